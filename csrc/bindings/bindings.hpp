@@ -1,0 +1,23 @@
+// What the Python module is made of: one `bind_*` per kernel family.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+namespace fewfire {
+
+namespace nb = nanobind;
+
+void bind_random(nb::module_& module);
+void bind_bits(nb::module_& module);
+
+template <class T>
+using ConstArray1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using ConstArray2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Array1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Array2 = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+}  // namespace fewfire

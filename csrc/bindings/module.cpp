@@ -1,0 +1,16 @@
+// The Python module `fewfire._core`. Arrays are allocated by the caller: kernels only fill them.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings/bindings.hpp"
+#include "core/cpu.hpp"
+
+NB_MODULE(_core, m) {
+  m.def("isa", [] { return std::string(fewfire::isa_name(fewfire::current_isa())); });
+  m.def("available_isas", &fewfire::available_isas);
+  m.def("set_isa", [](const std::string& name) {
+    if (!fewfire::set_isa(name)) throw nanobind::value_error(("instruction set not available here: " + name).c_str());
+  });
+  fewfire::bind_random(m);
+  fewfire::bind_bits(m);
+}

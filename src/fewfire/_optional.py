@@ -1,0 +1,25 @@
+"""Optional packages: imported where they are used, with an error that says how to get them."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from types import ModuleType
+
+from fewfire._errors import MissingDependency
+
+
+def require(module: str, extra: str, purpose: str) -> ModuleType:
+    """Import `module`, or say which extra of fewfire brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingDependency(
+            f"{purpose} needs the package {module!r}, which is not installed. "
+            f"Remedy: pip install 'fewfire[{extra}]'."
+        ) from error
+
+
+def is_installed(module: str) -> bool:
+    """Whether `module` could be imported, without importing it."""
+    return importlib.util.find_spec(module) is not None

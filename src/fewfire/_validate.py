@@ -1,0 +1,105 @@
+"""Checks of arguments that several packages share. Each raises `InvalidArgument` and changes nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fewfire._errors import invalid
+from fewfire._types import AnyArray, FloatArray, SignArray
+
+
+def check_integer(name: str, value: object, low: int, high: int | None = None, remedy: str = "") -> int:
+    """An integer in [low, high]; booleans and floats are refused."""
+    upper = "" if high is None else f" and at most {high}"
+    fits = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not fits or int(value) < low or (high is not None and int(value) > high):  # type: ignore[call-overload]
+        raise invalid(name, f"must be an integer of at least {low}{upper}", value, remedy)
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def check_number(
+    name: str, value: object, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False,
+    open_high: bool = False, remedy: str = "",
+) -> float:  # fmt: skip
+    """A finite real number in the interval from low to high, ends included unless opened."""
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    number = float(value) if real else math.nan  # type: ignore[arg-type]
+    too_low = number <= low if open_low else number < low
+    too_high = number >= high if open_high else number > high
+    if not math.isfinite(number) or too_low or too_high:
+        left, right = "(" if open_low or low == -math.inf else "[", ")" if open_high or high == math.inf else "]"
+        raise invalid(name, f"must be a finite number in {left}{low:g}, {high:g}{right}", value, remedy)
+    return number
+
+
+def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
+    """One of a few names."""
+    names = list(choices)
+    if not isinstance(value, str) or value not in names:
+        raise invalid(name, f"must be one of {', '.join(map(repr, names))}", value)
+    return value
+
+
+def check_support(name: str, support: Sequence[int], n: int) -> tuple[int, ...]:
+    """Distinct coordinates in range(n), kept in the order given."""
+    members = tuple(check_integer(f"{name}[{i}]", member, 0, n - 1) for i, member in enumerate(support))
+    if len(set(members)) != len(members):
+        raise invalid(name, "must hold distinct coordinates", members, "remove the repeated ones")
+    return members
+
+
+def check_signs(name: str, values: object, columns: int | None = None) -> SignArray:
+    """A non-empty table of ±1, returned as int8 of shape (rows, columns)."""
+    array = _table(name, values, columns)
+    if array.dtype == object or array.dtype.kind not in "biuf":
+        raise invalid(name, "must hold numbers", f"dtype {array.dtype}", "encode every column as +1 or −1")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise invalid(name, "may hold only +1 and −1", "NaN", "drop or impute the missing values")
+    wrong = array[(array != 1) & (array != -1)]
+    if wrong.size:
+        raise invalid(name, "may hold only +1 and −1", wrong[0].item(), "map 0 to +1 and 1 to −1, or threshold it")
+    return array.astype(np.int8, copy=False)
+
+
+def check_inputs(name: str, values: object, columns: int, dtype: np.dtype[Any]) -> AnyArray:
+    """A non-empty table of finite numbers; int8 stays int8 (exact ±1), everything else becomes `dtype`."""
+    array = _table(name, values, columns)
+    if array.dtype == np.int8:
+        return array
+    if array.dtype.kind not in "biuf":
+        raise invalid(name, "must hold numbers", f"dtype {array.dtype}", "encode every column as a number")
+    return check_finite(name, array.astype(dtype, copy=False))
+
+
+def check_finite(name: str, array: FloatArray) -> FloatArray:
+    """An array without NaN or infinity."""
+    finite = np.isfinite(array)
+    if not finite.all():
+        where = tuple(int(i) for i in np.argwhere(~finite)[0])
+        bad = f"{array[where]} at index {where}"
+        raise invalid(name, "must hold finite numbers", f"a {bad}", "drop or impute the missing values")
+    return array
+
+
+def check_labels(name: str, values: object, rows: int) -> FloatArray:
+    """A vector of finite numbers, one per row."""
+    array = np.asarray(values)
+    if array.ndim != 1 or len(array) != rows:
+        raise invalid(name, f"must be a vector of {rows} labels, one per row of X", f"shape {array.shape}")
+    if array.dtype.kind not in "biuf":
+        raise invalid(name, "must hold numbers", f"dtype {array.dtype}", "encode the classes as +1 and −1")
+    return check_finite(name, array.astype(np.float64))
+
+
+def _table(name: str, values: object, columns: int | None) -> AnyArray:
+    array: AnyArray = np.asarray(values)
+    if array.ndim != 2 or (columns is not None and array.shape[1] != columns):
+        width = "columns" if columns is None else str(columns)
+        raise invalid(name, f"must be a table of shape (rows, {width})", f"shape {array.shape}", "reshape it")
+    if array.size == 0:
+        raise invalid(name, "must not be empty", f"shape {array.shape}", "pass at least one row and one column")
+    return array

@@ -1,0 +1,39 @@
+"""The monomials χ_S, |S| ≤ d, in one fixed order: by size, then lexicographically.
+
+Every table of low-degree coefficients in fewfire uses this order.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from fewfire._types import IdArray
+from fewfire._validate import check_integer
+
+
+def monomial_count(n: int, degree: int) -> int:
+    """C(n, ≤ degree): how many sets of at most `degree` of `n` coordinates there are."""
+    return sum(comb(n, size) for size in range(degree + 1))
+
+
+def monomials(n: int, degree: int) -> IdArray:
+    """All sets of at most `degree` coordinates.
+
+    Returns
+    -------
+    array of shape (monomial_count(n, degree), degree)
+        One set a row, members ascending, padded with −1 on the right; row 0 is the empty set.
+    """
+    n = check_integer("n", n, 1)
+    degree = check_integer("degree", degree, 0, n, "a monomial has at most n distinct coordinates")
+    table = np.full((monomial_count(n, degree), degree), -1, dtype=np.int64)
+    row = 1
+    for size in range(1, degree + 1):
+        block = comb(n, size)
+        members = np.fromiter(combinations(range(n), size), dtype=np.dtype((np.int64, size)), count=block)
+        table[row : row + block, :size] = members
+        row += block
+    return table
