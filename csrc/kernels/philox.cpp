@@ -43,18 +43,16 @@ void blocks(std::uint64_t key, std::uint64_t stream, std::uint64_t first_block, 
 
 }  // namespace
 
-void philox_words(std::uint64_t key, std::uint64_t stream, std::uint64_t first_word, std::size_t count,
-                  std::uint32_t* out) {
+void philox_words(std::uint64_t key, std::uint64_t stream, std::uint64_t first_block, std::size_t skip,
+                  std::size_t count, std::uint32_t* out) {
   std::uint32_t buffer[lanes * 4];
-  std::uint64_t block = first_word / 4;
-  std::size_t skip = first_word % 4;  // words of the first block that lie before the range
   while (count > 0) {
-    blocks(key, stream, block, buffer);
+    blocks(key, stream, first_block, buffer);
     const std::size_t take = std::min(count, lanes * 4 - skip);
     std::memcpy(out, buffer + skip, take * sizeof(std::uint32_t));
     out += take;
     count -= take;
-    block += lanes;
+    first_block += lanes;
     skip = 0;
   }
 }

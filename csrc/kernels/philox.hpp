@@ -12,7 +12,8 @@
 
 namespace fewfire {
 
-FEWFIRE_DECLARE(void philox_words(std::uint64_t key, std::uint64_t stream, std::uint64_t first_word, std::size_t count,
-                                  std::uint32_t* out);)
+FEWFIRE_DECLARE(// Words from word `skip` (0 to 3) of block `first_block` on.
+                void philox_words(std::uint64_t key, std::uint64_t stream, std::uint64_t first_block, std::size_t skip,
+                                  std::size_t count, std::uint32_t* out);)
 
 }  // namespace fewfire

@@ -64,7 +64,7 @@ class Stream:
         if extension is None:
             return philox_words(int(self.key), self.id, start, count)
         out = np.empty(count, dtype=np.uint32)
-        extension.philox_words(int(self.key), self.id, start, out)
+        extension.philox_words(int(self.key), self.id, start // 4, start % 4, out)
         return out
 
     def uniform(self, shape: int | tuple[int, ...], low: float = 0.0, high: float = 1.0) -> Float64Array:

@@ -1,0 +1,47 @@
+# make demo, make test: everything from a fresh clone to the result. `make help` lists the rest.
+PYTHON ?= python3
+BIN := .venv/bin
+WORKERS ?= 2
+
+.PHONY: help demo test test-slow check format bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    install into .venv and learn a sparse parity (about a minute)"
+	@echo "make test    install into .venv and run the tests"
+	@echo "make check   lint, types, import contracts"
+	@echo "make bench   run every benchmark; each prints one JSON line"
+	@echo "make format  rewrite the code in the house format"
+	@echo "make clean   remove .venv and build output"
+
+demo:
+	@$(PYTHON) tools/environment.py
+	@$(BIN)/fewfire demo
+
+# WITH_TORCH=1 also installs torch, for the tests that compare with autograd.
+test:
+	@$(PYTHON) tools/environment.py --with dev $(if $(WITH_TORCH),--with torch)
+	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term:skip-covered
+
+test-slow:
+	@$(PYTHON) tools/environment.py --with dev $(if $(WITH_TORCH),--with torch)
+	@$(BIN)/python -m pytest -m slow
+
+check:
+	@$(PYTHON) tools/environment.py --with dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench:
+	@$(PYTHON) tools/environment.py --with dev --with torch
+	@$(BIN)/python tools/benchmarks.py
+
+format:
+	@$(PYTHON) tools/environment.py --with dev
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

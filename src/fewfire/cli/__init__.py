@@ -1,0 +1,45 @@
+"""The `fewfire` command: one file a verb."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+
+from fewfire import __version__
+from fewfire._errors import FewfireError
+from fewfire.cli.demo import demo
+from fewfire.cli.doctor import doctor
+
+app = typer.Typer(
+    name="fewfire",
+    help="Two-layer networks in which little is active: learn sparse Boolean functions and see what it took.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+app.command()(doctor)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fewfire {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; errors of fewfire are printed as one line, without a traceback."""
+    try:
+        app()
+    except FewfireError as error:
+        Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
+        sys.exit(2)

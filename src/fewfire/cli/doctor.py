@@ -1,0 +1,65 @@
+"""`fewfire doctor`: what is installed, what is used, and how to get what is missing."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, requires, version
+
+from rich.console import Console
+from rich.table import Table
+
+from fewfire import __version__
+from fewfire._extension import MESSAGE, load
+from fewfire.engines import engine_report
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "typer", "rich")
+
+
+def doctor() -> None:
+    """Print versions, the CPU features in use, the engines available and how to get the missing ones."""
+    console = Console()
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in facts():
+        table.add_row(name, value)
+    console.print(table, highlight=False)
+
+
+def facts() -> list[tuple[str, str]]:
+    """The lines of the report: (subject, finding)."""
+    lines = [
+        ("fewfire", __version__),
+        ("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
+        ("cores", str(os.cpu_count())),
+    ]
+    lines += [(package, version(package)) for package in PACKAGES]
+    core = load()
+    if core is None:
+        lines.append(("C++ part", f"missing. {MESSAGE}"))
+    else:
+        others = [isa for isa in core.available_isas() if isa != core.isa()]
+        lines.append(("C++ part", f"uses {core.isa()} (also compiled and usable: {', '.join(others) or 'none'})"))
+    for engine, reason in engine_report().items():
+        lines.append((f"engine {engine}", "available" if reason is None else f"not available: {reason}"))
+    return lines + [(f"extra {extra}", state) for extra, state in sorted(extras().items())]
+
+
+def extras() -> dict[str, str]:
+    """For each optional extra of fewfire, what it brings or how to get it."""
+    found: dict[str, list[str]] = {}
+    missing: set[str] = set()
+    for line in requires("fewfire") or []:
+        requirement, _, marker = line.partition(";")
+        if "extra ==" not in marker:
+            continue
+        extra = marker.split("extra ==")[1].strip().strip("\"'")
+        package = requirement.split("[")[0].split(">")[0].split("=")[0].strip()
+        try:
+            found.setdefault(extra, []).append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            found.setdefault(extra, []).append(f"{package} missing")
+            missing.add(extra)
+    return {
+        extra: ", ".join(packages) + (f" (pip install 'fewfire[{extra}]')" if extra in missing else "")
+        for extra, packages in found.items()
+    }

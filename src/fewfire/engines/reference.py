@@ -1,0 +1,157 @@
+"""The reference engine: minibatch SGD and gradient descent in NumPy, one run after the other.
+
+The oracle the fast engines are tested against. It is not fast: it computes every neuron on every example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from fewfire._errors import DivergenceError
+from fewfire._types import AnyArray, Float64Array, FloatArray
+from fewfire._validate import check_choice
+from fewfire.engines._batches import by_epochs, with_replacement
+from fewfire.engines._gradients import Gradients, unchecked_gradients
+from fewfire.engines._losses import error_rate, get_loss
+from fewfire.engines._protocol import Counters, History, Result, Run
+from fewfire.engines._schedule import Phase
+from fewfire.networks import TwoLayer
+
+
+class ReferenceEngine:
+    """NumPy, written to be read; runs anywhere."""
+
+    name = "reference"
+
+    def unusable(self) -> str | None:
+        """Always None: the reference engine needs nothing."""
+        return None
+
+    def train(
+        self,
+        runs: Sequence[Run],
+        *,
+        on_divergence: str = "raise",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Result]:
+        """Train the runs in order; `progress` gets (steps done, steps of all runs) at every checkpoint."""
+        check_choice("on_divergence", on_divergence, ("raise", "record"))
+        total, before, results = sum(run.schedule.steps for run in runs), 0, []
+        for run in runs:
+            done = before
+
+            def report(step: int, done: int = done) -> None:
+                if progress is not None:
+                    progress(done + step, total)
+
+            result = _Training(run).carry_out(report)
+            if result.divergence is not None and on_divergence == "raise":
+                raise result.divergence
+            results.append(result)
+            before += run.schedule.steps
+        return results
+
+
+class _Training:
+    """The state of one run in progress."""
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.network = run, run.network
+        self.position = 0  # examples drawn so far: where the next minibatch starts in its stream
+        self.counters = Counters()
+        self.records: list[tuple[float, ...]] = []
+
+    def carry_out(self, report: Callable[[int], None]) -> Result:
+        checkpoints, step = set(self.run.schedule.checkpoints()), 0
+        with np.errstate(over="ignore", invalid="ignore"):  # reported as a divergence instead
+            self._record(0)
+            if self._good_enough():
+                return self._result("test_error")
+            for phase in self.run.schedule.phases:
+                rates, keeps, truncations = phase.rates(), phase.keeps(), phase.truncations()
+                for i in range(phase.steps):
+                    step += 1
+                    X, y = self._batch(phase)
+                    gradient = unchecked_gradients(self.network, X, y, self.run.schedule.loss)
+                    updated = _updated(self.network, gradient, rates[i], keeps[i], truncations[i])
+                    if not np.isfinite(gradient.outputs).all() or updated is None:
+                        return self._result("diverged", _divergence(step, float(rates[i].max())))
+                    self.network = updated
+                    self._count(len(X), gradient.active_pairs)
+                    if step in checkpoints:
+                        self._record(step)
+                        report(step)
+                        if self._good_enough():
+                            return self._result("test_error")
+        return self._result("steps")
+
+    def _batch(self, phase: Phase) -> tuple[AnyArray, FloatArray]:
+        run, size = self.run, phase.batch_size
+        if run.source is not None:
+            assert size is not None  # Run refuses full batches from a source
+            X, y = run.source.sample(size, run.stream.child("online"), start=self.position)
+            self.position += size
+            return X, np.asarray(y).astype(self.network.dtype)
+        assert run.X is not None and run.y is not None  # Run holds data or a source
+        if size is None:
+            return run.X, run.y
+        draw = with_replacement if run.schedule.sampling == "replacement" else by_epochs
+        chosen = draw(run.stream, len(run.X), size, self.position)
+        self.position += size
+        return run.X[chosen], run.y[chosen]
+
+    def _count(self, examples: int, active_pairs: int) -> None:
+        dense = 2 * examples * self.network.width * (self.network.inputs + 1)
+        old = self.counters
+        self.counters = Counters(
+            old.steps + 1, old.examples + examples, old.active_pairs + active_pairs, old.multiply_adds + dense
+        )
+
+    def _record(self, step: int) -> None:
+        run, network = self.run, self.network
+        loss = error = test_error = active = np.nan
+        if run.X is not None and run.y is not None:
+            outputs = network(run.X)
+            loss = float(np.mean(get_loss(run.schedule.loss).value(outputs, run.y)))
+            error = error_rate(outputs, run.y)
+            active = network.activity(run.X).fraction
+        if run.X_test is not None and run.y_test is not None:
+            test_error = error_rate(network(run.X_test), run.y_test)
+        norms = float(np.linalg.norm(network.hidden)), float(np.linalg.norm(network.output))
+        self.records.append((step, loss, error, test_error, *norms, active))
+
+    def _good_enough(self) -> bool:
+        limit = self.run.schedule.stop_error
+        return limit is not None and self.records[-1][3] <= limit
+
+    def _result(self, stopped: str, divergence: DivergenceError | None = None) -> Result:
+        history = History.of(self.records)
+        return Result(self.network, history, self.counters, stopped, ReferenceEngine.name, divergence)
+
+
+def _updated(
+    network: TwoLayer, gradient: Gradients, rate: Float64Array, keep: Float64Array, truncation: Float64Array
+) -> TwoLayer | None:
+    """The network after one step; None when it is not finite."""
+    parts = [network.hidden, network.bias, network.output, np.float64(network.offset)]
+    slopes = [gradient.hidden, gradient.bias, gradient.output, np.float64(gradient.offset)]
+    new = []
+    for layer, (part, slope) in enumerate(zip(parts, slopes, strict=True)):
+        kept = np.where(np.abs(slope) > truncation[layer], slope, 0) if truncation[layer] > 0 else slope
+        scale, shrink = part.dtype.type(rate[layer]), part.dtype.type(keep[layer])
+        value = shrink * part - scale * kept
+        if not np.isfinite(value).all():
+            return None
+        new.append(value)
+    return network.with_parameters(hidden=new[0], bias=new[1], output=new[2], offset=float(new[3]))
+
+
+def _divergence(step: int, rate: float) -> DivergenceError:
+    return DivergenceError(
+        f"training diverged at step {step}: the network is no longer finite (learning rate {rate:g}). "
+        f"Remedy: lower learning_rate, for example to {rate / 10:g}, or scale the inputs down.",
+        step=step,
+        learning_rate=rate,
+    )

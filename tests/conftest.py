@@ -1,0 +1,34 @@
+"""Settings for the whole suite: property tests are derandomised, so a failure repeats."""
+
+import pytest
+from hypothesis import settings
+
+from fewfire import _extension
+
+settings.register_profile("fewfire", derandomize=True, deadline=None, print_blob=True)
+settings.load_profile("fewfire")
+
+
+@pytest.fixture
+def core():
+    """The C++ part; tests of it are skipped where it is not installed."""
+    module = _extension.load()
+    if module is None:
+        pytest.skip("the C++ part is not installed")
+    return module
+
+
+@pytest.fixture(autouse=True)
+def best_instruction_set():
+    """Whatever variant a test selects, the next one starts with the best."""
+    yield
+    module = _extension.load()
+    if module is not None:
+        module.set_isa(module.available_isas()[-1])
+
+
+@pytest.fixture
+def without_core(monkeypatch):
+    """Run as if the C++ part were not installed, with the warning already given."""
+    for module in ("_bits", "_random._stream"):
+        monkeypatch.setattr(f"fewfire.{module}.core", lambda: None)
