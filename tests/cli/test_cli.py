@@ -1,0 +1,67 @@
+"""The command line as a user sees it."""
+
+import re
+import subprocess
+import sys
+
+from typer.testing import CliRunner
+
+from fewfire import __version__, cli
+from fewfire.cli import doctor
+
+runner = CliRunner()
+
+
+def plain(text):
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def test_help_lists_the_verbs():
+    result = runner.invoke(cli.app, ["--help"])
+    assert result.exit_code == 0
+    for verb in ("demo", "doctor"):
+        assert verb in plain(result.output)
+    assert runner.invoke(cli.app, ["--version"]).output == f"fewfire {__version__}\n"
+
+
+def test_demo_names_the_support_and_the_error():
+    result = runner.invoke(cli.app, ["demo", "--n", "12", "--k", "2", "--seed", "4"])
+    assert result.exit_code == 0, result.output
+    output = plain(result.output)
+    hidden = re.search(r"Hidden bits:\s+(\(.*\))", output).group(1)
+    assert re.search(r"Learned support:\s+(\(.*\))", output).group(1) == hidden
+    error = float(re.search(r"Test error: ([\d.]+)% on 10000 fresh examples", output).group(1))
+    assert error <= 0.1
+
+
+def test_demo_says_when_it_failed():
+    result = runner.invoke(cli.app, ["demo", "--n", "20", "--k", "3", "--steps", "10"])
+    assert result.exit_code == 1
+    assert "Not learned. Remedy: more --steps" in plain(result.output)
+
+
+def test_doctor_reports_versions_features_and_engines():
+    result = runner.invoke(cli.app, ["doctor"])
+    assert result.exit_code == 0
+    output = plain(result.output)
+    for subject in ("fewfire", "numpy", "C++ part", "engine reference", "extra torch"):
+        assert subject in output
+    facts = dict(doctor.facts())
+    assert facts["engine reference"] == "available"
+
+
+def test_doctor_says_how_to_get_what_is_missing(monkeypatch):
+    monkeypatch.setattr(doctor, "load", lambda: None)
+    monkeypatch.setattr(doctor, "engine_report", lambda: {"cuda": "it needs a CUDA device"})
+    facts = dict(doctor.facts())
+    assert facts["C++ part"].startswith("missing.") and "install a C++20 compiler" in facts["C++ part"]
+    assert facts["engine cuda"] == "not available: it needs a CUDA device"
+    assert "pip install 'fewfire[cuda12]'" in facts["extra cuda12"]
+
+
+def test_errors_are_one_line_without_traceback():
+    done = subprocess.run([sys.executable, "-c", "from fewfire.cli import main; main()", "demo", "--k", "40"],
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("error: k must be an integer of at least 1 and at most 30; got 40.")
