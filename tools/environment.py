@@ -65,6 +65,9 @@ def install_fewfire() -> None:
     if installed and stamp.exists() and stamp.read_text() == wanted:
         return
     print("Building fewfire", flush=True)
+    compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    if compiler:  # then a failing build is an error to show, not a reason to fall back
+        os.environ["FEWFIRE_REQUIRE_EXTENSION"] = "1"
     pip("install", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
     stamp.write_text(wanted)
 

@@ -173,11 +173,12 @@ class EngineConformance:
 
     def test_relu6_and_symmetric_start(self):
         task = run(Schedule(Phase(3, 0.05, batch_size=None)), width=20, activation_init=init.symmetric(3))
-        assert np.array_equal(task.network(task.X), np.zeros(40))
+        size = np.abs(task.network.output).sum()  # the pairs cancel up to the rounding of the sum
+        assert np.abs(task.network(task.X)).max() <= 1e-6 * size
         result = self.train(task)[0]
         g = gradients(task.network, task.X, task.y)
         one = self.train(run(Schedule(Phase(1, 0.05, batch_size=None)), width=20, activation_init=init.symmetric(3)))[0]
         assert_same_network(one.network, task.network.with_parameters(
             hidden=task.network.hidden - 0.05 * g.hidden, bias=task.network.bias - 0.05 * g.bias,
             output=task.network.output - 0.05 * g.output, offset=task.network.offset - 0.05 * g.offset))  # fmt: skip
-        assert not np.array_equal(result.network(task.X), np.zeros(40))
+        assert np.abs(result.network(task.X)).max() > 1e-3 * size

@@ -5,12 +5,14 @@ from fewfire.engines._losses import LOSSES, Loss, error_rate, get_loss
 from fewfire.engines._protocol import Counters, Engine, History, Result, Run, Source
 from fewfire.engines._registry import engine_report, get_engine
 from fewfire.engines._schedule import LAYERS, PerLayer, Phase, Schedule
+from fewfire.engines.cpu import CpuEngine
 from fewfire.engines.reference import ReferenceEngine
 
 __all__ = [
     "LAYERS",
     "LOSSES",
     "Counters",
+    "CpuEngine",
     "Engine",
     "Gradients",
     "History",

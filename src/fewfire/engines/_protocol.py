@@ -124,7 +124,10 @@ class Counters:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """How a run ended: `stopped` is "steps", "test_error" or "diverged"."""
+    """How a run ended: `stopped` is "steps", "test_error" or "diverged".
+
+    `network` holds the final weights; a diverged run, which has none, gives back its initial network.
+    """
 
     network: TwoLayer
     history: History

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from fewfire._errors import EngineUnavailable
 from fewfire._validate import check_choice
 from fewfire.engines._protocol import Engine
+from fewfire.engines.cpu import CpuEngine
 from fewfire.engines.reference import ReferenceEngine
 
 # Fastest first: "auto" takes the first one that can run.
-ENGINES: dict[str, Callable[[], Engine]] = {"reference": ReferenceEngine}
+ENGINES: dict[str, Callable[[], Engine]] = {"cpu": CpuEngine, "reference": ReferenceEngine}
 
 
 def get_engine(name: str = "auto") -> Engine:

@@ -13,6 +13,7 @@ from fewfire._errors import DivergenceError
 from fewfire._types import AnyArray, Float64Array, FloatArray
 from fewfire._validate import check_choice
 from fewfire.engines._batches import by_epochs, with_replacement
+from fewfire.engines._divergence import divergence
 from fewfire.engines._gradients import Gradients, unchecked_gradients
 from fewfire.engines._losses import error_rate, get_loss
 from fewfire.engines._protocol import Counters, History, Result, Run
@@ -77,7 +78,7 @@ class _Training:
                     gradient = unchecked_gradients(self.network, X, y, self.run.schedule.loss)
                     updated = _updated(self.network, gradient, rates[i], keeps[i], truncations[i])
                     if not np.isfinite(gradient.outputs).all() or updated is None:
-                        return self._result("diverged", _divergence(step, float(rates[i].max())))
+                        return self._result("diverged", divergence(step, float(rates[i].max())))
                     self.network = updated
                     self._count(len(X), gradient.active_pairs)
                     if step in checkpoints:
@@ -126,9 +127,9 @@ class _Training:
         limit = self.run.schedule.stop_error
         return limit is not None and self.records[-1][3] <= limit
 
-    def _result(self, stopped: str, divergence: DivergenceError | None = None) -> Result:
-        history = History.of(self.records)
-        return Result(self.network, history, self.counters, stopped, ReferenceEngine.name, divergence)
+    def _result(self, stopped: str, error: DivergenceError | None = None) -> Result:
+        network = self.network if error is None else self.run.network
+        return Result(network, History.of(self.records), self.counters, stopped, ReferenceEngine.name, error)
 
 
 def _updated(
@@ -146,12 +147,3 @@ def _updated(
             return None
         new.append(value)
     return network.with_parameters(hidden=new[0], bias=new[1], output=new[2], offset=float(new[3]))
-
-
-def _divergence(step: int, rate: float) -> DivergenceError:
-    return DivergenceError(
-        f"training diverged at step {step}: the network is no longer finite (learning rate {rate:g}). "
-        f"Remedy: lower learning_rate, for example to {rate / 10:g}, or scale the inputs down.",
-        step=step,
-        learning_rate=rate,
-    )
