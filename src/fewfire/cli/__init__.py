@@ -9,8 +9,7 @@ from rich.console import Console
 
 from fewfire import __version__
 from fewfire._errors import FewfireError
-from fewfire.cli.demo import demo
-from fewfire.cli.doctor import doctor
+from fewfire.cli import demo, doctor
 
 app = typer.Typer(
     name="fewfire",
@@ -19,8 +18,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(demo)
-app.command()(doctor)
+app.command()(demo.demo)
+app.command()(doctor.doctor)
 
 
 def _version(wanted: bool) -> None:

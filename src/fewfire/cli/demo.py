@@ -31,7 +31,7 @@ def demo(
     console.print(f"Network: {WIDTH} ReLU neurons, each starting with 2 non-zero weights; SGD on the hinge loss.")
     start = time.perf_counter()
     result = _train(problem, steps, seed, engine, console)
-    found = tuple(relevance(result.network).largest(k).tolist())
+    found = tuple(sorted(relevance(result.network).largest(k)))
     seconds, taken, error = time.perf_counter() - start, result.counters.steps, result.test_error
     console.print(f"Trained {taken} steps in {seconds:.1f} s on the {result.engine} engine.")
     console.print(f"Hidden bits:     {problem.support}", highlight=False)

@@ -7,6 +7,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, requires, version
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from fewfire import __version__
@@ -21,7 +22,7 @@ def doctor() -> None:
     console = Console()
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in facts():
-        table.add_row(name, value)
+        table.add_row(name, escape(value))
     console.print(table, highlight=False)
 
 

@@ -1,0 +1,118 @@
+"""How fast does the CPU engine train, against PyTorch eager and scikit-learn's MLP?
+
+Minibatch SGD on a two-layer ReLU network, batch 32, hinge loss (log loss for scikit-learn, which has no other),
+(50, 3)-parity data. fewfire trains as many runs as there are cores, one core a run, and is charged wall time per step
+and run; PyTorch trains one run on all cores, the way a script would; each is a user's throughput on this machine.
+Asked: (n, width) = (50,100) 40×, (50,1000) 12×, (200,1000) 5×, (200,10000) 5× over PyTorch.
+
+    python benchmarks/train_cpu.py
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import time
+import warnings
+
+import numpy as np
+import torch
+from sklearn.neural_network import MLPClassifier
+
+import fewfire as ff
+from fewfire.engines import CpuEngine, Phase, ReferenceEngine, Run, Schedule
+
+CORES = len(os.sched_getaffinity(0))
+ASKED = {(50, 100): 40.0, (50, 1000): 12.0, (200, 1000): 5.0, (200, 10000): 5.0}
+STEPS = {(50, 100): 40_000, (50, 1000): 4000, (200, 1000): 1500, (200, 10000): 120}
+REPEATS = 5
+
+
+def setting(n: int, width: int, steps: int, seed: int) -> Run:
+    X, y = ff.problems.Parity(n, 3).sample(1000, seed=seed)
+    schedule = Schedule(Phase(steps, 0.1, weight_decay=0.01), evaluate=steps)
+    return Run(ff.networks.init.dense()(n, width, seed=seed), schedule, X, y, seed=seed)
+
+
+def check_same_training(n: int, width: int) -> float:
+    """Largest relative difference of the weights from the reference engine after 100 steps."""
+    run = setting(n, width, 100, 0)
+    fast, slow = CpuEngine(1).train([run])[0].network, ReferenceEngine().train([run])[0].network
+    return float(np.abs(fast.hidden - slow.hidden).max() / np.abs(slow.hidden).max())
+
+
+def fewfire_seconds(n: int, width: int) -> float:
+    steps = STEPS[n, width]
+    runs = [setting(n, width, steps, seed) for seed in range(CORES)]
+    start = time.perf_counter()
+    CpuEngine(CORES).train(runs)
+    return (time.perf_counter() - start) / (steps * CORES)
+
+
+def torch_seconds(n: int, width: int) -> float:
+    run, steps = setting(n, width, 1, 0), max(20, STEPS[n, width] // 40)
+    X, y = torch.tensor(run.X.astype(np.float32)), torch.tensor(run.y)
+    model = torch.nn.Sequential(torch.nn.Linear(n, width), torch.nn.ReLU(), torch.nn.Linear(width, 1))
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.01)
+    for step in range(-10, steps):
+        if step == 0:
+            start = time.perf_counter()
+        chosen = torch.randint(0, len(X), (32,))
+        optimiser.zero_grad()
+        torch.clamp(1 - y[chosen] * model(X[chosen])[:, 0], min=0).mean().backward()
+        optimiser.step()
+    return (time.perf_counter() - start) / steps
+
+
+def sklearn_seconds(n: int, width: int) -> float:
+    run, epochs = setting(n, width, 1, 0), 3 if width >= 10_000 else 10
+    model = MLPClassifier((width,), solver="sgd", batch_size=32, learning_rate_init=0.1, momentum=0, alpha=0.01,
+                          max_iter=epochs, tol=0, n_iter_no_change=10**6)  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = time.perf_counter()
+        model.fit(run.X.astype(np.float32), run.y)
+    return (time.perf_counter() - start) / (epochs * -(-len(run.X) // 32))
+
+
+def gemm_peak() -> float:
+    """GFLOP/s of a large float32 matrix product on all cores."""
+    a = np.random.default_rng(0).random((3000, 3000), dtype=np.float32)
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        a @ a
+        times.append(time.perf_counter() - start)
+    return 2 * 3000**3 / min(times) / 1e9
+
+
+def main() -> int:
+    torch.set_num_threads(CORES)
+    peak, figures, missed = gemm_peak(), {}, False
+    print(f"{CORES} cores; float32 GEMM peak {peak:.0f} GFLOP/s; torch {torch.__version__} on {CORES} threads")
+    for (n, width), asked in ASKED.items():
+        difference = check_same_training(n, width)
+        assert difference <= 1e-5, f"weights differ from the reference engine by {difference}"
+        mine, theirs, sklearns = [], [], []
+        for _ in range(REPEATS):
+            mine.append(fewfire_seconds(n, width))
+            theirs.append(torch_seconds(n, width))
+            sklearns.append(sklearn_seconds(n, width))
+        ours, pytorch, sklearn = (statistics.median(times) * 1e6 for times in (mine, theirs, sklearns))
+        # Products of a dense step: 32·n·width forward and as many backward, 2 operations each.
+        share = 4 * 32 * n * width / (ours * 1e3) / peak
+        print(f"n={n} width={width}: fewfire {ours:.2f} µs a step and run, PyTorch {pytorch:.0f} ({pytorch / ours:.1f}×), "
+              f"scikit-learn {sklearn:.0f} ({sklearn / ours:.1f}×); {share:.0%} of GEMM peak in dense-equivalent work; "
+              f"asked {asked:.0f}×")  # fmt: skip
+        figures[f"{n}x{width}"] = {"us": round(ours, 2), "torch_us": round(pytorch, 1), "ratio": round(pytorch / ours, 1),
+                                   "sklearn_ratio": round(sklearn / ours, 1), "peak_share": round(share, 2), "asked": asked}  # fmt: skip
+        missed |= pytorch / ours < asked
+    worst = min(figure["ratio"] / figure["asked"] for figure in figures.values())
+    print(json.dumps({"name": "train_cpu", "ratio": round(worst, 2), "cores": CORES, "figures": figures}))
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
