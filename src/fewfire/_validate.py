@@ -65,7 +65,7 @@ def check_signs(name: str, values: object, columns: int | None = None) -> SignAr
     return array.astype(np.int8, copy=False)
 
 
-def check_inputs(name: str, values: object, columns: int, dtype: np.dtype[Any]) -> AnyArray:
+def check_inputs(name: str, values: object, columns: int | None, dtype: np.dtype[Any]) -> AnyArray:
     """A non-empty table of finite numbers; int8 stays int8 (exact ±1), everything else becomes `dtype`."""
     array = _table(name, values, columns)
     if array.dtype == np.int8:

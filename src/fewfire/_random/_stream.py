@@ -73,10 +73,10 @@ class Stream:
         unit = ((words >> np.uint32(8)).astype(np.float64) + 0.5) * 2.0**-24
         return (low + (high - low) * unit).reshape(shape)
 
-    def normal(self, shape: int | tuple[int, ...]) -> Float64Array:
-        """Standard normal numbers (Box–Muller, two words a number)."""
+    def normal(self, shape: int | tuple[int, ...], start: int = 0) -> Float64Array:
+        """Standard normal numbers (Box–Muller, two words a number), from number `start` on."""
         count = math.prod(np.atleast_1d(shape))
-        pairs = (self.words(2 * count).astype(np.float64) + 0.5) * 2.0**-32
+        pairs = (self.words(2 * count, 2 * start).astype(np.float64) + 0.5) * 2.0**-32
         radius, angle = np.sqrt(-2.0 * np.log(pairs[0::2])), 2.0 * np.pi * pairs[1::2]
         return np.asarray(radius * np.cos(angle)).reshape(shape)
 

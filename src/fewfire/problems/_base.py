@@ -1,0 +1,149 @@
+"""What every problem offers, and the sampling that the ±1 problems share.
+
+A sample is a window of an endless sequence: row i depends on the seed and on i alone, so a later
+batch, or one row of it, is drawn without what comes before. Inputs come from the "data" stream of
+the seed; label noise and everything else from its children, so the noise level never changes X.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from fewfire._errors import invalid
+from fewfire._random import Stream, as_stream
+from fewfire._validate import check_finite, check_integer, check_number, check_signs
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from fewfire._types import AnyArray, Float64Array, SignArray
+
+MAX_START = 2**40
+"""Rows are numbered up to here, which keeps every word number of a stream inside 64 bits."""
+
+Given: TypeAlias = tuple[int, ...] | Any
+"""A field that is a tuple once the problem exists; None or any sequence may be passed for it."""
+
+
+@runtime_checkable
+class Problem(Protocol):
+    """A target function and a distribution of inputs."""
+
+    @property
+    def inputs(self) -> int:
+        """The number of columns of X."""
+
+    @property
+    def bayes_error(self) -> float:
+        """The error no predictor can beat: probability of a wrong label, or mean squared error for real labels."""
+
+    def sample(self, m: int, seed: int | Stream = 0, start: int = 0) -> tuple[AnyArray, AnyArray]:
+        """Rows start … start + m − 1: X of shape (m, inputs) and labels y of shape (m,)."""
+
+    def target(self, X: ArrayLike) -> AnyArray:
+        """The noiseless label of each row of X, of shape (rows,)."""
+
+
+class SignProblem(ABC):
+    """A ±1 function of ±1 inputs whose labels are flipped with probability `noise`.
+
+    A subclass gives `inputs` and `_values`, and `_draw` when its inputs are not uniform.
+    """
+
+    noise: float
+
+    @property
+    @abstractmethod
+    def inputs(self) -> int:
+        """The number of columns of X."""
+
+    @abstractmethod
+    def _values(self, X: SignArray) -> SignArray:
+        """The target on rows that are known to be ±1."""
+
+    @property
+    def bayes_error(self) -> float:
+        """The share of wrong labels of the best predictor, which is the target: `noise`."""
+        return self.noise
+
+    def target(self, X: ArrayLike) -> SignArray:
+        """The noiseless label of each row.
+
+        Parameters
+        ----------
+        X : array of ±1 of shape (rows, inputs)
+
+        Returns
+        -------
+        int8 array of shape (rows,)
+        """
+        return self._values(check_signs("X", X, self.inputs))
+
+    def sample(self, m: int, seed: int | Stream = 0, start: int = 0) -> tuple[SignArray, SignArray]:
+        """Rows start … start + m − 1 of the endless sequence of examples that the seed fixes.
+
+        Returns
+        -------
+        X : int8 array of ±1 of shape (m, inputs)
+        y : int8 array of ±1 of shape (m,)
+        """
+        m, start = check_window(m, start)
+        stream = as_stream(seed, "data")
+        X = self._draw(stream, m, start)
+        return X, flip(self._values(X), self.noise, stream, start)
+
+    def _draw(self, stream: Stream, m: int, start: int) -> SignArray:
+        return stream.sign_rows(m, self.inputs, start)
+
+
+def assign(problem: object, **fields: object) -> None:
+    """Store validated fields in a frozen dataclass; only for `__post_init__`."""
+    for name, value in fields.items():
+        object.__setattr__(problem, name, value)
+
+
+def check_window(m: object, start: object) -> tuple[int, int]:
+    """A number of rows and the number of the first one."""
+    return check_integer("m", m, 1), check_integer("start", start, 0, MAX_START)
+
+
+def check_members(name: str, values: Any) -> tuple[Any, ...]:
+    """Anything iterable, as a tuple."""
+    try:
+        return tuple(values)
+    except TypeError:
+        raise invalid(name, "must be a sequence of integers", values, "pass a list or a tuple") from None
+
+
+def check_outputs(name: str, values: ArrayLike, rows: int) -> Float64Array:
+    """What a caller's function gave for `rows` rows: that many finite numbers, as float64."""
+    array = np.asarray(values)
+    if array.shape != (rows,) or array.dtype.kind not in "biuf":
+        rule, got = f"must give {rows} numbers for {rows} rows", f"shape {array.shape}, dtype {array.dtype}"
+        raise invalid(name, rule, got, "return one number per row")
+    return np.asarray(check_finite(f"{name}(X)", array.astype(np.float64)), dtype=np.float64)
+
+
+def check_flip_probability(noise: object) -> float:
+    """A label-flip probability."""
+    return check_number("noise", noise, 0.0, 0.5, remedy="it is a flip probability; above 1/2 negate the target")
+
+
+def chance(stream: Stream, probability: float, rows: int, start: int) -> NDArray[np.bool_]:
+    """For each row, whether an event of this probability (to 2⁻³²) happens; one word a row."""
+    return np.asarray(stream.words(rows, start) < probability * 2.0**32)
+
+
+def flip(labels: SignArray, noise: float, stream: Stream, start: int) -> SignArray:
+    """Labels of rows start …, each negated with probability `noise`."""
+    if noise == 0.0:
+        return labels
+    return np.where(chance(stream.child("noise"), noise, len(labels), start), -labels, labels)
+
+
+def parity(X: SignArray, support: tuple[int, ...]) -> SignArray:
+    """χ_S: the product of the columns in `support`, int8 of shape (rows,)."""
+    return np.asarray(np.multiply.reduce(X[:, support], axis=1, dtype=np.int8))

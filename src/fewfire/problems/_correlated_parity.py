@@ -1,0 +1,73 @@
+"""Parities that leak their support (parities, section 2): the distribution D_A.
+
+Half of the inputs are uniform; in the other half the bits of the support A are all equal, to +1 or −1
+with probability 1/2 each, and the rest uniform. So E[x_i y] is 1/2 on the support and 0 off it, which
+gradient descent sees in one step, while linear methods on fixed features still fail.
+
+Inputs are ±1 here. The paper scales them to ±1/√n: divide X by √n for its step sizes and biases.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fewfire._errors import invalid
+from fewfire._validate import check_integer
+from fewfire.problems._base import Given, SignProblem, assign, check_flip_probability, parity
+from fewfire.problems._parity import resolve_support
+
+if TYPE_CHECKING:
+    from fewfire._random import Stream
+    from fewfire._types import SignArray
+
+
+@dataclass(frozen=True)
+class CorrelatedParity(SignProblem):
+    """The parity of k of n inputs, whose support bits are all equal in half of the examples.
+
+    Parameters
+    ----------
+    n : int
+        Number of inputs.
+    k : odd int of at least 3
+        Size of the support; may be left out when `support` is given, and must agree with it otherwise.
+    support : sequence of k coordinates, optional
+        Kept as a sorted tuple; range(k) unless given.
+    noise : float in [0, 1/2]
+        Probability that a label is flipped.
+    """
+
+    n: int
+    k: int | Any = None
+    support: Given = None
+    noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        n = check_integer("n", self.n, 3)
+        support = resolve_support(n, self.k, self.support)
+        if len(support) % 2 == 0:
+            why = "an even number of equal bits has parity +1 whatever their sign, so no bit correlates with the label"
+            raise invalid("k", "must be odd and at least 3", len(support), f"add or drop a coordinate: {why}")
+        if len(support) == 1:
+            why = "one bit is always equal to itself, so both halves are uniform"
+            raise invalid("k", "must be odd and at least 3", 1, f"use Parity: {why}")
+        assign(self, n=n, k=len(support), support=support, noise=check_flip_probability(self.noise))
+
+    @property
+    def inputs(self) -> int:
+        """The number of columns of X: n."""
+        return self.n
+
+    def _draw(self, stream: Stream, m: int, start: int) -> SignArray:
+        X = stream.sign_rows(m, self.n, start)
+        # Columns: whether the support bits are equal, and to which sign.
+        coins = stream.child("mixture").sign_rows(m, 2, start)
+        equal = np.flatnonzero(coins[:, 0] < 0)
+        X[np.ix_(equal, np.array(self.support))] = coins[equal, 1:]
+        return X
+
+    def _values(self, X: SignArray) -> SignArray:
+        return parity(X, self.support)

@@ -1,0 +1,170 @@
+"""Well-separated points on a slice of the sphere (sublinear, sections 3.2 and 3.4): ‖x‖ = 1 and x_d = 1/2.
+
+Points are drawn one after the other, uniform on the slice among those at least `separation` from all earlier
+ones (rejection), so the first points are the same however many are drawn. Distances are those of the float32
+points that are returned.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fewfire._errors import InvalidArgument, invalid
+from fewfire._random import Stream, as_stream
+from fewfire._validate import check_choice, check_inputs, check_integer, check_number
+from fewfire.problems._base import assign, check_outputs
+from fewfire.problems._packing import DIAMETER, RADIUS, packing_limit
+from fewfire.problems._separation import squared_distances
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from fewfire._types import AnyArray, FloatArray
+
+MAX_TRIES = 5000
+"""Candidates refused in a row before a set is given up."""
+
+TOLERANCE = 1e-5
+"""How far ‖x‖ and x_d may be from 1 and 1/2 in points given to `target`."""
+
+_BLOCK = 256  # candidates screened together
+_MARGIN = 1e-12  # more than the rounding of squared distances from inner products: accepted points keep their distance
+
+
+@dataclass(frozen=True)
+class SphereSlice:
+    """A set of n points in dimension d with ‖x‖ = 1, x_d = 1/2 and pairwise distance at least `separation`.
+
+    Parameters
+    ----------
+    n : int
+        Size of the set.
+    d : int
+        Dimension; the last coordinate is 1/2.
+    separation : float in [0, √3]
+        Smallest distance between two points.
+    labels : "linear", "xor" or callable
+        y = sign(x_1), y = sign(x_1 x_2), with sign 0 = +1, or a function from X of shape (rows, d) to numbers in
+        [−1, 1] of shape (rows,).
+    """
+
+    n: int
+    d: int
+    separation: float
+    labels: str | Callable[[FloatArray], ArrayLike] = "linear"
+
+    def __post_init__(self) -> None:
+        n = check_integer("n", self.n, 1)
+        labels = self.labels if callable(self.labels) else check_choice("labels", self.labels, ("linear", "xor"))
+        d = check_integer("d", self.d, 3 if labels == "xor" else 2)
+        remedy = f"the slice has diameter √3 = {DIAMETER:.4f}"
+        distance = check_number("separation", self.separation, 0.0, DIAMETER, remedy=remedy)
+        limit = packing_limit(d, distance)
+        if n > limit:
+            rule = f"must be at most {limit:.0f}, the packing limit of the slice for d = {d}, separation = {distance:g}"
+            raise invalid("n", rule, n, "lower n or the separation, or raise d")
+        assign(self, n=n, d=d, separation=distance, labels=labels)
+
+    @property
+    def inputs(self) -> int:
+        """The number of columns of X: d."""
+        return self.d
+
+    @property
+    def bayes_error(self) -> float:
+        """0: labels carry no noise."""
+        return 0.0
+
+    def target(self, X: ArrayLike) -> AnyArray:
+        """The label of each row.
+
+        Parameters
+        ----------
+        X : array of shape (rows, d)
+            Points of the slice, to TOLERANCE.
+
+        Returns
+        -------
+        int8 array of ±1 of shape (rows,), or float64 from a callable
+        """
+        points = check_inputs("X", X, self.d, np.dtype(np.float32))
+        off_norm = np.abs(np.linalg.norm(points.astype(np.float64), axis=1) - 1.0)
+        off = np.maximum(off_norm, np.abs(points[:, -1] - 0.5))
+        if off.max() > TOLERANCE:
+            row = int(off.argmax())
+            norm, last = np.linalg.norm(points[row].astype(np.float64)), points[row, -1]
+            got = f"a row {row} with norm {norm:.6g} and last coordinate {last:.6g}"
+            raise invalid("X", f"must have rows with ‖x‖ = 1 and x_d = 1/2 (to {TOLERANCE:g})", got, "project it first")
+        return self._values(points)
+
+    def sample(
+        self, m: int | None = None, seed: int | Stream = 0, start: int = 0
+    ) -> tuple[NDArray[np.float32], AnyArray]:
+        """Points start … start + m − 1 of the set that the seed fixes; all from `start` on unless m is given.
+
+        Returns
+        -------
+        X : float32 array of shape (m, d)
+        y : array of shape (m,), as `target` gives
+        """
+        start = check_integer("start", start, 0, self.n - 1, f"the set has n = {self.n} points")
+        left = self.n - start
+        remedy = f"the set has n = {self.n} points and {left} from start = {start} on"
+        rows = left if m is None else check_integer("m", m, 1, left, remedy)
+        X = self._place(as_stream(seed, "data"), start + rows)[start:]
+        return X, self._values(X)
+
+    def _values(self, X: AnyArray) -> AnyArray:
+        if callable(self.labels):
+            values = check_outputs("labels", self.labels(X), len(X))
+            if np.abs(values).max() > 1.0:
+                worst = float(values[np.abs(values).argmax()])
+                raise invalid("labels", "must give numbers in [−1, 1]", worst, "scale them")
+            return values
+        score = X[:, 0] if self.labels == "linear" else X[:, 0] * X[:, 1]
+        return np.where(score >= 0, 1, -1).astype(np.int8)
+
+    def _place(self, stream: Stream, count: int) -> NDArray[np.float32]:
+        placed = np.empty((count, self.d), dtype=np.float64)
+        least = self.separation**2 + _MARGIN if self.separation > 0.0 else -math.inf
+        size, refused, block = 0, 0, 0
+        while size < count:
+            points = self._candidates(stream, block * _BLOCK).astype(np.float64)
+            clash = np.asarray((squared_distances(points, placed[:size]) < least).any(axis=1))
+            among = squared_distances(points, points) < least
+            for candidate in range(_BLOCK):
+                if clash[candidate]:
+                    refused += 1
+                    if refused == MAX_TRIES:
+                        raise self._crowded(size)
+                    continue
+                placed[size] = points[candidate]
+                size, refused = size + 1, 0
+                if size == count:
+                    break
+                clash |= among[candidate]
+            block += 1
+        return placed.astype(np.float32)
+
+    def _candidates(self, stream: Stream, first: int) -> NDArray[np.float32]:
+        """Points first … first + _BLOCK − 1 of an endless uniform sequence on the slice."""
+        flat = self.d - 1
+        directions = stream.normal((_BLOCK, flat), first * flat)
+        points = np.full((_BLOCK, self.d), 0.5)
+        points[:, :flat] = RADIUS * directions / np.linalg.norm(directions, axis=1, keepdims=True)
+        return points.astype(np.float32)
+
+    def _crowded(self, size: int) -> InvalidArgument:
+        limit = packing_limit(self.d, self.separation)
+        bound = f"no more than {limit:.0f} can ever fit" if math.isfinite(limit) else "no packing limit is known"
+        rule = (
+            f"must leave room for the points asked: {size} were placed, then {MAX_TRIES} random tries in a row were "
+            f"too close (d = {self.d}; packing limit: {bound}, and random placement stops well before it)"
+        )
+        return invalid("separation", rule, self.separation, "lower the separation or the number of points, or raise d")
