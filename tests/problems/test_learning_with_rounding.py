@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from fewfire._errors import InvalidArgument
+from fewfire._random import Stream
 from fewfire.problems import LearningWithRounding
+from fewfire.problems._learning_with_rounding import uniform_integers
 
 MODULI = st.integers(2, 40).flatmap(lambda q: st.tuples(st.integers(2, q), st.just(q)))
 
@@ -66,11 +68,20 @@ def test_integers_are_uniform_over_the_ring(q):
     assert ((pairs - expected) ** 2 / expected).sum() < chi2.isf(1e-6, q * q - 1)
 
 
+@pytest.mark.parametrize("bound", [2, 3, 1000, 3 * 2**29, 2**31])
+def test_integers_are_the_high_part_of_a_64_bit_product(bound):
+    stream = Stream(5, "integers")
+    words = stream.words(2 * 23).tolist()
+    expected = [(high * 2**32 + low) * bound // 2**64 for low, high in zip(words[::2], words[1::2], strict=True)]
+    assert uniform_integers(stream, bound, 23).tolist() == expected
+    assert uniform_integers(stream, bound, 4, start=19).tolist() == expected[19:]
+
+
 def test_largest_modulus_does_not_overflow():
-    q = 2**31
+    q = 2**31 - 1  # prime: a wrapped sum would show
     problem = LearningWithRounding(8, 1000, q, secret=[q - 1] * 8)
     Y = np.full((1, 8), q - 1)
-    assert problem.target(problem.encode(Y)).tolist() == [8 % 1000]
+    assert problem.target(problem.encode(Y)).tolist() == [8]
     X, y = problem.sample(100, 3)
     expected = [-sum(row) % q % 1000 for row in problem.decode(X).tolist()]
     assert y.tolist() == expected

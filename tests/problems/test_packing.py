@@ -31,6 +31,11 @@ def test_cross_polytopes_stay_below(d):
     assert packing_limit(d, separation(flat)) >= 2 * (d - 1)
 
 
+@pytest.mark.parametrize("d", [5, 9, 40])
+def test_just_past_the_cross_polytope_a_simplex_is_the_most(d):
+    assert packing_limit(d, math.sqrt(1.5) + 1e-9) == d
+
+
 def test_caps_by_hand_on_the_ordinary_sphere():
     # d = 4: the share of a cap of angle θ is (1 − cos θ)/2.
     for angle in (0.1, 0.3, 0.7):

@@ -28,16 +28,25 @@ def test_the_first_points_are_the_same_for_any_set_size():
     np.testing.assert_array_equal(small, large[:10])
 
 
-def test_sequential_rejection_by_hand():
+def test_sequential_rejection_by_hand(monkeypatch):
     problem = SphereSlice(25, 3, 0.15)
-    X, _ = problem.sample(seed=4)
     candidates, _ = SphereSlice(2000, 3, 0.0).sample(seed=4)
-    kept = []
-    for candidate in candidates.astype(np.float64):
+    kept, tries = [], []
+    for number, candidate in enumerate(candidates.astype(np.float64)):
         if all(np.linalg.norm(candidate - other) >= 0.15 for other in kept):
             kept.append(candidate)
-    np.testing.assert_array_equal(X, np.array(kept[:25], dtype=np.float32))
-    assert len(kept) >= 25 and separation(candidates[:25]) < 0.15
+            tries.append(number)
+        if len(kept) == 25:
+            break
+    np.testing.assert_array_equal(problem.sample(seed=4)[0], np.array(kept, dtype=np.float32))
+    # Tries are counted between two points, not in all.
+    longest = int(np.diff([-1, *tries]).max()) - 1
+    assert 0 < longest < tries[-1] - 24
+    monkeypatch.setattr(_sphere_slice, "MAX_TRIES", longest + 1)
+    np.testing.assert_array_equal(problem.sample(seed=4)[0], np.array(kept, dtype=np.float32))
+    monkeypatch.setattr(_sphere_slice, "MAX_TRIES", longest)
+    with pytest.raises(InvalidArgument, match=f"then {longest} random tries in a row"):
+        problem.sample(seed=4)
 
 
 def test_uniform_without_separation():
