@@ -219,3 +219,10 @@ def test_flip_rate_is_the_noise(problem, noise):
     assert np.abs((flipped - noise) @ X.astype(np.float64)).max() / rows < 5 * np.sqrt(noise * (1 - noise) / rows)
     assert abs(rate - noise) < 5 * np.sqrt(noise * (1 - noise) / rows)
     assert problem.bayes_error == noise
+
+
+@pytest.mark.parametrize("problem", FLIPPED, ids=repr)
+def test_flips_are_one_word_a_row_of_the_noise_stream(problem):
+    X, y = problem.sample(200, 6, start=40)
+    words = Stream(6, "data/noise").words(200, 40)
+    np.testing.assert_array_equal(y != problem.target(X), words < problem.noise * 2**32)
