@@ -112,14 +112,19 @@ class Stream:
         """
         if not 0 <= size <= population:
             raise invalid("size", f"must be between 0 and the population {population}", size, "draw fewer members")
-        deck = np.tile(np.arange(population, dtype=np.int64), (rows, 1))
         draws = self.words(rows * size).astype(np.uint64).reshape(rows, size)
-        everyone = np.arange(rows)
-        for position in range(size):
-            left = np.uint64(population - position)
-            pick = position + ((draws[:, position] * left) >> np.uint64(32)).astype(np.int64)
-            deck[everyone, position], deck[everyone, pick] = deck[everyone, pick], deck[:, position].copy()
-        return deck[:, :size]
+        chosen = np.empty((rows, size), dtype=np.int64)
+        block = max(1, (1 << 20) // max(population, 1))  # decks of at most 8 MiB at a time
+        for start in range(0, rows, block):
+            dealt = draws[start : start + block]
+            everyone = np.arange(len(dealt))
+            deck = np.tile(np.arange(population, dtype=np.int64), (len(dealt), 1))
+            for position in range(size):
+                left = np.uint64(population - position)
+                pick = position + ((dealt[:, position] * left) >> np.uint64(32)).astype(np.int64)
+                deck[everyone, position], deck[everyone, pick] = deck[everyone, pick], deck[:, position].copy()
+            chosen[start : start + block] = deck[:, :size]
+        return chosen
 
     def permutation(self, size: int, start: int = 0) -> IdArray:
         """A permutation of range(size): the stable order of `size` words, from word `start` on."""
