@@ -1,0 +1,74 @@
+"""Evaluation of a two-layer network in blocks of rows, so that memory does not grow with rows × width.
+
+Only `preactivations` and `features` return a table of shape (rows, width); values, active sets and
+activity never hold more than one block of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fewfire._validate import check_inputs
+from fewfire.networks._active_sets import ActiveSets
+from fewfire.networks._activity import Activity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fewfire._types import AnyArray, FloatArray
+    from fewfire.networks._two_layer import TwoLayer
+
+BLOCK_ELEMENTS = 1 << 20
+"""Largest number of preactivations held at once: 4 MiB in float32, which stays in cache."""
+
+
+def rows_per_block(net: TwoLayer) -> int:
+    """How many inputs are evaluated together."""
+    return max(1, BLOCK_ELEMENTS // max(net.width, net.inputs))
+
+
+def preactivation_blocks(net: TwoLayer, X: AnyArray) -> Iterator[FloatArray]:
+    """⟨w_j, x⟩ + b_j for one block of rows after the other, each of shape (rows of the block, width)."""
+    table = check_inputs("X", X, net.inputs, net.dtype)
+    step = rows_per_block(net)
+    for start in range(0, len(table), step):
+        z = table[start : start + step].astype(net.dtype, copy=False) @ net.hidden.T
+        z += net.bias
+        yield z
+
+
+def values(net: TwoLayer, X: AnyArray) -> FloatArray:
+    """f(x) for each row: shape (rows,)."""
+    parts = [net.activation.value(z) @ net.output for z in preactivation_blocks(net, X)]
+    total: FloatArray = np.concatenate(parts)
+    total += net.dtype.type(net.offset)
+    return total
+
+
+def preactivations(net: TwoLayer, X: AnyArray) -> FloatArray:
+    """⟨w_j, x⟩ + b_j: shape (rows, width)."""
+    return np.concatenate(list(preactivation_blocks(net, X)))
+
+
+def active_sets(net: TwoLayer, X: AnyArray) -> ActiveSets:
+    """The neurons that fire on each row."""
+    counts, indices = [np.zeros(1, dtype=np.int64)], []
+    for z in preactivation_blocks(net, X):
+        fires = net.activation.active(z)
+        counts.append(np.count_nonzero(fires, axis=1))
+        # Positions in the flat block, less those of the row starts: faster than the pairs of numpy.nonzero.
+        indices.append(np.flatnonzero(fires) - np.repeat(net.width * np.arange(len(fires)), counts[-1]))
+    return ActiveSets(np.concatenate(counts).cumsum(dtype=np.int64), np.concatenate(indices), net.width)
+
+
+def activity(net: TwoLayer, X: AnyArray) -> Activity:
+    """Counts of firing neurons per row and per neuron."""
+    per_input = []
+    per_neuron = np.zeros(net.width, dtype=np.int64)
+    for z in preactivation_blocks(net, X):
+        fires = net.activation.active(z)
+        per_input.append(np.count_nonzero(fires, axis=1))
+        per_neuron += np.count_nonzero(fires, axis=0)
+    return Activity(np.concatenate(per_input).astype(np.int64), per_neuron)
