@@ -1,0 +1,23 @@
+"""Initialisers: frozen recipes, called as `initialiser(inputs, width, seed) -> TwoLayer`."""
+
+from fewfire.networks.init._base import Initialiser
+from fewfire.networks.init._dense import dense
+from fewfire.networks.init._ntk import activity_threshold, ntk
+from fewfire.networks.init._over_sparse import over_sparse
+from fewfire.networks.init._registry import from_parameters
+from fewfire.networks.init._sparse import perturbed_sparse, sparse
+from fewfire.networks.init._symmetric import symmetric
+from fewfire.networks.init._under_sparse import under_sparse
+
+__all__ = [
+    "Initialiser",
+    "activity_threshold",
+    "dense",
+    "from_parameters",
+    "ntk",
+    "over_sparse",
+    "perturbed_sparse",
+    "sparse",
+    "symmetric",
+    "under_sparse",
+]

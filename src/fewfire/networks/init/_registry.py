@@ -1,0 +1,37 @@
+"""Initialisers by name, for specs and files: `from_parameters(i.name, i.parameters()) == i`."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, Final
+
+from fewfire._errors import invalid
+from fewfire._validate import check_choice
+from fewfire.networks.init._dense import dense
+from fewfire.networks.init._ntk import ntk
+from fewfire.networks.init._over_sparse import over_sparse
+from fewfire.networks.init._sparse import perturbed_sparse, sparse
+from fewfire.networks.init._symmetric import symmetric
+from fewfire.networks.init._under_sparse import under_sparse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fewfire.networks.init._base import Initialiser
+
+_FACTORIES: Final[dict[str, Callable[..., Initialiser]]] = {
+    factory.__name__: factory
+    for factory in (dense, sparse, perturbed_sparse, symmetric, over_sparse, under_sparse, ntk)
+}
+
+
+def from_parameters(name: str, parameters: Mapping[str, Any] | None = None) -> Initialiser:
+    """The initialiser of that name with these parameters, as a spec file holds them."""
+    factory = _FACTORIES[check_choice("init", name, _FACTORIES)]
+    given = dict(parameters or {})
+    try:
+        inspect.signature(factory).bind(**given)
+    except TypeError as error:
+        takes = ", ".join(inspect.signature(factory).parameters) or "no parameters"
+        raise invalid(f"init {name!r}", f"takes {takes}", sorted(given), str(error)) from None
+    return factory(**given)
