@@ -6,11 +6,14 @@ junta is read with the bits of its support.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fewfire._types import IdArray, SignArray
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fewfire._types import IdArray, SignArray
 
 MAX_EXACT = 20
 """Largest n for which the whole cube is visited by default."""

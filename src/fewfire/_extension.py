@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import warnings
 from functools import cache
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 from fewfire._errors import MissingExtensionWarning
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 MESSAGE = (
     "fewfire's C++ part is not installed, so the NumPy reference code serves: results are the same, only slower. "

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 from fewfire._errors import MissingDependency
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
@@ -15,8 +18,7 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingDependency(
-            f"{purpose} needs the package {module!r}, which is not installed. "
-            f"Remedy: pip install 'fewfire[{extra}]'."
+            f"{purpose} needs the package {module!r}, which is not installed. Remedy: pip install 'fewfire[{extra}]'."
         ) from error
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fewfire._errors import invalid
-from fewfire._types import AnyArray, FloatArray, SignArray
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fewfire._types import AnyArray, FloatArray, SignArray
 
 
 def check_integer(name: str, value: object, low: int, high: int | None = None, remedy: str = "") -> int:

@@ -63,7 +63,9 @@ def test_wrong_arrays_are_refused():
         _bits.pack(np.ones((2, 2)))
     with pytest.raises(ValueError, match=r"got a list"):
         _bits.pack([[1]])
-    with pytest.raises(ValueError, match=r"words must be uint64 of shape \(rows, 2\) for 65 columns; got .*shape \(1, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"words must be uint64 of shape \(rows, 2\) for 65 columns; got .*shape \(1, 1\)"
+    ):
         _bits.unpack(np.zeros((1, 1), dtype=np.uint64), 65)
 
 

@@ -76,5 +76,7 @@ def test_signs_are_returned_as_int8():
 def test_optional_packages():
     assert _optional.require("json", "plot", "Drawing").__name__ == "json"
     assert _optional.is_installed("json") and not _optional.is_installed("no_such_package")
-    with pytest.raises(ImportError, match=r"Drawing needs the package 'no_such_package'.*pip install 'fewfire\[plot\]'"):
+    with pytest.raises(
+        ImportError, match=r"Drawing needs the package 'no_such_package'.*pip install 'fewfire\[plot\]'"
+    ):
         _optional.require("no_such_package", "plot", "Drawing")

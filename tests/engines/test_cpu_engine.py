@@ -115,7 +115,9 @@ def test_online_runs_cross_the_refill_border(monkeypatch):
 
 def test_float64_networks_are_refused():
     net = TwoLayer(np.ones((2, 3), dtype=np.float64), np.zeros(2), np.ones(2))
-    with pytest.raises(ValueError, match="network must be float32 for the cpu engine; got dtype float64. Remedy: use the"):
+    with pytest.raises(
+        ValueError, match="network must be float32 for the cpu engine; got dtype float64. Remedy: use the"
+    ):
         CpuEngine().train([Run(net, Schedule(Phase(1)), np.ones((2, 3)), np.ones(2))])
 
 

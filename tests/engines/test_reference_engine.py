@@ -5,7 +5,17 @@ import pytest
 from engine_conformance import PROBLEM, EngineConformance, data, run
 
 from fewfire._errors import EngineUnavailable
-from fewfire.engines import Engine, PerLayer, Phase, ReferenceEngine, Run, Schedule, _registry, engine_report, get_engine
+from fewfire.engines import (
+    Engine,
+    PerLayer,
+    Phase,
+    ReferenceEngine,
+    Run,
+    Schedule,
+    _registry,
+    engine_report,
+    get_engine,
+)
 from fewfire.networks import init
 
 

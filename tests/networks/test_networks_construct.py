@@ -1,5 +1,4 @@
 """Juntas, indexing and dense-weight networks, on every input of a small cube against plain Python targets."""
-# ruff: noqa: E501 - whole error texts, one case a line
 
 from __future__ import annotations
 

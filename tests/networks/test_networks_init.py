@@ -1,5 +1,4 @@
 """Initialisers: dense and sparse starts, determinism, specs, and what each one refuses."""
-# ruff: noqa: E501 - whole error texts, one case a line
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """The starts that the papers' theorems use: symmetric, over-sparse, under-sparse and ntk."""
-# ruff: noqa: E501 - whole error texts, one case a line
 
 from __future__ import annotations
 

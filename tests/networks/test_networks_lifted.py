@@ -1,5 +1,4 @@
 """Lifted parities and learning with rounding, on every input against plain Python targets."""
-# ruff: noqa: E501 - whole error texts, one case a line
 
 from __future__ import annotations
 

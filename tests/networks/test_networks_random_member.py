@@ -1,5 +1,4 @@
 """Random members of H(n, s, k): the size and the sparsity hold for every draw and every input."""
-# ruff: noqa: E501 - whole error texts, one case a line
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """The state of a network: evaluation against a plain loop, immutability, equality, norms, errors."""
-# ruff: noqa: E501 - whole error texts, one case a line
 
 from __future__ import annotations
 

@@ -21,7 +21,9 @@ def run_python(code, *arguments, **options):
 
 
 def test_import_loads_nothing_heavy():
-    code = f"import sys, json, fewfire; print(json.dumps([m for m in {HEAVY} + ['sklearn', 'scipy'] if m in sys.modules]))"
+    code = (
+        f"import sys, json, fewfire; print(json.dumps([m for m in {HEAVY} + ['sklearn', 'scipy'] if m in sys.modules]))"
+    )
     done = run_python(code, "-W", "error")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == []
@@ -61,7 +63,9 @@ print(len(caught), caught[0].category.__name__, caught[0].message)
 print(result.engine, repr(float(result.network(X).sum())))
 """
     without = run_python(code).stdout.splitlines()
-    assert without[0].startswith("1 MissingExtensionWarning fewfire's C++ part is not installed, so the NumPy reference")
+    assert without[0].startswith(
+        "1 MissingExtensionWarning fewfire's C++ part is not installed, so the NumPy reference"
+    )
     assert "Remedy: install a C++20 compiler" in without[0]
     name, value = without[1].split()
     assert name == "reference"

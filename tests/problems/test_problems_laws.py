@@ -28,6 +28,9 @@ class Majority:
 
     inputs = 5
 
+    def __repr__(self):
+        return "Majority()"  # no address: test names must be the same in every process
+
     def __call__(self, X):
         return X.sum(axis=1) / 5
 

@@ -10,14 +10,18 @@ import hashlib
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fewfire._errors import invalid
 from fewfire._extension import core
 from fewfire._random._philox import philox_words
-from fewfire._types import Float64Array, IdArray, SignArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fewfire._types import Float64Array, IdArray, SignArray
 
 
 def digest64(text: str) -> int:

@@ -8,10 +8,13 @@ Online, step t sees rows tB … tB + B − 1 of the child stream "online".
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from fewfire._random import Stream
-from fewfire._types import IdArray
+if TYPE_CHECKING:
+    from fewfire._random import Stream
+    from fewfire._types import IdArray
 
 
 def with_replacement(stream: Stream, examples: int, batch_size: int, position: int) -> IdArray:

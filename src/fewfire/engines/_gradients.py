@@ -7,14 +7,16 @@ f(x) = Σ_j u_j σ(⟨w_j, x⟩ + b_j) + c,  g_i = ℓ'(f(x_i), y_i) / m
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fewfire._types import AnyArray, FloatArray
 from fewfire._validate import check_inputs, check_labels
 from fewfire.engines._losses import get_loss
-from fewfire.networks import TwoLayer
+
+if TYPE_CHECKING:
+    from fewfire._types import AnyArray, FloatArray
+    from fewfire.networks import TwoLayer
 
 
 class Gradients(NamedTuple):

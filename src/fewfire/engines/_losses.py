@@ -8,14 +8,18 @@ absolute  |f − y|; derivative sign(f − y), 0 at the tie
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import expit
 
-from fewfire._types import FloatArray
 from fewfire._validate import check_choice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fewfire._types import FloatArray
 
 
 @dataclass(frozen=True)

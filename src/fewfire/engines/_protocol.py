@@ -6,18 +6,21 @@ minibatches. So engines can be compared run by run, and a batch of runs in any o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 from fewfire._errors import DivergenceError, invalid
 from fewfire._random import Stream, as_stream
-from fewfire._types import AnyArray, FloatArray
 from fewfire._validate import check_inputs, check_labels
-from fewfire.engines._schedule import Schedule
-from fewfire.networks import TwoLayer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fewfire._types import AnyArray, FloatArray
+    from fewfire.engines._schedule import Schedule
+    from fewfire.networks import TwoLayer
 
 
 class Source(Protocol):
@@ -59,14 +62,18 @@ class Run:
         if (self.X is None) == (self.source is None):
             raise invalid("X", "or source must be given, and not both", "a Run with both or neither")
         if (self.X is None) != (self.y is None) or (self.X_test is None) != (self.y_test is None):
-            raise invalid("y", "goes with X, and y_test with X_test", "a Run with one of a pair", "pass both or neither")
+            raise invalid(
+                "y", "goes with X, and y_test with X_test", "a Run with one of a pair", "pass both or neither"
+            )
         for table, labels in (("X", "y"), ("X_test", "y_test")):
             if getattr(self, table) is not None:
                 X = check_inputs(table, getattr(self, table), self.network.inputs, self.network.dtype)
                 object.__setattr__(self, table, X)
                 object.__setattr__(self, labels, self._labels(labels, len(X)))
         if self.source is not None and any(phase.batch_size is None for phase in self.schedule.phases):
-            raise invalid("batch_size", "must be a number when examples come from a source", None, "choose one, e.g. 32")
+            raise invalid(
+                "batch_size", "must be a number when examples come from a source", None, "choose one, e.g. 32"
+            )
         if self.schedule.stop_error is not None and self.X_test is None:
             raise invalid("stop_error", "needs held-out data", self.schedule.stop_error, "pass X_test and y_test")
 

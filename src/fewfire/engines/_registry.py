@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from fewfire._errors import EngineUnavailable
 from fewfire._validate import check_choice
-from fewfire.engines._protocol import Engine
 from fewfire.engines.cpu import CpuEngine
 from fewfire.engines.reference import ReferenceEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fewfire.engines._protocol import Engine
 
 # Fastest first: "auto" takes the first one that can run.
 ENGINES: dict[str, Callable[[], Engine]] = {"cpu": CpuEngine, "reference": ReferenceEngine}

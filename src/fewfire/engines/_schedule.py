@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from fewfire._errors import invalid
-from fewfire._types import Float64Array
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.engines._losses import LOSSES
+
+if TYPE_CHECKING:
+    from fewfire._types import Float64Array
 
 Value: TypeAlias = float | Sequence[float]
 """One number for all steps of a phase, or one number a step."""

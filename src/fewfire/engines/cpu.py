@@ -7,21 +7,24 @@ threads run for a fraction of a second at a time, so that Ctrl-C and progress wo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fewfire._bits import pack
 from fewfire._errors import DivergenceError, invalid
 from fewfire._extension import MESSAGE, load
-from fewfire._types import AnyArray
 from fewfire._validate import check_choice, check_integer
 from fewfire.engines._divergence import divergence
 from fewfire.engines._losses import LOSSES
 from fewfire.engines._protocol import Counters, History, Result, Run
-from fewfire.networks import TwoLayer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fewfire._types import AnyArray
+    from fewfire.networks import TwoLayer
 
 _SAMPLING = {"replacement": 0, "epochs": 1, "online": 2}
 _ACTIVATIONS = {"relu": 0, "relu6": 1, "shifted_relu": 2}

@@ -5,20 +5,24 @@ The oracle the fast engines are tested against. It is not fast: it computes ever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fewfire._errors import DivergenceError
-from fewfire._types import AnyArray, Float64Array, FloatArray
 from fewfire._validate import check_choice
 from fewfire.engines._batches import by_epochs, with_replacement
 from fewfire.engines._divergence import divergence
 from fewfire.engines._gradients import Gradients, unchecked_gradients
 from fewfire.engines._losses import error_rate, get_loss
 from fewfire.engines._protocol import Counters, History, Result, Run
-from fewfire.engines._schedule import Phase
-from fewfire.networks import TwoLayer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fewfire._errors import DivergenceError
+    from fewfire._types import AnyArray, Float64Array, FloatArray
+    from fewfire.engines._schedule import Phase
+    from fewfire.networks import TwoLayer
 
 
 class ReferenceEngine:
@@ -136,8 +140,8 @@ def _updated(
     network: TwoLayer, gradient: Gradients, rate: Float64Array, keep: Float64Array, truncation: Float64Array
 ) -> TwoLayer | None:
     """The network after one step; None when it is not finite."""
-    parts = [network.hidden, network.bias, network.output, np.float64(network.offset)]
-    slopes = [gradient.hidden, gradient.bias, gradient.output, np.float64(gradient.offset)]
+    parts: list[AnyArray] = [network.hidden, network.bias, network.output, np.array(network.offset)]
+    slopes: list[AnyArray] = [gradient.hidden, gradient.bias, gradient.output, np.array(gradient.offset)]
     new = []
     for layer, (part, slope) in enumerate(zip(parts, slopes, strict=True)):
         kept = np.where(np.abs(slope) > truncation[layer], slope, 0) if truncation[layer] > 0 else slope

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import comb
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fewfire._types import IdArray
 from fewfire._validate import check_integer
+
+if TYPE_CHECKING:
+    from fewfire._types import IdArray
 
 
 def monomial_count(n: int, degree: int) -> int:

@@ -5,11 +5,15 @@ Symbols: k bits in the parity, odd; z = Σ_{j∈A} √n x_j ∈ {−k, −k+2, �
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from fewfire._errors import invalid
-from fewfire._types import Float64Array
 from fewfire._validate import check_integer
+
+if TYPE_CHECKING:
+    from fewfire._types import Float64Array
 
 
 def separator_thresholds(k: int) -> Float64Array:
@@ -35,4 +39,4 @@ def separator_coefficients(k: int) -> Float64Array:
     """
     z = separator_thresholds(k)
     parity = (-1.0) ** ((k - z) / 2)
-    return np.linalg.solve(separator_features(k, z), parity)
+    return np.asarray(np.linalg.solve(separator_features(k, z), parity), dtype=np.float64)
