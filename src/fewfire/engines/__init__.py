@@ -2,6 +2,12 @@
 
 from fewfire.engines._gradients import Gradients, gradients
 from fewfire.engines._losses import LOSSES, Loss, error_rate, get_loss
+from fewfire.engines._population import (
+    Correlations,
+    fourier_gap,
+    population_correlations,
+    sample_correlations,
+)
 from fewfire.engines._protocol import Counters, Engine, History, Result, Run, Source
 from fewfire.engines._registry import engine_report, get_engine
 from fewfire.engines._schedule import LAYERS, PerLayer, Phase, Schedule
@@ -11,6 +17,7 @@ from fewfire.engines.reference import ReferenceEngine
 __all__ = [
     "LAYERS",
     "LOSSES",
+    "Correlations",
     "Counters",
     "CpuEngine",
     "Engine",
@@ -26,7 +33,10 @@ __all__ = [
     "Source",
     "engine_report",
     "error_rate",
+    "fourier_gap",
     "get_engine",
     "get_loss",
     "gradients",
+    "population_correlations",
+    "sample_correlations",
 ]

@@ -1,0 +1,76 @@
+"""Gradients at the start, per neuron: over the whole distribution, over a sample, and the gap between them.
+
+With f = 0 at the start (mirrored pairs) and the hinge loss, the gradient in w_j is −u_j·E[y σ'(⟨w_j, x⟩ + b_j) x]:
+pareto's Lemmas 8 and 18 to 20 and parities' Lemmas 3 to 6 are about the vector E[y σ' x] computed here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from fewfire._cube import MAX_EXACT, cube_blocks
+from fewfire._errors import invalid
+from fewfire._validate import check_inputs, check_labels, check_support
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from fewfire._types import AnyArray, Float64Array
+    from fewfire.networks import TwoLayer
+
+
+class Correlations(NamedTuple):
+    """E[y σ'(⟨w_j, x⟩ + b_j) x] of shape (width, inputs), and E[y σ'(⟨w_j, x⟩ + b_j)] of shape (width,)."""
+
+    weights: Float64Array
+    bias: Float64Array
+
+
+def sample_correlations(network: TwoLayer, X: AnyArray, y: AnyArray, rows: int = 1 << 13) -> Correlations:
+    """The mean over the rows of X (samples, inputs) and y (samples,)."""
+    X = check_inputs("X", X, network.inputs, network.dtype)
+    labels = check_labels("y", y, len(X))
+    blocks = ((X[i : i + rows], labels[i : i + rows]) for i in range(0, len(X), rows))
+    return _mean(network, blocks)
+
+
+def population_correlations(network: TwoLayer, target: Callable[[AnyArray], AnyArray]) -> Correlations:
+    """The expectation over uniform inputs, exact, by visiting the whole cube (at most 20 inputs).
+
+    Parameters
+    ----------
+    network : TwoLayer
+    target : callable
+        The labels of a ±1 table of shape (rows, inputs), such as `problem.target`.
+    """
+    if network.inputs > MAX_EXACT:
+        rule = f"must have at most {MAX_EXACT} inputs to visit the whole cube"
+        raise invalid("network", rule, network.inputs, "use sample_correlations on a large sample")
+    return _mean(
+        network, ((block, np.asarray(target(block), dtype=np.float64)) for block in cube_blocks(network.inputs))
+    )
+
+
+def fourier_gap(correlations: AnyArray, support: Sequence[int]) -> Float64Array:
+    """For each neuron, the smallest |gradient| inside the support minus the largest outside, shape (width,).
+
+    A positive gap means that the support can be read off the neuron's gradient (pareto, proof of Theorem 4).
+    """
+    size = np.abs(np.asarray(correlations, dtype=np.float64))
+    members = list(check_support("support", support, size.shape[1]))
+    outside = np.delete(size, members, axis=1)
+    return np.asarray(size[:, members].min(axis=1) - outside.max(axis=1, initial=0.0))
+
+
+def _mean(network: TwoLayer, blocks: Iterable[tuple[AnyArray, Float64Array]]) -> Correlations:
+    weights, bias, count = np.zeros(network.hidden.shape), np.zeros(network.width), 0
+    for X, y in blocks:
+        inputs = X.astype(np.float64)
+        # Scores in the network's own precision, as training computes them: ties decide which neurons fire.
+        weighted = y[:, None] * network.activation.slope(network.preactivations(X))
+        weights += weighted.T @ inputs
+        bias += weighted.sum(axis=0)
+        count += len(X)
+    return Correlations(weights / count, bias / count)
