@@ -11,6 +11,7 @@ namespace nb = nanobind;
 void bind_random(nb::module_& module);
 void bind_bits(nb::module_& module);
 void bind_train(nb::module_& module);
+void bind_fourier(nb::module_& module);
 
 template <class T>
 using ConstArray1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;

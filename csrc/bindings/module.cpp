@@ -14,4 +14,5 @@ NB_MODULE(_core, m) {
   fewfire::bind_random(m);
   fewfire::bind_bits(m);
   fewfire::bind_train(m);
+  fewfire::bind_fourier(m);
 }

@@ -1,4 +1,6 @@
 # What the C++ extension exports (csrc/bindings). Arrays are allocated by the caller and filled in place.
+from typing import overload
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -59,3 +61,28 @@ def advance(trainers: list[Trainer], seconds: float, threads: int) -> None: ...
 def pack_rows(signs: NDArray[np.int8], words: NDArray[np.uint64]) -> bool: ...
 def pack_columns(signs: NDArray[np.int8], words: NDArray[np.uint64]) -> bool: ...
 def unpack_rows(words: NDArray[np.uint64], signs: NDArray[np.int8]) -> None: ...
+def estimate_signs(
+    columns: NDArray[np.uint64],
+    labels: NDArray[np.uint64],
+    samples: int,
+    degree: int,
+    first: int,
+    last: int,
+    threads: int,
+    out: NDArray[np.float64],
+) -> None: ...
+def estimate_reals(
+    columns: NDArray[np.uint64],
+    labels: NDArray[np.float64],
+    degree: int,
+    first: int,
+    last: int,
+    threads: int,
+    out: NDArray[np.float64],
+) -> None: ...
+@overload
+def walsh(values: NDArray[np.float64], out: NDArray[np.float64], scale: float, threads: int) -> None: ...
+@overload
+def walsh(values: NDArray[np.float32], out: NDArray[np.float32], scale: float, threads: int) -> None: ...
+@overload
+def walsh(values: NDArray[np.int32], out: NDArray[np.int32], scale: int, threads: int) -> None: ...

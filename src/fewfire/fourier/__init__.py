@@ -1,5 +1,33 @@
-"""Boolean Fourier analysis: Walsh–Hadamard, spectra, sensitivities, low-degree fits."""
+"""Boolean Fourier analysis: Walsh–Hadamard, spectra, sensitivities, low-degree estimates, heavy coefficients."""
 
-from fewfire.fourier._monomials import monomial_count, monomials
+from fewfire.fourier._closed_forms import half_coefficient, majority_coefficient
+from fewfire.fourier._estimate import Estimate, estimate
+from fewfire.fourier._goldreich_levin import QuerySearch, goldreich_levin
+from fewfire.fourier._heavy import HeavyCoefficients, heavy, screen_support
+from fewfire.fourier._monomials import monomial_count, monomial_index, monomial_members, monomials
+from fewfire.fourier._sampled import Interval, SampledSpectrum, sampled
+from fewfire.fourier._spectrum import Spectrum, spectrum
+from fewfire.fourier._walsh import inverse, transform
 
-__all__ = ["monomial_count", "monomials"]
+__all__ = [
+    "Estimate",
+    "HeavyCoefficients",
+    "Interval",
+    "QuerySearch",
+    "SampledSpectrum",
+    "Spectrum",
+    "estimate",
+    "goldreich_levin",
+    "half_coefficient",
+    "heavy",
+    "inverse",
+    "majority_coefficient",
+    "monomial_count",
+    "monomial_index",
+    "monomial_members",
+    "monomials",
+    "sampled",
+    "screen_support",
+    "spectrum",
+    "transform",
+]

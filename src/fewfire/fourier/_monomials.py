@@ -40,3 +40,39 @@ def monomials(n: int, degree: int) -> IdArray:
         table[row : row + block, :size] = members
         row += block
     return table
+
+
+def monomial_index(n: int, members: tuple[int, ...]) -> int:
+    """The row of `monomials(n, degree)` that holds a set; the same for every degree ≥ its size.
+
+    Parameters
+    ----------
+    n : int
+    members : distinct coordinates, ascending
+    """
+    size = len(members)
+    index = monomial_count(n, size - 1)
+    previous = -1
+    for position, member in enumerate(members):
+        # Sets that agree so far and go on with a smaller member come first.
+        left = size - position
+        index += comb(n - previous - 1, left) - comb(n - member, left)
+        previous = member
+    return index
+
+
+def monomial_members(n: int, index: int) -> tuple[int, ...]:
+    """The set in row `index` of `monomials(n, degree)`: the inverse of `monomial_index`."""
+    size = 0
+    while index >= comb(n, size):
+        index -= comb(n, size)
+        size += 1
+    members = []
+    member = 0
+    for left in range(size, 0, -1):
+        while index >= (block := comb(n - member - 1, left - 1)):
+            index -= block
+            member += 1
+        members.append(member)
+        member += 1
+    return tuple(members)

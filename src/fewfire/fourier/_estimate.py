@@ -1,0 +1,160 @@
+"""All low-degree Fourier coefficients from samples: the estimation step of the low-degree algorithm.
+
+sparse-activations, section 2.1: with x uniform on {±1}ⁿ, f̂(S) = E[f(x) χ_S(x)], so (1/m) Σ y_i χ_S(x_i) estimates
+it. The columns of X are bit vectors: χ_S is an XOR of |S| of them, and for ±1 labels its sum is a popcount, exact
+in integers. For real labels the sum is taken in float64, in blocks of 1024 samples that are then added up: off by at
+most (m/1024 + 512)·2⁻⁵³·mean|y| from the exact value. Neither depends on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from time import perf_counter
+from types import ModuleType
+from typing import TypeAlias
+
+import numpy as np
+
+from fewfire._bits import pack, pack_columns, unpack
+from fewfire._errors import InvalidArgument
+from fewfire._extension import core
+from fewfire._types import Float64Array, IdArray, WordArray
+from fewfire._validate import check_integer, check_labels, check_number, check_signs, check_support
+from fewfire.fourier._estimate_reference import estimate_reference
+from fewfire.fourier._monomials import monomial_count, monomial_index, monomial_members, monomials
+from fewfire.fourier._terms import Term, above, strongest, terms
+from fewfire.fourier._threads import thread_count
+
+Progress: TypeAlias = Callable[[int, int], object]
+"""Called with the number of coefficients done and the number to do."""
+
+_SLICE_SECONDS = 0.1
+"""Between slices of about this length, progress is told and an interrupt can stop the call."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Empirical Fourier coefficients of degree at most `degree`.
+
+    Attributes
+    ----------
+    values : array of shape (monomial_count(n, degree),)
+        Coefficients, in the order of `monomials(n, degree)`.
+    n, degree, samples : int
+    """
+
+    values: Float64Array
+    n: int
+    degree: int
+    samples: int
+
+    @cached_property
+    def sets(self) -> IdArray:
+        """The sets, one a row, padded with −1: array of shape (monomial_count(n, degree), degree)."""
+        return monomials(self.n, self.degree)
+
+    def coefficient(self, members: Sequence[int]) -> float:
+        """The estimate for one set of coordinates."""
+        chosen = sorted(check_support("members", members, self.n))
+        check_integer("the size of members", len(chosen), 0, self.degree, "estimate to a higher degree")
+        return float(self.values[monomial_index(self.n, tuple(chosen))])
+
+    def largest(self, count: int) -> list[Term]:
+        """The `count` terms of largest magnitude, largest first."""
+        return self._terms(strongest(self.values, check_integer("count", count, 0)))
+
+    def prune(self, threshold: float) -> list[Term]:
+        """The terms of magnitude at least `threshold`, largest first."""
+        return self._terms(above(self.values, check_number("threshold", threshold, 0.0)))
+
+    def _terms(self, indices: IdArray) -> list[Term]:
+        return terms(self.values, indices, lambda index: monomial_members(self.n, index))
+
+
+def estimate(
+    X: object, y: object, degree: int, *, threads: int | None = None, progress: Progress | None = None
+) -> Estimate:
+    """All empirical coefficients (1/m) Σ_i y_i χ_S(x_i) with |S| ≤ degree.
+
+    Parameters
+    ----------
+    X : array of ±1, shape (samples, n)
+    y : array of shape (samples,)
+        Labels; ±1 labels take the popcount path, any other numbers the float64 one.
+    degree : int
+        Largest size of a set, at most n.
+    threads : int, optional
+        All cores unless given.
+    progress : callable (done, total), optional
+        Called at most about ten times a second, and once at the end.
+
+    Returns
+    -------
+    Estimate
+    """
+    columns, n, samples = packed_columns(X)
+    labels = np.asarray(check_labels("y", y, samples), dtype=np.float64)
+    degree = check_integer("degree", degree, 0, n, "a monomial has at most n distinct coordinates")
+    workers = thread_count(threads)
+    extension = core()
+    if extension is None:
+        signs = np.ascontiguousarray(unpack(columns, samples).T)
+        values = estimate_reference(signs, labels, degree)
+        if progress is not None:
+            progress(len(values), len(values))
+    else:
+        values = _estimate_in_slices(extension, columns, labels, degree, workers, progress)
+    return Estimate(values, n, degree, samples)
+
+
+def packed_columns(X: object) -> tuple[WordArray, int, int]:
+    """The columns of a ±1 table as bit vectors of shape (n, ceil(samples / 64)), and n, samples."""
+    if isinstance(X, np.ndarray) and X.dtype == np.int8 and X.ndim == 2 and X.size:
+        try:
+            return pack_columns(X), X.shape[1], X.shape[0]
+        except InvalidArgument:
+            pass  # check_signs words the error for X
+    signs = check_signs("X", X)
+    return pack_columns(signs), signs.shape[1], signs.shape[0]
+
+
+def is_sign_vector(labels: Float64Array) -> bool:
+    """Whether every label is +1 or −1."""
+    return bool(np.all(np.abs(labels) == 1.0))
+
+
+def _estimate_in_slices(
+    extension: ModuleType,
+    columns: WordArray,
+    labels: Float64Array,
+    degree: int,
+    threads: int,
+    progress: Progress | None,
+) -> Float64Array:
+    """Run the kernel on ranges of coefficients, each about _SLICE_SECONDS long."""
+    total = monomial_count(len(columns), degree)
+    values = np.empty(total, dtype=np.float64)
+    if is_sign_vector(labels):
+        label_words = pack(labels.astype(np.int8)[None])[0]
+
+        def run(first: int, last: int) -> None:
+            extension.estimate_signs(columns, label_words, len(labels), degree, first, last, threads, values)
+    else:
+
+        def run(first: int, last: int) -> None:
+            extension.estimate_reals(columns, labels, degree, first, last, threads, values)
+
+    first, size, told = 0, max(1, 2**24 // len(labels)), perf_counter()
+    while first < total:
+        last = min(total, first + size)
+        began = perf_counter()
+        run(first, last)
+        elapsed = max(perf_counter() - began, 1e-6)
+        size = max(1, min(int((last - first) * _SLICE_SECONDS / elapsed), 8 * size))
+        first = last
+        if progress is not None and (first == total or perf_counter() - told >= _SLICE_SECONDS):
+            told = perf_counter()
+            progress(first, total)
+    return values

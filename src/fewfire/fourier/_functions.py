@@ -1,0 +1,56 @@
+"""Anything with values on the cube as one plain function: a callable, a network, or a problem.
+
+Recognised by what they offer, not by class: a problem has `inputs` and `target(X)`, a network `inputs` and a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from fewfire._errors import invalid
+from fewfire._types import AnyArray, Float64Array, SignArray
+from fewfire._validate import check_integer
+
+Function: TypeAlias = Callable[[SignArray], Float64Array]
+"""int8 points of shape (rows, n) to float64 values of shape (rows,)."""
+
+_OFFER = "pass a callable on ±1 tables with n, 2ⁿ values, a network, or a problem"
+
+
+def as_function(f: object, n: int | None) -> tuple[Function, int]:
+    """The function behind `f`, with its values checked, and its number of inputs."""
+    inputs = getattr(f, "inputs", None)
+    target = getattr(f, "target", None)
+    rule = target if inputs is not None and callable(target) else f
+    if not callable(rule):
+        raise invalid("f", "must be callable on ±1 tables", f"a {type(f).__name__}", _OFFER)
+    if n is None and inputs is None:
+        raise invalid("n", "must be given with a plain callable", n, "say how many inputs the function has")
+    if n is not None:
+        n = check_integer("n", n, 1)
+    if inputs is not None:
+        known = check_integer("f.inputs", inputs, 1)
+        if n is not None and n != known:
+            raise invalid("n", f"must agree with f.inputs = {known}", n, "leave n out")
+        n = known
+    assert n is not None
+
+    def evaluate(points: SignArray) -> Float64Array:
+        return _check_values(rule(points), len(points))
+
+    return evaluate, n
+
+
+def _check_values(values: object, rows: int) -> Float64Array:
+    array: AnyArray = np.asarray(values)
+    if array.shape != (rows,):
+        raise invalid(
+            "f", f"must give one value per row, shape ({rows},)", f"shape {array.shape}", "flatten its result"
+        )
+    if array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+        got = f"dtype {array.dtype}" if array.dtype.kind not in "biuf" else "NaN or infinity among its values"
+        raise invalid("f", "must give finite real numbers", got, "check f on the points it fails on")
+    return array.astype(np.float64, copy=False)
