@@ -9,7 +9,9 @@ namespace fewfire {
 namespace nb = nanobind;
 
 void bind_random(nb::module_& module);
+void bind_least_squares(nb::module_& module);
 void bind_bits(nb::module_& module);
+void bind_fourier(nb::module_& module);
 void bind_train(nb::module_& module);
 void bind_fourier(nb::module_& module);
 

@@ -12,7 +12,9 @@ NB_MODULE(_core, m) {
     if (!fewfire::set_isa(name)) throw nanobind::value_error(("instruction set not available here: " + name).c_str());
   });
   fewfire::bind_random(m);
+  fewfire::bind_least_squares(m);
   fewfire::bind_bits(m);
+  fewfire::bind_fourier(m);
   fewfire::bind_train(m);
   fewfire::bind_fourier(m);
 }

@@ -86,3 +86,26 @@ def walsh(values: NDArray[np.float64], out: NDArray[np.float64], scale: float, t
 def walsh(values: NDArray[np.float32], out: NDArray[np.float32], scale: float, threads: int) -> None: ...
 @overload
 def walsh(values: NDArray[np.int32], out: NDArray[np.int32], scale: int, threads: int) -> None: ...
+
+class SubcubeProducts:
+    def __init__(
+        self,
+        patterns: NDArray[np.uint8],
+        group_bits: NDArray[np.int32],
+        groups: NDArray[np.int32],
+        starts: NDArray[np.int64],
+        monomials: NDArray[np.int64],
+        places: NDArray[np.uint32],
+    ) -> None: ...
+    def values(self, coefficients: NDArray[np.float64], values: NDArray[np.float64], threads: int) -> None: ...
+    def sums(self, weights: NDArray[np.float64], sums: NDArray[np.float64], threads: int) -> None: ...
+
+def monomial_gram(
+    moments: NDArray[np.float64],
+    n: int,
+    binomials: NDArray[np.int64],
+    sets: NDArray[np.int64],
+    samples: float,
+    out: NDArray[np.float64],
+    threads: int,
+) -> None: ...

@@ -43,6 +43,10 @@ class FewfireWarning(UserWarning):
     """Base of every warning fewfire issues."""
 
 
+class ConvergenceWarning(FewfireWarning):
+    """An iteration stopped before it reached its tolerance; the message says how far it came and what helps."""
+
+
 class MissingExtensionWarning(FewfireWarning):
     """The C++ part is not installed; the slower reference code serves."""
 

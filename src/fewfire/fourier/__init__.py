@@ -2,8 +2,10 @@
 
 from fewfire.fourier._closed_forms import half_coefficient, majority_coefficient
 from fewfire.fourier._estimate import Estimate, estimate
+from fewfire.fourier._evaluate import evaluate
 from fewfire.fourier._goldreich_levin import QuerySearch, goldreich_levin
 from fewfire.fourier._heavy import HeavyCoefficients, heavy, screen_support
+from fewfire.fourier._least_squares import LeastSquares, least_squares
 from fewfire.fourier._monomials import monomial_count, monomial_index, monomial_members, monomials
 from fewfire.fourier._sampled import Interval, SampledSpectrum, sampled
 from fewfire.fourier._spectrum import Spectrum, spectrum
@@ -13,14 +15,17 @@ __all__ = [
     "Estimate",
     "HeavyCoefficients",
     "Interval",
+    "LeastSquares",
     "QuerySearch",
     "SampledSpectrum",
     "Spectrum",
     "estimate",
+    "evaluate",
     "goldreich_levin",
     "half_coefficient",
     "heavy",
     "inverse",
+    "least_squares",
     "majority_coefficient",
     "monomial_count",
     "monomial_index",

@@ -1,0 +1,130 @@
+"""Columns of a table as ±1: which of a column's two values is which, learned on the training table.
+
+±1 columns stay as they are. Any other column with two values has the smaller one mapped to +1 and the larger one to
+−1, so 0/1 and False/True follow the rule that −1 is a set bit. A constant column carries nothing and is left out.
+A column with more values is refused, or, when asked, cut in two at its median.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from fewfire._errors import InvalidArgument, invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from fewfire._types import AnyArray, IdArray, SignArray
+
+Mapping: TypeAlias = list[tuple[object, object]]
+"""For each column, what is mapped to +1 and what to −1; None where nothing is."""
+
+BINARIZE = ("median",)
+
+COLUMN_BLOCK = 16
+"""Columns transposed at once: enough to read memory in order, few enough to need little more of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class SignMap:
+    """How the columns of one table become signs.
+
+    Attributes
+    ----------
+    low, high : arrays of shape (columns,)
+        Smallest and largest value of each column.
+    cut : array of shape (columns,)
+        Where a column is cut in two; NaN for columns with at most two values.
+    names : list of str
+    """
+
+    low: AnyArray
+    high: AnyArray
+    cut: NDArray[np.float64]
+    names: list[str]
+
+    @property
+    def active(self) -> IdArray:
+        """The columns that are not constant."""
+        return np.flatnonzero(self.low != self.high)
+
+    @property
+    def mapping(self) -> Mapping:
+        """What is mapped to +1 and what to −1, for each column."""
+        return [self._describe(column) for column in range(len(self.low))]
+
+    def transform(self, table: AnyArray) -> SignArray:
+        """The active columns as signs, shape (rows, active); values not seen in training are refused."""
+        active = self.active
+        signs = np.empty((len(active), len(table)), dtype=np.int8)
+        identity = self._identity
+        for position, (column, values) in enumerate(_columns(table, active)):
+            upper = values == self.high[column] if np.isnan(self.cut[column]) else values > self.cut[column]
+            lower = values == self.low[column] if np.isnan(self.cut[column]) else ~upper
+            known = lower | upper
+            if not known.all():
+                raise self._unseen(column, values[~known][0])
+            negative = lower if identity[column] else upper
+            np.subtract(1, negative.view(np.int8) << 1, out=signs[position])
+        return np.ascontiguousarray(signs.T)
+
+    @property
+    def _identity(self) -> NDArray[np.bool_]:
+        """Columns that are ±1 already."""
+        return np.asarray(np.isnan(self.cut) & (self.low == -1) & (self.high == 1))
+
+    def _describe(self, column: int) -> tuple[object, object]:
+        low, high, cut = self.low[column].item(), self.high[column].item(), self.cut[column].item()
+        if low == high:
+            return low, None
+        if not np.isnan(cut):
+            return f"<= {cut:g}", f"> {cut:g}"
+        return (high, low) if self._identity[column] else (low, high)
+
+    def _unseen(self, column: int, value: AnyArray) -> InvalidArgument:
+        low, high = self.low[column].item(), self.high[column].item()
+        rule = f"may hold only {low!r} and {high!r} in column {self.names[column]!r}, as when fitted"
+        return invalid("X", rule, value.item(), "map the value to one of the two, or fit again with it")
+
+
+def learn_signs(table: AnyArray, names: list[str], binarize: str | None) -> SignMap:
+    """The map for a table of numbers, shape (rows, columns)."""
+    count = table.shape[1]
+    low = np.empty(count, dtype=table.dtype)
+    high, cut = low.copy(), np.full(count, np.nan)
+    for column, values in _columns(table, np.arange(count)):
+        low[column], high[column] = values.min(), values.max()
+        if ((values != low[column]) & (values != high[column])).any():
+            distinct = np.unique(values)
+            if binarize is None:
+                raise _too_many_values(names[column], distinct)
+            cut[column] = _median_cut(values, distinct)
+    return SignMap(low, high, cut, names)
+
+
+def _too_many_values(name: str, distinct: AnyArray) -> InvalidArgument:
+    shown = ", ".join(str(value.item()) for value in distinct[:4]) + (", …" if len(distinct) > 4 else "")
+    return invalid(
+        "X",
+        "must have at most two distinct values in every column",
+        f"a column {name!r} with {len(distinct)} values ({shown})",
+        "threshold it (binarize='median' does so at the median), or one-hot encode it",
+    )
+
+
+def _median_cut(values: AnyArray, distinct: AnyArray) -> float:
+    """The median, lowered to the next value where nothing lies above it, so that both sides are filled."""
+    median = float(np.median(values))
+    return median if median < distinct[-1] else float(distinct[-2])
+
+
+def _columns(table: AnyArray, wanted: IdArray) -> Iterator[tuple[int, AnyArray]]:
+    """Some columns of a table, each contiguous: numbers and values, transposed a few columns at a time."""
+    for start in range(0, len(wanted), COLUMN_BLOCK):
+        block = wanted[start : start + COLUMN_BLOCK]
+        yield from zip(block.tolist(), np.ascontiguousarray(table[:, block].T), strict=True)
