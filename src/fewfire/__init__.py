@@ -20,11 +20,13 @@ from fewfire._errors import (
 )
 
 if TYPE_CHECKING:
-    from fewfire import engines, fourier, networks, problems
+    from fewfire import engines, fourier, learners, networks, problems, theory
+    from fewfire.learners import LowDegreeClassifier, LowDegreeRegressor, ParityNetClassifier
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("engines", "fourier", "networks", "problems")
+_SUBPACKAGES = ("engines", "fourier", "learners", "networks", "problems", "theory")
+_LEARNERS = ("LowDegreeClassifier", "LowDegreeRegressor", "ParityNetClassifier")
 
 __all__ = [
     "DivergenceError",
@@ -33,20 +35,27 @@ __all__ = [
     "FewfireWarning",
     "FileFormatError",
     "InvalidArgument",
+    "LowDegreeClassifier",
+    "LowDegreeRegressor",
     "MissingDependency",
     "MissingExtensionWarning",
+    "ParityNetClassifier",
     "engines",
     "fourier",
+    "learners",
     "networks",
     "problems",
+    "theory",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name in _SUBPACKAGES:
         return importlib.import_module(f"fewfire.{name}")
+    if name in _LEARNERS:
+        return getattr(importlib.import_module("fewfire.learners"), name)
     raise AttributeError(f"module 'fewfire' has no attribute {name!r}; it has {', '.join(__all__)}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_SUBPACKAGES])
+    return sorted([*globals(), *_SUBPACKAGES, *_LEARNERS])

@@ -31,7 +31,7 @@ class Correlations(NamedTuple):
 def sample_correlations(network: TwoLayer, X: AnyArray, y: AnyArray, rows: int = 1 << 13) -> Correlations:
     """The mean over the rows of X (samples, inputs) and y (samples,)."""
     X = check_inputs("X", X, network.inputs, network.dtype)
-    labels = check_labels("y", y, len(X))
+    labels = check_labels("y", y, len(X)).astype(np.float64, copy=False)
     blocks = ((X[i : i + rows], labels[i : i + rows]) for i in range(0, len(X), rows))
     return _mean(network, blocks)
 

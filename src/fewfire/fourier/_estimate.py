@@ -12,20 +12,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
-from types import ModuleType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from fewfire._bits import pack, pack_columns, unpack
 from fewfire._errors import InvalidArgument
 from fewfire._extension import core
-from fewfire._types import Float64Array, IdArray, WordArray
 from fewfire._validate import check_integer, check_labels, check_number, check_signs, check_support
 from fewfire.fourier._estimate_reference import estimate_reference
 from fewfire.fourier._monomials import monomial_count, monomial_index, monomial_members, monomials
 from fewfire.fourier._terms import Term, above, strongest, terms
 from fewfire.fourier._threads import thread_count
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from fewfire._types import Float64Array, IdArray, WordArray
 
 Progress: TypeAlias = Callable[[int, int], object]
 """Called with the number of coefficients done and the number to do."""

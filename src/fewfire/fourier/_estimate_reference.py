@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fewfire._types import Float64Array, SignArray
+if TYPE_CHECKING:
+    from fewfire._types import Float64Array, SignArray
 
 
 def estimate_reference(signs: SignArray, labels: Float64Array, degree: int) -> Float64Array:

@@ -14,17 +14,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fewfire._cube import cube_index
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
-from fewfire._types import Float64Array, SignArray
 from fewfire._validate import check_integer, check_number
 from fewfire.fourier._functions import Function, as_function
-from fewfire.fourier._terms import Term
 from fewfire.fourier._walsh import transform
+
+if TYPE_CHECKING:
+    from fewfire._types import Float64Array, SignArray
+    from fewfire.fourier._terms import Term
 
 _STEP = 10
 """Coordinates by which buckets are split at a time."""

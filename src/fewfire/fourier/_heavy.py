@@ -13,19 +13,23 @@ False positives. If a set holds a coordinate on which the label does not depend,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fewfire._cube import cube_index
 from fewfire._errors import invalid
-from fewfire._types import Float64Array
 from fewfire._validate import check_integer, check_labels, check_number, check_signs, check_support
 from fewfire.fourier._estimate import estimate
 from fewfire.fourier._terms import Term, above, terms
 from fewfire.fourier._threads import thread_count
 from fewfire.fourier._walsh import transform
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fewfire._types import Float64Array
 
 MAX_CANDIDATES = 26
 """2²⁶ cells take 512 MiB."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from fewfire._types import FloatArray, IdArray
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fewfire._types import FloatArray, IdArray
 
 Term: TypeAlias = tuple[tuple[int, ...], float]
 """A set S, members ascending, and the coefficient of χ_S."""

@@ -7,15 +7,17 @@ S. n·2ⁿ additions in place; 2²⁸ float64 values take 2 GiB.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fewfire._errors import InvalidArgument, invalid
 from fewfire._extension import core
-from fewfire._types import AnyArray
 from fewfire.fourier._threads import thread_count
 from fewfire.fourier._walsh_reference import walsh_reference
+
+if TYPE_CHECKING:
+    from fewfire._types import AnyArray
 
 _KINDS = (np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int32))
 _INT32_MAX = 2**31 - 1

@@ -5,9 +5,12 @@ Both go through the levels in ascending order, so their results agree bit for bi
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from fewfire._types import AnyArray
+if TYPE_CHECKING:
+    from fewfire._types import AnyArray
 
 
 def walsh_reference(values: AnyArray, out: AnyArray, scale: float) -> None:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from fewfire._errors import InvalidArgument, invalid
+from fewfire.learners._classes import two_classes
 from fewfire.learners._low_degree_base import LowDegreeBase
 
 if TYPE_CHECKING:
@@ -110,10 +110,8 @@ class LowDegreeClassifier(ClassifierMixin, LowDegreeBase):  # type: ignore[misc]
         """Fit to a table of binary columns (samples, columns) and labels of two classes (samples,)."""
         table, labels = validate_data(self, X, y)
         check_classification_targets(labels)
-        classes, codes = np.unique(labels, return_inverse=True)
-        if len(classes) != 2:
-            raise _not_two_classes(labels, classes)
-        self._fit(table, np.where(codes == 1, 1.0, -1.0), _error_rate)
+        classes, signs = two_classes(labels)
+        self._fit(table, signs, _error_rate)
         self.classes_ = classes
         return self
 
@@ -138,15 +136,3 @@ def _squared_error(values: Float64Array, labels: Float64Array) -> float:
 
 def _error_rate(values: Float64Array, labels: Float64Array) -> float:
     return float(np.mean((values > 0.0) != (labels > 0.0)))
-
-
-def _not_two_classes(labels: AnyArray, classes: AnyArray) -> InvalidArgument:
-    if len(classes) == 1:
-        return invalid(
-            "y", "must hold two classes", f"an array of one class ({classes[0]})", "pass samples of both classes"
-        )
-    # scikit-learn looks for this sentence in the error of an estimator for two classes.
-    return InvalidArgument(
-        f"Only binary classification is supported. The type of the target is {type_of_target(labels)}; got "
-        f"{len(classes)} classes. Remedy: wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
-    )

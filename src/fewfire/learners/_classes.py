@@ -1,0 +1,28 @@
+"""Labels of two classes as ±1."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.utils.multiclass import type_of_target
+
+from fewfire._errors import InvalidArgument, invalid
+
+if TYPE_CHECKING:
+    from fewfire._types import AnyArray, Float64Array
+
+
+def two_classes(labels: AnyArray) -> tuple[AnyArray, Float64Array]:
+    """The two classes, ascending, and the labels as −1 for the first and +1 for the second."""
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) == 1:
+        got = f"an array of one class ({classes[0]})"
+        raise invalid("y", "must hold two classes", got, "pass samples of both classes")
+    if len(classes) > 2:
+        # scikit-learn looks for this sentence in the error of an estimator for two classes.
+        raise InvalidArgument(
+            f"Only binary classification is supported. The type of the target is {type_of_target(labels)}; got "
+            f"{len(classes)} classes. Remedy: wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
+        )
+    return classes, np.where(codes == 1, 1.0, -1.0)

@@ -1,0 +1,199 @@
+"""`ParityNetClassifier`: the papers' ways of learning a sparse parity with a two-layer network, as one estimator."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fewfire._validate import check_choice, check_integer, check_number
+from fewfire.engines import get_engine
+from fewfire.learners._classes import two_classes
+from fewfire.learners._signs import learn_signs
+from fewfire.learners.parity_net._correlated import train_correlated
+from fewfire.learners.parity_net._outcome import Task
+from fewfire.learners.parity_net._over_sparse import train_over_sparse
+from fewfire.learners.parity_net._reading import find_support, lucky_neurons
+from fewfire.learners.parity_net._sgd import train_sgd
+from fewfire.learners.parity_net._under_sparse import train_under_sparse
+
+if TYPE_CHECKING:
+    from fewfire._types import AnyArray, Float64Array, SignArray
+
+SCHEDULES = {
+    "sgd": train_sgd,
+    "over_sparse": train_over_sparse,
+    "under_sparse": train_under_sparse,
+    "correlated": train_correlated,
+}
+
+
+class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Learn a sparse parity (or another Boolean function of few bits) with a two-layer network.
+
+    Columns of ±1 are taken as they are; in any other column with two values the smaller becomes +1 and the larger −1.
+    Constant columns are ignored; columns with more values are refused unless `binarize="median"`.
+
+    Parameters
+    ----------
+    schedule : {"sgd", "over_sparse", "under_sparse", "correlated"}
+        "sgd": plain minibatch SGD (pareto C.1), the practical one. The others carry out pareto Theorem 4/16,
+        pareto Theorem 5/21 and parities Theorem 2; they need `k`.
+    width : int
+        Hidden neurons; even for the theorems' schedules.
+    init : {"sparse", "dense"}
+        Start of "sgd": `sparsity` non-zero weights a neuron, or PyTorch's default.
+    sparsity : int
+        Non-zero (large) weights a neuron starts with.
+    loss, learning_rate, weight_decay, batch_size, max_steps
+        Of "sgd". The theorems set their own rates; `max_steps` is then the length of `second_layer="descent"`.
+    k : int, optional
+        Bits of the parity.
+    second_layer : {"solver", "descent"}
+        For the theorems' schedules: solve the convex second layer, or descend on it as they state.
+    strict : bool
+        Refuse what the theorem excludes.
+    validation_fraction : float
+        Share held out by "sgd", which then stops as soon as that part is without error; 0 trains all `max_steps`.
+    binarize : None or "median"
+    engine : str
+        "auto" takes the fastest; `engine_` records it.
+    random_state : int, RandomState or None
+    verbose : bool
+        Tell the progress on standard error.
+
+    Attributes
+    ----------
+    support_ : tuple of int
+        The columns found: the `k` of largest weight mass, or those above the widest gap when k is not given.
+    network_, initial_network_ : TwoLayer
+        On the columns `active_`.
+    history_ : History
+        What the engine recorded.
+    lucky_neurons_ : array of int
+        Neurons whose initial large weights contain `support_` or lie inside it; none for a dense start.
+    engine_, classes_, active_, mapping_, n_iter_, n_features_in_, feature_names_in_
+    """
+
+    def __init__(
+        self,
+        schedule: str = "sgd",
+        *,
+        width: int = 1000,
+        init: str = "sparse",
+        sparsity: int = 2,
+        loss: str = "hinge",
+        learning_rate: float = 0.1,
+        weight_decay: float = 0.01,
+        batch_size: int | None = 32,
+        max_steps: int = 100_000,
+        k: int | None = None,
+        second_layer: str = "solver",
+        strict: bool = True,
+        validation_fraction: float = 0.0,
+        binarize: str | None = None,
+        engine: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.schedule = schedule
+        self.width = width
+        self.init = init
+        self.sparsity = sparsity
+        self.loss = loss
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_steps = max_steps
+        self.k = k
+        self.second_layer = second_layer
+        self.strict = strict
+        self.validation_fraction = validation_fraction
+        self.binarize = binarize
+        self.engine = engine
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: object, y: object) -> Self:
+        """Fit to a table of binary columns (samples, columns) and labels of two classes (samples,)."""
+        check_choice("schedule", self.schedule, SCHEDULES)
+        table, labels = validate_data(self, X, y)
+        check_classification_targets(labels)
+        classes, signs_of_labels = two_classes(labels)
+        sign_map = learn_signs(table, self._column_names(), self.binarize)
+        task = self._task(sign_map.transform(table), signs_of_labels)
+        outcome = SCHEDULES[self.schedule](task)
+        self._sign_map = sign_map
+        self.classes_, self.mapping_, self.active_ = classes, sign_map.mapping, sign_map.active
+        self.network_, self.initial_network_ = outcome.network, outcome.initial
+        self.history_, self.engine_ = outcome.result.history, outcome.result.engine
+        self.n_iter_ = outcome.result.counters.steps
+        found = find_support(outcome.network, self.k)
+        self.lucky_neurons_ = lucky_neurons(outcome.initial, found)
+        self.support_ = tuple(int(self.active_[column]) for column in found)
+        return self
+
+    def decision_function(self, X: object) -> Float64Array:
+        """The network's output at every row, shape (samples,): positive for `classes_[1]`."""
+        check_is_fitted(self)
+        signs = self._sign_map.transform(validate_data(self, X, reset=False))
+        return self.network_(_at_least_one_column(signs)).astype(np.float64)
+
+    def predict(self, X: object) -> AnyArray:
+        """The class of every row, shape (samples,)."""
+        positive = self.decision_function(X) > 0
+        return np.asarray(self.classes_[positive.astype(np.int64)])
+
+    def _task(self, X: SignArray, y: Float64Array) -> Task:
+        random = check_random_state(self.random_state)
+        share = check_number("validation_fraction", self.validation_fraction, 0.0, 1.0, open_high=True)
+        X = _at_least_one_column(X)
+        X_held = y_held = None
+        if share > 0:
+            X, X_held, y, y_held = train_test_split(X, y, test_size=share, random_state=random)
+        return Task(
+            X,
+            y,
+            X_held,
+            y_held,
+            width=check_integer("width", self.width, 1),
+            sparsity=min(check_integer("sparsity", self.sparsity, 1), X.shape[1]),
+            k=None if self.k is None else check_integer("k", self.k, 1),
+            loss=self.loss,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            batch_size=self.batch_size,
+            max_steps=check_integer("max_steps", self.max_steps, 1),
+            second_layer=self.second_layer,
+            start=self.init,
+            strict=self.strict,
+            seed=int(random.randint(2**31 - 1)),
+            engine=get_engine(self.engine),
+            progress=_print_progress if self.verbose else None,
+        )
+
+    def _column_names(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{column}" for column in range(self.n_features_in_)] if names is None else [str(n) for n in names]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        # Cutting continuous columns in two loses most of what the standard data sets say.
+        tags.classifier_tags.poor_score = self.binarize is not None
+        return tags
+
+
+def _at_least_one_column(signs: SignArray) -> SignArray:
+    """A network needs an input; a table whose columns are all constant gets one of +1."""
+    return signs if signs.shape[1] else np.ones((len(signs), 1), dtype=np.int8)
+
+
+def _print_progress(done: int, total: int) -> None:
+    print(f"training: step {done} of {total}", file=sys.stderr)
