@@ -24,9 +24,9 @@ void estimate_pieces(std::size_t n, std::size_t samples, std::size_t degree, std
     const std::uint64_t sets = binomial(n, size);
     const std::uint64_t from = std::max(first, start), to = std::min(last, start + sets);
     if (from < to) {
-      const std::uint64_t count = to - from, workers = std::min<std::uint64_t>(threads, count);
-      run_threads(workers, [&](std::size_t index) {
-        const std::uint64_t low = from + count * index / workers, high = from + count * (index + 1) / workers;
+      const std::uint64_t count = to - from, pieces = std::min<std::uint64_t>(threads == 1 ? 1 : 4 * threads, count);
+      parallel_for(pieces, threads, [&](std::size_t index) {
+        const std::uint64_t low = from + count * index / pieces, high = from + count * (index + 1) / pieces;
         kernel(size, low - start, high - start, out + low);
         for (std::uint64_t r = low; r < high; ++r) out[r] /= static_cast<double>(samples);
       });

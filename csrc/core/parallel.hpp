@@ -1,39 +1,68 @@
-// Threads for the kernels: started for one call, joined before it returns.
+// Threads for the kernels: started for one call, gone when it returns.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <exception>
+#include <memory>
+#include <mutex>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 namespace fewfire {
 
-// Calls work(0) … work(threads − 1) at once, work(0) on the calling thread; returns when all are done and passes on
-// the first exception. When the system gives fewer threads than asked, the calling thread does what is left: so the
-// calls may run one after another and must not wait for each other.
+// Calls work(0) … work(pieces − 1), each once, on at most `threads` threads, the calling one among them; returns when
+// all are done and passes on the first exception. Each thread takes the next piece when it is done with one, so a busy
+// core delays only what it holds, and a helper that has not begun when the pieces are gone is not waited for. Calls
+// may run one after another, so they must not wait for each other.
 template <class Work>
-void run_threads(std::size_t threads, const Work& work) {
-  std::vector<std::exception_ptr> failures(threads);
-  const auto guarded = [&](std::size_t index) {
+void parallel_for(std::size_t pieces, std::size_t threads, const Work& work) {
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable left;
+    std::size_t helping = 0;
+    bool closed = false;
+    std::atomic<std::size_t> next{0};
+    std::exception_ptr failure;
+  };
+  const auto shared = std::make_shared<Shared>();
+  const auto take_pieces = [pieces, &work](Shared& state) {
     try {
-      work(index);
+      for (std::size_t piece; (piece = state.next.fetch_add(1, std::memory_order_relaxed)) < pieces;) work(piece);
     } catch (...) {
-      failures[index] = std::current_exception();
+      state.next.store(pieces, std::memory_order_relaxed);
+      const std::lock_guard lock(state.mutex);
+      if (!state.failure) state.failure = std::current_exception();
     }
   };
-  std::vector<std::thread> others;
-  others.reserve(threads);
-  std::size_t started = 1;
   try {
-    for (; started < threads; ++started) others.emplace_back(guarded, started);
-  } catch (const std::system_error&) {
+    for (std::size_t helper = 1; helper < std::min(threads, pieces); ++helper)
+      std::thread([shared, take_pieces] {
+        {
+          const std::lock_guard lock(shared->mutex);
+          if (shared->closed) return;  // the caller has gone on, and `work` with it
+          ++shared->helping;
+        }
+        take_pieces(*shared);
+        const std::lock_guard lock(shared->mutex);
+        if (--shared->helping == 0) shared->left.notify_one();
+      }).detach();
+  } catch (const std::system_error&) {  // no more threads to be had: the ones there are do it
   }
-  guarded(0);
-  for (std::size_t index = started; index < threads; ++index) guarded(index);
-  for (std::thread& other : others) other.join();
-  for (const std::exception_ptr& failure : failures)
-    if (failure) std::rethrow_exception(failure);
+  take_pieces(*shared);
+  std::unique_lock lock(shared->mutex);
+  shared->closed = true;
+  shared->left.wait(lock, [&] { return shared->helping == 0; });
+  if (shared->failure) std::rethrow_exception(shared->failure);
+}
+
+// Calls work(0) … work(threads − 1), each once, at the same time where there are threads for it: for work that keeps
+// something of its own, such as a buffer, under its number.
+template <class Work>
+void run_threads(std::size_t threads, const Work& work) {
+  parallel_for(threads, threads, work);
 }
 
 }  // namespace fewfire

@@ -1,7 +1,6 @@
 #include "core/walsh.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstdint>
 
@@ -15,15 +14,6 @@ constexpr unsigned parallel_bytes = 20;          // log2 of the array size from 
 constexpr unsigned smallest_part_bytes = 15;     // log2 of the least part worth handing out
 constexpr std::size_t chunk_bytes = 1u << 14;    // columns of a pass handed out at a time
 constexpr std::size_t line_bytes = 64;
-
-// Threads take the next piece when they are done with one, so a busy core delays only what it holds.
-template <class Work>
-void share(std::size_t pieces, std::size_t threads, const Work& work) {
-  std::atomic<std::size_t> next{0};
-  run_threads(std::min(threads, pieces), [&](std::size_t) {
-    for (std::size_t piece; (piece = next.fetch_add(1, std::memory_order_relaxed)) < pieces;) work(piece);
-  });
-}
 
 // Levels left to passes over the whole array: at least four parts a thread, in whole passes.
 template <class T>
@@ -40,7 +30,7 @@ unsigned shared_levels(unsigned n, std::size_t threads) {
 template <class T>
 void walsh_transform(const T* from, T* to, unsigned n, T scale, std::size_t threads) {
   const unsigned shared = shared_levels<T>(n, threads), part = n - shared;
-  share(std::size_t{1} << shared, threads, [&](std::size_t index) {
+  parallel_for(std::size_t{1} << shared, threads, [&](std::size_t index) {
     FEWFIRE_DISPATCH(walsh_block, from + (index << part), to + (index << part), part, shared == 0 ? scale : T(1));
   });
   // Columns are cut at cache lines of the array, wherever it begins.
@@ -48,7 +38,7 @@ void walsh_transform(const T* from, T* to, unsigned n, T scale, std::size_t thre
   for (unsigned low = part; low < n;) {
     const unsigned levels = std::min(n - low, walsh_pass_levels);
     const std::size_t columns = std::size_t{1} << low, chunk = chunk_bytes / sizeof(T), chunks = columns / chunk;
-    share(chunks << (n - low - levels), threads, [&](std::size_t piece) {
+    parallel_for(chunks << (n - low - levels), threads, [&](std::size_t piece) {
       const std::size_t group = piece / chunks, index = piece % chunks;
       const std::size_t first = index == 0 ? 0 : index * chunk + lead;
       const std::size_t last = index + 1 == chunks ? columns : (index + 1) * chunk + lead;

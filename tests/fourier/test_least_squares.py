@@ -277,10 +277,25 @@ def test_a_gram_matrix_that_would_not_fit_is_refused():
 
 
 @pytest.mark.parametrize("degree", [0, 1, 2])
-def test_constant_labels_give_the_constant(degree):
-    fit = fourier.least_squares(sample(20, 4), np.full(20, 3.5), degree, solver="cg")
-    assert fit.values.tolist() == [3.5] + [0.0] * (len(fit.values) - 1)
+@pytest.mark.parametrize("constant", [3.5, 0.1, 0.0, -1e8 / 3])
+def test_constant_labels_give_the_constant(degree, constant):
+    """Also where their mean, as computed, is a little off."""
+    fit = fourier.least_squares(sample(23, 4), np.full(23, constant), degree, solver="cg")
+    assert fit.values == pytest.approx([constant] + [0.0] * (len(fit.values) - 1), rel=1e-15, abs=0)
     assert (fit.iterations, fit.converged) == (0, True)
+
+
+@pytest.mark.parametrize("solver", ["cg", "gram"])
+def test_columns_that_say_nothing_get_nothing(solver):
+    """Only constant columns, then one that varies among them: the intercept is free, so it takes all there is."""
+    y = Stream(16, "labels").normal(50) + 0.1
+    X = np.ones((50, 3), dtype=np.int8)
+    fit = fourier.least_squares(X, y, 2, solver=solver)
+    assert np.allclose(fit.values, [y.mean()] + [0.0] * 6, atol=1e-15)
+    X[:25, 1] = -1
+    fit = fourier.least_squares(X, y, 1, solver=solver, tol=1e-12)
+    half = (y[25:].mean() - y[:25].mean()) / 2
+    assert np.allclose(fit.values, [y.mean(), 0.0, half, 0.0], atol=1e-12)
 
 
 def test_evaluate_is_the_polynomial():

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 Tell: TypeAlias = Callable[[int, float], object]
 """Called after each step with the number of steps and the estimated relative error."""
 
-_ROUNDING = 1e-30
-"""Once the squared gradient has fallen by this factor, only rounding errors are left."""
+_EPSILON = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +52,15 @@ def conjugate_gradients(
     intercept = float(labels.mean())
     residual = labels - intercept
     scale = _dot(residual, residual)
+    # Squared norms that rounding leaves of a residual and of a gradient that are zero.
+    noise = matrix.shape[0] * (4.0 * _EPSILON * intercept) ** 2
+    floor = matrix.shape[0] * matrix.shape[1] * _EPSILON**2 * scale
     values = np.zeros(matrix.shape[1])
     gradient = _gradient(matrix, residual, values, alpha)
     direction = gradient.copy()
-    gamma = first = _dot(gradient, gradient)
+    gamma = _dot(gradient, gradient)
     steps: list[float] = []
-    error = inf if gamma > 0.0 else 0.0
+    error = inf if scale > noise and gamma > floor else 0.0
     while error > tol and len(steps) < max_iter:
         image = matrix.values(direction)
         mean = float(image.mean())
@@ -73,7 +75,7 @@ def conjugate_gradients(
         gamma, previous = _dot(gradient, gradient), gamma
         direction *= gamma / previous
         direction += gradient
-        error = 0.0 if gamma <= _ROUNDING * first else sqrt(_left_over(steps) / scale)
+        error = sqrt(_left_over(steps) / scale) if gamma > floor else 0.0
         tell(len(steps), error)
     values[0] = intercept
     return Solution(values, len(steps), error)

@@ -56,16 +56,17 @@ class SignMap:
     @property
     def mapping(self) -> Mapping:
         """What is mapped to +1 and what to −1, for each column."""
-        return [self._describe(column) for column in range(len(self.low))]
+        identity = self._identity
+        return [self._describe(column, bool(identity[column])) for column in range(len(self.low))]
 
     def transform(self, table: AnyArray) -> SignArray:
         """The active columns as signs, shape (rows, active); values not seen in training are refused."""
         active = self.active
         signs = np.empty((len(active), len(table)), dtype=np.int8)
-        identity = self._identity
+        identity, cuts = self._identity, ~np.isnan(self.cut)
         for position, (column, values) in enumerate(_columns(table, active)):
-            upper = values == self.high[column] if np.isnan(self.cut[column]) else values > self.cut[column]
-            lower = values == self.low[column] if np.isnan(self.cut[column]) else ~upper
+            upper = values > self.cut[column] if cuts[column] else values == self.high[column]
+            lower = ~upper if cuts[column] else values == self.low[column]
             known = lower | upper
             if not known.all():
                 raise self._unseen(column, values[~known][0])
@@ -78,13 +79,13 @@ class SignMap:
         """Columns that are ±1 already."""
         return np.asarray(np.isnan(self.cut) & (self.low == -1) & (self.high == 1))
 
-    def _describe(self, column: int) -> tuple[object, object]:
+    def _describe(self, column: int, identity: bool) -> tuple[object, object]:
         low, high, cut = self.low[column].item(), self.high[column].item(), self.cut[column].item()
         if low == high:
             return low, None
         if not np.isnan(cut):
             return f"<= {cut:g}", f"> {cut:g}"
-        return (high, low) if self._identity[column] else (low, high)
+        return (high, low) if identity else (low, high)
 
     def _unseen(self, column: int, value: AnyArray) -> InvalidArgument:
         low, high = self.low[column].item(), self.high[column].item()
@@ -127,4 +128,6 @@ def _columns(table: AnyArray, wanted: IdArray) -> Iterator[tuple[int, AnyArray]]
     """Some columns of a table, each contiguous: numbers and values, transposed a few columns at a time."""
     for start in range(0, len(wanted), COLUMN_BLOCK):
         block = wanted[start : start + COLUMN_BLOCK]
-        yield from zip(block.tolist(), np.ascontiguousarray(table[:, block].T), strict=True)
+        first, last = int(block[0]), int(block[-1]) + 1
+        part = table[:, first:last] if last - first == len(block) else table[:, block]  # a view where it can be one
+        yield from zip(block.tolist(), np.ascontiguousarray(part.T), strict=True)
