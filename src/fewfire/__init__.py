@@ -20,12 +20,12 @@ from fewfire._errors import (
 )
 
 if TYPE_CHECKING:
-    from fewfire import engines, fourier, learners, networks, problems, theory
+    from fewfire import engines, experiments, fourier, learners, networks, problems, report, theory
     from fewfire.learners import LowDegreeClassifier, LowDegreeRegressor, ParityNetClassifier
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("engines", "fourier", "learners", "networks", "problems", "theory")
+_SUBPACKAGES = ("engines", "experiments", "fourier", "learners", "networks", "problems", "report", "theory")
 _LEARNERS = ("LowDegreeClassifier", "LowDegreeRegressor", "ParityNetClassifier")
 
 __all__ = [
@@ -41,10 +41,12 @@ __all__ = [
     "MissingExtensionWarning",
     "ParityNetClassifier",
     "engines",
+    "experiments",
     "fourier",
     "learners",
     "networks",
     "problems",
+    "report",
     "theory",
 ]
 

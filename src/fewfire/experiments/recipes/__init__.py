@@ -1,0 +1,10 @@
+"""Recipes: one a figure, table or claim of the papers. Each runs by itself and judges its own result.
+
+A recipe is a module with `RECIPE`, which says what it shows, and `run(scale)`, which returns plain data that
+`json.dumps` takes: parameters, rows, and under "judgement" the claim, the statistic used and whether it passed.
+"""
+
+from fewfire.experiments.recipes._base import Recipe
+from fewfire.experiments.recipes._registry import RECIPES, find, run
+
+__all__ = ["RECIPES", "Recipe", "find", "run"]

@@ -1,0 +1,64 @@
+"""What a recipe says about itself, and the form of its verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fewfire._validate import check_choice
+
+SCALES = ("quick", "full")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A claim of a paper that can be run.
+
+    Parameters
+    ----------
+    name : str
+        "paper/recipe".
+    title : str
+        What it shows, in one line.
+    seconds : int
+        About how long scale "quick" takes on two cores.
+    expectation : str
+        What to expect.
+    """
+
+    name: str
+    title: str
+    seconds: int
+    expectation: str
+
+
+def check_scale(scale: str) -> bool:
+    """Whether the scale is "full"; "quick" is the other one."""
+    return check_choice("scale", scale, SCALES) == "full"
+
+
+def judgement(claim: str, statistic: str, value: float, threshold: float, *, at_most: bool = True) -> dict[str, Any]:
+    """The verdict on one claim: the statistic must be at most, or at least, the threshold."""
+    passed = value <= threshold if at_most else value >= threshold
+    return {
+        "claim": claim,
+        "statistic": statistic,
+        "value": float(value),
+        "rule": "at most" if at_most else "at least",
+        "threshold": float(threshold),
+        "passed": bool(passed),
+    }
+
+
+def result(
+    recipe: Recipe, scale: str, parameters: dict[str, Any], judgements: list[dict[str, Any]], **data: Any
+) -> dict[str, Any]:
+    """What `run` returns."""
+    return {
+        "recipe": recipe.name,
+        "scale": scale,
+        "parameters": parameters,
+        **data,
+        "judgement": judgements,
+        "passed": all(entry["passed"] for entry in judgements),
+    }

@@ -1,0 +1,40 @@
+"""The list of recipes. A module is imported when its recipe is looked up."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from fewfire._errors import invalid
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from fewfire.experiments.recipes._base import Recipe
+
+RECIPES = {
+    "sparse-activations/bounds": "sparse_activations.bounds",
+    "sparse-activations/learning-curves": "sparse_activations.learning_curves",
+    "sparse-activations/learning-scaling": "sparse_activations.learning_scaling",
+    "sparse-activations/rademacher": "sparse_activations.rademacher",
+    "sparse-activations/statistical-queries": "sparse_activations.statistical_queries",
+}
+"""Name of each recipe, and its module below `fewfire.experiments.recipes`."""
+
+
+def find(name: str) -> Recipe:
+    """What a recipe shows, how long it takes and what to expect."""
+    recipe: Recipe = _module(name).RECIPE
+    return recipe
+
+
+def run(name: str, scale: str = "quick") -> dict[str, Any]:
+    """Run a recipe; "quick" takes about a minute at most, "full" longer."""
+    result: dict[str, Any] = _module(name).run(scale)
+    return result
+
+
+def _module(name: str) -> ModuleType:
+    if name not in RECIPES:
+        raise invalid("recipe", f"must be one of {', '.join(RECIPES)}", name)
+    return importlib.import_module(f"fewfire.experiments.recipes.{RECIPES[name]}")

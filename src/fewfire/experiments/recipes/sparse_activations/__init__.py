@@ -1,0 +1,1 @@
+"""Recipes for sparse-activations: Learning Neural Networks with Sparse Activations."""

@@ -1,0 +1,136 @@
+"""A statistical query oracle (Kearns; sparse-activations, section 4).
+
+A query is a function φ of an example with values in [−1, 1]. The oracle never shows an example: it answers with any
+number within the tolerance τ of E[φ(x, y)]. Which number is its choice, and the choice is the argument `answers`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+import numpy as np
+
+from fewfire._errors import invalid
+from fewfire._random import Stream, as_stream
+from fewfire._validate import check_choice, check_integer, check_number
+from fewfire.learners.statistical_queries._population import Population, drawn, whole_cube
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fewfire._types import AnyArray, Float64Array, SignArray
+
+Query: TypeAlias = "Callable[[SignArray, AnyArray], AnyArray]"
+"""φ: X of shape (rows, inputs) and y of shape (rows,) to values in [−1, 1] of shape (rows,)."""
+
+ANSWERS = ("honest", "random", "adversarial")
+MAX_EXACT = 16
+"""Largest number of inputs for which expectations are taken over the whole cube."""
+
+
+class Target(Protocol):
+    """What the oracle needs of a problem; every problem of ±1 inputs in `fewfire.problems` has it."""
+
+    @property
+    def inputs(self) -> int:
+        """The number of columns of X."""
+
+    def sample(self, m: int, seed: int | Stream = 0, start: int = 0, /) -> tuple[AnyArray, AnyArray]:
+        """X of shape (m, inputs) and y of shape (m,)."""
+
+    def target(self, X: SignArray, /) -> AnyArray:
+        """The noiseless labels of the rows of X."""
+
+
+class SQOracle:
+    """Answers statistical queries about a problem, and counts them.
+
+    Parameters
+    ----------
+    problem : object with `inputs`, `sample` and `target`, such as `fewfire.problems.Parity`
+    tolerance : float in [0, 1]
+        τ: how far an answer may be off.
+    answers : "honest", "random" or "adversarial"
+        The expectation itself; a uniform number within τ of it; or the admissible number that tells least: the one
+        nearest to what the query would give if labels had nothing to do with inputs. For a correlation y·χ_S(x) with a
+        parity the last is 0 unless τ < 1 and S is the support.
+    seed : int or Stream
+        Of random answers and of drawn examples (stream "queries").
+    distribution : "uniform" or "drawn"
+        Uniform inputs of at most 16 coordinates are averaged over exactly. Otherwise, and with "drawn" always, the
+        expectation is the mean over `samples` examples, which is the distribution the oracle then stands for.
+    samples : int
+        Examples drawn when the expectation is not exact.
+    """
+
+    def __init__(
+        self,
+        problem: Target,
+        tolerance: float,
+        answers: str = "honest",
+        seed: int | Stream = 0,
+        *,
+        distribution: str = "uniform",
+        samples: int = 2**17,
+    ) -> None:
+        self.tolerance = check_number("tolerance", tolerance, 0.0, 1.0)
+        self.answers = check_choice("answers", answers, ANSWERS)
+        samples = check_integer("samples", samples, 1)
+        self._stream = as_stream(seed, "queries")
+        exact = check_choice("distribution", distribution, ("uniform", "drawn")) == "uniform"
+        cube = whole_cube(problem, self._stream) if exact and problem.inputs <= MAX_EXACT else None
+        self._population: Population = drawn(problem, samples, self._stream) if cube is None else cube
+        self.inputs = int(problem.inputs)
+        self.queries = 0
+
+    @property
+    def exact(self) -> bool:
+        """Whether expectations are taken over the whole cube."""
+        return self._population.samples is None
+
+    @property
+    def expectation_error(self) -> float:
+        """How far the oracle's own expectation is off, with probability 1 − 10⁻⁶ a query (Hoeffding); 0 when exact."""
+        samples = self._population.samples
+        return 0.0 if samples is None else math.sqrt(2 * math.log(2e6) / samples)
+
+    @property
+    def resolution(self) -> float:
+        """An answer above this cannot come from an expectation of 0: tolerance, own error, and rounding."""
+        return self.tolerance + self.expectation_error + 1e-9
+
+    def query(self, phi: Query) -> float:
+        """One answer within `tolerance` of E[φ(x, y)]; an invalid query is refused and not counted."""
+        values = self._values(phi, self._population.y)
+        mean = float(values @ self._population.weights)
+        answer = self._answer(phi, mean)
+        self.queries += 1
+        return answer
+
+    def _answer(self, phi: Query, mean: float) -> float:
+        if self.answers == "honest":
+            return mean
+        if self.answers == "random":
+            shift = float(self._stream.child(f"answer {self.queries}").uniform(1, -1.0, 1.0)[0])
+            return mean + self.tolerance * shift
+        return min(max(self._mean_without_labels(phi), mean - self.tolerance), mean + self.tolerance)
+
+    def _mean_without_labels(self, phi: Query) -> float:
+        """E[φ(x, y')] with y' drawn like the labels but independently of x."""
+        return float(
+            sum(
+                share * (self._values(phi, labels) @ self._population.weights)
+                for share, labels in self._population.independent
+            )
+        )
+
+    def _values(self, phi: Query, y: AnyArray) -> Float64Array:
+        values = np.asarray(phi(self._population.X, y))
+        if values.shape != y.shape or values.dtype.kind not in "biuf":
+            got = f"shape {values.shape}, dtype {values.dtype}"
+            raise invalid("query", f"must give {len(y)} numbers for {len(y)} examples", got, "return one per row")
+        largest = float(np.abs(values).max())
+        if not largest <= 1 + 1e-9:
+            raise invalid("query", "must have values in [−1, 1]", largest, "divide it by its largest absolute value")
+        return values.astype(np.float64)

@@ -1,0 +1,75 @@
+"""sparse-activations (Awasthi, Dikkala, Kamath, Meka): every bound as a plain function of plain numbers.
+
+Symbols, as in the paper: n inputs, s hidden neurons of which at most k are active on any input; W and B the scales
+of Definition 2 (`TwoLayer.norms`); R ≥ ‖x‖, √n on the cube; eps and delta the accuracy and the failure probability
+of a PAC learner; m samples, or in Theorem 14 the number of variables of a parity. log is the natural logarithm.
+A constant hidden in an O, Θ or Ω is the keyword `constant`, 1 unless given. Counts past the floats are infinite; their
+`log10_…` twins are not.
+
+Functions named `…_sharp` and `…_explicit` are not in the paper: they are the same quantities with every constant
+known, each with its proof in the docstring.
+"""
+
+from fewfire.theory.sparse_activations._lower_bounds import (
+    JuntaClass,
+    junta_class,
+    junta_size,
+    log10_junta_time,
+    parity_queries,
+    parity_queries_explicit,
+    parity_success_explicit,
+)
+from fewfire.theory.sparse_activations._rademacher import (
+    general_samples,
+    rademacher,
+    rademacher_classical,
+    rademacher_conjectured,
+    rademacher_explicit,
+    rademacher_samples,
+)
+from fewfire.theory.sparse_activations._sensitivity import (
+    average_sensitivity,
+    average_sensitivity_sharp,
+    halfspace_sensitivity,
+    noise_sensitivity,
+    noise_sensitivity_sharp,
+    tail,
+)
+from fewfire.theory.sparse_activations._uniform import (
+    degree,
+    degree_sharp,
+    log10_low_degree_samples,
+    log10_samples,
+    low_degree_samples,
+    output_bound,
+    samples,
+)
+
+__all__ = [
+    "JuntaClass",
+    "average_sensitivity",
+    "average_sensitivity_sharp",
+    "degree",
+    "degree_sharp",
+    "general_samples",
+    "halfspace_sensitivity",
+    "junta_class",
+    "junta_size",
+    "log10_junta_time",
+    "log10_low_degree_samples",
+    "log10_samples",
+    "low_degree_samples",
+    "noise_sensitivity",
+    "noise_sensitivity_sharp",
+    "output_bound",
+    "parity_queries",
+    "parity_queries_explicit",
+    "parity_success_explicit",
+    "rademacher",
+    "rademacher_classical",
+    "rademacher_conjectured",
+    "rademacher_explicit",
+    "rademacher_samples",
+    "samples",
+    "tail",
+]

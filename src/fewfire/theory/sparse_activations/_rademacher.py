@@ -1,0 +1,128 @@
+"""Learning under any distribution (sparse-activations, section 5): Rademacher complexity and sample counts.
+
+Every bound takes R ≥ ‖x‖; inputs of the cube have R = √n, which is used unless R is given.
+"""
+
+from __future__ import annotations
+
+import math
+
+from fewfire._errors import invalid
+from fewfire._validate import check_integer, check_number
+from fewfire.theory._numbers import check_accuracy, check_class, check_constant, power, product
+
+MAX_SAMPLES = 2**200
+"""Where the search for a sample count gives up and says infinity."""
+
+
+def rademacher(
+    n: int, s: int, k: int, W: float, B: float, m: int, *, R: float | None = None, constant: float = 1.0
+) -> float:
+    """Eq. (15), with k = 1 Theorem 19: constant · (WR + B) √(s n k log(km(R + B)))/√m.
+
+    The proof has a constant above 4, the statement none. The logarithm needs km(R + B) > 1, which is not a matter of
+    the class: dividing inputs by c and multiplying W by c leaves every network as it is, but moves R. What the proof
+    supports is log m; `rademacher_explicit` has it, and its constants.
+    """
+    radius = _check(n, s, k, W, B, m, R)
+    check_constant(constant)
+    inside = k * m * (radius + B)
+    if inside <= 1:
+        raise invalid("k·m·(R + B)", "must be above 1 for the logarithm of the bound", inside, "scale the inputs up")
+    return constant * (W * radius + B) * math.sqrt(s * n * k * math.log(inside) / m)
+
+
+def rademacher_conjectured(
+    n: int, s: int, k: int, W: float, B: float, m: int, *, R: float | None = None, constant: float = 1.0
+) -> float:
+    """Conjecture 20: constant · (WR + B) √(sk)/√m; n enters only through R."""
+    radius = _check(n, s, k, W, B, m, R)
+    check_constant(constant)
+    return constant * (W * radius + B) * math.sqrt(s * k / m)
+
+
+def rademacher_classical(
+    n: int, s: int, W: float, B: float, m: int, *, R: float | None = None, constant: float = 1.0
+) -> float:
+    """The classical bound without activation sparsity: constant · (WR + B) s/√m."""
+    radius = _check(n, s, s, W, B, m, R)
+    check_constant(constant)
+    return constant * (W * radius + B) * s / math.sqrt(m)
+
+
+def rademacher_explicit(n: int, s: int, k: int, W: float, B: float, m: int, *, R: float | None = None) -> float:
+    """Eq. (15) with every constant: (WR + B) √(2 s k log(2nN)/m), N = 2 Σ_{i ≤ n} C(m − 1, i), capped at k(WR + B).
+
+    Proof. The samples I_j that activate neuron j are one of at most N sets (Cover's count of what a halfspace cuts
+    off m points). For a set I and a coordinate p, ±Σ_{i∈I} ζ_i x_ip/√(Σ_I x_ip²) is sub-Gaussian of variance 1, so the
+    largest M of these 2nN numbers has mean at most √(2 log(2nN)), and ‖Σ_{I_j} ζ_i x_i‖ ≤ M R √|I_j| for all j at
+    once; in the same way |Σ_{I_j} ζ_i| ≤ M' √|I_j| with M' the largest of 2N numbers. Finally
+    Σ_j √|I_j| ≤ √(s Σ_j |I_j|) ≤ √(s k m), and |h(x)| ≤ k(WR + B) always.
+    """
+    radius = _check(n, s, k, W, B, m, R)
+    return (W * radius + B) * min(k, math.sqrt(2 * s * k * math.log(2 * n * _cuts(m, n)) / m))
+
+
+def general_samples(
+    n: int, s: int, k: int, W: float, B: float, eps: float, delta: float, *, R: float | None = None,
+    constant: float = 1.0,
+) -> float:  # fmt: skip
+    """Theorem 17: constant · ((WR + B)² k s n log(k(R + B)/eps) + log(1/delta))/eps² samples, any distribution.
+
+    It does not follow from Lemma 18, which multiplies the Rademacher complexity by C_H = k(WR + B): solving that
+    lemma gives (WR + B)⁴ k³ in place of (WR + B)² k, and a logarithm that also grows with s, n and W
+    (`rademacher_samples`).
+    """
+    radius = _check(n, s, k, W, B, 1, R)
+    check_accuracy(eps, delta)
+    check_constant(constant)
+    inside = k * (radius + B) / eps
+    if inside <= 1:
+        raise invalid("eps", "must be below k(R + B) for the logarithm of the bound", eps, "ask for a smaller eps")
+    main = product(power(W * radius + B, 2), k * s * n, math.log(inside))
+    return constant * (main + math.log(1 / delta)) / eps / eps
+
+
+def rademacher_samples(
+    n: int, s: int, k: int, W: float, B: float, eps: float, delta: float, *, R: float | None = None,
+    constant: float = 1.0,
+) -> float:  # fmt: skip
+    """Lemma 18 with eq. (15): the smallest m for which constant · (C_H 𝓡 + √(log(1/delta)/m)) ≤ eps, C_H = k(WR + B).
+
+    Returns infinity past 2²⁰⁰ samples.
+    """
+    radius = _check(n, s, k, W, B, 1, R)
+    check_accuracy(eps, delta)
+    check_constant(constant)
+    scale = W * radius + B
+
+    def enough(m: int) -> bool:
+        # log(e + ·) is the logarithm of eq. (15) kept positive, so that the bound falls with m from the start.
+        complexity = scale * math.sqrt(s * n * k * math.log(math.e + k * m * (radius + B)) / m)
+        return constant * (k * scale * complexity + math.sqrt(math.log(1 / delta) / m)) <= eps
+
+    high = 1
+    while not enough(high):
+        high *= 2
+        if high > MAX_SAMPLES:
+            return math.inf
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return float(high)
+
+
+def _cuts(m: int, n: int) -> int:
+    """2 Σ_{i ≤ n} C(m − 1, i): how many subsets of m points in n dimensions a halfspace can cut off, at most."""
+    count, term = 1, 1
+    for i in range(min(n, m - 1)):
+        term = term * (m - 1 - i) // (i + 1)
+        count += term
+    return 2 * count
+
+
+def _check(n: int, s: int, k: int, W: float, B: float, m: int, R: float | None) -> float:
+    check_class(n, s, k, W, B)
+    check_integer("m", m, 1)
+    return math.sqrt(n) if R is None else check_number("R", R, 0.0)

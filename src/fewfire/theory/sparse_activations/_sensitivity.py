@@ -1,0 +1,86 @@
+"""Sensitivities of sparsely activated networks (sparse-activations, Claim 2.1 and Lemmas 6, 9, 10).
+
+Conventions of section 2.1: AS(f) = E[Σ_i ¼(f(x) − f(x^⊕i))²] = Σ_T |T| f̂(T)² and NS_ρ(f) = E[¼(f(x) − f(y))²]
+= Σ_T ½(1 − ρ^|T|) f̂(T)², y being x with each sign flipped with probability (1 − ρ)/2.
+"""
+
+from __future__ import annotations
+
+import math
+
+from fewfire._validate import check_integer, check_number
+from fewfire.theory._numbers import check_class, check_constant, power, product
+
+
+def halfspace_sensitivity(n: int, p: float, *, constant: float = 1.0) -> float:
+    """Lemma 6: AS(g) ≤ constant · p √(n log(1/p)) for the indicator g of a halfspace with E[g] = p.
+
+    constant = 1/√2 suffices: AS(g) = ½ E[g(x) Σ_i ±x_i] for a halfspace, and the mean of the sub-Gaussian Σ_i ±x_i
+    on a set of measure p is at most √(2n log(1/p)). (The proof prints ¼ E[g(x) Σ_i x_i], half of the true value.)
+    """
+    check_integer("n", n, 1)
+    check_number("p", p, 0.0, 1.0)
+    check_constant(constant)
+    return constant * p * math.sqrt(n * math.log(1 / p)) if p else 0.0
+
+
+def average_sensitivity(n: int, s: int, k: int, W: float, B: float, *, constant: float = 1.0) -> float:
+    """Lemma 9: AS(h) ≤ constant · (k⁴ W² √n log(ns) + k³ B² √log s) for h in the class, ns ≥ 2.
+
+    The statement holds, but not by the printed proof, whose last step drops a factor √log(s/k) of the first term
+    and √n of the second; `average_sensitivity_sharp` proves it with constant 4/log 2 < 5.8.
+    """
+    check_class(n, s, k, W, B)
+    check_constant(constant)
+    weights = product(power(k, 4), power(W, 2), math.sqrt(n), math.log(n * s))
+    biases = product(power(k, 3), power(B, 2), math.sqrt(math.log(s)))
+    return constant * (weights + biases)
+
+
+def average_sensitivity_sharp(k: int, W: float) -> float:
+    """AS(h) ≤ 4 k² W² for h in the class, whatever n, s and B: Lemma 9 without its logarithms, and best possible.
+
+    Proof. Let R_x be the neurons active at x, and y = x^⊕i. Only the at most 2k neurons of R_x ∪ R_y contribute to
+    h(x) − h(y), and each by at most 2|u_j w_ji| since σ is 1-Lipschitz. By Cauchy–Schwarz ¼(h(x) − h(y))² is at most
+    2k Σ_j (u_j w_ji)² (1[j ∈ R_x] + 1[j ∈ R_y]). Sum over i and take the mean over x, under which x and y are alike:
+    4k E Σ_{j ∈ R_x} u_j² ‖w_j‖² ≤ 4 k² W².
+
+    It is attained: Σ_α χ(α) σ(⟨α, x⟩ − p + 2) over the patterns α of p ≥ 2 inputs is twice their parity, with one
+    active neuron, W² = p and AS = 4p; k copies of it attain 4 k² W².
+    """
+    check_integer("k", k, 1)
+    check_number("W", W, 0.0)
+    return product(4.0, power(k, 2), power(W, 2))
+
+
+def noise_sensitivity(
+    rho: float, n: int, s: int, k: int, W: float, B: float, *, constant: float = 1.0
+) -> float:  # fmt: skip
+    """Lemma 10: NS_ρ(h) ≤ constant · √(1 − ρ) (k⁴ W² log²(ns/(1 − ρ)) + k³ B² √log s), for ρ in [0, 1).
+
+    The paper writes ρ ∈ [−1, 1], but the reduction of its proof to average sensitivity needs ρ ≥ 0: at ρ < 0 it
+    flips one bucket of all inputs, under which an even function such as x_1 x_2 never changes.
+    """
+    check_number("rho", rho, 0.0, 1.0, open_high=True)
+    check_class(n, s, k, W, B)
+    check_constant(constant)
+    weights = product(power(k, 4), power(W, 2), math.log(n * s / (1 - rho)) ** 2)
+    biases = product(power(k, 3), power(B, 2), math.sqrt(math.log(s)))
+    return constant * math.sqrt(1 - rho) * (weights + biases)
+
+
+def noise_sensitivity_sharp(rho: float, k: int, W: float) -> float:
+    """NS_ρ(h) ≤ 2 (1 − ρ) k² W² for h in the class and ρ in [−1, 1].
+
+    Proof. 1 − ρ^t ≤ t(1 − ρ), so NS_ρ(h) ≤ ½(1 − ρ) Σ_T |T| ĥ(T)² = ½(1 − ρ) AS(h); then `average_sensitivity_sharp`.
+    """
+    check_number("rho", rho, -1.0, 1.0)
+    return product((1 - rho) / 2, average_sensitivity_sharp(k, W))
+
+
+def tail(noise_sensitivity: float, rho: float, degree: int) -> float:
+    """Claim 2.1: Σ_{|T| > degree} f̂(T)² ≤ 2 NS_ρ(f)/(1 − ρ^degree), for ρ in [0, 1) and degree ≥ 1."""
+    check_number("noise_sensitivity", noise_sensitivity, 0.0)
+    check_number("rho", rho, 0.0, 1.0, open_high=True)
+    check_integer("degree", degree, 1)
+    return 2 * noise_sensitivity / -math.expm1(degree * math.log(rho)) if rho else 2 * noise_sensitivity
