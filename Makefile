@@ -35,7 +35,7 @@ check:
 	@$(BIN)/lint-imports
 
 bench:
-	@$(PYTHON) tools/environment.py --with dev --with torch
+	@$(PYTHON) tools/environment.py --with dev --with torch --with bench
 	@$(BIN)/python tools/benchmarks.py
 
 format:
