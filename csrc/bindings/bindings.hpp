@@ -13,7 +13,7 @@ void bind_least_squares(nb::module_& module);
 void bind_bits(nb::module_& module);
 void bind_fourier(nb::module_& module);
 void bind_train(nb::module_& module);
-void bind_fourier(nb::module_& module);
+void bind_parity_search(nb::module_& module);
 
 template <class T>
 using ConstArray1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;

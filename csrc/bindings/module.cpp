@@ -16,5 +16,5 @@ NB_MODULE(_core, m) {
   fewfire::bind_bits(m);
   fewfire::bind_fourier(m);
   fewfire::bind_train(m);
-  fewfire::bind_fourier(m);
+  fewfire::bind_parity_search(m);
 }

@@ -21,12 +21,12 @@ from fewfire._errors import (
 
 if TYPE_CHECKING:
     from fewfire import engines, experiments, fourier, learners, networks, problems, report, theory
-    from fewfire.learners import LowDegreeClassifier, LowDegreeRegressor, ParityNetClassifier
+    from fewfire.learners import LowDegreeClassifier, LowDegreeRegressor, ParityNetClassifier, baselines
 
 __version__ = "0.1.0"
 
 _SUBPACKAGES = ("engines", "experiments", "fourier", "learners", "networks", "problems", "report", "theory")
-_LEARNERS = ("LowDegreeClassifier", "LowDegreeRegressor", "ParityNetClassifier")
+_LEARNERS = ("LowDegreeClassifier", "LowDegreeRegressor", "ParityNetClassifier", "baselines")
 
 __all__ = [
     "DivergenceError",
@@ -40,6 +40,7 @@ __all__ = [
     "MissingDependency",
     "MissingExtensionWarning",
     "ParityNetClassifier",
+    "baselines",
     "engines",
     "experiments",
     "fourier",

@@ -109,3 +109,12 @@ def monomial_gram(
     out: NDArray[np.float64],
     threads: int,
 ) -> None: ...
+def parity_search(
+    columns: NDArray[np.uint64],
+    labels: NDArray[np.uint64],
+    examples: int,
+    size: int,
+    threads: int,
+    members: NDArray[np.int64],
+    correlations: NDArray[np.int64],
+) -> list[int]: ...

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from fewfire import FewfireWarning
 from fewfire._cube import cube
-from fewfire.learners import GaussianElimination
+from fewfire.learners.baselines import GaussianElimination
 from fewfire.problems import Parity
 
 

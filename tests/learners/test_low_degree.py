@@ -164,7 +164,7 @@ def test_more_than_two_classes_are_refused_and_one_vs_rest_helps():
         "Remedy: wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
     )
     assert OneVsRestClassifier(LowDegreeClassifier(2)).fit(X, y).score(X, y) == 1.0
-    with pytest.raises(InvalidArgument, match=r"y must hold two classes; got an array of one class \(a\)"):
+    with pytest.raises(InvalidArgument, match=r"y must hold at least two classes; got an array of one class \(a\)"):
         LowDegreeClassifier(2).fit(X, np.full(400, "a"))
 
 

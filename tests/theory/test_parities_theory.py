@@ -30,5 +30,5 @@ def test_the_separator_is_the_parity_on_the_cube():
 
 
 def test_even_k_is_refused():
-    with pytest.raises(ValueError, match="k must be odd; got 4. Remedy: parities treats odd k only."):
+    with pytest.raises(ValueError, match=r"k must be odd; got 4\. Remedy: parities treats odd k only\."):
         parities.separator_coefficients(4)

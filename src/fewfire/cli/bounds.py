@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from fewfire.cli import bounds_parity
 from fewfire.experiments import Comparison, compare_member, scaled_member
 
 app = typer.Typer(no_args_is_help=True, help="Bounds of a paper beside measured quantities.")
@@ -16,6 +17,9 @@ app = typer.Typer(no_args_is_help=True, help="Bounds of a paper beside measured 
 @app.callback()
 def _group() -> None:
     """Bounds of a paper beside measured quantities; one command a paper."""
+
+
+app.command("parity")(bounds_parity.parity)
 
 
 @app.command("sparse-activations")

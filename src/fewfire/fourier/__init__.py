@@ -1,6 +1,5 @@
 """Boolean Fourier analysis: Walsh–Hadamard, spectra, sensitivities, low-degree estimates, heavy coefficients."""
 
-from fewfire.fourier._closed_forms import half_coefficient, majority_coefficient
 from fewfire.fourier._estimate import Estimate, estimate
 from fewfire.fourier._evaluate import evaluate
 from fewfire.fourier._goldreich_levin import QuerySearch, goldreich_levin
@@ -10,6 +9,7 @@ from fewfire.fourier._monomials import monomial_count, monomial_index, monomial_
 from fewfire.fourier._sampled import Interval, SampledSpectrum, sampled
 from fewfire.fourier._spectrum import Spectrum, spectrum
 from fewfire.fourier._walsh import inverse, transform
+from fewfire.theory.pareto import half_coefficient, majority_coefficient
 
 __all__ = [
     "Estimate",

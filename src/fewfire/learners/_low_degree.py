@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from fewfire.learners._classes import two_classes
@@ -109,7 +108,6 @@ class LowDegreeClassifier(ClassifierMixin, LowDegreeBase):  # type: ignore[misc]
     def fit(self, X: object, y: object) -> Self:
         """Fit to a table of binary columns (samples, columns) and labels of two classes (samples,)."""
         table, labels = validate_data(self, X, y)
-        check_classification_targets(labels)
         classes, signs = two_classes(labels)
         self._fit(table, signs, _error_rate)
         self.classes_ = classes

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._validate import check_choice, check_integer, check_number
@@ -124,7 +123,6 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Fit to a table of binary columns (samples, columns) and labels of two classes (samples,)."""
         check_choice("schedule", self.schedule, SCHEDULES)
         table, labels = validate_data(self, X, y)
-        check_classification_targets(labels)
         classes, signs_of_labels = two_classes(labels)
         sign_map = learn_signs(table, self._column_names(), self.binarize)
         task = self._task(sign_map.transform(table), signs_of_labels)

@@ -4,8 +4,8 @@ With f = 0 at the start, the full-batch step of rate η = 1/(2k|C|), C = ½ Maj_
 whose ones contain the support into ±Σ_{j∈S} x_j/(2k) plus its bias, and leaves the others silent (Lemmas 8, 9).
 
 The theorem has no truncation and asks for s in the thousands to make the other coordinates of a good neuron, of
-size c/C ≈ k/s each, harmless. The practical setting zeroes gradients below |C|/2, which lies between c and C: good
-neurons then hold exactly the support once sampling noise 1/√(2m) is below |C|/8 or so.
+size c/C ≈ k/s each, harmless. The practical setting zeroes gradients below (|C| + |c|)/2: good
+neurons then hold exactly the support once the sampling noise 1/√(2m) is a few times below (|C| − |c|)/2.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 from fewfire._errors import invalid
 from fewfire._random import Stream
 from fewfire.engines import PerLayer, Phase, Schedule
-from fewfire.fourier import majority_coefficient
 from fewfire.learners.parity_net._outcome import Outcome, Task
 from fewfire.learners.parity_net._second_layer import fit_output
 from fewfire.networks import init
+from fewfire.theory.pareto import over_sparse_gap
 
 
 def train_over_sparse(task: Task) -> Outcome:
@@ -32,12 +32,13 @@ def train_over_sparse(task: Task) -> Outcome:
         rule = f"must be odd, above 4k = {4 * k} and below the {task.inputs} inputs (pareto, Lemma 8)"
         raise invalid("sparsity", rule, task.sparsity, f"use {smallest}, or pass strict=False")
     initial = init.over_sparse(k, task.sparsity, strict=False)(task.inputs, task.width, Stream(task.seed, "init"))
-    size = abs(majority_coefficient(task.sparsity | 1, k - 1)) / 2
+    gap = over_sparse_gap(k, max(task.sparsity, k) | 1)  # an even sparsity is taken for the next odd one
+    size = abs(gap.relevant)
     step = Phase(
         1,
         PerLayer(hidden=1 / (2 * k * size)),
         weight_decay=PerLayer(hidden=1.0),
-        truncation=PerLayer(hidden=size / 2),
+        truncation=PerLayer(hidden=(size + abs(gap.irrelevant)) / 2),
         decay="direct",
         batch_size=None,
     )

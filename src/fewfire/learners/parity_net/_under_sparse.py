@@ -2,8 +2,8 @@
 
 A neuron whose ones S' lie inside the support has gradient ξ = ½ Half_s(s)·Maj_{n−s}(k−s−1) on the missing bits and a
 far smaller one elsewhere (Lemma 20; ratio (n−k)/(k−s−1)). The step keeps the share ε/(2k) of the old weights and adds
-±ε/(2k) on the missing bits, so the neuron becomes ε/(2k)·Σ_{j∈S} x_j. Truncation at |ξ|/2 drops the rest; the printed
-level, the gradient outside S, needs more samples for the same effect.
+±ε/(2k) on the missing bits, so the neuron becomes ε/(2k)·Σ_{j∈S} x_j. Truncation halfway between the two gradients
+drops the rest; the printed level, the gradient outside S, needs more samples for the same effect.
 
 The theorem ends with the existence of a subnetwork; the second layer is fitted on top.
 """
@@ -15,11 +15,11 @@ import numpy as np
 from fewfire._errors import invalid
 from fewfire._random import Stream
 from fewfire.engines import PerLayer, Phase, Schedule
-from fewfire.fourier import half_coefficient, majority_coefficient
 from fewfire.learners.parity_net._outcome import Outcome, Task
 from fewfire.learners.parity_net._over_sparse import required_k
 from fewfire.learners.parity_net._second_layer import fit_output
 from fewfire.networks import init
+from fewfire.theory.pareto import under_sparse_gap
 
 
 def train_under_sparse(task: Task) -> Outcome:
@@ -32,12 +32,13 @@ def train_under_sparse(task: Task) -> Outcome:
         raise invalid("X", rule, f"shape {task.X.shape}", "append or drop a column")
     eps = 1 / (2 * (n - s))
     initial = init.under_sparse(k, s, eps)(n, task.width, Stream(task.seed, "init"))
-    size = abs(half_coefficient(s, s) * majority_coefficient(n - s, k - s - 1)) / 2
+    gap = under_sparse_gap(n, k, s)
+    size = abs(gap.relevant)
     step = Phase(
         1,
         PerLayer(hidden=eps / (2 * k * size)),
         weight_decay=PerLayer(hidden=1 - eps / (2 * k)),
-        truncation=PerLayer(hidden=size / 2),
+        truncation=PerLayer(hidden=(size + abs(gap.irrelevant)) / 2),
         decay="direct",
         batch_size=None,
     )

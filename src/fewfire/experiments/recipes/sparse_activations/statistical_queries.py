@@ -17,7 +17,7 @@ import numpy as np
 
 from fewfire._random import Stream
 from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
-from fewfire.learners._gaussian_elimination import GaussianElimination
+from fewfire.learners.baselines import GaussianElimination
 from fewfire.learners.statistical_queries import SQOracle, learn_parity
 from fewfire.problems import Parity
 from fewfire.theory import sparse_activations as theory

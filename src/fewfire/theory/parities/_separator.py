@@ -1,4 +1,4 @@
-"""parities (Daniely, Malach: Learning Parities with Neural Networks): statements as plain functions.
+"""The separator of parities, Lemma 10: output weights that make a parity of the features after one step.
 
 Symbols: k bits in the parity, odd; z = Σ_{j∈A} √n x_j ∈ {−k, −k+2, …, k}; φ_r(z) = relu(−sign(r) z + |r|).
 """

@@ -8,8 +8,9 @@ further coordinate, so Maj_n is Maj_{n+1} averaged over it, minus Half_n.
 
 from __future__ import annotations
 
-from math import comb
+from math import comb, pi
 
+from fewfire._errors import invalid
 from fewfire._validate import check_integer
 
 
@@ -35,3 +36,19 @@ def majority_coefficient(n: int, size: int) -> float:
     if size % 2 == 0:
         return -half_coefficient(n, size) if n % 2 == 0 else 0.0
     return half_coefficient(n - 1 if n % 2 else n, size - 1)
+
+
+def majority_weight(length: int, size: int) -> float:
+    """Σ of the squared coefficients of Maj at all sets of `size`; falls to `limit_weight` as the length grows."""
+    return comb(length, size) * majority_coefficient(length, size) ** 2
+
+
+def limit_weight(size: int) -> float:
+    """ρ(v) = 4 C(v−1, (v−1)/2) / (π v 2^v) for odd v: ρ ≤ `majority_weight` ≤ 2ρ for v < length/2.
+
+    The proof of Lemma 8 prints half of this, for which the upper bound fails at every length.
+    """
+    size = check_integer("size", size, 1)
+    if size % 2 == 0:
+        raise invalid("size", "must be odd", size, "Maj has no weight on even sizes")
+    return 4 * comb(size - 1, (size - 1) // 2) / (pi * size * float(2**size))

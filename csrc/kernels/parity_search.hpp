@@ -1,0 +1,52 @@
+// Exhaustive search for the parity that agrees best with the labels.
+//
+//   correlation(S) = Σ_i y_i ∏_{j∈S} x_ij = m − 2·popcount(y ⊕ ⊕_{j∈S} x_j)
+//
+// over all sets S of one size. Sets share prefixes: y ⊕ (all members but the last) is computed once and met with every
+// later column, so a set costs one XOR and one popcount a word of 64 examples. Columns are stored in blocks of 8,
+// word by word, so that the lanes of a vector belong to 8 sets and no sum across lanes is needed; 4 prefixes share each
+// load of a block. src/fewfire/learners/baselines/_parity_search.py has the NumPy twin.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/aligned.hpp"
+#include "core/cpu.hpp"
+
+namespace fewfire {
+
+constexpr std::size_t kMaxParity = 5;      // largest set searched
+constexpr std::size_t kParityBlock = 8;    // columns a block
+constexpr std::size_t kParityPrefixes = 4; // prefixes met with a block at a time
+
+struct ParityData {
+  const std::uint64_t* columns;  // columns x words, one bit vector a column
+  const std::uint64_t* labels;   // words
+  std::size_t count, words, examples, size;
+  AlignedVector<std::uint64_t> blocks;  // ceil(count / 8) x words x 8, missing columns clear
+
+  std::size_t tasks() const;  // independent pieces of the search
+};
+
+struct ParityHit {
+  std::int64_t strength = -1;  // |correlation|
+  std::int64_t correlation = 0;
+  std::uint32_t members[kMaxParity] = {};
+};
+
+// The two strongest sets; of equally strong ones the lexicographically first.
+struct ParityBest {
+  ParityHit first, second;
+  std::uint64_t sets = 0, words = 0;  // sets looked at, words met (those in unused lanes included)
+
+  void consider(const ParityHit& hit, std::size_t size);
+};
+
+FEWFIRE_DECLARE(
+    void fill_blocks(ParityData& data);
+    // Searches one piece; returns early when `stop` is set.
+    void search_parities(const ParityData& data, std::size_t task, const std::atomic<bool>& stop, ParityBest& best);)
+
+}  // namespace fewfire

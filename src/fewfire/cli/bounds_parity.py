@@ -1,0 +1,64 @@
+"""`fewfire bounds parity`: which resource is short for a sparse parity, and what would buy success (pareto)."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from fewfire.theory.pareto import Finding, Resources, diagnose, network_parameters
+
+
+def parity(
+    n: int = typer.Option(..., help="Number of input bits."),
+    k: int = typer.Option(..., help="Number of bits in the parity."),
+    width: int = typer.Option(..., help="Hidden neurons of the two-layer network."),
+    samples: int = typer.Option(..., help="Labelled examples."),
+    steps: int = typer.Option(..., help="Gradient steps."),
+    delta: float = typer.Option(0.99, help="Probability of success wanted."),
+    noise: float = typer.Option(0.0, help="Probability that a label is flipped; used by the limits of all methods."),
+    error: float = typer.Option(0.1, help="Error wanted of Theorem 4."),
+) -> None:
+    """Say which resource is short for learning a parity of k among n bits, and what would buy success."""
+    findings = diagnose(n, k, Resources(width, samples, steps, delta), noise, error)
+    console = Console(width=max(100, Console().width))
+    size = network_parameters(n, width)
+    console.print(
+        f"Parity of {k} among {n} bits; width {width:,} ({size:,} parameters), {samples:,} examples, {steps:,} steps; "
+        f"success wanted with probability {delta:g}.",
+        highlight=False,
+    )
+    table = Table(box=None, pad_edge=False)
+    for title in ("statement", "verdict", "reason"):
+        table.add_column(title)
+    for finding in findings:
+        table.add_row(finding.statement, finding.verdict, finding.reason)
+    console.print(table, highlight=False)
+    for line in advice(findings):
+        console.print(line, highlight=False)
+
+
+def advice(findings: list[Finding]) -> list[str]:
+    """What is short and what would buy it, one line a statement; lower bounds first, since nothing gets past them."""
+    lines = [
+        f"{finding.statement}: short of {' or '.join(finding.short)}. Lifted by: {_ways(finding)}."
+        for finding in findings
+        if finding.verdict == "excluded"
+    ]
+    lines = lines or ["No lower bound stands in the way."]
+    lines += [
+        f"{finding.statement}: short of {' and '.join(finding.short)}. Bought by: {_ways(finding)}."
+        for finding in findings
+        if finding.verdict in ("not promised", "not met")
+    ]
+    promised = [finding.statement for finding in findings if finding.verdict == "promised"]
+    return [*lines, f"Success is promised by: {', '.join(promised)}."] if promised else lines
+
+
+def _ways(finding: Finding) -> str:
+    ways = [", ".join(f"{name} {_number(value)}" for name, value in way.items()) for way in finding.remedies]
+    return "; or ".join(ways)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value < 1e7 else f"{value:.3g}"

@@ -1,0 +1,119 @@
+"""Random features: a hidden layer kept as drawn, a linear classifier on top (parities, section 1)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.svm import SVC
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fewfire._random import Stream
+from fewfire._validate import check_choice, check_integer, check_number
+from fewfire.learners._classes import find_classes
+from fewfire.networks import TwoLayer
+from fewfire.networks.init import Initialiser
+
+if TYPE_CHECKING:
+    from fewfire._types import AnyArray, FloatArray
+
+
+class RandomFeatures(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A linear classifier on √(2/width) σ(⟨w_j, x⟩ + b_j), j = 1 … width, with w and b random and fixed.
+
+    Parameters
+    ----------
+    width : int
+        Number of features.
+    activation : "relu", "relu6" or Activation, optional
+        The initialiser's own unless given; relu for "gaussian".
+    init : "gaussian" or Initialiser
+        "gaussian": w_j normal of variance 1/n, b_j normal of standard deviation `bias`; as the width grows
+        these features tend to `ConjugateKernel`. An initialiser of `fewfire.networks.init` gives the features
+        with which a network of that start and seed begins; it brings its own biases.
+    bias : float of at least 0
+        For "gaussian" only.
+    loss : "ridge", "hinge" or "logistic"
+        (y − f)²/2, max(0, 1 − y f) or log(1 + exp(−y f)); minimised as a mean, plus (alpha/2) ‖u‖².
+    alpha : float above 0
+    random_state : int, RandomState or None
+        An integer is the seed of the initialiser.
+
+    Attributes
+    ----------
+    classes_ : array of shape (classes,)
+    network_ : TwoLayer
+        The hidden layer; its output weights are not used.
+    head_ : the scikit-learn classifier on the features
+    """
+
+    def __init__(
+        self,
+        width: int = 1000,
+        *,
+        activation: str | None = None,
+        init: str | Initialiser = "gaussian",
+        bias: float = 1.0,
+        loss: str = "ridge",
+        alpha: float = 1e-3,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.width = width
+        self.activation = activation
+        self.init = init
+        self.bias = bias
+        self.loss = loss
+        self.alpha = alpha
+        self.random_state = random_state
+
+    def fit(self, X: AnyArray, y: AnyArray) -> RandomFeatures:
+        """Draw the features and fit the linear classifier; X of shape (m, n), y of shape (m,)."""
+        width = check_integer("width", self.width, 1)
+        loss = check_choice("loss", self.loss, ("ridge", "hinge", "logistic"))
+        alpha = check_number("alpha", self.alpha, 0.0, open_low=True)
+        X, y = validate_data(self, X, y, dtype=np.float32)
+        self.classes_ = find_classes(y)
+        network = self._draw(X.shape[1], width)
+        self.network_ = network if self.activation is None else network.with_parameters(activation=self.activation)
+        strength = alpha * len(X)
+        if loss == "ridge":
+            self.head_ = RidgeClassifier(alpha=strength)
+        elif loss == "logistic":
+            self.head_ = LogisticRegression(C=1 / strength, max_iter=10_000)
+        else:
+            self.head_ = SVC(kernel="linear", C=1 / strength)
+        self.head_.fit(self.features(X), y)
+        return self
+
+    def features(self, X: AnyArray) -> FloatArray:
+        """√(2/width) σ(⟨w_j, x⟩ + b_j) for each row of X of shape (rows, n): shape (rows, width)."""
+        check_is_fitted(self, "network_")
+        values = self.network_.features(np.asarray(X, dtype=np.float32)).astype(np.float64)
+        return np.asarray(values * math.sqrt(2 / self.network_.width))
+
+    def decision_function(self, X: AnyArray) -> FloatArray:
+        """The score of each row of X of shape (rows, n): shape (rows,) for two classes, else (rows, classes)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float32, reset=False)
+        return np.asarray(self.head_.decision_function(self.features(X)))
+
+    def predict(self, X: AnyArray) -> AnyArray:
+        """The class of each row of X of shape (rows, n): shape (rows,)."""
+        values = self.decision_function(X)
+        index = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        return np.asarray(self.classes_[index])
+
+    def _draw(self, inputs: int, width: int) -> TwoLayer:
+        state = self.random_state
+        fixed = isinstance(state, int | np.integer)
+        stream = Stream(state if fixed else int(check_random_state(state).randint(2**31 - 1)), "init")  # type: ignore[arg-type]
+        if isinstance(self.init, Initialiser):
+            return self.init(inputs, width, stream)
+        check_choice("init", self.init, ("gaussian",))
+        bias = check_number("bias", self.bias, 0.0) * stream.child("bias").normal(width)
+        hidden = stream.child("hidden").normal((width, inputs)) / math.sqrt(inputs)
+        return TwoLayer(hidden.astype(np.float32), bias, np.zeros(width))

@@ -1,0 +1,115 @@
+"""`fewfire bounds parity`: what is short, and what would buy it."""
+
+import re
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from fewfire._errors import InvalidArgument
+from fewfire.cli.bounds_parity import advice, parity
+from fewfire.theory.pareto import Finding, Resources, diagnose, frontier, samples_needed, theorem_4, theorem_21
+
+
+def ask(*options):
+    app = typer.Typer()
+    app.command()(parity)
+    result = CliRunner().invoke(app, [str(option) for option in options], env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def findings(n, k, width, samples, steps, success=0.99, **more):
+    return {found.statement: found for found in diagnose(n, k, Resources(width, samples, steps, success), **more)}
+
+
+def test_a_run_that_is_known_to_work_is_not_excluded():
+    output = ask("--n", 50, "--k", 3, "--width", 1000, "--samples", 1000, "--steps", 20_000)
+    assert "width 1,000 (52,001 parameters)" in output
+    assert re.search(r"statistical limit +not excluded +naming the set takes 14\.3 bits", output)
+    assert re.search(r"Proposition 3 +not excluded +r·T/\(τ²δ\) = 1\.05e\+12 against ½·C\(n, k\) = 9\.8e\+03", output)
+    assert re.search(r"Theorem 4 +silent +treats even k only", output)
+    assert "No lower bound stands in the way." in output
+    assert "Success is promised by: exhaustive search." in output
+
+
+def test_too_few_examples_are_said_to_be_short():
+    output = ask("--n", 50, "--k", 4, "--width", 1000, "--samples", 10, "--steps", 20_000)
+    assert "statistical limit: short of samples. Lifted by: samples 18." in output
+    assert "exhaustive search: short of samples. Bought by: samples 25." in output
+    assert "stands in the way" not in output
+
+
+def test_proposition_3_names_each_resource_and_its_price():
+    output = ask("--n", 200, "--k", 12, "--width", 100, "--samples", 1000, "--steps", 1000)
+    assert "success has at most probability 6.6e-09" in output
+    assert "Proposition 3: short of width or steps or samples. Lifted by: width 1.5e+10; or steps" in output
+
+
+def test_each_price_of_proposition_3_is_enough():
+    have = {"width": 100, "samples": 1000, "steps": 1000}
+    found = findings(100, 9, **have)["Proposition 3"]
+    assert found.verdict == "excluded"
+    for way in found.remedies:
+        more = {name: int(value * 1.001) + 1 for name, value in way.items()}
+        assert findings(100, 9, **{**have, **more})["Proposition 3"].verdict == "not excluded"
+        less = {name: int(value * 0.999) for name, value in way.items()}
+        assert findings(100, 9, **{**have, **less})["Proposition 3"].verdict == "excluded"
+
+
+@pytest.mark.parametrize("statement", ["statistical limit", "Theorem 4", "Theorem 5", "exhaustive search"])
+@pytest.mark.parametrize(("n", "k", "width", "samples"), [(150, 4, 300, 12), (201, 6, 10**5, 12), (61, 4, 10, 3)])
+def test_what_would_buy_success_does(statement, n, k, width, samples):
+    have = {"width": width, "samples": samples, "steps": 1}
+    found = findings(n, k, **have, error=0.2)[statement]
+    assert found.remedies
+    for way in found.remedies:
+        bought = {name: int(value) + 1 for name, value in way.items() if name != "sparsity"}
+        assert findings(n, k, **{**have, **bought}, error=0.2)[statement].verdict in ("not excluded", "met", "promised")
+
+
+def test_the_numbers_are_those_of_the_statements():
+    found = findings(101, 4, 10**5, 10**7, 10**4, error=0.2)
+    assert found["statistical limit"].verdict == "not excluded"
+    assert f"any method needs {samples_needed(101, 4, success=0.99)} examples" in found["statistical limit"].reason
+    supply = frontier(101, 4, 10**5 * 103 + 1, 10**4, 1e7**-0.5).supply
+    assert f"{supply:.3g}" in found["Proposition 3"].reason
+    assert found["Theorem 5"].verdict == "promised"
+    asked = theorem_21(101, 4, 2)
+    assert f"sparsity 2 asks for width {asked.width:.3g}, {asked.samples:.3g} examples" in found["Theorem 5"].reason
+    asked = theorem_4(101, 4, 25, 0.2)
+    assert f"sparsity 25 asks for width {asked.width:.3g}, {asked.samples:.3g}" in found["Theorem 4"].reason
+
+
+def test_statements_that_do_not_apply_are_silent():
+    assert (
+        findings(50, 4, 10, 10, 10)["Theorem 4"].reason == "wants a sparsity above max(4k, 1/ε²) = 99 and below n = 50"
+    )
+    assert findings(4, 4, 10, 10, 10)["Theorem 5"].verdict == "silent"
+
+
+def test_noise_raises_the_limits():
+    clean, noisy = findings(50, 3, 10, 20, 10), findings(50, 3, 10, 20, 10, noise=0.2)
+    assert clean["statistical limit"].verdict == "not excluded"
+    assert noisy["statistical limit"].verdict == "excluded"
+
+
+def test_advice_is_one_line_a_statement():
+    lines = advice([Finding("A", "excluded", "", ("width",), ({"width": 2e7},)), Finding("B", "promised", "")])
+    assert lines == ["A: short of width. Lifted by: width 2e+07.", "Success is promised by: B."]
+    assert advice([]) == ["No lower bound stands in the way."]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ((5, 6, Resources(1, 1, 1)), "k must be an integer of at least 1 and at most 5; got 6"),
+        ((5, 2, Resources(0, 1, 1)), "width must be an integer of at least 1; got 0"),
+        ((5, 2, Resources(1, 0, 1)), "samples must be an integer of at least 1; got 0"),
+        ((5, 2, Resources(1, 1, 0)), "steps must be an integer of at least 1; got 0"),
+        ((5, 2, Resources(1, 1, 1, 1.5)), r"delta must be a finite number in \(0, 1\]; got 1\.5"),
+    ],
+)
+def test_bad_resources_are_refused(arguments, match):
+    with pytest.raises(InvalidArgument, match=match):
+        diagnose(*arguments)
