@@ -9,7 +9,7 @@ from rich.console import Console
 
 from fewfire import __version__
 from fewfire._errors import FewfireError
-from fewfire.cli import bounds, demo, doctor
+from fewfire.cli import bounds, demo, doctor, reproduce
 
 app = typer.Typer(
     name="fewfire",
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.command()(demo.demo)
 app.command()(doctor.doctor)
+app.command()(reproduce.reproduce)
 app.add_typer(bounds.app, name="bounds")
 
 

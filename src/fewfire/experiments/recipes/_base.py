@@ -7,7 +7,7 @@ from typing import Any
 
 from fewfire._validate import check_choice
 
-SCALES = ("quick", "full")
+SCALES = ("quick", "paper")
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Recipe:
 
 
 def check_scale(scale: str) -> bool:
-    """Whether the scale is "full"; "quick" is the other one."""
-    return check_choice("scale", scale, SCALES) == "full"
+    """Whether the scale is "paper"; "quick" is the other one."""
+    return check_choice("scale", scale, SCALES) == "paper"
 
 
 def judgement(claim: str, statistic: str, value: float, threshold: float, *, at_most: bool = True) -> dict[str, Any]:

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from fewfire.experiments.recipes._base import Recipe
 
 RECIPES = {
+    "pareto/lottery-tickets": "pareto.lottery_tickets",
+    "pareto/offline-parity": "pareto.offline_parity",
+    "pareto/over-sparse": "pareto.over_sparse",
+    "pareto/under-sparse": "pareto.under_sparse",
+    "parities/theorem-2": "parities.theorem_2",
     "sparse-activations/bounds": "sparse_activations.bounds",
     "sparse-activations/learning-curves": "sparse_activations.learning_curves",
     "sparse-activations/learning-scaling": "sparse_activations.learning_scaling",
@@ -29,7 +34,7 @@ def find(name: str) -> Recipe:
 
 
 def run(name: str, scale: str = "quick") -> dict[str, Any]:
-    """Run a recipe; "quick" takes about a minute at most, "full" longer."""
+    """Run a recipe; "quick" takes about a minute at most, "paper" longer."""
     result: dict[str, Any] = _module(name).run(scale)
     return result
 

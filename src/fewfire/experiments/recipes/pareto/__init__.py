@@ -1,0 +1,1 @@
+"""Recipes of pareto: success frontiers, the two theorems, lottery tickets."""
