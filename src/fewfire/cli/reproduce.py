@@ -37,7 +37,7 @@ def reproduce(
 def _list(console: Console) -> None:
     table = Table(box=None, pad_edge=False)
     for title in ("recipe", "shows", "seconds", "expect"):
-        table.add_column(title)
+        table.add_column(title, no_wrap=title == "recipe")
     for name in recipes.RECIPES:
         recipe = recipes.find(name)
         table.add_row(name, recipe.title, str(recipe.seconds), recipe.expectation)
