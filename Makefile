@@ -18,13 +18,14 @@ demo:
 	@$(PYTHON) tools/environment.py
 	@$(BIN)/fewfire demo
 
-# WITH_TORCH=1 also installs torch, for the tests that compare with autograd.
+# WITH_TORCH=1 also installs torch, for the tests that compare with autograd; WITH_SWEEP=1 Dask and pyarrow.
+EXTRAS = $(if $(WITH_TORCH),--with torch) $(if $(WITH_SWEEP),--with sweep)
 test:
-	@$(PYTHON) tools/environment.py --with dev $(if $(WITH_TORCH),--with torch)
+	@$(PYTHON) tools/environment.py --with dev $(EXTRAS)
 	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term:skip-covered
 
 test-slow:
-	@$(PYTHON) tools/environment.py --with dev $(if $(WITH_TORCH),--with torch)
+	@$(PYTHON) tools/environment.py --with dev $(EXTRAS)
 	@$(BIN)/python -m pytest -m slow
 
 check:

@@ -3,7 +3,7 @@
 Called by the Makefile. Each part leaves a stamp with the hash of what it was made from, so a second
 call does nothing, and a half-made or stale environment is repaired. Uses the standard library alone.
 
-    python3 tools/environment.py [--with dev] [--with torch] [--with bench]
+    python3 tools/environment.py [--with NAME …]      for the files requirements/NAME.txt
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ SOURCES = ("CMakeLists.txt", "pyproject.toml", "requirements/build.txt", "csrc/*
 def main() -> None:
     """Do what is not done yet."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--with", dest="extras", action="append", default=[], choices=["dev", "torch", "bench"])
+    names = sorted(path.stem for path in (ROOT / "requirements").glob("*.txt"))
+    parser.add_argument("--with", dest="extras", action="append", default=[], choices=names)
     extras = parser.parse_args().extras
     create_environment()
     for name in ("build", "run", *extras):

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from fewfire._errors import (
     DivergenceError,
     EngineUnavailable,
+    ExecutorError,
     FewfireError,
     FewfireWarning,
     FileFormatError,
     InvalidArgument,
     MissingDependency,
     MissingExtensionWarning,
+    StoreError,
 )
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ _LEARNERS = ("LowDegreeClassifier", "LowDegreeRegressor", "ParityNetClassifier",
 __all__ = [
     "DivergenceError",
     "EngineUnavailable",
+    "ExecutorError",
     "FewfireError",
     "FewfireWarning",
     "FileFormatError",
@@ -40,6 +43,7 @@ __all__ = [
     "MissingDependency",
     "MissingExtensionWarning",
     "ParityNetClassifier",
+    "StoreError",
     "baselines",
     "engines",
     "experiments",

@@ -18,6 +18,14 @@ class FileFormatError(FewfireError, ValueError):
     """A file is not one fewfire wrote, is damaged, or was written by a newer version."""
 
 
+class StoreError(FewfireError, RuntimeError):
+    """A store of results cannot be opened or written; what it holds already is kept."""
+
+
+class ExecutorError(FewfireError, RuntimeError):
+    """A sweep cannot go on: a run failed and that was to stop it, or the workers are not usable."""
+
+
 class DivergenceError(FewfireError, ArithmeticError):
     """Training left the finite numbers; `step` and `learning_rate` say where."""
 

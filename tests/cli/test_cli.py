@@ -19,7 +19,7 @@ def plain(text):
 def test_help_lists_the_verbs():
     result = runner.invoke(cli.app, ["--help"])
     assert result.exit_code == 0
-    for verb in ("demo", "doctor"):
+    for verb in ("demo", "doctor", "sweep"):
         assert verb in plain(result.output)
     assert runner.invoke(cli.app, ["--version"]).output == f"fewfire {__version__}\n"
 

@@ -17,7 +17,7 @@ def test_the_registry_lists_what_the_modules_say():
         recipe = recipes.find(name)
         assert recipe.name == name and recipe.title and recipe.expectation
         assert 1 <= recipe.seconds <= 60
-    with pytest.raises(ValueError, match="recipe must be one of sparse-activations/bounds, .*; got 'nothing'."):
+    with pytest.raises(ValueError, match="recipe must be one of pareto/lottery-tickets, .*; got 'nothing'."):
         recipes.find("nothing")
     with pytest.raises(ValueError, match="scale must be one of 'quick', 'full'; got 'huge'."):
         recipes.run("sparse-activations/bounds", "huge")

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from fewfire import __version__
 from fewfire._errors import FewfireError
-from fewfire.cli import bounds, demo, doctor, reproduce
+from fewfire.cli import bounds, demo, doctor, reproduce, sweep
 
 app = typer.Typer(
     name="fewfire",
@@ -22,6 +22,7 @@ app.command()(demo.demo)
 app.command()(doctor.doctor)
 app.command()(reproduce.reproduce)
 app.add_typer(bounds.app, name="bounds")
+app.add_typer(sweep.app, name="sweep")
 
 
 def _version(wanted: bool) -> None:

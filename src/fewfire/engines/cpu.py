@@ -134,6 +134,8 @@ class _Job:
             return
         batch = max(phase.batch_size or 0 for phase in run.schedule.phases)
         rows = max(1, _ONLINE_SIGNS // (run.network.inputs * batch)) * batch
+        left = sum(phase.steps * (phase.batch_size or 0) for phase in run.schedule.phases) - trainer.position
+        rows = min(rows, left)  # short runs would otherwise spend their time on examples that nobody sees
         X, y = run.source.sample(rows, run.stream.child("online"), start=trainer.position)
         self._hand_over(np.asarray(X), np.asarray(y), False, {})
 

@@ -24,6 +24,9 @@ _FACTORIES: Final[dict[str, Callable[..., Initialiser]]] = {
     for factory in (dense, sparse, perturbed_sparse, symmetric, over_sparse, under_sparse, ntk)
 }
 
+NAMES: Final = tuple(_FACTORIES)
+"""The names that `from_parameters` knows."""
+
 
 def from_parameters(name: str, parameters: Mapping[str, Any] | None = None) -> Initialiser:
     """The initialiser of that name with these parameters, as a spec file holds them."""

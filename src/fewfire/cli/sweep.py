@@ -1,0 +1,120 @@
+"""`fewfire sweep`: plan, run and export grids of training runs."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from fewfire.cli._sweep_bar import SweepBar, duration
+from fewfire.engines import get_engine
+from fewfire.experiments import SqliteStore, Sweep, estimate_seconds, export, make_plan
+from fewfire.experiments.executors import usable_cores
+
+if TYPE_CHECKING:
+    from fewfire.experiments import Progress
+
+app = typer.Typer(help="Grids of training runs from one TOML file: plan, run, resume, export.", no_args_is_help=True)
+
+Spec = Annotated[Path, typer.Argument(help="The TOML file that describes the sweep.", show_default=False)]
+Engine = Annotated[str, typer.Option(help="Which engine trains the runs.")]
+
+
+@app.command()
+def plan(
+    spec: Spec,
+    store: Annotated[Path | None, typer.Option(help="Count what this store already has.")] = None,
+    engine: Engine = "auto",
+    probe: Annotated[bool, typer.Option(help="Train a few runs for a moment to estimate the time.")] = True,
+) -> None:
+    """Say how many runs a spec stands for, how many are done, and about how long the rest will take."""
+    console = Console()
+    sweep = Sweep.from_toml(spec)
+    if store is not None and store.exists():
+        with SqliteStore(store) as opened:
+            found = make_plan(sweep, opened)
+    else:
+        found = make_plan(sweep)
+    problems, networks, data, schedules = map(len, (sweep.problems, sweep.networks, sweep.data, sweep.schedules))
+    console.print(sweep.name, markup=False, highlight=False)
+    console.print(f"{found.total} runs: {problems} problems × {networks} networks × {data} data sizes × "
+                  f"{schedules} schedules × {sweep.trials} trials", highlight=False, soft_wrap=True)  # fmt: skip
+    console.print(f"{found.finished} done, {len(found.pending)} to do", highlight=False)
+    if probe and len(found.pending):
+        name, seconds = get_engine(engine).name, estimate_seconds(sweep, found, engine)
+        early = ", less with early stops" if any(s.stop_error is not None for s in sweep.schedules) else ""
+        console.print(f"About {duration(seconds)} on {usable_cores()} cores with the {name} engine{early}",
+                      highlight=False, soft_wrap=True)  # fmt: skip
+
+
+@app.command()
+def run(
+    spec: Spec,
+    store: Annotated[Path, typer.Option(help="The file to keep results in; made when it does not exist.")],
+    engine: Engine = "auto",
+    dask: Annotated[
+        str | None,
+        typer.Option(help='Address of a Dask scheduler, such as tcp://10.0.0.1:8786, or "local".'),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes on this machine; one a core by default.")] = None,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going/--fail-fast", help="Record runs that diverge or fail, or stop at the first.")
+    ] = True,
+) -> None:
+    """Train every run that the store does not have yet. Stop it with Ctrl-C; repeat the command to go on."""
+    console = Console()
+    sweep = Sweep.from_toml(spec)
+    executor = "local" if dask is None else "dask" if dask == "local" else dask
+    before = signal.signal(signal.SIGTERM, _interrupt)  # batch systems ask politely before they kill
+    try:
+        with SweepBar(console) as bar:
+            try:
+                state = sweep.run(store, engine=engine, executor=executor, workers=workers, keep_going=keep_going,
+                                  progress=bar.show)  # fmt: skip
+            except KeyboardInterrupt:
+                _say_how_to_resume(console, bar.state, spec, store, dask)
+                raise typer.Exit(130) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    _summarise(console, state, store, sweep.success_error)
+    if state.failed:
+        raise typer.Exit(1)
+
+
+@app.command("export")
+def export_(
+    store: Annotated[Path, typer.Argument(help="The store file.", show_default=False)],
+    output: Annotated[Path, typer.Argument(help="The file to write: .csv, or .parquet (with histories).")],
+) -> None:
+    """Write all runs of a store as one table."""
+    with SqliteStore(store) as opened:
+        count = export(opened, output)
+    Console().print(f"Wrote {count} runs to {output}", highlight=False, soft_wrap=True, markup=False)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _say_how_to_resume(console: Console, state: Progress | None, spec: Path, store: Path, dask: str | None) -> None:
+    command = ["fewfire", "sweep", "run", str(spec), "--store", str(store), *(["--dask", dask] if dask else [])]
+    kept = "Stopped." if state is None else f"Stopped. {state.done} of {state.total} runs are kept in {store}."
+    for line in (kept, f"Resume with: {shlex.join(command)}"):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def _summarise(console: Console, state: Progress, store: Path, success_error: float) -> None:
+    how = f"{duration(state.seconds)} ({state.rate:.1f} runs/s, {state.engine} engine, {state.executor})"
+    done = f"{state.done} of {state.total} runs in {store}: {state.already} from before"
+    lines = [f"{done}, {state.ran} trained in {how}" if state.ran else done]
+    if not math.isnan(state.success):
+        lines.append(f"{state.success:.1%} reached a test error of {success_error:g}; {state.diverged} diverged")
+    if state.failed:
+        lines.append(f"{state.failed} failed with an error (column message). Repeat the command to try them again")
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True, markup=False)

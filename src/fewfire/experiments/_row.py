@@ -1,0 +1,125 @@
+"""What a store keeps of one run.
+
+Statuses: "done" (trained to its end), "diverged" (left the finite numbers, which its spec decides, so it is final as
+well), "failed" (an error that need not come back, such as too little memory; tried again by the next sweep).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fewfire._errors import FileFormatError
+from fewfire.engines import History
+
+if TYPE_CHECKING:
+    from fewfire._types import AnyArray
+    from fewfire.engines import Result
+    from fewfire.experiments._run_spec import RunSpec
+
+STATUSES = ("done", "diverged", "failed")
+FINAL = ("done", "diverged")
+CURVES = tuple(field.name for field in fields(History))[1:]
+"""The columns of a stored history after `step`, in order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One finished run.
+
+    Parameters
+    ----------
+    hash : str
+        The run's hash.
+    setting : str
+        Canonical JSON of its spec without the trial.
+    trial : int
+    status : "done", "diverged" or "failed"
+    stopped : "steps", "test_error", "diverged" or "" for a failed run
+    test_error, best_test_error, train_error, train_loss : float
+        At the last recorded step, and the smallest held-out error of all recorded steps; NaN where not measured.
+    steps, examples, active_pairs, multiply_adds : int
+        The engine's counters.
+    message : str
+        Why the run diverged or failed; empty otherwise.
+    engine : str
+        The engine that trained it.
+    environment : str
+        JSON of the versions and the machine; see `environment_text`.
+    history : History
+        float32 vectors, steps as int64.
+    """
+
+    hash: str
+    setting: str
+    trial: int
+    status: str
+    stopped: str
+    test_error: float
+    best_test_error: float
+    train_error: float
+    train_loss: float
+    steps: int
+    examples: int
+    active_pairs: int
+    multiply_adds: int
+    message: str
+    engine: str
+    environment: str
+    history: History
+
+    def outcome(self) -> tuple[object, ...]:
+        """Everything that the spec and the engine decide, comparable bit for bit: all but the environment."""
+        plain = (getattr(self, field.name) for field in fields(self) if field.name not in ("environment", "history"))
+        return (*(v.hex() if isinstance(v, float) else v for v in plain), *encode_history(self.history))
+
+
+def row_of(spec: RunSpec, result: Result, environment: str) -> Row:
+    """The row of a trained run."""
+    history, counters = single(result.history), result.counters
+    diverged = result.divergence is not None
+    errors = result.history.test_error
+    return Row(
+        spec.hash, spec.setting, spec.trial,
+        "diverged" if diverged else "done", result.stopped,
+        _last(errors), float(np.fmin.reduce(errors)) if len(errors) else math.nan,
+        _last(result.history.train_error), _last(result.history.train_loss),
+        counters.steps, counters.examples, counters.active_pairs, counters.multiply_adds,
+        str(result.divergence or ""), result.engine, environment, history,
+    )  # fmt: skip
+
+
+def failed_row(spec: RunSpec, error: BaseException, engine: str, environment: str) -> Row:
+    """The row of a run that ended in an error."""
+    nothing = (math.nan,) * 4
+    message = f"{type(error).__name__}: {error}"
+    return Row(spec.hash, spec.setting, spec.trial, "failed", "", *nothing, 0, 0, 0, 0, message, engine, environment,
+               History.of([]))  # fmt: skip
+
+
+def single(history: History) -> History:
+    """The history as it is stored: float32, steps as int64."""
+    curves = (np.asarray(getattr(history, name), dtype=np.float32) for name in CURVES)
+    return History(np.asarray(history.step, dtype=np.int64), *curves)
+
+
+def encode_history(history: History) -> tuple[bytes, bytes]:
+    """Steps as little-endian int64 of shape (records,), curves as float32 of shape (6, records)."""
+    curves = np.array([getattr(history, name) for name in CURVES], dtype="<f4")
+    return np.asarray(history.step, dtype="<i8").tobytes(), curves.tobytes()
+
+
+def decode_history(steps: bytes, curves: bytes) -> History:
+    """The history of two blobs."""
+    step = np.frombuffer(steps, dtype="<i8").astype(np.int64)
+    if len(steps) % 8 or len(curves) != len(step) * len(CURVES) * 4:
+        raise FileFormatError(f"a history is damaged: {len(steps)} bytes of steps, {len(curves)} bytes of curves.")
+    table: AnyArray = np.frombuffer(curves, dtype="<f4").reshape(len(CURVES), len(step)).astype(np.float32)
+    return History(step, *table)
+
+
+def _last(values: AnyArray) -> float:
+    return float(values[-1]) if len(values) else math.nan

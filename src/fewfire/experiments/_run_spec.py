@@ -1,0 +1,168 @@
+"""The spec of one run, its canonical text and its hash.
+
+The canonical text is JSON with sorted keys and every default written out. The run's hash is that of the text, and the
+run's streams "data", "init", "batches" and "test" are keyed by the text too: whatever is part of the spec
+decides them, and nothing else does. Two runs that differ in anything (width, steps, trial …) share no data and no
+luck, so the trials of different cells of a grid are independent.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, cast
+
+from fewfire._errors import invalid
+from fewfire._random import Stream
+from fewfire._validate import check_integer
+from fewfire.experiments._keys import at, check_given, check_keys, check_name, check_table, join
+from fewfire.experiments._problems import parse_problem, plain_problem
+from fewfire.experiments._training import parse_training, plain_training
+from fewfire.networks import init
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from fewfire.engines import Schedule
+    from fewfire.networks.init import Initialiser
+    from fewfire.problems import Problem
+
+VERSION = 1
+"""Part of every hash: a change of what a spec means must change it."""
+
+TEST_SAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """Everything one run depends on.
+
+    Parameters
+    ----------
+    problem : Problem
+    start : Initialiser
+        How the network's weights are drawn.
+    width : int
+    samples : int or None
+        Size of the training set; None is online, fresh examples every step.
+    schedule : Schedule
+    trial : int
+        Repetitions differ in nothing but this number.
+    test_samples : int
+        Held-out examples.
+    """
+
+    problem: Problem
+    start: Initialiser
+    width: int
+    samples: int | None
+    schedule: Schedule
+    trial: int = 0
+    test_samples: int = TEST_SAMPLES
+
+    def __post_init__(self) -> None:
+        samples = None if self.samples is None else check_integer("samples", self.samples, 1)
+        object.__setattr__(self, "width", check_integer("width", self.width, 1))
+        object.__setattr__(self, "samples", samples)
+        object.__setattr__(self, "trial", check_integer("trial", self.trial, 0))
+        object.__setattr__(self, "test_samples", check_integer("test_samples", self.test_samples, 1))
+
+    @classmethod
+    def from_json(cls, text: str) -> RunSpec:
+        """The spec whose canonical text this is."""
+        table = json.loads(text)
+        start, width = parse_network(table["network"])
+        samples, test_samples = parse_data(table["data"])
+        problem, schedule = parse_problem(table["problem"]), _schedule_of(canonical(table["training"]))
+        return cls(problem, start, width, samples, schedule, table["trial"], test_samples)
+
+    @cached_property
+    def setting(self) -> str:
+        """The canonical text without the trial: what the repetitions of one cell share."""
+        parts = (_data_text(self.samples, self.test_samples), _network_text(self.start, self.width),
+                 _problem_text(cast("Hashable", self.problem)), _training_text(self.schedule))  # fmt: skip
+        return '{{"data":{},"network":{},"problem":{},"training":{},"version":{}}}'.format(*parts, VERSION)
+
+    @cached_property
+    def canonical(self) -> str:
+        """The whole spec as JSON with sorted keys."""
+        head, tail = self.setting.rsplit(',"version":', 1)
+        return f'{head},"trial":{self.trial},"version":{tail}'
+
+    @cached_property
+    def hash(self) -> str:
+        """128 bits of the BLAKE2b hash of the canonical text, in hexadecimal."""
+        return blake2b(self.canonical.encode(), digest_size=16).hexdigest()
+
+    def stream(self, name: str) -> Stream:
+        """The run's stream "data", "init", "batches" or "test"."""
+        return Stream.of_run(self.canonical, name)
+
+
+def parse_network(value: object, path: str = "network") -> tuple[Initialiser, int]:
+    """The start and the width that a concrete table describes; a start is a name or a table with one."""
+    table = check_table(path, value)
+    check_keys(path, table, ("start", "width"), ("start", "width"))
+    width = check_integer(join(path, "width"), table["width"], 1)
+    start, where = table["start"], join(path, "start")
+    given = dict(check_table(where, {"name": start} if isinstance(start, str) else start))
+    check_given(where, given, ("name",))
+    name = check_name(join(where, "name"), given.pop("name"), init.NAMES)
+    with at(where):
+        return init.from_parameters(name, given), width
+
+
+def parse_data(value: object, path: str = "data") -> tuple[int | None, int]:
+    """The numbers of training examples (None: online) and of held-out examples."""
+    table = check_table(path, value)
+    check_keys(path, table, ("samples", "test_samples"), ("samples",))
+    test_samples = check_integer(join(path, "test_samples"), table.get("test_samples", TEST_SAMPLES), 1)
+    samples = table["samples"]
+    if isinstance(samples, str):
+        if samples != "online":
+            raise invalid(join(path, "samples"), 'must be a number of examples or "online"', samples)
+        return None, test_samples
+    return check_integer(join(path, "samples"), samples, 1, remedy='write "online" for fresh ones'), test_samples
+
+
+def plain_network(start: Initialiser, width: int) -> dict[str, Any]:
+    """The table of a start and a width."""
+    return {"start": {"name": start.name, **start.parameters()}, "width": width}
+
+
+def plain_data(samples: int | None, test_samples: int) -> dict[str, Any]:
+    """The table of the numbers of examples."""
+    return {"samples": "online" if samples is None else samples, "test_samples": test_samples}
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys, no spaces, and no NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+# The parts of a grid's specs repeat, so their texts are kept: planning 200,000 runs takes seconds.
+@lru_cache(maxsize=4096)
+def _problem_text(problem: Hashable) -> str:
+    return canonical(plain_problem(cast("Problem", problem)))
+
+
+@lru_cache(maxsize=4096)
+def _network_text(start: Initialiser, width: int) -> str:
+    return canonical(plain_network(start, width))
+
+
+@lru_cache(maxsize=4096)
+def _data_text(samples: int | None, test_samples: int) -> str:
+    return canonical(plain_data(samples, test_samples))
+
+
+@lru_cache(maxsize=256)
+def _schedule_of(text: str) -> Schedule:
+    return parse_training(json.loads(text))
+
+
+@lru_cache(maxsize=4096)
+def _training_text(schedule: Schedule) -> str:
+    return canonical(plain_training(schedule))

@@ -1,0 +1,159 @@
+"""The store in a file: SQLite with a write-ahead log, one transaction a batch of rows.
+
+A process that is killed loses the rows it had not handed over, and nothing else. Readers never wait for the writer;
+there is one writer at a time (`WriterLock`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fewfire.experiments._memory_store import sweep_key, unknown_run
+from fewfire.experiments._row import STATUSES, Row, decode_history, encode_history
+from fewfire.experiments._run_spec import canonical
+from fewfire.experiments._sqlite_file import SqliteFile
+from fewfire.experiments._store import COLUMNS, Setting, SweepRecord
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from fewfire._types import AnyArray
+    from fewfire.engines import History
+
+_REALS = ("test_error", "best_test_error", "train_error", "train_loss")
+
+
+class SqliteStore(SqliteFile):
+    """A store file.
+
+    Parameters
+    ----------
+    path : path of the file
+    write : bool
+        Whether rows may be added; the file is made when it does not exist. Otherwise it must exist, and nothing is
+        changed: any number of readers may look on while a sweep runs.
+    """
+
+    def __init__(self, path: str | Path, *, write: bool = False) -> None:
+        self._setting_ids: dict[str, int] = {}
+        self._environment_ids: dict[str, int] = {}
+        super().__init__(path, write=write)
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Keep these rows, all or none."""
+        with self._writing(f"The {len(rows)} newest runs were not kept; all others are.") as connection:
+            for row in rows:
+                connection.execute("DELETE FROM runs WHERE hash = ? AND status = 'failed'", (row.hash,))
+                values = {name: getattr(row, name) for name in COLUMNS} | {
+                    "setting": self._setting_id(connection, row.setting),
+                    "environment": self._environment_id(connection, row.environment),
+                }
+                names, marks = ", ".join(values), ", ".join("?" * len(values))
+                statement = f"INSERT INTO runs ({names}) VALUES ({marks}) ON CONFLICT (hash) DO NOTHING"
+                done = connection.execute(statement, tuple(values.values()))
+                if done.rowcount:
+                    blobs = encode_history(row.history)
+                    connection.execute("INSERT INTO histories VALUES (?, ?, ?)", (done.lastrowid, *blobs))
+
+    def finished(self) -> set[str]:
+        """The hashes of runs that are final: done or diverged."""
+        return {hash for (hash,) in self._read("SELECT hash FROM runs WHERE status <> 'failed'")}
+
+    def counts(self) -> dict[str, int]:
+        """How many runs have each status."""
+        found = dict(self._read("SELECT status, count(*) FROM runs GROUP BY status"))
+        return {status: int(found.get(status, 0)) for status in STATUSES}
+
+    def settings(self) -> list[Setting]:
+        """Every cell, in order of arrival."""
+        return [Setting(*values) for values in self._read("SELECT id, spec FROM settings ORDER BY id")]
+
+    def columns(self) -> dict[str, AnyArray]:
+        """All rows without histories, one array a column, sorted by hash."""
+        rows = self._read(f"SELECT {', '.join(COLUMNS)} FROM runs ORDER BY hash")
+        columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
+        return {
+            # NULL is SQLite's NaN; numpy turns None into NaN where the type is a float.
+            name: np.array(values, dtype=kind)
+            for (name, kind), values in zip(COLUMNS.items(), columns, strict=True)
+        }
+
+    def rows(self, setting: int | None = None) -> Iterator[Row]:
+        """All rows, or those of one setting, with histories, sorted by hash."""
+        names = [name for name in COLUMNS if name != "setting"]
+        query = (
+            "SELECT settings.spec, environments.environment, histories.steps, curves, "
+            + ", ".join(f"runs.{name}" for name in names)
+            + " FROM runs JOIN settings ON settings.id = setting"
+            " JOIN environments ON environments.id = runs.environment"
+            " JOIN histories ON run = runs.id"
+        )
+        # Two queries, not one with "?1 IS NULL OR …", which would look at every row for one cell.
+        query, wanted = (query, ()) if setting is None else (f"{query} WHERE setting = ?", (setting,))
+        for spec, environment, steps, curves, *values in self._read(f"{query} ORDER BY hash", wanted):
+            fields: dict[str, Any] = dict(zip(names, values, strict=True))
+            fields |= {name: math.nan for name in _REALS if fields[name] is None}
+            yield Row(setting=spec, environment=environment, history=decode_history(steps, curves), **fields)
+
+    def history(self, hash: str) -> History:
+        """The history of one run."""
+        query = "SELECT histories.steps, curves FROM histories JOIN runs ON run = runs.id WHERE hash = ?"
+        found = next(self._read(query, (hash,)), None)
+        if found is None:
+            raise unknown_run(hash)
+        return decode_history(*found)
+
+    def record_sweep(self, record: SweepRecord) -> None:
+        """Note a spec that is run into this store; a spec noted before gets its new name and success error."""
+        with self._writing("All runs are kept.") as connection:
+            connection.execute(
+                "INSERT INTO sweeps (spec, name, success_error) VALUES (?, ?, ?) ON CONFLICT (spec) "
+                "DO UPDATE SET name = excluded.name, success_error = excluded.success_error",
+                (sweep_key(record), record.name, record.success_error),
+            )
+
+    def sweeps(self) -> list[SweepRecord]:
+        """The specs that were run into this store, oldest first."""
+        rows = self._read("SELECT name, success_error, spec FROM sweeps ORDER BY id")
+        return [
+            SweepRecord(name, error, {"name": name, "success_error": error, **json.loads(spec)})
+            for name, error, spec in rows
+        ]
+
+    def __enter__(self) -> SqliteStore:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _undone(self) -> None:
+        self._setting_ids.clear()
+        self._environment_ids.clear()
+
+    def _setting_id(self, connection: sqlite3.Connection, text: str) -> int:
+        if text not in self._setting_ids:
+            table = json.loads(text)
+            samples = table["data"]["samples"]
+            connection.execute(
+                "INSERT INTO settings (spec, problem, start, width, samples, test_samples, training) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (spec) DO NOTHING",
+                (text, canonical(table["problem"]), canonical(table["network"]["start"]), table["network"]["width"],
+                 None if samples == "online" else samples, table["data"]["test_samples"],
+                 canonical(table["training"])),
+            )  # fmt: skip
+            found = connection.execute("SELECT id FROM settings WHERE spec = ?", (text,))
+            self._setting_ids[text] = found.fetchone()[0]
+        return self._setting_ids[text]
+
+    def _environment_id(self, connection: sqlite3.Connection, text: str) -> int:
+        if text not in self._environment_ids:
+            connection.execute("INSERT INTO environments (environment) VALUES (?) ON CONFLICT DO NOTHING", (text,))
+            found = connection.execute("SELECT id FROM environments WHERE environment = ?", (text,))
+            self._environment_ids[text] = found.fetchone()[0]
+        return self._environment_ids[text]

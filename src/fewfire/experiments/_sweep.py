@@ -1,0 +1,179 @@
+"""A sweep: the grid of runs that a spec file stands for.
+
+Runs come trial by trial: after the first round every cell has one result, so a sweep that is stopped early already
+shows the whole picture.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fewfire._errors import FileFormatError, invalid
+from fewfire._validate import check_integer, check_number
+from fewfire.experiments._combinations import check_combinations
+from fewfire.experiments._grid import expand
+from fewfire.experiments._keys import check_keys
+from fewfire.experiments._problems import parse_problem, plain_problem
+from fewfire.experiments._run_spec import (
+    RunSpec,
+    parse_data,
+    parse_network,
+    plain_data,
+    plain_network,
+)
+from fewfire.experiments._training import parse_training, plain_training
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from fewfire.engines import Schedule
+    from fewfire.experiments._progress import Progress
+    from fewfire.experiments._store import Store
+    from fewfire.experiments.executors import Executor
+    from fewfire.networks.init import Initialiser
+    from fewfire.problems import Problem
+
+SECTIONS = ("problem", "network", "data", "training")
+KEYS = ("name", "trials", "success_error", *SECTIONS)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Every combination of problems, networks, data sizes and schedules, each repeated `trials` times.
+
+    Parameters
+    ----------
+    problems : tuple of Problem
+    networks : tuple of (start, width)
+    data : tuple of (samples or None for online, test samples)
+    schedules : tuple of Schedule
+    trials : int
+    name : str
+        A title for reports.
+    success_error : float
+        A run succeeded when its smallest recorded test error is at most this. Like the name it is no part of a run:
+        changing it changes no hash.
+    """
+
+    problems: tuple[Problem, ...]
+    networks: tuple[tuple[Initialiser, int], ...]
+    data: tuple[tuple[int | None, int], ...]
+    schedules: tuple[Schedule, ...]
+    trials: int = 1
+    name: str = "sweep"
+    success_error: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_integer("trials", self.trials, 1)
+        check_number("success_error", self.success_error, 0.0)
+        for schedule in self.schedules:
+            plain_training(schedule)  # refuses rates that change from step to step: a spec has none
+        for axis in ("problems", "networks", "data", "schedules"):
+            distinct = tuple(dict.fromkeys(getattr(self, axis)))
+            if not distinct:
+                raise invalid(axis, "must not be empty", (), "give at least one")
+            object.__setattr__(self, axis, distinct)
+        check_combinations(self)
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Sweep:
+        """Read a spec file; its name without the suffix is the sweep's name unless the file gives one."""
+        path = Path(path)
+        try:
+            table = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            reason = error.strerror or "cannot be read"
+            raise invalid("spec", f"must be a file that can be read ({reason})", str(path)) from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise FileFormatError(f"{path} is not valid TOML: {error}.") from None
+        return cls.from_dict({"name": path.stem, **table})
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> Sweep:
+        """The sweep of a spec given as nested dictionaries and lists, as TOML and JSON hold them."""
+        check_keys("", table, KEYS, SECTIONS)
+        name = table.get("name", "sweep")
+        if not isinstance(name, str):
+            raise invalid("name", "must be a text", name)
+        return cls(
+            tuple(parse_problem(one) for one in expand(table["problem"], "problem")),
+            tuple(parse_network(one) for one in expand(table["network"], "network")),
+            tuple(parse_data(one) for one in expand(table["data"], "data")),
+            tuple(parse_training(one) for one in expand(table["training"], "training")),
+            check_integer("trials", table.get("trials", 1), 1),
+            name,
+            check_number("success_error", table.get("success_error", 0.1), 0.0),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The spec with every grid and default written out: `Sweep.from_dict` of it gives the same sweep."""
+        return {
+            "name": self.name,
+            "trials": self.trials,
+            "success_error": self.success_error,
+            "problem": [plain_problem(problem) for problem in self.problems],
+            "network": [plain_network(*network) for network in self.networks],
+            "data": [plain_data(*data) for data in self.data],
+            "training": [plain_training(schedule) for schedule in self.schedules],
+        }
+
+    def __len__(self) -> int:
+        return self.settings * self.trials
+
+    @property
+    def settings(self) -> int:
+        """The number of cells: combinations, not counting repetitions."""
+        return len(self.problems) * len(self.networks) * len(self.data) * len(self.schedules)
+
+    def runs(self) -> Iterator[RunSpec]:
+        """The spec of every run, one after the other, trial by trial."""
+        return (self.run_at(number) for number in range(len(self)))
+
+    def run_at(self, number: int) -> RunSpec:
+        """The spec of one run, numbered as `runs` gives them."""
+        rest, fourth = divmod(check_integer("number", number, 0, len(self) - 1), len(self.schedules))
+        rest, third = divmod(rest, len(self.data))
+        rest, second = divmod(rest, len(self.networks))
+        trial, first = divmod(rest, len(self.problems))
+        (start, width), (samples, test_samples) = self.networks[second], self.data[third]
+        return RunSpec(self.problems[first], start, width, samples, self.schedules[fourth], trial, test_samples)
+
+    def run(
+        self,
+        store: Store | str | Path,
+        *,
+        engine: str = "auto",
+        executor: str | Executor = "local",
+        workers: int | None = None,
+        keep_going: bool = True,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Progress:
+        """Train every run that the store does not have yet, keeping each as it ends.
+
+        Stopping it at any moment, by Ctrl-C or worse, loses only what is being trained; calling it again goes on.
+
+        Parameters
+        ----------
+        store : path of a store file, made when it does not exist, or a Store such as `MemoryStore()`
+        engine : str
+            "auto" takes the fastest that can run here; rows say which it was.
+        executor : "local", "dask", the address of a Dask scheduler, "inline", "processes", or an Executor
+        workers : int, optional
+            Runs trained at the same time on this machine; one a core by default.
+        keep_going : bool
+            True: a run that diverges or fails is recorded and the others go on. False: it stops the sweep.
+        progress : callable, optional
+            Called with a `Progress` at the start and after each batch.
+
+        Returns
+        -------
+        Progress
+            The state at the end.
+        """
+        from fewfire.experiments._execute import execute  # it plans sweeps, so it cannot be imported above
+
+        return execute(self, store, engine=engine, executor=executor, workers=workers, keep_going=keep_going,
+                       progress=progress)  # fmt: skip

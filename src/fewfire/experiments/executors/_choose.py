@@ -1,0 +1,49 @@
+"""Which executor carries out a sweep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fewfire._errors import invalid
+from fewfire.experiments._batching import side_by_side
+from fewfire.experiments.executors._cores import usable_cores
+from fewfire.experiments.executors._dask import DaskExecutor
+from fewfire.experiments.executors._inline import InlineExecutor
+from fewfire.experiments.executors._processes import ProcessExecutor
+from fewfire.experiments.executors._protocol import Executor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NAMED: dict[str, Callable[[int | None], Executor]] = {
+    "inline": InlineExecutor,
+    "processes": ProcessExecutor,
+    "dask": lambda workers: DaskExecutor("local"),
+}
+SMALL = 1e11
+"""Multiply-adds that are over before worker processes would have started."""
+
+
+def choose_executor(executor: str | Executor, engine: str, work: float, workers: int | None = None) -> Executor:
+    """The executor that was asked for; "local" is decided by the engine, the cores and the amount of work.
+
+    Parameters
+    ----------
+    executor : "local", "inline", "processes", "dask", a scheduler's address (with "://"), or an Executor
+    engine : str
+    work : float
+        Multiply-adds of all runs together, as `cost` counts them.
+    workers : int, optional
+        Processes of this machine; one a core by default.
+    """
+    if isinstance(executor, Executor):
+        return executor
+    if executor == "local":
+        alone = side_by_side(engine) or work < SMALL or (workers or usable_cores()) == 1
+        return InlineExecutor(workers) if alone else ProcessExecutor(workers)
+    if executor in NAMED:
+        return NAMED[executor](workers)
+    if isinstance(executor, str) and "://" in executor:
+        return DaskExecutor(executor)
+    choices = ", ".join(map(repr, ("local", *NAMED)))
+    raise invalid("executor", f"must be one of {choices} or the address of a Dask scheduler", executor)

@@ -1,0 +1,160 @@
+"""`fewfire sweep` as a user sees it."""
+
+import io
+import re
+import subprocess
+import sys
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from fewfire import cli
+from fewfire._errors import InvalidArgument
+from fewfire.cli._sweep_bar import SweepBar, duration, facts
+from fewfire.engines import get_engine
+from fewfire.experiments import Progress, SqliteStore, _batching
+
+runner = CliRunner()
+
+SPEC = """
+name = "tiny [red]grid[/red]"
+trials = 2
+success_error = 0.5
+[problem]
+name = "parity"
+n = 8
+k = 2
+[network]
+start = ["dense", {name = "sparse", s = 2}]
+width = [5, 8]
+[data]
+samples = 30
+test_samples = 40
+[training]
+steps = 40
+learning_rate = LEARNING_RATE
+loss = "square"
+"""
+
+
+@pytest.fixture
+def spec(tmp_path):
+    return write_spec(tmp_path, "0.01")
+
+
+def write_spec(folder, rate):
+    path = folder / f"spec {rate}.toml"
+    path.write_text(SPEC.replace("LEARNING_RATE", rate))
+    return path
+
+
+def sweep(*arguments):
+    result = runner.invoke(cli.app, ["sweep", *map(str, arguments)])
+    return result.exit_code, re.sub(r"\x1b\[[0-9;]*m", "", result.output), result
+
+
+def test_plan_run_plan_export(spec, tmp_path):
+    store = tmp_path / "runs.sqlite"
+    code, output, _ = sweep("plan", spec, "--store", store)
+    lines = output.splitlines()
+    assert code == 0 and lines[:3] == [
+        "tiny [red]grid[/red]",
+        "8 runs: 1 problems × 4 networks × 1 data sizes × 1 schedules × 2 trials",
+        "0 done, 8 to do",
+    ]
+    assert re.fullmatch(rf"About less than 1 s on \d+ cores with the {get_engine().name} engine", lines[3])
+    assert not store.exists()
+
+    code, output, _ = sweep("run", spec, "--store", store)
+    assert code == 0
+    first, second = output.splitlines()
+    assert re.fullmatch(
+        rf"8 of 8 runs in {store}: 0 from before, 8 trained in less than 1 s \([\d.]+ runs/s, {get_engine().name} engine, inline\)",
+        first,
+    )
+    assert re.fullmatch(r"\d+\.\d% reached a test error of 0.5; 0 diverged", second)
+
+    code, output, _ = sweep("run", spec, "--store", store)
+    assert code == 0 and output.splitlines()[0] == f"8 of 8 runs in {store}: 8 from before"
+    code, output, _ = sweep("plan", spec, "--store", store)
+    assert output.splitlines()[2:] == ["8 done, 0 to do"]
+    code, output, _ = sweep("export", store, tmp_path / "runs.csv")
+    assert code == 0 and output == f"Wrote 8 runs to {tmp_path / 'runs.csv'}\n"
+    assert len((tmp_path / "runs.csv").read_text().splitlines()) == 9
+
+
+def test_diverged_runs_are_recorded_or_stop_the_sweep(tmp_path, monkeypatch):
+    monkeypatch.setattr(_batching, "_SIZES", {get_engine().name: _batching.BatchSize(1e18, 1)})
+    spec, store = write_spec(tmp_path, "[0.01, 1e6]"), tmp_path / "runs.sqlite"
+    code, _, result = sweep("run", spec, "--store", store, "--fail-fast")
+    assert (
+        code == 1
+        and str(result.exception).startswith("run ")
+        and "diverged: training diverged at step" in str(result.exception)
+    )
+    with SqliteStore(store) as opened:
+        assert opened.counts() == {"done": 1, "diverged": 1, "failed": 0}
+    code, output, _ = sweep("run", spec, "--store", store, "--keep-going")
+    assert code == 0 and "16 of 16 runs" in output and output.endswith("; 8 diverged\n")
+
+
+def test_failed_runs_give_exit_status_1(spec, tmp_path, monkeypatch):
+    def broken(self, runs, **options):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(f"{type(get_engine()).__module__}.{type(get_engine()).__name__}.train", broken)
+    code, output, _ = sweep("run", spec, "--store", tmp_path / "runs.sqlite")
+    assert code == 1
+    assert output.splitlines()[-1] == "8 failed with an error (column message). Repeat the command to try them again"
+
+
+def test_errors_are_one_line(spec, tmp_path):
+    spec.write_text(spec.read_text().replace("widt", "wdth"))
+    command = [sys.executable, "-c", "from fewfire.cli import main; main()", "sweep", "plan", str(spec)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert done.stderr == (
+        "error: network.wdthh is not a known key; the keys here are start, width; got 5. "
+        "Remedy: write 'width' if that is what was meant.\n"
+    )
+
+
+def test_unknown_engines_and_addresses(spec, tmp_path):
+    _, _, result = sweep("run", spec, "--store", tmp_path / "runs.sqlite", "--engine", "gpu")
+    assert isinstance(result.exception, InvalidArgument) and "engine must be one of" in str(result.exception)
+    _, _, result = sweep("run", spec, "--store", tmp_path / "runs.sqlite", "--dask", "slurm")
+    assert "executor must be one of" in str(result.exception)
+    with SqliteStore(tmp_path / "runs.sqlite") as store:
+        assert store.counts()["done"] == 0
+
+
+def state(**changes):
+    values = {"total": 100, "already": 10, "ran": 40, "successes": 20, "diverged": 0, "failed": 0, "seconds": 20.0,
+              "share": 0.25, "engine": "cpu", "executor": "inline"}  # fmt: skip
+    return Progress(**values | changes)
+
+
+def test_the_bar_shows_rate_success_and_time_left():
+    assert facts(state()) == "2.0 runs/s · success 40% · 1 min left"
+    assert facts(state(already=0, ran=0, share=0.0, seconds=0.0)) == "0.0 runs/s"
+    assert facts(state(diverged=2, failed=1)) == "2.0 runs/s · success 40% · 2 diverged, 1 failed · 1 min left"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_bar_is_silent_where_there_is_no_terminal(terminal):
+    console = Console(file=io.StringIO(), force_terminal=terminal, width=120)
+    with SweepBar(console) as bar:
+        bar.show(state())
+    shown = console.file.getvalue()
+    assert ("50/100 runs" in shown and "success 40%" in shown) if terminal else shown == ""
+    assert bar.state == state()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "less than 1 s"), (8.4, "8 s"), (60, "1 min"), (200, "3 min 20 s"), (7500, "2 h 5 min"), (3600, "1 h"),
+     (90_000, "1 d 1 h"), (59.7, "1 min")],
+)  # fmt: skip
+def test_durations(seconds, words):
+    assert duration(seconds) == words

@@ -1,0 +1,170 @@
+"""Dask, with a real scheduler and real worker processes: the same rows, and a worker that is killed is survived."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from executor_conformance import ExecutorConformance, expected  # noqa: F401
+from tiny_sweeps import outcomes, tiny
+
+from fewfire._errors import ExecutorError
+from fewfire._optional import is_installed
+from fewfire.experiments import MemoryStore, _batching
+from fewfire.experiments.executors import Work, _dask, choose_executor
+
+pytestmark = pytest.mark.skipif(
+    not is_installed("distributed"), reason="dask is not installed: pip install 'fewfire[sweep]'"
+)
+
+
+class Cluster:
+    """A scheduler and workers, each a process of its own, without nannies: a worker that dies stays dead."""
+
+    def __init__(self, folder, **variables):
+        self._file, self.processes = folder / "scheduler.json", {}
+        self._variables = os.environ | variables
+        self.start("scheduler", "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+
+    def start(self, name, verb, *options):
+        command = [sys.executable, "-m", "dask", verb, *options, "--scheduler-file", str(self._file)]
+        self.processes[name] = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self._variables
+        )
+
+    def start_worker(self, name, nanny="--no-nanny"):
+        self.start(name, "worker", nanny, "--nthreads", "1", "--name", name, "--host", "127.0.0.1", "--no-dashboard")
+
+    @property
+    def address(self):
+        import json
+        import time
+
+        deadline = time.monotonic() + 60
+        while not self._file.exists() or not self._file.read_text().strip():
+            assert time.monotonic() < deadline, "the scheduler did not start"
+            time.sleep(0.05)
+        return json.loads(self._file.read_text())["address"]
+
+    def wait_for_workers(self, count):
+        import distributed
+
+        with distributed.Client(self.address, set_as_default=False) as client:
+            client.wait_for_workers(count, timeout=60)
+
+    def kill(self, name):
+        process = self.processes[name]
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def close(self):
+        for name in self.processes:
+            self.kill(name)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    cluster = Cluster(tmp_path_factory.mktemp("dask"))
+    for name in ("one", "two"):
+        cluster.start_worker(name)
+    try:
+        cluster.wait_for_workers(2)
+        yield cluster
+    finally:
+        cluster.close()
+
+
+class TestDaskExecutor(ExecutorConformance):
+    @pytest.fixture
+    def executor(self, cluster):
+        return choose_executor(cluster.address, "cpu", 1.0)
+
+
+def test_errors_of_workers_stop_the_sweep(cluster, monkeypatch):
+    monkeypatch.setattr(_dask, "Work", lambda engine, threads: Work(engine, threads, version="0.0.1"))
+    with pytest.raises(ExecutorError, match="a worker has fewfire .*, but the sweep was started with 0.0.1"):
+        tiny().run(MemoryStore(), executor=cluster.address)
+
+
+def test_a_worker_that_is_killed_is_survived(cluster, monkeypatch):
+    """Two workers are busy when one is killed; the other does the rest, and the rows are those of a local sweep."""
+    monkeypatch.setattr(_batching, "_SIZES", dict.fromkeys(("cpu", "reference"), _batching.BatchSize(1e18, 1)))
+    sweep, store, local, killed = tiny(training={"steps": 20_000, "evaluate": 5000}), MemoryStore(), MemoryStore(), []
+
+    def kill(state):
+        if state.ran >= 3 and not killed:
+            killed.append(state.ran)
+            cluster.kill("one")
+
+    state = sweep.run(store, executor=cluster.address, progress=kill)
+    sweep.run(local, executor="inline")
+    assert killed and killed[0] < len(sweep) and state.ran == len(sweep) and state.failed == 0
+    assert outcomes(store) == outcomes(local)
+
+
+class Deadly(Work):
+    """Kills the worker that meets a run of width 8."""
+
+    def __call__(self, texts):
+        if any('"width":8}' in text for text in texts):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(texts)
+
+
+def test_a_scheduler_that_goes_away_is_said(tmp_path):
+    cluster, store = Cluster(tmp_path), MemoryStore()
+    cluster.start_worker("only")
+    try:
+        cluster.wait_for_workers(1)
+        sweep = tiny(training={"steps": 20_000, "evaluate": 5000}, trials=300)
+        address = cluster.address
+
+        def kill(state):
+            if state.ran:
+                cluster.close()
+
+        with pytest.raises(
+            ExecutorError, match=r"the Dask cluster at tcp://.* cannot go on: .* Finished runs are kept"
+        ):
+            sweep.run(store, executor=address, progress=kill)
+        assert store.counts()["done"] > 0
+    finally:
+        cluster.close()
+
+
+def test_no_scheduler_at_the_address(monkeypatch):
+    monkeypatch.setattr(_dask, "_CONNECT_SECONDS", 1)
+    with pytest.raises(
+        ExecutorError,
+        match="no Dask scheduler answers at tcp://127.0.0.1:9: .* Remedy: start one with 'dask scheduler'",
+    ):
+        tiny().run(MemoryStore(), executor="tcp://127.0.0.1:9")
+
+
+@pytest.mark.slow
+def test_a_run_that_kills_workers_is_recorded_and_given_up(tmp_path, monkeypatch):
+    """The nanny replaces the worker; the batch is cut up, and the runs that kill are found out."""
+    folder = str(Path(__file__).parent)  # workers have to find Deadly
+    cluster = Cluster(tmp_path, PYTHONPATH=folder, DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")
+    monkeypatch.setattr(_dask, "Work", Deadly)
+    try:
+        cluster.start_worker("only", "--nanny")
+        cluster.wait_for_workers(1)
+        sweep, store = tiny(network={"start": "dense", "width": [5, 8]}, data={"samples": 30}, trials=1), MemoryStore()
+        state = sweep.run(store, executor=cluster.address)
+    finally:
+        cluster.processes["only"].terminate()  # a nanny that is killed would leave its worker behind
+        cluster.processes["only"].wait()
+        cluster.close()
+    assert (state.ran, state.failed) == (2, 1)
+    assert {row.status: row.message[:13] for row in store.rows()} == {"done": "", "failed": "KilledWorker:"}
+
+
+@pytest.mark.slow
+def test_a_local_cluster():
+    store, local = MemoryStore(), MemoryStore()
+    assert tiny().run(store, executor="dask").executor == "dask"
+    tiny().run(local, executor="inline")
+    assert outcomes(store) == outcomes(local)

@@ -1,0 +1,134 @@
+"""Executors of this machine, and how one is chosen."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from executor_conformance import ExecutorConformance, expected  # noqa: F401
+from tiny_sweeps import outcomes, tiny
+
+from fewfire._errors import ExecutorError, InvalidArgument, MissingDependency
+from fewfire.experiments import MemoryStore
+from fewfire.experiments.executors import (
+    DaskExecutor,
+    InlineExecutor,
+    ProcessExecutor,
+    Work,
+    _processes,
+    choose_executor,
+    usable_cores,
+)
+
+
+class TestInlineExecutor(ExecutorConformance):
+    @pytest.fixture
+    def executor(self):
+        return InlineExecutor(threads=2)
+
+
+class TestProcessExecutor(ExecutorConformance):
+    @pytest.fixture
+    def executor(self):
+        return ProcessExecutor(workers=2)
+
+
+def children():
+    """The processes that this one has started, from the system's table."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = stat.read_text().rsplit(")", 1)[1].split()[:2]
+        except OSError:
+            continue
+        if int(parent) == os.getpid() and state != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+def test_a_process_that_is_killed_is_replaced():
+    """Each of the two workers is killed once in the middle; the rows are those of an undisturbed sweep."""
+    sweep, store, undisturbed, killed = tiny(trials=30), MemoryStore(), MemoryStore(), []
+
+    def kill_one(state):
+        if state.ran and len(killed) < 2:
+            worker = next(pid for pid in children() if pid not in killed)
+            killed.append(worker)
+            os.kill(worker, signal.SIGKILL)
+
+    before = children()
+    state = sweep.run(store, executor=ProcessExecutor(2), progress=kill_one)
+    sweep.run(undisturbed, executor="inline")
+    assert len(killed) == 2 and state.failed == 0 and state.ran == len(sweep)
+    assert outcomes(store) == outcomes(undisturbed)
+    assert children() == before
+
+
+class Deadly(Work):
+    """Takes its process with it when it meets a run of width 8."""
+
+    def __call__(self, texts):
+        if any('"width":8}' in text for text in texts):
+            os._exit(9)
+        return super().__call__(texts)
+
+
+def test_a_run_that_kills_its_process_is_recorded_and_given_up(monkeypatch):
+    monkeypatch.setattr(_processes, "Work", Deadly)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))  # workers have to find Deadly
+    sweep, store = tiny(trials=2, network={"start": "dense", "width": [5, 8]}, data={"samples": 30}), MemoryStore()
+    state = sweep.run(store, executor=ProcessExecutor(1))
+    assert state.failed == 2 and state.ran == 4
+    messages = {row.message for row in store.rows() if row.status == "failed"}
+    assert messages == {"_Died: its process ended with status 9"}
+    assert {row.status for row in store.rows() if '"width":5}' in row.setting} == {"done"}
+
+
+def test_errors_that_are_no_runs_stop_the_sweep(monkeypatch):
+    monkeypatch.setattr(_processes, "Work", lambda engine, threads: Work(engine, threads, version="0.0.1"))
+    before = children()
+    with pytest.raises(
+        ExecutorError,
+        match=r"a worker has fewfire .*, but the sweep was started with 0.0.1. Remedy: install the same version everywhere",
+    ):
+        tiny().run(MemoryStore(), executor=ProcessExecutor(2))
+    assert children() == before
+
+
+def test_an_interrupted_sweep_leaves_no_process():
+    def stop(state):
+        if state.ran:
+            raise KeyboardInterrupt
+
+    before, store = children(), MemoryStore()
+    with pytest.raises(KeyboardInterrupt):
+        tiny(trials=50).run(store, executor=ProcessExecutor(2), progress=stop)
+    assert 0 < store.counts()["done"] < 400 and children() == before
+
+
+def test_the_choice_of_an_executor():
+    small, large = 1e9, 1e15
+    assert isinstance(choose_executor("local", "cpu", small), InlineExecutor)
+    chosen = choose_executor("local", "cpu", large, workers=3)
+    assert isinstance(chosen, ProcessExecutor) and chosen.workers == 3
+    assert isinstance(choose_executor("local", "cpu", large, workers=1), InlineExecutor)
+    assert isinstance(choose_executor("local", "reference", large, workers=2), ProcessExecutor)
+    assert isinstance(choose_executor("local", "device", large, workers=2), InlineExecutor)
+    assert isinstance(choose_executor("inline", "cpu", large), InlineExecutor)
+    assert choose_executor("processes", "cpu", small).workers == usable_cores()
+    given = InlineExecutor()
+    assert choose_executor(given, "cpu", large) is given
+    with pytest.raises(
+        InvalidArgument,
+        match="executor must be one of 'local', 'inline', 'processes', 'dask' or the address of a Dask scheduler; got 'slurm'",
+    ):
+        choose_executor("slurm", "cpu", large)
+
+
+def test_dask_says_how_it_is_installed(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(
+        MissingDependency,
+        match=r"the Dask executor needs the package 'distributed', which is not installed. Remedy: pip install 'fewfire\[sweep\]'",
+    ):
+        DaskExecutor()

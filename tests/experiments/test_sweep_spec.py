@@ -1,0 +1,220 @@
+"""Specs: what a file stands for, what is refused, and what a hash depends on."""
+
+import copy
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from tiny_sweeps import run_spec, table, tiny
+
+from fewfire._errors import FileFormatError, InvalidArgument
+from fewfire._random import Stream
+from fewfire.engines import Phase, Schedule
+from fewfire.experiments import RunSpec, Sweep
+from fewfire.networks import init
+from fewfire.problems import Junta, Parity
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_example_is_a_frontier():
+    sweep = Sweep.from_toml(ROOT / "examples" / "frontier.toml")
+    assert len(sweep) == 600 and sweep.settings == 60 and sweep.trials == 10
+    assert [samples for samples, _ in sweep.data] == [200, 276, 381, 525, 725, 1000]
+    assert {start.name for start, _ in sweep.networks} == {"dense", "sparse"}
+    assert sweep.schedules[0].stop_error == 0.1 and sweep.name.startswith("Width buys data")
+
+
+def test_the_canonical_text_and_the_hash_are_fixed_for_good():
+    """Changing either loses every store: add new keys so that old specs keep their text."""
+    spec = run_spec(trial=3)
+    assert spec.canonical == (
+        '{"data":{"samples":30,"test_samples":40},"network":{"start":{"name":"dense"},"width":5},'
+        '"problem":{"k":2,"n":8,"name":"parity","noise":0.0,"support":[0,1]},'
+        '"training":{"evaluate":20,"loss":"hinge","phases":[{"batch_size":8,"decay":"coupled","learning_rate":0.1,'
+        '"steps":40,"truncation":0.0,"weight_decay":0.01}],"sampling":"replacement","stop_error":null},'
+        '"trial":3,"version":1}'
+    )
+    assert spec.canonical == json.dumps(json.loads(spec.canonical), sort_keys=True, separators=(",", ":"))
+    assert spec.hash == hashlib.blake2b(spec.canonical.encode(), digest_size=16).hexdigest()
+    assert json.loads(spec.setting) == {k: v for k, v in json.loads(spec.canonical).items() if k != "trial"}
+
+
+def test_streams_are_those_of_the_run():
+    spec = run_spec()
+    assert spec.stream("data") == Stream.of_run(spec.canonical, "data")
+    keys = {one.stream("data").key for one in tiny().runs()}
+    assert len(keys) == len(tiny())
+
+
+def test_every_run_is_rebuilt_from_its_text():
+    many = tiny(
+        problem=[
+            {"name": "parity", "n": 8, "support": [[0, 1], [2, 5]], "noise": [0, 0.1]},
+            {"name": "indexing", "b": 2},
+            {"name": "junta", "n": 6, "support": [4, 2], "table": [1, 1, 1, -1]},
+            {"name": "correlated_parity", "n": 7, "k": 3},
+        ],
+        network=[
+            {"start": ["dense", {"name": "perturbed_sparse", "s": 2}, {"name": "ntk", "activity": 0.1}], "width": 6},
+            {"start": {"name": "over_sparse", "k": 2, "s": 3, "strict": False}, "width": [4, 8]},
+        ],
+        training=[
+            {"steps": 10, "loss": ["hinge", "logistic"], "stop_error": 0},
+            {"phases": [{"steps": 1, "learning_rate": {"hidden": 1}, "batch_size": 4}, {"steps": [5, 6], "decay": "direct"}]},
+        ],
+    )  # fmt: skip
+    assert many.settings == len(many.problems) * 5 * 2 * 4
+    seen = set()
+    for spec in many.runs():
+        again = RunSpec.from_json(spec.canonical)
+        assert again == spec and again.canonical == spec.canonical
+        seen.add(spec.hash)
+    assert len(seen) == len(many)
+    assert Sweep.from_dict(json.loads(json.dumps(many.to_dict()))) == many
+
+
+def test_learning_with_rounding_needs_a_loss_for_numbers():
+    problem = {"name": "learning_with_rounding", "m": 2, "p": 3, "q": 5}
+    network = {"start": "dense", "width": 4}
+    assert len(tiny(problem=problem, network=network, training={"steps": 2, "loss": "square"})) == 4
+    with pytest.raises(
+        InvalidArgument,
+        match=r"the spec combines LearningWithRounding\(.*\), dense\(\) and .*, which cannot run: y(_test)? must be ±1 for the hinge loss",
+    ):
+        tiny(problem=problem, network=network)
+
+
+def test_every_part_of_a_spec_changes_the_hash():
+    base = run_spec()
+    changes = [
+        {"problem": {"name": "parity", "n": 8, "k": 3}}, {"network": {"start": "dense", "width": 6}},
+        {"network": {"start": {"name": "sparse", "s": 2}, "width": 5}}, {"data": {"samples": 31, "test_samples": 40}},
+        {"data": {"samples": 30, "test_samples": 41}}, {"data": {"samples": "online", "test_samples": 40}},
+        *({"training": table()["training"] | one} for one in (
+            {"steps": 41}, {"learning_rate": 0.2}, {"weight_decay": 0}, {"batch_size": 9}, {"evaluate": "log"},
+            {"loss": "square"}, {"sampling": "epochs"}, {"stop_error": 0.0}, {"truncation": 0.1}, {"decay": "direct"})),
+    ]  # fmt: skip
+    hashes = {base.hash, run_spec(1).hash, *(run_spec(**change).hash for change in changes)}
+    assert len(hashes) == len(changes) + 2
+
+
+def test_spelling_does_not_change_the_hash():
+    """Defaults written out, integers for floats, the order of keys, names and thresholds of success."""
+    training = table()["training"]
+    same = [
+        {"training": training | {"loss": "hinge", "truncation": -0.0, "sampling": "replacement"}},
+        {"training": dict(reversed(training.items()))},
+        {"training": {"phases": [{k: v for k, v in training.items() if k != "evaluate"}], "evaluate": 20}},
+        {"problem": {"name": "parity", "n": 8, "support": [1, 0], "noise": 0}},
+        {"name": "other", "success_error": 0.3, "trials": 7},
+    ]
+    assert {run_spec(**change).hash for change in same} == {run_spec().hash}
+    assert run_spec(network={"start": {"name": "sparse", "s": 2, "value": 1}, "width": 5}).hash == run_spec(
+        network={"start": {"name": "sparse", "s": 2}, "width": 5}).hash  # fmt: skip
+
+
+def test_runs_come_trial_by_trial_and_by_number():
+    sweep = tiny()
+    specs = list(sweep.runs())
+    assert [spec.trial for spec in specs] == [0] * 8 + [1] * 8
+    assert len({spec.hash for spec in specs}) == len(sweep) == 16 and len({s.setting for s in specs}) == 8
+    assert [sweep.run_at(i) for i in range(16)] == specs
+    assert list(tiny(trials=5).runs())[:16] == specs  # more trials keep the old runs
+    with pytest.raises(InvalidArgument, match="number must be an integer of at least 0 and at most 15; got 16"):
+        sweep.run_at(16)
+
+
+def test_repeated_values_are_one():
+    assert len(tiny(network={"start": ["dense", "dense"], "width": [5, 5, 5]}, data={"samples": [30, 30]})) == 2
+
+
+def test_a_sweep_of_objects():
+    sweep = Sweep((Parity(8, 2),), ((init.dense(), 5),), ((30, 40),), (Schedule(Phase(40)),), trials=2)
+    assert Sweep.from_dict(sweep.to_dict()) == sweep
+    assert isinstance(Sweep.from_dict({**sweep.to_dict(), "problem": {"name": "junta", "n": 3, "support": [1],
+                                       "table": [1, -1]}}).problems[0], Junta)  # fmt: skip
+    with pytest.raises(InvalidArgument, match="learning_rate must be a finite number"):
+        Sweep((Parity(8, 2),), ((init.dense(), 5),), ((30, 40),), (Schedule(Phase(2, [0.1, 0.2])),))
+    with pytest.raises(InvalidArgument, match="networks must not be empty"):
+        Sweep((Parity(8, 2),), (), ((30, 40),), (Schedule(Phase(2)),))
+
+
+def changed(path, value):
+    spec = copy.deepcopy(table())
+    *parents, last = path.split(".")
+    place = spec
+    for parent in parents:
+        place = place[parent]
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return spec
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("trails", 3, "trails is not a known key; the keys here are name, trials, success_error, problem, network, data, training; got 3. Remedy: write 'trials' if that is what was meant."),
+        ("problem", None, "problem must be given; got a table without it. Remedy: add problem = … to the spec."),
+        ("problem", "parity", "problem must be a table; got 'parity'. Remedy: write it under [problem]."),
+        ("problem.name", "party", "problem.name must be one of 'parity', 'correlated_parity', 'junta', 'indexing', 'learning_with_rounding'; got 'party'. Remedy: write 'parity' if that is what was meant."),
+        ("problem.name", None, "problem.name must be given; got a table without it. Remedy: add name = … to [problem]."),
+        ("problem.kk", 2, "problem.kk is not a known key; the keys here are n, k, support, noise; got 2. Remedy: write 'k' if that is what was meant."),
+        ("problem.k", 9, "problem.k must be an integer of at least 1 and at most 8; got 9. Remedy: choose k between 1 and n = 8, or pass a support."),
+        ("problem.n", None, "problem takes n, k, support, noise; got ['k']. Remedy: missing 1 required positional argument: 'n'."),
+        ("problem.noise", "much", "problem.noise must be a finite number in [0, 0.5]; got 'much'. Remedy: it is a flip probability; above 1/2 negate the target."),
+        ("network.width", 0, "network.width must be an integer of at least 1; got 0."),
+        ("network.width", 10.5, "network.width must be an integer of at least 1; got 10.5."),
+        ("network.width", True, "network.width must be an integer of at least 1; got True."),
+        ("network.start", "spars", "network.start.name must be one of 'dense', 'sparse', 'perturbed_sparse', 'symmetric', 'over_sparse', 'under_sparse', 'ntk'; got 'spars'. Remedy: write 'sparse' if that is what was meant."),
+        ("network.start", {"name": "sparse", "t": 2}, "network.start.init 'sparse' takes s, value; got ['t']. Remedy: missing a required argument: 's'."),
+        ("network.start", {"name": "sparse", "s": 0}, "network.start.s must be an integer of at least 1; got 0."),
+        ("network.start", {"name": "sparse", "s": 9}, "the spec combines Parity(n=8, k=2, support=(0, 1), noise=0.0), sparse(s=9, value=1.0) and a training set, which cannot run: s must be at most the number of inputs, 8; got 9. Remedy: choose fewer non-zero weights."),
+        ("data.samples", "offline", "data.samples must be a number of examples or \"online\"; got 'offline'."),
+        ("data.samples", -1, "data.samples must be an integer of at least 1; got -1. Remedy: write \"online\" for fresh ones."),
+        ("data.test_samples", 0, "data.test_samples must be an integer of at least 1; got 0."),
+        ("training.learnin_rate", 0.1, "training.learnin_rate is not a known key; the keys here are steps, learning_rate, weight_decay, truncation, decay, batch_size, phases, loss, sampling, evaluate, stop_error; got 0.1. Remedy: write 'learning_rate' if that is what was meant."),
+        ("training.learning_rate", "fast", "training.learning_rate must be a finite number in (-inf, inf); got 'fast'."),
+        ("training.learning_rate", {"hiden": 1}, "training.learning_rate.hiden is not a known key; the keys here are hidden, bias, output, offset; got 1. Remedy: write 'hidden' if that is what was meant."),
+        ("training.weight_decay", -1, "training.weight_decay must not be negative; got -1.0."),
+        ("training.steps", None, "training.steps must be given; got a table without it. Remedy: add steps = … to [training]."),
+        ("training.steps", 0, "training.steps must be an integer of at least 1; got 0."),
+        ("training.loss", "hing", "training.loss must be one of 'hinge', 'logistic', 'square', 'absolute'; got 'hing'. Remedy: write 'hinge' if that is what was meant."),
+        ("training.batch_size", "all", "training.batch_size must be a number of examples or \"full\"; got 'all'."),
+        ("training.stop_error", -0.5, "training.stop_error must be a finite number in [0, inf); got -0.5."),
+        ("training.phases", [{"steps": 3}], "training must have either phases or the keys of one phase; got ['batch_size', 'learning_rate', 'steps', 'weight_decay']. Remedy: move them into phases."),
+        ("training.evaluate", "often", "training.evaluate must be an integer of at least 1; got 'often'. Remedy: give a number of steps or \"log\"."),
+        ("trials", 0, "trials must be an integer of at least 1; got 0."),
+        ("success_error", -1, "success_error must be a finite number in [0, inf); got -1."),
+        ("name", 3, "name must be a text; got 3."),
+    ],
+)  # fmt: skip
+def test_errors_name_the_key_and_the_choices(path, value, message):
+    with pytest.raises(InvalidArgument) as caught:
+        Sweep.from_dict(changed(path, value))
+    assert str(caught.value) == message
+
+
+def test_full_batches_do_not_go_with_online_data():
+    with pytest.raises(InvalidArgument, match="and online data, which cannot run: batch_size must be a number when"):
+        tiny(training={"steps": 3, "batch_size": "full"})
+    assert len(tiny(training={"steps": 3, "batch_size": "full"}, data={"samples": 30})) == 8
+
+
+def test_files_that_are_no_specs(tmp_path):
+    bad = tmp_path / "bad.toml"
+    bad.write_text("trials = \n")
+    with pytest.raises(FileFormatError, match=r"bad.toml is not valid TOML: .*line 1"):
+        Sweep.from_toml(bad)
+    with pytest.raises(
+        InvalidArgument, match=r"spec must be a file that can be read \(No such file or directory\); got '.*none.toml'"
+    ):
+        Sweep.from_toml(tmp_path / "none.toml")
+    good = tmp_path / "my frontier.toml"
+    good.write_text(
+        '[problem]\nname="parity"\nn=8\nk=2\n[network]\nstart="dense"\nwidth=5\n[data]\nsamples=9\n[training]\nsteps=3\n'
+    )
+    assert Sweep.from_toml(good).name == "my frontier"

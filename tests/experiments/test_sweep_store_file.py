@@ -1,0 +1,215 @@
+"""What can go wrong with a store file: each time a clear error, and nothing lost."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tiny_sweeps import made_up_row, outcomes
+
+from fewfire._errors import FileFormatError, StoreError
+from fewfire.experiments import SqliteStore
+from fewfire.experiments import _sqlite_file as sqlite_file
+from fewfire.experiments._writer_lock import WriterLock
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A store with three runs."""
+    path = tmp_path / "runs.sqlite"
+    with SqliteStore(path, write=True) as store:
+        store.add([made_up_row(trial) for trial in range(3)])
+    return path
+
+
+def kept(path):
+    with SqliteStore(path) as store:
+        return outcomes(store) == sorted(made_up_row(trial).outcome() for trial in range(3))
+
+
+def test_a_newer_store_is_left_alone(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    before = path.read_bytes()
+    for write in (False, True):
+        with pytest.raises(
+            FileFormatError,
+            match=r"was written by a newer fewfire \(store version 2, this one knows 1\); it was left as it is. Remedy: upgrade fewfire",
+        ):
+            SqliteStore(path, write=write)
+    assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
+
+
+def test_other_databases_and_other_files_are_left_alone(tmp_path):
+    path = tmp_path / "bank.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE accounts (balance)")
+    connection.close()
+    text = tmp_path / "notes.txt"
+    text.write_text("This is no database, but it is long enough to look like a file of some kind." * 20)
+    for other, message in ((path, "is a database, but not a store of fewfire. Remedy: choose another file"),
+                           (text, "is not a store of fewfire: it is no SQLite database. Nothing was changed")):  # fmt: skip
+        before = other.read_bytes()
+        for write in (False, True):
+            with pytest.raises(FileFormatError, match=message):
+                SqliteStore(other, write=write)
+        assert other.read_bytes() == before
+
+
+def test_missing_and_empty_files(tmp_path):
+    with pytest.raises(StoreError, match=r"there is no store .*none.sqlite. Remedy: run a sweep into it first"):
+        SqliteStore(tmp_path / "none.sqlite")
+    (tmp_path / "empty.sqlite").touch()
+    with pytest.raises(StoreError, match=r"empty.sqlite is empty. Remedy: run a sweep"):
+        SqliteStore(tmp_path / "empty.sqlite")
+    with SqliteStore(tmp_path / "empty.sqlite", write=True) as store:  # killed before its tables were made
+        store.add([made_up_row(0)])
+    with pytest.raises(StoreError, match=r"cannot be made: its folder does not exist"):
+        SqliteStore(tmp_path / "no" / "folder.sqlite", write=True)
+
+
+def test_a_truncated_file_is_said_to_be_damaged(path):
+    path.write_bytes(path.read_bytes()[: 4096 * 3])
+    with (
+        pytest.raises(FileFormatError, match=r"is damaged \(.*\). Remedy: restore a copy or use a new file"),
+        SqliteStore(path) as store,
+    ):
+        outcomes(store)
+
+
+def test_a_damaged_history_is_said_to_be(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE histories SET curves = x'00'")
+    connection.close()
+    with (
+        SqliteStore(path) as store,
+        pytest.raises(FileFormatError, match="a history is damaged: 24 bytes of steps, 1 bytes of curves"),
+    ):
+        outcomes(store)
+
+
+def test_a_full_disk_keeps_what_was_there(path):
+    with SqliteStore(path, write=True) as store:
+        connection = store._connection
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(
+            StoreError,
+            match=r"the disk of .*runs.sqlite is full. The 500 newest runs were not kept; all others are. Remedy: free some space",
+        ):
+            store.add([made_up_row(trial, width=7) for trial in range(500)])
+        assert store.counts()["done"] == 3 and len(store.settings()) == 1
+        connection.execute("PRAGMA max_page_count = 1000000")
+        store.add([made_up_row(3, width=7)])  # and goes on when there is room
+        assert store.counts()["done"] == 4 and len(store.settings()) == 2
+
+
+def test_a_read_only_store_can_be_read(path, monkeypatch):
+    connect = sqlite_file._connect
+    monkeypatch.setattr(sqlite_file, "_connect", lambda path, write: connect(path, write=False))
+    with pytest.raises(
+        StoreError,
+        match=r"runs.sqlite cannot be written: it or its disk is read-only. Nothing was changed. Remedy: copy it",
+    ):
+        SqliteStore(path, write=True)
+    assert kept(path) and list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder(path):
+    path.chmod(0o444)
+    path.parent.chmod(0o555)
+    try:
+        assert kept(path)
+        with pytest.raises(StoreError, match="cannot be written: Permission denied. Nothing was changed"):
+            SqliteStore(path, write=True)
+    finally:
+        path.parent.chmod(0o755)
+
+
+def test_stores_opened_for_reading_or_closed_refuse_rows(path):
+    with (
+        SqliteStore(path) as store,
+        pytest.raises(StoreError, match="was opened for reading. Remedy: open it with write=True"),
+    ):
+        store.add([made_up_row(9)])
+    with pytest.raises(StoreError, match="is closed. Remedy: open it again"):
+        store.counts()
+    with pytest.raises(StoreError, match="is closed. Remedy: open it again"):
+        store.add([])
+    assert kept(path)
+
+
+def test_a_row_that_cannot_be_kept_undoes_its_batch(path):
+    with SqliteStore(path, write=True) as store:
+        with pytest.raises(
+            StoreError, match=r"cannot be used: CHECK constraint failed.*The 2 newest runs were not kept"
+        ):
+            store.add([made_up_row(10, width=9), made_up_row(11, "odd")])
+        assert store.counts() == {"done": 3, "diverged": 0, "failed": 0} and len(store.settings()) == 1
+    assert kept(path)
+
+
+def test_a_second_writer_is_told_who_the_first_is(path):
+    with SqliteStore(path, write=True) as first:
+        with pytest.raises(
+            StoreError,
+            match=rf"runs.sqlite is being written by process {os.getpid()} on .*\. Nothing was changed. Remedy: wait for that sweep to end",
+        ):
+            SqliteStore(path, write=True)
+        first.add([made_up_row(3)])
+        assert first.counts()["done"] == 4
+    with SqliteStore(path, write=True) as second:
+        second.add([made_up_row(4)])
+    assert list(path.parent.iterdir()) == [path]
+
+
+HOLD = """
+import sys
+from fewfire.experiments import SqliteStore
+store = SqliteStore(sys.argv[1], write=True)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_writer_that_is_killed_leaves_no_lock(path):
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(StoreError, match=f"is being written by process {holder.pid} on "):
+            SqliteStore(path, write=True)
+        assert kept(path)  # readers may look on
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdin.close()
+        holder.stdout.close()
+    with SqliteStore(path, write=True) as store:
+        store.add([made_up_row(3)])
+        assert store.counts()["done"] == 4
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_lock_that_was_removed_is_made_anew(path, monkeypatch):
+    """The holder before us removes its file between our opening it and our locking it."""
+    beside, real, removed = Path(f"{path}-writer"), os.open, []
+
+    def open_and_lose(place, *options):
+        file = real(place, *options)
+        if not removed:
+            beside.unlink()
+            removed.append(place)
+        return file
+
+    monkeypatch.setattr("fewfire.experiments._writer_lock.os.open", open_and_lose)
+    lock = WriterLock(path)
+    assert removed and beside.read_text().startswith(f"process {os.getpid()} on ")
+    with pytest.raises(StoreError, match="is being written by process"):
+        WriterLock(path)
+    lock.release()
+    lock.release()
+    assert not beside.exists()
