@@ -77,7 +77,7 @@ struct Searcher {
   // All sets that start with the first `depth` members, the next one being at least `from`.
   void descend(std::size_t depth, std::size_t from) {
     if (depth + 2 == data.size) {
-      for (std::size_t a = from; a + 1 < data.count; a += kParityPrefixes)
+      for (std::size_t a = from; a + 1 < data.count && !stop; a += kParityPrefixes)
         group(a, std::min(a + kParityPrefixes, data.count - 1));
       return;
     }

@@ -6,6 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from fewfire import cli
 from fewfire._errors import InvalidArgument
 from fewfire.cli.bounds_parity import advice, parity
 from fewfire.theory.pareto import Finding, Resources, diagnose, frontier, samples_needed, theorem_4, theorem_21
@@ -31,6 +32,14 @@ def test_a_run_that_is_known_to_work_is_not_excluded():
     assert re.search(r"Theorem 4 +silent +treats even k only", output)
     assert "No lower bound stands in the way." in output
     assert "Success is promised by: exhaustive search." in output
+
+
+def test_it_is_a_command_of_fewfire():
+    result = CliRunner().invoke(
+        cli.app, ["bounds", "parity", "--n", "9", "--k", "2", "--width", "5", "--samples", "3", "--steps", "1"]
+    )
+    assert result.exit_code == 0
+    assert result.output.startswith("Parity of 2 among 9 bits; width 5 (56 parameters), 3 examples, 1 steps")
 
 
 def test_too_few_examples_are_said_to_be_short():

@@ -17,6 +17,7 @@ RECIPES = {
     "pareto/offline-parity": "pareto.offline_parity",
     "pareto/over-sparse": "pareto.over_sparse",
     "pareto/under-sparse": "pareto.under_sparse",
+    "parities/separation": "parities.separation",
     "parities/theorem-2": "parities.theorem_2",
     "sparse-activations/bounds": "sparse_activations.bounds",
     "sparse-activations/learning-curves": "sparse_activations.learning_curves",

@@ -14,9 +14,10 @@ from __future__ import annotations
 from math import ceil, log, sqrt
 
 from fewfire._validate import check_integer, check_number
+from fewfire.theory._numbers import power
 from fewfire.theory.pareto._gradients import over_sparse_gap
 from fewfire.theory.pareto._luck import good_neurons, width_for_good_start
-from fewfire.theory.pareto._requirement import Requirement, check_even, power
+from fewfire.theory.pareto._requirement import Requirement, check_even
 from fewfire.theory.pareto._separator import separator_norm
 
 

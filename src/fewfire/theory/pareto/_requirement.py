@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 
 from fewfire._errors import invalid
 
@@ -32,14 +31,6 @@ class Requirement:
         """The resources that fall short, with the amount asked for; empty when all suffice."""
         have = {"width": width, "samples": samples, "steps": steps}
         return {name: getattr(self, name) for name, value in have.items() if value < getattr(self, name)}
-
-
-def power(base: float, exponent: float) -> float:
-    """base**exponent, infinite where it is past the floats."""
-    try:
-        return float(base**exponent)
-    except OverflowError:
-        return inf
 
 
 def check_even(name: str, value: int, statement: str) -> None:

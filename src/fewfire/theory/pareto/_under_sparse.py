@@ -10,9 +10,10 @@ from __future__ import annotations
 from math import ceil, log
 
 from fewfire._validate import check_integer, check_number
+from fewfire.theory._numbers import power
 from fewfire.theory.pareto._gradients import under_sparse_gap
 from fewfire.theory.pareto._luck import good_neuron_probability
-from fewfire.theory.pareto._requirement import Requirement, check_even, power
+from fewfire.theory.pareto._requirement import Requirement, check_even
 
 
 def theorem_5(n: int, k: int, s: int, *, width_constant: float = 1.0, sample_constant: float = 1.0) -> Requirement:
