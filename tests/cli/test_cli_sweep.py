@@ -63,14 +63,14 @@ def test_plan_run_plan_export(spec, tmp_path):
         "8 runs: 1 problems × 4 networks × 1 data sizes × 1 schedules × 2 trials",
         "0 done, 8 to do",
     ]
-    assert re.fullmatch(rf"About less than 1 s on \d+ cores with the {get_engine().name} engine", lines[3])
+    assert re.fullmatch(rf"About .+ on \d+ cores with the {get_engine().name} engine", lines[3])
     assert not store.exists()
 
     code, output, _ = sweep("run", spec, "--store", store)
     assert code == 0
     first, second = output.splitlines()
     assert re.fullmatch(
-        rf"8 of 8 runs in {store}: 0 from before, 8 trained in less than 1 s \([\d.]+ runs/s, {get_engine().name} engine, inline\)",
+        rf"8 of 8 runs in {store}: 0 from before, 8 trained in .+ \([\d.]+ runs/s, {get_engine().name} engine, inline\)",
         first,
     )
     assert re.fullmatch(r"\d+\.\d% reached a test error of 0.5; 0 diverged", second)

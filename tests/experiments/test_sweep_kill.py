@@ -1,5 +1,6 @@
 """A sweep that is killed again and again ends in the same store as one that was left in peace, row by row."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -128,9 +129,9 @@ def test_ctrl_c_and_sigterm_say_how_to_resume(tmp_path):
         finally:
             process.kill()
             process.wait()
-        kept = rows_in(path)
         assert process.returncode == 130 and errors == ""
-        assert output.splitlines() == [
-            f"Stopped. {kept} of 2000 runs are kept in {path}.",
-            f"Resume with: fewfire sweep run {spec} --store {path}",
-        ]
+        stopped, resume = output.splitlines()
+        said = re.fullmatch(rf"Stopped\. (\d+) of 2000 runs are kept in {path}\.", stopped)
+        # A batch that was kept in the very moment of the interruption is not counted.
+        assert before <= int(said[1]) <= rows_in(path) < 2000
+        assert resume == f"Resume with: fewfire sweep run {spec} --store {path}"

@@ -96,6 +96,6 @@ def _refuse_failures(rows: list[Row]) -> None:
     for row in rows:
         if row.status != "done":
             raise ExecutorError(
-                f"run {row.hash} {row.status}: {row.message} Its spec, trial {row.trial}: {row.setting}. "
+                f"run {row.hash} {row.status}: {row.message.rstrip('.')}. Its spec, trial {row.trial}: {row.setting}. "
                 "All finished runs are kept. Remedy: change the spec, or leave out fail-fast to go on without it."
             )

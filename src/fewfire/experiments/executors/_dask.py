@@ -1,7 +1,8 @@
 """Dask: batches go to the workers of any scheduler, so clusters are used through dask-jobqueue or dask-kubernetes.
 
-The scheduler gives the batch of a worker that died to another one. A batch that has killed several workers is cut
-into single runs, and the run that still kills them becomes a failed row.
+The scheduler gives the batch of a worker that died to another one. Batches that were there when several workers died
+are given up by it; their runs are tried once more at the end, one at a time and alone, so that the run that kills
+workers is told from those that stood beside it. It becomes a failed row.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class DaskExecutor:
         distributed, work = self._distributed, Work(engine, threads=1)
         with _client(distributed, self.address) as client:
             waiting: dict[Any, list[RunSpec]] = {}
-            finished = distributed.as_completed([])
+            suspects: list[RunSpec] = []
+            finished = distributed.as_completed([], loop=client.loop)
 
             def submit(batch: list[RunSpec]) -> None:
                 texts = [spec.canonical for spec in batch]
@@ -67,19 +69,20 @@ class DaskExecutor:
 
             try:
                 fill()
-                while waiting:
+                while waiting or suspects:
+                    alone = not waiting
+                    if alone:
+                        submit([suspects.pop()])
                     future = next(finished)
                     batch = waiting.pop(future)
                     try:
                         rows = future.result()
                     except distributed.KilledWorker as error:
-                        if len(batch) > 1:
-                            for spec in batch:
-                                submit([spec])
-                            continue
-                        rows = [failed_row(batch[0], error, engine, environment_text())]
+                        rows = [failed_row(batch[0], error, engine, environment_text())] if alone else []
+                        suspects += [] if alone else batch
                     fill()
-                    yield rows
+                    if rows:
+                        yield rows
             except FewfireError:
                 raise
             except Exception as error:
@@ -99,11 +102,11 @@ class DaskExecutor:
 def _client(distributed: ModuleType, address: str) -> Iterator[Any]:
     """A client of the scheduler; a local cluster ends with it."""
     if address == "local":
-        with _local_cluster(distributed) as cluster, distributed.Client(cluster) as client:
+        with _local_cluster(distributed) as cluster, distributed.Client(cluster, set_as_default=False) as client:
             yield client
         return
     try:
-        client = distributed.Client(address, timeout=_CONNECT_SECONDS)
+        client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except Exception as error:
         raise ExecutorError(
             f"no Dask scheduler answers at {address}: {error}. "
