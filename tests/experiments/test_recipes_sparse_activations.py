@@ -19,7 +19,7 @@ def test_the_registry_lists_what_the_modules_say():
         assert 1 <= recipe.seconds <= 60
     with pytest.raises(ValueError, match="recipe must be one of pareto/lottery-tickets, .*; got 'nothing'."):
         recipes.find("nothing")
-    with pytest.raises(ValueError, match="scale must be one of 'quick', 'full'; got 'huge'."):
+    with pytest.raises(ValueError, match="scale must be one of 'quick', 'paper'; got 'huge'."):
         recipes.run("sparse-activations/bounds", "huge")
 
 
