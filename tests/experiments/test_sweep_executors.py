@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -106,6 +108,14 @@ def test_an_interrupted_sweep_leaves_no_process():
     assert 0 < store.counts()["done"] < 400 and children() == before
 
 
+def test_workers_start_light():
+    """Each of them pays for what the package loads."""
+    heavy = ["sklearn", "scipy.stats", "distributed", "pyarrow", "rich"]
+    code = f"import sys, fewfire.experiments.executors._worker; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
 def test_the_choice_of_an_executor():
     small, large = 1e9, 1e15
     assert isinstance(choose_executor("local", "cpu", small), InlineExecutor)
@@ -126,7 +136,7 @@ def test_the_choice_of_an_executor():
 
 
 def test_dask_says_how_it_is_installed(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(
         MissingDependency,
         match=r"the Dask executor needs the package 'distributed', which is not installed. Remedy: pip install 'fewfire\[sweep\]'",

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from math import ceil, comb, exp, log
 
-from scipy.stats import binom
-
 from fewfire._validate import check_integer, check_number
 
 
@@ -40,6 +38,8 @@ def good_start_failure(n: int, k: int, s: int, width: int) -> float:
 
     Exact binomial tails, summed over the biases; Lemma 15 bounds the same event.
     """
+    from scipy.stats import binom  # half a second to load, which every worker of a sweep would pay
+
     pairs, choices = check_integer("width", width, 2) // 2, _biases(k, s)
     probability = good_neuron_probability(n, k, s) / choices
     expected = pairs * probability
