@@ -33,11 +33,30 @@ Vec fill(float value) { return value - Vec{}; }
 Vec maximum(Vec a, Vec b) { return a > b ? a : b; }
 Vec minimum(Vec a, Vec b) { return a < b ? a : b; }
 
+// Pairwise, so that sixteen additions do not wait for each other.
 float sum(Vec v) {
-  float parts[lanes], total = 0;
+#if defined(__AVX512F__)
+  return _mm512_reduce_add_ps(reinterpret_cast<__m512>(v));
+#else
+  float parts[lanes];
   std::memcpy(parts, &v, sizeof parts);
-  for (float part : parts) total += part;
+  for (std::size_t half = lanes / 2; half > 0; half /= 2)
+    for (std::size_t i = 0; i < half; ++i) parts[i] += parts[i + half];
+  return parts[0];
+#endif
+}
+
+// The sum of those of 32 values whose bit is set.
+float masked_sum(const float* values, std::uint32_t mask) {
+#if defined(__AVX512F__)
+  const __m512 first = _mm512_maskz_load_ps(static_cast<__mmask16>(mask), values);
+  const __m512 second = _mm512_maskz_load_ps(static_cast<__mmask16>(mask >> 16), values + 16);
+  return _mm512_reduce_add_ps(_mm512_add_ps(first, second));
+#else
+  float total = 0;
+  for (; mask; mask &= mask - 1) total += values[std::countr_zero(mask)];
   return total;
+#endif
 }
 
 // Bit e is set iff low < z[e] < high, for 32 values.
@@ -138,7 +157,15 @@ void transpose(const TrainingRun& run, const float* rows, float* columns) {
 #endif
 }
 
-// Bits: column j of 32 sign rows is one 32-bit word; 32 x 32 blocks are transposed and widened.
+// Bits: column j of 32 sign rows is one 32-bit word, found by transposing 32 x 32 blocks. With AVX-512 the columns are
+// then read four at a time, as the numbers 0 to 15 that choose one of the sixteen signed sums of four weights (see
+// score_tile_of_signs); elsewhere they are widened to ±1.
+#if defined(__AVX512F__)
+constexpr bool signs_are_indices = true;
+#else
+constexpr bool signs_are_indices = false;
+#endif
+
 void columns_from_bits(const TrainingRun& run, const Examples& from, const std::uint64_t* chosen, std::size_t count,
                        float* columns) {
   for (std::size_t j = 0; j < run.inputs; j += 32) {
@@ -153,20 +180,25 @@ void columns_from_bits(const TrainingRun& run, const Examples& from, const std::
         block[row | width] ^= swap;
       }
     const std::size_t end = std::min<std::size_t>(32, run.inputs - j);
-    for (std::size_t c = 0; c < end; ++c) {
-      float* out = columns + batch_lanes * (j + c);
 #if defined(__AVX512F__)
-      const __m512 plus = _mm512_set1_ps(1.0f), minus = _mm512_set1_ps(-1.0f);
-      _mm512_store_ps(out, _mm512_mask_blend_ps(static_cast<__mmask16>(block[c]), plus, minus));
-      _mm512_store_ps(out + lanes, _mm512_mask_blend_ps(static_cast<__mmask16>(block[c] >> 16), plus, minus));
+    for (std::size_t c = 0; c < end; c += 4)
+      for (unsigned half = 0; half < 2; ++half) {
+        __m512i index = _mm512_setzero_si512();
+        for (unsigned bit = 0; bit < 4; ++bit) {  // columns past the end are zero bits before zero weights
+          const auto negative = static_cast<__mmask16>(block[c + bit] >> (16 * half));
+          index = _mm512_mask_add_epi32(index, negative, index, _mm512_set1_epi32(1 << bit));
+        }
+        _mm512_store_si512(columns + batch_lanes * ((j + c) / 4) + lanes * half, index);
+      }
 #else
-      for (std::size_t e = 0; e < batch_lanes; ++e) out[e] = 1.0f - 2.0f * static_cast<float>(block[c] >> e & 1);
+    for (std::size_t c = 0; c < end; ++c)
+      for (std::size_t e = 0; e < batch_lanes; ++e)
+        columns[batch_lanes * (j + c) + e] = 1.0f - 2.0f * static_cast<float>(block[c] >> e & 1);
 #endif
-    }
   }
 }
 
-void load_batch(const TrainingRun& run, const Examples& from, const std::uint64_t* chosen, std::size_t count,
+void load_batch(TrainingRun& run, const Examples& from, const std::uint64_t* chosen, std::size_t count,
                 float* columns, float* rows, float* labels) {
   const std::size_t stride = run.stride();
   for (std::size_t e = 0; e < count; ++e) {
@@ -177,6 +209,7 @@ void load_batch(const TrainingRun& run, const Examples& from, const std::uint64_
     std::fill(rows + count * stride, rows + batch_lanes * stride, 0.0f);
     std::fill(labels + count, labels + batch_lanes, 0.0f);
   }
+  run.signs = signs_are_indices && from.bits;
   if (from.bits)  // lanes past `count` hold +1 there: harmless, their loss gradient is zero
     columns_from_bits(run, from, chosen, count, columns);
   else
@@ -212,6 +245,16 @@ void choose(TrainingRun& run, std::size_t count, std::uint64_t* chosen) {
 
 // ---- Scoring.
 
+// z = c·sum + b, for two vectors of sums a neuron.
+template <std::size_t count>
+void store_scores(const TrainingRun& run, std::size_t first, const Vec (&left)[count], const Vec (&right)[count], float* z) {
+  const float scale = static_cast<float>(run.scale);
+  for (std::size_t u = 0; u < count; ++u) {
+    store(z + batch_lanes * u, scale * left[u] + run.bias[first + u]);
+    store(z + batch_lanes * u + lanes, scale * right[u] + run.bias[first + u]);
+  }
+}
+
 // z = c·⟨v, x⟩ + b for `count` neurons from `first` on, on the 32 examples of `columns`.
 template <std::size_t count>
 void score_tile(const TrainingRun& run, std::size_t first, const float* columns, float* z) {
@@ -226,11 +269,39 @@ void score_tile(const TrainingRun& run, std::size_t first, const float* columns,
       right[u] += w * x1;
     }
   }
-  const float scale = static_cast<float>(run.scale);
-  for (std::size_t u = 0; u < count; ++u) {
-    store(z + batch_lanes * u, scale * left[u] + run.bias[first + u]);
-    store(z + batch_lanes * u + lanes, scale * right[u] + run.bias[first + u]);
+  store_scores(run, first, left, right, z);
+}
+
+#if defined(__AVX512F__)
+// The same for signs, at half the multiply-adds: the sixteen sums ±w₀ ±w₁ ±w₂ ±w₃ of four weights fill one register, and
+// a permutation looks up the one each of 16 examples needs. Weights past the last input are zero.
+template <std::size_t count>
+void score_tile_of_signs(const TrainingRun& run, std::size_t first, const float* columns, float* z) {
+  const std::size_t stride = run.stride(), groups = (run.inputs + 3) / 4;
+  const float* weights = run.weights.data() + first * stride;
+  Vec sign[4], left[count] = {}, right[count] = {};
+  for (unsigned bit = 0; bit < 4; ++bit)
+    for (unsigned lane = 0; lane < lanes; ++lane) sign[bit][lane] = lane >> bit & 1 ? -1.0f : 1.0f;
+  for (std::size_t g = 0; g < groups; ++g) {
+    const __m512i x0 = _mm512_load_si512(columns + batch_lanes * g);
+    const __m512i x1 = _mm512_load_si512(columns + batch_lanes * g + lanes);
+    for (std::size_t u = 0; u < count; ++u) {
+      const float* w = weights + u * stride + 4 * g;
+      const Vec table = (w[0] * sign[0] + w[1] * sign[1]) + (w[2] * sign[2] + w[3] * sign[3]);
+      left[u] += reinterpret_cast<Vec>(_mm512_permutexvar_ps(x0, reinterpret_cast<__m512>(table)));
+      right[u] += reinterpret_cast<Vec>(_mm512_permutexvar_ps(x1, reinterpret_cast<__m512>(table)));
+    }
   }
+  store_scores(run, first, left, right, z);
+}
+#endif
+
+template <std::size_t count>
+void score(const TrainingRun& run, std::size_t first, const float* columns, float* z) {
+#if defined(__AVX512F__)
+  if (run.signs) return score_tile_of_signs<count>(run, first, columns, z);
+#endif
+  score_tile<count>(run, first, columns, z);
 }
 
 // Weights that do not fit the L2 cache are fetched a tile ahead: a tile is many short rows, too short for the hardware
@@ -251,13 +322,13 @@ void for_tiles(const TrainingRun& run, const float* columns, float* scores, bool
       if (keep) prefetch(z + batch_lanes * tile, batch_lanes * tile);
     }
     before(i, tile);
-    score_tile<tile>(run, i, columns, z);
+    score<tile>(run, i, columns, z);
     after(i, tile, z);
   }
   for (; i < run.width; ++i) {
     float* z = keep ? scores + batch_lanes * i : scores;
     before(i, 1);
-    score_tile<1>(run, i, columns, z);
+    score<1>(run, i, columns, z);
     after(i, 1, z);
   }
 }
@@ -292,7 +363,10 @@ void add_rows(std::size_t stride, const float* rows, std::uint32_t active, const
   }
 }
 
-double truncated(double slope, double level) { return std::abs(slope) > level ? slope : 0.0; }
+template <class T>
+T truncated(T slope, T level) {
+  return std::abs(slope) > level ? slope : T{0};
+}
 
 // Applies the pending update of the last step to neuron i.
 void apply_pending(TrainingRun& run, std::size_t i, std::uint32_t live) {
@@ -308,8 +382,7 @@ void apply_pending(TrainingRun& run, std::size_t i, std::uint32_t live) {
     const std::uint32_t active = between(z, run.threshold, slope_limit(run.activation)) & live;
     const float u = run.output[i];
     if (active && u != 0.0f) {
-      for (std::uint32_t rest = active; rest; rest &= rest - 1) db += run.slopes[std::countr_zero(rest)];
-      db *= u;
+      db = u * masked_sum(run.slopes, active);
       alignas(64) float coefficient[batch_lanes];
       const bool truncates = run.pending_truncation[0] > 0;
       const float factor = truncates ? u : static_cast<float>(-run.pending_rate[0] / run.scale) * u;
@@ -321,16 +394,20 @@ void apply_pending(TrainingRun& run, std::size_t i, std::uint32_t live) {
         std::fill(slope, slope + stride, 0.0f);
         add_rows(stride, rows, active, coefficient, slope);
         for (std::size_t j = 0; j < stride; ++j)
-          weights[j] -= static_cast<float>(run.pending_rate[0] / run.scale * truncated(slope[j], run.pending_truncation[0]));
+          weights[j] -= static_cast<float>(run.pending_rate[0] / run.scale) *
+                        truncated(slope[j], static_cast<float>(run.pending_truncation[0]));
       } else if (factor != 0.0f) {
         add_rows(stride, rows, active, coefficient, weights);
       }
     }
   }
-  run.bias[i] = static_cast<float>(run.pending_keep[1] * run.bias[i] -
-                                   run.pending_rate[1] * truncated(db, run.pending_truncation[1]));
-  run.output[i] = static_cast<float>(run.pending_keep[2] * run.output[i] -
-                                     run.pending_rate[2] * truncated(du, run.pending_truncation[2]));
+  const auto step = [&](int layer, float value, float slope) {
+    return static_cast<float>(run.pending_keep[layer]) * value -
+           static_cast<float>(run.pending_rate[layer]) *
+               truncated(slope, static_cast<float>(run.pending_truncation[layer]));
+  };
+  run.bias[i] = step(1, run.bias[i], db);
+  run.output[i] = step(2, run.output[i], du);
 }
 
 // c ← keep·c; V is touched only when c leaves a comfortable range.
@@ -467,7 +544,7 @@ bool large_step(TrainingRun& run, std::size_t batch) {
                         g1 * activate(run.activation, load(z + lanes), run.threshold));
       const std::uint32_t active = between(z, run.threshold, slope_limit(run.activation)) & live;
       if (!active) continue;
-      for (std::uint32_t rest = active; rest; rest &= rest - 1) slope_b[i] += slopes[std::countr_zero(rest)];
+      slope_b[i] += masked_sum(slopes, active);
       add_rows(stride, rows, active, slopes, slope_w + i * stride);
     }
   }
@@ -486,7 +563,7 @@ bool large_step(TrainingRun& run, std::size_t batch) {
     run.bias[i] = static_cast<float>(run.pending_keep[1] * run.bias[i] -
                                      run.pending_rate[1] * truncated(u * slope_b[i], run.pending_truncation[1]));
     run.output[i] = static_cast<float>(run.pending_keep[2] * u -
-                                       run.pending_rate[2] * truncated(slope_u[i], run.pending_truncation[2]));
+                                       run.pending_rate[2] * truncated<double>(slope_u[i], run.pending_truncation[2]));
   }
   update_offset(run, slope_o);
   run.examples_seen += batch;
@@ -512,6 +589,7 @@ Measured measure(TrainingRun& run, const Examples& data) {
     std::uint64_t chosen[batch_lanes];
     for (std::size_t e = 0; e < count; ++e) chosen[e] = done + e;
     if (data.bits) {
+      run.signs = signs_are_indices;
       columns_from_bits(run, data, chosen, count, run.columns.data());
       std::copy(data.labels + done, data.labels + done + count, labels);
     } else {
@@ -559,7 +637,7 @@ void record(TrainingRun& run) {
 
 void prepare(TrainingRun& run) {
   const std::size_t stride = run.stride();
-  run.columns.assign(batch_lanes * run.inputs, 0.0f);
+  run.columns.assign(batch_lanes * std::max<std::size_t>(run.inputs, 4), 0.0f);
   for (auto& rows : run.rows) rows.assign(batch_lanes * stride, 0.0f);
   run.scores.assign(batch_lanes * run.width, 0.0f);
   run.gradient.assign(stride, 0.0f);
