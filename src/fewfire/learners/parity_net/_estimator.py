@@ -141,7 +141,8 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The network's output at every row, shape (samples,): positive for `classes_[1]`."""
         check_is_fitted(self)
         signs = self._sign_map.transform(validate_data(self, X, reset=False))
-        return self.network_(_at_least_one_column(signs)).astype(np.float64)
+        # In double precision, so that a row's value does not depend on the rows it is evaluated with.
+        return np.asarray(self.network_.astype(np.float64)(_at_least_one_column(signs)), dtype=np.float64)
 
     def predict(self, X: object) -> AnyArray:
         """The class of every row, shape (samples,)."""
