@@ -1,5 +1,45 @@
-"""Drawings of plain data; matplotlib is loaded when the first one is drawn."""
+"""Reports: `*_info` functions turn a store into plain data, `render_page` and `plot_*` draw it.
 
+matplotlib is loaded when the first figure is drawn.
+"""
+
+from fewfire.report._curves import CellCurves, curves_info
+from fewfire.report._figures import save_figures
+from fewfire.report._findings import Finding, findings_info
+from fewfire.report._frontier import Frontier, Group, frontier_info
+from fewfire.report._intervals import wilson_interval
+from fewfire.report._page import render_page, write_page
+from fewfire.report._plots import RAMP, plot_convergence, plot_curves, plot_frontier, plot_success
 from fewfire.report._rademacher import plot_rademacher
+from fewfire.report._results import Results, read_results
+from fewfire.report._settings import SettingsTable, settings_info
+from fewfire.report._summary import Summary, summary_info
+from fewfire.report._theory import TheoryOverlay, theory_info
 
-__all__ = ["plot_rademacher"]
+__all__ = [
+    "RAMP",
+    "CellCurves",
+    "Finding",
+    "Frontier",
+    "Group",
+    "Results",
+    "SettingsTable",
+    "Summary",
+    "TheoryOverlay",
+    "curves_info",
+    "findings_info",
+    "frontier_info",
+    "plot_convergence",
+    "plot_curves",
+    "plot_frontier",
+    "plot_rademacher",
+    "plot_success",
+    "read_results",
+    "render_page",
+    "save_figures",
+    "settings_info",
+    "summary_info",
+    "theory_info",
+    "wilson_interval",
+    "write_page",
+]

@@ -1,0 +1,98 @@
+"""Training curves a cell: train and test error against steps, few enough that a page stays small.
+
+Of each cell the first trials are shown, which is a fair sample because trials differ in nothing but their number.
+Recorded steps are thinned evenly on a logarithmic axis; what is shown is as recorded, and the last record always is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fewfire.report._results import Results, by_setting, read_results
+
+if TYPE_CHECKING:
+    from fewfire._types import AnyArray, Float64Array, IdArray
+    from fewfire.engines import History
+    from fewfire.experiments import Store
+
+CURVES, POINTS = 10, 60
+"""At most so many runs a cell and recorded steps a run."""
+
+VALUES = 1_000_000
+"""At most about so many errors in all: of large stores fewer steps are shown, then fewer runs."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellCurves:
+    """The curves of one cell.
+
+    Parameters
+    ----------
+    setting : int
+    trials : tuple of int
+    success : tuple of bool
+    step : int array of shape (steps,), ascending
+    test_error, train_error : float arrays of shape (trials, steps)
+        NaN where a run has no record of that step.
+    """
+
+    setting: int
+    trials: tuple[int, ...]
+    success: tuple[bool, ...]
+    step: IdArray
+    test_error: Float64Array
+    train_error: Float64Array
+
+
+def curves_info(
+    source: Store | Results, success_error: float | None = None, *, curves: int = CURVES, points: int = POINTS
+) -> list[CellCurves]:
+    """The training curves of every cell that has any, in order of the settings' ids; failed runs have none."""
+    results = read_results(source, success_error)
+    columns = results.columns
+    trained = np.flatnonzero(columns["status"] != "failed")
+    trained = trained[np.argsort(columns["trial"][trained], kind="stable")]
+    curves, points = fit_budget(len(np.unique(columns["setting"][trained])), curves, points)
+    found = []
+    for setting, places in by_setting(columns["setting"][trained], trained):
+        chosen = places[:curves]
+        histories = [results.store.history(str(hash)) for hash in columns["hash"][chosen]]
+        steps = _shared_steps(histories, points)
+        tables = [np.stack([_at(h.step, getattr(h, name), steps) for h in histories]) for name in _ERRORS]
+        trials = tuple(int(trial) for trial in columns["trial"][chosen])
+        won = tuple(bool(good) for good in results.success[chosen])
+        found.append(CellCurves(setting, trials, won, steps, *tables))
+    return found
+
+
+def fit_budget(cells: int, curves: int = CURVES, points: int = POINTS) -> tuple[int, int]:
+    """How many runs a cell and steps a run keep all cells within `VALUES`; at least one run of ten steps."""
+    room = VALUES // max(cells, 1)
+    curves = int(np.clip(room // (2 * min(points, 16)), 1, curves))
+    points = int(np.clip(room // (2 * curves), min(points, 10), points))
+    return curves, points
+
+
+_ERRORS = ("test_error", "train_error")
+
+
+def _shared_steps(histories: list[History], points: int) -> IdArray:
+    """The steps at which all runs of a cell are shown: evenly spread in logarithm, and the last one of each."""
+    known = np.unique(np.concatenate([history.step for history in histories]))
+    if len(known) > points:
+        wanted = np.geomspace(1, known[-1] + 1, points)
+        known = known[np.unique(np.searchsorted(known + 1, wanted, side="left"))]
+    lasts = [history.step[-1] for history in histories if len(history.step)]
+    steps: IdArray = np.unique(np.concatenate([known, lasts])).astype(np.int64)
+    return steps
+
+
+def _at(step: AnyArray, values: AnyArray, wanted: IdArray) -> Float64Array:
+    """The recorded values at the wanted steps, NaN where there is no record."""
+    if not len(step):
+        return np.full(len(wanted), np.nan)
+    place = np.minimum(np.searchsorted(step, wanted), len(step) - 1)
+    return np.where(step[place] == wanted, values[place], np.nan).astype(np.float64)

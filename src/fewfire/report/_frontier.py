@@ -1,0 +1,167 @@
+"""Success frontiers: how often each width and sample size learns, a map a start (pareto, Figures 1, 2 and 4).
+
+Cells that differ in nothing but width, samples and start belong to one `Group`: its maps share their axes, so that a
+sparse start can be laid beside a dense one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fewfire.report._intervals import wilson_interval
+from fewfire.report._labels import call, flatten, schedule, start_name, varying
+from fewfire.report._results import Results, by_setting, read_results
+
+if TYPE_CHECKING:
+    from fewfire._types import AnyArray, Float64Array, IdArray
+    from fewfire.experiments import Setting, Store
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """The map of one start. Arrays have the shape (widths, samples) of its group.
+
+    Parameters
+    ----------
+    start : str
+    setting : ids of the cells; 0 where the sweep has none
+    runs, successes, diverged : runs that ended, and how many of them succeeded or diverged
+    failed : runs that ended in an error and are not counted in `runs`
+    low, high : Wilson's 95% interval for the probability of success
+    steps : array of shape (3, widths, samples)
+        Quartiles of the time to convergence of the successful runs; NaN without any.
+    half : array of shape (widths,)
+        Samples at which half of the runs succeed, between two columns by logarithmic interpolation; 0 when the smallest
+        column is enough, infinity when the largest is not, NaN without runs.
+    """
+
+    start: str
+    setting: IdArray
+    runs: IdArray
+    successes: IdArray
+    diverged: IdArray
+    failed: IdArray
+    low: Float64Array
+    high: Float64Array
+    steps: Float64Array
+    half: Float64Array
+
+    @property
+    def success(self) -> Float64Array:
+        """The share of successes; NaN without runs."""
+        share: Float64Array = np.where(self.runs > 0, self.successes / np.maximum(self.runs, 1), np.nan)
+        return share
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """The maps of one problem under one schedule.
+
+    Parameters
+    ----------
+    problem, training : str
+        For headings.
+    label : str
+        Tells this group from the others of the store.
+    widths : tuple of int, ascending
+    samples : tuple of int, ascending; None, which is last, is online
+    frontiers : tuple of Frontier
+        One a start, in order of arrival.
+    spec : dict
+        What the cells share: the tables `problem` and `training`.
+    """
+
+    problem: str
+    training: str
+    label: str
+    widths: tuple[int, ...]
+    samples: tuple[int | None, ...]
+    frontiers: tuple[Frontier, ...]
+    spec: dict[str, Any]
+
+
+def frontier_info(source: Store | Results, success_error: float | None = None) -> list[Group]:
+    """Every frontier of a store, in order of arrival; see `read_results` for the arguments."""
+    results = read_results(source, success_error)
+    members: dict[str, list[Setting]] = {}
+    for setting in results.settings:
+        shared = {**setting.spec, "network": None, "data": {**setting.spec["data"], "samples": None}}
+        members.setdefault(json.dumps(shared, sort_keys=True), []).append(setting)
+    specs = [{name: json.loads(key)[name] for name in ("problem", "training", "data")} for key in members]
+    names = _names(specs)
+    counts, quartiles = _counts(results), _quartiles(results)
+    groups = []
+    for spec, (problem, label), settings in zip(specs, names, members.values(), strict=True):
+        widths = tuple(sorted({setting.width for setting in settings}))
+        sizes = tuple(sorted({setting.samples for setting in settings}, key=lambda m: np.inf if m is None else m))
+        grids: dict[str, tuple[dict[str, Any], IdArray]] = {}
+        for setting in settings:
+            start = setting.start
+            grid = grids.setdefault(json.dumps(start), (start, np.zeros((len(widths), len(sizes)), dtype=np.int64)))
+            grid[1][widths.index(setting.width), sizes.index(setting.samples)] = setting.id
+        frontiers = tuple(_frontier(start_name(start), ids, sizes, counts, quartiles) for start, ids in grids.values())
+        groups.append(Group(problem, schedule(spec["training"]), label, widths, sizes, frontiers, spec))
+    return groups
+
+
+def _names(specs: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The problem of each group, and a label that tells it from the others; vectors appear only where they must."""
+    flat = [flatten(spec) for spec in specs]
+    telling = varying(flat)
+    scalars = [path for path in telling if not any(leaves.get(path, "").startswith("[") for leaves in flat)]
+    if len({tuple(leaves.get(path) for path in scalars) for leaves in flat}) == len(flat):
+        telling = scalars
+    inside = [path.removeprefix("problem.") for path in telling if path.startswith("problem.")]
+    others = [path for path in telling if not path.startswith("problem.")]
+    names = []
+    for spec, leaves in zip(specs, flat, strict=True):
+        problem = call(spec["problem"], inside)
+        label = ", ".join([problem, *(f"{path.rpartition('.')[2]}={leaves.get(path, '–')}" for path in others)])
+        names.append((problem, label))
+    return names
+
+
+def _frontier(
+    start: str, ids: IdArray, samples: tuple[int | None, ...], counts: AnyArray, quartiles: Float64Array
+) -> Frontier:
+    runs, successes, diverged, failed = counts[:, ids]
+    low, high = wilson_interval(successes, runs)
+    share = np.where(runs > 0, successes / np.maximum(runs, 1), np.nan)
+    half = np.array([_crossing(row, samples) for row in share])
+    return Frontier(start, ids, runs, successes, diverged, failed, low, high, quartiles[:, ids], half)
+
+
+def _counts(results: Results) -> AnyArray:
+    """Runs, successes, diverged and failed ones by setting id: shape (4, largest id + 1); id 0 has none."""
+    status = results.columns["status"]
+    return np.stack([
+        results.total(status != "failed"), results.total(results.success),
+        results.total(status == "diverged"), results.total(status == "failed"),
+    ])  # fmt: skip
+
+
+def _quartiles(results: Results) -> Float64Array:
+    """Quartiles of the time to convergence by setting id: shape (3, largest id + 1)."""
+    found = np.full((3, len(results.total(results.success))), np.nan)
+    ids, times = results.columns["setting"][results.success], results.convergence[results.success]
+    for setting, steps in by_setting(ids, times):
+        found[:, setting] = np.quantile(steps, [0.25, 0.5, 0.75])
+    return found
+
+
+def _crossing(success: Float64Array, samples: tuple[int | None, ...]) -> float:
+    """Where one row of a map first reaches one half."""
+    known = [(np.log(m), share) for m, share in zip(samples, success, strict=True) if m and not np.isnan(share)]
+    if not known:
+        return float("nan")
+    if known[0][1] >= 0.5:
+        return 0.0
+    for (left, below), (right, above) in pairwise(known):
+        if above >= 0.5:
+            return float(np.exp(left + (right - left) * (0.5 - below) / (above - below)))
+    return float("inf")

@@ -1,0 +1,143 @@
+"""The report's figures for papers, drawn with matplotlib (extra `plot`): PNG, PDF, or a `Figure` to work on.
+
+Figures are made without pyplot, so nothing is kept open and no display is needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fewfire._optional import require
+from fewfire.report._theory import theory_info
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from fewfire._types import Float64Array
+    from fewfire.report._curves import CellCurves
+    from fewfire.report._frontier import Group
+
+RAMP = ("#ebf5f5", "#b2e6da", "#64c6ba", "#0b8389", "#1b558a", "#202463")
+"""Share of successes from none to all, as on the page in daylight."""
+
+NARROW, WIDE, TEST, TRAIN = "#8d7fd6", "#331e7d", "#c2410c", "#3b6ea5"
+INCHES = (4.6, 3.4)
+"""Of one panel; a figure has one a start."""
+
+
+def plot_frontier(group: Group, *, theory: bool = False) -> Figure:
+    """Heat maps of success by width and samples, with the line of even odds; `theory` adds the curve of equal cost."""
+    figure, axes = _panels(group)
+    colours = require("matplotlib.colors", "plot", "a figure")
+    ramp = colours.LinearSegmentedColormap.from_list("success", RAMP)
+    overlay = theory_info(group) if theory else None
+    for place, (axis, frontier) in enumerate(zip(axes, group.frontiers, strict=True)):
+        image = axis.imshow(frontier.success, origin="lower", cmap=ramp, vmin=0, vmax=1, aspect="auto")
+        axis.set_xticks(range(len(group.samples)), [_samples(m) for m in group.samples])
+        axis.set_yticks(range(len(group.widths)), [f"{width}" for width in group.widths])
+        for (row, column), value in np.ndenumerate(frontier.success):
+            if not np.isnan(value):
+                ink = "white" if value >= 0.6 else "black"
+                axis.text(column, row, f"{value:.0%}", ha="center", va="center", color=ink, fontsize=8)
+        if overlay is not None:
+            _line(axis, group, overlay.equal_cost[place], TEST, "--")
+        _line(axis, group, frontier.half, "black", "-")
+        axis.set_xlim(-0.5, len(group.samples) - 0.5)
+        axis.set_xlabel("training examples")
+    axes[0].set_ylabel("width")
+    figure.colorbar(image, ax=axes, label="success")
+    return figure
+
+
+def plot_success(group: Group) -> Figure:
+    """Success against samples, a line a width, with Wilson's 95% intervals."""
+    figure, axes = _panels(group)
+    for axis, frontier in zip(axes, group.frontiers, strict=True):
+        _widths(axis, group, frontier.success, frontier.low, frontier.high)
+        axis.set_ylim(-0.03, 1.03)
+    axes[0].set_ylabel("runs that succeed")
+    axes[-1].legend(title="width", fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    return figure
+
+
+def plot_convergence(group: Group) -> Figure:
+    """Median time to convergence of the successful runs against samples, a line a width, with quartiles."""
+    figure, axes = _panels(group)
+    for axis, frontier in zip(axes, group.frontiers, strict=True):
+        low, middle, high = frontier.steps
+        _widths(axis, group, middle, low, high)
+        axis.set_yscale("log")
+    axes[0].set_ylabel("steps to convergence")
+    axes[-1].legend(title="width", fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    return figure
+
+
+def plot_curves(group: Group, cells: Sequence[CellCurves], width: int, samples: int | None) -> Figure:
+    """Training and test error against steps of the cell at this width and number of samples, a panel a start."""
+    figure, axes = _panels(group)
+    place = group.widths.index(width), group.samples.index(samples)
+    known = {cell.setting: cell for cell in cells}
+    for axis, frontier in zip(axes, group.frontiers, strict=True):
+        cell = known.get(int(frontier.setting[place]))
+        if cell is not None:
+            for run in range(len(cell.trials)):
+                for values, colour, style in ((cell.train_error, TRAIN, "--"), (cell.test_error, TEST, "-")):
+                    seen = ~np.isnan(values[run])
+                    axis.plot(cell.step[seen], values[run][seen], style, color=colour, linewidth=1.2, alpha=0.8)
+            positive = cell.step[cell.step > 0]
+            axis.set_xscale("symlog", linthresh=float(positive[0]) if len(positive) else 1.0)
+        axis.set_xlabel("steps")
+    axes[0].set_ylabel("error (test: solid, training: dashed)")
+    figure.suptitle(f"{group.problem}, width {width}, {_samples(samples)} examples")
+    return figure
+
+
+def _panels(group: Group) -> tuple[Figure, list[Axes]]:
+    figures = require("matplotlib.figure", "plot", "a figure")
+    count = len(group.frontiers)
+    figure = figures.Figure(figsize=(INCHES[0] * count, INCHES[1]), layout="constrained")
+    axes = figure.subplots(1, count, sharey=True, squeeze=False)[0]
+    for axis, frontier in zip(axes, group.frontiers, strict=True):
+        axis.set_title(f"{frontier.start} start", fontsize=10)
+    figure.suptitle(group.label)
+    return figure, list(axes)
+
+
+def _widths(axis: Axes, group: Group, middle: Float64Array, low: Float64Array, high: Float64Array) -> None:
+    """One line a width with error bars, online data one step after the largest number of samples."""
+    finite = [m for m in group.samples if m is not None]
+    last = finite[-1] * (finite[-1] / finite[-2] if len(finite) > 1 else 10) if finite else 1.0
+    places = np.array([last if m is None else m for m in group.samples], dtype=np.float64)
+    ramp = require("matplotlib.colors", "plot", "a figure").LinearSegmentedColormap.from_list("width", (NARROW, WIDE))
+    for row, width in enumerate(group.widths):
+        seen = ~np.isnan(middle[row])
+        reach = np.stack([middle[row] - low[row], high[row] - middle[row]])[:, seen]
+        colour = ramp(row / max(1, len(group.widths) - 1))
+        axis.errorbar(places[seen], middle[row][seen], np.maximum(reach, 0), fmt="o-", color=colour, markersize=4,
+                      linewidth=1.5, elinewidth=0.8, capsize=2, label=f"{width}")  # fmt: skip
+    axis.set_xscale("log")
+    axis.set_xticks(places, [_samples(m) for m in group.samples])
+    axis.minorticks_off()
+    axis.set_xlabel("training examples")
+
+
+def _line(axis: Axes, group: Group, samples: Float64Array, colour: str, style: str) -> None:
+    """A curve of samples by width on a map whose columns are not evenly spaced."""
+    known = [(np.log(m), place) for place, m in enumerate(group.samples) if m is not None]
+    if len(known) < 2:
+        return
+    logs, places = (np.array(values, dtype=np.float64) for values in zip(*known, strict=True))
+    inside = np.isfinite(samples) & (samples > 0)
+    wanted = np.log(samples[inside])
+    left = np.clip(np.searchsorted(logs, wanted) - 1, 0, len(logs) - 2)  # beyond the columns as between the last two
+    x = places[left] + (places[left + 1] - places[left]) * (wanted - logs[left]) / (logs[left + 1] - logs[left])
+    axis.plot(x, np.flatnonzero(inside), style, color=colour, linewidth=1.8)
+
+
+def _samples(samples: int | None) -> str:
+    return "online" if samples is None else f"{samples}"

@@ -1,0 +1,113 @@
+"""A store's results, read once: every `*_info` function takes a store or what `read_results` made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fewfire._validate import check_number
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from fewfire._types import AnyArray, Float64Array
+    from fewfire.experiments import Setting, Store
+
+SUCCESS_ERROR = 0.1
+"""What counts as success in a store that no sweep was recorded in."""
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Rows without histories, with what success means and when it came.
+
+    Parameters
+    ----------
+    store : Store
+        Where they came from; histories are read from it when asked for.
+    settings : tuple of Setting
+        The cells, in order of arrival.
+    columns : dict of arrays of shape (runs,)
+        As `Store.columns` gives them.
+    success_error : float
+        A run succeeded when it is done and its smallest recorded test error is at most this.
+    success : bool array of shape (runs,)
+    convergence : float array of shape (runs,)
+        The first recorded step at which a successful run was that good; NaN for the others.
+    names : tuple of str
+        Of the sweeps that were run into the store, oldest first.
+    """
+
+    store: Store
+    settings: tuple[Setting, ...]
+    columns: dict[str, AnyArray]
+    success_error: float
+    success: AnyArray
+    convergence: Float64Array
+    names: tuple[str, ...]
+
+    def total(self, chosen: AnyArray) -> AnyArray:
+        """How many of the chosen runs each setting has, by id: shape (largest id + 1,)."""
+        size = max((setting.id for setting in self.settings), default=0) + 1
+        return np.bincount(self.columns["setting"][chosen], minlength=size)
+
+
+def read_results(
+    source: Store | Results, success_error: float | None = None, only: Collection[str] | None = None
+) -> Results:
+    """Read a store.
+
+    Parameters
+    ----------
+    source : Store or Results
+        Results are given back as they are.
+    success_error : float, optional
+        By default that of the newest sweep in the store.
+    only : collection of str, optional
+        Canonical texts of the settings to look at; all by default.
+    """
+    if isinstance(source, Results):
+        return source
+    sweeps = source.sweeps()
+    if success_error is None:
+        success_error = sweeps[-1].success_error if sweeps else SUCCESS_ERROR
+    check_number("success_error", success_error, 0.0)
+    settings = tuple(s for s in source.settings() if only is None or s.text in only)
+    columns = source.columns()
+    if only is not None:
+        kept = np.isin(columns["setting"], [setting.id for setting in settings])
+        columns = {name: values[kept] for name, values in columns.items()}
+    success = (columns["status"] == "done") & (columns["best_test_error"] <= success_error)
+    convergence = _convergence(source, settings, columns, success, success_error)
+    names = tuple(dict.fromkeys(record.name for record in sweeps))
+    return Results(source, settings, columns, success_error, success, convergence, names)
+
+
+def by_setting(ids: AnyArray, places: AnyArray) -> Iterator[tuple[int, AnyArray]]:
+    """The places that belong to each id, for ids in ascending order; `ids` and `places` have one shape."""
+    order = np.argsort(ids, kind="stable")
+    present, firsts = np.unique(ids[order], return_index=True)
+    for id, members in zip(present, np.split(places[order], firsts[1:]), strict=False):
+        yield int(id), members
+
+
+def _convergence(
+    store: Store, settings: tuple[Setting, ...], columns: dict[str, AnyArray], success: AnyArray, error: float
+) -> Float64Array:
+    """A run that stopped itself at this very error says when in its counter; of the others the history is read."""
+    steps = np.full(len(success), np.nan)
+    told = {setting.id for setting in settings if _stops_at(setting.spec, error)}
+    known = success & (columns["stopped"] == "test_error") & np.isin(columns["setting"], list(told))
+    steps[known] = columns["steps"][known]
+    for place in np.flatnonzero(success & ~known):
+        history = store.history(str(columns["hash"][place]))
+        reached = np.flatnonzero(history.test_error <= np.float32(error))
+        steps[place] = history.step[reached[0]] if len(reached) else columns["steps"][place]
+    return steps
+
+
+def _stops_at(spec: dict[str, Any], error: float) -> bool:
+    stop = spec["training"]["stop_error"]
+    return stop is not None and float(stop) == error

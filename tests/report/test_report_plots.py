@@ -1,0 +1,84 @@
+"""The figures for papers."""
+
+import sys
+
+import numpy as np
+import pytest
+from made_up_store import cell, frontier_store, store_of
+
+from fewfire import MissingDependency
+from fewfire.report import (
+    curves_info,
+    frontier_info,
+    plot_convergence,
+    plot_curves,
+    plot_frontier,
+    plot_success,
+    save_figures,
+)
+
+
+def test_without_matplotlib_the_error_says_how_to_get_it(monkeypatch):
+    for module in ("matplotlib", "matplotlib.figure", "matplotlib.colors"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(
+        MissingDependency,
+        match=r"a figure needs the package 'matplotlib.figure', which is not installed. Remedy: pip install 'fewfire\[plot\]'.",
+    ):
+        plot_frontier(frontier_info(frontier_store())[0])
+
+
+@pytest.fixture
+def group():
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (make test installs it)")
+    return frontier_info(frontier_store())[0]
+
+
+def test_maps_show_the_shares(group):
+    dense, sparse = plot_frontier(group, theory=True).axes[:2]
+    assert (dense.get_title(), sparse.get_title()) == ("dense start", "sparse(s=2) start")
+    np.testing.assert_array_equal(dense.images[0].get_array(), group.frontiers[0].success)
+    assert [text.get_text() for text in dense.texts] == ["0%", "0%", "50%", "0%", "50%", "100%"]
+    curve, half = sparse.lines
+    # One half lies in the middle of 200–400 at width 5 and of 100–200 at width 20.
+    np.testing.assert_allclose(half.get_xydata(), [[1.5, 0], [0.5, 1]])
+    assert curve.get_linestyle() == "--" and len(curve.get_xydata()) == 2
+    assert len(plot_frontier(group).axes[0].lines) == 1
+
+
+def test_lines_show_success_and_convergence(group):
+    axis = plot_success(group).axes[0]
+    np.testing.assert_array_equal(axis.lines[0].get_ydata(), [0.0, 0.0, 0.5])
+    assert axis.get_xscale() == "log"
+    axis = plot_convergence(group).axes[1]
+    np.testing.assert_array_equal(axis.containers[1].lines[0].get_xydata(), [[200, 20], [400, 20]])
+    assert axis.get_yscale() == "log"
+
+
+def test_curves_are_those_of_the_cell(group):
+    figure = plot_curves(group, curves_info(frontier_store()), 20, 200)
+    dense, sparse = figure.axes
+    assert (len(dense.lines), len(sparse.lines)) == (4, 4)  # two trials, training and test
+    np.testing.assert_allclose(sparse.lines[1].get_ydata(), [0.5, 0.5, 0.05], rtol=1e-6)
+    assert dense.get_xscale() == "symlog"
+
+
+def test_online_data_come_last():
+    pytest.importorskip("matplotlib")
+    (group,) = frontier_info(store_of(*cell([10], samples=100), *cell([10], samples=None)))
+    axis = plot_success(group).axes[0]
+    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["100", "online"]
+    assert axis.lines[0].get_xdata().tolist() == [100, 1000]
+
+
+def test_files(tmp_path):
+    pytest.importorskip("matplotlib")
+    names = ["frontier", "success", "convergence", "curves"]
+    written = save_figures(frontier_store(), tmp_path / "new", ("png", "pdf"))
+    assert [path.name for path in written] == [f"{name}.{kind}" for name in names for kind in ("png", "pdf")]
+    heads = {path.suffix: path.read_bytes()[:4] for path in written}
+    assert heads == {".png": b"\x89PNG", ".pdf": b"%PDF"}
+    two = store_of(*cell([10]), *cell([10], learning_rate=0.3))
+    assert [path.name for path in save_figures(two, tmp_path)][:5] == [f"{name}-1.png" for name in names] + [
+        "frontier-2.png"
+    ]
