@@ -35,6 +35,7 @@ def test_install_without_compiler(tmp_path):
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(site)]
     subprocess.run([*install, str(wheel)], check=True, capture_output=True)
     assert not list(site.glob("fewfire/_core*.so"))
+    assert {file.suffix for file in site.glob("fewfire/report/page/*")} == {".html", ".css", ".js"}
     # A fresh interpreter that sees the new copy first; -P and the path order keep the editable install out of the way.
     code = f"import sys; sys.meta_path[:] = [f for f in sys.meta_path if 'ScikitBuild' not in type(f).__name__]; sys.path.insert(0, {str(site)!r})"
     job = subprocess.run([sys.executable, "-c", code + JOB], capture_output=True, text=True, cwd=tmp_path)

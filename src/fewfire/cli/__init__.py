@@ -9,7 +9,7 @@ from rich.console import Console
 
 from fewfire import __version__
 from fewfire._errors import FewfireError
-from fewfire.cli import bounds, demo, doctor, reproduce, sweep
+from fewfire.cli import bounds, demo, doctor, report, reproduce, sweep
 
 app = typer.Typer(
     name="fewfire",
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.command()(demo.demo)
 app.command()(doctor.doctor)
+app.command()(report.report)
 app.command()(reproduce.reproduce)
 app.add_typer(bounds.app, name="bounds")
 app.add_typer(sweep.app, name="sweep")

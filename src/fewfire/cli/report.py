@@ -1,0 +1,47 @@
+"""`fewfire report`: a store as one page to look at, and as figures for papers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from fewfire._errors import invalid
+from fewfire.experiments import SqliteStore
+from fewfire.report import read_results, save_figures, write_page
+
+
+def report(
+    store: Annotated[Path, typer.Argument(help="The store file that a sweep wrote.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
+    png: Annotated[Path | None, typer.Option(help="Also write the figures as PNG into this folder.")] = None,
+    pdf: Annotated[Path | None, typer.Option(help="Also write the figures as PDF into this folder.")] = None,
+    success_error: Annotated[
+        float | None, typer.Option(help="The test error that counts as success; by default that of the newest sweep.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Heading of the page; by default the sweep's name.")] = None,
+) -> None:
+    """Write a store as one page that needs nothing else: success frontiers, training curves, every setting."""
+    if output.exists() and store.exists() and output.samefile(store):
+        raise invalid("output", "must not be the store itself", str(output), "choose another file")
+    with SqliteStore(store) as opened:
+        results = read_results(opened, success_error)
+        size = write_page(results, output, title=title)
+        runs, cells = len(results.columns["hash"]), len(results.settings)
+        say(f"Wrote {output} ({in_words(size)}): {runs:,} runs in {cells:,} cells.")
+        for folder, suffix in ((png, "png"), (pdf, "pdf")):
+            if folder is not None:
+                count = len(save_figures(results, folder, (suffix,)))
+                say(f"Wrote {count} figures as {suffix.upper()} to {folder}.")
+
+
+def in_words(size: int) -> str:
+    """A number of bytes: 340 kB, 2.9 MB."""
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
+
+
+def say(line: str) -> None:
+    """Print a line as it is."""
+    Console().print(line, highlight=False, soft_wrap=True, markup=False)

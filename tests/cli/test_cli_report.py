@@ -1,0 +1,75 @@
+"""`fewfire report` as a user sees it."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from fewfire import cli
+from fewfire.cli.report import in_words
+from fewfire.experiments import SqliteStore, Sweep
+
+runner = CliRunner()
+SPEC = {
+    "name": "Tiny [bold]one[/bold]",
+    "problem": {"name": "parity", "n": 6, "k": 1},
+    "network": {"start": ["dense", {"name": "sparse", "s": 2}], "width": [4, 8]},
+    "data": {"samples": [20, 40], "test_samples": 50},
+    "training": {"steps": 60, "learning_rate": 0.1, "evaluate": 20},
+    "success_error": 0.2,
+}
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with SqliteStore(tmp_path / "s.sqlite", write=True) as opened:
+        Sweep.from_dict(SPEC).run(opened, executor="inline")
+    return tmp_path / "s.sqlite"
+
+
+def test_writes_a_page(store):
+    result = runner.invoke(cli.app, ["report", "s.sqlite"])
+    assert result.exit_code == 0, result.output
+    assert re.fullmatch(r"Wrote report.html \(\d+ kB\): 8 runs in 8 cells.\n", result.output)
+    page = (store.parent / "report.html").read_text(encoding="utf-8")
+    assert "<h1>Tiny [bold]one[/bold]</h1>" in page and "a test error of 20%" in page
+
+
+def test_options(store):
+    result = runner.invoke(
+        cli.app, ["report", "s.sqlite", "-o", "[x].html", "--title", "A & B", "--success-error", "0.4"]
+    )
+    assert result.output.startswith("Wrote [x].html (")
+    page = (store.parent / "[x].html").read_text(encoding="utf-8")
+    assert "<h1>A &amp; B</h1>" in page and "a test error of 40%" in page
+
+
+def test_figures(store):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (make test installs it)")
+    result = runner.invoke(cli.app, ["report", "s.sqlite", "--png", "figures", "--pdf", "figures"])
+    assert result.output.splitlines()[1:] == [
+        "Wrote 4 figures as PNG to figures.",
+        "Wrote 4 figures as PDF to figures.",
+    ]
+    assert len(list((store.parent / "figures").glob("*.p*"))) == 8
+
+
+def test_the_store_is_not_written_over(store):
+    before = store.read_bytes()
+    result = runner.invoke(cli.app, ["report", "s.sqlite", "-o", "./s.sqlite"])
+    assert str(result.exception) == "output must not be the store itself; got 's.sqlite'. Remedy: choose another file."
+    assert store.read_bytes() == before
+
+
+def test_a_missing_store_is_one_line(tmp_path):
+    done = subprocess.run([sys.executable, "-c", "from fewfire.cli import main; main()", "report", "none.sqlite"],
+                          capture_output=True, text=True, cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "error: there is no store none.sqlite. Remedy: run a sweep into it first.\n"
+
+
+def test_sizes_in_words():
+    assert (in_words(61_234), in_words(2_949_999)) == ("61 kB", "2.9 MB")
