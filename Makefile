@@ -7,7 +7,7 @@ WORKERS ?= 2
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    install into .venv and learn a sparse parity (about a minute)"
+	@echo "make demo    install into .venv, train 600 networks and draw their success frontier (two minutes or so)"
 	@echo "make test    install into .venv and run the tests"
 	@echo "make check   lint, types, import contracts"
 	@echo "make bench   run every benchmark; each prints one JSON line"
@@ -18,11 +18,13 @@ demo:
 	@$(PYTHON) tools/environment.py
 	@$(BIN)/fewfire demo
 
-# WITH_TORCH=1 also installs torch, for the tests that compare with autograd; WITH_SWEEP=1 Dask and pyarrow.
-EXTRAS = $(if $(WITH_TORCH),--with torch) $(if $(WITH_SWEEP),--with sweep)
+# WITH_TORCH=1 also installs torch, for the tests that compare with autograd; WITH_SWEEP=1 Dask and pyarrow;
+# WITH_BROWSER=1 what drives a Chromium, for the tests of the report's page.
+EXTRAS = $(if $(WITH_TORCH),--with torch) $(if $(WITH_SWEEP),--with sweep) $(if $(WITH_BROWSER),--with browser)
 test:
 	@$(PYTHON) tools/environment.py --with dev $(EXTRAS)
 	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term:skip-covered
+	@$(if $(WITH_BROWSER),$(BIN)/python -m pytest -m browser)
 
 test-slow:
 	@$(PYTHON) tools/environment.py --with dev $(EXTRAS)

@@ -1,0 +1,247 @@
+"""The page in a real browser: Chromium without a window, driven by playwright."""
+
+import os
+import re
+import shutil
+
+import pytest
+from made_up_store import cell, frontier_store, row, spec, store_of
+from test_report_page import NASTY
+
+from fewfire.networks import init
+from fewfire.report import write_page
+
+pytestmark = pytest.mark.browser
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser():
+    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (make test WITH_BROWSER=1)")
+    program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        pytest.skip("no Chromium found (on Debian: apt install chromium, or set CHROMIUM to its path)")
+    with driver.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Open the page of a store; at the end nothing may have been complained about or asked of the network."""
+    contexts, complaints = [], []
+
+    def open_page(store, width=1400, scheme="light", **options):
+        write_page(store, tmp_path / "page.html", **options)
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(5000)
+        page.on("console", lambda message: complaints.append(f"console {message.type}: {message.text}"))
+        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
+        page.on(
+            "request", lambda request: complaints.append(request.url) if not request.url.startswith("file:") else None
+        )
+        page.goto((tmp_path / "page.html").as_uri())
+        return settled(page)
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def grid_cell(page, start, name):
+    return page.get_by_role("grid", name=f"Share of successes from {start}").get_by_role("gridcell", name=name)
+
+
+def settled(page):
+    """The page once everything that follows from the last event is drawn."""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    return page
+
+
+def overflow(page):
+    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+
+def test_opens_with_maps_and_curves(show):
+    page = show(frontier_store())
+    assert page.get_by_role("heading", level=1).inner_text() == "Made up"
+    assert page.get_by_role("grid").count() == 2
+    assert page.get_by_role("gridcell").count() == 12
+    assert page.get_by_role("grid").first.get_by_role("columnheader").count() == 4
+    told = grid_cell(page, "dense", re.compile("^width 20, 200 examples"))
+    assert told.inner_text() == "50%"
+    assert (
+        told.get_attribute("aria-label")
+        == "width 20, 200 examples: 1 of 2 runs succeed, 50%, 95% interval 9% to 91%; median 20 steps"
+    )
+
+
+def test_a_click_shows_the_curves_of_the_cell(show):
+    page = show(frontier_store())
+    page.evaluate("window.scrollTo(0, 0)")
+    grid_cell(page, "sparse", re.compile("^width 5, 400 examples")).click()
+    assert page.get_by_role("heading", name="Training at width 5, 400 examples").is_visible()
+    charts = settled(page).get_by_role("img", name=re.compile("^Training curves from"))
+    assert [chart.get_attribute("aria-label") for chart in charts.all()] == [
+        "Training curves from dense: 2 runs, 1 of them reach 10% test error",
+        "Training curves from sparse(s=2): 2 runs, 2 of them reach 10% test error",
+    ]
+    assert (
+        page.locator("#cell .figure .line.test").count() == 4 and page.locator("#cell .figure .line.train").count() == 4
+    )
+    assert page.locator("#cell").evaluate("e => e.getBoundingClientRect().top < innerHeight")  # brought into view
+    # The curve of a run that converged at step 20 ends there: a path of three points, falling (down is a larger y).
+    points = page.locator("#cell .starts > div:nth-child(2) .figure .line.test").first.get_attribute("d")
+    places = [tuple(map(float, point.split())) for point in re.findall(r"[ML]([\d.]+ [\d.]+)", points)]
+    assert len(places) == 3 and places[0][1] == places[1][1] < places[2][1]
+
+
+def test_keyboard_walks_the_map_and_enter_goes_to_the_curves(show):
+    page = show(frontier_store())
+    page.evaluate("window.scrollTo(0, 0)")
+    start = grid_cell(page, "dense", re.compile("^width 20, 200 examples"))
+    assert start.get_attribute("aria-selected") == "true"  # even odds: the most telling cell
+    start.focus()
+    for key, where in (
+        ("ArrowRight", "width 20, 400 examples"), ("ArrowDown", "width 5, 400 examples"), ("ArrowDown", "width 5, 400 examples"),
+        ("Home", "width 5, 100 examples"), ("ArrowUp", "width 20, 100 examples"), ("End", "width 20, 400 examples"),
+    ):  # fmt: skip
+        page.keyboard.press(key)
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith(where)
+        assert page.locator("#cell-title").inner_text() == f"Training at {where}"
+        assert page.locator('[role=gridcell][aria-selected="true"]').count() == 1
+    ring = page.evaluate("getComputedStyle(document.activeElement).boxShadow")
+    assert ring != "none"
+    page.keyboard.press("Enter")
+    assert page.get_by_role("status").inner_text() == "Training at width 20, 400 examples: curves shown below the maps."
+    # One tab stop a map: the next one is in the other map.
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('[role=grid]')?.ariaLabel").startswith(
+        "Share of successes from sparse"
+    )
+
+
+def test_widths_are_chosen_with_the_keyboard(show):
+    page = show(frontier_store())
+    chosen = page.locator("#success [role=radio][aria-checked=true]")
+    chosen.focus()
+    assert chosen.inner_text() == "20"
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.innerText") == "5"
+    assert page.locator("#cell-title").inner_text().startswith("Training at width 5")
+    assert settled(page).locator("#convergence .line.chosen").count() == 2
+
+
+def test_the_theory_can_be_laid_over(show):
+    page = show(frontier_store())
+    assert page.locator(".map .equal").count() == 0 and page.locator(".map .measured").count() == 2
+    assert not page.get_by_text("Lower bound (pareto, Proposition 3)").is_visible()
+    page.get_by_label("equal cost (Proposition 3)").check()
+    assert page.get_by_text("½·C(n, k) = 14").is_visible()
+    assert page.locator(".map .equal").count() == 2
+    page.get_by_label("half of the runs succeed").uncheck()
+    assert page.locator(".map .measured").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1400])
+def test_fits_phones_and_screens(show, width, scheme):
+    page = show(frontier_store(), width, scheme)
+    assert overflow(page) <= 0
+    first, second = (box.bounding_box() for box in page.get_by_role("grid").all())
+    assert (second["y"] > first["y"] + first["height"]) if width == 400 else (second["y"] == first["y"])
+    for summary in page.locator("summary").all():
+        summary.click()
+    assert overflow(page) <= 0
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 19, 24)"
+    assert dark == (scheme == "dark")
+    for chart in page.locator(".chart[role=img]").all():
+        assert chart.bounding_box()["width"] <= width
+
+
+def test_a_page_turned_sideways_is_drawn_again(show):
+    page = show(frontier_store(), 1400)
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.wait_for_function("document.querySelector('#cell .chart[role=img]').getBoundingClientRect().width < 400")
+    assert overflow(page) <= 0
+
+
+def test_large_maps_scroll_inside_themselves(show):
+    rows = [
+        run
+        for width in range(1, 13)
+        for samples in range(100, 130)
+        for run in cell([None], width=width, samples=samples)
+    ]
+    page = show(store_of(*rows), 400)
+    assert page.get_by_role("gridcell").count() == 360
+    assert overflow(page) <= 0
+    assert page.locator("#frontier .scroll").evaluate("e => e.scrollWidth > e.clientWidth")
+    assert page.locator("#settings tbody tr").count() == 50
+    page.get_by_role("button", name="Next").click()
+    assert page.locator("#settings tbody th").first.inner_text() == "51"
+
+
+def test_groups_can_be_chosen(show):
+    rows = cell([10, None]) + cell([10, 10], learning_rate=0.3, samples=None)
+    page = show(store_of(*rows))
+    page.get_by_label("Problem and training").select_option("parity(n=8, k=2), learning_rate=0.3")
+    assert page.locator("#cell-title").inner_text() == "Training at width 5, online"
+    assert page.get_by_role("gridcell").inner_text() == "100%"
+    assert settled(page).locator("#cell .figure .line.test").count() == 2
+    assert page.locator("#cell .figure .line.train").count() == 0
+
+
+def test_trouble_is_shown_and_texts_stay_texts(show):
+    rows = [
+        row(spec(), 10),
+        row(spec(trial=1), status="diverged", message=NASTY),
+        row(spec(trial=2), status="failed", message="no memory"),
+    ]
+    rows += [row(spec(width=9), status="failed", message="no memory")]
+    page = show(store_of(*rows, name=NASTY), title=NASTY)
+    assert page.get_by_role("heading", level=1).inner_text().startswith("</script><script>alert(1)")
+    assert page.get_by_role("gridcell", name=re.compile("1 diverged, 1 failed")).count() == 1
+    assert page.get_by_role("gridcell", name=re.compile("width 9.*: 1 failed")).inner_text() == ""
+    page.get_by_text("Numbers").last.click()
+    assert NASTY.split("\u2028")[0] in page.locator("#settings details").inner_text()
+    assert page.locator("img").count() == 0 and page.locator("script").count() == 2
+
+
+def test_an_empty_store_opens(show):
+    page = show(store_of())
+    assert "No finished runs yet." in page.locator(".lede").inner_text()
+
+
+def test_prints_without_controls_in_daylight(show):
+    page = show(frontier_store(), 1000, "dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert not page.locator("#frontier .controls input").first.is_visible()
+    assert page.locator("#frontier .legend").is_visible() and page.locator("#cell .key").first.is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.get_by_role("gridcell").first.is_visible()
+    assert len(page.pdf()) > 10_000
+
+
+def test_charts_name_widths_and_intervals(show):
+    rows = [run for samples in (100, 200) for run in cell([10, None, None], samples=samples, start=init.sparse(2))]
+    page = show(store_of(*rows))
+    dot = page.locator("#success .dot[data-tip]").first
+    assert dot.get_attribute("data-tip") == "width 5, 100 examples\n1 of 3 runs succeed\n33%\n95% interval 6% to 79%"
+    dot.hover()
+    assert page.locator("#tip").inner_text().startswith("width 5, 100 examples")
+    assert page.locator("#convergence .dot.hollow").count() == 2  # fewer than half of the runs
+    page.locator("#success .dot[data-tip]").last.click()
+    assert page.locator("#cell-title").inner_text() == "Training at width 5, 200 examples"
