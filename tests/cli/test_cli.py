@@ -24,22 +24,6 @@ def test_help_lists_the_verbs():
     assert runner.invoke(cli.app, ["--version"]).output == f"fewfire {__version__}\n"
 
 
-def test_demo_names_the_support_and_the_error():
-    result = runner.invoke(cli.app, ["demo", "--n", "12", "--k", "2", "--seed", "4"])
-    assert result.exit_code == 0, result.output
-    output = plain(result.output)
-    hidden = re.search(r"Hidden bits:\s+(\(.*\))", output).group(1)
-    assert re.search(r"Learned support:\s+(\(.*\))", output).group(1) == hidden
-    error = float(re.search(r"Test error: ([\d.]+)% on 10000 fresh examples", output).group(1))
-    assert error <= 0.1
-
-
-def test_demo_says_when_it_failed():
-    result = runner.invoke(cli.app, ["demo", "--n", "20", "--k", "3", "--steps", "10"])
-    assert result.exit_code == 1
-    assert "Not learned. Remedy: more --steps" in plain(result.output)
-
-
 def test_doctor_reports_versions_features_and_engines():
     result = runner.invoke(cli.app, ["doctor"])
     assert result.exit_code == 0
