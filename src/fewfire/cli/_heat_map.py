@@ -25,21 +25,22 @@ def heat_maps(group: Group) -> RenderableType:
 
 def _table(group: Group, frontier: Frontier) -> Table:
     title = f"{frontier.start} start"
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 0), pad_edge=False)
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 0), pad_edge=False,
+                  min_width=len(title))  # fmt: skip
     table.add_column("width ", justify="right", style="dim", header_style="dim")
     for samples in group.samples:
         table.add_column(
-            "online" if samples is None else f"{samples:,}", justify="right", header_style="dim", min_width=6
+            "online" if samples is None else f"{samples}", justify="right", header_style="dim", min_width=5
         )
     for width, row in reversed(list(zip(group.widths, frontier.success, strict=True))):
-        table.add_row(f"{width:,} ", *(_cell(float(share)) for share in row))
+        table.add_row(f"{width} ", *(_cell(float(share)) for share in row))
     return table
 
 
 def _cell(share: float) -> Text:
     if np.isnan(share):
-        return Text("   –  ")
+        return Text("–")
     # Dark letters up to the middle of the ramp, light ones from there: at least 4.5 times as light or dark.
     place = round(share * (len(RAMP) - 1))
     ink = "#000000" if place < 3 else "#ffffff"
-    return Text(f"{share:>5.0%} ", style=Style(color=ink, bgcolor=RAMP[place]))
+    return Text(f"{share:>5.0%}", style=Style(color=ink, bgcolor=RAMP[place]))
