@@ -26,7 +26,7 @@ from fewfire.engines import CpuEngine, Phase, ReferenceEngine, Run, Schedule
 
 CORES = len(os.sched_getaffinity(0))
 ASKED = {(50, 100): 40.0, (50, 1000): 12.0, (200, 1000): 5.0, (200, 10000): 5.0}
-STEPS = {(50, 100): 40_000, (50, 1000): 4000, (200, 1000): 1500, (200, 10000): 120}
+STEPS = {(50, 100): 40_000, (50, 1000): 4000, (200, 1000): 1500, (200, 10000): 400}
 REPEATS = 5
 
 

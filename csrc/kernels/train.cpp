@@ -304,23 +304,11 @@ void score(const TrainingRun& run, std::size_t first, const float* columns, floa
   score_tile<count>(run, first, columns, z);
 }
 
-// Weights that do not fit the L2 cache are fetched a tile ahead: a tile is many short rows, too short for the hardware
-// to see a stream in.
-void prefetch(const float* from, std::size_t floats) {
-  for (std::size_t j = 0; j < floats; j += lanes) __builtin_prefetch(from + j, 1);
-}
-
 template <class Before, class After>
 void for_tiles(const TrainingRun& run, const float* columns, float* scores, bool keep, Before before, After after) {
-  const std::size_t stride = run.stride();
-  const bool large = run.width * stride > (std::size_t{1} << 17);  // half a MiB
   std::size_t i = 0;
   for (; i + tile <= run.width; i += tile) {
     float* z = keep ? scores + batch_lanes * i : scores;
-    if (large && i + 2 * tile <= run.width) {
-      prefetch(run.weights.data() + (i + tile) * stride, tile * stride);
-      if (keep) prefetch(z + batch_lanes * tile, batch_lanes * tile);
-    }
     before(i, tile);
     score<tile>(run, i, columns, z);
     after(i, tile, z);
