@@ -117,9 +117,11 @@ void bind_train(nb::module_& module) {
           [](Trainer* self, ConstArray2<float> hidden, ConstArray1<float> bias, ConstArray1<float> output, double offset,
              int loss, int activation, float threshold, int sampling, bool boolean_labels, std::uint64_t key,
              std::uint64_t batch_stream, std::uint64_t epoch_stream, double stop_error,
-             std::vector<std::size_t> checkpoints) {
+             std::vector<std::size_t> checkpoints, std::vector<std::size_t> support) {
             if (bias.shape(0) != hidden.shape(0) || output.shape(0) != hidden.shape(0) || checkpoints.empty())
               throw nb::value_error("an array has the wrong shape");
+            for (std::size_t input : support)
+              if (input >= hidden.shape(1)) throw nb::value_error("support names an input that does not exist");
             new (self) Trainer();
             TrainingRun& run = self->run;
             run.width = hidden.shape(0);
@@ -134,6 +136,7 @@ void bind_train(nb::module_& module) {
             run.epoch_stream = epoch_stream;
             run.stop_error = stop_error;
             run.checkpoints = std::move(checkpoints);
+            run.support = std::move(support);
             run.weights.assign(run.width * run.stride(), 0.0f);
             for (std::size_t i = 0; i < run.width; ++i)
               std::copy_n(hidden.data() + i * run.inputs, run.inputs, run.weights.data() + i * run.stride());
@@ -143,7 +146,7 @@ void bind_train(nb::module_& module) {
           },
           nb::arg("hidden"), nb::arg("bias"), nb::arg("output"), nb::arg("offset"), nb::arg("loss"),
           nb::arg("activation"), nb::arg("threshold"), nb::arg("sampling"), nb::arg("boolean_labels"), nb::arg("key"),
-          nb::arg("batch_stream"), nb::arg("epoch_stream"), nb::arg("stop_error"), nb::arg("checkpoints"))
+          nb::arg("batch_stream"), nb::arg("epoch_stream"), nb::arg("stop_error"), nb::arg("checkpoints"), nb::arg("support"))
       .def("add_phase", &add_phase, nb::arg("steps"), nb::arg("batch"), nb::arg("rate"), nb::arg("keep"),
            nb::arg("truncation"))
       .def(
@@ -176,7 +179,8 @@ void bind_train(nb::module_& module) {
       .def_prop_ro("records", [](const Trainer& self) {
         std::vector<std::vector<double>> rows;
         for (const Record& r : self.run.records)
-          rows.push_back({r.step, r.train_loss, r.train_error, r.test_error, r.hidden_norm, r.output_norm, r.active_fraction});
+          rows.push_back({r.step, r.train_loss, r.train_error, r.test_error, r.hidden_norm, r.output_norm, r.active_fraction,
+                          r.support_weight});
         return rows;
       });
   module.def(

@@ -148,12 +148,28 @@ double norm(const AlignedVector<float>& values) {
   return std::sqrt(squares);
 }
 
+// The share of the weight mass Σ_i |u_i|·|w_ij| on the inputs j of the support; NaN when there is none.
+double support_weight(const TrainingRun& run) {
+  if (run.support.empty()) return NAN;
+  const std::size_t stride = run.stride();
+  double total = 0, inside = 0;
+  for (std::size_t i = 0; i < run.width; ++i) {
+    const float* weights = run.weights.data() + i * stride;
+    double row = 0, part = 0;
+    for (std::size_t j = 0; j < run.inputs; ++j) row += std::abs(weights[j]);
+    for (std::size_t j : run.support) part += std::abs(weights[j]);
+    total += std::abs(run.output[i]) * row;
+    inside += std::abs(run.output[i]) * part;
+  }
+  return total > 0 ? inside / total : NAN;
+}
+
 void record(TrainingRun& run) {
   flush(run);
   const Measured train = run.sampling == Sampling::sequential ? Measured{} : measure(run, run.train);
   const Measured test = measure(run, run.test);
   run.records.push_back({static_cast<double>(run.step), train.loss, train.error, test.error,
-                         std::abs(run.scale) * norm(run.weights), norm(run.output), train.active});
+                         std::abs(run.scale) * norm(run.weights), norm(run.output), train.active, support_weight(run)});
   ++run.next_checkpoint;
   if (test.error <= run.stop_error) run.stopped = Stop::test_error;
 }

@@ -40,7 +40,7 @@ struct Examples {
 };
 
 struct Record {
-  double step, train_loss, train_error, test_error, hidden_norm, output_norm, active_fraction;
+  double step, train_loss, train_error, test_error, hidden_norm, output_norm, active_fraction, support_weight;
 };
 
 // One run: what it is (set once) and where it stands.
@@ -56,6 +56,7 @@ struct TrainingRun {
   std::vector<PhaseTable> phases;
   std::vector<std::size_t> checkpoints;  // ascending, first 0
   double stop_error = -1.0;              // no early stop below 0
+  std::vector<std::size_t> support;      // inputs the target depends on, where known
 
   AlignedVector<float> weights;  // V, width rows of `stride` floats
   AlignedVector<float> bias, output;

@@ -26,6 +26,7 @@ class Trainer:
         epoch_stream: int,
         stop_error: float,
         checkpoints: list[int],
+        support: list[int],
     ) -> None: ...
     def add_phase(
         self,

@@ -119,7 +119,7 @@ class EngineConformance:
 
     def test_history(self):
         X_test, y_test = data(64, "test")
-        task = run(Schedule(Phase(25), evaluate=10), X_test=X_test, y_test=y_test)
+        task = run(Schedule(Phase(25), evaluate=10), X_test=X_test, y_test=y_test, support=[1, 0])
         result = self.train(task)[0]
         history, net = result.history, result.network
         assert history.step.tolist() == [0, 10, 20, 25]
@@ -131,6 +131,12 @@ class EngineConformance:
         assert history.hidden_norm[-1] == pytest.approx(np.linalg.norm(net.hidden), rel=1e-5)
         assert history.output_norm[-1] == pytest.approx(np.linalg.norm(net.output), rel=1e-5)
         assert history.active_fraction[-1] == pytest.approx(net.activity(task.X).fraction)
+        mass = np.abs(net.output) @ np.abs(net.hidden)
+        assert history.support_weight[-1] == pytest.approx(mass[:2].sum() / mass.sum(), rel=1e-5)
+        assert history.support_weight[0] < history.support_weight[-1] < 1
+
+    def test_weight_on_an_unknown_support_is_not_recorded(self):
+        assert np.isnan(self.train(run(Schedule(Phase(3))))[0].history.support_weight).all()
 
     def test_stops_early_on_held_out_error(self):
         X_test, y_test = data(200, "test")

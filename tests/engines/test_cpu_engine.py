@@ -43,7 +43,7 @@ def make(inputs, width, m, schedule, activation="relu", dense=False, seed=5, **m
 @pytest.mark.parametrize(
     ("inputs", "width", "m", "batch"),
     [(1, 1, 1, 1), (3, 2, 7, 5), (16, 8, 40, 32), (50, 100, 300, 32), (64, 9, 33, 31), (65, 13, 64, 33), (130, 20, 50, 100),
-     (200, 37, 100, None), (31, 5, 3, 32)],
+     (200, 37, 100, None), (31, 5, 3, 32), (1024, 3, 20, 32)],
 )  # fmt: skip
 def test_agrees_with_the_reference(core, isa, inputs, width, m, batch):
     if isa not in core.available_isas():

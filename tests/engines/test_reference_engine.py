@@ -72,6 +72,8 @@ def test_choosing_an_engine(monkeypatch):
          "y goes with X, and y_test with X_test; got a Run with one of a pair. Remedy: pass both or neither."),
         (lambda: run(Schedule(Phase(1, batch_size=None)), X=None, y=None, source=PROBLEM),
          "batch_size must be a number when examples come from a source; got None. Remedy: choose one, e.g. 32."),
+        (lambda: run(Schedule(Phase(1)), support=[9]),
+         "support[0] must be an integer of at least 0 and at most 8; got 9."),
         (lambda: run(Schedule(Phase(1), stop_error=0.1)),
          "stop_error needs held-out data; got 0.1. Remedy: pass X_test and y_test."),
         (lambda: run(Schedule(Phase(1)), y=np.arange(40)),

@@ -11,13 +11,20 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from fewfire._optional import is_installed
 from fewfire.experiments import recipes
+from fewfire.report import plot_lottery, plot_rademacher
+
+FIGURES = {"pareto/lottery-tickets": plot_lottery, "sparse-activations/rademacher": plot_rademacher}
+"""Recipes whose result can be drawn."""
 
 
 def reproduce(
     names: list[str] | None = typer.Argument(None, help="Recipes to run, such as pareto/over-sparse; none lists them."),
     scale: str = typer.Option("quick", help='"quick" (seconds to a minute each) or "paper" (the papers\' sizes).'),
-    output: Path | None = typer.Option(None, "--output", "-o", help="Folder for one JSON file a recipe."),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="Folder for a JSON file a recipe, and a PNG where there is a figure."
+    ),
     everything: bool = typer.Option(False, "--all", help="Run every recipe."),
 ) -> None:
     """List the recipes, or run some: what each shows, what was measured, and whether the paper's claim held."""
@@ -62,4 +69,7 @@ def _run(console: Console, name: str, scale: str, output: Path | None) -> bool:
         path = output / f"{name.replace('/', '-')}.json"
         path.write_text(json.dumps(outcome, indent=1) + "\n")
         console.print(f"  written to {path}", highlight=False)
+        if name in FIGURES and is_installed("matplotlib"):
+            FIGURES[name](outcome).savefig(path.with_suffix(".png"), dpi=110)
+            console.print(f"  drawn in {path.with_suffix('.png')}", highlight=False)
     return bool(outcome["passed"])

@@ -13,7 +13,7 @@ import numpy as np
 
 from fewfire._errors import DivergenceError, invalid
 from fewfire._random import Stream, as_stream
-from fewfire._validate import check_inputs, check_labels
+from fewfire._validate import check_inputs, check_labels, check_support
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,6 +46,8 @@ class Run:
         Fresh examples every step instead of X and y.
     seed : int or Stream
         Picks the minibatches (stream "batches").
+    support : sequence of int, optional
+        The inputs the target depends on, where known: the history then records how much weight lies on them.
     """
 
     network: TwoLayer
@@ -56,8 +58,11 @@ class Run:
     y_test: AnyArray | None = None
     source: Source | None = None
     seed: int | Stream = 0
+    support: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
+        if self.support is not None:
+            object.__setattr__(self, "support", check_support("support", self.support, self.network.inputs))
         object.__setattr__(self, "seed", as_stream(self.seed, "batches"))
         if (self.X is None) == (self.source is None):
             raise invalid("X", "or source must be given, and not both", "a Run with both or neither")
@@ -94,7 +99,8 @@ class Run:
 class History:
     """What was measured at the recorded steps; each field is a vector of shape (records,).
 
-    Errors are shares of wrong signs for ±1 labels, mean squared errors otherwise; NaN where there is no such data.
+    Errors are shares of wrong signs for ±1 labels, mean squared errors otherwise. `support_weight` is the share of the
+    weight mass Σ_j |output_j|·|hidden_ji| on the inputs i of the run's `support`. NaN where there is no such data.
     """
 
     step: AnyArray
@@ -104,6 +110,7 @@ class History:
     hidden_norm: AnyArray
     output_norm: AnyArray
     active_fraction: AnyArray
+    support_weight: AnyArray
 
     @classmethod
     def of(cls, records: Sequence[tuple[float, ...]]) -> History:

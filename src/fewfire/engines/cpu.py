@@ -115,6 +115,7 @@ class _Job:
             epoch_stream=stream.child("epochs").id,
             stop_error=-1.0 if schedule.stop_error is None else schedule.stop_error,
             checkpoints=schedule.checkpoints(),
+            support=list(run.support or ()),
         )
         for phase in schedule.phases:
             tables = phase.rates(), phase.keeps(), phase.truncations()

@@ -15,6 +15,7 @@ from fewfire.engines._divergence import divergence
 from fewfire.engines._gradients import Gradients, unchecked_gradients
 from fewfire.engines._losses import error_rate, get_loss
 from fewfire.engines._protocol import Counters, History, Result, Run
+from fewfire.networks import relevance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -125,7 +126,13 @@ class _Training:
         if run.X_test is not None and run.y_test is not None:
             test_error = error_rate(network(run.X_test), run.y_test)
         norms = float(np.linalg.norm(network.hidden)), float(np.linalg.norm(network.output))
-        self.records.append((step, loss, error, test_error, *norms, active))
+        self.records.append((step, loss, error, test_error, *norms, active, self._support_weight()))
+
+    def _support_weight(self) -> float:
+        mass = relevance(self.network).mass
+        if self.run.support is None or mass.sum() == 0:
+            return np.nan
+        return float(mass[list(self.run.support)].sum() / mass.sum())
 
     def _good_enough(self) -> bool:
         limit = self.run.schedule.stop_error

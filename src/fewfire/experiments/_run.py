@@ -28,7 +28,10 @@ def build(spec: RunSpec) -> Run:
     if spec.samples is not None:
         X, y = problem.sample(spec.samples, spec.stream("data"))
         data = {"X": X, "y": y}
-    return Run(network, spec.schedule, X_test=X_test, y_test=y_test, seed=spec.stream("batches"), **data)
+    support = getattr(problem, "support", None)
+    return Run(
+        network, spec.schedule, X_test=X_test, y_test=y_test, seed=spec.stream("batches"), support=support, **data
+    )
 
 
 def run_batch(specs: Sequence[RunSpec], engine: Engine) -> list[Row]:

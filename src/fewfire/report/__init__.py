@@ -8,6 +8,7 @@ from fewfire.report._figures import save_figures
 from fewfire.report._findings import Finding, findings_info
 from fewfire.report._frontier import Frontier, Group, frontier_info
 from fewfire.report._intervals import wilson_interval
+from fewfire.report._lottery import plot_lottery
 from fewfire.report._page import render_page, write_page
 from fewfire.report._plots import RAMP, plot_convergence, plot_curves, plot_frontier, plot_success
 from fewfire.report._rademacher import plot_rademacher
@@ -32,6 +33,7 @@ __all__ = [
     "plot_convergence",
     "plot_curves",
     "plot_frontier",
+    "plot_lottery",
     "plot_rademacher",
     "plot_success",
     "read_results",
