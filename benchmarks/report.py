@@ -42,7 +42,7 @@ def made_up(spec, noise: float) -> Row:
     test = (0.5 / (1 + (STEPS / turn) ** 6)).astype(np.float32)
     train = (0.5 / (1 + (STEPS / 300) ** 3)).astype(np.float32)
     flat = np.ones(len(STEPS), dtype=np.float32)
-    history = History(STEPS, train, train, test, flat, flat, flat)
+    history = History(STEPS, train, train, test, flat, flat, flat, flat)
     return Row(spec.hash, spec.setting, spec.trial, "done", "steps", float(test[-1]), float(test.min()), float(train[-1]),
                float(train[-1]), 20_000, 640_000, 1, 1, "", "cpu", "{}", history)  # fmt: skip
 

@@ -34,7 +34,7 @@ def run_spec(trial=0, **changes):
 def made_up_row(trial, status="done", width=5, error=0.25, message=""):
     """A row as an engine would give it, without training."""
     spec = run_spec(trial, network={"start": "dense", "width": width})
-    history = History(np.array([0, 20, 40]), *np.arange(18, dtype=np.float32).reshape(6, 3) / 8)
+    history = History(np.array([0, 20, 40]), *np.arange(21, dtype=np.float32).reshape(7, 3) / 8)
     return Row(spec.hash, spec.setting, trial, status, "steps", error, error / 2, 0.125, math.nan, 40, 320, 7, 8,
                message, "cpu", '{"host": "here"}', history)  # fmt: skip
 

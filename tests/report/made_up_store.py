@@ -48,7 +48,7 @@ def row(run, converged=None, status="done", message="", engine="cpu", steps=STEP
     stopped = "diverged" if status == "diverged" else "test_error" if stops else "steps"
     return Row(run.hash, run.setting, run.trial, status, stopped, float(test[-1]), float(test.min()), float(train[-1]), 0.25,
                int(step[-1]), int(step[-1]) * 32, 7, 8, message, engine, "{}",
-               History(step, train, train, test, ones, ones, ones))  # fmt: skip
+               History(step, train, train, test, ones, ones, ones, ones))  # fmt: skip
 
 
 def store_of(*rows, name=None, success_error=0.1):
