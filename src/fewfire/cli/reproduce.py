@@ -67,7 +67,7 @@ def _run(console: Console, name: str, scale: str, output: Path | None) -> bool:
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         path = output / f"{name.replace('/', '-')}.json"
-        path.write_text(json.dumps(outcome, indent=1) + "\n")
+        path.write_text(json.dumps(outcome) + "\n")
         console.print(f"  written to {path}", highlight=False)
         if name in FIGURES and is_installed("matplotlib"):
             FIGURES[name](outcome).savefig(path.with_suffix(".png"), dpi=110)
