@@ -17,4 +17,5 @@ NB_MODULE(_core, m) {
   fewfire::bind_fourier(m);
   fewfire::bind_train(m);
   fewfire::bind_parity_search(m);
+  fewfire::bind_halfspace(m);
 }

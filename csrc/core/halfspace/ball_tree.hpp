@@ -1,0 +1,72 @@
+// A static tree of balls and cones over blocks of 64 points, sixteen children a node; points may be cleared, and moved a
+// little within their block, in which case the balls on the way up grow.
+//
+// Blocks are numbered in the order of the leaves, so a subtree is a range of blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/aligned.hpp"
+#include "core/halfspace/blocks.hpp"
+#include "core/halfspace/collector.hpp"
+#include "core/halfspace/index.hpp"
+#include "kernels/halfspace_nodes.hpp"
+
+namespace fewfire {
+
+class BallTree {
+ public:
+  BallTree(std::size_t dimension, const HalfspacePoints& points, std::size_t threads);
+
+  const PointBlocks& blocks() const { return blocks_; }
+  std::size_t live() const { return live_; }
+  std::size_t built() const { return built_; }  // points at the time of building
+  std::size_t memory() const;
+
+  void clear(std::size_t slot) { blocks_.clear(slot), --live_; }
+  // Replaces a point where its block's ball, at most half as large again as it was built, can hold the new one; else
+  // leaves everything as it is and says false.
+  bool move(std::size_t slot, const float* row, float offset);
+
+  // Appends blocks that have to be scanned to `leaves`, and ranges of blocks all of whose points are above to `ranges`.
+  void search(const NodeQuery& query, std::vector<std::uint32_t>& stack, std::vector<std::uint32_t>& leaves,
+              std::vector<std::pair<std::uint32_t, std::uint32_t>>& ranges, HalfspaceCounters& counters) const;
+
+ private:
+  // Points that a child holds, as its bounds are computed.
+  struct Extent {
+    std::vector<double> centre;
+    double radius = 0, norm = 0, cosine = 1, low_offset = 0, high_offset = 0;
+    bool cone = true;
+  };
+  struct Node {
+    std::uint32_t children = 0, parent = 0, parent_child = 0;
+    bool leaves = false;                                      // its children are blocks
+    std::uint32_t child[node_children], first[node_children], last[node_children];
+  };
+  static constexpr std::size_t fields = 7;
+  static constexpr std::uint32_t no_node = 0xffffffff;
+
+  struct Builder;
+  float* field(std::size_t node, std::size_t which) {
+    return bounds_.data() + (node * (fields + blocks_.dimension()) + which) * node_children;
+  }
+  const float* field(std::size_t node, std::size_t which) const {
+    return bounds_.data() + (node * (fields + blocks_.dimension()) + which) * node_children;
+  }
+  NodeBounds bounds(std::size_t node) const;
+  void store(std::size_t node, std::size_t child, const Extent& extent);
+  double rounding() const;
+
+  PointBlocks blocks_;
+  std::size_t live_, built_;
+  std::vector<Node> nodes_;
+  AlignedVector<float> bounds_;  // a node's seven fields, then its centres
+  std::vector<std::uint32_t> leaf_node_;
+  std::vector<std::uint8_t> leaf_child_;
+  std::vector<float> leaf_radius_;  // as built
+};
+
+}  // namespace fewfire

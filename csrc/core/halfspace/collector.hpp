@@ -1,0 +1,35 @@
+// Gathers the ids that the pieces of a query batch report, and makes ascending rows of them.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/halfspace/index.hpp"
+
+namespace fewfire {
+
+// Sorts ids in ascending order; a counting sort digit by digit where that is faster.
+void sort_ids(std::int64_t* ids, std::size_t count, std::vector<std::int64_t>& scratch);
+
+class Collector {
+ public:
+  // Each piece of the work has rows of its own for the queries [first, last) that it serves.
+  Collector(std::size_t pieces, std::size_t queries) : queries_(queries), rows_(pieces * queries) {}
+
+  std::vector<std::int64_t>& row(std::size_t piece, std::size_t query) { return rows_[piece * queries_ + query]; }
+
+  // Appends the ids of the slots whose bit is set.
+  static void append(std::vector<std::int64_t>& row, const std::int64_t* ids, std::uint64_t mask) {
+    for (; mask; mask &= mask - 1) row.push_back(ids[std::countr_zero(mask)]);
+  }
+
+  HalfspaceReport finish(std::size_t threads);
+
+ private:
+  std::size_t queries_;
+  std::vector<std::vector<std::int64_t>> rows_;
+};
+
+}  // namespace fewfire

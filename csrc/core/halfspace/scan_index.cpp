@@ -1,0 +1,99 @@
+#include "core/halfspace/scan_index.hpp"
+
+#include <algorithm>
+
+#include "core/parallel.hpp"
+
+namespace fewfire {
+
+void scan_range(const PointBlocks& blocks, std::size_t first, std::size_t last, const float* packed,
+                const HalfspaceQueries& queries, Collector& collector, std::size_t piece,
+                HalfspaceCounters& counters) {
+  // A group of queries small enough to stay in the second-level cache while the blocks pass by.
+  constexpr std::size_t cached_floats = 64 * 1024;
+  const std::size_t tiles = std::max<std::size_t>(cached_floats / (blocks.dimension() * tile_queries), 1);
+  const std::size_t group = tiles * tile_queries;
+  std::vector<std::uint64_t> hits(std::min(group, queries.count));
+  for (std::size_t from = 0; from < queries.count; from += group) {
+    const std::size_t here = std::min(group, queries.count - from);
+    for (std::size_t block = first; block < last; ++block) {
+      FEWFIRE_DISPATCH(scan_block, blocks.points(block), blocks.offsets(block), blocks.dimension(),
+                       packed + from * blocks.dimension(), queries.thresholds + from, here, hits.data());
+      for (std::size_t q = 0; q < here; ++q)
+        if (const std::uint64_t above = hits[q] & blocks.live(block))
+          Collector::append(collector.row(piece, from + q), blocks.ids(block), above);
+    }
+    counters.bytes += (last - first) * blocks.block_bytes();
+  }
+  counters.points += (last - first) * block_points * queries.count;
+}
+
+void copy_points(const PointBlocks& blocks, HalfspacePoints& points) {
+  std::vector<float> row(blocks.dimension());
+  for (std::size_t slot = 0; slot < blocks.slots(); ++slot) {
+    if (!blocks.is_live(slot)) continue;
+    float offset;
+    blocks.get(slot, row.data(), offset);
+    points.ids.push_back(blocks.id(slot));
+    points.rows.insert(points.rows.end(), row.begin(), row.end());
+    points.offsets.push_back(offset);
+  }
+}
+
+void ScanIndex::insert(const std::int64_t* ids, const float* rows, const float* offsets, std::size_t count,
+                       std::size_t threads) {
+  std::vector<std::size_t> slots(count);
+  for (std::size_t i = 0; i < count; ++i) slots[i] = slots_.take(ids[i]);
+  blocks_.resize(std::max(blocks_.blocks(), slots_.blocks()));
+  const std::size_t pieces = count < 4096 ? 1 : 4 * threads;
+  parallel_for(pieces, threads, [&](std::size_t piece) {
+    for (std::size_t i = piece * count / pieces; i < (piece + 1) * count / pieces; ++i)
+      blocks_.write(slots[i], ids[i], rows + i * blocks_.dimension(), offsets[i]);
+  });
+  for (const std::size_t slot : slots) blocks_.revive(slot);
+}
+
+void ScanIndex::remove(const std::int64_t* ids, std::size_t count, std::size_t threads) {
+  for (std::size_t i = 0; i < count; ++i) blocks_.clear(slots_.release(ids[i]));
+  if (!slots_.is_sparse()) return;
+  const HalfspacePoints kept = points();
+  ScanIndex fresh(blocks_.dimension());
+  fresh.insert(kept.ids.data(), kept.rows.data(), kept.offsets.data(), kept.ids.size(), threads);
+  *this = std::move(fresh);
+}
+
+void ScanIndex::update(const std::int64_t* ids, const float* rows, const float* offsets, std::size_t count,
+                       std::size_t) {
+  for (std::size_t i = 0; i < count; ++i)
+    blocks_.write(static_cast<std::size_t>(slots_.find(ids[i])), ids[i], rows + i * blocks_.dimension(), offsets[i]);
+}
+
+HalfspaceReport ScanIndex::query(const HalfspaceQueries& queries, std::size_t threads,
+                                 HalfspaceCounters& counters) const {
+  std::vector<float> packed(queries.count * queries.dimension);
+  pack_queries(queries.rows, queries.count, queries.dimension, packed.data());
+  const std::size_t blocks = blocks_.blocks();
+  // Threads pay when the scan takes longer than starting one, some ten microseconds.
+  const bool small = blocks * block_points * queries.dimension * queries.count < (std::size_t{1} << 19);
+  const std::size_t pieces = small ? 1 : std::min(blocks, 4 * threads);
+  Collector collector(pieces, queries.count);
+  std::vector<HalfspaceCounters> spent(pieces);
+  parallel_for(pieces, threads, [&](std::size_t piece) {
+    scan_range(blocks_, piece * blocks / pieces, (piece + 1) * blocks / pieces, packed.data(), queries, collector, piece,
+               spent[piece]);
+  });
+  for (const HalfspaceCounters& part : spent) counters.add(part);
+  return collector.finish(threads);
+}
+
+HalfspacePoints ScanIndex::points() const {
+  HalfspacePoints points;
+  copy_points(blocks_, points);
+  return points;
+}
+
+std::unique_ptr<HalfspaceIndex> make_scan_index(std::size_t dimension) {
+  return std::make_unique<ScanIndex>(dimension);
+}
+
+}  // namespace fewfire

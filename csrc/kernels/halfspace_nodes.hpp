@@ -1,0 +1,38 @@
+// Bounds on the scores of whole subtrees, sixteen children of a node at a time.
+//
+// A child holds points with centre c and radius R (ball), norms of at most N within the angle ω of c (cone), offsets in
+// [b₋, b₊]. With s = ⟨c, a⟩ and cos θ = s/(‖c‖·‖a‖), every score lies in
+//
+//   [s − R‖a‖ + b₋,  s + R‖a‖ + b₊]   and at most   N‖a‖·max(cos(θ − ω), 0) + b₊ when θ > ω.
+//
+// Radius and norm are stored with what rounding may add, of the bounds here and of the score itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/cpu.hpp"
+
+namespace fewfire {
+
+constexpr std::size_t node_children = 16;
+
+struct NodeBounds {
+  const float* centres;  // coordinate by coordinate, 16 children each
+  const float *radius, *low_offset, *high_offset;
+  const float *cone_norm, *cone_cosine, *cone_sine, *inverse_norm;  // N, cos ω, sin ω, 1/‖c‖
+};
+
+struct NodeQuery {
+  const float* row;
+  float norm, inverse_norm;  // ‖a‖ and its inverse, 0 where a cone would not help
+  float low, high;           // a child with all scores at most `low` is out, with all above `high` is in
+};
+
+FEWFIRE_DECLARE(
+    // Bit i of visit: child i may hold a point above; of inside: it holds nothing else (bits of visit that are also set
+    // in inside need no visit).
+    void bound_children(const NodeBounds& node, std::size_t dimension, const NodeQuery& query, std::uint32_t& visit,
+                        std::uint32_t& inside);)
+
+}  // namespace fewfire
