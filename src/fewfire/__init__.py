@@ -22,12 +22,22 @@ from fewfire._errors import (
 )
 
 if TYPE_CHECKING:
-    from fewfire import engines, experiments, fourier, learners, networks, problems, report, theory
+    from fewfire import engines, experiments, fourier, halfspace, learners, networks, problems, report, theory
     from fewfire.learners import LowDegreeClassifier, LowDegreeRegressor, ParityNetClassifier, baselines
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("engines", "experiments", "fourier", "learners", "networks", "problems", "report", "theory")
+_SUBPACKAGES = (
+    "engines",
+    "experiments",
+    "fourier",
+    "halfspace",
+    "learners",
+    "networks",
+    "problems",
+    "report",
+    "theory",
+)
 _LEARNERS = ("LowDegreeClassifier", "LowDegreeRegressor", "ParityNetClassifier", "baselines")
 
 __all__ = [
@@ -48,6 +58,7 @@ __all__ = [
     "engines",
     "experiments",
     "fourier",
+    "halfspace",
     "learners",
     "networks",
     "problems",

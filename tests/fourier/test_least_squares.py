@@ -11,11 +11,11 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import PolynomialFeatures
 
 from fewfire import fourier
+from fewfire._cores import thread_count
 from fewfire._errors import ConvergenceWarning, InvalidArgument
 from fewfire._random import Stream
 from fewfire.fourier import _conjugate_gradients, _gram, _monomial_matrix, _solvers
 from fewfire.fourier._monomial_matrix import MonomialMatrix
-from fewfire.fourier._threads import thread_count
 
 SHAPES = [(5, 2, 40), (6, 3, 20), (8, 2, 200), (4, 4, 100), (7, 0, 10), (5, 1, 3), (10, 3, 400), (9, 4, 60), (3, 3, 1)]
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fewfire import _archive
 from fewfire._errors import FileFormatError
-from fewfire.networks import TwoLayer, _files, load, save
+from fewfire.networks import TwoLayer, load, save
 
 
 def small_net(dtype=np.float32, activation="relu"):
@@ -72,7 +73,7 @@ def test_a_failed_save_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, f
             handle.write(b"half a file")
         raise OSError("disk full")
 
-    monkeypatch.setattr(*((_files.np, "savez") if failing == "savez" else (Path, "replace")), fail)
+    monkeypatch.setattr(*((_archive.np, "savez") if failing == "savez" else (Path, "replace")), fail)
     with pytest.raises(OSError, match="disk full"):
         small_net(np.float64).save(tmp_path / "net")
     monkeypatch.undo()

@@ -6,16 +6,16 @@ threads run for a fraction of a second at a time, so that Ctrl-C and progress wo
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fewfire._bits import pack
+from fewfire._cores import thread_count
 from fewfire._errors import DivergenceError, invalid
 from fewfire._extension import MESSAGE, load
-from fewfire._validate import check_choice, check_integer
+from fewfire._validate import check_choice
 from fewfire.engines._divergence import divergence
 from fewfire.engines._losses import LOSSES
 from fewfire.engines._protocol import Counters, History, Result, Run
@@ -45,8 +45,7 @@ class CpuEngine:
     name = "cpu"
 
     def __init__(self, threads: int | None = None) -> None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self.threads = cores if threads is None else check_integer("threads", threads, 1)
+        self.threads = thread_count(threads)
 
     def unusable(self) -> str | None:
         """None when the C++ part is installed."""

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from fewfire._bits import pack, pack_columns, unpack
+from fewfire._cores import thread_count
 from fewfire._errors import InvalidArgument
 from fewfire._extension import core
 from fewfire._validate import check_integer, check_labels, check_number, check_signs, check_support
 from fewfire.fourier._estimate_reference import estimate_reference
 from fewfire.fourier._monomials import monomial_count, monomial_index, monomial_members, monomials
 from fewfire.fourier._terms import Term, above, strongest, terms
-from fewfire.fourier._threads import thread_count
 
 if TYPE_CHECKING:
     from types import ModuleType

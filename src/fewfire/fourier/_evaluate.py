@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fewfire._cores import thread_count
 from fewfire._errors import invalid
 from fewfire._validate import check_finite, check_integer, check_signs
 from fewfire.fourier._monomial_matrix import MonomialMatrix
 from fewfire.fourier._monomials import monomial_count
-from fewfire.fourier._threads import thread_count
 
 if TYPE_CHECKING:
     from fewfire._types import Float64Array

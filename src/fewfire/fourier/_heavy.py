@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fewfire._cores import thread_count
 from fewfire._cube import cube_index
 from fewfire._errors import invalid
 from fewfire._validate import check_integer, check_labels, check_number, check_signs, check_support
 from fewfire.fourier._estimate import estimate
 from fewfire.fourier._terms import Term, above, terms
-from fewfire.fourier._threads import thread_count
 from fewfire.fourier._walsh import transform
 
 if TYPE_CHECKING:

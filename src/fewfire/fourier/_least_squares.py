@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fewfire._cores import thread_count
 from fewfire._errors import ConvergenceWarning, invalid
 from fewfire._validate import check_choice, check_integer, check_labels, check_number, check_signs
 from fewfire.fourier._estimate import Estimate, Progress
 from fewfire.fourier._gram import gram_seconds
 from fewfire.fourier._monomials import monomial_count
 from fewfire.fourier._solvers import SOLVERS, solve
-from fewfire.fourier._threads import thread_count
 
 
 @dataclass(frozen=True, eq=False)

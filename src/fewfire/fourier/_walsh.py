@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewfire._cores import thread_count
 from fewfire._errors import InvalidArgument, invalid
 from fewfire._extension import core
-from fewfire.fourier._threads import thread_count
 from fewfire.fourier._walsh_reference import walsh_reference
 
 if TYPE_CHECKING:

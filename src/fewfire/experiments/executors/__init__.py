@@ -1,7 +1,7 @@
 """Executors carry out batches of runs: in this process, in processes of this machine, or on a Dask cluster."""
 
+from fewfire._cores import usable_cores
 from fewfire.experiments.executors._choose import choose_executor
-from fewfire.experiments.executors._cores import usable_cores
 from fewfire.experiments.executors._dask import DaskExecutor
 from fewfire.experiments.executors._inline import InlineExecutor
 from fewfire.experiments.executors._processes import ProcessExecutor

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fewfire._cores import usable_cores
 from fewfire._errors import invalid
 from fewfire.experiments._batching import side_by_side
-from fewfire.experiments.executors._cores import usable_cores
 from fewfire.experiments.executors._dask import DaskExecutor
 from fewfire.experiments.executors._inline import InlineExecutor
 from fewfire.experiments.executors._processes import ProcessExecutor

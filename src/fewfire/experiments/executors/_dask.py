@@ -11,11 +11,11 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from fewfire._cores import usable_cores
 from fewfire._errors import ExecutorError, FewfireError
 from fewfire._optional import require
 from fewfire.experiments._environment import environment_text
 from fewfire.experiments._row import failed_row
-from fewfire.experiments.executors._cores import usable_cores
 from fewfire.experiments.executors._protocol import Work
 
 if TYPE_CHECKING:

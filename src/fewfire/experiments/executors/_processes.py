@@ -16,11 +16,11 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from fewfire._cores import usable_cores
 from fewfire._errors import ExecutorError
 from fewfire._validate import check_integer
 from fewfire.experiments._environment import environment_text
 from fewfire.experiments._row import failed_row
-from fewfire.experiments.executors._cores import usable_cores
 from fewfire.experiments.executors._protocol import Work
 
 if TYPE_CHECKING:

@@ -13,11 +13,12 @@ from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fewfire._cores import thread_count
 from fewfire._errors import invalid
 from fewfire._validate import check_choice, check_integer
 from fewfire.learners._classes import two_classes
 from fewfire.learners._signs import BINARIZE, learn_signs
-from fewfire.learners.baselines._parity_search import MAX_SIZE, Hit, Search, cores, search
+from fewfire.learners.baselines._parity_search import MAX_SIZE, Hit, Search, search
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, IdArray
@@ -75,7 +76,7 @@ class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: AnyArray, y: AnyArray) -> Self:
         """Search; X of shape (m, n), y of shape (m,) with two classes."""
         k = check_integer("k", self.k, 1, MAX_SIZE, "larger sets take too long to enumerate; train a network")
-        threads = cores() if self.threads is None else check_integer("threads", self.threads, 1)
+        threads = thread_count(self.threads)
         if self.binarize is not None:
             check_choice("binarize", self.binarize, BINARIZE)
         X, y = validate_data(self, X, y)

@@ -6,7 +6,6 @@ Of equally strong sets the smaller, then the lexicographically first, wins.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -48,11 +47,6 @@ class Search:
         hits = [hit for hit in (self.best, self.runner_up, other.best, other.runner_up) if hit is not None]
         ranked = sorted(hits, key=lambda hit: -abs(hit.correlation))  # stable: the smaller sets come first
         return Search(ranked[0], ranked[1], self.sets + other.sets, self.words + other.words)
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def search(X: SignArray, y: SignArray, size: int, threads: int) -> Search:

@@ -1,0 +1,46 @@
+"""Rows of ids of different lengths, one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fewfire._types import IdArray
+
+
+@dataclass(frozen=True, eq=False)
+class CompressedRows:
+    """A list of ids for every row; unpacks as the pair `indptr, indices`.
+
+    Parameters
+    ----------
+    indptr : int64 array of shape (rows + 1,)
+        Row i owns `indices[indptr[i]:indptr[i + 1]]`.
+    indices : int64 array of shape (total,)
+        Ids, ascending within a row.
+    """
+
+    indptr: IdArray
+    indices: IdArray
+
+    def __iter__(self) -> Iterator[IdArray]:
+        return iter((self.indptr, self.indices))
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self.indptr) - 1
+
+    @property
+    def counts(self) -> IdArray:
+        """How many ids each row has: shape (rows,)."""
+        return np.diff(self.indptr)
+
+    def row(self, i: int) -> IdArray:
+        """The ids of row i."""
+        return self.indices[self.indptr[i] : self.indptr[i + 1]]

@@ -1,0 +1,247 @@
+"""The index a user holds: points under stable ids, half-space queries, changes, and the choice of a method.
+
+sublinear, Definition 6.1 and Algorithm 2, with a strict inequality and an offset a point: a query (a, threshold)
+reports the ids with ⟨p, a⟩ + b > threshold, decided in float32 as `fewfire.halfspace.scores` sums it.
+"""
+
+from __future__ import annotations
+
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fewfire._compressed_rows import CompressedRows
+from fewfire._cores import thread_count
+from fewfire._errors import invalid
+from fewfire._extension import core
+from fewfire._validate import check_choice
+from fewfire.halfspace._arguments import check_column, check_ids, check_rows, check_vector, unknown_id
+from fewfire.halfspace._plan import MANY, SMALL, Plan, measure
+from fewfire.halfspace._protocol import METHODS, Counters, Reporter
+from fewfire.halfspace._reference import ReferenceReporter
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from fewfire._types import IdArray
+
+
+class Index:
+    """Points that report which of them lie in a half-space: exactly, whatever the method.
+
+    Queries may run in several threads at once; a change waits for them and has the index alone.
+
+    Parameters
+    ----------
+    points : array of shape (count, d)
+        Kept as float32. They get the ids 0 … count − 1; `np.empty((0, d))` makes an empty index.
+    offsets : array of shape (count,), or number, optional
+        b, added to the product; 0 by default.
+    method : "auto", "scan", "tree", "screen" or "layers"
+        "scan" reads every point, "screen" int8 codes of them, "tree" what ball and cone bounds leave; "layers" are the
+        convex layers of the plane, slow to build and fastest to ask. "auto" measures on the first queries; see `plan`.
+    threads : int, optional
+        All cores by default.
+    """
+
+    def __init__(
+        self, points: ArrayLike, offsets: ArrayLike | None = None, method: str = "auto", threads: int | None = None
+    ) -> None:
+        rows = check_rows("points", points, None)
+        shifts = check_column("offsets", 0.0 if offsets is None else offsets, len(rows))
+        self._start(np.arange(len(rows), dtype=np.int64), rows, shifts, len(rows), method, threads)
+
+    def _start(
+        self,
+        ids: IdArray,
+        rows: NDArray[np.float32],
+        offsets: NDArray[np.float32],
+        next_id: int,
+        method: str,
+        threads: int | None,
+    ) -> None:
+        self.requested = check_choice("method", method, METHODS)
+        self.threads = thread_count(threads)
+        self.dimension = rows.shape[1]
+        if method == "layers":
+            if self.dimension != 2:
+                raise invalid("method", "may be 'layers' only for points in the plane", f"d = {self.dimension}")
+            self._refuse_offsets(offsets)
+        self._lock = RLock()
+        self._next_id = next_id
+        self._past = Counters()
+        first = "scan" if method == "auto" else method
+        self._kept: dict[str, Reporter] = {first: self._build(first, ids, rows, offsets)}
+        self._plans: dict[bool, Plan] = {}
+
+    @classmethod
+    def _restored(
+        cls,
+        ids: IdArray,
+        rows: NDArray[np.float32],
+        offsets: NDArray[np.float32],
+        next_id: int,
+        method: str,
+        threads: int | None,
+    ) -> Index:
+        index = cls.__new__(cls)
+        points, shifts = check_rows("points", rows, None), check_column("offsets", offsets, len(rows))
+        index._start(ids, points, shifts, next_id, method, threads)
+        return index
+
+    def query(self, a: ArrayLike, threshold: float = 0.0) -> IdArray:
+        """The ids with ⟨p, a⟩ + b > threshold, ascending, for one direction of shape (d,)."""
+        row = check_vector("a", a, self.dimension)[None]
+        return self._answer(row, check_column("threshold", threshold, 1)).indices
+
+    def query_batch(self, A: ArrayLike, thresholds: ArrayLike = 0.0) -> CompressedRows:
+        """The same for each row of A, shape (queries, d), as compressed rows `indptr, indices`.
+
+        Parameters
+        ----------
+        A : array of shape (queries, d)
+        thresholds : array of shape (queries,), or number
+        """
+        rows = check_rows("A", A, self.dimension)
+        return self._answer(rows, check_column("thresholds", thresholds, len(rows)))
+
+    def insert(self, points: ArrayLike, offsets: ArrayLike | None = None) -> IdArray:
+        """Add points of shape (count, d); returns their new ids, ascending."""
+        rows = check_rows("points", points, self.dimension)
+        shifts = check_column("offsets", 0.0 if offsets is None else offsets, len(rows))
+        if self.requested == "layers":
+            self._refuse_offsets(shifts)
+        with self._lock:
+            ids = np.arange(self._next_id, self._next_id + len(rows), dtype=np.int64)
+            self._change("insert", ids, rows, shifts)
+            self._next_id += len(rows)
+        return ids
+
+    def remove(self, ids: ArrayLike) -> None:
+        """Take points out; their ids are not used again."""
+        self._change("remove", check_ids("ids", ids))
+
+    def update(self, ids: ArrayLike, points: ArrayLike, offsets: ArrayLike | None = None) -> None:
+        """Replace points, and their offsets (by 0 unless given), under the ids they have."""
+        numbers = check_ids("ids", ids)
+        rows = check_rows("points", points, self.dimension)
+        if len(rows) != len(numbers):
+            raise invalid("points", f"must have one row for each of the {len(numbers)} ids", f"{len(rows)} rows")
+        shifts = check_column("offsets", 0.0 if offsets is None else offsets, len(rows))
+        if self.requested == "layers":
+            self._refuse_offsets(shifts)
+        self._change("update", numbers, rows, shifts)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the index to exactly this path; `fewfire.halfspace.load` reads it."""
+        from fewfire.halfspace._files import save
+
+        save(self, path)
+
+    @property
+    def plan(self) -> Plan:
+        """The method in use and why; for "auto" that of the latest kind of call (single queries, batches)."""
+        if self.requested != "auto":
+            return Plan(self.requested, "as asked", size=len(self))
+        if not self._plans:
+            return Plan("scan", "nothing measured yet; the first queries decide", size=len(self))
+        return next(reversed(self._plans.values()))
+
+    @property
+    def method(self) -> str:
+        """The method in use: `plan.method`."""
+        return self.plan.method
+
+    @property
+    def counters(self) -> Counters:
+        """What queries have cost so far, those that measured methods for "auto" included."""
+        with self._lock:
+            return sum((Counters(*kept.counters) for kept in self._kept.values()), self._past)
+
+    @property
+    def ids(self) -> IdArray:
+        """The ids of the points there are, ascending."""
+        return self._state()[0]
+
+    @property
+    def memory(self) -> int:
+        """Bytes held by all structures together."""
+        with self._lock:
+            return sum(kept.memory for kept in self._kept.values())
+
+    def __len__(self) -> int:
+        return next(iter(self._kept.values())).size
+
+    def __repr__(self) -> str:
+        return f"Index({len(self)} points in dimension {self.dimension}, method {self.requested!r}: {self.method})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        ids, rows, offsets, next_id = self._state()
+        return {"points": (ids, rows, offsets, next_id), "method": self.requested, "threads": self.threads}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        ids, rows, offsets, next_id = state["points"]
+        self._start(ids, rows, offsets, next_id, state["method"], state["threads"])
+
+    def _state(self) -> tuple[IdArray, NDArray[np.float32], NDArray[np.float32], int]:
+        """Ids ascending, points, offsets and the next id."""
+        with self._lock:
+            ids, rows, offsets = next(iter(self._kept.values())).points()
+            order = np.argsort(ids)
+            return ids[order], rows[order], offsets[order], self._next_id
+
+    def _answer(self, rows: NDArray[np.float32], thresholds: NDArray[np.float32]) -> CompressedRows:
+        return CompressedRows(*self._reporter(rows, thresholds).query(rows, thresholds, self.threads))
+
+    def _reporter(self, rows: NDArray[np.float32], thresholds: NDArray[np.float32]) -> Reporter:
+        """Where this call's points are: for "auto" as planned for calls of its kind, planned now if it is the first."""
+        if self.requested != "auto" or len(rows) == 0:
+            return next(iter(self._kept.values()))
+        many = len(rows) >= MANY
+        with self._lock:
+            plan = self._plans.get(many)
+            if plan is None or plan.stale(len(self)):
+                plan = self._planned(many, rows, thresholds)
+            return self._kept[plan.method]
+
+    def _planned(self, many: bool, rows: NDArray[np.float32], thresholds: NDArray[np.float32]) -> Plan:
+        source = self._kept.get("scan") or self._build("scan", *next(iter(self._kept.values())).points())
+        if core() is None or len(self) * self.dimension < SMALL:
+            why = "the C++ part is missing" if core() is None else "few enough points for a scan of microseconds"
+            plan, chosen = Plan("scan", why, size=len(self)), source
+        else:
+            plan, chosen = measure(source, self._build, rows, thresholds, self.threads)
+        self._plans.pop(many, None)
+        self._plans[many] = plan
+        in_use = {kind.method for kind in self._plans.values()}
+        self._kept[plan.method] = chosen
+        for name in [name for name in self._kept if name not in in_use]:
+            self._past += Counters(*self._kept.pop(name).counters)
+        return plan
+
+    def _build(self, method: str, ids: IdArray, rows: NDArray[np.float32], offsets: NDArray[np.float32]) -> Reporter:
+        module = core()
+        kept: Reporter = (
+            ReferenceReporter(self.dimension) if module is None else module.HalfspaceIndex(method, self.dimension)
+        )
+        kept.insert(ids, rows, offsets, self.threads)
+        return kept
+
+    def _change(self, what: str, ids: IdArray, *arrays: NDArray[np.float32]) -> None:
+        """Change every structure; the first one refuses unknown ids with nothing changed."""
+        with self._lock:
+            size = len(self)
+            first, *others = self._kept
+            wrong = getattr(self._kept[first], what)(ids, *arrays, self.threads)
+            if wrong >= 0:
+                raise unknown_id(int(ids[wrong]), size)
+            for name in others:
+                getattr(self._kept[name], what)(ids, *arrays, self.threads)
+
+    def _refuse_offsets(self, offsets: NDArray[np.float32]) -> None:
+        if offsets.any():
+            wrong = float(offsets[offsets != 0][0])
+            raise invalid("offsets", "must be 0 with method='layers'", wrong, "use method='tree'")
