@@ -1,5 +1,5 @@
 """Statements of the papers as plain functions of plain numbers, one module a paper."""
 
-from fewfire.theory import pareto, parities, sparse_activations
+from fewfire.theory import pareto, parities, sparse_activations, sublinear
 
-__all__ = ["pareto", "parities", "sparse_activations"]
+__all__ = ["pareto", "parities", "sparse_activations", "sublinear"]

@@ -1,0 +1,139 @@
+"""Polynomials near the sign function (sublinear, Lemmas 3.19 and 4.4, Theorem 3.20, Proposition 4.5).
+
+Lemma 3.19: p_k(x) = x·Σ_{i ≤ k} c_i (1 − x²)^i with c_i = Π_{j ≤ i} (2j − 1)/(2j). Theorem 3.20 writes a power as
+u^i = E[T_|X_i|(u)] over X_i, the sum of i random signs, and cuts it at degree t, losing Pr[|X_i| > t]. Together
+p(x) = x·Σ_{j ≤ t} d_j T_j(1 − x²) with d_j = Σ_i c_i Pr[|X_i| = j], of degree 2t + 1.
+
+Two facts make this stable for degrees in the thousands. T_j(1 − x²) = (−1)^j T_2j(x/√2), so p is a Chebyshev series on
+[−√2, √2], and all d_j are positive. In powers of x the terms of one degree have one sign, so the sum of the absolute
+coefficients is |p(√−1)| = Σ_j d_j T_j(2), exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.polynomial.chebyshev import Chebyshev, chebmul
+
+from fewfire._errors import invalid
+from fewfire._validate import check_integer, check_number
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from fewfire._types import Float64Array
+
+MAX_POWERS = 1_000_000
+"""The most powers (1 − x²)^i that are summed; η = 0.004 at error 1e-6 is about there."""
+
+_NEGLIGIBLE = 40.0  # exp(−40) is below the rounding of a double: the walk is followed that far
+
+
+@dataclass(frozen=True, eq=False)
+class SignPolynomial:
+    """A polynomial within `error` of the sign function on [−1, 1] outside (−gap, gap) (Lemma 4.4).
+
+    Attributes
+    ----------
+    gap : float
+        η.
+    error : float
+        ε₁, kept by construction.
+    weights : float64 array of shape (t + 1,)
+        d_j, all positive: p(x) = x·Σ_j d_j T_j(1 − x²).
+    """
+
+    gap: float
+    error: float
+    weights: Float64Array
+
+    @property
+    def degree(self) -> int:
+        """2t + 1."""
+        return 2 * len(self.weights) - 1
+
+    @property
+    def degree_bound(self) -> float:
+        """Lemma 4.4: M = (3/η)·log(2/(ηε₁))."""
+        return 3 / self.gap * math.log(2 / (self.gap * self.error))
+
+    @property
+    def series(self) -> Chebyshev:
+        """p as a Chebyshev series on [−√2, √2]."""
+        even = np.zeros(2 * len(self.weights) - 1)
+        even[::2] = self.weights * (-1.0) ** np.arange(len(self.weights))
+        root = math.sqrt(2)
+        return Chebyshev(chebmul([0.0, root], even), domain=[-root, root])
+
+    def __call__(self, x: ArrayLike) -> Float64Array:
+        """p at every entry of x, an array of numbers in [−1, 1]."""
+        return np.asarray(self.series(np.asarray(x, dtype=np.float64)))
+
+    def log2_size(self, radius: float = 1.0) -> float:
+        """log₂ of Σ_i |α_i|·radius^i over the coefficients of p: exact, and finite where the sum is not."""
+        steps = np.arange(len(self.weights)) * math.acosh(1 + radius**2)
+        # T_j(1 + r²) = cosh(j·acosh(1 + r²)), as its logarithm.
+        logs = np.log(self.weights) + np.logaddexp(steps, -steps) - math.log(2)
+        return float((np.logaddexp.reduce(logs) + math.log(radius)) / math.log(2))
+
+
+def sign_polynomial(gap: float, error: float) -> SignPolynomial:
+    """The polynomial of Lemma 4.4, with half of the error spent on the powers and half on the cut.
+
+    Parameters
+    ----------
+    gap : float in (0, 1)
+        η: nothing is asked on (−η, η).
+    error : float in (0, 1)
+        ε₁.
+    """
+    gap = check_number("gap", gap, 0.0, 1.0, open_low=True, open_high=True)
+    error = check_number("error", error, 0.0, 1.0, open_low=True, open_high=True)
+    highest = math.ceil(math.log(2 / error) / gap**2)
+    if highest > MAX_POWERS:
+        rule = f"must keep log(2/error)/gap², the number of powers summed, at most {MAX_POWERS}"
+        raise invalid("gap", rule, gap, "take a wider gap or a larger error")
+    weights = _walk_weights(highest)
+    after = np.append(np.cumsum(weights[::-1])[::-1][1:], 0.0)  # what a cut behind j loses, at most
+    cut = int(np.argmax(after <= error / 2))
+    return SignPolynomial(gap, error, weights[: cut + 1])
+
+
+def truncated_power(power: int, degree: int) -> Chebyshev:
+    """Theorem 3.20, Corollary 4.6: E[T_|X|(u)·1[|X| ≤ t]] over a sum X of random signs, near u^power on [−1, 1].
+
+    It is off by Pr[|X| > t] ≤ 2·exp(−t²/(2·power)) at most, and has degree t.
+    """
+    power, degree = check_integer("power", power, 0), check_integer("degree", degree, 0)
+    coefficients = np.zeros(degree + 1)
+    for size in range(power % 2, min(power, degree) + 1, 2):
+        chance = math.comb(power, (power + size) // 2) / 2**power
+        coefficients[size] = chance if size == 0 else 2 * chance
+    return Chebyshev(coefficients)
+
+
+def power_sign_polynomial(x: ArrayLike, highest: int) -> Float64Array:
+    """Lemma 3.19: p_k(x) for |x| ≤ 1, which is sign(x)·I_{x²}(½, k + 1), the regularised incomplete beta function."""
+    from scipy.special import betainc  # here: importing it takes longer than the rest of this package
+
+    values = np.asarray(x, dtype=np.float64)
+    return np.asarray(np.sign(values) * betainc(0.5, check_integer("highest", highest, 0) + 1.0, values**2))
+
+
+def _walk_weights(highest: int) -> Float64Array:
+    """d_j = Σ_{i ≤ highest} c_i Pr[|X_i| = j], for every j whose share is above rounding."""
+    reach = min(highest, math.ceil(math.sqrt(2 * highest * _NEGLIGIBLE)))
+    chance, total, factor = np.zeros(reach + 2), np.zeros(reach + 2), 1.0
+    chance[0] = total[0] = 1.0  # Pr[X_i = j] for j ≥ 0; the other half mirrors it
+    for i in range(1, highest + 1):
+        factor *= (2 * i - 1) / (2 * i)
+        moved = np.empty_like(chance)
+        moved[1:-1] = (chance[:-2] + chance[2:]) / 2
+        moved[0], moved[-1] = chance[1], chance[-2] / 2
+        chance = moved
+        total += factor * chance
+    total[1:] *= 2
+    return total[: reach + 1]
