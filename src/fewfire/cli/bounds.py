@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from fewfire.cli import bounds_parity
+from fewfire.cli import bounds_parity, bounds_sublinear
 from fewfire.experiments import Comparison, compare_member, scaled_member
 
 app = typer.Typer(no_args_is_help=True, help="Bounds of a paper beside measured quantities.")
@@ -20,6 +20,7 @@ def _group() -> None:
 
 
 app.command("parity")(bounds_parity.parity)
+app.command("sublinear")(bounds_sublinear.sublinear)
 
 
 @app.command("sparse-activations")

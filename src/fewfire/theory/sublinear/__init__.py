@@ -66,18 +66,22 @@ from fewfire.theory.sublinear._separability import (
     least_separation,
 )
 from fewfire.theory.sublinear._sign_polynomial import (
+    MAX_POWERS,
     SignPolynomial,
     power_sign_polynomial,
     sign_polynomial,
+    sign_powers,
     truncated_power,
 )
 from fewfire.theory.sublinear._step_polynomial import (
     StepPolynomial,
     step_degree,
     step_polynomial,
+    step_powers,
 )
 
 __all__ = [
+    "MAX_POWERS",
     "DistanceBound",
     "FlipBound",
     "IterationCost",
@@ -123,8 +127,10 @@ __all__ = [
     "robust_degree",
     "robust_target",
     "sign_polynomial",
+    "sign_powers",
     "step_degree",
     "step_polynomial",
+    "step_powers",
     "theorem_5_1",
     "theorem_5_1_printed",
     "theorem_activity",

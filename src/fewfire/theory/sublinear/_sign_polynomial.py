@@ -92,7 +92,7 @@ def sign_polynomial(gap: float, error: float) -> SignPolynomial:
     """
     gap = check_number("gap", gap, 0.0, 1.0, open_low=True, open_high=True)
     error = check_number("error", error, 0.0, 1.0, open_low=True, open_high=True)
-    highest = math.ceil(math.log(2 / error) / gap**2)
+    highest = sign_powers(gap, error)
     if highest > MAX_POWERS:
         rule = f"must keep log(2/error)/gap², the number of powers summed, at most {MAX_POWERS}"
         raise invalid("gap", rule, gap, "take a wider gap or a larger error")
@@ -100,6 +100,11 @@ def sign_polynomial(gap: float, error: float) -> SignPolynomial:
     after = np.append(np.cumsum(weights[::-1])[::-1][1:], 0.0)  # what a cut behind j loses, at most
     cut = int(np.argmax(after <= error / 2))
     return SignPolynomial(gap, error, weights[: cut + 1])
+
+
+def sign_powers(gap: float, error: float) -> int:
+    """Lemma 3.19: k = log(2/ε₁)/η², the powers (1 − x²)^i that are summed for an error of ε₁/2, rounded up."""
+    return math.ceil(math.log(2 / error) / gap**2)
 
 
 def truncated_power(power: int, degree: int) -> Chebyshev:

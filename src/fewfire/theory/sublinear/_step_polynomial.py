@@ -3,7 +3,7 @@
 Claim 4.3: q is within ε₁ of 0 on [−1, 1 − (ε − ρ)²/2] and of 1 on [1 − ρ²/2, 1], where γ = ε(ε − 2ρ). Here
 q(z) = (1 + p((z − c)/s))/2 with c midway between the bands, s = 1 + |c| and p of Lemma 4.4 for η = γ/(4s) and error
 2ε₁. Lemma 4.4 then gives M = (3/η)·log(1/(ηε₁)), at most (24/γ)·log(8/(γε₁)); the claim prints (24/γ)·log(16/ε₁),
-without γ in the logarithm. The polynomials made here stay below the printed M for γ down to 0.01 and beyond.
+without γ in the logarithm. The polynomials made here stay below the printed M over all γ that can be built.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from fewfire._errors import invalid
 from fewfire._validate import check_number
 from fewfire.theory.sublinear._separability import inner_product_bands
-from fewfire.theory.sublinear._sign_polynomial import SignPolynomial, sign_polynomial
+from fewfire.theory.sublinear._sign_polynomial import MAX_POWERS, SignPolynomial, sign_polynomial, sign_powers
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -101,11 +101,25 @@ def step_polynomial(gamma: float, error: float, rho: float = 0.0) -> StepPolynom
         Radius of the adversary.
     """
     gamma, error = _check(gamma, error)
+    powers = step_powers(gamma, error, rho)
+    if powers > MAX_POWERS:
+        rule = f"must be larger: {powers} powers would be summed, and {MAX_POWERS} is the most"
+        raise invalid("gamma", rule, gamma, "take points further apart, a smaller rho or a larger error")
+    return StepPolynomial(gamma, rho, error, sign_polynomial(_gap(gamma, rho), 2 * error))
+
+
+def step_powers(gamma: float, error: float, rho: float = 0.0) -> int:
+    """How many powers `step_polynomial` sums, about 64·log(1/ε₁)/γ²; it refuses more than MAX_POWERS."""
+    gamma, error = _check(gamma, error)
+    return sign_powers(_gap(gamma, rho), 2 * error)
+
+
+def _gap(gamma: float, rho: float) -> float:
+    """η: half of the distance between the bands, as [−1, 1] less the middle is scaled into [−1, 1]."""
     low, high = inner_product_bands(gamma, rho)
     if low <= -1:
         raise invalid("gamma", f"must be below 4 − rho² = {4 - rho**2:g}", gamma, "no points are that far apart")
-    scale = 1 + abs(low + high) / 2
-    return StepPolynomial(gamma, rho, error, sign_polynomial(gamma / (4 * scale), 2 * error))
+    return gamma / (4 * (1 + abs(low + high) / 2))
 
 
 def _check(gamma: float, error: float) -> tuple[float, float]:

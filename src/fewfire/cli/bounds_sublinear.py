@@ -1,0 +1,129 @@
+"""`fewfire bounds sublinear`: activity, sign changes, robust fit and cost of a wide shifted-ReLU network."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from fewfire._validate import check_number
+from fewfire.networks.init import activity_threshold
+from fewfire.theory import sublinear as theory
+
+
+class Row(NamedTuple):
+    """One line of the table."""
+
+    quantity: str
+    value: str
+    bound: str
+    statement: str
+
+
+def sublinear(
+    width: int = typer.Option(100_000, help="Hidden neurons m."),
+    n: int = typer.Option(100, help="Examples."),
+    d: int = typer.Option(50, help="Inputs, at least 2."),
+    activity: float = typer.Option(0.03, help="Share of the neurons that fires at the start, in (0, 1/2]."),
+    scale: float = typer.Option(1.0, "--K", help="K: weights stay within K/m^(4/5) of the start."),
+    gamma: float = typer.Option(0.3, help="γ of the separation of the examples."),
+    rho: float = typer.Option(0.1, help="Radius of the adversary."),
+    epsilon: float = typer.Option(0.1, help="Robust loss wanted."),
+    attack_steps: int = typer.Option(0, help="Gradient steps of the adversary for each example."),
+) -> None:
+    """What the shifted ReLU saves in adversarial training: exact values beside the bounds of the paper."""
+    check_number("activity", activity, 0.0, 0.5, open_low=True, remedy="a threshold of 0 leaves half active")
+    threshold = activity_threshold(width, activity * width)
+    console = Console(width=max(100, Console().width))
+    console.print(
+        f"Network: {width:,} neurons, {d} inputs of norm 1, threshold τ = {threshold:.4g}; {n:,} examples, "
+        f"γ = {gamma:g}, ρ = {rho:g}, ε = {epsilon:g}.",
+        highlight=False,
+    )
+    table = Table(box=None, pad_edge=False)
+    for title, side in (("quantity", "left"), ("value", "right"), ("bound", "right"), ("statement", "left")):
+        table.add_column(title, justify=side)  # type: ignore[arg-type]
+    rows = [
+        *activity_rows(width, threshold, n, scale),
+        *fit_rows(n, gamma, rho, epsilon),
+        *cost_rows(width, n, d, activity * width, attack_steps),
+        *theorem_rows(n, d, gamma, epsilon, scale),
+    ]
+    for row in rows:
+        table.add_row(*row)
+    console.print(table, highlight=False)
+    console.print("Values are exact for the Gaussian start, or built; constants the paper leaves open are 1.")
+
+
+def activity_rows(width: int, threshold: float, n: int, scale: float) -> list[Row]:
+    """Who fires at the start, who can change side, and how far the pseudo-network is."""
+    low, high = theory.active_interval(width, threshold)
+    claimed = theory.lemma_threshold(width, 1.0)
+    rows = [
+        Row(
+            "active on an input at the start",
+            f"{theory.expected_active(width, threshold):.0f} [{low}, {high}]",
+            number(theory.activity_bound(width, threshold / claimed)),
+            f"Lemma 5.15, K = {threshold / claimed:.3g}",
+        )
+    ]
+    for label, radius in (("m^(−15/24)", theory.claim_radius(width)), ("K/m^(4/5)", scale * width**-0.8)):
+        bound = width * theory.flip_probability_bound(width, radius)
+        flips = theory.expected_flips(width, radius, threshold)
+        rows.append(Row(f"can change, ‖Δw‖ ≤ {label}", number(flips), number(bound), "Claim 3.18, one input"))
+        total = theory.claim_5_16(n, width, radius).total
+        rows.append(Row("", "", number(total), f"Claim 5.16, any of {n} inputs"))
+        reached = theory.reachable_active(width, radius, threshold)
+        rows.append(Row("can be active then", number(reached), "", "Remark 5.17"))
+    distance = theory.distance_bound(width, scale * width**-0.8, threshold)
+    shape = f"Theorem 5.1: {theory.theorem_5_1(width, scale):.3g}"
+    rows.append(Row("|f − g| at an input, 99%", "", number(distance.total), f"Lemma 5.8; {shape}"))
+    return rows
+
+
+def fit_rows(n: int, gamma: float, rho: float, epsilon: float) -> list[Row]:
+    """The polynomial of the robust fit: its degree and the size of its coefficients."""
+    most, error = theory.robust_degree(n, gamma, epsilon), epsilon / (3 * n)
+    degree = size = "not built"
+    if theory.step_powers(gamma, error, rho) <= theory.MAX_POWERS:
+        step = theory.step_polynomial(gamma, error, rho)
+        degree, size = str(step.degree), f"2^{step.log2_coefficients():.0f}"
+    return [
+        Row("degree of the robust fit", degree, number(most), "Lemma 4.2"),
+        Row("sum of its coefficients", size, f"2^{6 * most:.0f}/γ", "Claim 4.3"),
+    ]
+
+
+def cost_rows(width: int, n: int, d: int, active: float, attack_steps: int) -> list[Row]:
+    """Multiply-adds of one iteration, term by term, beside the dense count."""
+    cost = theory.iteration_cost(width, n, d, active, attack_steps)
+    terms = ("query", "forward", "backward", "update")
+    rows = [Row(f"multiply-adds, {name}", number(getattr(cost, name)), "", "Lemma 6.3") for name in terms]
+    rows.append(Row("multiply-adds, attack", number(cost.attack), "", f"{attack_steps} steps, not in the paper"))
+    dense = f"dense: {number(cost.dense)}, {cost.speedup:.3g} times"
+    return [*rows, Row("multiply-adds, all", number(cost.total), "", dense)]
+
+
+def theorem_rows(n: int, d: int, gamma: float, epsilon: float, scale: float) -> list[Row]:
+    """What the theorems ask for: with the proof's own K, and with the K given."""
+    rows = []
+    for label, K in (("the proof's K", None), (f"K = {scale:g}", scale)):
+        asked = theory.theorem_parameters(n, d, gamma, epsilon, K)
+        rows.append(Row(f"width asked, {label}", "", power_of_ten(asked.log10_width), "Theorems 4.8, 5.12"))
+        rows.append(Row("  iterations", "", power_of_ten(asked.log10_iterations), ""))
+        rows.append(Row("  step size", "", power_of_ten(asked.log10_step_size), ""))
+    return rows
+
+
+def number(value: float) -> str:
+    """Digits with commas while they can be read, then three digits and a power of ten."""
+    if value >= 1e7:
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def power_of_ten(exponent: float) -> str:
+    """10^exponent, as the theorems' numbers are past the floats."""
+    return f"10^{exponent:,.0f}" if abs(exponent) >= 100 else f"10^{exponent:.3g}"
