@@ -26,7 +26,8 @@ def test_the_table_of_a_usual_network():
     assert re.search(r"can change, ‖Δw‖ ≤ m\^\(−15/24\) +2,309 +13,379 +Claim 3\.18", output)
     assert re.search(r"degree of the robust fit +573 +862 +Lemma 4\.2", output)
     assert re.search(r"width asked, the proof's K +10\^29,297 +Theorems 4\.8, 5\.12", output)
-    assert output.rstrip().endswith("constants the paper leaves open are 1.")
+    assert "constants the paper leaves open are 1." in output
+    assert output.rstrip().endswith("which leaves half of the neurons active; here τ·m = 841.")
 
 
 def test_every_option_reaches_the_table():
@@ -74,9 +75,9 @@ def test_numbers_are_those_of_the_theory():
 
 
 def test_polynomials_past_the_limit_are_not_built():
-    degree, size = fit_rows(10, 0.001, 0.1, 0.1)
+    degree, size = fit_rows(10, 1e-4, 0.1, 0.1)
     assert degree.value == size.value == "not built"
-    assert degree.bound == number(theory.robust_degree(10, 0.001, 0.1))
+    assert degree.bound == number(theory.robust_degree(10, 1e-4, 0.1))
     degree, size = fit_rows(2, 1.0, 0.1, 0.1)
     step = theory.step_polynomial(1.0, 0.1 / 6, 0.1)
     assert (degree.value, size.value) == (str(step.degree), f"2^{step.log2_coefficients():.0f}")

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.polynomial import Chebyshev, Polynomial
+from scipy.special import poch
 from scipy.stats import binom
 
 from fewfire._errors import InvalidArgument
 from fewfire._random import Stream
 from fewfire.problems import SphereSlice, gamma, is_separable, separation
 from fewfire.theory import sublinear as sl
+from fewfire.theory.sublinear._sign_polynomial import _weights
 
 GRID = [(gap, error) for gap in (0.9, 0.5, 0.2, 0.05, 0.02) for error in (0.9, 0.3, 0.01, 1e-6)]
 
@@ -107,7 +109,7 @@ def test_proposition_4_5(k):
     assert sum(map(abs, printed)) <= (1 + math.sqrt(2)) ** k + 1e-6
 
 
-@pytest.mark.parametrize("g", [0.1, 0.2, 0.6, 1.5, 3.5])
+@pytest.mark.parametrize("g", [0.01, 0.1, 0.2, 0.6, 1.5, 3.5])
 @pytest.mark.parametrize("error", [0.4, 0.01, 1e-4])
 def test_claim_4_3_error_degree_and_coefficients(g, error):
     rho = 0.2 if g < 3 else 0.0
@@ -139,13 +141,48 @@ def test_the_bound_on_the_coefficients_of_a_step():
 
 
 def test_small_gaps_are_refused_by_name():
-    assert sl.step_powers(0.001, 0.01) > sl.MAX_POWERS
+    assert sl.step_is_buildable(0.001, 0.01) and not sl.step_is_buildable(1e-4, 0.01)
+    text = "gamma must be larger: .* powers would be summed, and 1000000000 is the most for this error; got 0.0001"
+    with pytest.raises(InvalidArgument, match=text):
+        sl.step_polynomial(1e-4, 0.01)
     with pytest.raises(
-        InvalidArgument, match="gamma must be larger: .* powers would be summed, and 1000000 is the most; got 0.001"
+        InvalidArgument, match="gap must keep .* at most 1000000000, .* got 1e-05. Remedy: take a wider gap"
     ):
-        sl.step_polynomial(0.001, 0.01)
-    with pytest.raises(InvalidArgument, match="gap must keep .* at most 1000000; got 0.0001"):
-        sl.sign_polynomial(0.0001, 0.01)
+        sl.sign_polynomial(1e-5, 0.01)
+    with pytest.raises(InvalidArgument, match="gap must keep .* at most 2500, past which rounding"):
+        sl.sign_polynomial(0.03, 1e-12)
+
+
+@pytest.mark.parametrize("highest", [0, 1, 2, 7, 40, 301, 2000])
+def test_weights_are_those_of_a_random_walk(highest):
+    """d_j = Σ_i c_i Pr[|X_i| = j], followed step by step."""
+    chance, total, factor = np.zeros(highest + 2), np.zeros(highest + 2), 1.0
+    chance[0] = total[0] = 1.0  # Pr[X_i = j], j ≥ 0
+    for i in range(1, highest + 1):
+        factor *= (2 * i - 1) / (2 * i)
+        chance = np.concatenate([[chance[1]], (chance[:-2] + chance[2:]) / 2, [chance[-2] / 2]])
+        total += factor * chance
+    total[1:] *= 2
+    weights = _weights(highest)
+    np.testing.assert_allclose(weights, total[: len(weights)], rtol=0, atol=1e-16 * (highest + 10))
+    assert total[len(weights) :].sum() < 1e-15
+
+
+@pytest.mark.parametrize("highest", [999, 10**5, 10**7])
+def test_weights_of_many_powers_add_up(highest):
+    """p_k(1) = 1 and p_k′(0) = Σ c_i = (2k + 1)·C(2k, k)/4^k = 2·Γ(k + 3/2)/(√π·Γ(k + 1))."""
+    weights = _weights(highest)
+    assert (weights[::2] * (-1.0) ** np.arange(len(weights[::2]))).sum() == pytest.approx(1.0, abs=1e-16 * highest)
+    slope = 2 / math.sqrt(math.pi) * poch(highest + 1, 0.5)
+    assert weights.sum() == pytest.approx(slope, rel=1e-8)
+    assert (weights[: len(weights) // 2] > 0).all()
+
+
+def test_a_degree_in_the_ten_thousands():
+    p = sl.sign_polynomial(0.001, 0.001)
+    assert 20_000 < p.degree <= p.degree_bound
+    x = np.concatenate([np.linspace(0.001, 0.01, 50), np.linspace(0.01, 1, 50)])
+    assert np.abs(p(x) - 1).max() <= 0.001
 
 
 # ── the robust fit ──

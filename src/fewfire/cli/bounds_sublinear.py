@@ -55,6 +55,11 @@ def sublinear(
         table.add_row(*row)
     console.print(table, highlight=False)
     console.print("Values are exact for the Gaussian start, or built; constants the paper leaves open are 1.")
+    console.print(
+        "The theorems are proved for τ = O(1/m), which leaves half of the neurons active; "
+        f"here τ·m = {threshold * width:.3g}.",
+        highlight=False,
+    )
 
 
 def activity_rows(width: int, threshold: float, n: int, scale: float) -> list[Row]:
@@ -87,7 +92,7 @@ def fit_rows(n: int, gamma: float, rho: float, epsilon: float) -> list[Row]:
     """The polynomial of the robust fit: its degree and the size of its coefficients."""
     most, error = theory.robust_degree(n, gamma, epsilon), epsilon / (3 * n)
     degree = size = "not built"
-    if theory.step_powers(gamma, error, rho) <= theory.MAX_POWERS:
+    if theory.step_is_buildable(gamma, error, rho):
         step = theory.step_polynomial(gamma, error, rho)
         degree, size = str(step.degree), f"2^{step.log2_coefficients():.0f}"
     return [

@@ -66,7 +66,6 @@ from fewfire.theory.sublinear._separability import (
     least_separation,
 )
 from fewfire.theory.sublinear._sign_polynomial import (
-    MAX_POWERS,
     SignPolynomial,
     power_sign_polynomial,
     sign_polynomial,
@@ -76,12 +75,11 @@ from fewfire.theory.sublinear._sign_polynomial import (
 from fewfire.theory.sublinear._step_polynomial import (
     StepPolynomial,
     step_degree,
+    step_is_buildable,
     step_polynomial,
-    step_powers,
 )
 
 __all__ = [
-    "MAX_POWERS",
     "DistanceBound",
     "FlipBound",
     "IterationCost",
@@ -129,8 +127,8 @@ __all__ = [
     "sign_polynomial",
     "sign_powers",
     "step_degree",
+    "step_is_buildable",
     "step_polynomial",
-    "step_powers",
     "theorem_5_1",
     "theorem_5_1_printed",
     "theorem_activity",

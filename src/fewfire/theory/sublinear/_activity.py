@@ -5,8 +5,11 @@ m is `width`, τ is `threshold`. The count on one input is Binomial(m, 1 − Φ(
 for both, and is above the expected number that fires by a factor of at least 4.
 
 For a fixed K the exponential tends to 1 and Q₀ to 2m: Q₀ is sublinear only when K grows like m^(1/10)·√log m
-(`activity_scale`), which Theorem 5.12 excludes, as it asks for K² ≤ ε·m^(29/300). A threshold for a wanted activity is
-`fewfire.networks.init.activity_threshold`, the exact inverse of `expected_active`.
+(`activity_scale`), which Theorem 5.12 excludes, as it asks for K² ≤ ε·m^(29/300). Besides, that a robust network exists
+near the start (Lemma 5.18) and that the pseudo-network is near it (Theorem 5.1) are proved for τ = O(1/m), where half
+of the neurons fire: for few active neurons both have to be measured.
+
+A threshold for a wanted activity is `fewfire.networks.init.activity_threshold`, the inverse of `expected_active`.
 """
 
 from __future__ import annotations

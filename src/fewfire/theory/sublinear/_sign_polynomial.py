@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
     from fewfire._types import Float64Array
 
-MAX_POWERS = 1_000_000
-"""The most powers (1 − x²)^i that are summed; η = 0.004 at error 1e-6 is about there."""
+MAX_POWERS = 1_000_000_000
+"""The most powers (1 − x²)^i that are summed, for degrees of some 10⁵; η = 10⁻⁴ at error 10⁻⁴ is about there."""
 
-_NEGLIGIBLE = 40.0  # exp(−40) is below the rounding of a double: the walk is followed that far
+_ROUNDING = 1e-16  # what the weights of k powers are off together, divided by k: 7e-17 at k = 10³, 2e-17 at k = 10⁹
+_NEGLIGIBLE = 40.0  # exp(−40) is below the rounding of a double
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +94,10 @@ def sign_polynomial(gap: float, error: float) -> SignPolynomial:
     gap = check_number("gap", gap, 0.0, 1.0, open_low=True, open_high=True)
     error = check_number("error", error, 0.0, 1.0, open_low=True, open_high=True)
     highest = sign_powers(gap, error)
-    if highest > MAX_POWERS:
-        rule = f"must keep log(2/error)/gap², the number of powers summed, at most {MAX_POWERS}"
+    if highest > most_powers(error):
+        rule = f"must keep log(2/error)/gap² at most {most_powers(error)}, past which rounding or time is too much"
         raise invalid("gap", rule, gap, "take a wider gap or a larger error")
-    weights = _walk_weights(highest)
+    weights = _weights(highest)
     after = np.append(np.cumsum(weights[::-1])[::-1][1:], 0.0)  # what a cut behind j loses, at most
     cut = int(np.argmax(after <= error / 2))
     return SignPolynomial(gap, error, weights[: cut + 1])
@@ -105,6 +106,11 @@ def sign_polynomial(gap: float, error: float) -> SignPolynomial:
 def sign_powers(gap: float, error: float) -> int:
     """Lemma 3.19: k = log(2/ε₁)/η², the powers (1 − x²)^i that are summed for an error of ε₁/2, rounded up."""
     return math.ceil(math.log(2 / error) / gap**2)
+
+
+def most_powers(error: float) -> int:
+    """The most powers that `sign_polynomial` sums for an error of ε₁: MAX_POWERS, or fewer where rounding shows."""
+    return min(MAX_POWERS, int(error / (4 * _ROUNDING)))
 
 
 def truncated_power(power: int, degree: int) -> Chebyshev:
@@ -128,17 +134,36 @@ def power_sign_polynomial(x: ArrayLike, highest: int) -> Float64Array:
     return np.asarray(np.sign(values) * betainc(0.5, check_integer("highest", highest, 0) + 1.0, values**2))
 
 
-def _walk_weights(highest: int) -> Float64Array:
-    """d_j = Σ_{i ≤ highest} c_i Pr[|X_i| = j], for every j whose share is above rounding."""
+def _weights(highest: int) -> Float64Array:
+    """d_j = Σ_{i ≤ k} c_i Pr[|X_i| = j], for every j whose share is above rounding, by a recurrence from the top.
+
+    S(u) = Σ_i c_i u^i solves S − 2(1 − u)S′ = (2k + 1)c_k u^k, since (x·S(1 − x²))′ = (2k + 1)c_k (1 − x²)^k. In the
+    Chebyshev coefficients d_j of S, s_j of S′ and e_j of u^k, where s_(j−1) = s_(j+1) + 2j·d_j, that is
+    (2j + 1)d_j = (2k + 1)c_k e_j + 2(s_j − s_(j+1)).
+    """
     reach = min(highest, math.ceil(math.sqrt(2 * highest * _NEGLIGIBLE)))
-    chance, total, factor = np.zeros(reach + 2), np.zeros(reach + 2), 1.0
-    chance[0] = total[0] = 1.0  # Pr[X_i = j] for j ≥ 0; the other half mirrors it
-    for i in range(1, highest + 1):
-        factor *= (2 * i - 1) / (2 * i)
-        moved = np.empty_like(chance)
-        moved[1:-1] = (chance[:-2] + chance[2:]) / 2
-        moved[0], moved[-1] = chance[1], chance[-2] / 2
-        chance = moved
-        total += factor * chance
-    total[1:] *= 2
-    return total[: reach + 1]
+    source = (2 * highest + 1) * _central(highest) * _power_weights(highest, reach)
+    weights, slope, above = np.empty(reach + 1), 0.0, 0.0
+    for j in range(reach, 0, -1):
+        weights[j] = (source[j] + 2 * (slope - above)) / (2 * j + 1)
+        slope, above = above + 2 * j * weights[j], slope
+    weights[0] = source[0] + slope - above  # the constant term of a Chebyshev derivative counts half
+    return weights
+
+
+def _power_weights(power: int, reach: int) -> Float64Array:
+    """e_j = Pr[|X| = j] for a sum X of `power` random signs, j ≤ reach."""
+    first = power % 2
+    j = np.arange(first, reach - 1, 2)
+    chances = np.cumprod(np.append(_central((power + first) // 2), (power - j) / (power + j + 2)))
+    weights = np.zeros(reach + 1)
+    weights[first::2] = chances[: len(weights[first::2])]
+    weights[1:] *= 2
+    return weights
+
+
+def _central(i: int) -> float:
+    """c_i = Π_{j ≤ i} (2j − 1)/(2j) = C(2i, i)/4^i, to rounding for any i."""
+    if i < 1000:
+        return float(math.comb(2 * i, i) / 4**i)
+    return (1 - 1 / (8 * i) + 1 / (128 * i**2) + 5 / (1024 * i**3)) / math.sqrt(math.pi * i)

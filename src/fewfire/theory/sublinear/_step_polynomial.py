@@ -17,7 +17,7 @@ import numpy as np
 from fewfire._errors import invalid
 from fewfire._validate import check_number
 from fewfire.theory.sublinear._separability import inner_product_bands
-from fewfire.theory.sublinear._sign_polynomial import MAX_POWERS, SignPolynomial, sign_polynomial, sign_powers
+from fewfire.theory.sublinear._sign_polynomial import SignPolynomial, most_powers, sign_polynomial, sign_powers
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -101,17 +101,17 @@ def step_polynomial(gamma: float, error: float, rho: float = 0.0) -> StepPolynom
         Radius of the adversary.
     """
     gamma, error = _check(gamma, error)
-    powers = step_powers(gamma, error, rho)
-    if powers > MAX_POWERS:
-        rule = f"must be larger: {powers} powers would be summed, and {MAX_POWERS} is the most"
-        raise invalid("gamma", rule, gamma, "take points further apart, a smaller rho or a larger error")
+    if not step_is_buildable(gamma, error, rho):
+        powers, most = sign_powers(_gap(gamma, rho), 2 * error), most_powers(2 * error)
+        rule = f"must be larger: {powers} powers would be summed, and {most} is the most for this error"
+        raise invalid("gamma", rule, gamma, "take points further apart, or a larger error")
     return StepPolynomial(gamma, rho, error, sign_polynomial(_gap(gamma, rho), 2 * error))
 
 
-def step_powers(gamma: float, error: float, rho: float = 0.0) -> int:
-    """How many powers `step_polynomial` sums, about 64·log(1/ε₁)/γ²; it refuses more than MAX_POWERS."""
+def step_is_buildable(gamma: float, error: float, rho: float = 0.0) -> bool:
+    """Whether `step_polynomial` takes these arguments: it sums some 64·log(1/ε₁)/γ² powers, which has a limit."""
     gamma, error = _check(gamma, error)
-    return sign_powers(_gap(gamma, rho), 2 * error)
+    return sign_powers(_gap(gamma, rho), 2 * error) <= most_powers(2 * error)
 
 
 def _gap(gamma: float, rho: float) -> float:
