@@ -15,7 +15,7 @@ from fewfire._errors import InvalidArgument
 from fewfire._random import Stream
 from fewfire.problems import SphereSlice, gamma, is_separable, separation
 from fewfire.theory import sublinear as sl
-from fewfire.theory.sublinear._sign_polynomial import _weights
+from fewfire.theory.sublinear._sign_weights import sign_weights
 
 GRID = [(gap, error) for gap in (0.9, 0.5, 0.2, 0.05, 0.02) for error in (0.9, 0.3, 0.01, 1e-6)]
 
@@ -163,7 +163,7 @@ def test_weights_are_those_of_a_random_walk(highest):
         chance = np.concatenate([[chance[1]], (chance[:-2] + chance[2:]) / 2, [chance[-2] / 2]])
         total += factor * chance
     total[1:] *= 2
-    weights = _weights(highest)
+    weights = sign_weights(highest)
     np.testing.assert_allclose(weights, total[: len(weights)], rtol=0, atol=1e-16 * (highest + 10))
     assert total[len(weights) :].sum() < 1e-15
 
@@ -171,7 +171,7 @@ def test_weights_are_those_of_a_random_walk(highest):
 @pytest.mark.parametrize("highest", [999, 10**5, 10**7])
 def test_weights_of_many_powers_add_up(highest):
     """p_k(1) = 1 and p_k′(0) = Σ c_i = (2k + 1)·C(2k, k)/4^k = 2·Γ(k + 3/2)/(√π·Γ(k + 1))."""
-    weights = _weights(highest)
+    weights = sign_weights(highest)
     assert (weights[::2] * (-1.0) ** np.arange(len(weights[::2]))).sum() == pytest.approx(1.0, abs=1e-16 * highest)
     slope = 2 / math.sqrt(math.pi) * poch(highest + 1, 0.5)
     assert weights.sum() == pytest.approx(slope, rel=1e-8)
