@@ -13,9 +13,10 @@ void bound_children(const NodeBounds& node, std::size_t dimension, const NodeQue
     sums[1] = fma(load(node.centres + (j + 1) * node_children), fill(query.row[j + 1]), sums[1]);
   }
   if (j < dimension) sums[0] = fma(load(node.centres + j * node_children), fill(query.row[j]), sums[0]);
-  const Lanes centre = sums[0] + sums[1], radius = load(node.radius), norm = fill(query.norm);
-  const Lanes upper = fma(radius, norm, centre) + load(node.high_offset);
-  const Lanes lower = fma(radius, fill(-query.norm), centre) + load(node.low_offset);
+  const Lanes centre = sums[0] + sums[1];
+  const Lanes reach = fma(load(node.along), fill(query.along), load(node.across) * fill(query.across));
+  const Lanes upper = centre + reach + load(node.high_offset);
+  const Lanes lower = fma(reach, fill(-1.0f), centre) + load(node.low_offset);
   inside = greater(lower, fill(query.high));
   visit = greater(upper, fill(query.low));
   if (visit == 0 || query.inverse_norm == 0) return;
@@ -25,7 +26,7 @@ void bound_children(const NodeBounds& node, std::size_t dimension, const NodeQue
   const Lanes square = cosine * cosine;
   const Lanes sine = square_root(maximum(fma(square, fill(-1.0f), fill(1.0f + error)), fill(0.0f)));
   const Lanes within = fma(cosine, load(node.cone_cosine), sine * load(node.cone_sine)) + fill(2 * error);
-  const Lanes cone = fma(maximum(within, fill(0.0f)) * load(node.cone_norm), norm, load(node.high_offset));
+  const Lanes cone = fma(maximum(within, fill(0.0f)) * load(node.cone_norm), fill(query.norm), load(node.high_offset));
   visit &= greater(cone, fill(query.low)) | greater(cosine + fill(error), load(node.cone_cosine));
 }
 

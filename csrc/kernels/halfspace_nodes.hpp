@@ -1,11 +1,12 @@
 // Bounds on the scores of whole subtrees, sixteen children of a node at a time.
 //
-// A child holds points with centre c and radius R (ball), norms of at most N within the angle ω of c (cone), offsets in
-// [b₋, b₊]. With s = ⟨c, a⟩ and cos θ = s/(‖c‖·‖a‖), every score lies in
+// A child holds points around a centre c, at most R₁ away along the few main axes of the tree and R₂ across them (ball),
+// norms of at most N within the angle ω of c (cone), offsets in [b₋, b₊]. With s = ⟨c, a⟩, a₁ and a₂ the parts of a along
+// and across the axes, r = R₁‖a₁‖ + R₂‖a₂‖ and cos θ = s/(‖c‖·‖a‖), every score lies in
 //
-//   [s − R‖a‖ + b₋,  s + R‖a‖ + b₊]   and at most   N‖a‖·max(cos(θ − ω), 0) + b₊ when θ > ω.
+//   [s − r + b₋,  s + r + b₊]   and at most   N‖a‖·max(cos(θ − ω), 0) + b₊ when θ > ω.
 //
-// Radius and norm are stored with what rounding may add, of the bounds here and of the score itself.
+// Radii and norm are stored with what rounding may add, of the bounds here and of the score itself.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +20,13 @@ constexpr std::size_t node_children = 16;
 
 struct NodeBounds {
   const float* centres;  // coordinate by coordinate, 16 children each
-  const float *radius, *low_offset, *high_offset;
+  const float *along, *across, *low_offset, *high_offset;  // R₁, R₂, b₋, b₊
   const float *cone_norm, *cone_cosine, *cone_sine, *inverse_norm;  // N, cos ω, sin ω, 1/‖c‖
 };
 
 struct NodeQuery {
   const float* row;
+  float along, across;       // ‖a₁‖, ‖a₂‖
   float norm, inverse_norm;  // ‖a‖ and its inverse, 0 where a cone would not help
   float low, high;           // a child with all scores at most `low` is out, with all above `high` is in
 };

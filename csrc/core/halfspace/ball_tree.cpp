@@ -7,7 +7,7 @@
 namespace fewfire {
 namespace {
 
-enum Field { radius_field, low_field, high_field, norm_field, cosine_field, sine_field, inverse_field };
+enum Field { along_field, across_field, low_field, high_field, norm_field, cosine_field, sine_field, inverse_field };
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
@@ -22,9 +22,9 @@ double BallTree::rounding() const {
 }
 
 NodeBounds BallTree::bounds(std::size_t node) const {
-  return {field(node, fields),       field(node, radius_field), field(node, low_field),
-          field(node, high_field),   field(node, norm_field),   field(node, cosine_field),
-          field(node, sine_field),   field(node, inverse_field)};
+  return {field(node, fields),       field(node, along_field),  field(node, across_field),
+          field(node, low_field),    field(node, high_field),   field(node, norm_field),
+          field(node, cosine_field), field(node, sine_field),   field(node, inverse_field)};
 }
 
 void BallTree::store(std::size_t node, std::size_t child, const Extent& extent) {
@@ -37,7 +37,10 @@ void BallTree::store(std::size_t node, std::size_t child, const Extent& extent) 
   const double length = std::sqrt(square), slack = rounding();
   const bool cone = extent.cone && length > 1e-30 && length < 1e30 && extent.cosine > 1e-3;
   const double cosine = extent.cosine - 1e-6;  // the angle a little wider than it is
-  field(node, radius_field)[child] = up(extent.radius * (1 + 1e-6) + slack * (length + extent.radius));
+  // ‖a‖ ≤ ‖a₁‖ + ‖a₂‖, so what is lost to rounding, a part of ‖a‖, is added to both.
+  const double lost = slack * (length + extent.along + extent.across);
+  field(node, along_field)[child] = axes_.empty() ? 0.0f : up(extent.along * (1 + 1e-6) + lost);
+  field(node, across_field)[child] = up(extent.across * (1 + 1e-6) + lost);
   field(node, low_field)[child] = down(extent.low_offset - slack * std::fabs(extent.low_offset));
   field(node, high_field)[child] = up(extent.high_offset + slack * std::fabs(extent.high_offset));
   field(node, norm_field)[child] = cone ? up(extent.norm * (1 + 1e-6 + slack)) : infinity;
@@ -51,29 +54,32 @@ bool BallTree::move(std::size_t slot, const float* row, float offset) {
   double norm = 0;
   for (std::size_t j = 0; j < dimension; ++j) norm += static_cast<double>(row[j]) * row[j];
   norm = std::sqrt(norm);
-  const auto distance = [&](std::size_t node, std::size_t child, double& product) {
+  std::vector<double> gaps(dimension);
+  double product;
+  const auto distance = [&](std::size_t node, std::size_t child) {
     const float* centres = field(node, fields) + child;
-    double square = 0;
     product = 0;
     for (std::size_t j = 0; j < dimension; ++j) {
-      const double centre = centres[j * node_children], gap = row[j] - centre;
-      square += gap * gap, product += centre * row[j];
+      gaps[j] = row[j] - static_cast<double>(centres[j * node_children]);
+      product += static_cast<double>(centres[j * node_children]) * row[j];
     }
-    return std::sqrt(square);
+    return parts(gaps.data());
   };
   std::uint32_t node = leaf_node_[block], child = leaf_child_[block];
-  double product;
   const double reach = 1.5 * static_cast<double>(leaf_radius_[block]);
-  if (!(distance(node, child, product) <= reach)) return false;
+  const auto [far_along, far_across] = distance(node, child);
+  if (!(std::hypot(far_along, far_across) <= reach)) return false;
   if (offset > field(node, high_field)[child] + reach / 3 || offset < field(node, low_field)[child] - reach / 3)
     return false;
   const double slack = rounding();
   for (; node != no_node; child = nodes_[node].parent_child, node = nodes_[node].parent) {
-    const double radius = distance(node, child, product);
+    const auto [along, across] = distance(node, child);
     const auto raise = [&](Field which, float value) {
       field(node, which)[child] = std::max(field(node, which)[child], value);
     };
-    raise(radius_field, up(radius * (1 + 1e-6) + slack * (norm + 2 * radius)));
+    const double lost = slack * (norm + 2 * (along + across));
+    if (!axes_.empty()) raise(along_field, up(along * (1 + 1e-6) + lost));
+    raise(across_field, up(across * (1 + 1e-6) + lost));
     raise(high_field, up(offset + slack * std::fabs(offset)));
     field(node, low_field)[child] = std::min(field(node, low_field)[child], down(offset - slack * std::fabs(offset)));
     if (field(node, cosine_field)[child] == -2.0f) continue;
@@ -90,9 +96,11 @@ bool BallTree::move(std::size_t slot, const float* row, float offset) {
   return true;
 }
 
-void BallTree::search(const NodeQuery& query, std::vector<std::uint32_t>& stack, std::vector<std::uint32_t>& leaves,
+void BallTree::search(NodeQuery query, std::vector<std::uint32_t>& stack, std::vector<std::uint32_t>& leaves,
                       std::vector<std::pair<std::uint32_t, std::uint32_t>>& ranges,
                       HalfspaceCounters& counters) const {
+  const auto [along, across] = parts(query.row);
+  query.along = up(along * (1 + 1e-6)), query.across = up(across * (1 + 1e-6));
   stack.assign(1, 0);
   std::uint64_t visited = 0;
   while (!stack.empty()) {

@@ -11,9 +11,24 @@ namespace fewfire {
 
 struct BallTree::Builder {
   BallTree& tree;
-  const HalfspacePoints& points;
+  HalfspacePoints points;
   std::size_t dimension;
-  std::vector<std::uint32_t> order;
+  std::vector<std::uint32_t> order;  // of the points, while a level is cut
+
+  // Brings the points into `order`, so that a level reads its part of them and not memory at large.
+  void arrange(std::size_t threads) {
+    HalfspacePoints next;
+    next.ids.resize(order.size()), next.offsets.resize(order.size()), next.rows.resize(order.size() * dimension);
+    const std::size_t pieces = 4 * threads;
+    parallel_for(pieces, threads, [&](std::size_t piece) {
+      for (std::size_t at = piece * order.size() / pieces; at < (piece + 1) * order.size() / pieces; ++at) {
+        next.ids[at] = points.ids[order[at]], next.offsets[at] = points.offsets[order[at]];
+        std::copy(row(at), row(at) + dimension, next.rows.data() + at * dimension);
+        order[at] = static_cast<std::uint32_t>(at);
+      }
+    });
+    points = std::move(next);
+  }
 
   const float* row(std::size_t at) const { return points.rows.data() + std::size_t{order[at]} * dimension; }
   float offset(std::size_t at) const { return points.offsets[order[at]]; }
@@ -82,16 +97,19 @@ struct BallTree::Builder {
       square += centre * centre;
     }
     const double length = std::sqrt(square);
+    std::vector<double> gaps(dimension);
     out.low_offset = out.high_offset = offset(first);
     for (std::size_t at = first; at < last; ++at) {
       const float* p = row(at);
-      double gaps = 0, norms = 0, product = 0;
+      double norms = 0, product = 0;
       for (std::size_t j = 0; j < dimension; ++j) {
-        const double value = p[j], gap = value - out.centre[j];
-        gaps += gap * gap, norms += value * value, product += value * out.centre[j];
+        const double value = p[j];
+        gaps[j] = value - out.centre[j];
+        norms += value * value, product += value * out.centre[j];
       }
+      const auto [along, across] = tree.parts(gaps.data());
       const double norm = std::sqrt(norms);
-      out.radius = std::max(out.radius, std::sqrt(gaps));
+      out.along = std::max(out.along, along), out.across = std::max(out.across, across);
       out.norm = std::max(out.norm, norm);
       if (norm > 0 && length > 0)
         out.cosine = std::min(out.cosine, product / (norm * length));
@@ -106,7 +124,7 @@ struct BallTree::Builder {
   void fill_block(std::size_t block, std::size_t first, std::size_t last) {
     for (std::size_t at = first; at < last; ++at) {
       const std::size_t slot = block * block_points + (at - first);
-      tree.blocks_.write(slot, points.ids[order[at]], row(at), offset(at));
+      tree.blocks_.write(slot, points.ids[at], row(at), offset(at));
       tree.blocks_.revive(slot);
     }
   }
@@ -126,42 +144,44 @@ BallTree::BallTree(std::size_t dimension, const HalfspacePoints& points, std::si
     std::size_t first, last;
     std::uint32_t parent, child;
   };
-  std::vector<Range> level{{0, live_, no_node, 0}};
+  std::vector<Range> level{{0, live_, no_node, 0}}, ranges;
   for (; height > 0; --height) {
-    const std::size_t base = nodes_.size(), part = Builder::capacity(height - 1);
-    nodes_.resize(base + level.size());
-    bounds_.resize(nodes_.size() * (fields + dimension) * node_children);
-    std::vector<std::vector<Range>> below(level.size());
+    const std::size_t part = Builder::capacity(height - 1), next = nodes_.size() + level.size();
     const std::size_t outer = level.size() >= 2 * threads ? threads : 1, inner = outer > 1 ? 1 : threads;
     parallel_for(level.size(), outer, [&](std::size_t n) {
-      const Range& range = level[n];
-      Node& node = nodes_[base + n];
+      builder.cut(level[n].first, level[n].last, (level[n].last - level[n].first + part - 1) / part, part, inner);
+    });
+    builder.arrange(threads);
+    std::vector<Range> below;
+    for (const Range& range : level) {
+      Node node;
       node.parent = range.parent, node.parent_child = range.child, node.leaves = height == 1;
-      node.children = static_cast<std::uint32_t>((range.last - range.first + part - 1) / part);
-      builder.cut(range.first, range.last, node.children, part, inner);
-      for (std::uint32_t c = 0; c < node.children; ++c) {
-        const std::size_t first = range.first + c * part, last = std::min(first + part, range.last);
-        const Extent extent = builder.extent(first, last);
-        store(base + n, c, extent);
+      const auto number = static_cast<std::uint32_t>(nodes_.size());
+      for (std::size_t first = range.first; first < range.last; first += part) {
+        const std::size_t last = std::min(first + part, range.last);
+        const std::uint32_t c = node.children++;
         node.first[c] = static_cast<std::uint32_t>(first / block_points);
         node.last[c] = static_cast<std::uint32_t>((last + block_points - 1) / block_points);
-        below[n].push_back({first, last, static_cast<std::uint32_t>(base + n), c});
-        if (height > 1) continue;
-        const std::size_t block = node.child[c] = node.first[c];
-        leaf_node_[block] = static_cast<std::uint32_t>(base + n), leaf_child_[block] = static_cast<std::uint8_t>(c);
-        leaf_radius_[block] = static_cast<float>(extent.radius);
-        builder.fill_block(block, first, last);
+        node.child[c] = node.leaves ? node.first[c] : static_cast<std::uint32_t>(next + below.size());
+        below.push_back({first, last, number, c});
       }
-    });
-    std::vector<Range> next;
-    for (std::size_t n = 0; n < below.size(); ++n)
-      for (Range& range : below[n]) {
-        if (height > 1)
-          nodes_[base + n].child[range.child] = static_cast<std::uint32_t>(nodes_.size() + next.size());
-        next.push_back(range);
-      }
-    level = std::move(next);
+      nodes_.push_back(node);
+    }
+    ranges.insert(ranges.end(), below.begin(), below.end());
+    level = std::move(below);
   }
+  find_axes(builder.points);
+  bounds_.resize(nodes_.size() * (fields + dimension) * node_children);
+  parallel_for(ranges.size(), threads, [&](std::size_t n) {
+    const Range& range = ranges[n];
+    const Extent extent = builder.extent(range.first, range.last);
+    store(range.parent, range.child, extent);
+    if (!nodes_[range.parent].leaves) return;
+    const std::size_t block = range.first / block_points;
+    leaf_node_[block] = range.parent, leaf_child_[block] = static_cast<std::uint8_t>(range.child);
+    leaf_radius_[block] = static_cast<float>(std::hypot(extent.along, extent.across));
+    builder.fill_block(block, range.first, range.last);
+  });
 }
 
 }  // namespace fewfire

@@ -1,4 +1,4 @@
-"""Indexes in files: a safe archive (`fewfire._archive`) of ids, points and offsets; trees are built again on loading."""
+"""Indexes in files: a safe archive (`fewfire._archive`) of ids, points and offsets; trees are built when loading."""
 
 from __future__ import annotations
 

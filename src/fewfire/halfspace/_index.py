@@ -68,7 +68,7 @@ class Index:
         self.dimension = rows.shape[1]
         if method == "layers":
             if self.dimension != 2:
-                raise invalid("method", "may be 'layers' only for points in the plane", f"d = {self.dimension}")
+                raise invalid("method", "may be 'layers' only for points in the plane", f"a dimension of {self.dimension}")
             self._refuse_offsets(offsets)
         self._lock = RLock()
         self._next_id = next_id
@@ -129,7 +129,7 @@ class Index:
         numbers = check_ids("ids", ids)
         rows = check_rows("points", points, self.dimension)
         if len(rows) != len(numbers):
-            raise invalid("points", f"must have one row for each of the {len(numbers)} ids", f"{len(rows)} rows")
+            raise invalid("points", f"must have one row for each of the {len(numbers)} ids", f"shape {rows.shape}")
         shifts = check_column("offsets", 0.0 if offsets is None else offsets, len(rows))
         if self.requested == "layers":
             self._refuse_offsets(shifts)

@@ -85,7 +85,7 @@ def measure(
     ids, points, offsets = scan.points()
     candidates: dict[str, Reporter] = {"scan": scan, "screen": build("screen", ids, points, offsets)}
     part = slice(None, None, max(1, min(_SAMPLE, len(ids) // 4096)))
-    trial = build("tree", *(np.ascontiguousarray(array[part]) for array in (ids, points, offsets)))
+    trial = build("tree", ids[part].copy(), points[part].copy(), offsets[part].copy())
     trial.query(rows, thresholds, threads)
     queries, _, touched, _, nodes, _ = trial.counters
     share = (touched + _SAMPLE * nodes) / (queries * trial.size)

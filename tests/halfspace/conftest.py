@@ -1,0 +1,19 @@
+"""Every method an index can use, with and without the C++ part."""
+
+from __future__ import annotations
+
+import pytest
+
+from fewfire import halfspace
+from fewfire.halfspace import _index
+
+ANY_DIMENSION = ("scan", "tree", "screen", "auto")
+
+
+@pytest.fixture(params=[*ANY_DIMENSION, "reference"])
+def make(request, monkeypatch):
+    """A function that makes an index: of each method, and of the NumPy twin that serves without the C++ part."""
+    if request.param == "reference":
+        monkeypatch.setattr(_index, "core", lambda: None)
+        return halfspace.Index
+    return lambda points, offsets=None, **options: halfspace.Index(points, offsets, request.param, **options)

@@ -1,0 +1,68 @@
+"""Convex layers (sublinear, Corollary 6.2, part 2): exact in the plane, and a cost that follows what is reported."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fewfire.halfspace import Index, scores
+
+GRID = st.integers(-3, 3)
+
+
+@settings(derandomize=True, deadline=None, max_examples=200)
+@given(
+    st.lists(st.tuples(GRID, GRID), min_size=257, max_size=400),
+    st.tuples(st.integers(-5, 5), st.integers(-5, 5)),
+    st.integers(-10, 10),
+)
+def test_collinear_and_repeated_points_are_reported_exactly(points, query, threshold):
+    table = np.array(points, dtype=np.float32)  # over 256, so that they are peeled and not just scanned
+    index = Index(table, method="layers")
+    expected = np.flatnonzero(scores(table, 0.0, query) > threshold)
+    np.testing.assert_array_equal(index.query(query, threshold), expected)
+
+
+@pytest.mark.parametrize("shape", ["disc", "circle", "line", "gaussian", "spread"])
+def test_clouds_of_every_shape(shape):
+    draw = np.random.default_rng(1)
+    angle, radius = draw.uniform(0, 2 * np.pi, 3000), np.sqrt(draw.uniform(size=3000))
+    table = {
+        "disc": np.c_[radius * np.cos(angle), radius * np.sin(angle)],
+        "circle": np.c_[np.cos(angle), np.sin(angle)],
+        "line": np.c_[angle, 3 * angle],
+        "gaussian": draw.normal(size=(3000, 2)),
+        "spread": draw.normal(size=(3000, 2)) * 10.0 ** draw.uniform(-20, 20, size=(3000, 1)),
+    }[shape].astype(np.float32)
+    index = Index(table, method="layers")
+    for query in draw.normal(size=(50, 2)).astype(np.float32):
+        exact = scores(table, 0.0, query)
+        for threshold in np.quantile(exact, [0.5, 0.99, 1.0]).astype(np.float32):
+            np.testing.assert_array_equal(index.query(query, threshold), np.flatnonzero(exact > threshold))
+
+
+def test_a_query_touches_little_more_than_it_reports():
+    draw = np.random.default_rng(2)
+    index = Index(draw.normal(size=(20_000, 2)), method="layers")
+    queries = draw.normal(size=(200, 2))
+    queries /= np.linalg.norm(queries, axis=1, keepdims=True)
+    report = index.query_batch(queries, 3.3)
+    counters = index.counters
+    assert counters.reported == report.indptr[-1] > 1000
+    # On each layer met, two vertices that are not above end the walk; the last layer met reports nothing.
+    assert counters.points <= counters.reported + 2 * counters.nodes
+    assert counters.nodes <= counters.reported + 200
+
+
+def test_the_scan_touches_everything_and_the_tree_little():
+    draw = np.random.default_rng(3)
+    points, queries = draw.normal(size=(20_000, 2)), draw.normal(size=(10, 2))
+    reports = {}
+    for method in ("scan", "tree", "layers"):
+        index = Index(points, method=method)
+        reports[method] = index.query_batch(queries, 4 * np.linalg.norm(queries, axis=1))
+        touched = index.counters.points / 10
+        assert touched == 20_032 if method == "scan" else touched < 500  # 313 blocks of 64
+    assert all((report.indices == reports["scan"].indices).all() for report in reports.values())

@@ -1,0 +1,66 @@
+"""The score that decides: its NumPy twin against exact fractions, and every C++ variant against the twin."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fewfire import _core
+from fewfire.halfspace import Index, scores
+
+FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
+def to_float32(value: Fraction) -> np.float32:
+    """The nearest float32, ties to even, by comparing exact distances."""
+    with np.errstate(over="ignore", under="ignore"):
+        guess = np.float32(float(value))
+        near = [guess, np.nextafter(guess, np.float32(np.inf)), np.nextafter(guess, np.float32(-np.inf))]
+    finite = [x for x in near if np.isfinite(x)]
+    if not finite or abs(value) >= Fraction(2) ** 128 - Fraction(2) ** 103:
+        return np.float32(np.inf if value > 0 else -np.inf)
+    return min(finite, key=lambda x: (abs(Fraction(float(x)) - value), int(x.view(np.uint32)) & 1))
+
+
+@settings(derandomize=True, deadline=None, max_examples=300)
+@given(st.lists(st.tuples(FLOATS, FLOATS), min_size=1, max_size=4), FLOATS)
+def test_one_rounding_a_coordinate_in_order(pairs, offset):
+    total = Fraction(0)
+    for p, a in pairs:
+        rounded = to_float32(Fraction(p) * Fraction(a) + total)
+        if not np.isfinite(rounded):
+            return  # infinite sums have no fraction; the C++ test below covers them
+        total = Fraction(float(rounded))
+    expected = to_float32(total + Fraction(offset))
+    points, direction = [[p for p, _ in pairs]], [a for _, a in pairs]
+    assert scores(points, offset, direction)[0] == expected
+
+
+def test_the_order_matters_and_is_the_one_stated():
+    assert scores([[1e8, 1.0, -1e8]], 0.0, [1, 1, 1]) == [0.0]
+    assert scores([[1e8, -1e8, 1.0]], 0.0, [1, 1, 1]) == [1.0]
+
+
+@pytest.mark.parametrize("isa", _core.available_isas())
+@pytest.mark.parametrize("dimension", [1, 2, 3, 4, 5, 16, 17, 64, 131])
+def test_every_instruction_set_reports_by_this_score(isa, dimension):
+    draw = np.random.default_rng(dimension)
+    scale = 10.0 ** draw.uniform(-40, 38, size=(130, 1))
+    points = np.concatenate([draw.normal(size=(70, dimension)), draw.normal(size=(130, dimension)) * scale / 4])
+    points, offsets = points.astype(np.float32), draw.normal(size=200).astype(np.float32)
+    queries = draw.normal(size=(13, dimension)).astype(np.float32)
+    before = _core.isa()
+    _core.set_isa(isa)
+    try:
+        for method in ("scan", "screen", "tree"):
+            index = Index(points, offsets, method)
+            for query in queries:
+                exact = scores(points, offsets, query)
+                for threshold in (0.0, float(exact[3]), float(exact[40])):  # ties: a score is not above itself
+                    assert index.query(query, threshold).tolist() == np.flatnonzero(exact > threshold).tolist()
+    finally:
+        _core.set_isa(before)
