@@ -20,8 +20,9 @@ import numpy as np
 
 from fewfire import _core
 from fewfire._bits import pack_columns
+from fewfire._cores import usable_cores
 from fewfire.learners.baselines import ExhaustiveParity
-from fewfire.learners.baselines._parity_search import cores, search, search_reference
+from fewfire.learners.baselines._parity_search import search, search_reference
 from fewfire.problems import Parity
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def seconds(work: Callable[[], Any], repeats: int) -> list[float]:
 
 def main() -> int:
     X, y = Parity(N, K, SUPPORT, noise=0.2).sample(M, seed=0)
-    threads = cores()
+    threads = usable_cores()
     found = search(X, y, K, threads)
     assert list(found.best.support) == SUPPORT == list(search_reference(X, y, K).best.support)
     assert list(bitwise_count(X, y)) == SUPPORT

@@ -37,6 +37,11 @@ class PointBlocks {
     offsets_[slot] = offset;
     ids_[slot] = id;
   }
+  // Asks for the cache lines that `write` to this slot will touch, one a coordinate.
+  void expect_write(std::size_t slot) const {
+    const float* at = points(slot / block_points) + slot % block_points;
+    for (std::size_t j = 0; j < dimension_; ++j) __builtin_prefetch(at + j * block_points, 1);
+  }
   void revive(std::size_t slot) { live_[slot / block_points] |= std::uint64_t{1} << slot % block_points; }
   void clear(std::size_t slot) { live_[slot / block_points] &= ~(std::uint64_t{1} << slot % block_points); }
   void get(std::size_t slot, float* row, float& offset) const {

@@ -63,9 +63,17 @@ void ScanIndex::remove(const std::int64_t* ids, std::size_t count, std::size_t t
 }
 
 void ScanIndex::update(const std::int64_t* ids, const float* rows, const float* offsets, std::size_t count,
-                       std::size_t) {
-  for (std::size_t i = 0; i < count; ++i)
-    blocks_.write(static_cast<std::size_t>(slots_.find(ids[i])), ids[i], rows + i * blocks_.dimension(), offsets[i]);
+                       std::size_t threads) {
+  const std::size_t pieces = count < 1024 ? 1 : 4 * threads;
+  parallel_for(pieces, threads, [&](std::size_t piece) {
+    constexpr std::size_t ahead = 4;
+    const std::size_t first = piece * count / pieces, last = (piece + 1) * count / pieces;
+    const auto slot = [&](std::size_t i) { return static_cast<std::size_t>(slots_.find(ids[i])); };
+    for (std::size_t i = first; i < last; ++i) {
+      if (i + ahead < last) blocks_.expect_write(slot(i + ahead));
+      blocks_.write(slot(i), ids[i], rows + i * blocks_.dimension(), offsets[i]);
+    }
+  });
 }
 
 HalfspaceReport ScanIndex::query(const HalfspaceQueries& queries, std::size_t threads,

@@ -66,16 +66,22 @@ void ScreenIndex::remove(const std::int64_t* ids, std::size_t count, std::size_t
 }
 
 void ScreenIndex::update(const std::int64_t* ids, const float* rows, const float* offsets, std::size_t count,
-                         std::size_t) {
+                         std::size_t threads) {
+  const std::size_t pieces = count < 256 ? 1 : 4 * threads;
   std::vector<std::size_t> touched(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto slot = static_cast<std::size_t>(slots_.find(ids[i]));
-    write(slot, ids[i], rows + i * dimension_, offsets[i]);
-    touched[i] = slot / block_points;
-  }
+  parallel_for(pieces, threads, [&](std::size_t piece) {
+    for (std::size_t i = piece * count / pieces; i < (piece + 1) * count / pieces; ++i) {
+      const auto slot = static_cast<std::size_t>(slots_.find(ids[i]));
+      write(slot, ids[i], rows + i * dimension_, offsets[i]);
+      touched[i] = slot / block_points;
+    }
+  });
   std::sort(touched.begin(), touched.end());
   touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
-  for (const std::size_t block : touched) bound_block(block);
+  parallel_for(pieces, threads, [&](std::size_t piece) {
+    for (std::size_t i = piece * touched.size() / pieces; i < (piece + 1) * touched.size() / pieces; ++i)
+      bound_block(touched[i]);
+  });
 }
 
 HalfspacePoints ScreenIndex::points() const {

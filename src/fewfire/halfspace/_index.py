@@ -68,7 +68,9 @@ class Index:
         self.dimension = rows.shape[1]
         if method == "layers":
             if self.dimension != 2:
-                raise invalid("method", "may be 'layers' only for points in the plane", f"a dimension of {self.dimension}")
+                raise invalid(
+                    "method", "may be 'layers' only for points in the plane", f"a dimension of {self.dimension}"
+                )
             self._refuse_offsets(offsets)
         self._lock = RLock()
         self._next_id = next_id
