@@ -74,4 +74,18 @@ void score_pairs(const float* const* points, const float* offsets, const float* 
   }
 }
 
+float quick_product(const float* point, const float* query, std::size_t dimension) {
+  constexpr std::size_t chains = 4;
+  Lanes sums[chains] = {fill(0.0f), fill(0.0f), fill(0.0f), fill(0.0f)};
+  std::size_t j = 0;
+  for (; j + chains * lane_count <= dimension; j += chains * lane_count)
+    for (std::size_t c = 0; c < chains; ++c)
+      sums[c] = fma(load(point + j + c * lane_count), load(query + j + c * lane_count), sums[c]);
+  float parts[lane_count], total = 0;
+  store(parts, (sums[0] + sums[1]) + (sums[2] + sums[3]));
+  for (const float part : parts) total += part;
+  for (; j < dimension; ++j) total = std::fmaf(point[j], query[j], total);
+  return total;
+}
+
 }  // namespace fewfire::FEWFIRE_ISA

@@ -34,6 +34,8 @@ FEWFIRE_DECLARE(
                     const float* thresholds, std::size_t queries, std::uint64_t* hits);
     // The same score for single pairs of rows: scores[k] of points[k] and queries[k].
     void score_pairs(const float* const* points, const float* offsets, const float* const* queries,
-                     std::size_t dimension, std::size_t pairs, float* scores);)
+                     std::size_t dimension, std::size_t pairs, float* scores);
+    // The product of two rows in whatever order is fastest.
+    float quick_product(const float* point, const float* query, std::size_t dimension);)
 
 }  // namespace fewfire

@@ -32,19 +32,29 @@ struct ScreenIndex::Prepared {
 
 namespace {
 
-// The exact scores of pairs that the screen left open, some at a time.
+// Pairs that the codes left open, settled some at a time: by a float32 product in any order where the rounding of that
+// and of the score, `margin`, cannot change the answer, and by the score itself otherwise.
 struct OpenPairs {
   static constexpr std::size_t capacity = 256;
   const float* points[capacity];
   const float* queries[capacity];
-  float offsets[capacity], thresholds[capacity], scores[capacity];
+  float offsets[capacity], thresholds[capacity], margins[capacity], scores[capacity];
   std::int64_t ids[capacity];
   std::vector<std::int64_t>* rows[capacity];
   std::size_t count = 0;
 
   void settle(std::size_t dimension) {
-    FEWFIRE_DISPATCH(score_pairs, points, offsets, queries, dimension, count, scores);
-    for (std::size_t k = 0; k < count; ++k)
+    std::size_t left = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+      const float above = FEWFIRE_DISPATCH(quick_product, points[k], queries[k], dimension) + offsets[k] - thresholds[k];
+      if (above > margins[k]) rows[k]->push_back(ids[k]);
+      if (above > margins[k] || above < -margins[k]) continue;
+      points[left] = points[k], queries[left] = queries[k], offsets[left] = offsets[k];
+      thresholds[left] = thresholds[k], ids[left] = ids[k], rows[left] = rows[k];
+      ++left;
+    }
+    FEWFIRE_DISPATCH(score_pairs, points, offsets, queries, dimension, left, scores);
+    for (std::size_t k = 0; k < left; ++k)
       if (scores[k] > thresholds[k]) rows[k]->push_back(ids[k]);
     count = 0;
   }
@@ -69,12 +79,12 @@ void ScreenIndex::screen_range(std::size_t first, std::size_t last, const Prepar
     const BlockBounds& bounds = bounds_[block];
     for (std::size_t from = 0; from < queries.count; from += tile_queries) {
       const std::size_t here = std::min(tile_queries, queries.count - from);
-      float low[tile_queries], high[tile_queries];
+      float low[tile_queries], high[tile_queries], sizes[tile_queries];
       std::uint64_t maybe[tile_queries], sure[tile_queries];
       for (std::size_t q = 0; q < here; ++q) {
         const float norm = prepared.norms[from + q], lost = prepared.lost[from + q];
         const float threshold = queries.thresholds[from + q];
-        const float size = (bounds.coded + bounds.lost) * (norm + lost) + bounds.offset;
+        const float size = sizes[q] = (bounds.coded + bounds.lost) * (norm + lost) + bounds.offset;
         const float error = (bounds.lost * norm + bounds.coded * lost) * (1 + 0x1p-20f) + rounding * size +
                             std::fabs(threshold) * 0x1p-22f + least;
         const bool bounded = size < 1e37f && error < infinity;  // else partial sums may overflow: decide exactly
@@ -97,6 +107,9 @@ void ScreenIndex::screen_range(std::size_t first, std::size_t last, const Prepar
           open.points[k] = rows_.data() + slot * dimension_, open.offsets[k] = offsets_[slot];
           open.queries[k] = queries.rows + (from + q) * dimension_, open.thresholds[k] = queries.thresholds[from + q];
           open.ids[k] = ids[i], open.rows[k] = &row;
+          // Infinite where sums may overflow: then nothing but the score decides.
+          const float threshold = std::fabs(open.thresholds[k]), size = sizes[q] + threshold;
+          open.margins[k] = low[q] == -infinity ? infinity : 2.5f * rounding * size + 0x1p-21f * threshold + least;
           for (std::size_t j = 0; j < std::min<std::size_t>(dimension_, 128); j += 16)
             __builtin_prefetch(open.points[k] + j);
           if (open.count == OpenPairs::capacity) open.settle(dimension_);
