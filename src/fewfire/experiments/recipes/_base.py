@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fewfire._validate import check_choice
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SCALES = ("quick", "paper")
 
@@ -51,13 +54,20 @@ def judgement(claim: str, statistic: str, value: float, threshold: float, *, at_
 
 
 def result(
-    recipe: Recipe, scale: str, parameters: dict[str, Any], judgements: list[dict[str, Any]], **data: Any
+    recipe: Recipe,
+    scale: str,
+    parameters: dict[str, Any],
+    judgements: list[dict[str, Any]],
+    *,
+    measured: Sequence[str] = (),
+    **data: Any,
 ) -> dict[str, Any]:
-    """What `run` returns."""
+    """What `run` returns; `measured` are sentences with the numbers that the claims do not hold themselves."""
     return {
         "recipe": recipe.name,
         "scale": scale,
         "parameters": parameters,
+        "measured": list(measured),
         **data,
         "judgement": judgements,
         "passed": all(entry["passed"] for entry in judgements),

@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from fewfire.experiments.recipes._base import Recipe
 
 RECIPES = {
+    "pareto/convergence-time": "pareto.convergence_time",
+    "pareto/frontier": "pareto.frontier",
     "pareto/lottery-tickets": "pareto.lottery_tickets",
     "pareto/offline-parity": "pareto.offline_parity",
     "pareto/over-sparse": "pareto.over_sparse",
+    "pareto/proposition-3": "pareto.proposition_3",
     "pareto/under-sparse": "pareto.under_sparse",
     "parities/separation": "parities.separation",
     "parities/theorem-2": "parities.theorem_2",

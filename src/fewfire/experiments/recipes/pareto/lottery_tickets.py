@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.stats import fisher_exact
 
 from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
+from fewfire.experiments.recipes._statistics import more_often
 from fewfire.learners import lottery_tickets
 from fewfire.problems import Parity
 
@@ -29,8 +29,7 @@ def run(scale: str = "quick") -> dict[str, Any]:
     k, steps, trials = (5, 300_000, 30) if paper else (4, 30_000, 20)
     found = lottery_tickets(Parity(50, k), 50, trials=trials, steps=steps)
     won, drawn = (round(share * trials) for share in found.success())
-    table = np.array([[won, trials - won], [drawn, trials - drawn]])
-    pvalue = float(fisher_exact(table, alternative="greater").pvalue)
+    pvalue = more_often(won, drawn, trials)
     judgements = [
         judgement("the wide network learns", "its test error", float(found.wide.test_error[-1]), 0.1),
         judgement("rewound beats redrawn", "p of Fisher's test", pvalue, 0.01),

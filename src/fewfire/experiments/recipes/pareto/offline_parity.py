@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from scipy.stats import fisher_exact
-
 from fewfire.engines import Phase, Run, Schedule, get_engine
 from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
+from fewfire.experiments.recipes._statistics import more_often
 from fewfire.networks import init
 from fewfire.problems import Parity
 
@@ -51,9 +49,9 @@ def run(scale: str = "quick") -> dict[str, Any]:
     narrow, wide = counts["sparse", widths[0], samples], counts["sparse", widths[-1], samples]
     from_300 = [width for width in widths if width >= 300]
     sparse, dense = (sum(counts[start, width, samples] for width in from_300) for start in STARTS)
-    pooled = _p(sparse, dense, trials * len(from_300))
+    pooled = more_often(sparse, dense, trials * len(from_300))
     judgements = [
-        judgement("width buys luck", "p of Fisher's test, widest against narrowest", _p(wide, narrow, trials), 0.01),
+        judgement("width buys luck", "p of Fisher's test, widest against narrowest", more_often(wide, narrow, trials), 0.01),
         judgement("sparse beats dense", "p of Fisher's test, widths from 300", pooled, 0.05),
     ]
     if paper:
@@ -68,8 +66,3 @@ def run(scale: str = "quick") -> dict[str, Any]:
         for (start, width, m), count in counts.items()
     ]
     return result(RECIPE, scale, {"n": problem.n, "k": problem.k, "steps": steps}, judgements, rows=rows)
-
-
-def _p(first: int, second: int, trials: int) -> float:
-    table = np.array([[first, trials - first], [second, trials - second]])
-    return float(fisher_exact(table, alternative="greater").pvalue)
