@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fewfire import cli
+from fewfire.cli import reproduce as command
 from fewfire.experiments import recipes
 from fewfire.experiments.recipes._base import Recipe, judgement, result
 
@@ -19,7 +20,7 @@ def small(monkeypatch):
 
     def run(name, scale="quick"):
         entry = judgement("x is small", "x", 1.0 if name == "a/holds" else 9.0, 2.0)
-        return result(made[name], scale, {"n": 3}, [entry], rows=[{"x": 1}])
+        return result(made[name], scale, {"n": 3}, [entry], measured=["x is 1 in [0, 2]"], rows=[{"x": 1}])
 
     def find(name):
         if name not in made:
@@ -29,6 +30,7 @@ def small(monkeypatch):
     monkeypatch.setattr(recipes, "RECIPES", dict.fromkeys(made, "module"))
     monkeypatch.setattr(recipes, "find", find)
     monkeypatch.setattr(recipes, "run", run)
+    monkeypatch.setattr(command, "save_recipe", lambda outcome, path: path.write_text(outcome["recipe"]))
 
 
 def test_lists_every_recipe():
@@ -44,6 +46,26 @@ def test_runs_and_writes(small, tmp_path):
     assert "holds  x is small (x 1, at most 2)" in result.output
     stored = json.loads((tmp_path / "out" / "a-holds.json").read_text())
     assert stored["passed"] and stored["recipe"] == "a/holds" and stored["scale"] == "quick"
+    assert (tmp_path / "out" / "a-holds.png").read_text() == "a/holds"
+
+
+def test_the_text_says_what_when_and_where(small, tmp_path):
+    output = runner.invoke(cli.app, ["reproduce", "a/holds", "-o", str(tmp_path)]).output
+    wanted = (
+        "a/holds: a title", "takes: about 1 s on two cores", "expect: an expectation", "measured: x is 1 in [0, 2]",
+        "holds  x is small (x 1, at most 2)", "took 0 s", "written to", "drawn in",
+    )  # fmt: skip
+    places = [output.index(text) for text in wanted]
+    assert places == sorted(places)
+    longer = runner.invoke(cli.app, ["reproduce", "a/holds", "--scale", "paper"]).output
+    assert "takes: minutes to hours" in longer and "written to" not in longer
+
+
+def test_without_matplotlib_the_result_is_written_and_the_remedy_named(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "is_installed", lambda package: False)
+    result = runner.invoke(cli.app, ["reproduce", "a/holds", "-o", str(tmp_path)])
+    assert result.exit_code == 0 and "not drawn: pip install 'fewfire[plot]'" in result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["a-holds.json"]
 
 
 def test_a_failed_claim_is_said_and_gives_status_1(small):

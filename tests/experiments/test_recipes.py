@@ -9,7 +9,7 @@ from fewfire.experiments.recipes.sparse_activations import bounds, learning_scal
 from fewfire.fourier import spectrum
 from fewfire.networks import check_sparsity
 
-FAST = ("sparse-activations/bounds", "sparse-activations/rademacher")
+FAST = ("pareto/proposition-3", "sparse-activations/bounds", "sparse-activations/rademacher")
 
 
 def test_the_registry_lists_what_the_modules_say():
@@ -17,7 +17,7 @@ def test_the_registry_lists_what_the_modules_say():
         recipe = recipes.find(name)
         assert recipe.name == name and recipe.title and recipe.expectation
         assert 1 <= recipe.seconds <= 60
-    with pytest.raises(ValueError, match="recipe must be one of pareto/lottery-tickets, .*; got 'nothing'."):
+    with pytest.raises(ValueError, match="recipe must be one of pareto/convergence-time, .*; got 'nothing'."):
         recipes.find("nothing")
     with pytest.raises(ValueError, match="scale must be one of 'quick', 'paper'; got 'huge'."):
         recipes.run("sparse-activations/bounds", "huge")

@@ -13,17 +13,14 @@ from rich.table import Table
 
 from fewfire._optional import is_installed
 from fewfire.experiments import recipes
-from fewfire.report import plot_lottery, plot_rademacher
-
-FIGURES = {"pareto/lottery-tickets": plot_lottery, "sparse-activations/rademacher": plot_rademacher}
-"""Recipes whose result can be drawn."""
+from fewfire.report import save_recipe
 
 
 def reproduce(
     names: list[str] | None = typer.Argument(None, help="Recipes to run, such as pareto/over-sparse; none lists them."),
     scale: str = typer.Option("quick", help='"quick" (seconds to a minute each) or "paper" (the papers\' sizes).'),
     output: Path | None = typer.Option(
-        None, "--output", "-o", help="Folder for a JSON file a recipe, and a PNG where there is a figure."
+        None, "--output", "-o", help="Folder for a JSON file and a figure (PNG, with the extra plot) a recipe."
     ),
     everything: bool = typer.Option(False, "--all", help="Run every recipe."),
 ) -> None:
@@ -55,21 +52,30 @@ def _list(console: Console) -> None:
 def _run(console: Console, name: str, scale: str, output: Path | None) -> bool:
     recipe = recipes.find(name)
     console.print(f"[bold]{name}[/]: {recipe.title}", highlight=False)
-    console.print(f"  expect: {recipe.expectation}", highlight=False)
+    usual = f"about {recipe.seconds} s on two cores" if scale == "quick" else "minutes to hours"
+    console.print(f"  takes: {usual}\n  expect: {recipe.expectation}", highlight=False)
     start = time.perf_counter()
     with console.status("running"):
         outcome: dict[str, Any] = recipes.run(name, scale)
+    for line in outcome["measured"]:
+        console.print(f"  measured: {line}", highlight=False, markup=False)
     for entry in outcome["judgement"]:
         verdict = "[green]holds[/]" if entry["passed"] else "[red]fails[/]"
         measured = f"{entry['statistic']} {entry['value']:.4g}, {entry['rule']} {entry['threshold']:.4g}"
         console.print(f"  {verdict}  {entry['claim']} ({measured})", highlight=False)
-    console.print(f"  {time.perf_counter() - start:.0f} s", highlight=False)
+    console.print(f"  took {time.perf_counter() - start:.0f} s", highlight=False)
     if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
-        path = output / f"{name.replace('/', '-')}.json"
-        path.write_text(json.dumps(outcome) + "\n")
-        console.print(f"  written to {path}", highlight=False)
-        if name in FIGURES and is_installed("matplotlib"):
-            FIGURES[name](outcome).savefig(path.with_suffix(".png"), dpi=110)
-            console.print(f"  drawn in {path.with_suffix('.png')}", highlight=False)
+        _write(console, outcome, output / f"{name.replace('/', '-')}.json")
     return bool(outcome["passed"])
+
+
+def _write(console: Console, outcome: dict[str, Any], path: Path) -> None:
+    """The result, and its figure beside it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(outcome) + "\n")
+    console.print(f"  written to {path}", highlight=False)
+    if is_installed("matplotlib"):
+        save_recipe(outcome, path.with_suffix(".png"))
+        console.print(f"  drawn in {path.with_suffix('.png')}", highlight=False)
+    else:
+        console.print("  not drawn: pip install 'fewfire[plot]'", highlight=False, markup=False)

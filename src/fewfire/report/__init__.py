@@ -16,6 +16,7 @@ from fewfire.report._results import Results, read_results
 from fewfire.report._settings import SettingsTable, settings_info
 from fewfire.report._summary import Summary, summary_info
 from fewfire.report._theory import TheoryOverlay, theory_info
+from fewfire.report.recipes import plot_recipe, save_recipe
 
 __all__ = [
     "RAMP",
@@ -35,10 +36,12 @@ __all__ = [
     "plot_frontier",
     "plot_lottery",
     "plot_rademacher",
+    "plot_recipe",
     "plot_success",
     "read_results",
     "render_page",
     "save_figures",
+    "save_recipe",
     "settings_info",
     "summary_info",
     "theory_info",

@@ -132,7 +132,7 @@ def _frontier(
     runs, successes, diverged, failed = counts[:, ids]
     low, high = wilson_interval(successes, runs)
     share = np.where(runs > 0, successes / np.maximum(runs, 1), np.nan)
-    half = np.array([_crossing(row, samples) for row in share])
+    half = np.array([crossing(row, samples) for row in share])
     return Frontier(start, ids, runs, successes, diverged, failed, low, high, quartiles[:, ids], half)
 
 
@@ -154,7 +154,7 @@ def _quartiles(results: Results) -> Float64Array:
     return found
 
 
-def _crossing(success: Float64Array, samples: tuple[int | None, ...]) -> float:
+def crossing(success: Float64Array, samples: tuple[int | None, ...]) -> float:
     """Where one row of a map first reaches one half."""
     known = [(np.log(m), share) for m, share in zip(samples, success, strict=True) if m and not np.isnan(share)]
     if not known:

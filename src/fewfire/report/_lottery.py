@@ -39,4 +39,5 @@ def plot_lottery(info: Mapping[str, Any]) -> Any:
         axes.set_xscale("symlog", linthresh=100)
         axes.set_xlabel("steps")
     panels[0].set_ylabel("test error")
+    figure.suptitle("Lottery tickets: the neurons that end up large, alone", fontsize=11)
     return figure

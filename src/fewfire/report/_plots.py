@@ -35,6 +35,7 @@ def plot_frontier(group: Group, *, theory: bool = False) -> Figure:
     figure, axes = _panels(group)
     colours = require("matplotlib.colors", "plot", "a figure")
     ramp = colours.LinearSegmentedColormap.from_list("success", RAMP)
+    stroke = require("matplotlib.patheffects", "plot", "a figure").withStroke
     overlay = theory_info(group) if theory else None
     for place, (axis, frontier) in enumerate(zip(axes, group.frontiers, strict=True)):
         image = axis.imshow(frontier.success, origin="lower", cmap=ramp, vmin=0, vmax=1, aspect="auto")
@@ -43,7 +44,9 @@ def plot_frontier(group: Group, *, theory: bool = False) -> Figure:
         for (row, column), value in np.ndenumerate(frontier.success):
             if not np.isnan(value):
                 ink = "white" if value >= 0.6 else "black"
-                axis.text(column, row, f"{value:.0%}", ha="center", va="center", color=ink, fontsize=8)
+                halo = stroke(linewidth=4, foreground=ramp(value))  # the lines below are broken by the numbers
+                axis.text(column, row, f"{value:.0%}", ha="center", va="center", color=ink, fontsize=8, zorder=3,
+                          path_effects=[halo])  # fmt: skip
         if overlay is not None:
             _line(axis, group, overlay.equal_cost[place], TEST, "--")
         _line(axis, group, frontier.half, "black", "-")
@@ -58,7 +61,7 @@ def plot_success(group: Group) -> Figure:
     """Success against samples, a line a width, with Wilson's 95% intervals."""
     figure, axes = _panels(group)
     for axis, frontier in zip(axes, group.frontiers, strict=True):
-        _widths(axis, group, frontier.success, frontier.low, frontier.high)
+        draw_widths(axis, group, frontier.success, frontier.low, frontier.high)
         axis.set_ylim(-0.03, 1.03)
     axes[0].set_ylabel("runs that succeed")
     axes[-1].legend(title="width", fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
@@ -70,7 +73,7 @@ def plot_convergence(group: Group) -> Figure:
     figure, axes = _panels(group)
     for axis, frontier in zip(axes, group.frontiers, strict=True):
         low, middle, high = frontier.steps
-        _widths(axis, group, middle, low, high)
+        draw_widths(axis, group, middle, low, high)
         axis.set_yscale("log")
     axes[0].set_ylabel("steps to convergence")
     axes[-1].legend(title="width", fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
@@ -108,7 +111,7 @@ def _panels(group: Group) -> tuple[Figure, list[Axes]]:
     return figure, list(axes)
 
 
-def _widths(axis: Axes, group: Group, middle: Float64Array, low: Float64Array, high: Float64Array) -> None:
+def draw_widths(axis: Axes, group: Group, middle: Float64Array, low: Float64Array, high: Float64Array) -> None:
     """One line a width with error bars, online data one step after the largest number of samples."""
     finite = [m for m in group.samples if m is not None]
     last = finite[-1] * (finite[-1] / finite[-2] if len(finite) > 1 else 10) if finite else 1.0

@@ -17,6 +17,9 @@ BOUNDS = {
     "classical": "classical",
 }
 
+STYLES = (("#0072B2", "--"), ("#D55E00", "-."), ("#009E73", ":"), ("#CC79A7", (0, (5, 1))))
+"""Colour and dashes of each bound."""
+
 
 def plot_rademacher(info: Mapping[str, Any]) -> Any:
     """Draw estimates and bounds over s at fixed k, and over k at fixed s.
@@ -41,13 +44,14 @@ def plot_rademacher(info: Mapping[str, Any]) -> Any:
     _draw(panels[1], info["over_k"], "k", f"active neurons k, s = {info['over_k'][0]['s']}")
     panels[0].set_ylabel("Rademacher complexity")
     panels[0].legend(fontsize="small")
+    figure.suptitle("Rademacher complexity of H(n, s, k): estimates from below, bounds from above", fontsize=11)
     return figure
 
 
 def _draw(axes: Any, rows: Sequence[Mapping[str, float]], along: str, label: str) -> None:
     places = [row[along] for row in rows]
-    for name, title in BOUNDS.items():
-        axes.plot(places, [row[name] for row in rows], label=title, linestyle="--")
+    for (name, title), (colour, style) in zip(BOUNDS.items(), STYLES, strict=True):
+        axes.plot(places, [row[name] for row in rows], label=title, color=colour, linestyle=style)
     errors = [2 * row["standard_error"] for row in rows]
     values = [row["estimate"] for row in rows]
     axes.errorbar(places, values, yerr=errors, label="lower estimate", color="black", marker="o")

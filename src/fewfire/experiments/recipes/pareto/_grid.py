@@ -1,4 +1,4 @@
-"""Grids of runs on a parity (pareto, C.1): one sweep, one plain row a cell. What the recipes of Figures 1, 2 and 4 share.
+"""Grids of runs on a parity (pareto, C.1): one sweep, one plain row a cell. What Figures 1, 2 and 4 share.
 
 Settings of C.1: hinge loss, learning rate 0.1, weight decay 0.01, batches of 32. A run has converged when its error on
 held-out examples is at most 10%; it stops there.

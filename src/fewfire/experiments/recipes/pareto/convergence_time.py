@@ -134,9 +134,7 @@ def _size(samples: int | None) -> str:
 
 def _curves(store: MemoryStore, width: int, samples: int) -> list[dict[str, Any]]:
     """Training and test error of some runs of a cell from the dense start, at steps about evenly spaced in the log."""
-    setting = next(
-        s for s in store.settings() if (s.start["name"], s.width, s.samples) == ("dense", width, samples)
-    )
+    setting = next(s for s in store.settings() if (s.start["name"], s.width, s.samples) == ("dense", width, samples))
     curves = []
     for row, _ in zip(store.rows(setting.id), range(CURVES), strict=False):
         last = len(row.history.step) - 1

@@ -53,7 +53,9 @@ def judge(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for block in by_width
         for lower, upper in pairwise(np.round(block * trials))
     ]
-    wide = {start: [row for row in rows if row["start"] == start and row["width"] >= WIDE] for start in ("sparse", "dense")}
+    wide = {
+        start: [row for row in rows if row["start"] == start and row["width"] >= WIDE] for start in ("sparse", "dense")
+    }
     sparse, dense = (sum(row["successes"] for row in side) for side in wide.values())
     better = more_often(sparse, dense, trials * len(wide["dense"]))
     return [

@@ -51,7 +51,9 @@ def run(scale: str = "quick") -> dict[str, Any]:
     sparse, dense = (sum(counts[start, width, samples] for width in from_300) for start in STARTS)
     pooled = more_often(sparse, dense, trials * len(from_300))
     judgements = [
-        judgement("width buys luck", "p of Fisher's test, widest against narrowest", more_often(wide, narrow, trials), 0.01),
+        judgement(
+            "width buys luck", "p of Fisher's test, widest against narrowest", more_often(wide, narrow, trials), 0.01
+        ),
         judgement("sparse beats dense", "p of Fisher's test, widths from 300", pooled, 0.05),
     ]
     if paper:

@@ -1,0 +1,125 @@
+"""Figures of the grids of pareto: frontier, convergence times with grokking, and the slice of `offline-parity`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fewfire.report._frontier import Frontier, Group, crossing
+from fewfire.report._intervals import wilson_interval
+from fewfire.report._plots import TEST, TRAIN, draw_widths, plot_frontier
+from fewfire.report.recipes._canvas import MARKERS, canvas, colour, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.figure import Figure
+
+STEPS = [digit * 10**power for power in range(2, 6) for digit in (1, 2, 5)]
+NAMES = {"dense": "dense", "sparse": "2-sparse"}
+
+
+def plot_success_frontier(info: Mapping[str, Any]) -> Figure:
+    """pareto/frontier: a heat map of success a start, with the line of even odds."""
+    figure = plot_frontier(group_of(info))
+    figure.suptitle(f"{_problem(info)}: share of {info['parameters']['trials']} runs that succeed (line: one half)")
+    return figure
+
+
+def plot_convergence_time(info: Mapping[str, Any]) -> Figure:
+    """pareto/convergence-time: median steps with quartiles against samples, and the errors of runs that grok."""
+    curves, setting = rows_of(info, "curves", "parameters")
+    group = group_of(info)
+    figure, axes = canvas(len(group.frontiers) + 1, size=(4.4 * (len(group.frontiers) + 1), 3.8))
+    for axis, frontier in zip(axes, group.frontiers, strict=False):
+        low, middle, high = frontier.steps
+        draw_widths(axis, group, middle, low, high)
+        axis.set_xticks(axis.get_xticks(), [_thousands(m) for m in group.samples], fontsize=8)
+        axis.set_xlabel("training examples (k: thousands)")
+        axis.set_yscale("log")
+        axis.set_yticks([at for at in STEPS if np.nanmin(low) <= at <= np.nanmax(high)], minor=False)
+        axis.yaxis.set_major_formatter("{x:,.0f}")
+        axis.yaxis.minorticks_off()
+        axis.set_title(f"{frontier.start} start: time to convergence", fontsize=10)
+        axis.set_ylabel("steps, median and quartiles")
+        axis.legend(title="width", fontsize=8)
+    last = axes[-1]
+    for place, curve in enumerate(curves):
+        for key, ink, name in (("train_error", TRAIN, "training"), ("test_error", TEST, "test")):
+            last.plot(curve["step"], curve[key], color=ink, linewidth=1, label=None if place else name,
+                      linestyle="--" if key == "train_error" else "-")  # fmt: skip
+    last.set_xscale("symlog", linthresh=setting["evaluate"])
+    last.set_title(f"grokking: width {setting['wide']}, {setting['edge']} samples", fontsize=10)
+    last.set_xlabel("steps")
+    last.set_ylabel("error")
+    last.legend(fontsize=8)
+    figure.suptitle(_problem(info))
+    return figure
+
+
+def plot_offline_parity(info: Mapping[str, Any]) -> Figure:
+    """pareto/offline-parity: success against width with Wilson's 95% intervals, at the sample most cells share."""
+    (rows,) = rows_of(info, "rows")
+    sizes = [row["samples"] for row in rows]
+    samples = max(set(sizes), key=sizes.count)
+    figure, (axis,) = canvas()
+    for place, start in enumerate(dict.fromkeys(row["start"] for row in rows)):
+        mine = [row for row in rows if row["start"] == start and row["samples"] == samples]
+        won, runs = (np.array([row[key] for row in mine]) for key in ("successes", "trials"))
+        low, high = wilson_interval(won, runs)
+        share = won / runs
+        shifted = [row["width"] * 1.04 ** (2 * place - 1) for row in mine]  # or the intervals would hide each other
+        axis.errorbar(shifted, share, [share - low, high - share], color=colour(place),
+                      marker=MARKERS[place], capsize=3, label=f"{NAMES[start]} start")  # fmt: skip
+    axis.set_xscale("log")
+    axis.set_xticks(sorted({row["width"] for row in rows}), [f"{w}" for w in sorted({row["width"] for row in rows})])
+    axis.minorticks_off()
+    axis.set_ylim(-0.03, 1.03)
+    axis.set_xlabel("width")
+    axis.set_ylabel("share of runs that succeed, 95% interval")
+    axis.set_title(f"{_problem(info)} from {samples} samples")
+    axis.legend()
+    return figure
+
+
+def group_of(info: Mapping[str, Any]) -> Group:
+    """The rows of a grid as the report's drawings take them."""
+    rows, parameters = rows_of(info, "rows", "parameters")
+    widths = tuple(sorted({row["width"] for row in rows}))
+    samples = tuple(sorted({row["samples"] for row in rows}, key=lambda m: np.inf if m is None else m))
+    starts = dict.fromkeys(row["start"] for row in rows)
+    frontiers = tuple(
+        _frontier(NAMES[start], [r for r in rows if r["start"] == start], widths, samples) for start in starts
+    )
+    spec = {"problem": {"name": "parity", "n": parameters["n"], "k": parameters["k"]}}
+    return Group(_problem(info), "", _problem(info), widths, samples, frontiers, spec)
+
+
+def _frontier(
+    start: str, rows: Sequence[Mapping[str, Any]], widths: Sequence[int], samples: tuple[int | None, ...]
+) -> Frontier:
+    shape = len(widths), len(samples)
+    runs, successes, nothing = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+    steps = np.full((3, *shape), np.nan)
+    for row in rows:
+        place = widths.index(row["width"]), samples.index(row["samples"])
+        runs[place], successes[place] = row["trials"], row["successes"]
+        # Runs that did not converge count as the longest: a quartile that falls among them is not drawn.
+        times = sorted(np.inf if step is None else step for step in row["steps"])
+        quartiles = np.quantile(times, [0.25, 0.5, 0.75], method="nearest")
+        steps[(slice(None), *place)] = np.where(np.isfinite(quartiles), quartiles, np.nan)
+    low, high = wilson_interval(successes, runs)
+    share = np.where(runs > 0, successes / np.maximum(runs, 1), np.nan)
+    half = np.array([crossing(line, samples) for line in share])
+    return Frontier(start, nothing, runs, successes, nothing, nothing, low, high, steps, half)
+
+
+def _thousands(samples: int | None) -> str:
+    if samples is None:
+        return "online"
+    return f"{samples / 1000:g}k" if samples >= 1000 else f"{samples}"
+
+
+def _problem(info: Mapping[str, Any]) -> str:
+    return f"({info['parameters']['n']}, {info['parameters']['k']})-parity"

@@ -1,0 +1,89 @@
+"""Every recipe has a figure: it is drawn from the stored results, labelled, and small."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fewfire.experiments import recipes
+from fewfire.report import plot_recipe, save_recipe
+from fewfire.report.recipes import FIGURES
+from fewfire.report.recipes._grids import group_of
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+LARGEST = 60_000
+"""Bytes of a figure."""
+
+
+def stored(name):
+    return json.loads((RESULTS / f"{name.replace('/', '-')}.json").read_text())
+
+
+def test_every_recipe_has_a_figure():
+    assert set(FIGURES) == set(recipes.RECIPES)
+
+
+@pytest.mark.parametrize("name", recipes.RECIPES)
+def test_stored_results_are_of_this_recipe_and_hold(name):
+    info = stored(name)
+    assert info["recipe"] == name and info["scale"] == "quick" and info["passed"]
+    assert 1000 < (RESULTS / f"{name.replace('/', '-')}.png").stat().st_size < LARGEST
+
+
+@pytest.mark.parametrize("name", recipes.RECIPES)
+def test_figures_are_labelled_and_small(name, tmp_path):
+    pytest.importorskip("matplotlib")
+    figure = plot_recipe(stored(name))
+    assert figure.get_suptitle() or any(axes.get_title() for axes in figure.axes)
+    drawn = [axes for axes in figure.axes if axes.lines or axes.collections or axes.patches or axes.images]
+    assert drawn
+    shared = figure.get_supxlabel()
+    for axes in drawn:
+        assert shared or axes.get_xlabel() or axes.get_ylabel(), name
+    save_recipe(stored(name), tmp_path / "figure.png")
+    data = (tmp_path / "figure.png").read_bytes()
+    assert data.startswith(b"\x89PNG") and 1000 < len(data) < LARGEST
+
+
+@pytest.mark.parametrize("name", recipes.RECIPES)
+def test_a_result_without_its_data_is_refused(name):
+    pytest.importorskip("matplotlib")
+    with pytest.raises(ValueError, match="info must hold .* Remedy: pass what the recipe returned."):
+        plot_recipe({"recipe": name})
+
+
+def test_another_result_is_refused():
+    with pytest.raises(ValueError, match="info must be the result of one of pareto/convergence-time, .*; got 'a/b'."):
+        plot_recipe({"recipe": "a/b"})
+
+
+def row(width, samples, steps):
+    won = sum(step is not None for step in steps)
+    return {"start": "sparse", "width": width, "samples": samples, "trials": 4, "successes": won, "steps": steps}
+
+
+INFO = {
+    "parameters": {"n": 30, "k": 3, "trials": 4},
+    "rows": [
+        row(10, 100, [None] * 4),
+        row(10, None, [100, 200, 300, None]),
+        row(10, 400, [100, 300, None, None]),
+        row(50, 100, [9, 9, 9, 9]),
+        row(50, 400, [8, 8, 8, 8]),
+        row(50, None, [7, 7, 7, 7]),
+    ],
+}
+
+
+def test_grids_become_frontiers():
+    group = group_of(INFO)
+    assert group.widths == (10, 50) and group.samples == (100, 400, None) and group.label == "(30, 3)-parity"
+    (frontier,) = group.frontiers
+    assert frontier.start == "2-sparse"
+    assert frontier.success.tolist() == [[0.0, 0.5, 0.75], [1.0, 1.0, 1.0]]
+    assert frontier.half.tolist() == [pytest.approx(400.0), 0.0]
+    # Runs that did not converge are the longest: no median where half of them did not, no quartile where a quarter.
+    assert np.isnan(frontier.steps[:, 0, 0]).all()
+    assert frontier.steps[:2, 0, 2].tolist() == [200.0, 300.0]
+    assert frontier.steps[:, 1, 0].tolist() == [9.0, 9.0, 9.0]
