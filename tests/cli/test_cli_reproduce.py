@@ -43,7 +43,7 @@ def test_lists_every_recipe():
 def test_runs_and_writes(small, tmp_path):
     result = runner.invoke(cli.app, ["reproduce", "a/holds", "--output", str(tmp_path / "out")])
     assert result.exit_code == 0
-    assert "holds  x is small (x 1, at most 2)" in result.output
+    assert "holds  x is small (x = 1, at most 2)" in result.output
     stored = json.loads((tmp_path / "out" / "a-holds.json").read_text())
     assert stored["passed"] and stored["recipe"] == "a/holds" and stored["scale"] == "quick"
     assert (tmp_path / "out" / "a-holds.png").read_text() == "a/holds"
@@ -53,7 +53,7 @@ def test_the_text_says_what_when_and_where(small, tmp_path):
     output = runner.invoke(cli.app, ["reproduce", "a/holds", "-o", str(tmp_path)]).output
     wanted = (
         "a/holds: a title", "takes: about 1 s on two cores", "expect: an expectation", "measured: x is 1 in [0, 2]",
-        "holds  x is small (x 1, at most 2)", "took 0 s", "written to", "drawn in",
+        "holds  x is small (x = 1, at most 2)", "took 0 s", "written to", "drawn in",
     )  # fmt: skip
     places = [output.index(text) for text in wanted]
     assert places == sorted(places)
@@ -71,7 +71,7 @@ def test_without_matplotlib_the_result_is_written_and_the_remedy_named(small, tm
 def test_a_failed_claim_is_said_and_gives_status_1(small):
     result = runner.invoke(cli.app, ["reproduce", "--all"])
     assert result.exit_code == 1
-    assert "fails  x is small (x 9, at most 2)" in result.output
+    assert "fails  x is small (x = 9, at most 2)" in result.output
     assert "Not confirmed: a/fails" in result.output
 
 

@@ -11,6 +11,7 @@ from fewfire.experiments.recipes.pareto import proposition_3
 from fewfire.fourier import transform
 from fewfire.networks import init
 from fewfire.problems import Parity
+from fewfire.theory import pareto as theory
 
 N, WIDTH = 5, 3
 
@@ -57,6 +58,29 @@ def test_slopes_that_are_parities_attain_lemma_6():
     for support in combinations(range(N), 2):
         slope = cube(N)[:, list(support)].prod(axis=1).astype(np.float64)
         assert np.bincount(size, transform(slope) ** 2)[2] == 1.0
+
+
+def test_erratum_24_the_sample_must_be_good_for_the_target():
+    """A slope that is a parity, at h = 0, one example: Assumption 2 as printed holds and no noise below 1 helps."""
+    n, k, parameters, steps, tau, delta = 8, 4, 1, 1, 0.5, 0.5
+    assert theory.frontier(n, k, parameters, steps, tau, delta).excluded
+    slope, example = cube(n)[:, :k].prod(axis=1), 37
+    against_zero = [0.0 * slope[example], np.mean(0.0 * slope)]  # ℓ₀(h)·∂h, of the sample and of the population
+    assert abs(against_zero[0] - against_zero[1]) <= tau / 2
+    targets = [cube(n)[:, list(support)].prod(axis=1) for support in combinations(range(n), k)]
+    leaks = [abs(target[example] * slope[example] - 0.0) for target in targets]  # from the path that knows no target
+    assert min(leaks) == 1.0 > tau
+    # Read for the target, the example breaks the assumption for all but one parity, and nothing is claimed of these.
+    errors = [abs(target[example] * slope[example] - np.mean(target * slope)) for target in targets]
+    assert sum(error <= tau / 2 for error in errors) == 1
+
+
+def test_erratum_24_markov_at_half_of_the_noise_needs_a_quarter():
+    """Gaps of τ/2 and a little more with probability p have mean square pτ²/4: allowed by ½ up to p = 2δ, by ¼ to δ."""
+    tau, delta, gap = 0.2, 0.1, 0.1 + 1e-12
+    for fraction, failure in ((0.5, 2 * delta), (0.25, delta)):
+        mean_square = fraction * delta * tau**2  # what rT/C(n, k) may be
+        assert mean_square / gap**2 == pytest.approx(failure)
 
 
 def test_the_claims_follow_the_data():

@@ -61,7 +61,7 @@ def _run(console: Console, name: str, scale: str, output: Path | None) -> bool:
         console.print(f"  measured: {line}", highlight=False, markup=False)
     for entry in outcome["judgement"]:
         verdict = "[green]holds[/]" if entry["passed"] else "[red]fails[/]"
-        measured = f"{entry['statistic']} {entry['value']:.4g}, {entry['rule']} {entry['threshold']:.4g}"
+        measured = f"{entry['statistic']} = {entry['value']:.4g}, {entry['rule']} {entry['threshold']:.4g}"
         console.print(f"  {verdict}  {entry['claim']} ({measured})", highlight=False)
     console.print(f"  took {time.perf_counter() - start:.0f} s", highlight=False)
     if output is not None:

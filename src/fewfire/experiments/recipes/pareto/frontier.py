@@ -1,13 +1,13 @@
 """pareto, Figures 1 and 4: success of SGD over a grid of widths and samples, from a dense and from a 2-sparse start.
 
 Takes about 30 s (quick, the (30, 3)-parity; on the paper's scale, the (50, 3)-parity with 50 runs a cell and 10⁵ steps,
-hours). Expect a frontier: no width learns from the fewest examples and every width from the most; between, wide
+hours). Expect a frontier: hardly any run learns from the fewest examples and most do from the most; between, wide
 networks learn where narrow ones fail, and the sparse start needs fewer examples than the dense one.
 
 Width and samples are judged by Page's trend test, with the other coordinates as blocks; that no step up in width hurts
 by Fisher's test on every pair of neighbours, with Bonferroni's correction; the starts by Fisher's test on all runs of
-width 100 and more together, since the paper claims the benefit for wide networks (at width 10 the sparse start is the
-worse one). On larger problems success can fall again as samples grow: see `pareto/convergence-time`.
+width 100 and more together, since the paper claims the benefit for wide networks. On larger problems success can fall
+again as samples grow: see `pareto/convergence-time`.
 """
 
 from __future__ import annotations

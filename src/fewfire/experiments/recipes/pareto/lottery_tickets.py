@@ -39,6 +39,7 @@ def run(scale: str = "quick") -> dict[str, Any]:
         scale,
         {"n": 50, "k": k, "width": 100, "keep": 5, "steps": steps, "trials": trials},
         judgements,
+        measured=[f"{won} of {trials} rewound trials learn, and {drawn} of {trials} redrawn ones"],
         step=found.wide.step.tolist(),
         wide=_plain(found.wide.test_error),
         rewound=[_plain(history.test_error) for history in found.rewound],

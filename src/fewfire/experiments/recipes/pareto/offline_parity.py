@@ -67,4 +67,10 @@ def run(scale: str = "quick") -> dict[str, Any]:
         {"start": start, "width": width, "samples": m, "trials": trials, "successes": count}
         for (start, width, m), count in counts.items()
     ]
-    return result(RECIPE, scale, {"n": problem.n, "k": problem.k, "steps": steps}, judgements, rows=rows)
+    measured = [
+        f"{start} start, successes of {trials} by width: "
+        + ", ".join(f"{counts[start, width, samples]} at {width}" for width in widths)
+        for start in STARTS
+    ]
+    parameters = {"n": problem.n, "k": problem.k, "steps": steps}
+    return result(RECIPE, scale, parameters, judgements, measured=measured, rows=rows)
