@@ -1,8 +1,8 @@
 """Recipes: one a figure, table or claim of the papers. Each runs by itself and judges its own result.
 
 A recipe is a module with `RECIPE`, which says what it shows, and `run(scale)`, which returns plain data that
-`json.dumps` takes: parameters, sentences under "measured", rows, and under "judgement" the claim, the statistic used and
-whether it passed. `fewfire.report.plot_recipe` draws it.
+`json.dumps` takes: parameters, sentences under "measured", rows, and under "judgement" the claim, the statistic used
+and whether it passed. `fewfire.report.plot_recipe` draws it.
 """
 
 from fewfire.experiments.recipes._base import Recipe
