@@ -60,7 +60,7 @@ def test_slopes_that_are_parities_attain_lemma_6():
         assert np.bincount(size, transform(slope) ** 2)[2] == 1.0
 
 
-def test_erratum_24_the_sample_must_be_good_for_the_target():
+def test_erratum_36_the_sample_must_be_good_for_the_target():
     """A slope that is a parity, at h = 0, one example: Assumption 2 as printed holds and no noise below 1 helps."""
     n, k, parameters, steps, tau, delta = 8, 4, 1, 1, 0.5, 0.5
     assert theory.frontier(n, k, parameters, steps, tau, delta).excluded
@@ -75,7 +75,7 @@ def test_erratum_24_the_sample_must_be_good_for_the_target():
     assert sum(error <= tau / 2 for error in errors) == 1
 
 
-def test_erratum_24_markov_at_half_of_the_noise_needs_a_quarter():
+def test_erratum_36_markov_at_half_of_the_noise_needs_a_quarter():
     """Gaps of τ/2 and a little more with probability p have mean square pτ²/4: allowed by ½ up to p = 2δ, by ¼ to δ."""
     tau, delta, gap = 0.2, 0.1, 0.1 + 1e-12
     for fraction, failure in ((0.5, 2 * delta), (0.25, delta)):
