@@ -18,4 +18,5 @@ NB_MODULE(_core, m) {
   fewfire::bind_train(m);
   fewfire::bind_parity_search(m);
   fewfire::bind_halfspace(m);
+  fewfire::bind_robust(m);
 }

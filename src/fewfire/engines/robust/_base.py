@@ -1,0 +1,84 @@
+"""What trainers share: the checks of their arguments, all made before anything changes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fewfire._errors import invalid
+from fewfire._validate import check_finite, check_inputs, check_number
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fewfire._errors import InvalidArgument
+    from fewfire._types import AnyArray
+    from fewfire.networks import TwoLayer
+
+    FloatTable = NDArray[np.float32]
+
+LARGEST_WEIGHT = 1e15
+"""Steps that could make a weight vector longer are refused: squares of scores would leave float32."""
+
+
+class TrainerBase:
+    """The anchors, the ball around them and the checks of moved examples and steps."""
+
+    def __init__(self, net: TwoLayer, X: AnyArray, reach: float) -> None:
+        if net.activation.name not in ("relu", "shifted_relu"):
+            raise invalid("net", "must have the activation relu or shifted_relu(τ)", str(net.activation))
+        if net.dtype != np.float32:
+            raise invalid("net", "must hold float32 weights", f"dtype {net.dtype}", "use net.astype('float32')")
+        anchors = check_inputs("X", X, net.inputs, net.dtype)
+        self._anchors: FloatTable = np.ascontiguousarray(anchors, dtype=np.float32)
+        self._reach = check_number("reach", reach, 0.0)
+        norms = np.linalg.norm(self._anchors.astype(np.float64), axis=1)
+        # Moves made in float32 round: by 1e-7 of the move and of the coordinates.
+        self._slack = 1e-5 * self._reach + 1e-6 * float(norms.max())
+        self._largest_input = float(norms.max()) + self._reach + self._slack
+        self._largest_output = float(np.abs(net.output).max())
+        self._length_bound = float(np.linalg.norm(net.hidden.astype(np.float64), axis=1).max())
+        for name, size in (("net", self._length_bound), ("X", self._largest_input)):
+            if size > LARGEST_WEIGHT:
+                raise invalid(name, f"must have rows of norm at most {LARGEST_WEIGHT:g}", size, "rescale it")
+        self._net = net
+
+    @property
+    def examples(self) -> int:
+        """n, the number of anchors."""
+        return len(self._anchors)
+
+    def _table(self, X_moved: AnyArray) -> FloatTable:
+        """The moved examples as contiguous float32; their distance is checked apart."""
+        if not isinstance(X_moved, np.ndarray) or X_moved.dtype != np.float32:
+            X_moved = check_inputs("X_moved", X_moved, self._net.inputs, self._net.dtype)
+        if X_moved.shape != self._anchors.shape:
+            rule = f"must have shape {self._anchors.shape}, a row for each anchor"
+            raise invalid("X_moved", rule, f"shape {X_moved.shape}", "pass all examples, the resting ones too")
+        return np.ascontiguousarray(X_moved, dtype=np.float32)
+
+    def _misplaced(self, X_moved: FloatTable, row: int) -> InvalidArgument:
+        """The error about a row that is not finite or too far from its anchor."""
+        if not np.isfinite(X_moved[row]).all():
+            return invalid("X_moved", "must hold finite numbers", f"a row {row} with NaN or infinity")
+        distance = float(np.linalg.norm(X_moved[row].astype(np.float64) - self._anchors[row]))
+        rule = f"must stay within reach = {self._reach:g} of the anchors"
+        remedy = "project it onto the ball, or make the trainer with a larger reach"
+        return invalid("X_moved", rule, f"a distance of {distance:.9g} in row {row}", remedy)
+
+    def _check_step(self, slopes: AnyArray, rate: float) -> tuple[FloatTable, float, float]:
+        """Slopes as float32, the rate, and how long weights can be after the step; refuses one that could overflow."""
+        number = check_number("rate", rate)
+        values = np.asarray(slopes)
+        if values.shape != (self.examples,) or values.dtype.kind not in "biuf":
+            rule = f"must be a vector of {self.examples} numbers, one per example"
+            raise invalid("slopes", rule, f"shape {values.shape} and dtype {values.dtype}")
+        check_finite("slopes", values)
+        change = abs(number) * self._largest_output * self._largest_input * float(np.abs(values).sum(dtype=np.float64))
+        length = self._length_bound + change
+        if not math.isfinite(length) or length > LARGEST_WEIGHT:
+            rule = f"must keep the norm of every neuron's weights below {LARGEST_WEIGHT:g}"
+            raise invalid("rate", rule, number, "lower it: training diverges")
+        return np.ascontiguousarray(values, dtype=np.float32), number, length

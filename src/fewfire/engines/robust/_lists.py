@@ -1,0 +1,130 @@
+"""The trainer with drift lists: exact, at the cost of the pairs near the threshold (C++, csrc/core/active_trainer.hpp).
+
+Every neuron keeps the examples that could make it fire as long as it has not moved by more than its skin and examples
+stay in their balls; csrc/kernels/drift_lists.hpp has the inequality. A neuron whose list is empty is never touched: it
+cannot fire, so it does not move. Activity is decided by one float32 score in one order of summation, so results do
+not depend on the state of the lists or on threads; instruction sets differ in the rounding of multiply-adds only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fewfire._errors import FewfireError
+from fewfire._extension import MESSAGE, load
+from fewfire.engines.robust._base import TrainerBase
+from fewfire.engines.robust._counters import TrainerCounters
+from fewfire.fourier._threads import thread_count
+
+if TYPE_CHECKING:
+    from fewfire._types import AnyArray, FloatArray, IdArray
+    from fewfire.networks import TwoLayer
+
+
+class ListTrainer(TrainerBase):
+    """Scores only pairs near the threshold, in C++; see `ActiveTrainer` for the parameters."""
+
+    name = "lists"
+
+    def __init__(
+        self, net: TwoLayer, X: AnyArray, reach: float, *, threads: int | None = None, debug: bool = False
+    ) -> None:
+        super().__init__(net, X, reach)
+        core: Any = load()
+        self._core = core.ActiveTrainer(
+            hidden=net.hidden,
+            bias=net.bias,
+            output=net.output,
+            threshold=float(net.activation.threshold),
+            anchors=self._anchors,
+            reach=self._reach,
+            slack=self._slack,
+            threads=thread_count(threads),
+        )
+        self._debug = debug
+        self._dense_products = 0  # matrix products that the same calls take when every pair is computed
+
+    @staticmethod
+    def unusable() -> str | None:
+        """None when the C++ part is installed."""
+        return MESSAGE if load() is None else None
+
+    def evaluate(self, X_moved: AnyArray) -> tuple[FloatArray, FloatArray]:
+        """f, shape (n,), and ∇_x f, shape (n, inputs), at the moved examples."""
+        gradients = np.empty(self._anchors.shape, dtype=np.float32)
+        values = self._evaluate(X_moved, gradients)
+        self._dense_products += 2
+        return values, gradients
+
+    def values(self, X_moved: AnyArray) -> FloatArray:
+        """f at the moved examples: shape (n,)."""
+        values = self._evaluate(X_moved, None)
+        self._dense_products += 1
+        return values
+
+    def step(self, X_moved: AnyArray, slopes: AnyArray, rate: float) -> None:
+        """W ← W − rate·Σ_i slopes_i ∂f(x̃_i)/∂W; scores only what the call before has not left scored."""
+        moved = self._table(X_moved)
+        weights, number, length = self._check_step(slopes, rate)
+        self._place(moved)
+        self._core.update(weights, number)
+        self._length_bound = length
+        self._dense_products += 2
+        self._verify("step")
+
+    def network(self) -> TwoLayer:
+        """The network as trained so far."""
+        hidden = np.empty_like(self._net.hidden)
+        self._core.weights(hidden)
+        return self._net.with_parameters(hidden=hidden)
+
+    @property
+    def counters(self) -> TrainerCounters:
+        """Work done so far; the first scoring of all neurons is the one full pass."""
+        net = self._net
+        names = ("active_last", "active", "touched", "summed", "rows", "updated", "refreshed", "slots", "slot_bytes")
+        counts = dict(zip(names, self._core.counts, strict=True))
+        row = 64 * -(-net.inputs // 16)
+        pairs = counts["touched"] + counts["summed"] + counts["refreshed"] * self.examples
+        return TrainerCounters(
+            active_last=counts["active_last"],
+            active=counts["active"],
+            touched=counts["touched"],
+            neurons_touched=counts["rows"],
+            neurons_updated=counts["updated"],
+            refreshes=counts["refreshed"] - net.width,
+            full_passes=1,
+            multiply_adds=pairs * net.inputs,
+            dense_multiply_adds=self._dense_products * net.width * self.examples * net.inputs,
+            bytes=row * (counts["rows"] + 2 * counts["updated"] + counts["refreshed"])
+            + counts["slot_bytes"] * counts["slots"]
+            + 4 * counts["touched"],
+        )
+
+    @property
+    def active_counts(self) -> IdArray:
+        """Active neurons of each example in the last evaluation: shape (n,)."""
+        fired = np.empty(self.examples, dtype=np.int64)
+        self._core.fired(fired)
+        return fired
+
+    def _place(self, moved: AnyArray) -> None:
+        row = self._core.place(moved)
+        if row >= 0:
+            raise self._misplaced(moved, row)
+
+    def _evaluate(self, X_moved: AnyArray, gradients: AnyArray | None) -> FloatArray:
+        self._place(self._table(X_moved))
+        sums = np.empty(self.examples, dtype=np.float64)
+        self._core.evaluate(sums, gradients)
+        self._verify("evaluation")
+        total: FloatArray = (sums + self._net.offset).astype(np.float32)
+        return total
+
+    def _verify(self, call: str) -> None:
+        pair = self._core.missing() if self._debug else None
+        if pair is not None:
+            neuron, example = pair
+            raise FewfireError(f"after the {call} neuron {neuron} is active on example {example} but not in its list")
