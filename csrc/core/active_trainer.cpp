@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 
 #include "core/parallel.hpp"
 
@@ -38,13 +37,15 @@ std::size_t piece_count(const ActiveTrainer::Shape& shape, std::size_t stride) {
 
 ActiveTrainer::ActiveTrainer(Shape shape, const float* hidden, const float* bias, const float* output, float threshold,
                              const float* anchors, double reach, double slack, std::size_t threads)
-    : shape_(shape), fired_(shape.examples, 0), threads_(threads) {
+    : shape_(shape), threads_(threads) {
   const std::size_t width = shape.width, inputs = shape.inputs, examples = shape.examples;
   net_.width = width;
   net_.inputs = inputs;
   net_.examples = examples;
   net_.stride = (inputs + 15) / 16 * 16;
+  net_.code_stride = (inputs + 63) / 64 * 64;
   net_.columns = (examples + 15) / 16 * 16;
+  net_.unit = static_cast<std::uint32_t>((examples + 0xfffe) / 0xffff);
   net_.threshold = threshold;
   net_.weights.assign(width * net_.stride, 0.0f);
   copy_padded(hidden, width, inputs, net_.stride, net_.weights.data());
@@ -66,9 +67,13 @@ ActiveTrainer::ActiveTrainer(Shape shape, const float* hidden, const float* bias
   net_.rounding = static_cast<float>(inputs + 40) * 0x1p-22f;
   // A quarter of the spread of scores on examples in random directions; it adapts from there.
   net_.first_skin = static_cast<float>(0.25 * std::sqrt(total / sampled * largest / static_cast<double>(inputs)));
-  net_.refresh_cost = 0.5f * static_cast<float>(examples) + 16.0f;
+  net_.refresh_cost = 1.5f * static_cast<float>(examples) + 16.0f;  // measured for 64 inputs
   rows_ = net_.anchors;
-  call_ = {rows_.data(), 0.0f, above(std::sqrt(largest))};
+  codes_.assign(examples * net_.code_stride, 0);
+  call_.rows = rows_.data();
+  call_.codes = codes_.data();
+  call_.norm = above(std::sqrt(largest));
+  FEWFIRE_DISPATCH(drift_codes, net_, call_, codes_.data());
   const std::size_t pieces = piece_count(shape, net_.stride);
   pieces_.resize(pieces);
   for (std::size_t p = 0; p < pieces; ++p) {
@@ -94,6 +99,7 @@ std::int64_t ActiveTrainer::place(const float* moved) {
   copy_padded(moved, net_.examples, inputs, net_.stride, rows_.data());
   call_.distance = above(std::sqrt(farthest));
   call_.norm = above(std::sqrt(largest));
+  FEWFIRE_DISPATCH(drift_codes, net_, call_, codes_.data());
   scored_ = false;
   return -1;
 }
@@ -102,9 +108,6 @@ void ActiveTrainer::pass(bool gradients) {
   scored_ = false;
   parallel_for(pieces_.size(), threads_,
                [&](std::size_t p) { FEWFIRE_DISPATCH(drift_pass, net_, pieces_[p], call_, gradients); });
-  std::fill(fired_.begin(), fired_.end(), 0);
-  for (const DriftPiece& piece : pieces_)
-    for (std::size_t i = 0; i < net_.examples; ++i) fired_[i] += piece.fired[i];
   scored_ = true;
 }
 
@@ -139,10 +142,16 @@ void ActiveTrainer::export_weights(float* hidden) const {
     std::copy_n(net_.weights.data() + r * net_.stride, net_.inputs, hidden + r * net_.inputs);
 }
 
-void ActiveTrainer::export_fired(std::int64_t* fired) const { std::copy(fired_.begin(), fired_.end(), fired); }
+void ActiveTrainer::export_fired(std::int64_t* fired) const {
+  std::fill_n(fired, net_.examples, 0);
+  for (const DriftPiece& piece : pieces_)
+    for (std::size_t k = 0; k < piece.last_active(); ++k) ++fired[piece.active[k]];
+}
 
 std::uint64_t ActiveTrainer::last_active() const {
-  return static_cast<std::uint64_t>(std::accumulate(fired_.begin(), fired_.end(), std::int64_t{0}));
+  std::uint64_t sum = 0;
+  for (const DriftPiece& piece : pieces_) sum += piece.last_active();
+  return sum;
 }
 
 DriftCounts ActiveTrainer::counts() const {
@@ -150,11 +159,14 @@ DriftCounts ActiveTrainer::counts() const {
   for (const DriftPiece& piece : pieces_) {
     sum.active += piece.counts.active;
     sum.touched += piece.counts.touched;
+    sum.screened += piece.counts.screened;
+    sum.scored += piece.counts.scored;
     sum.summed += piece.counts.summed;
+    sum.slots += piece.counts.slots;
+    sum.lists += piece.counts.lists;
     sum.rows += piece.counts.rows;
     sum.updated += piece.counts.updated;
     sum.refreshed += piece.counts.refreshed;
-    sum.slots += piece.counts.slots;
   }
   return sum;
 }
@@ -162,7 +174,7 @@ DriftCounts ActiveTrainer::counts() const {
 std::size_t ActiveTrainer::listed() const {
   std::size_t entries = 0;
   for (const DriftPiece& piece : pieces_)
-    for (const DriftSlot& slot : piece.slots) entries += slot.ends[drift_levels - 1];
+    for (const DriftSlot& slot : piece.slots) entries += slot.length;
   return entries;
 }
 

@@ -45,7 +45,7 @@ class ActiveTrainer {
   DriftNet net_;
   std::vector<DriftPiece> pieces_;
   AlignedVector<float> rows_;  // the placed examples
-  std::vector<std::int64_t> fired_;
+  AlignedVector<std::uint8_t> codes_;
   DriftCall call_;
   bool scored_ = false;  // the pieces hold the active pairs of the placed examples at the present weights
   std::size_t threads_;

@@ -22,7 +22,7 @@
 
 namespace fewfire {
 
-constexpr std::size_t drift_levels = 24;  // level 0: s⁰ > τ; the others divide the depth evenly
+constexpr std::size_t drift_levels = 18;  // level 0: s⁰ > τ; the others divide the depth evenly
 
 // The bound of a neuron with a list, apart from the rest: most calls need no more of most neurons. All rounded up.
 struct DriftBound {
@@ -32,50 +32,69 @@ struct DriftBound {
   float top;    // depth of the list's first entry, rounded down
 };
 
-// A neuron with a list, in two cache lines. Entries of level l and below: ids[first … first + ends[l]).
+// A neuron with a list, in one cache line. Entries of level l and below: the first ends[l]·unit of ids[first …
+// first + length), where unit is 1 for fewer than 2^16 examples.
 struct alignas(64) DriftSlot {
-  std::uint32_t neuron, first, capacity;
+  std::uint32_t neuron, first, length, capacity;
   float levels_per_unit;  // of depth
   float skin;
   float excess;  // pairs visited since the refresh that a fresh list would have left out
-  float bias, output;
-  std::uint32_t ends[drift_levels];
+  std::uint16_t ends[drift_levels];
 };
-static_assert(sizeof(DriftSlot) == 128);
+static_assert(sizeof(DriftSlot) == 64);
 
-// A list to be read, with what that takes.
+// w⁰ ≈ scale·code, to `error` in norm; `sum` is that of the code.
+struct DriftCode {
+  float scale, error;
+  std::int32_t sum;
+};
+
+// A list to be read, with what that takes. Pairs whose 8-bit score is not above `cutoff` cannot fire.
 struct DriftVisit {
   std::uint32_t slot, neuron, first, length;
   float bias, output;
+  std::int32_t cutoff;
+  bool screened;
 };
 
 struct DriftCounts {
-  std::uint64_t active = 0, touched = 0, summed = 0, rows = 0, updated = 0, refreshed = 0, slots = 0;
+  // Pairs: active, read from lists, scored in 8 bits, scored in float32, summed into gradients or updates.
+  std::uint64_t active = 0, touched = 0, screened = 0, scored = 0, summed = 0;
+  // Neurons: with a list, list read, weights read to score, weights changed, scored on all anchors.
+  std::uint64_t slots = 0, lists = 0, rows = 0, updated = 0, refreshed = 0;
 };
 
 // A range of neurons with all that a pass over it writes: one thread works on it at a time.
 struct DriftPiece {
   std::size_t begin = 0, end = 0;
   AlignedVector<DriftSlot> slots;  // by ascending neuron
-  AlignedVector<DriftBound> bounds;  // of each slot
+  // Of each slot:
+  AlignedVector<DriftBound> bounds;
+  std::vector<DriftCode> codes;
+  AlignedVector<std::int8_t> code_rows;  // rows of `code_stride`
   std::vector<std::uint32_t> ids;
   std::size_t garbage = 0;  // entries of `ids` that no slot owns
   bool emptied = false;     // some slot lost its last entry
-  // The last pass: lists read, the examples each fired on (ends by visit), and scratch.
+  // The last pass: lists read and the examples that each fired on (ends by visit).
   std::vector<DriftVisit> visits;
-  std::vector<std::uint32_t> active, active_ends, stale;
-  AlignedVector<float> gradients;     // examples × stride
-  std::vector<double> values;         // examples
-  std::vector<std::uint32_t> fired;   // examples: active neurons of this piece
-  AlignedVector<float> scores;        // scratch of a refresh: 4 × columns
-  std::vector<std::uint32_t> picked;  // scratch
-  std::vector<std::uint64_t> bits;    // scratch of an update: one bit an example
+  std::vector<std::uint32_t> active, active_ends;
+  AlignedVector<float> gradients;  // examples × stride
+  std::vector<double> values;      // examples
+  // Scratch: scores of a refresh (4 × columns), entries of a list, visits to refresh, scores of the active, one bit an
+  // example.
+  AlignedVector<float> scores;
+  std::vector<std::uint32_t> picked, stale;
+  std::vector<float> active_scores;
+  std::vector<std::uint64_t> bits;
   DriftCounts counts;
+
+  std::size_t last_active() const { return active_ends.empty() ? 0 : active_ends.back(); }
 };
 
 // What all pieces share.
 struct DriftNet {
-  std::size_t width = 0, inputs = 0, stride = 0, examples = 0, columns = 0;
+  std::size_t width = 0, inputs = 0, stride = 0, code_stride = 0, examples = 0, columns = 0;
+  std::uint32_t unit = 1;
   float threshold = 0.0f, reach = 0.0f, norm_limit = 0.0f, first_skin = 0.0f;
   float rounding = 0.0f;      // margin = rounding·((‖w⁰‖ + moved)·norm_limit + |b| + |τ|)
   float refresh_cost = 0.0f;  // of one neuron, in pairs visited
@@ -85,10 +104,12 @@ struct DriftNet {
   AlignedVector<float> transposed;  // inputs × columns: anchors
 };
 
-// Where the examples are in one call: rows of `stride` floats.
+// Where the examples are in one call: rows of `stride` floats, largest distance from the anchors and norm; the same in
+// 8 bits, x ≈ code_scale·(code − 128) to code_error in norm, rows of `code_stride`.
 struct DriftCall {
   const float* rows = nullptr;
-  float distance = 0.0f, norm = 0.0f;
+  const std::uint8_t* codes = nullptr;
+  float distance = 0.0f, norm = 0.0f, code_scale = 1.0f, code_error = 0.0f;
 };
 
 FEWFIRE_DECLARE(
@@ -96,6 +117,8 @@ FEWFIRE_DECLARE(
     void drift_start(const DriftNet& net, DriftPiece& piece);
     // f without its offset, the active pairs and, if wanted, ∇f at the moved examples, summed over the piece.
     void drift_pass(const DriftNet& net, DriftPiece& piece, const DriftCall& call, bool gradients);
+    // Writes the 8-bit rows of the call, and its code_scale and code_error.
+    void drift_codes(const DriftNet& net, DriftCall& call, std::uint8_t* codes);
     // w_r −= rate·a_r·Σ slope_i x̃_i over the examples that the last pass found active.
     void drift_update(DriftNet& net, DriftPiece& piece, const DriftCall& call, const float* slopes, float rate);
     // The first pair (neuron, example) that fires and that the lists would miss; false when there is none.

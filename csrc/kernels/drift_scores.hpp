@@ -34,10 +34,64 @@ using Scores [[gnu::vector_size(32), gnu::may_alias]] = float;
 #endif
 }
 
+// Writes the ids of the set bits of mask to `out`, eight slots of which may be written; returns how many.
+[[gnu::always_inline]] inline std::size_t compress(const std::uint32_t* ids, std::uint32_t mask, std::uint32_t* out) {
+#if defined(__AVX512VL__)
+  const auto kept = _mm256_maskz_compress_epi32(static_cast<__mmask8>(mask), _mm256_loadu_si256((const __m256i*)ids));
+  _mm256_storeu_si256((__m256i*)out, kept);
+  return static_cast<std::size_t>(__builtin_popcount(mask));
+#else
+  std::size_t count = 0;
+  for (; mask != 0; mask &= mask - 1) out[count++] = ids[__builtin_ctz(mask)];
+  return count;
+#endif
+}
+[[gnu::always_inline]] inline void compress(Scores values, std::uint32_t mask, float* out) {
+#if defined(__AVX512VL__)
+  _mm256_storeu_ps(out, _mm256_maskz_compress_ps(static_cast<__mmask8>(mask), (__m256)values));
+#else
+  for (; mask != 0; mask &= mask - 1) *out++ = values[__builtin_ctz(mask)];
+#endif
+}
+
+// How many of 16 values are below the bound.
+[[gnu::always_inline]] inline std::size_t count_below(const std::uint32_t* values, std::uint32_t bound) {
+#if defined(__AVX512F__)
+  const auto mask = _mm512_cmplt_epu32_mask(_mm512_load_si512(values), _mm512_set1_epi32(static_cast<int>(bound)));
+  return static_cast<std::size_t>(__builtin_popcount(mask));
+#else
+  std::size_t count = 0;
+  for (std::size_t k = 0; k < lanes; ++k) count += values[k] < bound;
+  return count;
+#endif
+}
+
 [[gnu::always_inline]] inline float sum_lanes(Floats v) {
   float total = 0;
   for (std::size_t lane = 0; lane < lanes; ++lane) total += v[lane];
   return total;
+}
+
+// The sums of the lanes of eight vectors: l and l + 8, l + 4, l + 2, l + 1 added.
+template <class Result, class Vector>
+[[gnu::always_inline]] inline Result fold(const Vector* s) {
+  Vector t[4], u[2];
+#pragma GCC unroll 4
+  for (std::size_t j = 0; j < 4; ++j) {
+    const Vector a = s[2 * j], b = s[2 * j + 1];
+    t[j] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
+           __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  }
+#pragma GCC unroll 2
+  for (std::size_t j = 0; j < 2; ++j) {
+    const Vector a = t[2 * j], b = t[2 * j + 1];
+    u[j] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+  }
+  const Vector v = __builtin_shufflevector(u[0], u[1], 0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29) +
+                   __builtin_shufflevector(u[0], u[1], 2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23, 26, 27, 30, 31);
+  return Result(__builtin_shufflevector(v, v, 0, 2, 4, 6, 8, 10, 12, 14) +
+                __builtin_shufflevector(v, v, 1, 3, 5, 7, 9, 11, 13, 15));
 }
 
 // ⟨w, x_id⟩ for eight rows.
@@ -54,44 +108,32 @@ using Scores [[gnu::vector_size(32), gnu::may_alias]] = float;
 #pragma GCC unroll 8
     for (std::size_t j = 0; j < pairs; ++j) s[j] += weights * load(x[j] + at);
   }
-  Floats t[4], u[2];
-#pragma GCC unroll 4
-  for (std::size_t j = 0; j < 4; ++j) {
-    const Floats a = s[2 * j], b = s[2 * j + 1];
-    t[j] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
-           __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
-  }
-#pragma GCC unroll 2
-  for (std::size_t j = 0; j < 2; ++j) {
-    const Floats a = t[2 * j], b = t[2 * j + 1];
-    u[j] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
-           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
-  }
-  const Floats v = __builtin_shufflevector(u[0], u[1], 0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29) +
-                   __builtin_shufflevector(u[0], u[1], 2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23, 26, 27, 30, 31);
-  return __builtin_shufflevector(v, v, 0, 2, 4, 6, 8, 10, 12, 14) +
-         __builtin_shufflevector(v, v, 1, 3, 5, 7, 9, 11, 13, 15);
+  return fold<Scores>(s);
 }
 
-// Calls use(position, z) for each of the pairs (row, ids[position]) that fires; z is its score.
+// Calls use(block, mask) for the ids in blocks of eight; the last block is padded with ids of its own, its mask says
+// which count.
 template <class Use>
-[[gnu::always_inline]] inline void for_active(const float* w, float bias, float threshold, const float* rows,
-                                              std::size_t stride, const std::uint32_t* ids, std::size_t count,
-                                              const Use& use) {
-  for (std::size_t at = 0; at < count; at += pairs) {
-    std::uint32_t padded[pairs], valid = 0xff;
-    const std::uint32_t* block = ids + at;
-    if (count - at < pairs) {
-      for (std::size_t j = 0; j < pairs; ++j) padded[j] = block[j < count - at ? j : 0];
-      valid = (1u << (count - at)) - 1;
-      block = padded;
-    }
+[[gnu::always_inline]] inline void for_blocks(const std::uint32_t* ids, std::size_t count, const Use& use) {
+  std::size_t at = 0;
+  for (; at + pairs <= count; at += pairs) use(ids + at, 0xffu);
+  if (at == count) return;
+  std::uint32_t padded[pairs];
+  for (std::size_t j = 0; j < pairs; ++j) padded[j] = ids[std::min(at + j, count - 1)];
+  use(padded, (1u << (count - at)) - 1);
+}
+
+// The pairs of the neuron that fire: ids and scores, in the order given. Up to eight slots behind them are written.
+inline std::size_t select_active(const float* w, float bias, float threshold, const float* rows, std::size_t stride,
+                                 const std::uint32_t* ids, std::size_t count, std::uint32_t* active, float* scores) {
+  std::size_t fired = 0;
+  for_blocks(ids, count, [&](const std::uint32_t* block, std::uint32_t valid) {
     const Scores z = pair_scores(w, rows, stride, block) + bias;
-    for (std::uint32_t mask = above(z, threshold) & valid; mask != 0; mask &= mask - 1) {
-      const auto j = static_cast<std::size_t>(__builtin_ctz(mask));
-      use(at + j, z[j]);
-    }
-  }
+    const std::uint32_t mask = above(z, threshold) & valid;
+    compress(z, mask, scores + fired);
+    fired += compress(block, mask, active + fired);
+  });
+  return fired;
 }
 
 #if defined(__AVX512F__)

@@ -13,12 +13,12 @@ class TrainerCounters:
     ----------
     active_last : active pairs of the last evaluation
     active : active pairs of all evaluations
-    touched : pairs scored to find them; at least `active`
-    neurons_touched : weight rows read to score pairs, summed over evaluations
-    neurons_updated : weight rows changed, summed over steps
+    touched : pairs looked at to find them; at least `active`
+    neurons_touched : neurons with such pairs, summed over evaluations
+    neurons_updated : neurons whose weights changed, summed over steps
     refreshes : neurons scored on all anchors again after the first time
     full_passes : times that all neurons were scored on all examples
-    multiply_adds : scalar products of weights and inputs, refreshes and full passes included
+    multiply_adds : products of a weight and an input, in 8 or 32 bits, refreshes and full passes included
     dense_multiply_adds : what the same calls take when every pair is computed
     bytes : weights, lists and bookkeeping read and written
     """

@@ -2,8 +2,10 @@
 
 Every neuron keeps the examples that could make it fire as long as it has not moved by more than its skin and examples
 stay in their balls; csrc/kernels/drift_lists.hpp has the inequality. A neuron whose list is empty is never touched: it
-cannot fire, so it does not move. Activity is decided by one float32 score in one order of summation, so results do
-not depend on the state of the lists or on threads; instruction sets differ in the rounding of multiply-adds only.
+cannot fire, so it does not move. Where lists are long because examples have moved far, scores in 8 bits with an error
+bound leave out most of their pairs (csrc/kernels/drift_screen.hpp). Activity is decided by one float32 score in one
+order of summation, so results do not depend on the state of the lists or on threads; instruction sets differ in the
+rounding of multiply-adds only.
 """
 
 from __future__ import annotations
@@ -21,6 +23,10 @@ from fewfire.fourier._threads import thread_count
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, FloatArray, IdArray
     from fewfire.networks import TwoLayer
+
+_COUNTS = (
+    "active_last", "active", "touched", "screened", "scored", "summed", "slots", "lists", "rows", "updated", "refreshed"
+)  # fmt: skip
 
 
 class ListTrainer(TrainerBase):
@@ -84,23 +90,21 @@ class ListTrainer(TrainerBase):
     def counters(self) -> TrainerCounters:
         """Work done so far; the first scoring of all neurons is the one full pass."""
         net = self._net
-        names = ("active_last", "active", "touched", "summed", "rows", "updated", "refreshed", "slots", "slot_bytes")
-        counts = dict(zip(names, self._core.counts, strict=True))
-        row = 64 * -(-net.inputs // 16)
-        pairs = counts["touched"] + counts["summed"] + counts["refreshed"] * self.examples
+        counts = dict(zip(_COUNTS, self._core.counts, strict=True))
+        row, code = 64 * -(-net.inputs // 16), 64 * -(-net.inputs // 64)
+        pairs = counts["screened"] + counts["scored"] + counts["summed"] + counts["refreshed"] * self.examples
+        rows = counts["rows"] + 2 * counts["updated"] + counts["refreshed"]
         return TrainerCounters(
             active_last=counts["active_last"],
             active=counts["active"],
             touched=counts["touched"],
-            neurons_touched=counts["rows"],
+            neurons_touched=counts["lists"],
             neurons_updated=counts["updated"],
             refreshes=counts["refreshed"] - net.width,
             full_passes=1,
             multiply_adds=pairs * net.inputs,
             dense_multiply_adds=self._dense_products * net.width * self.examples * net.inputs,
-            bytes=row * (counts["rows"] + 2 * counts["updated"] + counts["refreshed"])
-            + counts["slot_bytes"] * counts["slots"]
-            + 4 * counts["touched"],
+            bytes=row * rows + (64 + code) * counts["lists"] + 16 * counts["slots"] + 4 * counts["touched"],
         )
 
     @property

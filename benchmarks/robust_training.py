@@ -1,0 +1,185 @@
+"""How fast is adversarial training with drift lists, against dense PyTorch, and how does it grow with the width?
+
+Sublinear, Algorithm 1: examples on the slice ‖x‖ = 1, x_d = 1/2, a shifted ReLU network of which 0.6% is active, an
+adversary that goes ρ = 0.1 against the label along the normalised input gradient (ℓ₂), logistic loss, gradient descent
+on the hidden weights. Both sides do the same iterations: f and ∇_x f at the examples, f at the moved ones, the step.
+fewfire is charged for making its lists. PyTorch does the four matrix products an iteration takes, into buffers of its
+own, without autograd. Asked: 10× at width 100,000; time per iteration growing with exponent 0.8 at most over widths
+2^14 … 2^19 at m^0.6 active neurons (the iterations alone: lists are made once, as the paper's data structure is).
+
+Correctness first. Active sets of the two sides differ on pairs whose scores are within rounding of the threshold, where
+the activation jumps, and an adversary makes more of every such pair: left alone, two float32 trainings part. So both
+are trained on the same moves, those of fewfire's adversary; differing pairs are counted, and the weights are compared
+with and without the neurons that have any.
+
+    python benchmarks/robust_training.py
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import time
+
+import numpy as np
+import torch
+
+import fewfire as ff
+from fewfire.engines import robust
+
+CORES = len(os.sched_getaffinity(0))
+INPUTS, EXAMPLES, RHO, RATE = 64, 256, 0.1, 0.15
+WIDTH, ACTIVITY, ITERATIONS, REPEATS = 100_000, 0.006, 50, 5
+WIDTHS = [2**k for k in range(14, 20)]
+ASKED_RATIO, ASKED_EXPONENT = 10.0, 0.8
+
+X, labels = ff.problems.SphereSlice(EXAMPLES, INPUTS, 0.3).sample(seed=0)
+y = labels.astype(np.float32)
+
+
+class Dense:
+    """The iterations in PyTorch on all pairs."""
+
+    def __init__(self, net: ff.networks.TwoLayer) -> None:
+        self.W, self.b, self.a = (torch.tensor(part) for part in (net.hidden, net.bias, net.output))
+        self.threshold = float(net.activation.threshold)
+        self.z = torch.empty(EXAMPLES, net.width)
+        self.fires = torch.empty(EXAMPLES, net.width, dtype=torch.bool)
+        self.X, self.y = torch.tensor(X), torch.tensor(y)
+
+    def score(self, X: torch.Tensor) -> torch.Tensor:
+        """f, leaving ∂f/∂z of every pair in z."""
+        torch.addmm(self.b, X, self.W.T, out=self.z)
+        torch.gt(self.z, self.threshold, out=self.fires)
+        values = self.z.mul_(self.fires) @ self.a
+        torch.mul(self.fires, self.a, out=self.z)
+        return values
+
+    def attack(self) -> torch.Tensor:
+        """The moved examples."""
+        self.score(self.X)
+        gradient = self.z @ self.W
+        return self.X - self.y[:, None] * (RHO * gradient / gradient.norm(dim=1, keepdim=True))
+
+    def descend(self, moved: torch.Tensor) -> None:
+        """One step at the moved examples."""
+        values = self.score(moved)
+        slopes = -self.y * torch.sigmoid(-self.y * values) / EXAMPLES
+        self.W.addmm_(self.z.T, slopes[:, None] * moved, alpha=-RATE)
+
+
+class Lists:
+    """The same iterations with drift lists."""
+
+    def __init__(self, net: ff.networks.TwoLayer) -> None:
+        self.trainer = robust.trainer("lists", net, X, RHO)
+        self.values = np.zeros(EXAMPLES, dtype=np.float32)
+
+    def attack(self) -> np.ndarray:
+        """The moved examples."""
+        _, gradient = self.trainer.evaluate(X)
+        return X - y[:, None] * (RHO * gradient / np.linalg.norm(gradient, axis=1, keepdims=True))
+
+    def descend(self, moved: np.ndarray) -> None:
+        """One step at the moved examples."""
+        self.values = self.trainer.values(moved)
+        self.trainer.step(moved, -y / (1 + np.exp(y * self.values)) / EXAMPLES, RATE)
+
+
+def network(width: int, **activity: float) -> ff.networks.TwoLayer:
+    return ff.networks.init.ntk(**activity)(INPUTS, width, seed=1)
+
+
+def iteration_seconds(state: Dense | Lists, iterations: int) -> list[float]:
+    times = []
+    for _ in range(iterations):
+        start = time.perf_counter()
+        state.descend(state.attack())
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def training_seconds(make: type[Dense | Lists], net: ff.networks.TwoLayer) -> float:
+    start = time.perf_counter()
+    iteration_seconds(make(net), ITERATIONS)
+    return time.perf_counter() - start
+
+
+def check_same_training(net: ff.networks.TwoLayer) -> dict[str, float]:
+    """Both on the same moves: progress, how far the weights moved and are apart, pairs active on one side only."""
+    ours, dense, pairs, parted = Lists(net), Dense(net), 0, np.zeros(net.width, dtype=bool)
+    losses, accuracies = [], []
+    for _ in range(ITERATIONS):
+        moved = ours.attack()
+        weights = ours.trainer.network().hidden
+        ours.descend(moved)
+        dense.descend(torch.tensor(moved))
+        fires = dense.fires.numpy()
+        # Where the neurons' weights differ by no more than rounding, their scores differ by no more either.
+        change = np.flatnonzero(np.abs(weights - ours.trainer.network().hidden).max(axis=1) > 0)
+        moves = np.flatnonzero(fires.any(axis=0))
+        parted[np.setxor1d(change, moves)] = True
+        pairs += int(np.abs(ours.trainer.active_counts - fires.sum(axis=1)).sum())
+        losses.append(float(np.logaddexp(0, -y * ours.values).mean()))
+        accuracies.append(float((y * ours.values > 0).mean()))
+    got, expected = ours.trainer.network().hidden, dense.W.numpy()
+    wrong, moved_by = np.linalg.norm(got - expected, axis=1), np.linalg.norm(expected - net.hidden, axis=1)
+    parted |= wrong > 1e-5 * np.linalg.norm(expected, axis=1)
+    return {
+        "first_loss": losses[0], "last_loss": losses[-1], "first_robust_accuracy": accuracies[0],
+        "last_robust_accuracy": accuracies[-1], "moved": float(np.linalg.norm(moved_by) / np.linalg.norm(net.hidden)),
+        "error": float(np.linalg.norm(wrong) / np.linalg.norm(expected)),
+        "error_of_move": float(np.linalg.norm(wrong) / np.linalg.norm(moved_by)),
+        "error_of_move_elsewhere": float(np.linalg.norm(wrong[~parted]) / np.linalg.norm(moved_by[~parted])),
+        "differing_pairs": pairs, "neurons_apart": int(parted.sum()),
+    }  # fmt: skip
+
+
+def growth(iterations: int) -> dict[str, list[float]]:
+    """Median milliseconds an iteration at each width, both sides; fewer iterations for the dense one."""
+    figures: dict[str, list[float]] = {"lists": [], "dense": []}
+    for width in WIDTHS:
+        net = network(width, exponent=0.6)
+        figures["lists"].append(1e3 * statistics.median(iteration_seconds(Lists(net), iterations)))
+        figures["dense"].append(1e3 * statistics.median(iteration_seconds(Dense(net), max(3, iterations // 10))))
+    return figures
+
+
+def exponent(milliseconds: list[float]) -> float:
+    return float(np.polyfit(np.log(WIDTHS), np.log(milliseconds), 1)[0])
+
+
+def main() -> int:
+    torch.set_num_threads(CORES)
+    net = network(WIDTH, activity=ACTIVITY)
+    same = check_same_training(net)
+    print("same moves:", {name: float(f"{value:.3g}") for name, value in same.items()})
+    assert same["error"] <= 1e-4, "weights differ"
+    assert same["last_loss"] < same["first_loss"], "training makes no progress"
+    mine, theirs = [], []
+    for _ in range(REPEATS):
+        mine.append(training_seconds(Lists, net))
+        theirs.append(ITERATIONS * statistics.median(iteration_seconds(Dense(net), ITERATIONS // 5)))
+    ours, pytorch = statistics.median(mine) / ITERATIONS * 1e3, statistics.median(theirs) / ITERATIONS * 1e3
+    ratio = pytorch / ours
+    print(f"width {WIDTH}: {ours:.2f} ms an iteration, lists made included; PyTorch {torch.__version__} {pytorch:.1f} ms "
+          f"({ratio:.1f}×, asked {ASKED_RATIO:.0f}×)")  # fmt: skip
+    figures = growth(ITERATIONS)
+    slopes = {name: round(exponent(times), 3) for name, times in figures.items()}
+    for name, times in figures.items():
+        print(
+            f"{name}: "
+            + ", ".join(f"{w}: {t:.2f} ms" for w, t in zip(WIDTHS, times, strict=True))
+            + f"; m^{slopes[name]}"
+        )
+    result = {"name": "robust_training", "ratio": round(ratio, 2), "ms": round(ours, 2), "torch_ms": round(pytorch, 1),
+              "exponent": slopes["lists"], "dense_exponent": slopes["dense"], "cores": CORES,
+              **{name: float(f"{value:.3g}") for name, value in same.items()}}  # fmt: skip
+    print(json.dumps(result))
+    return int(ratio < ASKED_RATIO or slopes["lists"] > ASKED_EXPONENT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
