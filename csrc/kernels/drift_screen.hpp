@@ -57,7 +57,7 @@ inline void set_cutoff(const DriftNet& net, const DriftPiece& piece, const Drift
 }
 
 // The ids that the 8-bit scores do not rule out. Up to eight slots behind them are written.
-inline std::size_t screen([[maybe_unused]] const std::int8_t* code, [[maybe_unused]] const std::uint8_t* codes,
+[[gnu::noinline]] std::size_t screen([[maybe_unused]] const std::int8_t* code, [[maybe_unused]] const std::uint8_t* codes,
                           [[maybe_unused]] std::size_t code_stride, [[maybe_unused]] std::int32_t cutoff,
                           [[maybe_unused]] const std::uint32_t* ids, std::size_t count,
                           [[maybe_unused]] std::uint32_t* kept) {

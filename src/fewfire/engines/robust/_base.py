@@ -39,7 +39,7 @@ class TrainerBase:
         self._slack = 1e-5 * self._reach + 1e-6 * float(norms.max())
         self._largest_input = float(norms.max()) + self._reach + self._slack
         self._largest_output = float(np.abs(net.output).max())
-        self._length_bound = float(np.linalg.norm(net.hidden.astype(np.float64), axis=1).max())
+        self._length_bound = math.sqrt(np.einsum("ij,ij->i", net.hidden, net.hidden, dtype=np.float64).max())
         for name, size in (("net", self._length_bound), ("X", self._largest_input)):
             if size > LARGEST_WEIGHT:
                 raise invalid(name, f"must have rows of norm at most {LARGEST_WEIGHT:g}", size, "rescale it")
