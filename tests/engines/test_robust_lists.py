@@ -164,7 +164,7 @@ def test_bad_networks_and_anchors():
     ]:
         with pytest.raises(InvalidArgument, match=message):
             robust.trainer("dense", net, anchors, reach)
-    with pytest.raises(InvalidArgument, match="method must be one of 'dense', 'lists'"):
+    with pytest.raises(InvalidArgument, match="method must be one of 'auto', 'dense', 'lists', 'index'"):
         robust.trainer("tree", net, X, 0.1)
 
 

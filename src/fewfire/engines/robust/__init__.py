@@ -1,13 +1,14 @@
 """Robust training of wide networks at the cost of what is active (sublinear, Algorithm 1).
 
 `trainer(method, net, X, reach)` makes an `ActiveTrainer`: "dense" scores every neuron on every example, "lists" only
-pairs near the threshold, with the same results.
+pairs near the threshold, "index" what half-space reporting finds, with the same results.
 """
 
 from fewfire.engines.robust._counters import TrainerCounters
 from fewfire.engines.robust._dense import DenseTrainer
+from fewfire.engines.robust._index import IndexTrainer
 from fewfire.engines.robust._lists import ListTrainer
 from fewfire.engines.robust._protocol import ActiveTrainer
 from fewfire.engines.robust._registry import TRAINERS, trainer
 
-__all__ = ["TRAINERS", "ActiveTrainer", "DenseTrainer", "ListTrainer", "TrainerCounters", "trainer"]
+__all__ = ["TRAINERS", "ActiveTrainer", "DenseTrainer", "IndexTrainer", "ListTrainer", "TrainerCounters", "trainer"]

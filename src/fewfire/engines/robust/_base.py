@@ -59,6 +59,15 @@ class TrainerBase:
             raise invalid("X_moved", rule, f"shape {X_moved.shape}", "pass all examples, the resting ones too")
         return np.ascontiguousarray(X_moved, dtype=np.float32)
 
+    def _placed(self, X_moved: AnyArray) -> FloatTable:
+        """The moved examples, each found within reach of its anchor."""
+        moved = self._table(X_moved)
+        distances = np.linalg.norm(moved.astype(np.float64) - self._anchors, axis=1)
+        far = np.flatnonzero(~(distances <= self._reach + self._slack))
+        if len(far):
+            raise self._misplaced(moved, int(far[0]))
+        return moved
+
     def _misplaced(self, X_moved: FloatTable, row: int) -> InvalidArgument:
         """The error about a row that is not finite or too far from its anchor."""
         if not np.isfinite(X_moved[row]).all():

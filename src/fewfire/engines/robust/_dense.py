@@ -80,14 +80,6 @@ class DenseTrainer(TrainerBase):
         """Active neurons of each example in the last evaluation: shape (n,)."""
         return self._active_counts.copy()
 
-    def _placed(self, X_moved: AnyArray) -> FloatTable:
-        moved = self._table(X_moved)
-        distances = np.linalg.norm(moved.astype(np.float64) - self._anchors, axis=1)
-        far = np.flatnonzero(~(distances <= self._reach + self._slack))
-        if len(far):
-            raise self._misplaced(moved, int(far[0]))
-        return moved
-
     def _score(self, moved: FloatTable) -> tuple[FloatArray, AnyArray]:
         z = moved @ self._hidden.T + self._net.bias
         active = self._net.activation.active(z)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewfire._cores import thread_count
 from fewfire._errors import FewfireError
 from fewfire._extension import MESSAGE, load
 from fewfire.engines.robust._base import TrainerBase
 from fewfire.engines.robust._counters import TrainerCounters
-from fewfire.fourier._threads import thread_count
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, FloatArray, IdArray

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fewfire._extension import core
 from fewfire._validate import check_choice
 from fewfire.engines.robust._dense import DenseTrainer
+from fewfire.engines.robust._index import IndexTrainer
 from fewfire.engines.robust._lists import ListTrainer
 
 if TYPE_CHECKING:
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
     from fewfire.engines.robust._protocol import ActiveTrainer
     from fewfire.networks import TwoLayer
 
-TRAINERS: dict[str, Callable[..., ActiveTrainer]] = {"dense": DenseTrainer, "lists": ListTrainer}
+TRAINERS: dict[str, Callable[..., ActiveTrainer]] = {
+    "dense": DenseTrainer,
+    "lists": ListTrainer,
+    "index": IndexTrainer,
+}
 """Classes by name, each made as `Trainer(net, X, reach, *, threads=None, debug=False)`."""
 
 
@@ -27,10 +32,14 @@ def trainer(
 
     Parameters
     ----------
-    method : a name of TRAINERS
+    method : a name of TRAINERS, or "auto"
+        "auto" takes "dense" when over a quarter of the neurons is active on the anchors (up to 64 of them are tried)
+        or the C++ part is missing, "lists" otherwise.
     net, X, reach, threads, debug : as in `ActiveTrainer`
     """
-    name = check_choice("method", method, TRAINERS)
+    name = check_choice("method", method, ("auto", *TRAINERS))
+    if name == "auto":
+        name = "dense" if net.activity(X[:: -(-len(X) // 64)]).fraction > 0.25 else "lists"
     if name == "lists" and core() is None:
         name = "dense"
     return TRAINERS[name](net, X, reach, threads=threads, debug=debug)

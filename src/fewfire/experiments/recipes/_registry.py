@@ -27,6 +27,7 @@ RECIPES = {
     "sparse-activations/learning-scaling": "sparse_activations.learning_scaling",
     "sparse-activations/rademacher": "sparse_activations.rademacher",
     "sparse-activations/statistical-queries": "sparse_activations.statistical_queries",
+    "sublinear/cost": "sublinear.cost",
 }
 """Name of each recipe, and its module below `fewfire.experiments.recipes`."""
 

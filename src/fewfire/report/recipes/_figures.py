@@ -8,6 +8,7 @@ from fewfire._errors import invalid
 from fewfire.report._lottery import plot_lottery
 from fewfire.report._rademacher import plot_rademacher
 from fewfire.report.recipes._canvas import save_png
+from fewfire.report.recipes._cost import plot_cost
 from fewfire.report.recipes._fits import plot_fits, plot_separation
 from fewfire.report.recipes._grids import plot_convergence_time, plot_offline_parity, plot_success_frontier
 from fewfire.report.recipes._hiding import plot_proposition_3, plot_statistical_queries
@@ -34,6 +35,7 @@ FIGURES: dict[str, Callable[[Mapping[str, Any]], Figure]] = {
     "sparse-activations/learning-scaling": plot_scaling,
     "sparse-activations/rademacher": plot_rademacher,
     "sparse-activations/statistical-queries": plot_statistical_queries,
+    "sublinear/cost": plot_cost,
 }
 """The drawing of each recipe."""
 

@@ -1,0 +1,126 @@
+"""The trainer with a half-space index: Algorithm 1 of sublinear as it is printed.
+
+The weight vectors are the points of `fewfire.halfspace.Index`, their biases the offsets. An evaluation asks for the
+neurons above the threshold at every moved example, one half-space query each; a step changes those neurons and
+updates them in the index. Unlike drift lists it needs no ball around the examples, so it follows examples anywhere,
+and pays for that with a search in each evaluation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from fewfire._errors import FewfireError
+from fewfire.engines.robust._base import TrainerBase
+from fewfire.engines.robust._counters import TrainerCounters
+from fewfire.halfspace import Index
+
+if TYPE_CHECKING:
+    from fewfire._types import AnyArray, FloatArray, IdArray
+    from fewfire.engines.robust._base import FloatTable
+    from fewfire.networks import TwoLayer
+
+
+class IndexTrainer(TrainerBase):
+    """Finds active neurons by half-space reporting; see `ActiveTrainer` for the parameters."""
+
+    name = "index"
+
+    def __init__(
+        self, net: TwoLayer, X: AnyArray, reach: float, *, threads: int | None = None, debug: bool = False
+    ) -> None:
+        super().__init__(net, X, reach)
+        self._hidden = net.hidden.copy()
+        self._index = Index(self._hidden, net.bias, threads=threads)
+        self._debug = debug
+        self._active_counts = np.zeros(self.examples, dtype=np.int64)
+        self._evaluations = self._products = self._pairs = self._active = self._updated = self._bytes = 0
+
+    def evaluate(self, X_moved: AnyArray) -> tuple[FloatArray, FloatArray]:
+        """f, shape (n,), and ∇_x f, shape (n, inputs), at the moved examples."""
+        moved = self._placed(X_moved)
+        active = self._report(moved)
+        self._products += 2
+        self._pairs += active.nnz
+        gradients: FloatArray = np.asarray(active @ self._hidden, dtype=np.float32)
+        return self._sum(moved, active), gradients
+
+    def values(self, X_moved: AnyArray) -> FloatArray:
+        """f at the moved examples: shape (n,)."""
+        moved = self._placed(X_moved)
+        self._products += 1
+        return self._sum(moved, self._report(moved))
+
+    def step(self, X_moved: AnyArray, slopes: AnyArray, rate: float) -> None:
+        """W ← W − rate·Σ_i slopes_i ∂f(x̃_i)/∂W, on the neurons that some example reports."""
+        moved = self._placed(X_moved)
+        weights, number, self._length_bound = self._check_step(slopes, rate)
+        active = self._report(moved)
+        neurons = np.unique(active.indices).astype(np.int64)
+        self._products += 2
+        self._pairs += active.nnz
+        self._updated += len(neurons)
+        if len(neurons) == 0:
+            return
+        columns = np.searchsorted(neurons, active.indices)
+        narrow = csr_array((active.data, columns, active.indptr), shape=(self.examples, len(neurons)))
+        change = np.asarray(narrow.T @ (weights[:, None] * moved), dtype=np.float32)
+        self._hidden[neurons] -= np.float32(number) * change
+        self._index.update(neurons, self._hidden[neurons], self._net.bias[neurons])
+        self._bytes += 2 * len(neurons) * self._hidden.strides[0]
+
+    def network(self) -> TwoLayer:
+        """The network as trained so far."""
+        return self._net.with_parameters(hidden=self._hidden)
+
+    @property
+    def index(self) -> Index:
+        """The index of the weight vectors; `index.plan` says how it answers."""
+        return self._index
+
+    @property
+    def counters(self) -> TrainerCounters:
+        """Touched are the pairs the index read, those it read while measuring its methods included."""
+        net, searched = self._net, self._index.counters
+        return TrainerCounters(
+            active_last=int(self._active_counts.sum()),
+            active=self._active,
+            touched=searched.points,
+            neurons_touched=searched.points // self.examples,
+            neurons_updated=self._updated,
+            multiply_adds=(searched.points + self._pairs + self._active) * net.inputs,
+            dense_multiply_adds=self._products * net.width * self.examples * net.inputs,
+            bytes=searched.bytes + self._bytes,
+        )
+
+    @property
+    def active_counts(self) -> IdArray:
+        """Active neurons of each example in the last evaluation: shape (n,)."""
+        return self._active_counts.copy()
+
+    def _report(self, moved: FloatTable) -> csr_array[np.float32]:
+        """∂f/∂z of every active pair, as a sparse (examples, width) table."""
+        threshold = np.float32(self._net.activation.threshold)
+        indptr, neurons = self._index.query_batch(moved, threshold)
+        self._active_counts = np.diff(indptr)
+        self._active += len(neurons)
+        self._evaluations += 1
+        if self._debug:
+            self._verify(moved, indptr, neurons)
+        return csr_array((self._net.output[neurons], neurons, indptr), shape=(self.examples, self._net.width))
+
+    def _sum(self, moved: FloatTable, active: csr_array[np.float32]) -> FloatArray:
+        rows = np.repeat(np.arange(self.examples), self._active_counts)
+        z = np.einsum("ij,ij->i", self._hidden[active.indices], moved[rows]) + self._net.bias[active.indices]
+        total: FloatArray = np.bincount(rows, weights=active.data * z, minlength=self.examples) + self._net.offset
+        return total.astype(np.float32)
+
+    def _verify(self, moved: FloatTable, indptr: IdArray, neurons: IdArray) -> None:
+        scan = Index(self._hidden, self._net.bias, "scan").query_batch(
+            moved, np.float32(self._net.activation.threshold)
+        )
+        if not (np.array_equal(scan.indptr, indptr) and np.array_equal(scan.indices, neurons)):
+            raise FewfireError("the index does not report the neurons that a scan of the weights reports")

@@ -1,0 +1,1 @@
+"""Recipes of sublinear: how few neurons fire, robust training that converges, and what it gives on images."""

@@ -1,0 +1,54 @@
+"""The trainer on a half-space index, and the choice of a trainer."""
+
+import numpy as np
+import pytest
+from robust_problems import move, problem
+
+from fewfire.engines import robust
+from fewfire.networks import init
+
+
+def test_the_index_follows_the_weights(core):
+    net, X, rng = problem(6000, 3, 40, threshold=2.0)
+    trainer = robust.trainer("index", net, X, 0.1, debug=True)
+    for _ in range(5):
+        moved = move(X, 0.1, rng)
+        trainer.values(moved)
+        trainer.step(moved, rng.normal(size=40), 0.5)
+    after = trainer.network()
+    changed = (after.hidden != net.hidden).any(axis=1)
+    assert 0 < changed.sum() < 6000
+    expected = after.active(X)
+    report = trainer.index.query_batch(X, 2.0)
+    differing = sum(len(np.setxor1d(report.row(i), expected.row(i))) for i in range(40))
+    assert differing <= 2  # sums in another order may decide pairs within rounding of the threshold otherwise
+
+
+def test_work_follows_the_index(core):
+    net, X, _ = problem(6000, 3, 40, threshold=2.0)
+    trainer = robust.trainer("index", net, X, 0.1)
+    trainer.values(X)
+    counters = trainer.counters
+    assert counters.touched == trainer.index.counters.points
+    assert counters.dense_multiply_adds == 6000 * 40 * 3
+    before = trainer.counters
+    trainer.evaluate(X)
+    spent = trainer.counters - before
+    assert spent.active == spent.active_last == trainer.active_counts.sum()
+    assert spent.dense_multiply_adds == 2 * 6000 * 40 * 3
+
+
+@pytest.mark.parametrize(("start", "expected"), [(init.ntk(activity=0.02), "lists"), (init.ntk(threshold=0.0), "dense")])
+def test_auto_takes_lists_where_little_is_active(core, start, expected):
+    net = start(10, 2000, 0)
+    X = np.random.default_rng(0).normal(size=(100, 10)).astype(np.float32)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    assert robust.trainer("auto", net, X, 0.1).name == expected
+
+
+def test_without_the_extension_auto_is_dense(monkeypatch):
+    from fewfire.engines.robust import _registry
+
+    monkeypatch.setattr(_registry, "core", lambda: None)
+    net, X, _ = problem(50, 3, 4, threshold=5.0)
+    assert robust.trainer("auto", net, X, 0.1).name == "dense"
