@@ -7,7 +7,7 @@ from robust_problems import move, problem
 from fewfire._errors import InvalidArgument
 from fewfire.engines import robust
 from fewfire.engines.robust import ListTrainer
-from fewfire.networks import init
+from fewfire.networks import TwoLayer, init, shifted_relu
 
 
 def wide(width=20_000, inputs=32, examples=64, reach=0.1):
@@ -172,3 +172,20 @@ def test_dense_stands_in_without_the_extension(monkeypatch):
     monkeypatch.setattr("fewfire.engines.robust._registry.core", lambda: None)
     net, X, _ = problem(60, 4, 6)
     assert robust.trainer("lists", net, X, 0.1).name == "dense"
+
+
+@pytest.mark.parametrize("direction", [-1.0, 1.0])
+def test_movement_is_followed_where_the_bound_is_tight(core, direction):
+    """One input: the score of an example with x near the largest moves by nearly ‖Δw‖·max‖x‖, all that is allowed for."""
+    X = np.linspace(0.95, 1.0, 64, dtype=np.float32)[:, None]
+    hidden = np.linspace(0.9, 1.1, 80, dtype=np.float32)[:, None]
+    net = TwoLayer(hidden, np.zeros(80), np.ones(80), activation=shifted_relu(1.0))
+    trainer, dense = (robust.trainer(name, net, X, 0.0, debug=True) for name in ("lists", "dense"))
+    slopes = np.zeros(64)
+    slopes[-1] = direction  # the neurons that fire on the last example move, all by the same
+    for _ in range(40):
+        assert np.allclose(trainer.values(X), dense.values(X), rtol=1e-5)
+        assert np.array_equal(trainer.active_counts, dense.active_counts)
+        trainer.step(X, slopes, 0.003)
+        dense.step(X, slopes, 0.003)
+    assert 0 < trainer.counters.refreshes < 40 * 80 / 4
