@@ -1,5 +1,9 @@
-"""Engines train many independent runs: `reference` is the obvious NumPy twin of every fast one."""
+"""Engines train many independent runs: `reference` is the obvious NumPy twin of every fast one.
 
+`robust` trains one wide network on examples that an adversary moves.
+"""
+
+from fewfire.engines import robust
 from fewfire.engines._gradients import Gradients, gradients
 from fewfire.engines._losses import LOSSES, Loss, error_rate, get_loss
 from fewfire.engines._population import (
@@ -38,5 +42,6 @@ __all__ = [
     "get_loss",
     "gradients",
     "population_correlations",
+    "robust",
     "sample_correlations",
 ]
