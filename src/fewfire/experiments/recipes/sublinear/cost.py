@@ -44,13 +44,14 @@ def cost(method: str, width: int, d: int, examples: int, iterations: int) -> dic
     X, y = SphereSlice(examples, d, separation=0.01).sample(seed=0)
     net = init.ntk(exponent=EXPONENT)(d, width, seed=0)
     trainer = robust.trainer(method, net, X, RHO)
-    before, start, active = trainer.counters, 0.0, []
+    before, start = trainer.counters, 0.0
+    active: list[float] = []
     for iteration in range(iterations + 1):
         if iteration == 1:
             before, start, active = trainer.counters, perf_counter(), []
         moved = attacked(trainer, X, y)
         slopes = -y / (1 + np.exp(y * trainer.values(moved))) / examples
-        active.append(trainer.active_counts.mean())
+        active.append(float(trainer.active_counts.mean()))
         trainer.step(moved, slopes, RATE * width**-0.6)
     seconds, spent = (perf_counter() - start) / iterations, trainer.counters - before
     return {
