@@ -38,7 +38,9 @@ def test_work_follows_the_index(core):
     assert spent.dense_multiply_adds == 2 * 6000 * 40 * 3
 
 
-@pytest.mark.parametrize(("start", "expected"), [(init.ntk(activity=0.02), "lists"), (init.ntk(threshold=0.0), "dense")])
+@pytest.mark.parametrize(
+    ("start", "expected"), [(init.ntk(activity=0.02), "lists"), (init.ntk(threshold=0.0), "dense")]
+)
 def test_auto_takes_lists_where_little_is_active(core, start, expected):
     net = start(10, 2000, 0)
     X = np.random.default_rng(0).normal(size=(100, 10)).astype(np.float32)
