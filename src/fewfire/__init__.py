@@ -23,7 +23,17 @@ from fewfire._errors import (
 
 if TYPE_CHECKING:
     from fewfire import engines, experiments, fourier, halfspace, learners, networks, problems, report, theory
-    from fewfire.learners import LowDegreeClassifier, LowDegreeRegressor, ParityNetClassifier, baselines
+    from fewfire.learners import (
+        LowDegreeClassifier,
+        LowDegreeRegressor,
+        ParityNetClassifier,
+        RobustClassifier,
+        RobustRegressor,
+        attack,
+        baselines,
+        certify,
+        robust_score,
+    )
 
 __version__ = "0.1.0"
 
@@ -38,7 +48,17 @@ _SUBPACKAGES = (
     "report",
     "theory",
 )
-_LEARNERS = ("LowDegreeClassifier", "LowDegreeRegressor", "ParityNetClassifier", "baselines")
+_LEARNERS = (
+    "LowDegreeClassifier",
+    "LowDegreeRegressor",
+    "ParityNetClassifier",
+    "RobustClassifier",
+    "RobustRegressor",
+    "attack",
+    "baselines",
+    "certify",
+    "robust_score",
+)
 
 __all__ = [
     "DivergenceError",
@@ -53,8 +73,12 @@ __all__ = [
     "MissingDependency",
     "MissingExtensionWarning",
     "ParityNetClassifier",
+    "RobustClassifier",
+    "RobustRegressor",
     "StoreError",
+    "attack",
     "baselines",
+    "certify",
     "engines",
     "experiments",
     "fourier",
@@ -63,6 +87,7 @@ __all__ = [
     "networks",
     "problems",
     "report",
+    "robust_score",
     "theory",
 ]
 

@@ -27,7 +27,10 @@ RECIPES = {
     "sparse-activations/learning-scaling": "sparse_activations.learning_scaling",
     "sparse-activations/rademacher": "sparse_activations.rademacher",
     "sparse-activations/statistical-queries": "sparse_activations.statistical_queries",
+    "sublinear/activity": "sublinear.activity",
     "sublinear/cost": "sublinear.cost",
+    "sublinear/digits": "sublinear.digits",
+    "sublinear/robust-loss": "sublinear.robust_loss",
 }
 """Name of each recipe, and its module below `fewfire.experiments.recipes`."""
 

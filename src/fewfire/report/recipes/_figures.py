@@ -13,6 +13,7 @@ from fewfire.report.recipes._fits import plot_fits, plot_separation
 from fewfire.report.recipes._grids import plot_convergence_time, plot_offline_parity, plot_success_frontier
 from fewfire.report.recipes._hiding import plot_proposition_3, plot_statistical_queries
 from fewfire.report.recipes._learning import plot_bounds, plot_learning_curves, plot_scaling
+from fewfire.report.recipes._robust import plot_activity, plot_robust_accuracy, plot_robust_loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,7 +36,10 @@ FIGURES: dict[str, Callable[[Mapping[str, Any]], Figure]] = {
     "sparse-activations/learning-scaling": plot_scaling,
     "sparse-activations/rademacher": plot_rademacher,
     "sparse-activations/statistical-queries": plot_statistical_queries,
+    "sublinear/activity": plot_activity,
     "sublinear/cost": plot_cost,
+    "sublinear/digits": plot_robust_accuracy,
+    "sublinear/robust-loss": plot_robust_loss,
 }
 """The drawing of each recipe."""
 

@@ -1,0 +1,111 @@
+"""From a user's table to the network's inputs, and back: part of the fitted model.
+
+Three domains, each with the space of *points* in which the adversary moves:
+
+==========  ==================================================================  =====================================
+domain      network input                                                       points
+==========  ==================================================================  =====================================
+ball        ((x − center)/scale, 1/2), with one scale for all columns           the table itself, in its own units
+slice       x itself, with ‖x‖ = 1 and x_d = 1/2 (sublinear, section 3.2)       the slice
+projected   columns standardised, rows given length √3/2, 1/2 appended          the slice
+==========  ==================================================================  =====================================
+
+On average ‖input‖² = 1 in "ball", exactly so in the others, as the paper assumes. The constant coordinate lets
+training, which moves W alone, move the biases too. One scale for all columns keeps balls balls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fewfire._errors import invalid
+from fewfire.learners.robust._slice import LAST, RADIUS, on_slice
+
+if TYPE_CHECKING:
+    from fewfire._types import Float64Array
+    from fewfire.networks import TwoLayer
+
+DOMAINS = ("ball", "slice", "projected")
+
+TOLERANCE = 1e-5
+"""How far ‖x‖ and x_d may be from 1 and 1/2 in domain "slice": what float32 and a little care leave."""
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """How rows become network inputs.
+
+    Parameters
+    ----------
+    domain : "ball", "slice" or "projected"
+    center, scale : arrays of shape (columns,)
+    """
+
+    domain: str
+    center: Float64Array
+    scale: Float64Array
+
+    @classmethod
+    def learn(cls, domain: str, X: Float64Array) -> Inputs:
+        """The map for a training table of shape (rows, columns)."""
+        columns = X.shape[1]
+        if domain == "slice":
+            return cls(domain, np.zeros(columns), np.ones(columns))
+        center = X.mean(axis=0)
+        if domain == "projected":
+            spread = X.std(axis=0)
+        else:
+            spread = np.full(columns, np.sqrt(np.mean(np.sum((X - center) ** 2, axis=1))) / RADIUS)
+        return cls(domain, center, np.where(spread > 0.0, spread, 1.0))
+
+    def points(self, X: Float64Array) -> Float64Array:
+        """The points that the rows of X (rows, columns) are."""
+        if self.domain == "ball":
+            return X
+        if self.domain == "projected":
+            standard = (X - self.center) / self.scale
+            standard[~standard.any(axis=1), 0] = 1.0  # a row at the center has no direction; any one serves
+            return on_slice(standard)
+        _check_slice(X)
+        return on_slice(X[:, :-1])
+
+    def rows(self, points: Float64Array, X: Float64Array) -> Float64Array:
+        """The rows (rows, columns) that moved points stand for; in "projected" they keep the length of those of X."""
+        if self.domain != "projected":
+            return points
+        lengths = np.linalg.norm((X - self.center) / self.scale, axis=1, keepdims=True)
+        return np.asarray(self.center + self.scale * points[:, :-1] * (lengths / RADIUS))
+
+    def embed(self, points: Float64Array) -> Float64Array:
+        """Network inputs of shape (rows, inputs) of points."""
+        if self.domain != "ball":
+            return points
+        return np.column_stack([(points - self.center) / self.scale, np.full(len(points), LAST)])
+
+    def pull(self, gradients: Float64Array) -> Float64Array:
+        """Gradients in the points from gradients in the network inputs, both with one row a point."""
+        return gradients if self.domain != "ball" else gradients[:, :-1] / self.scale
+
+    def reach(self, distance: float) -> float:
+        """How far network inputs move when points move by `distance` in the 2-norm."""
+        return distance / float(self.scale[0]) if self.domain == "ball" else distance
+
+    def on_points(self, net: TwoLayer) -> TwoLayer:
+        """The network as a function of points, in float64."""
+        net = net.astype(np.float64)
+        if self.domain != "ball":
+            return net
+        hidden = net.hidden[:, :-1] / self.scale
+        return net.with_parameters(hidden, net.bias + LAST * net.hidden[:, -1] - hidden @ self.center)
+
+
+def _check_slice(X: Float64Array) -> None:
+    off = np.maximum(np.abs(np.linalg.norm(X, axis=1) - 1.0), np.abs(X[:, -1] - LAST))
+    if off.max() > TOLERANCE:
+        row = int(off.argmax())
+        got = f"a row {row} with norm {np.linalg.norm(X[row]):.6g} and last coordinate {X[row, -1]:.6g}"
+        rule = f'must have rows with ‖x‖ = 1 and x_d = 1/2 (to {TOLERANCE:g}) in domain="slice"'
+        raise invalid("X", rule, got, 'use domain="projected", or "ball" for ordinary columns')

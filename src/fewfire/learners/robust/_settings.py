@@ -1,0 +1,73 @@
+"""Numbers of a training by name: the theorem's, and the practical ones that the experiments of the recipes support.
+
+=============  =====================================  =========================================================
+               setting="theorem"                      setting="practical" (default)
+=============  =====================================  =========================================================
+start          Definition 3.1                         Definition 3.1
+threshold      1/m: half of the neurons fire          from `activity`, by the exact normal quantile
+loss           absolute (Definition 3.2)              logistic; huber for regression
+learning rate  m^(−3/5)/√T (Theorem 5.12, K = 1)      RATES[loss]/κ
+=============  =====================================  =========================================================
+
+κ = λ_max(K)/n, with K the tangent kernel of the n examples at the start, is how far one unit of gradient moves the
+outputs at most; in units of 1/κ the useful rates do not depend on width, activity or scale. The logistic loss has
+curvature at most 1/4, so plain descent starts to oscillate at 8/κ; half of that is used. The theorem's K bounds
+‖W* − W₀‖_{2,∞}·m^(4/5) for a good W*, which nobody knows beforehand. Its rate is the corrected one; the paper prints
+m^(−1/5)/√T, which `learning_rate="printed"` gives: too fast for its proof, and in practice the faster of the two.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from fewfire._validate import check_choice, check_number
+from fewfire.networks import init
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fewfire._types import Float64Array
+    from fewfire.networks import TwoLayer
+    from fewfire.networks.init import Initialiser
+
+SETTINGS: Final = ("practical", "theorem")
+ACTIVITY: Final = 0.1
+"""Share of the neurons that fires on average at the start, in the practical setting."""
+
+RATES: Final = {"logistic": 4.0, "huber": 1.0, "hinge": 1.0, "absolute": 0.5}
+"""Practical learning rate of each loss in units of 1/κ."""
+
+SAMPLE: Final = 256
+"""Rows that κ is measured on."""
+
+
+def start(setting: str, activity: object) -> Initialiser:
+    """How networks are drawn."""
+    if isinstance(activity, str):
+        check_choice("activity", activity, ("auto",))
+        return init.ntk(threshold="1/m") if setting == "theorem" else init.ntk(activity=ACTIVITY)
+    return init.ntk(activity=check_number("activity", activity, 0.0, 0.5, open_low=True))
+
+
+def learning_rate(
+    choice: object, setting: str, loss: str, networks: Sequence[TwoLayer], inputs: Float64Array, iterations: int
+) -> float:
+    """The rate as a number; `inputs` are the network inputs of the examples, shape (rows, d)."""
+    if not isinstance(choice, str):
+        return check_number("learning_rate", choice, 0.0, open_low=True)
+    check_choice("learning_rate", choice, ("auto", "theorem", "printed"))
+    if choice != "auto" or setting == "theorem":
+        return float(networks[0].width ** (-0.2 if choice == "printed" else -0.6) / math.sqrt(iterations))
+    steepness = max(tangent_steepness(net, inputs) for net in networks)
+    return RATES[loss] / steepness if steepness > 0.0 else RATES[loss]
+
+
+def tangent_steepness(net: TwoLayer, inputs: Float64Array) -> float:
+    """λ_max(K)/n of the tangent kernel K_ij = ⟨∂f(x_i)/∂W, ∂f(x_j)/∂W⟩, on at most SAMPLE rows of inputs (rows, d)."""
+    chosen = inputs[:: -(-len(inputs) // SAMPLE)]
+    fires = net.activation.slope(net.preactivations(chosen)).astype(np.float64) * net.output
+    kernel = (fires @ fires.T) * (chosen @ chosen.T)
+    return float(np.linalg.eigvalsh(kernel)[-1]) / len(chosen)

@@ -1,0 +1,92 @@
+"""Geometry of the slice 𝒳 = {x : ‖x‖ = 1, x_d = 1/2} (sublinear, section 3.2) and of caps on it.
+
+The first d − 1 coordinates, the *flat* part, lie on a sphere of radius R = √3/2. A point at distance at most ρ from x₀
+on the slice is R(cos θ·e + sin θ·u) with e = x₀/R, u a unit vector at right angles to e, and θ at most
+θ_max = 2 asin(ρ/2R). Everything here has a closed form in θ.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from fewfire._types import Float64Array
+
+RADIUS: Final = math.sqrt(3.0) / 2.0
+LAST: Final = 0.5
+
+
+def opening(rho: float) -> float:
+    """θ_max of a cap of chord ρ; π, the whole slice, from ρ = √3 on."""
+    return 2.0 * math.asin(min(1.0, rho / (2.0 * RADIUS)))
+
+
+def units(vectors: Float64Array) -> Float64Array:
+    """Rows divided by their length, of the shape of `vectors`; rows of zeros stay."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths > 0.0, lengths, 1.0))
+
+
+def on_slice(directions: Float64Array) -> Float64Array:
+    """The points of the slice whose flat part has the given direction: (rows, d − 1) to (rows, d)."""
+    return np.column_stack([RADIUS * units(directions), np.full(len(directions), LAST)])
+
+
+def tangents(vectors: Float64Array, points: Float64Array) -> Float64Array:
+    """The part of vectors (rows, d) along the slice at points (rows, d) of it."""
+    flat, axes = vectors[:, :-1], units(points[:, :-1])
+    along = np.einsum("ij,ij->i", flat, axes)[:, None]
+    return np.column_stack([flat - along * axes, np.zeros(len(vectors))])
+
+
+def turn(points: Float64Array, directions: Float64Array, angles: Float64Array) -> Float64Array:
+    """Points (rows, d) of the slice moved by angles (rows,) along unit tangents (rows, d)."""
+    axes = units(points[:, :-1])
+    flat = np.cos(angles)[:, None] * axes + np.sin(angles)[:, None] * directions[:, :-1]
+    return on_slice(flat)
+
+
+def project_to_cap(points: Float64Array, centers: Float64Array, rho: float) -> Float64Array:
+    """The nearest points of the caps of chord ρ around `centers`, both of shape (rows, d).
+
+    The nearest point of the whole slice has the direction of the flat part; outside the cap the nearest one lies on
+    its rim, towards the point.
+    """
+    axes, flat, limit = units(centers[:, :-1]), points[:, :-1], opening(rho)
+    along = np.einsum("ij,ij->i", flat, axes)
+    across = flat - along[:, None] * axes
+    width = np.linalg.norm(across, axis=1)
+    angles = np.where((width == 0.0) & (along == 0.0), 0.0, np.arctan2(width, along))
+    sides = across / np.where(width > 0.0, width, 1.0)[:, None]
+    # Opposite to the center every side is as near: take the axis that the center leans to least.
+    lost = np.flatnonzero((width == 0.0) & (along < 0.0))
+    if lost.size and flat.shape[1] > 1:
+        basis = np.zeros((lost.size, flat.shape[1]))
+        basis[np.arange(lost.size), np.abs(axes[lost]).argmin(axis=1)] = 1.0
+        sides[lost] = units(basis - np.einsum("ij,ij->i", basis, axes[lost])[:, None] * axes[lost])
+    elif lost.size and limit < math.pi:
+        angles[lost] = 0.0  # a slice of two points: the other one is out of reach
+    angles = np.minimum(angles, limit)
+    return on_slice(np.cos(angles)[:, None] * axes + np.sin(angles)[:, None] * sides)
+
+
+def cap_span(along: Float64Array, length: Float64Array, rho: float) -> tuple[Float64Array, Float64Array]:
+    """Smallest and largest ⟨w, x − x₀⟩ over the cap of chord ρ around x₀; arguments of one shape.
+
+    With φ the angle between the flat parts of w and x₀, ⟨w, x − x₀⟩ ranges over ‖w‖R(cos ψ − cos φ) for
+    ψ from max(φ − θ_max, 0) to min(φ + θ_max, π).
+
+    Parameters
+    ----------
+    along : ⟨w, x₀⟩/R of the flat parts
+    length : ‖w‖ of the flat part
+    """
+    limit = opening(rho)
+    cosine = np.clip(along / np.where(length > 0.0, length, 1.0), -1.0, 1.0)
+    phi = np.arccos(cosine)
+    low = RADIUS * length * (np.cos(np.minimum(phi + limit, math.pi)) - cosine)
+    high = RADIUS * length * (np.cos(np.maximum(phi - limit, 0.0)) - cosine)
+    return low, high

@@ -1,0 +1,80 @@
+"""Figures of training against an adversary: active neurons, robust losses, accuracy under attack."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fewfire.report.recipes._canvas import canvas, colour, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+THRESHOLDS = {"theorem": "τ = 1/m", "lemma": "τ = m^(−3/5)", "quantile": "τ for m^(3/4) active"}
+RATES = {"theorem": "m^(−3/5)/√T", "printed": "m^(−1/5)/√T, as printed"}
+
+
+def plot_activity(info: Mapping[str, Any]) -> Figure:
+    """sublinear/activity: active neurons against the width at the start, and over the iterations of training."""
+    start, training = rows_of(info, "start", "training")
+    figure, (left, right) = canvas(2, size=(9.0, 3.9))
+    for place, (name, label) in enumerate(THRESHOLDS.items()):
+        rows = [row for row in start if row["threshold"] == name]
+        widths = [row["width"] for row in rows]
+        left.plot(widths, [row["exact"] for row in rows], color=colour(place), label=f"{label}, exact")
+        left.plot(widths, [row["mean"] for row in rows], "o", color=colour(place), markersize=4)
+        if name == "quantile":
+            left.plot(widths, [row["bound"] for row in rows], "--", color=colour(place), label="Lemma 5.15 for it")
+    left.plot(widths, widths, ":", color="black", label="all neurons")
+    left.set_xscale("log", base=2)
+    left.set_yscale("log", base=2)
+    _label(left, "width m", "active neurons, mean", "at the start (dots: measured)")
+    for place, row in enumerate(training):
+        right.plot(row["mean_active"], color=colour(place), label=f"m = {row['width']}")
+    right.set_yscale("log")
+    _label(right, "iteration", "active neurons, mean", "in training, m^(3/4) at the start")
+    figure.suptitle("Active neurons an example", fontsize=11)
+    return figure
+
+
+def plot_robust_loss(info: Mapping[str, Any]) -> Figure:
+    """sublinear/robust-loss: the losses of every seed, and Theorem 5.12's average loss against the iterations."""
+    iteration, rows, theorem = rows_of(info, "iteration", "rows", "theorem")
+    figure, (left, right) = canvas(2, size=(9.0, 3.9))
+    for place, (key, label) in enumerate((("robust_loss", "at the adversary's points"), ("clean_loss", "at the data"))):
+        for number, row in enumerate(rows):
+            named = None if number else label
+            left.plot(iteration, row["robust"][key], color=colour(place), linewidth=0.9, alpha=0.7, label=named)
+    _label(left, "iteration", "logistic loss", "practical setting, a curve a seed")
+    for place, (rate, label) in enumerate(RATES.items()):
+        for number, averages in enumerate(theorem["average_robust_loss"][rate]):
+            named = None if number else label
+            right.plot(
+                theorem["horizons"], averages, "o-", color=colour(place + 2), markersize=4, linewidth=0.9, label=named
+            )
+    right.set_xscale("log")
+    _label(right, "iterations T", "average robust loss", "absolute loss, rates of Theorem 5.12")
+    figure.suptitle(f"Training against an adversary of radius {info['parameters']['rho']:g}", fontsize=11)
+    return figure
+
+
+def plot_robust_accuracy(info: Mapping[str, Any]) -> Figure:
+    """sublinear/digits: accuracy under attack and proved accuracy against the radius, a line a model."""
+    radii, accuracy, certified = rows_of(info, "radii", "accuracy", "certified")
+    figure, (left, right) = canvas(2, size=(9.0, 3.9), sharey=True)
+    for axes, table, title in ((left, accuracy, "under attack"), (right, certified, "proved")):
+        for place, (name, values) in enumerate(table.items()):
+            axes.plot(radii, values, "o-", color=colour(place), markersize=4, label=name)
+        axes.set_ylim(0, 1)
+        _label(axes, "radius ρ, 2-norm", "accuracy", title)
+    figure.suptitle("Digits: accuracy within a radius", fontsize=11)
+    return figure
+
+
+def _label(axes: Axes, x: str, y: str, title: str) -> None:
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.set_title(title, fontsize=10)
+    axes.legend(fontsize=8)

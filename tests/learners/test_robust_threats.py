@@ -1,0 +1,158 @@
+"""The adversary's sets: projections are the nearest feasible points, ranges of linear functions are exact."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fewfire._random import Stream
+from fewfire.learners.robust import PGD, L2Ball, LinfBall, SliceCap
+from fewfire.learners.robust._criteria import negative_margin
+from fewfire.learners.robust._heads import Heads
+from fewfire.learners.robust._search import find_worst
+from fewfire.learners.robust._slice import RADIUS, on_slice, opening
+from fewfire.learners.robust._threats import ball, check_within
+from fewfire.networks import init
+
+ROUNDING = 1e-6  # feasibility to float32 rounding, as training needs it
+
+
+def make(kind, seed, rows, d, rho):
+    """A threat, feasible centers and points to project, all random."""
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(rows, d)) * rng.choice([0.01, 0.3, 3.0], size=(rows, 1))
+    if kind == "slice":
+        return SliceCap(rho), on_slice(rng.normal(size=(rows, d - 1))), points
+    boxed = kind.endswith("box")
+    low, high = (rng.uniform(-1, 0, d), rng.uniform(0, 1, d)) if boxed else (-np.inf, np.inf)
+    centers = np.clip(rng.normal(size=(rows, d)), low, high)
+    return (L2Ball if kind.startswith("l2") else LinfBall)(rho, low, high), centers, points
+
+
+def distance(threat, points, centers):
+    order = np.inf if isinstance(threat, LinfBall) else 2
+    return np.linalg.norm(points - centers, ord=order, axis=1)
+
+
+def feasible(threat, points, centers):
+    inside = (distance(threat, points, centers) <= threat.rho + ROUNDING).all()
+    if isinstance(threat, SliceCap):
+        return inside and np.allclose(np.linalg.norm(points, axis=1), 1, atol=ROUNDING) and (points[:, -1] == 0.5).all()
+    return inside and (points >= threat.low).all() and (points <= threat.high).all()
+
+
+KINDS = ["l2", "l2 box", "linf", "linf box", "slice"]
+cases = given(
+    kind=st.sampled_from(KINDS),
+    seed=st.integers(0, 10**6),
+    d=st.integers(2, 7),
+    rho=st.sampled_from([0.0, 1e-3, 0.2, 1.0, 1.9]),
+)
+
+
+@cases
+def test_projections_are_feasible_idempotent_and_nearest(kind, seed, d, rho):
+    threat, centers, points = make(kind, seed, 20, d, rho)
+    nearest = threat.project(points, centers)
+    assert feasible(threat, nearest, centers)
+    assert np.allclose(threat.project(nearest, centers), nearest, atol=1e-9)
+    for trial in range(5):
+        other = threat.draw(centers, Stream(seed, str(trial)))
+        assert feasible(threat, other, centers)
+        assert (np.linalg.norm(points - nearest, axis=1) <= np.linalg.norm(points - other, axis=1) + 1e-9).all()
+        # Projections onto convex sets satisfy ⟨x − p, q − p⟩ ≤ 0; the slice is not convex.
+        if not isinstance(threat, SliceCap):
+            assert (np.einsum("ij,ij->i", points - nearest, other - nearest) <= 1e-9).all()
+
+
+@cases
+def test_ranges_of_linear_functions_hold_and_are_reached(kind, seed, d, rho):
+    threat, centers, weights = make(kind, seed, 20, d, rho)
+    low, high = threat.span(weights, centers)
+    assert low.shape == high.shape == (20, 20)
+    own_low, own_high = threat.row_span(weights, centers)
+    assert np.allclose(np.diag(low), own_low) and np.allclose(np.diag(high), own_high)
+    for trial in range(5):
+        moved = threat.draw(centers, Stream(seed, str(trial))) - centers
+        values = moved @ weights.T
+        assert (values >= low - 1e-9).all() and (values <= high + 1e-9).all()
+    # With a box the 2-norm's range is the smaller of ball's and box's; a slice of two points has no arc between them.
+    if kind != "l2 box" and (kind, d) != ("slice", 2):
+        far = threat.project(centers + 1e6 * weights, centers)
+        assert np.allclose(
+            np.einsum("ij,ij->i", far - centers, weights), own_high, atol=1e-5 * (1 + np.abs(own_high).max())
+        )
+
+
+@cases
+def test_steps_go_up_and_points_can_reach_what_they_may(kind, seed, d, rho):
+    threat, centers, gradients = make(kind, seed, 20, d, rho)
+    moved = threat.project(threat.ascend(centers, gradients, rho), centers)
+    assert feasible(threat, moved, centers)
+    small = threat.project(
+        threat.ascend(centers, gradients, 1e-5), centers
+    )  # a long step on a curved set may overshoot
+    assert (np.einsum("ij,ij->i", small - centers, gradients) >= -1e-9).all()
+    assert (np.linalg.norm(moved - centers, axis=1) <= threat.reach(d) + 1e-9).all()
+
+
+@cases
+def test_whatever_the_search_finds_is_feasible_and_no_better_than_the_start(kind, seed, d, rho):
+    threat, centers, _ = make(kind, seed, 12, d, rho)
+    heads = Heads((init.dense()(d, 9, seed=seed).astype(np.float64),))
+    labels = np.where(np.arange(12) % 2, 1.0, -1.0)
+    criterion = negative_margin(labels, 1)
+    for search in (PGD(steps=1), PGD(steps=4, restarts=2), PGD(steps=3, step_size=5.0)):
+        found = find_worst(heads, criterion, threat, centers, search, Stream(seed, "attack"))
+        assert feasible(threat, found.points, centers)
+        assert (found.value >= -labels * heads.scores(centers)[:, 0]).all()
+        assert np.allclose(found.scores, heads.scores(found.points)) and np.allclose(
+            found.value, -labels * found.scores[:, 0]
+        )
+    # In float32, as training sees them, they are feasible to rounding too.
+    assert feasible(threat, found.points.astype(np.float32).astype(np.float64), centers) or kind.endswith("box")
+
+
+def test_the_exact_projection_onto_ball_and_box():
+    """Clipping first and shrinking then gives (0.5, 1.0)·…; the nearest point uses the room that is left."""
+    threat = L2Ball(1.0, -0.5, 0.5)
+    nearest = threat.project(np.array([[3.0, 4.0, 0.0]]), np.zeros((1, 3)))
+    assert np.allclose(nearest, [[0.5, 0.5, 0.0]])
+    threat = L2Ball(1.0, -np.inf, np.array([0.6, np.inf]))
+    assert np.allclose(threat.project(np.array([[3.0, 3.0]]), np.zeros((1, 2))), [[0.6, 0.8]])
+
+
+def test_a_cap_of_a_circle():
+    """d = 3: the slice is a circle, the cap an arc of θ_max on either side."""
+    start, rho = np.array([[RADIUS, 0.0, 0.5]]), 0.5
+    angle = 2 * np.arcsin(rho / (2 * RADIUS))
+    assert opening(rho) == pytest.approx(angle)
+    rim = np.array([[RADIUS * np.cos(angle), RADIUS * np.sin(angle), 0.5]])
+    assert np.linalg.norm(rim - start) == pytest.approx(rho)
+    cap = SliceCap(rho)
+    assert np.allclose(cap.project(np.array([[-5.0, 1.0, 7.0]]), start), rim)
+    assert np.linalg.norm(cap.project(-start, start) - start) == pytest.approx(rho)  # opposite: any side
+    assert np.allclose(cap.project(np.zeros((1, 3)), start), start)
+    assert np.allclose(cap.project(np.array([[9.0, 0.0, 3.0]]), start), start)
+    assert np.allclose(SliceCap(2.0).project(-start, start)[:, :2], -start[:, :2])  # the whole slice is allowed
+
+
+def test_a_slice_of_two_points():
+    here, there = np.array([[RADIUS, 0.5]]), np.array([[-RADIUS, 0.5]])
+    assert np.allclose(SliceCap(1.0).project(there, here), here)
+    assert np.allclose(SliceCap(1.8).project(there, here), there)
+
+
+def test_bounds_are_checked():
+    assert ball("linf", 0.1, (0, [1, 2]), 2).high.tolist() == [1, 2]
+    rule = r"bounds must be a pair \(low, high\) of numbers or arrays of shape \(2,\) with low <= high; got "
+    for bad in ((1, 0), (0,), 3, (0, [1, 2, 3]), ("a", "b"), (0, np.nan)):
+        with pytest.raises(ValueError, match=rule):
+            ball("l2", 0.1, bad, 2)
+    with pytest.raises(
+        ValueError,
+        match=r"X must lie within bounds; got a 2 at index \(0, 1\). Remedy: widen bounds or clip the table.",
+    ):
+        check_within(np.array([[0.5, 2.0]]), ball("l2", 0.1, (0, 1), 2))
+    with pytest.raises(ValueError, match="norm must be one of 'l2', 'linf'; got 'l1'."):
+        ball("l1", 0.1, None, 2)
