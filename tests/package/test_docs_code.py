@@ -1,0 +1,28 @@
+"""The code of the README and of the pages of docs/ runs and prints what it says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))]
+BLOCKS = [
+    pytest.param(block, id=f"{page}-{number}")
+    for page in PAGES
+    for number, block in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S))
+]
+
+
+def test_there_is_code_to_run():
+    assert len(BLOCKS) >= 5
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_code_blocks(block, capsys, tmp_path, monkeypatch):
+    """A line `print(...)  # text` must print that text, in order; other lines may print what they like."""
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, "docs", "exec"), {})
+    printed = iter(capsys.readouterr().out.splitlines())
+    for expected in re.findall(r"^print\(.*\)  # (.*)$", block, re.M):
+        assert expected in printed, f"{expected!r} was not printed, or not in this place"
