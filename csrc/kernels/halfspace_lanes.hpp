@@ -26,7 +26,7 @@ Lanes operator*(Lanes a, Lanes b) { return {_mm512_mul_ps(a.v, b.v)}; }
 Lanes minimum(Lanes a, Lanes b) { return {_mm512_min_ps(a.v, b.v)}; }
 Lanes maximum(Lanes a, Lanes b) { return {_mm512_max_ps(a.v, b.v)}; }
 Lanes square_root(Lanes a) { return {_mm512_sqrt_ps(a.v)}; }
-void store(float* at, Lanes a) { _mm512_storeu_ps(at, a.v); }
+float total(Lanes a) { return _mm512_reduce_add_ps(a.v); }
 // One bit a lane; false where either side is no number.
 std::uint32_t greater(Lanes a, Lanes b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ); }
 #elif defined(__AVX2__)
@@ -43,7 +43,12 @@ Lanes operator*(Lanes a, Lanes b) { return {_mm256_mul_ps(a.low, b.low), _mm256_
 Lanes minimum(Lanes a, Lanes b) { return {_mm256_min_ps(a.low, b.low), _mm256_min_ps(a.high, b.high)}; }
 Lanes maximum(Lanes a, Lanes b) { return {_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)}; }
 Lanes square_root(Lanes a) { return {_mm256_sqrt_ps(a.low), _mm256_sqrt_ps(a.high)}; }
-void store(float* at, Lanes a) { _mm256_storeu_ps(at, a.low), _mm256_storeu_ps(at + 8, a.high); }
+float total(Lanes a) {
+  const __m256 eight = _mm256_add_ps(a.low, a.high);
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
 std::uint32_t greater(Lanes a, Lanes b) {
   const int low = _mm256_movemask_ps(_mm256_cmp_ps(a.low, b.low, _CMP_GT_OQ));
   const int high = _mm256_movemask_ps(_mm256_cmp_ps(a.high, b.high, _CMP_GT_OQ));
@@ -83,8 +88,10 @@ Lanes maximum(const Lanes& a, const Lanes& b) {
 Lanes square_root(const Lanes& a) {
   return each([&](std::size_t i) { return std::sqrt(a.v[i]); });
 }
-void store(float* at, const Lanes& a) {
-  for (std::size_t i = 0; i < lane_count; ++i) at[i] = a.v[i];
+float total(const Lanes& a) {
+  float sum = 0;
+  for (const float value : a.v) sum += value;
+  return sum;
 }
 std::uint32_t greater(const Lanes& a, const Lanes& b) {
   std::uint32_t mask = 0;

@@ -81,11 +81,10 @@ float quick_product(const float* point, const float* query, std::size_t dimensio
   for (; j + chains * lane_count <= dimension; j += chains * lane_count)
     for (std::size_t c = 0; c < chains; ++c)
       sums[c] = fma(load(point + j + c * lane_count), load(query + j + c * lane_count), sums[c]);
-  float parts[lane_count], total = 0;
-  store(parts, (sums[0] + sums[1]) + (sums[2] + sums[3]));
-  for (const float part : parts) total += part;
-  for (; j < dimension; ++j) total = std::fmaf(point[j], query[j], total);
-  return total;
+  for (; j + lane_count <= dimension; j += lane_count) sums[0] = fma(load(point + j), load(query + j), sums[0]);
+  float sum = total((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  for (; j < dimension; ++j) sum = std::fmaf(point[j], query[j], sum);
+  return sum;
 }
 
 }  // namespace fewfire::FEWFIRE_ISA

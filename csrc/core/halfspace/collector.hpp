@@ -24,6 +24,15 @@ class Collector {
   static void append(std::vector<std::int64_t>& row, const std::int64_t* ids, std::uint64_t mask) {
     for (; mask; mask &= mask - 1) row.push_back(ids[std::countr_zero(mask)]);
   }
+  // The same with slots from `first` on in place of ids, to be named later all at once: a scan that waits for the id of
+  // every point it reports waits for memory each time.
+  static void append_slots(std::vector<std::int64_t>& row, std::size_t first, std::uint64_t mask) {
+    for (; mask; mask &= mask - 1) row.push_back(static_cast<std::int64_t>(first) + std::countr_zero(mask));
+  }
+  void name_slots(std::size_t piece, const std::int64_t* ids) {
+    for (std::size_t q = 0; q < queries_; ++q)
+      for (std::int64_t& entry : row(piece, q)) entry = ids[entry];
+  }
 
   HalfspaceReport finish(std::size_t threads);
 

@@ -39,7 +39,7 @@ struct OpenPairs {
   const float* points[capacity];
   const float* queries[capacity];
   float offsets[capacity], thresholds[capacity], margins[capacity], scores[capacity];
-  std::int64_t ids[capacity];
+  std::int64_t slots[capacity];
   std::vector<std::int64_t>* rows[capacity];
   std::size_t count = 0;
 
@@ -47,15 +47,15 @@ struct OpenPairs {
     std::size_t left = 0;
     for (std::size_t k = 0; k < count; ++k) {
       const float above = FEWFIRE_DISPATCH(quick_product, points[k], queries[k], dimension) + offsets[k] - thresholds[k];
-      if (above > margins[k]) rows[k]->push_back(ids[k]);
+      if (above > margins[k]) rows[k]->push_back(slots[k]);
       if (above > margins[k] || above < -margins[k]) continue;
       points[left] = points[k], queries[left] = queries[k], offsets[left] = offsets[k];
-      thresholds[left] = thresholds[k], ids[left] = ids[k], rows[left] = rows[k];
+      thresholds[left] = thresholds[k], slots[left] = slots[k], rows[left] = rows[k];
       ++left;
     }
     FEWFIRE_DISPATCH(score_pairs, points, offsets, queries, dimension, left, scores);
     for (std::size_t k = 0; k < left; ++k)
-      if (scores[k] > thresholds[k]) rows[k]->push_back(ids[k]);
+      if (scores[k] > thresholds[k]) rows[k]->push_back(slots[k]);
     count = 0;
   }
 };
@@ -72,11 +72,13 @@ void ScreenIndex::screen_range(std::size_t first, std::size_t last, const Prepar
   const float rounding = 1.1f * static_cast<float>(dimension_ + 8) * 0x1p-24f;
   const float least = 8.0f * static_cast<float>(dimension_ + 8) * 0x1p-149f;
   constexpr float infinity = std::numeric_limits<float>::infinity();
+  alignas(64) static constexpr float no_offsets[block_points] = {};
+  const std::size_t bytes = code_block(dimension_);
   OpenPairs open;
   for (std::size_t block = first; block < last; ++block) {
-    const ScreenBlock codes{codes_.data() + block * code_block(dimension_), scales_.data() + block * block_points,
-                            offsets_.data() + block * block_points};
     const BlockBounds& bounds = bounds_[block];
+    const ScreenBlock codes{codes_.data() + block * bytes, scales_.data() + block * block_points,
+                            bounds.offset == 0 ? no_offsets : offsets_.data() + block * block_points};
     for (std::size_t from = 0; from < queries.count; from += tile_queries) {
       const std::size_t here = std::min(tile_queries, queries.count - from);
       float low[tile_queries], high[tile_queries], sizes[tile_queries];
@@ -97,8 +99,7 @@ void ScreenIndex::screen_range(std::size_t first, std::size_t last, const Prepar
         std::uint64_t left = low[q] == -infinity ? live : maybe[q] & live;
         if (left == 0) continue;
         std::vector<std::int64_t>& row = collector.row(piece, from + q);
-        const std::int64_t* ids = ids_.data() + block * block_points;
-        Collector::append(row, ids, left & sure[q]);
+        Collector::append_slots(row, block * block_points, left & sure[q]);
         left &= ~sure[q];
         counters.rechecks += static_cast<std::uint64_t>(std::popcount(left));
         for (; left; left &= left - 1) {
@@ -106,7 +107,7 @@ void ScreenIndex::screen_range(std::size_t first, std::size_t last, const Prepar
           const std::size_t k = open.count++;
           open.points[k] = rows_.data() + slot * dimension_, open.offsets[k] = offsets_[slot];
           open.queries[k] = queries.rows + (from + q) * dimension_, open.thresholds[k] = queries.thresholds[from + q];
-          open.ids[k] = ids[i], open.rows[k] = &row;
+          open.slots[k] = static_cast<std::int64_t>(slot), open.rows[k] = &row;
           // Infinite where sums may overflow: then nothing but the score decides.
           const float threshold = std::fabs(open.thresholds[k]), size = sizes[q] + threshold;
           open.margins[k] = low[q] == -infinity ? infinity : 2.5f * rounding * size + 0x1p-21f * threshold + least;
@@ -118,6 +119,7 @@ void ScreenIndex::screen_range(std::size_t first, std::size_t last, const Prepar
     }
   }
   open.settle(dimension_);
+  collector.name_slots(piece, ids_.data());
   counters.points += (last - first) * block_points * queries.count;
   counters.bytes += (last - first) * (code_block(dimension_) + 2 * block_points * sizeof(float));
 }
