@@ -65,23 +65,38 @@ void ScreenIndex::remove(const std::int64_t* ids, std::size_t count, std::size_t
   *this = std::move(fresh);
 }
 
+void ScreenIndex::expect_write(std::size_t slot) const {
+  const std::uint8_t* block = codes_.data() + slot / block_points * code_block(dimension_);
+  for (std::size_t j = 0; j < dimension_; j += 4) __builtin_prefetch(block + code_at(slot % block_points, j), 1);
+  for (std::size_t j = 0; j < dimension_; j += 16) __builtin_prefetch(rows_.data() + slot * dimension_ + j, 1);
+}
+
 void ScreenIndex::update(const std::int64_t* ids, const float* rows, const float* offsets, std::size_t count,
                          std::size_t threads) {
+  std::vector<BlockBounds> before(count);
+  std::vector<std::size_t> slots(count);
   const std::size_t pieces = count < 256 ? 1 : 4 * threads;
-  std::vector<std::size_t> touched(count);
   parallel_for(pieces, threads, [&](std::size_t piece) {
-    for (std::size_t i = piece * count / pieces; i < (piece + 1) * count / pieces; ++i) {
-      const auto slot = static_cast<std::size_t>(slots_.find(ids[i]));
-      write(slot, ids[i], rows + i * dimension_, offsets[i]);
-      touched[i] = slot / block_points;
+    constexpr std::size_t ahead = 4;
+    const std::size_t first = piece * count / pieces, last = (piece + 1) * count / pieces;
+    for (std::size_t i = first; i < last; ++i) slots[i] = static_cast<std::size_t>(slots_.find(ids[i]));
+    for (std::size_t i = first; i < last; ++i) {
+      if (i + ahead < last) expect_write(slots[i + ahead]);
+      before[i] = {lost_[slots[i]], coded_[slots[i]], std::fabs(offsets_[slots[i]])};
+      write(slots[i], ids[i], rows + i * dimension_, offsets[i]);
     }
   });
-  std::sort(touched.begin(), touched.end());
-  touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
-  parallel_for(pieces, threads, [&](std::size_t piece) {
-    for (std::size_t i = piece * touched.size() / pieces; i < (piece + 1) * touched.size() / pieces; ++i)
-      bound_block(touched[i]);
-  });
+  // A block's bounds are looked for again only where the point that set one of them has changed.
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t slot = slots[i];
+    BlockBounds& bounds = bounds_[slot / block_points];
+    const auto set = [](float value, float bound) { return bound > 0 && value >= bound; };
+    if (set(before[i].lost, bounds.lost) || set(before[i].coded, bounds.coded) || set(before[i].offset, bounds.offset))
+      bound_block(slot / block_points);
+    else
+      bounds = {std::max(bounds.lost, lost_[slot]), std::max(bounds.coded, coded_[slot]),
+                std::max(bounds.offset, std::fabs(offsets_[slot]))};
+  }
 }
 
 HalfspacePoints ScreenIndex::points() const {

@@ -35,6 +35,7 @@ class ScreenIndex final : public HalfspaceIndex {
   };
 
   void write(std::size_t slot, std::int64_t id, const float* row, float offset);
+  void expect_write(std::size_t slot) const;
   void bound_block(std::size_t block);
   void screen_range(std::size_t first, std::size_t last, const Prepared& prepared, Collector& collector,
                     std::size_t piece, HalfspaceCounters& counters) const;

@@ -2,7 +2,7 @@
 
 No rule of thumb decides: on isotropic points in high dimension a tree prunes nothing and the int8 screen wins, on
 points of low intrinsic dimension the tree wins a hundredfold. A full tree is built only when one over a
-sixteenth of the points already leaves most of them untouched.
+sixteenth of the points leaves some of them untouched: tight clusters show only when there are enough points in each.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MANY: Final = 8
 SMALL: Final = 1 << 15
 """Coordinates below which a scan takes microseconds and measuring is not worth it."""
 _SAMPLE: Final = 16
-_PROMISING: Final = 0.35
+_PROMISING: Final = 0.9
 _QUERIES: Final = 64
 _SECONDS: Final = 0.02
 
