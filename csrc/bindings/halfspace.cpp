@@ -2,7 +2,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <atomic>
 #include <mutex>
 #include <shared_mutex>
 
@@ -95,11 +94,13 @@ class HalfspaceBinding {
   }
 
   std::size_t size() {
+    const nb::gil_scoped_release released;
     const std::shared_lock lock(guard_);
     return index_->size();
   }
 
   std::size_t memory() {
+    const nb::gil_scoped_release released;
     const std::shared_lock lock(guard_);
     return index_->memory();
   }

@@ -17,6 +17,7 @@ constexpr bool can_screen = true;
 constexpr bool can_screen = false;
 #endif
 constexpr std::size_t code_lanes = 64;
+constexpr std::size_t most_coded_inputs = std::size_t{1} << 16;  // int32 holds their products, at most 127·255 each
 using Wholes [[gnu::vector_size(64), gnu::may_alias]] = std::int32_t;
 using EightWholes [[gnu::vector_size(32), gnu::may_alias]] = std::int32_t;
 
@@ -45,6 +46,7 @@ inline void set_cutoff(const DriftNet& net, const DriftPiece& piece, const Drift
                        DriftVisit& visit) {
   visit.screened = false;
   if constexpr (!can_screen) return;
+  if (net.inputs > most_coded_inputs) return;
   const DriftBound& bound = piece.bounds[visit.slot];
   const DriftCode& code = piece.codes[visit.slot];
   const float error = ((bound.moved + code.error) * call.norm + (bound.norm + code.error) * call.code_error +

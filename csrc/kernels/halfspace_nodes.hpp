@@ -17,6 +17,8 @@
 namespace fewfire {
 
 constexpr std::size_t node_children = 16;
+// Cones serve centres and queries of at least this norm: below, ⟨c, a⟩ may underflow, and cos θ with it says nothing.
+constexpr double least_cone_norm = 1e-18;
 
 struct NodeBounds {
   const float* centres;  // coordinate by coordinate, 16 children each

@@ -17,6 +17,8 @@
 
 namespace fewfire {
 
+// Coordinates up to which int32 holds every partial sum of products, at most 127·128 each.
+constexpr std::size_t most_coded = std::size_t{1} << 17;
 // Bytes of a block of codes; coordinates are filled up with zeros to a multiple of four.
 inline std::size_t code_quads(std::size_t dimension) { return (dimension + 3) / 4; }
 inline std::size_t code_block(std::size_t dimension) { return code_quads(dimension) * 4 * block_points; }

@@ -189,3 +189,14 @@ def test_movement_is_followed_where_the_bound_is_tight(core, direction):
         trainer.step(X, slopes, 0.003)
         dense.step(X, slopes, 0.003)
     assert 0 < trainer.counters.refreshes < 40 * 80 / 4
+
+
+def test_sums_of_codes_beyond_int32(core):
+    """140 000 inputs: screening in 8 bits, whose sums would overflow, is left out."""
+    inputs = 140_000
+    signs = np.outer(np.where(np.arange(40) % 2, -1.0, 1.0), np.ones(inputs))
+    X = (signs / np.sqrt(inputs)).astype(np.float32)
+    hidden = np.full((8, inputs), 1 / np.sqrt(inputs), dtype=np.float32)
+    net = TwoLayer(hidden, np.zeros(8, np.float32), np.ones(8, np.float32), activation=shifted_relu(0.1))
+    values = ListTrainer(net, X, 1.0).values(np.float32(0.7) * X)
+    np.testing.assert_allclose(values, np.where(np.arange(40) % 2, 0.0, 5.6), rtol=1e-3)

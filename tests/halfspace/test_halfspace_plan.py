@@ -92,3 +92,14 @@ def test_counters_survive_a_change_of_method(threads):
     index.query([1, 0], 3.5)
     assert before.queries > 1  # measuring counts
     assert index.counters.queries == before.queries + 1
+
+
+def test_counters_never_go_back_when_planned_again():
+    index = Index(DRAW.normal(size=(20_000, 2)))
+    queries = DRAW.normal(size=(16, 2))
+    before = 0
+    for _ in range(3):
+        index.query_batch(queries, 3.0)
+        assert index.counters.queries >= before + 16
+        before = index.counters.queries
+        index.insert(DRAW.normal(size=(4 * len(index), 2)))

@@ -167,3 +167,30 @@ def test_difference_and_negative():
     X = rng.normal(size=(7, 3))
     assert np.allclose(difference(first, second)(X), first(X) - second(X))
     assert np.allclose(negative(first)(X), -first(X))
+
+
+def test_a_jump_is_not_missed_far_from_the_origin():
+    """At 1e8 the terms of a preactivation round by 1e-8: a neuron that near to its threshold is not taken for silent."""
+    draw, far = np.random.default_rng(0), 1e8
+    weights = draw.uniform(0.5, 2.0, size=(500, 1))
+    points = far + draw.uniform(size=(500, 1))
+    for weight, point in zip(weights, points, strict=True):
+        # Exactly ⟨w, x⟩ + b = 0.5 + 2e-9 in real numbers would fire; float64 cannot tell.
+        net = TwoLayer(weight[None], [0.5 - weight[0] * point[0]], [-1.0], 0.0, "shifted_relu(0.5)")
+        table, undecided = lower_bounds(net, point[None], L2Ball(1e-12))
+        assert undecided.tolist() == [1]
+        assert table.max() <= -0.5
+
+
+def test_ranges_over_caps_along_the_axis():
+    """Where w is nearly parallel to x₀ their angle is known to 1e-8 only; the range holds every point of the cap."""
+    draw = np.random.default_rng(1)
+    for off in [0.0, 1e-9, 1e-8] * 50:
+        point = on_slice(draw.normal(size=(1, 5)))
+        weights = np.append(point[0, :-1] * draw.uniform(0.5, 3) + off * draw.normal(size=5), 0.0)
+        cap = SliceCap(1.2)
+        many = np.repeat(point, 200, axis=0)
+        values = (cap.project(many + 5 * draw.normal(size=many.shape), many) - point) @ weights
+        low, high = cap.span(weights[None], point)
+        assert low[0, 0] <= values.min() + 1e-14
+        assert values.max() - 1e-14 <= high[0, 0]

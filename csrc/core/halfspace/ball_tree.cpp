@@ -35,7 +35,7 @@ void BallTree::store(std::size_t node, std::size_t child, const Extent& extent) 
     square += static_cast<double>(centre) * centre;
   }
   const double length = std::sqrt(square), slack = rounding();
-  const bool cone = extent.cone && length > 1e-30 && length < 1e30 && extent.cosine > 1e-3;
+  const bool cone = extent.cone && length > least_cone_norm && length < 1e30 && extent.cosine > 1e-3;
   const double cosine = extent.cosine - 1e-6;  // the angle a little wider than it is
   // ‖a‖ ≤ ‖a₁‖ + ‖a₂‖, so what is lost to rounding, a part of ‖a‖, is added to both.
   const double lost = slack * (length + extent.along + extent.across);

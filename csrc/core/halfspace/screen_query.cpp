@@ -89,7 +89,8 @@ void ScreenIndex::screen_range(std::size_t first, std::size_t last, const Prepar
         const float size = sizes[q] = (bounds.coded + bounds.lost) * (norm + lost) + bounds.offset;
         const float error = (bounds.lost * norm + bounds.coded * lost) * (1 + 0x1p-20f) + rounding * size +
                             std::fabs(threshold) * 0x1p-22f + least;
-        const bool bounded = size < 1e37f && error < infinity;  // else partial sums may overflow: decide exactly
+        // Else partial sums, of floats or of codes, may overflow: decide exactly.
+        const bool bounded = size < 1e37f && error < infinity && dimension_ <= most_coded;
         low[q] = bounded ? threshold - error : -infinity;
         high[q] = bounded ? threshold + error : infinity;
       }

@@ -13,7 +13,7 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 
 NodeQuery prepare(const float* row, float threshold, std::size_t dimension, double norm) {
   const float least = 8.0f * static_cast<float>(dimension + 8) * 0x1p-149f;  // what sums lose below the normal range
-  const bool cones = norm > 1e-30 && norm < 1e30;
+  const bool cones = norm > least_cone_norm && norm < 1e30;
   return {row, 0.0f, 0.0f, std::nextafter(static_cast<float>(norm), infinity), cones ? static_cast<float>(1 / norm) : 0.0f,
           std::nextafter(threshold - least, -infinity), std::nextafter(threshold + least, infinity)};
 }

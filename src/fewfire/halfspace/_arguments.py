@@ -51,6 +51,8 @@ def check_ids(name: str, values: ArrayLike) -> IdArray:
         return np.empty(0, dtype=np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise invalid(name, "must be a vector of integers", f"dtype {array.dtype} and shape {array.shape}")
+    if array.dtype.kind == "u" and int(array.max()) > np.iinfo(np.int64).max:
+        raise invalid(name, "must be in the index", int(array.max()))
     ids = np.ascontiguousarray(array, dtype=np.int64)
     ordered = np.sort(ids)
     same = ordered[1:] == ordered[:-1]

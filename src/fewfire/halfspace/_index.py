@@ -148,9 +148,10 @@ class Index:
         """The method in use and why; for "auto" that of the latest kind of call (single queries, batches)."""
         if self.requested != "auto":
             return Plan(self.requested, "as asked", size=len(self))
-        if not self._plans:
+        plans = self._plans
+        if not plans:
             return Plan("scan", "nothing measured yet; the first queries decide", size=len(self))
-        return next(reversed(self._plans.values()))
+        return next(reversed(plans.values()))
 
     @property
     def method(self) -> str:
@@ -159,7 +160,7 @@ class Index:
 
     @property
     def counters(self) -> Counters:
-        """What queries have cost so far, those that measured methods for "auto" included."""
+        """What queries have cost so far, for "auto" with those that measured the methods it keeps."""
         with self._lock:
             return sum((Counters(*kept.counters) for kept in self._kept.values()), self._past)
 
@@ -216,12 +217,16 @@ class Index:
             plan, chosen = Plan("scan", why, size=len(self)), source
         else:
             plan, chosen = measure(source, self._build, rows, thresholds, self.threads)
-        self._plans.pop(many, None)
-        self._plans[many] = plan
-        in_use = {kind.method for kind in self._plans.values()}
-        self._kept[plan.method] = chosen
-        for name in [name for name in self._kept if name not in in_use]:
-            self._past += Counters(*self._kept.pop(name).counters)
+        # Both are replaced as a whole, since `plan` and `len` read them without the lock.
+        plans = {kind: other for kind, other in self._plans.items() if kind != many} | {many: plan}
+        in_use = {other.method for other in plans.values()}
+        before = self._kept
+        after = before | {plan.method: chosen}
+        self._kept = {name: reporter for name, reporter in after.items() if name in in_use}
+        for name, reporter in before.items():
+            if self._kept.get(name) is not reporter:
+                self._past += Counters(*reporter.counters)
+        self._plans = plans
         return plan
 
     def _build(self, method: str, ids: IdArray, rows: NDArray[np.float32], offsets: NDArray[np.float32]) -> Reporter:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fewfire.halfspace._arguments import check_column, check_rows, check_vector
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -32,13 +34,18 @@ def scores(points: ArrayLike, offsets: ArrayLike, direction: ArrayLike) -> NDArr
     -------
     float32 array of shape (count,)
     """
-    rows = np.asarray(points, dtype=np.float32)
-    weights = np.asarray(direction, dtype=np.float32)
+    rows = check_rows("points", points, None)
+    return _scores(rows, check_column("offsets", offsets, len(rows)), check_vector("direction", direction, rows.shape[1]))
+
+
+def _scores(
+    rows: NDArray[np.float32], offsets: NDArray[np.float32], weights: NDArray[np.float32]
+) -> NDArray[np.float32]:
     total = np.zeros(len(rows), dtype=np.float32)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # huge sums become infinite, as in C++
         for j in range(rows.shape[1]):
             total = _fused(rows[:, j], weights[j], total)
-        return np.asarray(total + np.asarray(offsets, dtype=np.float32), dtype=np.float32)
+        return np.asarray(total + offsets, dtype=np.float32)
 
 
 def _fused(a: AnyArray, b: np.float32, c: AnyArray) -> NDArray[np.float32]:
@@ -95,7 +102,7 @@ class ReferenceReporter:
         self, rows: NDArray[np.float32], thresholds: NDArray[np.float32], threads: int
     ) -> tuple[IdArray, IdArray]:
         found = [
-            np.sort(self._ids[scores(self._rows, self._offsets, row) > threshold])
+            np.sort(self._ids[_scores(self._rows, self._offsets, row) > threshold])
             for row, threshold in zip(rows, thresholds, strict=True)
         ]
         starts = np.cumsum([0, *map(len, found)], dtype=np.int64)

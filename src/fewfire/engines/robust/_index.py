@@ -37,7 +37,7 @@ class IndexTrainer(TrainerBase):
         self._index = Index(self._hidden, net.bias, threads=threads)
         self._debug = debug
         self._active_counts = np.zeros(self.examples, dtype=np.int64)
-        self._evaluations = self._products = self._pairs = self._active = self._updated = self._bytes = 0
+        self._products = self._pairs = self._active = self._updated = self._bytes = 0
 
     def evaluate(self, X_moved: AnyArray) -> tuple[FloatArray, FloatArray]:
         """f, shape (n,), and ∇_x f, shape (n, inputs), at the moved examples."""
@@ -107,7 +107,6 @@ class IndexTrainer(TrainerBase):
         indptr, neurons = self._index.query_batch(moved, threshold)
         self._active_counts = np.diff(indptr)
         self._active += len(neurons)
-        self._evaluations += 1
         if self._debug:
             self._verify(moved, indptr, neurons)
         return csr_array((self._net.output[neurons], neurons, indptr), shape=(self.examples, self._net.width))

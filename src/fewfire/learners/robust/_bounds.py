@@ -43,7 +43,9 @@ def lower_bounds(net: TwoLayer, points: Float64Array, threat: Threat) -> tuple[F
     tau, a = check_activation(net), net.output
     z = net.preactivations(points)
     low, high = threat.span(np.asarray(net.hidden, dtype=np.float64), points)
-    slack = ROUNDING * (1.0 + np.abs(z) + np.abs(low) + np.abs(high))
+    # What rounds are the terms of z, which cancel where columns are far from 0.
+    terms = np.outer(np.linalg.norm(points, axis=1), np.linalg.norm(net.hidden, axis=1)) + np.abs(net.bias)
+    slack = ROUNDING * (1.0 + terms + np.abs(low) + np.abs(high))
     low, high = z + low - slack, z + high + slack
     sure, silent = low > tau, high <= tau
     undecided = ~sure & ~silent
@@ -56,7 +58,8 @@ def lower_bounds(net: TwoLayer, points: Float64Array, threat: Threat) -> tuple[F
         weights = (slope * a) @ net.hidden
         least = threat.row_span(weights, points)[0]
         value = (slope * z + intercept) @ a + net.offset
-        return np.asarray(value + least - ROUNDING * (1.0 + np.abs(value) + np.abs(least)))
+        size = (slope * terms + np.abs(intercept)) @ np.abs(a) + abs(net.offset)
+        return np.asarray(value + least - ROUNDING * (1.0 + size + np.abs(least)))
 
     certain = sure.astype(np.float64)
     pattern = linear(certain, np.where(undecided & (a < 0), ceiling, 0.0))

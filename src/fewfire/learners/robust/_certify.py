@@ -33,7 +33,8 @@ class Certificate:
     bound : array of str of shape (rows,)
         Which bound was the best: "interval", "pattern", "relaxed" or "floor".
     open_neurons : int array of shape (rows,)
-        Neurons that may be active or not within the set; where there is none the bound is exact.
+        Neurons that may be active or not within the set; where there is none the bound is exact (for norm "l2" without
+        bounds).
     """
 
     margin: Float64Array

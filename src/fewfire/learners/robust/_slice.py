@@ -84,9 +84,11 @@ def cap_span(along: Float64Array, length: Float64Array, rho: float) -> tuple[Flo
     along : ⟨w, x₀⟩/R of the flat parts
     length : ‖w‖ of the flat part
     """
-    limit = opening(rho)
+    limit: Float64Array | float = opening(rho)
     cosine = np.clip(along / np.where(length > 0.0, length, 1.0), -1.0, 1.0)
     phi = np.arccos(cosine)
+    # Near 0 and π the angle is known only to the root of the cosine's rounding; the range is widened by that.
+    limit = limit + 4e-15 / np.maximum(np.sqrt(1.0 - cosine**2), 6e-8)
     low = RADIUS * length * (np.cos(np.minimum(phi + limit, math.pi)) - cosine)
     high = RADIUS * length * (np.cos(np.maximum(phi - limit, 0.0)) - cosine)
     return low, high

@@ -1,7 +1,8 @@
 """What an adversary may do to a point: a ball around it, or a cap on the slice (sublinear, Definition 3.3).
 
 A threat knows its exact projection, the direction of steepest ascent in its norm, random points of itself, and the
-exact range of a linear function over itself; attacks and certificates need no more.
+range of a linear function over itself (exact but for a 2-norm ball cut by a box, where ball and box are bounded apart);
+attacks and certificates need no more.
 """
 
 from __future__ import annotations
