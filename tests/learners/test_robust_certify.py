@@ -1,5 +1,7 @@
 """Certificates are sound (no attack and no brute force goes below), exact where the network is linear, and not idle."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -170,15 +172,15 @@ def test_difference_and_negative():
 
 
 def test_a_jump_is_not_missed_far_from_the_origin():
-    """At 1e8 the terms of a preactivation round by 1e-8: a neuron that near to its threshold is not taken for silent."""
-    draw, far = np.random.default_rng(0), 1e8
-    weights = draw.uniform(0.5, 2.0, size=(500, 1))
-    points = far + draw.uniform(size=(500, 1))
-    for weight, point in zip(weights, points, strict=True):
-        # Exactly ⟨w, x⟩ + b = 0.5 + 2e-9 in real numbers would fire; float64 cannot tell.
-        net = TwoLayer(weight[None], [0.5 - weight[0] * point[0]], [-1.0], 0.0, "shifted_relu(0.5)")
-        table, undecided = lower_bounds(net, point[None], L2Ball(1e-12))
-        assert undecided.tolist() == [1]
+    """At 1e8 preactivations round by 1e-8: a neuron that really fires by less than that is not taken for silent."""
+    draw = np.random.default_rng(0)
+    for _ in range(200):
+        weights, point = draw.uniform(-2, 2, size=3), 1e8 + draw.uniform(size=3)
+        product = sum(Fraction(w) * Fraction(x) for w, x in zip(weights.tolist(), point.tolist(), strict=True))
+        bias = np.nextafter(float(Fraction(1, 2) - product), np.inf)
+        assert product + Fraction(float(bias)) > Fraction(1, 2)
+        net = TwoLayer(weights[None], [bias], [-1.0], 0.0, "shifted_relu(0.5)")
+        table, _ = lower_bounds(net, point[None], L2Ball(0.0))
         assert table.max() <= -0.5
 
 

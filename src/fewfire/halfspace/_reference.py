@@ -35,7 +35,9 @@ def scores(points: ArrayLike, offsets: ArrayLike, direction: ArrayLike) -> NDArr
     float32 array of shape (count,)
     """
     rows = check_rows("points", points, None)
-    return _scores(rows, check_column("offsets", offsets, len(rows)), check_vector("direction", direction, rows.shape[1]))
+    return _scores(
+        rows, check_column("offsets", offsets, len(rows)), check_vector("direction", direction, rows.shape[1])
+    )
 
 
 def _scores(
