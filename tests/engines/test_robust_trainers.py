@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from robust_problems import close, move, problem
 
+from fewfire._errors import InvalidArgument
 from fewfire._extension import load
 from fewfire.engines import robust
-from fewfire.networks import shifted_relu
+from fewfire.networks import init, shifted_relu
 
 FAST = [name for name in robust.TRAINERS if name != "dense"]
 SHAPES = [(40, 1, 7), (40, 2, 5), (30, 3, 1), (1, 17, 9), (300, 17, 20), (257, 64, 33), (100, 65, 18), (9000, 16, 40)]
@@ -132,3 +133,10 @@ def test_lists_hold_every_active_pair(method, seed, shape, calls, reach):
         else:
             trainer.step(moved, slopes, rate)
     assert trainer.counters.touched >= trainer.counters.active
+
+
+@pytest.mark.parametrize("method", ["auto", "dense", "lists", "index"])
+def test_no_examples_are_refused_by_name(method):
+    net = init.ntk(exponent=0.6)(4, 10, seed=0)
+    with pytest.raises(InvalidArgument, match="X must not be empty"):
+        robust.trainer(method, net, np.empty((0, 4), dtype=np.float32), 0.1)

@@ -39,7 +39,7 @@ def trainer(
     """
     name = check_choice("method", method, ("auto", *TRAINERS))
     if name == "auto":
-        name = "dense" if net.activity(X[:: -(-len(X) // 64)]).fraction > 0.25 else "lists"
+        name = "dense" if net.activity(X[:: max(1, -(-len(X) // 64))]).fraction > 0.25 else "lists"
     if name == "lists" and core() is None:
         name = "dense"
     return TRAINERS[name](net, X, reach, threads=threads, debug=debug)
