@@ -37,6 +37,7 @@ class HalfspaceBinding {
   std::int64_t insert(Ids ids, Rows rows, Numbers offsets, std::size_t threads) {
     check(ids.shape(0), rows, offsets);
     const nb::gil_scoped_release released;
+    const std::lock_guard turn(turnstile_);
     const std::unique_lock lock(guard_);
     for (std::size_t i = 0; i < ids.shape(0); ++i)
       if (index_->contains(ids.data()[i])) return static_cast<std::int64_t>(i);
@@ -46,6 +47,7 @@ class HalfspaceBinding {
 
   std::int64_t remove(Ids ids, std::size_t threads) {
     const nb::gil_scoped_release released;
+    const std::lock_guard turn(turnstile_);
     const std::unique_lock lock(guard_);
     const std::int64_t wrong = first_unknown(ids);
     if (wrong < 0) index_->remove(ids.data(), ids.shape(0), threads);
@@ -55,6 +57,7 @@ class HalfspaceBinding {
   std::int64_t update(Ids ids, Rows rows, Numbers offsets, std::size_t threads) {
     check(ids.shape(0), rows, offsets);
     const nb::gil_scoped_release released;
+    const std::lock_guard turn(turnstile_);
     const std::unique_lock lock(guard_);
     const std::int64_t wrong = first_unknown(ids);
     if (wrong < 0) index_->update(ids.data(), rows.data(), offsets.data(), ids.shape(0), threads);
@@ -66,7 +69,7 @@ class HalfspaceBinding {
     HalfspaceReport report;
     {
       const nb::gil_scoped_release released;
-      const std::shared_lock lock(guard_);
+      const std::shared_lock lock = shared();
       HalfspaceCounters spent;
       report = index_->query({rows.data(), thresholds.data(), rows.shape(0), dimension_}, threads, spent);
       spent.queries = rows.shape(0), spent.reported = report.ids.size();
@@ -80,7 +83,7 @@ class HalfspaceBinding {
     HalfspacePoints points;
     {
       const nb::gil_scoped_release released;
-      const std::shared_lock lock(guard_);
+      const std::shared_lock lock = shared();
       points = index_->points();
     }
     return nb::make_tuple(to_array(std::move(points.ids)), to_array(std::move(points.rows), dimension_),
@@ -95,13 +98,13 @@ class HalfspaceBinding {
 
   std::size_t size() {
     const nb::gil_scoped_release released;
-    const std::shared_lock lock(guard_);
+    const std::shared_lock lock = shared();
     return index_->size();
   }
 
   std::size_t memory() {
     const nb::gil_scoped_release released;
-    const std::shared_lock lock(guard_);
+    const std::shared_lock lock = shared();
     return index_->memory();
   }
 
@@ -109,6 +112,11 @@ class HalfspaceBinding {
   void check(std::size_t count, const Rows& rows, const Numbers& numbers) const {
     if (rows.shape(0) != count || rows.shape(1) != dimension_ || numbers.shape(0) != count)
       throw nb::value_error("an array has the wrong shape");
+  }
+  // Queries pass the turnstile one by one and a change holds it, so that a stream of queries cannot keep a change waiting.
+  std::shared_lock<std::shared_mutex> shared() {
+    const std::lock_guard turn(turnstile_);
+    return std::shared_lock(guard_);
   }
   std::int64_t first_unknown(const Ids& ids) const {
     for (std::size_t i = 0; i < ids.shape(0); ++i)
@@ -119,7 +127,7 @@ class HalfspaceBinding {
   std::unique_ptr<HalfspaceIndex> index_;
   std::size_t dimension_;
   std::shared_mutex guard_;
-  std::mutex counting_;
+  std::mutex turnstile_, counting_;
   HalfspaceCounters counters_;
 };
 

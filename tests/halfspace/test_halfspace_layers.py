@@ -66,3 +66,12 @@ def test_the_scan_touches_everything_and_the_tree_little():
         touched = index.counters.points / 10
         assert touched == 20_032 if method == "scan" else touched < 500  # 313 blocks of 64
     assert all((report.indices == reports["scan"].indices).all() for report in reports.values())
+
+
+def test_equal_points_share_a_layer():
+    index = Index(np.tile([[1.0, 2.0], [0.0, 0.0]], (5000, 1)), method="layers")
+    assert index.query([1, 1], 2.0).tolist() == list(range(0, 10_000, 2))
+    assert index.counters.nodes == 1
+    index.remove(np.arange(0, 5000))
+    index.insert([[1.0, 2.0]])
+    assert index.query([1, 1], 2.0).tolist() == [*range(5000, 10_000, 2), 10_000]

@@ -17,8 +17,9 @@ float down(double value) { return std::nextafter(static_cast<float>(value), -inf
 }  // namespace
 
 double BallTree::rounding() const {
-  // Score and bound each round at most d + 6 times by 2^-24 of (‖c‖ + R)·‖a‖ + |b|; a tenth more for good measure.
-  return 1.1 * 2 * static_cast<double>(blocks_.dimension() + 6) * 0x1p-24;
+  // Score and bound each round at most d + 6 times by 2^-24 of (‖c‖ + R)·‖a‖ + |b|. Half as much again, since R is what
+  // the parts along and across the axes make together, which a moved point may trade for each other.
+  return 1.1 * 3 * static_cast<double>(blocks_.dimension() + 6) * 0x1p-24;
 }
 
 NodeBounds BallTree::bounds(std::size_t node) const {

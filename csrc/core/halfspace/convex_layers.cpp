@@ -23,7 +23,18 @@ ConvexLayers::ConvexLayers(const HalfspacePoints& points) {
   std::sort(left.begin(), left.end(), [&](std::uint32_t a, std::uint32_t b) {
     return std::pair(row(a)[0], row(a)[1]) < std::pair(row(b)[0], row(b)[1]);
   });
-  std::vector<std::uint32_t> hull;
+  // Equal points would be a layer each: one of them is peeled and the others hang on to it.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> repeated;  // a point, and the equal one before it
+  std::size_t kept = 0;
+  for (const std::uint32_t i : left) {
+    const bool repeats = kept > 0 && row(i)[0] == row(left[kept - 1])[0] && row(i)[1] == row(left[kept - 1])[1];
+    if (repeats)
+      repeated.emplace_back(i, left[kept - 1]);
+    else
+      left[kept++] = i;
+  }
+  left.resize(kept);
+  std::vector<std::uint32_t> hull, place(points.ids.size());
   std::vector<char> used(points.ids.size(), 0);
   while (!left.empty()) {
     hull.clear();
@@ -36,13 +47,21 @@ ConvexLayers::ConvexLayers(const HalfspacePoints& points) {
     for (auto i = left.rbegin() + 1; i < left.rend(); ++i) add(*i, floor);
     if (hull.size() > 1) hull.pop_back();  // the first one, met again
     std::erase_if(hull, [&](std::uint32_t i) { return std::exchange(used[i], 1) != 0; });  // two ends of a segment
-    add_layer(hull, points);
+    add_layer(hull, points, place);
     std::erase_if(left, [&](std::uint32_t i) { return used[i] != 0; });
   }
   merge_lists();
+  same_.assign(points.ids.size(), none);
+  for (const auto& [point, equal] : repeated) {
+    const auto vertex = static_cast<std::uint32_t>(ids_.size());
+    rows_.insert(rows_.end(), {row(point)[0], row(point)[1]});
+    ids_.push_back(points.ids[point]);
+    same_[vertex] = std::exchange(same_[place[equal]], vertex);
+  }
 }
 
-void ConvexLayers::add_layer(const std::vector<std::uint32_t>& hull, const HalfspacePoints& points) {
+void ConvexLayers::add_layer(const std::vector<std::uint32_t>& hull, const HalfspacePoints& points,
+                             std::vector<std::uint32_t>& place) {
   const std::size_t count = hull.size();
   std::vector<double> angles(count);
   for (std::size_t v = 0; v < count; ++v) {
@@ -56,6 +75,7 @@ void ConvexLayers::add_layer(const std::vector<std::uint32_t>& hull, const Halfs
   for (std::size_t k = 0; k < count; ++k) {
     const std::size_t v = (start + k) % count;
     rows_.insert(rows_.end(), {points.rows[2 * std::size_t{hull[v]}], points.rows[2 * std::size_t{hull[v]} + 1]});
+    place[hull[v]] = static_cast<std::uint32_t>(ids_.size());
     ids_.push_back(points.ids[hull[v]]);
     angles_.push_back(last = std::max(last, angles[v]));  // in order, also where rounding has two edges the wrong way
   }
@@ -118,13 +138,14 @@ void ConvexLayers::search(const float* direction, double low, std::vector<std::u
     counters.points += up + down + 2;
     if (up == 0) return;
     for (std::uint32_t k = 0; k < up + down; ++k)
-      found.push_back(layer.first + (top + layer.count - down + k) % layer.count);
+      for (std::uint32_t v = layer.first + (top + layer.count - down + k) % layer.count; v != none; v = same_[v])
+        found.push_back(v);
     if (l + 1 < layers_.size()) at = std::min(end ? layers_[l + 1].merged_count : list[at].below, layers_[l + 1].merged_count);
   }
 }
 
 std::size_t ConvexLayers::memory() const {
-  return rows_.capacity() * 4 + (angles_.capacity() + ids_.capacity()) * 8 + layers_.capacity() * sizeof(Layer) +
+  return (rows_.capacity() + same_.capacity()) * 4 + (angles_.capacity() + ids_.capacity()) * 8 + layers_.capacity() * sizeof(Layer) +
          entries_.capacity() * sizeof(Entry);
 }
 

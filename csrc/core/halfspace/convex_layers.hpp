@@ -38,12 +38,17 @@ class ConvexLayers {
     std::uint32_t edge, below;  // first place in the layer's own list, in the merged list below, not before `angle`
   };
 
-  void add_layer(const std::vector<std::uint32_t>& hull, const HalfspacePoints& points);
+  static constexpr std::uint32_t none = 0xffffffff;
+
+  // Notes in `place` which vertex each point of the hull has become.
+  void add_layer(const std::vector<std::uint32_t>& hull, const HalfspacePoints& points,
+                 std::vector<std::uint32_t>& place);
   void merge_lists();
 
   std::vector<float> rows_;
   std::vector<double> angles_;  // of the edge that starts at each vertex
   std::vector<std::int64_t> ids_;
+  std::vector<std::uint32_t> same_;  // another vertex with the same coordinates
   std::vector<Layer> layers_;
   std::vector<Entry> entries_;
 };
