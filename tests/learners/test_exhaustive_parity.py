@@ -104,7 +104,7 @@ def test_one_set_has_no_runner_up():
             ExhaustiveParity(k=4),
             r"k must be at most 3, the number of columns that vary; got 4\. Remedy: choose a smaller",
         ),
-        (ExhaustiveParity(k=2, threads=0), "threads must be an integer of at least 1; got 0"),
+        (ExhaustiveParity(k=2, threads=0), "threads must be an integer of at least 1 and at most 1024; got 0"),
         (ExhaustiveParity(k=2, binarize="mean"), "binarize must be one of 'median'; got 'mean'"),
     ],
 )
