@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import (
+    DataUnavailable,
     DivergenceError,
     EngineUnavailable,
     ExecutorError,
@@ -61,6 +62,7 @@ _LEARNERS = (
 )
 
 __all__ = [
+    "DataUnavailable",
     "DivergenceError",
     "EngineUnavailable",
     "ExecutorError",

@@ -22,6 +22,10 @@ class StoreError(FewfireError, RuntimeError):
     """A store of results cannot be opened or written; what it holds already is kept."""
 
 
+class DataUnavailable(FewfireError, RuntimeError):
+    """A data set is neither in a local file nor could it be fetched; the message says where to put it."""
+
+
 class ExecutorError(FewfireError, RuntimeError):
     """A sweep cannot go on: a run failed and that was to stop it, or the workers are not usable."""
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from tiny_sweeps import made_up_row, outcomes, tiny
+from tiny_sweeps import made_up_measurement, made_up_row, outcomes, tiny
 
 from fewfire._errors import InvalidArgument
 from fewfire.experiments import COLUMNS, CURVES, Store, SweepRecord, cells
@@ -104,3 +104,17 @@ class StoreConformance:
         with store as same:
             assert same is store
         store.close()
+
+    def test_measurements_come_back_and_only_failed_ones_are_replaced(self, store):
+        assert list(store.measurements()) == []
+        rows = [made_up_measurement(trial, error=0.1 * trial) for trial in range(3)]
+        store.add_measurements(rows)
+        store.add_measurements([made_up_measurement(1, error=0.9), made_up_measurement(3, "failed")])
+        found = {row.table["trial"]: row for row in store.measurements()}
+        assert [row.hash for row in store.measurements()] == sorted(row.hash for row in found.values())
+        assert [found[trial] for trial in range(3)] == rows
+        assert found[3].status == "failed" and math.isnan(found[3].error) and found[3].message == "why"
+        store.add_measurements([made_up_measurement(3, error=0.5)])
+        assert len(list(store.measurements())) == 4
+        assert {row.table["trial"]: row.error for row in store.measurements()}[3] == 0.5
+        assert store.counts() == {"done": 0, "diverged": 0, "failed": 0}  # measurements are no runs

@@ -29,7 +29,8 @@ def test_the_registry_lists_what_the_modules_say():
 def test_recipes_pass_and_return_plain_data(name):
     result = recipes.run(name)
     assert json.loads(json.dumps(result)) == result
-    assert result["recipe"] == name and result["scale"] == "quick" and result["judgement"]
+    assert result["recipe"] == name and result["scale"] == "quick"
+    assert result["judgement"] or result["skipped"]  # data that is not at hand leaves nothing to judge
     for entry in result["judgement"]:
         assert entry["passed"], entry
         fits = (

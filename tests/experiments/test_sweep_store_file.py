@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_sweeps import made_up_row, outcomes
+from tiny_sweeps import made_up_measurement, made_up_row, outcomes
 
 from fewfire._errors import FileFormatError, StoreError
 from fewfire.experiments import SqliteStore
@@ -31,16 +31,31 @@ def kept(path):
 
 def test_a_newer_store_is_left_alone(path):
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute("PRAGMA user_version = 3")
     connection.close()
     before = path.read_bytes()
     for write in (False, True):
         with pytest.raises(
             FileFormatError,
-            match=r"was written by a newer fewfire \(store version 2, this one knows 1\); it was left as it is. Remedy: upgrade fewfire",
+            match=r"was written by a newer fewfire \(store version 3, this one knows 2\); it was left as it is. Remedy: upgrade fewfire",
         ):
             SqliteStore(path, write=write)
     assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
+
+
+def test_a_store_of_the_first_version_is_read_and_gets_what_it_lacks(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE measurements")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    with SqliteStore(path) as store:
+        assert list(store.measurements()) == []
+    assert kept(path)
+    with SqliteStore(path, write=True) as store:
+        store.add_measurements([made_up_measurement(0)])
+    with SqliteStore(path) as store:
+        assert [found.spec for found in store.measurements()] == [made_up_measurement(0).spec]
+    assert kept(path)
 
 
 def test_other_databases_and_other_files_are_left_alone(tmp_path):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from fewfire.engines import History
-from fewfire.experiments import Row, RunSpec, Sweep
+from fewfire.experiments import Measurement, Row, RunSpec, Sweep
 
 
 def table(**changes):
@@ -37,6 +37,13 @@ def made_up_row(trial, status="done", width=5, error=0.25, message=""):
     history = History(np.array([0, 20, 40]), *np.arange(21, dtype=np.float32).reshape(7, 3) / 8)
     return Row(spec.hash, spec.setting, trial, status, "steps", error, error / 2, 0.125, math.nan, 40, 320, 7, 8,
                message, "cpu", '{"host": "here"}', history)  # fmt: skip
+
+
+def made_up_measurement(trial, status="done", error=0.25):
+    """A measurement as an experiment would give it."""
+    failed = status == "failed"
+    spec = f'{{"task":"made up","trial":{trial}}}'
+    return Measurement(spec, status, math.nan if failed else error, 0.5, "why" if failed else "", '{"host": "here"}')
 
 
 def outcomes(store):

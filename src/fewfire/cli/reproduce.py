@@ -11,9 +11,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from fewfire._errors import invalid
 from fewfire._optional import is_installed
 from fewfire.experiments import recipes
 from fewfire.report import save_recipe
+
+TABULAR = "Options of pareto/table2"
 
 
 def reproduce(
@@ -23,16 +26,33 @@ def reproduce(
         None, "--output", "-o", help="Folder for a JSON file and a figure (PNG, with the extra plot) a recipe."
     ),
     everything: bool = typer.Option(False, "--all", help="Run every recipe."),
+    datasets: str | None = typer.Option(None, help='Data sets, such as pol,credit, or "all".', rich_help_panel=TABULAR),
+    fractions: str | None = typer.Option(None, help="Shares of the rows, such as 0.01,0.1,1.", rich_help_panel=TABULAR),
+    trials: int | None = typer.Option(None, help="Random splits.", rich_help_panel=TABULAR),
+    models: str | None = typer.Option(
+        None,
+        help="Models, such as fewfire,forest,xgboost,catboost,mlp,sparse-1000,dense-1000,forest-grid.",
+        rich_help_panel=TABULAR,
+    ),
+    store: Path | None = typer.Option(
+        None, help="File to keep measurements in; repeat the command to go on.", rich_help_panel=TABULAR
+    ),
+    data: Path | None = typer.Option(
+        None, help="Folder of NAME.parquet files; else FEWFIRE_DATA, else OpenML.", rich_help_panel=TABULAR
+    ),
 ) -> None:
     """List the recipes, or run some: what each shows, what was measured, and whether the paper's claim held."""
+    given = {"datasets": _texts(datasets), "fractions": _numbers(fractions), "trials": trials,
+             "models": _texts(models), "store": store, "data": data}  # fmt: skip
+    options = {name: value for name, value in given.items() if value is not None}
     console = Console(width=max(100, Console().width))
     chosen = list(recipes.RECIPES) if everything else names or []
     if not chosen:
         _list(console)
         return
     for name in chosen:
-        recipes.find(name)  # refuse a wrong name before anything runs
-    failed = [name for name in chosen if not _run(console, name, scale, output)]
+        recipes.find(name).check_options(options)  # refuse a wrong name or option before anything runs
+    failed = [name for name in chosen if not _run(console, name, scale, output, options)]
     if failed:
         console.print(f"[bold red]Not confirmed:[/] {', '.join(failed)}", highlight=False)
         raise typer.Exit(1)
@@ -49,16 +69,30 @@ def _list(console: Console) -> None:
     console.print("Run one with: fewfire reproduce NAME [--scale paper], or all with --all.", highlight=False)
 
 
-def _run(console: Console, name: str, scale: str, output: Path | None) -> bool:
+def _texts(text: str | None) -> list[str] | None:
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _numbers(text: str | None) -> list[float] | None:
+    try:
+        return None if text is None else [float(part) for part in _texts(text) or []]
+    except ValueError:
+        raise invalid("--fractions", "must be numbers with commas between them", text, "pass 0.01,0.1,1") from None
+
+
+def _run(console: Console, name: str, scale: str, output: Path | None, options: dict[str, Any]) -> bool:
     recipe = recipes.find(name)
     console.print(f"[bold]{name}[/]: {recipe.title}", highlight=False)
     usual = f"about {recipe.seconds} s on two cores" if scale == "quick" else "minutes to hours"
     console.print(f"  takes: {usual}\n  expect: {recipe.expectation}", highlight=False)
     start = time.perf_counter()
-    with console.status("running"):
-        outcome: dict[str, Any] = recipes.run(name, scale)
+    with console.status("running") as status:
+        telling = {"tell": status.update} if "tell" in recipe.options else {}
+        outcome: dict[str, Any] = recipes.run(name, scale, **options, **telling)
     for line in outcome["measured"]:
         console.print(f"  measured: {line}", highlight=False, markup=False)
+    if "text" in outcome:
+        console.print(outcome["text"], highlight=False, markup=False, soft_wrap=True)
     for entry in outcome["judgement"]:
         verdict = "[green]holds[/]" if entry["passed"] else "[red]fails[/]"
         measured = f"{entry['statistic']} = {entry['value']:.4g}, {entry['rule']} {entry['threshold']:.4g}"
@@ -73,7 +107,11 @@ def _write(console: Console, outcome: dict[str, Any], path: Path) -> None:
     """The result, and its figure beside it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(outcome) + "\n")
+    if "text" in outcome:
+        path.with_suffix(".txt").write_text(outcome["text"])
     console.print(f"  written to {path}", highlight=False)
+    if outcome.get("rows") == []:
+        return  # nothing to draw: all data was skipped
     if is_installed("matplotlib"):
         save_recipe(outcome, path.with_suffix(".png"))
         console.print(f"  drawn in {path.with_suffix('.png')}", highlight=False)

@@ -3,6 +3,7 @@
 from fewfire.experiments._cells import Cell, cells
 from fewfire.experiments._environment import environment_text
 from fewfire.experiments._export import export
+from fewfire.experiments._measurement import Measurement
 from fewfire.experiments._member import Comparison, compare_member, scaled_member
 from fewfire.experiments._memory_store import MemoryStore
 from fewfire.experiments._plan import Plan, estimate_seconds, make_plan
@@ -20,6 +21,7 @@ __all__ = [
     "STATUSES",
     "Cell",
     "Comparison",
+    "Measurement",
     "MemoryStore",
     "Plan",
     "Progress",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from fewfire._types import AnyArray
     from fewfire.engines import History
+    from fewfire.experiments._measurement import Measurement
     from fewfire.experiments._row import Row
     from fewfire.experiments._store import SweepRecord
 
@@ -28,6 +29,7 @@ class MemoryStore:
         self._rows: dict[str, Row] = {}
         self._settings: dict[str, int] = {}
         self._sweeps: dict[str, SweepRecord] = {}
+        self._measurements: dict[str, Measurement] = {}
 
     def add(self, rows: Sequence[Row]) -> None:
         """Keep these rows."""
@@ -76,6 +78,17 @@ class MemoryStore:
     def sweeps(self) -> list[SweepRecord]:
         """The specs that were run into this store."""
         return list(self._sweeps.values())
+
+    def add_measurements(self, measurements: Sequence[Measurement]) -> None:
+        """Keep these."""
+        for new in measurements:
+            old = self._measurements.get(new.hash)
+            if old is None or old.status == "failed":
+                self._measurements[new.hash] = new
+
+    def measurements(self) -> Iterator[Measurement]:
+        """All measurements, sorted by hash."""
+        return iter([self._measurements[hash] for hash in sorted(self._measurements)])
 
     def close(self) -> None:
         """Nothing to let go of."""

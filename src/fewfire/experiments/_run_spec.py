@@ -94,7 +94,7 @@ class RunSpec:
     @cached_property
     def hash(self) -> str:
         """128 bits of the BLAKE2b hash of the canonical text, in hexadecimal."""
-        return blake2b(self.canonical.encode(), digest_size=16).hexdigest()
+        return text_hash(self.canonical)
 
     def stream(self, name: str) -> Stream:
         """The run's stream "data", "init", "batches" or "test"."""
@@ -140,6 +140,11 @@ def plain_data(samples: int | None, test_samples: int) -> dict[str, Any]:
 def canonical(value: Any) -> str:
     """JSON with sorted keys, no spaces, and no NaN."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def text_hash(text: str) -> str:
+    """128 bits of the BLAKE2b hash of a text, in hexadecimal."""
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 # The parts of a grid's specs repeat, so their texts are kept: planning 200,000 runs takes seconds.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import StoreError
-from fewfire.experiments._sqlite_schema import SCHEMA, check_schema, in_words
+from fewfire.experiments._sqlite_schema import SCHEMA, UPGRADE, check_schema, in_words, is_old
 from fewfire.experiments._writer_lock import WriterLock
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class SqliteFile:
                 connection.executescript(SCHEMA)
             if write:
                 connection.execute("PRAGMA journal_mode = WAL")
+                if is_old(connection):
+                    connection.executescript(UPGRADE)
                 connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
         except sqlite3.Error as error:

@@ -2,7 +2,8 @@
 
 A store is a SQLite database with `application_id` "fewf" and the schema's number in `user_version`. What the runs of a
 cell share is kept once, in `settings`; histories have a table of their own, so that reading all results reads no
-histories. The view `results` joins runs and settings for people who use SQL.
+histories. The view `results` joins runs and settings for people who use SQL. Measurements that are no training run of
+a sweep have the table `measurements` (since version 2; a writer adds it to an older file).
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 APPLICATION_ID = int.from_bytes(b"fewf", "big")
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+
+_MEASUREMENTS = """
+CREATE TABLE measurements (
+  id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, spec TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('done', 'failed')), error REAL, seconds REAL NOT NULL, message TEXT NOT NULL,
+  environment INTEGER NOT NULL REFERENCES environments (id),
+  finished TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')));
+"""
 
 SCHEMA = f"""
 BEGIN IMMEDIATE;
@@ -40,10 +49,24 @@ CREATE TABLE histories (
 CREATE VIEW results AS
   SELECT runs.*, problem, start, width, samples, test_samples, training
   FROM runs JOIN settings ON settings.id = setting;
+{_MEASUREMENTS}
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
+
+UPGRADE = f"""
+BEGIN IMMEDIATE;
+{_MEASUREMENTS}
+PRAGMA user_version = {SCHEMA_VERSION};
+COMMIT;
+"""
+"""From version 1."""
+
+
+def is_old(connection: sqlite3.Connection) -> bool:
+    """Whether a store lacks tables of this version."""
+    return _pragma(connection, "user_version") < SCHEMA_VERSION
 
 
 def check_schema(connection: sqlite3.Connection, path: Path) -> bool:

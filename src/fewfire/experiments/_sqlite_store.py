@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewfire.experiments._measurement import Measurement
 from fewfire.experiments._memory_store import sweep_key, unknown_run
 from fewfire.experiments._row import STATUSES, Row, decode_history, encode_history
 from fewfire.experiments._run_spec import canonical
@@ -125,6 +126,27 @@ class SqliteStore(SqliteFile):
             SweepRecord(name, error, {"name": name, "success_error": error, **json.loads(spec)})
             for name, error, spec in rows
         ]
+
+    def add_measurements(self, measurements: Sequence[Measurement]) -> None:
+        """Keep these, all or none."""
+        with self._writing(f"The {len(measurements)} newest measurements were not kept; all others are.") as connection:
+            for new in measurements:
+                connection.execute("DELETE FROM measurements WHERE hash = ? AND status = 'failed'", (new.hash,))
+                connection.execute(
+                    "INSERT INTO measurements (hash, spec, status, error, seconds, message, environment) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING",
+                    (new.hash, new.spec, new.status, new.error, new.seconds, new.message,
+                     self._environment_id(connection, new.environment)),
+                )  # fmt: skip
+
+    def measurements(self) -> Iterator[Measurement]:
+        """All measurements, sorted by hash; a file of the first version has none."""
+        if next(self._read("SELECT count(*) FROM sqlite_master WHERE name = 'measurements'"))[0]:
+            for spec, status, error, *rest in self._read(
+                "SELECT spec, status, error, seconds, message, environments.environment FROM measurements "
+                "JOIN environments ON environments.id = measurements.environment ORDER BY hash"
+            ):
+                yield Measurement(spec, status, math.nan if error is None else error, *rest)
 
     def __enter__(self) -> SqliteStore:
         return self

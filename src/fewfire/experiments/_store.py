@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from fewfire._types import AnyArray
     from fewfire.engines import History
+    from fewfire.experiments._measurement import Measurement
     from fewfire.experiments._row import Row
 
 COLUMNS: dict[str, type[Any]] = {
@@ -119,6 +120,12 @@ class Store(Protocol):
 
     def sweeps(self) -> list[SweepRecord]:
         """The specs that were run into this store, oldest first."""
+
+    def add_measurements(self, measurements: Sequence[Measurement]) -> None:
+        """Keep these, all or none; those that are there already stay as they are, failed ones are replaced."""
+
+    def measurements(self) -> Iterator[Measurement]:
+        """All measurements, sorted by hash."""
 
     def close(self) -> None:
         """Let go of the store; closing twice is harmless."""

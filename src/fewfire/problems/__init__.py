@@ -1,5 +1,6 @@
 """Problems: target functions with the distributions they are learned under, each one a small frozen value."""
 
+from fewfire.problems import tabular
 from fewfire.problems._base import Problem
 from fewfire.problems._correlated_parity import CorrelatedParity
 from fewfire.problems._indexing import Indexing
@@ -23,4 +24,5 @@ __all__ = [
     "gamma",
     "is_separable",
     "separation",
+    "tabular",
 ]

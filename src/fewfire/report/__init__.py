@@ -15,6 +15,7 @@ from fewfire.report._rademacher import plot_rademacher
 from fewfire.report._results import Results, read_results
 from fewfire.report._settings import SettingsTable, settings_info
 from fewfire.report._summary import Summary, summary_info
+from fewfire.report._tabular import plot_tabular
 from fewfire.report._theory import TheoryOverlay, theory_info
 from fewfire.report.recipes import plot_recipe, save_recipe
 
@@ -38,6 +39,7 @@ __all__ = [
     "plot_rademacher",
     "plot_recipe",
     "plot_success",
+    "plot_tabular",
     "read_results",
     "render_page",
     "save_figures",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fewfire._errors import invalid
 from fewfire._validate import check_choice
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 SCALES = ("quick", "paper")
 
@@ -27,12 +28,22 @@ class Recipe:
         About how long scale "quick" takes on two cores.
     expectation : str
         What to expect.
+    options : tuple of str
+        Keyword arguments of its `run` besides the scale.
     """
 
     name: str
     title: str
     seconds: int
     expectation: str
+    options: tuple[str, ...] = ()
+
+    def check_options(self, given: Iterable[str]) -> None:
+        """Refuse options that the recipe does not take."""
+        for option in given:
+            if option not in self.options:
+                rule = f"must be among {', '.join(self.options)}" if self.options else "are not taken by this recipe"
+                raise invalid(f"options of {self.name}", rule, option)
 
 
 def check_scale(scale: str) -> bool:

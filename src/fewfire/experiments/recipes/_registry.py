@@ -19,6 +19,7 @@ RECIPES = {
     "pareto/offline-parity": "pareto.offline_parity",
     "pareto/over-sparse": "pareto.over_sparse",
     "pareto/proposition-3": "pareto.proposition_3",
+    "pareto/table2": "pareto.table2",
     "pareto/under-sparse": "pareto.under_sparse",
     "parities/separation": "parities.separation",
     "parities/theorem-2": "parities.theorem_2",
@@ -41,9 +42,10 @@ def find(name: str) -> Recipe:
     return recipe
 
 
-def run(name: str, scale: str = "quick") -> dict[str, Any]:
-    """Run a recipe; "quick" takes about a minute at most, "paper" longer."""
-    result: dict[str, Any] = _module(name).run(scale)
+def run(name: str, scale: str = "quick", **options: Any) -> dict[str, Any]:
+    """Run a recipe; "quick" takes about a minute at most, "paper" longer. Its `options` are those of `find(name)`."""
+    find(name).check_options(options)
+    result: dict[str, Any] = _module(name).run(scale, **options)
     return result
 
 

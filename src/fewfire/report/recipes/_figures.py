@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fewfire._errors import invalid
 from fewfire.report._lottery import plot_lottery
 from fewfire.report._rademacher import plot_rademacher
+from fewfire.report._tabular import plot_tabular
 from fewfire.report.recipes._canvas import save_png
 from fewfire.report.recipes._cost import plot_cost
 from fewfire.report.recipes._fits import plot_fits, plot_separation
@@ -28,6 +29,7 @@ FIGURES: dict[str, Callable[[Mapping[str, Any]], Figure]] = {
     "pareto/offline-parity": plot_offline_parity,
     "pareto/over-sparse": plot_fits,
     "pareto/proposition-3": plot_proposition_3,
+    "pareto/table2": plot_tabular,
     "pareto/under-sparse": plot_fits,
     "parities/separation": plot_separation,
     "parities/theorem-2": plot_fits,
