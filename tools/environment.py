@@ -54,7 +54,8 @@ def install_pinned(name: str) -> None:
     if stamp.exists() and stamp.read_text() == wanted:
         return
     print(f"Installing requirements/{name}.txt", flush=True)
-    pip("install", "--requirement", str(listed))
+    # Rivals need none of what their wheels would fetch: hundreds of megabytes for GPUs and drawings.
+    pip("install", *(["--no-deps"] if name == "bench" else []), "--requirement", str(listed))
     stamp.write_text(wanted)
 
 

@@ -19,4 +19,5 @@ NB_MODULE(_core, m) {
   fewfire::bind_parity_search(m);
   fewfire::bind_halfspace(m);
   fewfire::bind_robust(m);
+  fewfire::bind_mlp(m);
 }

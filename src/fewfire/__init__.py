@@ -30,6 +30,8 @@ if TYPE_CHECKING:
         ParityNetClassifier,
         RobustClassifier,
         RobustRegressor,
+        SparseInitClassifier,
+        SparseInitRegressor,
         attack,
         baselines,
         certify,
@@ -59,6 +61,8 @@ _LEARNERS = (
     "baselines",
     "certify",
     "robust_score",
+    "SparseInitClassifier",
+    "SparseInitRegressor",
 )
 
 __all__ = [
@@ -77,6 +81,8 @@ __all__ = [
     "ParityNetClassifier",
     "RobustClassifier",
     "RobustRegressor",
+    "SparseInitClassifier",
+    "SparseInitRegressor",
     "StoreError",
     "attack",
     "baselines",

@@ -162,3 +162,26 @@ class ActiveTrainer:
     def listed(self) -> int: ...
     @property
     def counts(self) -> list[int]: ...
+
+def adamw_step(
+    parameters: NDArray[np.float32],
+    gradient: NDArray[np.float32],
+    mean: NDArray[np.float32],
+    square: NDArray[np.float32],
+    rate: float,
+    decay: float,
+    beta1: float,
+    beta2: float,
+    tiny: float,
+) -> None: ...
+def bias_relu(hidden: NDArray[np.float32], bias: NDArray[np.float32]) -> None: ...
+def relu_backward(
+    back: NDArray[np.float32], hidden: NDArray[np.float32], bias_gradient: NDArray[np.float32]
+) -> None: ...
+def outer_relu_backward(
+    errors: NDArray[np.float32],
+    output: NDArray[np.float32],
+    hidden: NDArray[np.float32],
+    back: NDArray[np.float32],
+    bias_gradient: NDArray[np.float32],
+) -> None: ...

@@ -1,5 +1,5 @@
-"""Learners: scikit-learn estimators (low-degree polynomials, networks that learn sparse parities or withstand an
-adversary, their classical rivals), attacks and certificates, and learners from statistical queries."""
+"""Learners: scikit-learn estimators (low-degree polynomials, networks that learn sparse parities or small tables or
+withstand an adversary, their classical rivals), attacks and certificates, and learners from statistical queries."""
 
 from fewfire.learners import baselines, statistical_queries
 from fewfire.learners._low_degree import LowDegreeClassifier, LowDegreeRegressor
@@ -15,6 +15,7 @@ from fewfire.learners.robust import (
     certify,
     robust_score,
 )
+from fewfire.learners.sparse_init import SparseInitClassifier, SparseInitRegressor
 
 __all__ = [
     "PGD",
@@ -27,6 +28,8 @@ __all__ = [
     "RobustClassifier",
     "RobustHistory",
     "RobustRegressor",
+    "SparseInitClassifier",
+    "SparseInitRegressor",
     "attack",
     "baselines",
     "certify",

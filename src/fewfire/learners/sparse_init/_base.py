@@ -1,0 +1,156 @@
+"""What the classifier and the regressor share: fitting an ensemble to encoded targets, continuing it, evaluating it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from fewfire._errors import invalid
+from fewfire._random import Stream
+from fewfire.learners.sparse_init._model import Examples, Model
+from fewfire.learners.sparse_init._settings import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fewfire._types import AnyArray, Float64Array
+    from fewfire.learners.sparse_init._settings import Settings
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Checked rows: table (rows, columns) with NaN where missing, y as given, weight (rows,) above 0."""
+
+    table: Float64Array
+    y: AnyArray
+    weight: Float64Array
+
+
+class SparseInitBase(BaseEstimator):  # type: ignore[misc]
+    """Fit, partial_fit and outputs; subclasses encode targets and decode outputs."""
+
+    target_checks: ClassVar[dict[str, Any]] = {}
+    _model: Model
+
+    def fit(
+        self, X: object, y: object, sample_weight: object = None, *, validation_data: tuple[Any, ...] | None = None
+    ) -> Self:
+        """Fit the ensemble.
+
+        Parameters
+        ----------
+        X : table (rows, columns)
+            Numbers; NaN marks a missing value.
+        y : (rows,) labels, or numbers of shape (rows,) or (rows, outputs) for the regressor
+        sample_weight : (rows,), optional
+            A row of weight 2 counts as two; rows of weight 0 are left out.
+        validation_data : (X, y) or (X, y, sample_weight), optional
+            Rows to stop early by; every member then trains on all of X.
+        """
+        continued = bool(self.warm_start and hasattr(self, "_model"))
+        with _unchanged_on_error(self):
+            rows = self._rows(X, y, sample_weight, reset=not continued)
+            settings = resolve(self, len(rows.table))
+            if not continued:
+                self._learn_target(rows)
+            examples = self._examples(rows)
+            held = None if validation_data is None else self._held_examples(validation_data)
+            model = self._model if continued else self._begin(examples, settings)
+            model.train(examples, held, settings, bool(self.verbose))
+            if not self.warm_start:
+                model.forget_training()
+            return self._finish(model)
+
+    def _partial_fit(self, X: object, y: object, sample_weight: object) -> Self:
+        """One epoch of every network over the rows."""
+        first = not hasattr(self, "_model")
+        with _unchanged_on_error(self):
+            rows = self._rows(X, y, sample_weight, reset=first)
+            settings = resolve(self, len(rows.table))
+            if first:
+                self._learn_target(rows)
+            examples = self._examples(rows)
+            model = self._begin(examples, settings) if first else self._model
+            model.train_epoch(examples, settings, bool(self.verbose))
+            return self._finish(model)
+
+    def _begin(self, examples: Examples, settings: Settings) -> Model:
+        stream = Stream(int(check_random_state(self.random_state).randint(2**31 - 1)), "sparse_init")
+        return Model(examples, self._loss(), self._offset(examples), settings, stream)
+
+    def _finish(self, model: Model) -> Self:
+        self._model, curves = model, model.main().curves
+        self.loss_curve_, self.validation_curve_ = list(curves.training), list(curves.validation)
+        self.n_iter_, self.engine_ = len(curves.training), "torch" if self.engine == "torch" else "cpu"
+        self.views_ = {str(view): float(weight) for view, weight in zip(model.networks, model.weights, strict=True)}
+        return self
+
+    def _rows(self, X: object, y: object, sample_weight: object, *, reset: bool) -> Rows:
+        table, target = validate_data(
+            self, X, y, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan", **self.target_checks
+        )
+        weight = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
+        kept = weight > 0
+        return Rows(table[kept], target[kept], weight[kept])
+
+    def _examples(self, rows: Rows) -> Examples:
+        weight = rows.weight * self._class_factors(rows)
+        target = np.ascontiguousarray(self._encode(rows.y), dtype=np.float32)
+        return Examples(rows.table, target, (weight / weight.mean()).astype(np.float32), self._strata(rows.y))
+
+    def _held_examples(self, validation_data: tuple[Any, ...]) -> Examples:
+        if not isinstance(validation_data, tuple) or len(validation_data) not in (2, 3):
+            got = f"a {type(validation_data).__name__}"
+            raise invalid("validation_data", "must be a tuple (X, y) or (X, y, sample_weight)", got)
+        X, y, *weight = validation_data
+        return self._examples(self._rows(X, y, weight[0] if weight else None, reset=False))
+
+    def _outputs(self, X: object) -> Float64Array:
+        """Mean output (rows, outputs) of the networks, in float64, so that rows do not depend on each other."""
+        check_is_fitted(self)
+        table = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+        return self._model.outputs(table)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_iter_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _learn_target(self, rows: Rows) -> None:
+        raise NotImplementedError
+
+    def _encode(self, y: AnyArray) -> AnyArray:
+        raise NotImplementedError
+
+    def _strata(self, y: AnyArray) -> AnyArray:
+        raise NotImplementedError
+
+    def _class_factors(self, rows: Rows) -> Float64Array | float:
+        raise NotImplementedError
+
+    def _loss(self) -> str:
+        raise NotImplementedError
+
+    def _offset(self, examples: Examples) -> AnyArray:
+        raise NotImplementedError
+
+
+@contextmanager
+def _unchanged_on_error(estimator: object) -> Iterator[None]:
+    """Give an estimator back the attributes it had, should the block raise."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise

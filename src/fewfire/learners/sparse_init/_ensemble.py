@@ -1,0 +1,150 @@
+"""Networks trained side by side, each on all folds but one, and stopped together where their held-out rows say.
+
+A member's held-out part is too small to stop it well; together the parts cover every row. So all members advance epoch
+by epoch, every row is predicted by the members that did not train on it, and the epoch of the lowest loss of that
+prediction is the one whose weights every member keeps.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from fewfire._errors import DivergenceError
+from fewfire.learners.sparse_init._losses import LOSSES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fewfire._random import Stream
+    from fewfire._types import AnyArray, IdArray
+    from fewfire.learners.sparse_init._member import Table
+
+    Floats = NDArray[np.floating[Any]]
+
+
+class Crew(Protocol):
+    """Members in training, whatever carries them out."""
+
+    learning_rate: float
+
+    @property
+    def steps(self) -> int:
+        """Steps of a member so far."""
+
+    def advance(self) -> float:
+        """One epoch of every member; the mean loss."""
+
+    def held_out(self) -> list[Floats]:
+        """Outputs of each member at its held-out rows."""
+
+    def keep(self) -> None:
+        """Remember the weights."""
+
+    def restore(self) -> None:
+        """Go back to the weights remembered."""
+
+
+@dataclass
+class Curves:
+    """Mean loss of every epoch, in training and on held-out rows."""
+
+    training: list[float] = field(default_factory=list)
+    validation: list[float] = field(default_factory=list)
+
+
+class HeldOut:
+    """Which rows each member did not train on, and the loss of their pooled prediction.
+
+    Parameters
+    ----------
+    table : Table
+        The rows that `rows` counts.
+    rows : one array of row numbers a member
+    loss : str
+    """
+
+    def __init__(self, table: Table, rows: list[IdArray], loss: str) -> None:
+        self.rows, self.loss = rows, loss
+        self.tables = [table[ids] for ids in rows]
+        self.seen = np.unique(np.concatenate(rows))
+        self.count = np.bincount(np.concatenate(rows), minlength=len(table))[self.seen, None]
+        self.table, self.size = table[self.seen], len(table)
+
+    def score(self, outputs: list[Floats]) -> float:
+        """The mean loss of the mean output at each row."""
+        total = np.zeros((self.size, self.table.target.shape[1]))
+        for ids, values in zip(self.rows, outputs, strict=True):
+            total[ids] += values
+        losses, _ = LOSSES[self.loss](total[self.seen] / self.count, self.table.target)
+        return float(np.average(losses, weights=self.table.weight))
+
+
+def held_out_folds(strata: AnyArray, members: int, folds: int, stream: Stream) -> list[IdArray]:
+    """For each member the rows it does not train on; `folds` members in a row together hold out every row once.
+
+    Rows are dealt out stratum by stratum (classes, or sorted targets), so that every fold sees the same mix.
+    """
+    held: list[IdArray] = []
+    for partition in range(-(-members // folds)):
+        order = stream.child(f"folds{partition}").permutation(len(strata))
+        dealt = order[np.argsort(strata[order], kind="stable")]
+        held.extend(np.sort(dealt[fold::folds]) for fold in range(folds))
+    return held[:members]
+
+
+def train_together(
+    crew: Crew, epochs: int, curves: Curves, held: HeldOut | None = None, patience: int = 1, label: str = ""
+) -> float:
+    """Advance the members by up to `epochs` epochs; with held-out rows, go back to the best epoch.
+
+    Parameters
+    ----------
+    curves : Curves
+        Continued.
+    patience : int
+        Epochs without a better held-out loss before all stop.
+    label : str
+        Named in the progress, which is told if it is not empty.
+
+    Returns
+    -------
+    The best held-out loss, or NaN where nothing is held out.
+    """
+    best, since = np.nan, 0
+    for epoch in range(epochs):
+        curves.training.append(crew.advance())
+        if not np.isfinite(curves.training[-1]):
+            raise _diverged(crew, len(curves.training))
+        if held is not None:
+            curves.validation.append(held.score(crew.held_out()))
+        if label:
+            _tell(label, epoch, epochs, curves)
+        if held is None:
+            continue
+        since += 1
+        if not curves.validation[-1] >= best:  # the first, too
+            best, since = curves.validation[-1], 0
+            crew.keep()
+        if since >= patience:
+            break
+    if held is not None:
+        crew.restore()
+    return best
+
+
+def _tell(label: str, epoch: int, epochs: int, curves: Curves) -> None:
+    held = f", held out {curves.validation[-1]:.4f}" if curves.validation else ""
+    print(f"{label}: epoch {epoch + 1} of at most {epochs}: loss {curves.training[-1]:.4f}{held}", file=sys.stderr)
+
+
+def _diverged(crew: Crew, epoch: int) -> DivergenceError:
+    return DivergenceError(
+        f"the loss of epoch {epoch} is not finite at learning rate {crew.learning_rate:g}. "
+        f"Remedy: lower the optimiser's learning_rate, to {crew.learning_rate / 10:g} for example.",
+        step=crew.steps,
+        learning_rate=crew.learning_rate,
+    )

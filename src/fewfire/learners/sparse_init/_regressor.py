@@ -1,0 +1,94 @@
+"""`SparseInitRegressor`: the networks of `SparseInitClassifier` for one or several numbers a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from fewfire.learners.sparse_init._base import Rows, SparseInitBase
+
+if TYPE_CHECKING:
+    from fewfire._types import AnyArray, Float64Array
+    from fewfire.learners.sparse_init._model import Examples
+    from fewfire.learners.sparse_init._optimisers import Optimiser
+
+
+class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
+    """Predict numbers from rows of a small table with an ensemble of wide networks that start with few inputs a neuron.
+
+    Targets are standardised inside, several at once if y has columns; the loss is the squared error. Parameters and
+    attributes are those of `SparseInitClassifier`, less `class_weight` and `classes_`.
+
+    Parameters
+    ----------
+    hidden, sparsity, members, skip, scaling, gains, optimiser, early_stopping, warm_start, engine, n_jobs
+    random_state, verbose
+
+    Attributes
+    ----------
+    loss_curve_, validation_curve_, n_iter_, n_features_in_, feature_names_in_, engine_
+    """
+
+    target_checks: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
+
+    def __init__(
+        self, hidden: tuple[int, ...] = (256, 64), *, sparsity: int | None = 2, members: int = 4,
+        skip: bool = True, scaling: str = "auto", gains: str = "auto", optimiser: Optimiser | None = None,
+        early_stopping: str | bool | int = "auto", warm_start: bool = False, engine: str = "auto",
+        n_jobs: int | None = None, random_state: int | np.random.RandomState | None = None, verbose: bool = False,
+    ) -> None:  # fmt: skip
+        self.hidden = hidden
+        self.sparsity = sparsity
+        self.members = members
+        self.skip = skip
+        self.scaling = scaling
+        self.gains = gains
+        self.optimiser = optimiser
+        self.early_stopping = early_stopping
+        self.warm_start = warm_start
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def partial_fit(self, X: object, y: object, sample_weight: object = None) -> Self:
+        """One epoch of every network over these rows; the first call learns the scaling of inputs and targets."""
+        return self._partial_fit(X, y, sample_weight)
+
+    def predict(self, X: object) -> Float64Array:
+        """Predicted numbers, shape (rows,), or (rows, outputs) if y had columns."""
+        values = self._outputs(X) * self._scale + self._centre
+        return values if self._columned else values[:, 0]
+
+    def _learn_target(self, rows: Rows) -> None:
+        self._columned = rows.y.ndim == 2
+        target = _columns_of(rows.y)
+        self._centre = np.average(target, axis=0, weights=rows.weight)
+        deviation = np.sqrt(np.average((target - self._centre) ** 2, axis=0, weights=rows.weight))
+        self._scale = np.where(deviation > 0, deviation, 1.0)
+
+    def _encode(self, y: AnyArray) -> AnyArray:
+        return (_columns_of(y) - self._centre) / self._scale
+
+    def _strata(self, y: AnyArray) -> AnyArray:
+        return np.asarray(self._encode(y).sum(axis=1))
+
+    def _class_factors(self, rows: Rows) -> Float64Array | float:
+        return 1.0
+
+    def _loss(self) -> str:
+        return "squared"
+
+    def _offset(self, examples: Examples) -> AnyArray:
+        return np.zeros(examples.target.shape[1])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _columns_of(y: AnyArray) -> Float64Array:
+    return np.asarray(y, dtype=np.float64).reshape(len(y), -1)

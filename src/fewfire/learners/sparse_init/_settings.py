@@ -1,0 +1,90 @@
+"""The default rule, and the checks of the settings an estimator was made with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fewfire._cores import usable_cores
+from fewfire._errors import invalid
+from fewfire._validate import check_choice, check_integer
+from fewfire.learners.sparse_init._columns import SCALINGS
+from fewfire.learners.sparse_init._optimisers import AdamW, Optimiser
+from fewfire.learners.sparse_init._relevance import GAINS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FOLDS = 4  # each member trains on three of four parts
+TRIAL_ROWS = 1000  # of more rows, so many choose the views
+FINALISTS = 4  # views that are then trained on all rows
+PATIENCE = 20
+FEWEST = 20  # rows; below, nothing is held out
+SHORT = 30  # epochs where nothing is held out and the optimiser is the default one
+ENGINES = ("auto", "cpu", "torch")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What one fit goes by."""
+
+    hidden: tuple[int, ...]
+    sparsity: int | None
+    members: int
+    skip: bool
+    scaling: str
+    gains: str
+    optimiser: Optimiser
+    patience: int | None
+    threads: int
+    engine: str
+
+
+def resolve(estimator: Any, rows: int) -> Settings:
+    """The settings of an estimator for a table of so many rows; raises on the first that breaks its rule."""
+    optimiser = estimator.optimiser
+    if optimiser is not None and not isinstance(optimiser, Optimiser):
+        raise invalid("optimiser", "must be an AdamW, an SGD or None", optimiser, "pass sparse_init.AdamW(...)")
+    patience = _patience(estimator.early_stopping, rows)
+    if optimiser is None:
+        optimiser = AdamW() if patience is not None else AdamW(epochs=SHORT)
+    optimiser.check()
+    sparsity = estimator.sparsity
+    return Settings(
+        hidden=_hidden(estimator.hidden),
+        sparsity=None if sparsity is None else check_integer("sparsity", sparsity, 1, remedy="None is a dense start"),
+        members=check_integer("members", estimator.members, 1),
+        skip=bool(estimator.skip),
+        scaling=check_choice("scaling", estimator.scaling, ("auto", *SCALINGS)),
+        gains=check_choice("gains", estimator.gains, ("auto", *GAINS)),
+        optimiser=optimiser,
+        patience=patience,
+        threads=_threads(estimator.n_jobs),
+        engine=check_choice("engine", estimator.engine, ENGINES),
+    )
+
+
+def _hidden(widths: int | Sequence[int]) -> tuple[int, ...]:
+    try:
+        layers = (widths,) if isinstance(widths, int) else tuple(widths)
+    except TypeError:
+        layers = ()
+    if not 1 <= len(layers) <= 3:
+        raise invalid("hidden", "must give the widths of one to three layers", widths, "pass (1000, 64) for example")
+    return tuple(check_integer(f"hidden[{layer}]", width, 1) for layer, width in enumerate(layers))
+
+
+def _patience(early_stopping: object, rows: int) -> int | None:
+    if early_stopping == "auto":
+        return PATIENCE if rows >= FEWEST else None
+    if isinstance(early_stopping, bool):
+        return PATIENCE if early_stopping else None
+    return check_integer("early_stopping", early_stopping, 1, remedy="pass 'auto', False, True or a number of epochs")
+
+
+def _threads(n_jobs: int | None) -> int:
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, int) and n_jobs < 0:
+        return max(1, usable_cores() + 1 + n_jobs)
+    return check_integer("n_jobs", n_jobs, 1, remedy="pass a number of threads, or −1 for all cores")

@@ -1,0 +1,211 @@
+"""SparseInitClassifier and SparseInitRegressor: laws of fitting, and what users do with estimators."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import fewfire as ff
+from fewfire.learners.sparse_init import SGD, AdamW
+
+QUICK = {"hidden": (32,), "members": 2, "optimiser": AdamW(0.01, 0.1, epochs=15), "random_state": 0}
+ONE_VIEW = {**QUICK, "scaling": "standard", "gains": "none"}
+
+
+def whole(epochs, **more):
+    """One network, all rows a step, nothing held out: no draw depends on rows."""
+    return {"hidden": (32,), "members": 1, "scaling": "standard", "gains": "none", "early_stopping": False,
+            "random_state": 0, "optimiser": SGD(0.1, batch_size=10**6, epochs=epochs), **more}  # fmt: skip
+
+
+def table(rows=80, columns=4, classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, columns))
+    score = X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.normal(size=rows)
+    return X, np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
+
+
+def test_learns_an_interaction_of_two_columns():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 6))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    model = ff.SparseInitClassifier((128, 32), members=2, random_state=0).fit(X[:300], y[:300])
+    assert model.score(X[300:], y[300:]) > 0.85  # a linear model is at 0.5 ± 0.05
+
+
+def test_learns_three_classes_and_probabilities_are_distributions():
+    X, y = table(200, classes=3)
+    names = np.array(["low", "middle", "top"])[y]
+    model = ff.SparseInitClassifier(**QUICK).fit(X, names)
+    probabilities = model.predict_proba(X)
+    assert probabilities.shape == (200, 3)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    assert np.array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(X))
+    assert model.score(X, names) > 0.8
+
+
+def test_the_same_seed_gives_the_same_predictions_on_any_number_of_threads():
+    X, y = table()
+    models = [ff.SparseInitClassifier(**{**QUICK, "n_jobs": jobs}).fit(X, y) for jobs in (None, 1, 2, -1)]
+    for model in models[1:]:
+        assert np.array_equal(models[0].decision_function(X), model.decision_function(X))
+    other = ff.SparseInitClassifier(**{**QUICK, "random_state": 1}).fit(X, y)
+    assert not np.array_equal(models[0].decision_function(X), other.decision_function(X))
+
+
+def test_view_weights_are_a_distribution_and_name_what_was_asked():
+    X, y = table()
+    model = ff.SparseInitClassifier(**QUICK).fit(X, y)
+    assert sum(model.views_.values()) == pytest.approx(1.0)
+    assert min(model.views_.values()) > 0
+    assert ff.SparseInitClassifier(**ONE_VIEW).fit(X, y).views_ == {"standard scaling, none gains": 1.0}
+
+
+def test_many_rows_hold_a_trial_of_the_views():
+    X, y = table(1001)
+    settings = {"hidden": (8,), "optimiser": AdamW(0.01, epochs=2), "random_state": 0}
+    few, many = (ff.SparseInitClassifier(**settings).fit(X[:rows], y[:rows]) for rows in (1000, 1001))
+    assert len(few.views_) > 4  # two epochs tell the views little apart
+    assert 1 <= len(many.views_) <= 4
+    judged = ff.SparseInitClassifier(**settings, early_stopping=False)
+    judged.fit(X, y, validation_data=(X[:50], y[:50]))
+    assert len(judged.views_) <= 4
+    assert np.isfinite(judged.validation_curve_).all()
+
+
+def test_stops_at_the_best_held_out_epoch():
+    X, y = table()
+    model = ff.SparseInitClassifier(**{**ONE_VIEW, "early_stopping": 3, "optimiser": AdamW(0.03, epochs=200)}).fit(X, y)
+    curve = model.validation_curve_
+    assert len(curve) == len(model.loss_curve_) == model.n_iter_ < 200
+    assert int(np.argmin(curve)) == len(curve) - 1 - 3
+
+
+def test_validation_data_stops_and_keeps_the_best_weights():
+    X, y = table(120)
+    model = ff.SparseInitClassifier(**{**ONE_VIEW, "optimiser": AdamW(0.03, epochs=60)})
+    model.fit(X[:80], y[:80], validation_data=(X[80:], y[80:]))
+    margin = np.where(y[80:] == 1, 1, -1) * model.decision_function(X[80:])
+    assert np.logaddexp(0, -margin).mean() == pytest.approx(min(model.validation_curve_), rel=1e-4)
+
+
+def test_partial_fit_takes_the_steps_of_fit():
+    X, y = table(50)
+    settings = {**ONE_VIEW, "early_stopping": False, "optimiser": AdamW(0.01, batch_size=16, epochs=4)}
+    fitted, stepped = ff.SparseInitClassifier(**settings).fit(X, y), ff.SparseInitClassifier(**settings)
+    for _ in range(4):
+        stepped.partial_fit(X, y, classes=[0, 1])
+    assert np.array_equal(fitted.decision_function(X), stepped.decision_function(X))
+    assert fitted.loss_curve_ == stepped.loss_curve_
+
+
+def test_warm_start_continues():
+    X, y = table(50)
+    settings = {**ONE_VIEW, "early_stopping": False, "warm_start": True}
+    twice = ff.SparseInitClassifier(**{**settings, "optimiser": AdamW(0.01, epochs=3)}).fit(X, y).fit(X, y)
+    once = ff.SparseInitClassifier(**{**settings, "optimiser": AdamW(0.01, epochs=6)}).fit(X, y)
+    assert twice.n_iter_ == once.n_iter_ == 6
+    assert np.array_equal(twice.decision_function(X), once.decision_function(X))
+
+
+def test_partial_fit_goes_on_from_a_finished_fit():
+    X, y = table(50)
+    model = ff.SparseInitClassifier(**ONE_VIEW).fit(X, y)
+    before = model.decision_function(X)
+    after = model.partial_fit(X, y).decision_function(X)
+    assert 0 < np.abs(after - before).max() < np.abs(before).max()
+
+
+def test_a_weight_of_two_is_two_rows():
+    X, y = table(30)
+    weight = np.tile([1, 2, 0], 10)
+    weighted = ff.SparseInitClassifier(**whole(20)).fit(X, y, sample_weight=weight)
+    repeated = ff.SparseInitClassifier(**whole(20)).fit(X.repeat(weight, axis=0), y.repeat(weight))
+    np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=1e-4)
+    plain = ff.SparseInitClassifier(**whole(20)).fit(X, y)
+    assert np.abs(weighted.decision_function(X) - plain.decision_function(X)).max() > 0.01
+
+
+def test_balanced_classes_are_the_weights_that_balance_them():
+    X, y = table(40)
+    y[np.flatnonzero(y == 1)[5:]] = 0
+    weights = {0: 40 / (2 * 35), 1: 40 / (2 * 5)}
+    models = [
+        ff.SparseInitClassifier(**whole(20, class_weight="balanced")).fit(X, y),
+        ff.SparseInitClassifier(**whole(20, class_weight=weights)).fit(X, y),
+        ff.SparseInitClassifier(**whole(20)).fit(X, y, sample_weight=np.where(y == 1, weights[1], weights[0])),
+    ]
+    for model in models[1:]:
+        np.testing.assert_allclose(model.decision_function(X), models[0].decision_function(X), atol=1e-5)
+    assert models[0].predict(X).mean() > ff.SparseInitClassifier(**whole(20)).fit(X, y).predict(X).mean()
+
+
+def test_regression_of_several_targets_follows_their_units():
+    X, _ = table(150)
+    Y = np.column_stack([X[:, 0] + X[:, 1], 1e4 * X[:, 2] ** 2 + 1e6])
+    model = ff.SparseInitRegressor((64,), members=2, optimiser=AdamW(0.01, 0.1, epochs=80), random_state=0).fit(X, Y)
+    assert model.predict(X).shape == (150, 2)
+    assert model.score(X, Y) > 0.9
+    shifted = ff.SparseInitRegressor(**ONE_VIEW).fit(X, 1000 * Y[:, 0] - 5)
+    plain = ff.SparseInitRegressor(**ONE_VIEW).fit(X, Y[:, 0])
+    np.testing.assert_allclose(shifted.predict(X), 1000 * plain.predict(X) - 5, atol=0.2)
+
+
+def test_a_constant_target_is_predicted():
+    X, _ = table(30)
+    np.testing.assert_allclose(ff.SparseInitRegressor(**ONE_VIEW).fit(X, np.full(30, 7.0)).predict(X), 7.0, atol=1e-6)
+
+
+def test_clone_grid_search_pipeline_calibration():
+    X, y = table(60)
+    model = ff.SparseInitClassifier(**ONE_VIEW)
+    assert clone(model).get_params()["optimiser__epochs"] == 15
+    search = GridSearchCV(model, {"optimiser__learning_rate": [1e-3, 1e-2], "sparsity": [1, None]}, cv=2).fit(X, y)
+    assert set(search.best_params_) == {"optimiser__learning_rate", "sparsity"}
+    calibrated = CalibratedClassifierCV(make_pipeline(FunctionTransformer(), model), cv=2).fit(X, y)
+    assert calibrated.predict_proba(X).shape == (60, 2)
+
+
+def test_pickles_hold_the_weights_and_little_else():
+    X, y = table(60)
+    model = ff.SparseInitClassifier(**{**ONE_VIEW, "hidden": (300,)}).fit(X, y)
+    written = pickle.dumps(model)
+    parameters = 2 * (300 * 4 + 300 + 4 + 300 + 1)
+    assert len(written) < 4 * parameters + 20_000
+    assert np.array_equal(pickle.loads(written).decision_function(X), model.decision_function(X))
+
+
+def test_default_weight_decay_and_batches_go_by_rows():
+    rule = AdamW()
+    assert [rule.decay(rows) for rows in (10, 100, 300, 30_000)] == [3.0, 3.0, 1.0, 0.01]
+    assert [rule.rows_per_step(rows) for rows in (10, 100, 800, 10_000)] == [10, 16, 100, 256]
+    assert (AdamW(weight_decay=0.5).decay(10), AdamW(batch_size=64).rows_per_step(10)) == (0.5, 10)
+
+
+def test_without_the_cpp_part_numpy_takes_the_same_steps(monkeypatch):
+    X, y = table(50)
+    settings = {**ONE_VIEW, "early_stopping": False, "optimiser": AdamW(0.01, batch_size=20, epochs=5)}
+    fast = ff.SparseInitClassifier(**settings).fit(X, y).decision_function(X)
+    monkeypatch.setattr("fewfire.learners.sparse_init._passes.core", lambda: None)
+    np.testing.assert_allclose(ff.SparseInitClassifier(**settings).fit(X, y).decision_function(X), fast, atol=2e-3)
+
+
+def test_torch_takes_the_same_steps():
+    pytest.importorskip("torch")
+    X, y = table(50, classes=3)
+    settings = {**ONE_VIEW, "optimiser": AdamW(0.01, batch_size=20, epochs=5), "early_stopping": False}
+    ours = ff.SparseInitClassifier(**settings).fit(X, y)
+    torchs = ff.SparseInitClassifier(**settings, engine="torch").fit(X, y)
+    assert (ours.engine_, torchs.engine_) == ("cpu", "torch")
+    np.testing.assert_allclose(torchs.decision_function(X), ours.decision_function(X), atol=2e-3)
+    np.testing.assert_allclose(torchs.loss_curve_, ours.loss_curve_, atol=1e-4)
+    stopped = [
+        ff.SparseInitRegressor(**{**ONE_VIEW, "engine": engine}).fit(X, y.astype(float)) for engine in ("cpu", "torch")
+    ]
+    np.testing.assert_allclose(stopped[1].validation_curve_, stopped[0].validation_curve_, atol=1e-3)
+    np.testing.assert_allclose(stopped[1].predict(X), stopped[0].predict(X), atol=1e-2)

@@ -1,0 +1,153 @@
+"""Inputs of the tabular learners: scalings, missing values, constant columns, frames, gains and views."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+import fewfire as ff
+from fewfire.learners.sparse_init import AdamW
+from fewfire.learners.sparse_init._columns import learn_columns
+from fewfire.learners.sparse_init._relevance import explained_shares, input_gains
+from fewfire.learners.sparse_init._views import View, choose_views, learn_inputs, view_weights
+
+QUICK = {"hidden": (16,), "members": 2, "optimiser": AdamW(0.01, epochs=5), "random_state": 0}
+
+
+def ones(rows):
+    return np.ones(rows)
+
+
+def test_standard_is_mean_and_deviation():
+    table = np.array([[1.0, 10.0], [3.0, 30.0], [8.0, 20.0]])
+    expected = (table - table.mean(axis=0)) / table.std(axis=0)
+    np.testing.assert_allclose(learn_columns(table, ones(3)).transform(table, "standard"), expected, rtol=1e-6)
+
+
+def test_robust_is_the_median_and_quartiles_and_never_exceeds_four():
+    values = np.arange(101.0)
+    columns = learn_columns(values[:, None], ones(101))
+    z = (values - 50) / (50 / 1.349)
+    np.testing.assert_allclose(
+        columns.transform(values[:, None], "robust")[:, 0], z / np.sqrt(1 + (z / 4) ** 2), rtol=1e-2
+    )
+    assert columns.transform(np.array([[1e12]]), "robust")[0, 0] <= 4.0
+
+
+def test_robust_falls_back_where_the_middle_half_is_one_value():
+    table = np.zeros((20, 1))
+    table[0] = 5.0
+    assert learn_columns(table, ones(20)).transform(table, "robust")[0, 0] > 2
+
+
+def test_quantile_gives_normal_scores_of_ranks():
+    values = np.array([5.0, 1.0, 100.0, 2.0])
+    scores = learn_columns(values[:, None], ones(4)).transform(values[:, None], "quantile")[:, 0]
+    np.testing.assert_allclose(scores, norm.ppf(np.array([2.5, 0.5, 3.5, 1.5]) / 4), rtol=1e-6)
+    many = np.random.default_rng(0).exponential(size=(5000, 1))
+    columns = learn_columns(many, ones(5000))
+    assert len(columns.columns[0].knots[0]) == 256
+    assert (
+        np.abs(np.sort(columns.transform(many, "quantile")[:, 0]) - norm.ppf((np.arange(5000) + 0.5) / 5000)).mean()
+        < 0.01
+    )
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.lists(st.integers(-5, 5), min_size=2, max_size=12), st.integers(0, 100))
+def test_a_weight_is_a_number_of_rows(values, seed):
+    table = np.array(values, dtype=float)[:, None]
+    count = np.random.default_rng(seed).integers(1, 4, len(values))
+    weighted, repeated = (
+        learn_columns(table, count.astype(float)),
+        learn_columns(table.repeat(count, axis=0), ones(count.sum())),
+    )
+    for scaling in ("standard", "robust", "quantile"):
+        np.testing.assert_allclose(weighted.transform(table, scaling), repeated.transform(table, scaling), atol=1e-6)
+
+
+def test_missing_values_become_the_median_and_a_flag():
+    table = np.array([[1.0, 1.0], [np.nan, 2.0], [3.0, 4.0], [8.0, 3.0]])
+    columns = learn_columns(table, ones(4))
+    inputs = columns.transform(table, "standard")
+    assert inputs.shape == (4, 3)
+    assert inputs[:, 2].tolist() == [0, 1, 0, 0]
+    assert inputs[1, 0] == pytest.approx((3 - 4) / np.std([1, 3, 8]))
+    late = columns.transform(np.array([[1.0, np.nan]]), "standard")  # never missed in training: filled, not flagged
+    assert late[0, 1] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_constant_and_empty_columns_change_nothing():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = (X[:, 0] > 0).astype(int)
+    wide = np.column_stack([np.full(40, 7.0), X, np.full(40, np.nan)])
+    plain, padded = (ff.SparseInitClassifier(**QUICK).fit(table, y).decision_function(table) for table in (X, wide))
+    assert np.array_equal(plain, padded)
+
+
+def test_a_table_of_constants_predicts_the_majority():
+    y = np.array([0] * 10 + [1] * 20)
+    model = ff.SparseInitClassifier(**QUICK).fit(np.ones((30, 2)), y)
+    assert (model.predict(np.zeros((3, 2))) == 1).all()
+
+
+def test_missing_values_can_carry_the_label():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 2)), rng.integers(0, 2, 100)
+    X[y == 1, 0] = np.nan
+    model = ff.SparseInitClassifier(**{**QUICK, "optimiser": AdamW(0.03, epochs=40)}).fit(X, y)
+    assert model.score(X, y) == 1.0
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_frames_are_arrays_with_names(package):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    X[3, 1] = np.nan
+    y = (X[:, 0] > 0).astype(int)
+    expected = ff.SparseInitClassifier(**QUICK).fit(X, y).decision_function(X)
+    frame = pytest.importorskip(package).DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    model = ff.SparseInitClassifier(**QUICK).fit(frame, y)
+    assert list(model.feature_names_in_) == ["a", "b"]
+    assert np.array_equal(model.decision_function(frame), expected)
+
+
+def test_shares_are_explained_variance_beyond_chance():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 3))
+    target = np.column_stack([np.sign(X[:, 0]) + rng.normal(size=20_000)])
+    shares = explained_shares(X, target, ones(20_000))
+    # Five bins of a sign plus noise of the same variance: four bins are pure, the middle one is mixed.
+    assert shares[0] == pytest.approx(0.8 * 0.5, abs=0.02)
+    assert shares[1:].max() < 4 * np.sqrt(8) / 20_000  # chance: a χ² of 4 degrees, over the rows
+    idle = explained_shares(X[:300], rng.normal(size=(300, 1)), ones(300))
+    assert (idle >= 0).all()
+
+
+def test_gains_of_every_kind():
+    shares = np.array([0.0, 0.01, 0.04])
+    assert input_gains(shares, "none").tolist() == [1, 1, 1]
+    np.testing.assert_allclose(input_gains(shares, "mild"), [0.1, 0.55, 1.0])
+    np.testing.assert_allclose(input_gains(shares, "strong"), [0, 0.25, 1.0])
+    assert input_gains(np.zeros(2), "strong").tolist() == [1, 1]
+
+
+def test_views_show_scaled_inputs_times_gains():
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(200, 2))
+    inputs = learn_inputs(table, table[:, :1], ones(200))
+    plain, strong = (inputs.transform(table, View("standard", gain)) for gain in ("none", "strong"))
+    np.testing.assert_allclose(strong, plain * input_gains(inputs.shares, "strong"))
+    assert len(choose_views("auto", "auto")) == 9
+    assert choose_views("robust", "mild") == [View("robust", "mild")]
+
+
+def test_views_count_by_the_likelihood_of_held_out_rows():
+    np.testing.assert_allclose(
+        view_weights([0.50, 0.51], "logistic", 100), np.array([1, np.exp(-1)]) / (1 + np.exp(-1))
+    )
+    np.testing.assert_allclose(view_weights([2.0, 1.0], "squared", 2), [1 / 3, 2 / 3])
+    assert view_weights([0.5, 0.6], "logistic", 1000).tolist() == [1.0, 0.0]  # below one in a hundred
+    assert np.array_equal(view_weights([0.5, 0.51], "logistic", 200), view_weights([0.5, 0.51], "logistic", 10**6))

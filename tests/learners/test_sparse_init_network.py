@@ -1,0 +1,150 @@
+"""The network of the tabular learners: its layout, start, gradient, and the C++ passes against their NumPy twins."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fewfire._extension import load
+from fewfire._random import Stream
+from fewfire.learners.sparse_init import _passes as twins
+from fewfire.learners.sparse_init._losses import LOSSES
+from fewfire.learners.sparse_init._member import Table, evaluate
+from fewfire.learners.sparse_init._network import Backprop, Layout
+from fewfire.learners.sparse_init._start import draw, first_layer
+
+LAYOUTS = [
+    Layout(3, (5,), 1, True),
+    Layout(4, (6, 5), 3, True),
+    Layout(3, (4, 3, 5), 2, False),
+    Layout(1, (1,), 1, True),
+]
+
+
+def random_case(layout, loss, rows=7, seed=0):
+    rng = np.random.default_rng(seed)
+    X, flat = rng.normal(size=(rows, layout.inputs)), rng.normal(size=layout.size)
+    target = rng.normal(size=(rows, layout.outputs)) if loss == "squared" else rng.random((rows, layout.outputs))
+    if loss == "cross_entropy":
+        target /= target.sum(axis=1, keepdims=True)
+    return X, flat, target, rng.random(rows)
+
+
+def plain_outputs(layout, flat, X):
+    """The network written out, with nothing shared with the code under test but the order of the parameters."""
+    sizes, start, parts = [layout.inputs, *layout.hidden, layout.outputs], 0, []
+    shapes = [(sizes[i + 1], sizes[i]) for i in range(len(sizes) - 1)]
+    shapes += [(layout.outputs, layout.inputs)] if layout.skip else []
+    for shape in [*shapes, *[(width,) for width in layout.hidden], (layout.outputs,)]:
+        count = int(np.prod(shape))
+        parts.append(flat[start : start + count].reshape(shape))
+        start += count
+    depth, hidden = len(layout.hidden), X
+    biases = parts[len(shapes) :]
+    for layer in range(depth):
+        hidden = np.maximum(hidden @ parts[layer].T + biases[layer], 0)
+    return hidden @ parts[depth].T + biases[-1] + (X @ parts[depth + 1].T if layout.skip else 0)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_outputs_are_those_of_the_network_written_out(layout):
+    X, flat, _, _ = random_case(layout, "squared")
+    np.testing.assert_allclose(Backprop(layout, flat, 7).values(X), plain_outputs(layout, flat, X), rtol=1e-12)
+    np.testing.assert_allclose(evaluate(layout, flat, X), plain_outputs(layout, flat, X), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("layout", "loss"),
+    [(layout, loss) for layout in LAYOUTS for loss in LOSSES if (loss == "logistic") <= (layout.outputs == 1)],
+)
+def test_gradients_are_finite_differences(layout, loss):
+    X, flat, target, weight = random_case(layout, loss)
+
+    def mean_loss(parameters):
+        return float(weight @ LOSSES[loss](plain_outputs(layout, parameters, X), target)[0]) / len(X)
+
+    backprop = Backprop(layout, flat, 10)
+    _, errors = LOSSES[loss](backprop.values(X), target)
+    gradient = backprop.differentiate(X, errors * (weight / len(X))[:, None])
+    step = 1e-6
+    differences = [
+        (mean_loss(flat + step * unit) - mean_loss(flat - step * unit)) / (2 * step) for unit in np.eye(layout.size)
+    ]
+    np.testing.assert_allclose(gradient, differences, atol=2e-8)
+
+
+def test_float32_gradients_are_those_of_float64():
+    layout = Layout(9, (40, 20), 1, True)
+    X, flat, target, _ = random_case(layout, "logistic", rows=50)
+    gradients = []
+    for dtype in (np.float64, np.float32):
+        backprop = Backprop(layout, flat.astype(dtype), 50)
+        _, errors = LOSSES["logistic"](backprop.values(X.astype(dtype)), target.astype(dtype))
+        gradients.append(backprop.differentiate(X.astype(dtype), errors))
+    np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-3, atol=1e-3 * np.abs(gradients[0]).max())
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(inputs=st.integers(1, 30), width=st.integers(1, 50), sparsity=st.integers(1, 40), seed=st.integers(0, 2**32))
+def test_every_neuron_starts_with_exactly_s_inputs(inputs, width, sparsity, seed):
+    weights = first_layer(width, inputs, sparsity, Stream(seed, "t"))
+    few = min(sparsity, inputs)
+    assert (np.count_nonzero(weights, axis=1) == few).all()
+    np.testing.assert_allclose((weights**2).sum(axis=1), 1.0)
+
+
+def test_a_dense_start_has_no_zeros():
+    assert np.count_nonzero(first_layer(50, 20, None, Stream(0, "t"))) == 1000
+
+
+def test_kinks_pass_through_training_rows_and_outputs_start_at_the_offset():
+    rng = np.random.default_rng(0)
+    layout, X = Layout(4, (30, 5), 2, True), rng.normal(size=(6, 4)).astype(np.float32)
+    rows = Table(X, np.zeros((6, 2), np.float32), np.array([0, 1, 1, 2, 0, 1], np.float32))
+    flat = draw(layout, 2, rows, np.array([0.5, -1.0]), Stream(3, "t"))
+    parts = layout.views(flat)
+    scores = X @ parts.hidden[0].T + parts.biases[0]
+    nearest = np.abs(scores).argmin(axis=0)
+    assert np.abs(scores).min(axis=0).max() < 1e-6
+    assert set(nearest) <= {1, 2, 3, 5}  # rows of weight 0 are never drawn
+    assert np.array_equal(evaluate(layout, flat, X), np.tile(np.float32([0.5, -1.0]), (6, 1)))
+
+
+@pytest.mark.skipif(load() is None, reason="needs the C++ part")
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(rows=st.integers(1, 9), width=st.integers(1, 70), seed=st.integers(0, 2**32))
+def test_passes_in_cpp_are_their_twins(rows, width, seed):
+    rng = np.random.default_rng(seed)
+
+    def draw32(*shape):
+        return rng.normal(size=shape).astype(np.float32)
+
+    results = []
+    hidden, bias, errors, output, back = (
+        draw32(rows, width),
+        draw32(width),
+        draw32(rows),
+        draw32(width),
+        draw32(rows, width),
+    )
+    gradient, square = draw32(width), draw32(width) ** 2
+    for passes in (load(), twins):
+        active, mean = hidden.copy(), bias.copy()
+        passes.bias_relu(active, bias)
+        masked, sums = back.copy(), np.empty(width, np.float32)
+        passes.relu_backward(masked, active, sums)
+        outer, outer_sums = np.empty_like(back), np.empty_like(sums)
+        passes.outer_relu_backward(errors, output, active, outer, outer_sums)
+        parameters, squares = output.copy(), square.copy()
+        passes.adamw_step(parameters, gradient, mean, squares, 0.1, 0.01, 0.9, 0.99, 1e-8)
+        results.append((active, masked, sums, outer, outer_sums, parameters, mean, squares))
+    for ours, theirs in zip(*results, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.skipif(load() is None, reason="needs the C++ part")
+def test_passes_refuse_arrays_that_do_not_fit():
+    with pytest.raises(ValueError, match="bias must have one entry per neuron"):
+        load().bias_relu(np.zeros((2, 3), np.float32), np.zeros(4, np.float32))
+    with pytest.raises(ValueError, match="must have one length"):
+        load().adamw_step(*(np.zeros(n, np.float32) for n in (3, 3, 2, 3)), 0.1, 0.0, 0.9, 0.9, 1e-8)
