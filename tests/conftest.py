@@ -1,5 +1,7 @@
 """Settings for the whole suite: property tests are derandomised, so a failure repeats."""
 
+import signal
+
 import pytest
 from hypothesis import settings
 
@@ -7,6 +9,10 @@ from fewfire import _extension
 
 settings.register_profile("fewfire", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("fewfire")
+
+
+# A shell starts background jobs with Ctrl-C ignored, and tests that press it would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
