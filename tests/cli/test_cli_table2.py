@@ -48,9 +48,13 @@ def test_options_reach_the_recipe_and_results_are_written(folder):
 
 
 def test_no_data_is_no_crash(folder):
-    result = reproduce("--datasets", "heloc", "--trials", 1, "--data", folder, "-o", folder / "out")
+    earlier = folder / "pareto-table2.json"
+    earlier.write_text("an earlier result")
+    result = reproduce("--datasets", "heloc", "--trials", 1, "--data", folder, "-o", folder)
     assert result.exit_code == 0 and "skipped heloc" in result.output
-    assert not (folder / "out" / "pareto-table2.png").exists()
+    assert "nothing measured" in result.output
+    assert earlier.read_text() == "an earlier result"
+    assert not (folder / "pareto-table2.png").exists()
 
 
 def test_wrong_options(folder):

@@ -104,14 +104,15 @@ def _run(console: Console, name: str, scale: str, output: Path | None, options: 
 
 
 def _write(console: Console, outcome: dict[str, Any], path: Path) -> None:
-    """The result, and its figure beside it."""
+    """The result, and its figure beside it; an earlier result stays when there was no data to measure on."""
+    if outcome.get("rows") == []:
+        console.print(f"  nothing measured, so {path} is left as it is", highlight=False)
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(outcome) + "\n")
     if "text" in outcome:
         path.with_suffix(".txt").write_text(outcome["text"])
     console.print(f"  written to {path}", highlight=False)
-    if outcome.get("rows") == []:
-        return  # nothing to draw: all data was skipped
     if is_installed("matplotlib"):
         save_recipe(outcome, path.with_suffix(".png"))
         console.print(f"  drawn in {path.with_suffix('.png')}", highlight=False)
