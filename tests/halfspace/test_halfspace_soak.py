@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
 from pathlib import Path
@@ -15,7 +16,8 @@ MINUTES = float(os.environ.get("FEWFIRE_SOAK_MINUTES", "30"))
 
 
 def resident() -> int:
-    """Bytes of memory this process holds."""
+    """Bytes of memory this process holds, apart from freed memory that the allocator keeps for later."""
+    ctypes.CDLL("libc.so.6").malloc_trim(0)
     with Path("/proc/self/statm").open() as handle:
         return int(handle.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -95,4 +97,4 @@ def test_soak():
         if seed == 5:
             start = resident()  # after caches and arenas have settled
     assert seed > 5
-    assert resident() < start + 200e6
+    assert resident() < start + 20e6
