@@ -25,17 +25,34 @@ def test_the_index_follows_the_weights(core):
 
 
 def test_work_follows_the_index(core):
-    net, X, _ = problem(6000, 3, 40, threshold=2.0)
+    net, X, rng = problem(6000, 3, 40, threshold=2.0)
     trainer = robust.trainer("index", net, X, 0.1)
     trainer.values(X)
     counters = trainer.counters
     assert counters.touched == trainer.index.counters.points
     assert counters.dense_multiply_adds == 6000 * 40 * 3
     before = trainer.counters
-    trainer.evaluate(X)
+    trainer.evaluate(move(X, 0.1, rng))
     spent = trainer.counters - before
     assert spent.active == spent.active_last == trainer.active_counts.sum()
     assert spent.dense_multiply_adds == 2 * 6000 * 40 * 3
+
+
+def test_a_step_asks_again_only_where_examples_have_moved(core):
+    net, X, rng = problem(600, 3, 40, threshold=2.0)
+    trainer = robust.trainer("index", net, X, 0.1)
+    weights = rng.normal(size=40)
+    asked = []
+    for moved in (X, X, move(X, 0.1, rng)):
+        before = trainer.index.counters.queries
+        trainer.evaluate(moved)
+        trainer.step(moved, weights, 0.5)
+        asked.append(trainer.index.counters.queries - before)
+    assert asked == [40, 40, 40]  # the weights moved in between, so each pass asks once
+    before = trainer.index.counters.queries
+    trainer.evaluate(X)
+    trainer.step(move(X, 0.1, rng), weights, 0.5)
+    assert trainer.index.counters.queries - before == 80
 
 
 @pytest.mark.parametrize(

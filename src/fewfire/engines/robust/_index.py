@@ -36,6 +36,7 @@ class IndexTrainer(TrainerBase):
         self._hidden = net.hidden.copy()
         self._index = Index(self._hidden, net.bias, threads=threads)
         self._debug = debug
+        self._last: tuple[FloatTable, csr_array[np.float32]] | None = None  # examples asked about, and the answer
         self._active_counts = np.zeros(self.examples, dtype=np.int64)
         self._products = self._pairs = self._active = self._updated = self._bytes = 0
 
@@ -68,6 +69,7 @@ class IndexTrainer(TrainerBase):
         columns = np.searchsorted(neurons, active.indices)
         narrow = csr_array((active.data, columns, active.indptr), shape=(self.examples, len(neurons)))
         change = np.asarray(narrow.T @ (weights[:, None] * moved), dtype=np.float32)
+        self._last = None
         self._hidden[neurons] -= np.float32(number) * change
         self._index.update(neurons, self._hidden[neurons], self._net.bias[neurons])
         self._bytes += 2 * len(neurons) * self._hidden.strides[0]
@@ -83,7 +85,9 @@ class IndexTrainer(TrainerBase):
 
     @property
     def counters(self) -> TrainerCounters:
-        """Touched are the pairs the index read, those it read while measuring its methods included."""
+        """Touched are the pairs the index read, those it read while measuring its methods included,
+        and active the pairs it reported: examples that stayed are not asked about twice. Neurons touched are
+        these pairs an example, since an index answers example by example."""
         net, searched = self._net, self._index.counters
         return TrainerCounters(
             active_last=int(self._active_counts.sum()),
@@ -102,14 +106,18 @@ class IndexTrainer(TrainerBase):
         return self._active_counts.copy()
 
     def _report(self, moved: FloatTable) -> csr_array[np.float32]:
-        """∂f/∂z of every active pair, as a sparse (examples, width) table."""
+        """∂f/∂z of every active pair, as a sparse (examples, width) table; asked once while nothing has moved."""
+        if self._last is not None and np.array_equal(self._last[0], moved):
+            return self._last[1]
         threshold = np.float32(self._net.activation.threshold)
         indptr, neurons = self._index.query_batch(moved, threshold)
         self._active_counts = np.diff(indptr)
         self._active += len(neurons)
         if self._debug:
             self._verify(moved, indptr, neurons)
-        return csr_array((self._net.output[neurons], neurons, indptr), shape=(self.examples, self._net.width))
+        active = csr_array((self._net.output[neurons], neurons, indptr), shape=(self.examples, self._net.width))
+        self._last = moved.copy(), active
+        return active
 
     def _sum(self, moved: FloatTable, active: csr_array[np.float32]) -> FloatArray:
         rows = np.repeat(np.arange(self.examples), self._active_counts)
