@@ -124,7 +124,7 @@ def train(
             except InvalidArgument:  # the step would leave float32
                 raise _blown_up(iteration + 1, plan.rate, first, math.inf) from None
             active = np.concatenate([trainer.active_counts for trainer in trainers])
-            work = (after - first for after, first in zip(_work(trainers), before, strict=True))
+            work = (after - earlier for after, earlier in zip(_work(trainers), before, strict=True))
             records.append((float(robust), float(clean), float(active.mean()), float(active.max()), *work))
             if plan.progress is not None:
                 plan.progress(iteration + 1, float(robust), float(clean))

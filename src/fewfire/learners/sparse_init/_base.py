@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -32,7 +33,7 @@ class Rows:
     weight: Float64Array
 
 
-class SparseInitBase(BaseEstimator):  # type: ignore[misc]
+class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
     """Fit, partial_fit and outputs; subclasses encode targets and decode outputs."""
 
     target_checks: ClassVar[dict[str, Any]] = {}
@@ -125,23 +126,29 @@ class SparseInitBase(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         return tags
 
+    @abstractmethod
     def _learn_target(self, rows: Rows) -> None:
-        raise NotImplementedError
+        """Learn what the targets are, such as the classes."""
 
+    @abstractmethod
     def _encode(self, y: AnyArray) -> AnyArray:
-        raise NotImplementedError
+        """Targets as the networks learn them: shape (rows, outputs)."""
 
+    @abstractmethod
     def _strata(self, y: AnyArray) -> AnyArray:
-        raise NotImplementedError
+        """What held-out parts are balanced by: shape (rows,)."""
 
+    @abstractmethod
     def _class_factors(self, rows: Rows) -> Float64Array | float:
-        raise NotImplementedError
+        """Weights of the classes, row by row, or 1."""
 
+    @abstractmethod
     def _loss(self) -> str:
-        raise NotImplementedError
+        """The name of the loss."""
 
+    @abstractmethod
     def _offset(self, examples: Examples) -> AnyArray:
-        raise NotImplementedError
+        """Where the outputs start: shape (outputs,)."""
 
 
 @contextmanager

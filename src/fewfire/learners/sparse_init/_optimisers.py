@@ -6,6 +6,7 @@ They are scikit-learn estimators without `fit`, so a search may set `optimiser__
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.floating[Any]]
 
 
-class Optimiser(BaseEstimator):  # type: ignore[misc]
+class Optimiser(BaseEstimator, ABC):  # type: ignore[misc]
     """Settings every optimiser has."""
 
     learning_rate: float
@@ -45,9 +46,9 @@ class Optimiser(BaseEstimator):  # type: ignore[misc]
         """The weight decay for a training part of so many rows; "auto" is 300 / rows, at most 3."""
         return min(3.0, 300 / rows) if self.weight_decay == "auto" else float(self.weight_decay)
 
+    @abstractmethod
     def start(self, size: int, decayed: int, rows: int) -> Descent:
         """The state of one network of `size` parameters, the first `decayed` of which decay, on so many rows."""
-        raise NotImplementedError
 
 
 class AdamW(Optimiser):
@@ -118,15 +119,15 @@ class SGD(Optimiser):
         return _SgdDescent(self, size, decayed, self.decay(rows))
 
 
-class Descent:
+class Descent(ABC):
     """State of one network's optimiser; `steps` counts."""
 
     def __init__(self, decayed: int, decay: float) -> None:
         self.decayed, self.decay, self.steps = decayed, decay, 0
 
+    @abstractmethod
     def step(self, parameters: Floats, gradient: Floats) -> None:
         """Move `parameters` (size,) along −`gradient` (size,), in place."""
-        raise NotImplementedError
 
 
 class _AdamDescent(Descent):
