@@ -4,7 +4,8 @@ Takes about 25 s (quick: the (75, 3)-parity from a dense start at widths 30 and 
 starts, four widths, 50 runs a cell, hours). Expect time to fall steeply with samples where learning is just
 feasible, with the training error small long before the test error (grokking); a minimum at about 10,000 samples; more
 steps again with still more data, up to fresh examples every step (double descent); and fewer steps at the larger
-width. Which sizes are compared is fixed beforehand, so that no comparison is picked by its outcome.
+width. The setting and the sizes compared were chosen after exploring it, so the p-values of the first draw flatter the
+claims; two fresh draws of every run, made afterwards, confirm them (docs/results.md).
 
 Times are judged by Mann and Whitney's test, runs that did not converge counting as the longest; grokking by the sign
 test: among the runs that converge from the fewest samples, most need more than twice as many steps as the training
