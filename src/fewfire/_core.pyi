@@ -174,6 +174,27 @@ def adamw_step(
     beta2: float,
     tiny: float,
 ) -> None: ...
+def wave_values(
+    x: NDArray[np.float32],
+    mix: NDArray[np.float32],
+    frequency: NDArray[np.float32],
+    phase: NDArray[np.float32],
+    bias: NDArray[np.float32],
+    fed: NDArray[np.float32],
+    cosines: NDArray[np.float32],
+    sines: NDArray[np.float32],
+) -> None: ...
+def wave_gradients(
+    x: NDArray[np.float32],
+    back: NDArray[np.float32],
+    cosines: NDArray[np.float32],
+    sines: NDArray[np.float32],
+    mix: NDArray[np.float32],
+    of_mix: NDArray[np.float32],
+    of_frequency: NDArray[np.float32],
+    of_phase: NDArray[np.float32],
+    of_bias: NDArray[np.float32],
+) -> None: ...
 def bias_relu(hidden: NDArray[np.float32], bias: NDArray[np.float32]) -> None: ...
 def relu_backward(
     back: NDArray[np.float32], hidden: NDArray[np.float32], bias_gradient: NDArray[np.float32]

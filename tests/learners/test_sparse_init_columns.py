@@ -25,20 +25,33 @@ def test_standard_is_mean_and_deviation():
     np.testing.assert_allclose(learn_columns(table, ones(3)).transform(table, "standard"), expected, rtol=1e-6)
 
 
-def test_robust_is_the_median_and_quartiles_and_never_exceeds_four():
-    values = np.arange(101.0)
-    columns = learn_columns(values[:, None], ones(101))
-    z = (values - 50) / (50 / 1.349)
-    np.testing.assert_allclose(
-        columns.transform(values[:, None], "robust")[:, 0], z / np.sqrt(1 + (z / 4) ** 2), rtol=1e-2
-    )
-    assert columns.transform(np.array([[1e12]]), "robust")[0, 0] <= 4.0
+def test_bins_are_the_way_through_each_of_sixteen_equal_parts():
+    values = np.arange(161.0)[:, None]
+    columns = learn_columns(values, ones(161))
+    inputs = columns.transform(values, "bins")
+    assert inputs.shape == (161, 17)
+    np.testing.assert_allclose(inputs[:, 0], columns.transform(values, "standard")[:, 0])
+    np.testing.assert_allclose(inputs[:, 1:].sum(axis=1), 4 * (2 * values[:, 0] / 160 - 1), atol=0.5)
+    assert (np.diff(inputs, axis=0) >= 0).all() and (np.abs(inputs[:, 1:]) <= 0.25).all()
+    inside = np.count_nonzero(np.abs(inputs[:, 1:]) < 0.25, axis=1)
+    assert inside.max() == 1  # a value is inside one bin, above those before it and below those after
+    far = columns.transform(np.array([[-1e30], [1e30]]), "bins")[:, 1:]
+    assert (far[0] == -0.25).all() and (far[1] == 0.25).all()
 
 
-def test_robust_falls_back_where_the_middle_half_is_one_value():
-    table = np.zeros((20, 1))
-    table[0] = 5.0
-    assert learn_columns(table, ones(20)).transform(table, "robust")[0, 0] > 2
+def test_a_value_taken_often_is_one_edge():
+    values = np.r_[np.zeros(900), np.arange(1.0, 101.0)][:, None]
+    edges = learn_columns(values, ones(1000)).columns[0].edges
+    assert edges[0] == 0 and edges[1] > 0 and edges[-1] == 100 and len(edges) == 3
+
+
+def test_bins_of_wide_tables_are_fewer():
+    rng = np.random.default_rng(0)
+    for columns, bins in ((10, 16), (20, 12), (100, 2), (300, 2)):
+        table = rng.normal(size=(50, columns))
+        learned = learn_columns(table, ones(50))
+        assert {len(column.edges) - 1 for column in learned.columns} == {bins}
+        assert learned.transform(table, "bins").shape == (50, columns * (bins + 1))
 
 
 def test_quantile_gives_normal_scores_of_ranks():
@@ -63,7 +76,7 @@ def test_a_weight_is_a_number_of_rows(values, seed):
         learn_columns(table, count.astype(float)),
         learn_columns(table.repeat(count, axis=0), ones(count.sum())),
     )
-    for scaling in ("standard", "robust", "quantile"):
+    for scaling in ("standard", "quantile", "bins"):
         np.testing.assert_allclose(weighted.transform(table, scaling), repeated.transform(table, scaling), atol=1e-6)
 
 
@@ -73,6 +86,10 @@ def test_missing_values_become_the_median_and_a_flag():
     inputs = columns.transform(table, "standard")
     assert inputs.shape == (4, 3)
     assert inputs[:, 2].tolist() == [0, 1, 0, 0]
+    binned = columns.transform(table, "bins")
+    assert np.array_equal(binned[:, :3], inputs)
+    assert columns.sources("bins").tolist() == [0, 1, 2, *[0] * 2, *[1] * 3]
+    assert np.array_equal(binned[1, 3:5], columns.columns[0].bins(np.array([3.0]))[0])
     assert inputs[1, 0] == pytest.approx((3 - 4) / np.std([1, 3, 8]))
     late = columns.transform(np.array([[1.0, np.nan]]), "standard")  # never missed in training: filled, not flagged
     assert late[0, 1] == pytest.approx(0.0, abs=1e-6)
@@ -139,9 +156,15 @@ def test_views_show_scaled_inputs_times_gains():
     table = rng.normal(size=(200, 2))
     inputs = learn_inputs(table, table[:, :1], ones(200))
     plain, strong = (inputs.transform(table, View("standard", gain)) for gain in ("none", "strong"))
-    np.testing.assert_allclose(strong, plain * input_gains(inputs.shares, "strong"))
+    gains = input_gains(inputs.shares, "strong")
+    np.testing.assert_allclose(strong, plain * gains)
+    bins, gained = (inputs.transform(table, View("bins", gain)) for gain in ("none", "strong"))
+    np.testing.assert_allclose(gained, bins * np.r_[gains, gains.repeat(16)])
+    waves = View("waves", "strong")
+    assert np.array_equal(inputs.transform(table, waves), strong)
+    assert (inputs.count(waves), inputs.count(View("bins", "none"))) == (2, 34)
     assert len(choose_views("auto", "auto")) == 9
-    assert choose_views("robust", "mild") == [View("robust", "mild")]
+    assert choose_views("bins", "mild") == [View("bins", "mild")]
 
 
 def test_views_count_by_the_likelihood_of_held_out_rows():

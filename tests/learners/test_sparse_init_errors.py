@@ -31,7 +31,10 @@ QUICK = {"hidden": (8,), "members": 1, "scaling": "standard", "gains": "none", "
         ({"hidden": (8, 0)}, "hidden[1] must be an integer of at least 1; got 0."),
         ({"sparsity": 0}, "sparsity must be an integer of at least 1; got 0. Remedy: None is a dense start."),
         ({"members": 0}, "members must be an integer of at least 1; got 0."),
-        ({"scaling": "minmax"}, "scaling must be one of 'auto', 'standard', 'robust', 'quantile'; got 'minmax'."),
+        (
+            {"scaling": "minmax"},
+            "scaling must be one of 'auto', 'standard', 'quantile', 'bins', 'waves'; got 'minmax'.",
+        ),
         ({"gains": "much"}, "gains must be one of 'auto', 'none', 'mild', 'strong'; got 'much'."),
         ({"engine": "gpu"}, "engine must be one of 'auto', 'cpu', 'torch'; got 'gpu'."),
         (
@@ -128,5 +131,5 @@ def test_progress_names_view_epoch_and_losses(capsys):
     ff.SparseInitClassifier(**QUICK, optimiser=AdamW(epochs=2), verbose=True).fit(X, Y)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
-    assert lines[0].startswith("standard scaling, none gains: epoch 1 of at most 2: loss 0.")
+    assert lines[0].startswith("standard, none gains: epoch 1 of at most 2: loss 0.")
     assert ", held out 0." in lines[1]

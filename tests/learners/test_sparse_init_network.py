@@ -18,6 +18,8 @@ LAYOUTS = [
     Layout(4, (6, 5), 3, True),
     Layout(3, (4, 3, 5), 2, False),
     Layout(1, (1,), 1, True),
+    Layout(3, (5, 4), 1, True, waves=6),
+    Layout(2, (5,), 3, False, waves=9),
 ]
 
 
@@ -32,18 +34,26 @@ def random_case(layout, loss, rows=7, seed=0):
 
 def plain_outputs(layout, flat, X):
     """The network written out, with nothing shared with the code under test but the order of the parameters."""
-    sizes, start, parts = [layout.inputs, *layout.hidden, layout.outputs], 0, []
+    n, waves = layout.inputs, layout.waves
+    sizes, start, parts = [2 * n if waves else n, *layout.hidden, layout.outputs], 0, []
     shapes = [(sizes[i + 1], sizes[i]) for i in range(len(sizes) - 1)]
-    shapes += [(layout.outputs, layout.inputs)] if layout.skip else []
-    for shape in [*shapes, *[(width,) for width in layout.hidden], (layout.outputs,)]:
+    shapes += [(layout.outputs, sizes[0])] if layout.skip else []
+    shapes += [(n, waves)] if waves else []
+    others = [*[(width,) for width in layout.hidden], (layout.outputs,)]
+    for shape in [*shapes, *others, *([(n, waves), (n, waves), (n,)] if waves else [])]:
         count = int(np.prod(shape))
         parts.append(flat[start : start + count].reshape(shape))
         start += count
+    assert start == len(flat)
+    if waves:
+        frequency, phase, bias = parts[-3:]
+        angles = 2 * np.pi * frequency * X[:, :, None] + phase
+        X = np.hstack([X, (parts[len(shapes) - 1] * np.cos(angles)).sum(axis=2) + bias])
     depth, hidden = len(layout.hidden), X
     biases = parts[len(shapes) :]
     for layer in range(depth):
         hidden = np.maximum(hidden @ parts[layer].T + biases[layer], 0)
-    return hidden @ parts[depth].T + biases[-1] + (X @ parts[depth + 1].T if layout.skip else 0)
+    return hidden @ parts[depth].T + biases[depth] + (X @ parts[depth + 1].T if layout.skip else 0)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -70,11 +80,12 @@ def test_gradients_are_finite_differences(layout, loss):
     differences = [
         (mean_loss(flat + step * unit) - mean_loss(flat - step * unit)) / (2 * step) for unit in np.eye(layout.size)
     ]
-    np.testing.assert_allclose(gradient, differences, atol=2e-8)
+    np.testing.assert_allclose(gradient, differences, rtol=1e-6, atol=5e-8)
 
 
-def test_float32_gradients_are_those_of_float64():
-    layout = Layout(9, (40, 20), 1, True)
+@pytest.mark.parametrize("waves", [0, 16])
+def test_float32_gradients_are_those_of_float64(waves):
+    layout = Layout(9, (40, 20), 1, True, waves)
     X, flat, target, _ = random_case(layout, "logistic", rows=50)
     gradients = []
     for dtype in (np.float64, np.float32):
@@ -143,8 +154,55 @@ def test_passes_in_cpp_are_their_twins(rows, width, seed):
 
 
 @pytest.mark.skipif(load() is None, reason="needs the C++ part")
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(rows=st.integers(1, 9), inputs=st.integers(1, 7), waves=st.integers(1, 20), seed=st.integers(0, 2**32))
+def test_waves_in_cpp_are_their_twins(rows, inputs, waves, seed):
+    rng = np.random.default_rng(seed)
+    x = (rng.normal(size=(rows, inputs)) * rng.choice([1.0, 100.0])).astype(np.float32)
+    mix, frequency, phase = (rng.normal(size=(inputs, waves)).astype(np.float32) for _ in range(3))
+    bias, back = rng.normal(size=inputs).astype(np.float32), rng.normal(size=(rows, inputs)).astype(np.float32)
+    results = []
+    for passes, dtype in ((load(), np.float32), (twins, np.float64)):
+        given_, slopes = [part.astype(dtype) for part in (x, mix, frequency, phase, bias)], back.astype(dtype)
+        fed = np.empty((rows, 2 * inputs), dtype)
+        cosines, sines = (np.empty((rows, inputs * waves), dtype) for _ in range(2))
+        passes.wave_values(*given_, fed, cosines, sines)
+        gradients = [np.empty(part.shape, dtype) for part in given_[1:]]
+        passes.wave_gradients(given_[0], slopes, cosines, sines, given_[1], *gradients)
+        results.append((fed, cosines, sines, *gradients))
+    # An angle of u turns is known to u · 2⁻²⁴ in float32, and a frequency's gradient carries another factor x.
+    turns = 1 + np.abs(x).max() * np.abs(frequency).max()
+    scale = turns * (1 + np.abs(x).max()) * rows * (1 + np.abs(mix).max()) * (1 + np.abs(back).max())
+    for ours, theirs in zip(*results, strict=True):
+        assert np.abs(ours - theirs).max() <= 1e-6 * waves * scale
+    np.testing.assert_allclose(results[0][1], results[1][1], atol=1e-6 * turns)
+
+
+@pytest.mark.skipif(load() is None, reason="needs the C++ part")
+def test_waves_of_huge_inputs_stay_finite():
+    cosines, sines, fed = (np.empty((3, 1), np.float32), np.empty((3, 1), np.float32), np.empty((3, 2), np.float32))
+    one = np.ones((1, 1), np.float32)
+    load().wave_values(np.float32([[1e9], [-3e37], [3e38]]), one, one, one, one[0], fed, cosines, sines)
+    assert np.abs(cosines).max() <= 1.001 and np.isfinite(fed).all()
+
+
+def test_waves_start_low_and_mixed():
+    layout = Layout(200, (5,), 1, True, waves=16)
+    rows = Table(np.ones((4, 200), np.float32), np.zeros((4, 1), np.float32), np.ones(4, np.float32))
+    waves = layout.views(draw(layout, 2, rows, np.zeros(1), Stream(0, "t"))).waves
+    assert waves.frequency.std() == pytest.approx(0.1, rel=0.05)  # 3200 draws: 1.25% of standard error
+    assert waves.mix.std() == pytest.approx(0.25, rel=0.05)
+    assert 3.1 < np.abs(waves.phase).max() <= np.pi and not waves.bias.any()
+
+
+@pytest.mark.skipif(load() is None, reason="needs the C++ part")
 def test_passes_refuse_arrays_that_do_not_fit():
     with pytest.raises(ValueError, match="bias must have one entry per neuron"):
         load().bias_relu(np.zeros((2, 3), np.float32), np.zeros(4, np.float32))
     with pytest.raises(ValueError, match="must have one length"):
         load().adamw_step(*(np.zeros(n, np.float32) for n in (3, 3, 2, 3)), 0.1, 0.0, 0.9, 0.9, 1e-8)
+    x, mix = np.zeros((2, 3), np.float32), np.zeros((3, 4), np.float32)
+    with pytest.raises(ValueError, match="one row per input and one column per wave"):
+        load().wave_values(x, mix, mix, mix[:2], mix[:, 0].copy(), x, x, x)
+    with pytest.raises(ValueError, match="fed must have two columns per input"):
+        load().wave_values(x, mix, mix, mix, mix[:, 0].copy(), x, np.zeros((2, 12), np.float32), x)

@@ -31,11 +31,12 @@ class TorchMembers:
 
     Parameters
     ----------
-    shapes : sequence of (int, int)
-        Matrices: hidden layers, output, and the skip from inputs to outputs if `skip`.
+    matrices, others : sequences of shapes
+        What decays: hidden layers, output, the skip from inputs to outputs if `skip`, the sums of `waves`. The rest:
+        biases, then frequencies, phases and biases of waves.
     flats : array (members, size)
         Starts.
-    skip : bool
+    skip, waves : bool
     loss : {"logistic", "cross_entropy", "squared"}
     optimiser : mapping
         "learning_rate", "weight_decay", and "betas" (AdamW) or "momentum" (SGD).
@@ -44,42 +45,42 @@ class TorchMembers:
     """
 
     def __init__(
-        self, shapes: Sequence[tuple[int, int]], flats: Floats, skip: bool, loss: str, optimiser: dict[str, Any],
-        device: str | None = None,
+        self, matrices: Sequence[tuple[int, int]], others: Sequence[tuple[int, ...]], flats: Floats, skip: bool,
+        waves: bool, loss: str, optimiser: dict[str, Any], device: str | None = None,
     ) -> None:  # fmt: skip
         self.torch = torch_module()
         self.device = device or ("cuda" if self.torch.cuda.is_available() else "cpu")
-        self.shapes, self.skip, self.loss = list(shapes), skip, loss
-        layers = len(shapes) - int(skip)
-        self.biases = [shape[0] for shape in self.shapes[:layers]]
-        decayed = sum(math.prod(shape) for shape in shapes)
+        self.shapes, self.skip, self.waves, self.loss = (list(matrices), list(others)), skip, waves, loss
+        decayed = sum(math.prod(shape) for shape in matrices)
         tensor = self.torch.as_tensor(np.array(flats), device=self.device)
         self.matrices = tensor[:, :decayed].clone().requires_grad_()
         self.rest = tensor[:, decayed:].clone().requires_grad_()
         self.optimiser = self._optimiser(optimiser)
 
     def _optimiser(self, settings: dict[str, Any]) -> Any:
-        rate, decay = settings["learning_rate"], settings["weight_decay"]
-        groups = [{"params": [self.matrices], "weight_decay": decay}, {"params": [self.rest], "weight_decay": 0.0}]
+        rate, parameters = settings["learning_rate"], [self.matrices, self.rest]
+        # Decay is done in `step`, before the gradient's move and apart from momentum, for both rules alike.
+        self.shrink = 1 - rate * settings["weight_decay"]
         if "betas" in settings:
-            return self.torch.optim.AdamW(groups, lr=rate, betas=tuple(settings["betas"]))
-        return self.torch.optim.SGD(groups, lr=rate, momentum=settings["momentum"])
+            return self.torch.optim.AdamW(parameters, lr=rate, betas=tuple(settings["betas"]), weight_decay=0.0)
+        return self.torch.optim.SGD(parameters, lr=rate, momentum=settings["momentum"])
 
     def _values(self, X: Any) -> Any:
         """Outputs (members, rows, outputs) at X (members, rows, inputs)."""
-        members, start, parts = len(X), 0, []
-        for shape in self.shapes:
-            parts.append(self.matrices[:, start : start + math.prod(shape)].reshape(members, *shape))
-            start += math.prod(shape)
-        biases, start = [], 0
-        for width in self.biases:
-            biases.append(self.rest[:, None, start : start + width])
-            start += width
-        below, layers = X, len(self.biases)
-        for weights, bias in zip(parts[: layers - 1], biases[:-1], strict=True):
+        matrices, others = _split(self.matrices, self.shapes[0]), _split(self.rest, self.shapes[1])
+        layers = len(matrices) - int(self.skip) - int(self.waves)
+        fed = self._fed(X, matrices[-1], *others[layers:]) if self.waves else X
+        below, biases = fed, [bias[:, None] for bias in others[:layers]]
+        for weights, bias in zip(matrices[: layers - 1], biases[:-1], strict=True):
             below = self.torch.relu(self.torch.baddbmm(bias, below, weights.mT))
-        values = self.torch.baddbmm(biases[-1], below, parts[layers - 1].mT)
-        return values + X @ parts[layers].mT if self.skip else values
+        values = self.torch.baddbmm(biases[-1], below, matrices[layers - 1].mT)
+        return values + fed @ matrices[layers].mT if self.skip else values
+
+    def _fed(self, X: Any, mix: Any, frequency: Any, phase: Any, bias: Any) -> Any:
+        """[X, sums of waves] (members, rows, 2·inputs)."""
+        angles = 2 * math.pi * X[..., None] * frequency[:, None] + phase[:, None]
+        sums = (self.torch.cos(angles) * mix[:, None]).sum(dim=-1) + bias[:, None]
+        return self.torch.cat([X, sums], dim=-1)
 
     def _losses(self, values: Any, target: Any) -> Any:
         functional = self.torch.nn.functional
@@ -101,6 +102,8 @@ class TorchMembers:
         losses = self._losses(self._values(batch[0]), batch[1]) * batch[2]
         rows = (batch[2] > 0).sum(dim=1).clamp(min=1)
         (losses.sum(dim=1) / rows).sum().backward()
+        with self.torch.no_grad():
+            self.matrices.mul_(self.shrink)
         self.optimiser.step()
         return [float(value) for value in losses.detach().sum(dim=1).cpu()]
 
@@ -112,3 +115,12 @@ class TorchMembers:
     def flats(self) -> Floats:
         """The parameters (members, size)."""
         return np.asarray(self.torch.cat([self.matrices, self.rest], dim=1).detach().cpu().numpy())
+
+
+def _split(flats: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    """Parts (members, *shape) of flats (members, size), one after another."""
+    parts, start = [], 0
+    for shape in shapes:
+        parts.append(flats[:, start : start + math.prod(shape)].reshape(len(flats), *shape))
+        start += math.prod(shape)
+    return parts

@@ -115,7 +115,9 @@ class IndexTrainer(TrainerBase):
         self._active += len(neurons)
         if self._debug:
             self._verify(moved, indptr, neurons)
-        active = csr_array((self._net.output[neurons], neurons, indptr), shape=(self.examples, self._net.width))
+        active: csr_array[np.float32] = csr_array(
+            (self._net.output[neurons], neurons, indptr), shape=(self.examples, self._net.width)
+        )
         self._last = moved.copy(), active
         return active
 

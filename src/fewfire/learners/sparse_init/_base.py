@@ -89,6 +89,7 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         self._model, curves = model, model.main().curves
         self.loss_curve_, self.validation_curve_ = list(curves.training), list(curves.validation)
         self.n_iter_, self.engine_ = len(curves.training), "torch" if self.engine == "torch" else "cpu"
+        self.sharpness_ = model.sharpness
         self.views_ = {str(view): float(weight) for view, weight in zip(model.networks, model.weights, strict=True)}
         return self
 

@@ -36,10 +36,13 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         trial on 1000 of them chooses four views.
     skip : bool
         Whether the inputs also reach the outputs directly, a linear model beside the network.
-    scaling : {"auto", "standard", "robust", "quantile"}
-        Mean and deviation; median and quartiles with large values bent; normal ranks. "auto" trains on all three.
+    scaling : {"auto", "quantile", "bins", "waves", "standard"}
+        How columns are shown: normal ranks; mean and deviation with 16 bins a column beside; the same with 16 learned
+        waves; or alone. "auto" trains on the first three.
     gains : {"auto", "none", "mild", "strong"}
         How much larger inputs are shown that say something about the target by themselves. "auto" trains on all three.
+    label_smoothing : float
+        Share of a label that training spreads evenly over the classes; held-out rows are judged by the labels.
     optimiser : AdamW, SGD or None
         How to descend: learning rate, weight decay, batch size, epochs. None is AdamW() .
     early_stopping : "auto", bool or int
@@ -65,6 +68,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         Epochs trained.
     views_ : dict
         Views by name and their weights, those below 1% dropped. Curves and epochs are of the weightiest.
+    sharpness_ : float
+        What the networks' outputs are multiplied by so that held-out rows are predicted best; 1 if none are held out.
     n_features_in_, feature_names_in_, engine_
     """
 
@@ -72,8 +77,9 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
 
     def __init__(
         self, hidden: tuple[int, ...] = (256, 64), *, sparsity: int | None = 2, members: int = 4,
-        skip: bool = True, scaling: str = "auto", gains: str = "auto", optimiser: Optimiser | None = None,
-        early_stopping: str | bool | int = "auto", class_weight: dict[Any, float] | str | None = None,
+        skip: bool = True, scaling: str = "auto", gains: str = "auto", label_smoothing: float = 0.2,
+        optimiser: Optimiser | None = None, early_stopping: str | bool | int = "auto",
+        class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False, engine: str = "auto", n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None, verbose: bool = False,
     ) -> None:  # fmt: skip
@@ -83,6 +89,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         self.skip = skip
         self.scaling = scaling
         self.gains = gains
+        self.label_smoothing = label_smoothing
         self.optimiser = optimiser
         self.early_stopping = early_stopping
         self.class_weight = class_weight

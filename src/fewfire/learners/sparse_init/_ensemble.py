@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fewfire._random import Stream
-    from fewfire._types import AnyArray, IdArray
+    from fewfire._types import AnyArray, Float64Array, IdArray
     from fewfire.learners.sparse_init._member import Table
 
     Floats = NDArray[np.floating[Any]]
@@ -68,19 +68,30 @@ class HeldOut:
     """
 
     def __init__(self, table: Table, rows: list[IdArray], loss: str) -> None:
-        self.rows, self.loss = rows, loss
+        self.table, self.rows, self.loss = table, rows, loss
         self.tables = [table[ids] for ids in rows]
-        self.seen = np.unique(np.concatenate(rows))
-        self.count = np.bincount(np.concatenate(rows), minlength=len(table))[self.seen, None]
-        self.table, self.size = table[self.seen], len(table)
+        self.count = np.bincount(np.concatenate(rows), minlength=len(table))
+        self.seen = np.flatnonzero(self.count)
 
-    def score(self, outputs: list[Floats]) -> float:
-        """The mean loss of the mean output at each row."""
-        total = np.zeros((self.size, self.table.target.shape[1]))
+    def pool(self, outputs: list[Floats]) -> Float64Array:
+        """The mean output (rows, outputs) at each row of the table; NaN where no member left it out."""
+        total = np.zeros((len(self.table), self.table.target.shape[1]))
         for ids, values in zip(self.rows, outputs, strict=True):
             total[ids] += values
-        losses, _ = LOSSES[self.loss](total[self.seen] / self.count, self.table.target)
-        return float(np.average(losses, weights=self.table.weight))
+        total[self.count == 0] = np.nan
+        return np.asarray(total / np.maximum(self.count, 1)[:, None])
+
+    def score(self, pooled: Float64Array) -> float:
+        """The mean loss of pooled outputs."""
+        losses, _ = LOSSES[self.loss](pooled[self.seen], self.table.target[self.seen])
+        return float(np.average(losses, weights=self.table.weight[self.seen]))
+
+
+class Stop(NamedTuple):
+    """Where training stopped: the best held-out loss and the pooled outputs that had it; NaN and None without any."""
+
+    loss: float = np.nan
+    pooled: Float64Array | None = None
 
 
 def held_out_folds(strata: AnyArray, members: int, folds: int, stream: Stream) -> list[IdArray]:
@@ -98,7 +109,7 @@ def held_out_folds(strata: AnyArray, members: int, folds: int, stream: Stream) -
 
 def train_together(
     crew: Crew, epochs: int, curves: Curves, held: HeldOut | None = None, patience: int = 1, label: str = ""
-) -> float:
+) -> Stop:
     """Advance the members by up to `epochs` epochs; with held-out rows, go back to the best epoch.
 
     Parameters
@@ -109,25 +120,22 @@ def train_together(
         Epochs without a better held-out loss before all stop.
     label : str
         Named in the progress, which is told if it is not empty.
-
-    Returns
-    -------
-    The best held-out loss, or NaN where nothing is held out.
     """
-    best, since = np.nan, 0
+    best, since = Stop(), 0
     for epoch in range(epochs):
         curves.training.append(crew.advance())
         if not np.isfinite(curves.training[-1]):
             raise _diverged(crew, len(curves.training))
         if held is not None:
-            curves.validation.append(held.score(crew.held_out()))
+            pooled = held.pool(crew.held_out())
+            curves.validation.append(held.score(pooled))
         if label:
             _tell(label, epoch, epochs, curves)
         if held is None:
             continue
         since += 1
-        if not curves.validation[-1] >= best:  # the first, too
-            best, since = curves.validation[-1], 0
+        if not curves.validation[-1] >= best.loss:  # the first, too
+            best, since = Stop(curves.validation[-1], pooled), 0
             crew.keep()
         if since >= patience:
             break

@@ -37,6 +37,13 @@ class Table:
     def __len__(self) -> int:
         return len(self.X)
 
+    def smoothed(self, share: float) -> Table:
+        """Targets of classes with a share of them spread evenly over all classes; two classes have one output."""
+        if not share:
+            return self
+        even = np.float32(share / max(2, self.target.shape[1]))
+        return Table(self.X, np.float32(1 - share) * self.target + even, self.weight)
+
 
 class Member:
     """A network in training.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fewfire.learners.sparse_init._calibration import combine, sharpness
 from fewfire.learners.sparse_init._member import Table
 from fewfire.learners.sparse_init._network import Layout
 from fewfire.learners.sparse_init._networks import Networks
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array
+    from fewfire.learners.sparse_init._ensemble import Stop
 
 
 @dataclass(frozen=True)
@@ -52,19 +54,19 @@ class Model:
         views = choose_views(settings.scaling, settings.gains)
         self.networks = {view: self._fresh(view, settings) for view in views}
         self.weights = np.full(len(views), 1.0 / len(views))
+        self.sharpness = 1.0
 
     def train(self, examples: Examples, validation: Examples | None, settings: Settings, verbose: bool) -> None:
         """Train every view; with held-out rows, weigh the views by them. Many rows: only the best of a trial."""
         weighed = validation is not None or settings.patience is not None
         if weighed and len(examples.table) > TRIAL_ROWS and len(self.networks) > FINALISTS and not self._begun():
             self._hold_trial(examples, validation, settings)
-        losses = []
+        stops = []
         for view, networks in self.networks.items():
             held, label = self._shown(validation, view), str(view) if verbose else ""
-            losses.append(networks.train(self._show(examples, view), examples.strata, held, settings, label))
+            stops.append(networks.train(self._show(examples, view), examples.strata, held, settings, label))
         if weighed:
-            judges = examples if validation is None else validation
-            self._keep(view_weights(losses, self.loss, len(judges.table)))
+            self._judge(stops, examples if validation is None else validation)
 
     def train_epoch(self, examples: Examples, settings: Settings, verbose: bool) -> None:
         """One epoch of every network over all rows."""
@@ -72,11 +74,10 @@ class Model:
             networks.train_epoch(self._show(examples, view), settings, str(view) if verbose else "")
 
     def outputs(self, table: Float64Array) -> Float64Array:
-        """Weighted mean output (rows, outputs) at a table (rows, columns)."""
+        """Weighted mean output (rows, outputs) at a table (rows, columns), as sure as held-out rows allow."""
         parts = zip(self.weights, self.networks.items(), strict=True)
-        return np.asarray(
-            sum(weight * networks.outputs(self.inputs.transform(table, view)) for weight, (view, networks) in parts)
-        )
+        total = sum(weight * networks.outputs(self.inputs.transform(table, view)) for weight, (view, networks) in parts)
+        return np.asarray(self.sharpness * total)
 
     def main(self) -> Networks:
         """The networks of the weightiest view."""
@@ -93,17 +94,22 @@ class Model:
         losses = {}
         for view, networks in self.networks.items():
             held = self._shown(validation, view)
-            losses[view] = networks.train(self._show(sample, view), sample.strata, held, settings)
+            losses[view] = networks.train(self._show(sample, view), sample.strata, held, settings).loss
         best = sorted(losses, key=lambda view: losses[view])[:FINALISTS]
         self.networks = {view: self._fresh(view, settings) for view in best}
 
-    def _keep(self, weights: Float64Array) -> None:
+    def _judge(self, stops: list[Stop], judges: Examples) -> None:
+        """Weigh the views, drop the least, and learn how sure their outputs may be."""
+        weights = view_weights([stop.loss for stop in stops], self.loss, len(judges.table))
+        if self.loss != "squared":
+            outputs = combine([stop.pooled for stop in stops if stop.pooled is not None], weights)
+            self.sharpness = sharpness(self.loss, outputs, judges.target, judges.weight)
         kept = weights > 0
         self.networks = {view: n for (view, n), stays in zip(self.networks.items(), kept, strict=True) if stays}
         self.weights = weights[kept]
 
     def _fresh(self, view: View, settings: Settings) -> Networks:
-        layout = Layout(self.inputs.columns.inputs, settings.hidden, len(self.offset), settings.skip)
+        layout = Layout(self.inputs.count(view), settings.hidden, len(self.offset), settings.skip, view.waves)
         return Networks(layout, self.loss, self.offset, self.stream.child(f"{view.scaling}/{view.gain}"),
                         settings.members)  # fmt: skip
 

@@ -1,8 +1,8 @@
 """A multilayer ReLU network in one flat vector of parameters, and its gradient in preallocated buffers.
 
-Output of a row x: skip·x + V·h_L + offset, with h_l = relu(W_l h_(l−1) + b_l) and h_0 = x. All matrices come first in
-the vector, then all biases, so that weight decay is one slice. W_l is (neurons, inputs): a row is a neuron, as in
-pareto.
+Output of a row x: skip·h_0 + V·h_L + offset, with h_l = relu(W_l h_(l−1) + b_l), and h_0 = x or, with waves, x and a
+sum of learned waves beside each input. All matrices come first in the vector, those of the sums too, then biases,
+frequencies and phases: so weight decay is one slice. W_l is (neurons, inputs): a row is a neuron, as in pareto.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from fewfire.learners.sparse_init import _passes as reference
 from fewfire.learners.sparse_init._passes import passes
+from fewfire.learners.sparse_init._waves import WaveInputs, Waves
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,30 +24,44 @@ if TYPE_CHECKING:
 
 
 class Parameters(NamedTuple):
-    """Views into one flat vector: hidden matrices, output (outputs, width), skip (outputs, inputs), biases, offset."""
+    """Views into one flat vector: hidden matrices, output (outputs, width), skip (outputs, fed), biases, others."""
 
     hidden: list[Floats]
     output: Floats
     skip: Floats | None
     biases: list[Floats]
     offset: Floats
+    waves: Waves | None
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Sizes of a network: inputs, hidden widths, outputs, and whether inputs reach the outputs directly."""
+    """Sizes of a network: inputs, hidden widths, outputs, whether inputs reach the outputs directly, waves an input."""
 
     inputs: int
     hidden: tuple[int, ...]
     outputs: int
     skip: bool
+    waves: int = 0
+
+    @property
+    def fed(self) -> int:
+        """What the first layer sees: the inputs and, with waves, a sum of them for each."""
+        return 2 * self.inputs if self.waves else self.inputs
 
     @property
     def matrices(self) -> list[tuple[int, int]]:
-        """Shapes of the matrices, in the order of the vector."""
-        sizes = [self.inputs, *self.hidden, self.outputs]
+        """Shapes of what decays, in the order of the vector: hidden layers, output, skip, sums of waves."""
+        sizes = [self.fed, *self.hidden, self.outputs]
         shapes = list(zip(sizes[1:], sizes[:-1], strict=True))
-        return [*shapes, (self.outputs, self.inputs)] if self.skip else shapes
+        shapes += [(self.outputs, self.fed)] if self.skip else []
+        return [*shapes, (self.inputs, self.waves)] if self.waves else shapes
+
+    @property
+    def others(self) -> list[tuple[int, ...]]:
+        """Shapes of the rest: biases of the layers and the output; frequencies, phases and biases of waves."""
+        shapes: list[tuple[int, ...]] = [(width,) for width in (*self.hidden, self.outputs)]
+        return [*shapes, *[(self.inputs, self.waves)] * 2, (self.inputs,)] if self.waves else shapes
 
     @property
     def decayed(self) -> int:
@@ -56,18 +71,20 @@ class Layout:
     @property
     def size(self) -> int:
         """Length of the whole vector."""
-        return self.decayed + sum(self.hidden) + self.outputs
+        return self.decayed + sum(math.prod(shape) for shape in self.others)
 
     def views(self, flat: Floats) -> Parameters:
         """The parts of a vector of length `size`, sharing its memory."""
         parts, start = [], 0
-        for shape in [*self.matrices, *((width,) for width in self.hidden), (self.outputs,)]:
+        for shape in [*self.matrices, *self.others]:
             parts.append(flat[start : start + math.prod(shape)].reshape(shape))
             start += math.prod(shape)
-        depth, skips = len(self.hidden), int(self.skip)
-        return Parameters(
-            parts[:depth], parts[depth], parts[depth + 1] if skips else None, parts[depth + 1 + skips : -1], parts[-1]
-        )
+        depth, waves = len(self.hidden), None
+        matrices, others = parts[: len(self.matrices)], parts[len(self.matrices) :]
+        if self.waves:
+            waves = Waves(matrices.pop(), *others[depth + 1 :])
+        skip = matrices[depth + 1] if self.skip else None
+        return Parameters(matrices[:depth], matrices[depth], skip, others[:depth], others[depth], waves)
 
 
 class Backprop:
@@ -94,10 +111,14 @@ class Backprop:
         self._values = np.empty((rows, layout.outputs), flat.dtype)
         self._skipped = np.empty_like(self._values)
         self._passes = passes() if flat.dtype == np.float32 else reference
+        waves = self.parameters.waves
+        self._waves = None if waves is None else WaveInputs(waves, rows)
 
     def values(self, X: Floats) -> Floats:
         """Outputs (rows, outputs) at X (rows, inputs); overwritten by the next call."""
-        below, parameters = X, self.parameters
+        parameters = self.parameters
+        self._fed = X if self._waves is None else self._waves.fed(X)
+        below = self._fed
         for weights, bias, buffer in zip(parameters.hidden, parameters.biases, self._hidden, strict=True):
             hidden = buffer[: len(X)]
             np.matmul(below, weights.T, out=hidden)
@@ -107,7 +128,7 @@ class Backprop:
         np.matmul(below, parameters.output.T, out=values)
         values += parameters.offset
         if parameters.skip is not None:
-            values += np.matmul(X, parameters.skip.T, out=self._skipped[: len(X)])
+            values += np.matmul(self._fed, parameters.skip.T, out=self._skipped[: len(X)])
         return values
 
     def differentiate(self, X: Floats, errors: Floats) -> Floats:
@@ -117,7 +138,7 @@ class Backprop:
         back = [buffer[:rows] for buffer in self._back]
         np.sum(errors, axis=0, out=parts.offset)
         if parts.skip is not None:
-            np.matmul(errors.T, X, out=parts.skip)
+            np.matmul(errors.T, self._fed, out=parts.skip)
         np.matmul(errors.T, hidden[-1], out=parts.output)
         if self.layout.outputs == 1:
             self._passes.outer_relu_backward(
@@ -130,5 +151,7 @@ class Backprop:
             np.matmul(back[layer].T, hidden[layer - 1], out=parts.hidden[layer])
             np.matmul(back[layer], parameters.hidden[layer], out=back[layer - 1])
             self._passes.relu_backward(back[layer - 1], hidden[layer - 1], parts.biases[layer - 1])
-        np.matmul(back[0].T, X, out=parts.hidden[0])
+        np.matmul(back[0].T, self._fed, out=parts.hidden[0])
+        if self._waves is not None and parts.waves is not None:
+            self._waves.differentiate(X, back[0], parameters.hidden[0], errors, parameters.skip, parts.waves)
         return self.gradient

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire.learners.sparse_init._crew import NumpyCrew
-from fewfire.learners.sparse_init._ensemble import Curves, HeldOut, held_out_folds, train_together
+from fewfire.learners.sparse_init._ensemble import Curves, HeldOut, Stop, held_out_folds, train_together
 from fewfire.learners.sparse_init._member import Member, Table, evaluate
 from fewfire.learners.sparse_init._settings import FOLDS, Settings
 from fewfire.learners.sparse_init._start import draw
@@ -49,7 +49,7 @@ class Networks:
 
     def train(
         self, table: Table, strata: AnyArray, validation: Table | None, settings: Settings, label: str = ""
-    ) -> float:
+    ) -> Stop:
         """Train until the held-out rows, or the epochs, say stop.
 
         Parameters
@@ -60,10 +60,6 @@ class Networks:
             Rows to stop by instead of the folds.
         label : str
             Named in the progress, which is told if it is not empty.
-
-        Returns
-        -------
-        The best held-out loss, or NaN where nothing is held out.
         """
         everything = np.arange(len(table))
         held, rows = None, [everything] * self.count
@@ -73,11 +69,12 @@ class Networks:
             folds = held_out_folds(strata, self.count, min(FOLDS, len(table)), self.stream)
             rows = [np.setdiff1d(everything, fold) for fold in folds]
             held = HeldOut(table, folds, self.loss)
-        return self._run([table[ids] for ids in rows], held, settings.optimiser.epochs, settings, label)
+        smoothed = table.smoothed(settings.smoothing)
+        return self._run([smoothed[ids] for ids in rows], held, settings.optimiser.epochs, settings, label)
 
     def train_epoch(self, table: Table, settings: Settings, label: str = "") -> None:
         """One epoch of every member over all rows."""
-        self._run([table] * self.count, None, 1, settings, label)
+        self._run([table.smoothed(settings.smoothing)] * self.count, None, 1, settings, label)
 
     def forget_training(self) -> None:
         """Keep what predicts alone."""
@@ -91,7 +88,7 @@ class Networks:
             total += evaluate(self.layout, flat, inputs)
         return total / len(self.weights)
 
-    def _run(self, parts: list[Table], held: HeldOut | None, epochs: int, settings: Settings, label: str) -> float:
+    def _run(self, parts: list[Table], held: HeldOut | None, epochs: int, settings: Settings, label: str) -> Stop:
         if not self.members:
             self.members = [self._member(number, part, settings) for number, part in enumerate(parts)]
         judged = [] if held is None else held.tables

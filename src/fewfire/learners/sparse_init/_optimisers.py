@@ -69,7 +69,7 @@ class AdamW(Optimiser):
     """
 
     def __init__(
-        self, learning_rate: float = 1e-3, weight_decay: float | str = "auto", batch_size: int | str = "auto",
+        self, learning_rate: float = 2e-3, weight_decay: float | str = "auto", batch_size: int | str = "auto",
         epochs: int = 400, betas: tuple[float, float] = (0.9, 0.999),
     ) -> None:  # fmt: skip
         self.learning_rate = learning_rate

@@ -1,6 +1,7 @@
-"""The passes of a training step between its matrix products: NumPy twins of csrc/kernels/mlp.hpp.
+"""The passes of a training step between its matrix products: NumPy twins of csrc/kernels/mlp.hpp
+and waves.hpp.
 
-`passes()` gives the C++ module where it is installed, else this module; both offer the same four functions. Arrays are
+`passes()` gives the C++ module where it is installed, else this module; both offer the same six functions. Arrays are
 float32, rows are examples, and what is written is allocated by the caller.
 """
 
@@ -55,3 +56,32 @@ def outer_relu_backward(
     """`relu_backward` of the outer product of errors (rows,) and output (width,)."""
     np.multiply.outer(errors, output, out=back)
     relu_backward(back, hidden, bias_gradient)
+
+
+def wave_values(
+    x: Floats, mix: Floats, frequency: Floats, phase: Floats, bias: Floats, fed: Floats, cosines: Floats, sines: Floats
+) -> None:
+    """Fill fed (rows, 2·inputs) with [x, v], and cosines and sines (rows, inputs·waves) with those of every angle."""
+    inputs, count = mix.shape
+    fed[:, :inputs] = x
+    for j in range(inputs):
+        angles, part = (
+            2 * np.pi * np.multiply.outer(x[:, j], frequency[j]) + phase[j],
+            slice(j * count, (j + 1) * count),
+        )
+        np.cos(angles, out=cosines[:, part])
+        np.sin(angles, out=sines[:, part])
+        fed[:, inputs + j] = cosines[:, part] @ mix[j] + bias[j]
+
+
+def wave_gradients(
+    x: Floats, back: Floats, cosines: Floats, sines: Floats, mix: Floats, of_mix: Floats, of_frequency: Floats,
+    of_phase: Floats, of_bias: Floats,
+) -> None:  # fmt: skip
+    """Gradients of a loss whose derivative by v is back (rows, inputs)."""
+    inputs, count = mix.shape
+    sine = sines.reshape(len(x), inputs, count)
+    np.einsum("ij,ijk->jk", back, cosines.reshape(sine.shape), out=of_mix)
+    of_phase[:] = -mix * np.einsum("ij,ijk->jk", back, sine)
+    of_frequency[:] = -2 * np.pi * mix * np.einsum("ij,ijk->jk", back * x, sine)
+    np.sum(back, axis=0, out=of_bias)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from fewfire._cores import usable_cores
 from fewfire._errors import invalid
-from fewfire._validate import check_choice, check_integer
-from fewfire.learners.sparse_init._columns import SCALINGS
+from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.learners.sparse_init._optimisers import AdamW, Optimiser
 from fewfire.learners.sparse_init._relevance import GAINS
+from fewfire.learners.sparse_init._views import PRESENTATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,7 @@ class Settings:
     skip: bool
     scaling: str
     gains: str
+    smoothing: float
     optimiser: Optimiser
     patience: int | None
     threads: int
@@ -55,8 +56,9 @@ def resolve(estimator: Any, rows: int) -> Settings:
         sparsity=None if sparsity is None else check_integer("sparsity", sparsity, 1, remedy="None is a dense start"),
         members=check_integer("members", estimator.members, 1),
         skip=bool(estimator.skip),
-        scaling=check_choice("scaling", estimator.scaling, ("auto", *SCALINGS)),
+        scaling=check_choice("scaling", estimator.scaling, ("auto", "standard", *PRESENTATIONS)),
         gains=check_choice("gains", estimator.gains, ("auto", *GAINS)),
+        smoothing=_smoothing(estimator),
         optimiser=optimiser,
         patience=patience,
         threads=_threads(estimator.n_jobs),
@@ -80,6 +82,12 @@ def _patience(early_stopping: object, rows: int) -> int | None:
     if isinstance(early_stopping, bool):
         return PATIENCE if early_stopping else None
     return check_integer("early_stopping", early_stopping, 1, remedy="pass 'auto', False, True or a number of epochs")
+
+
+def _smoothing(estimator: Any) -> float:
+    """Of the labels; a regressor has none."""
+    given = getattr(estimator, "label_smoothing", 0.0)
+    return check_number("label_smoothing", given, 0.0, 1.0, open_high=True, remedy="0 trains on the labels as they are")
 
 
 def _threads(n_jobs: int | None) -> int:

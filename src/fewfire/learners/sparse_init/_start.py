@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewfire.learners.sparse_init._waves import WaveInputs, Waves, draw_waves
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -35,10 +37,14 @@ def draw(layout: Layout, sparsity: int | None, rows: Table, offset: Floats, stre
     """
     flat = np.zeros(layout.size, dtype=np.float32)
     parts = layout.views(flat)
+    if parts.waves is not None:
+        draw_waves(parts.waves, stream.child("waves"))
     for layer, weights in enumerate(parts.hidden):
         if layer == 0:
             weights[:] = first_layer(weights.shape[0], weights.shape[1], sparsity, stream.child("hidden"))
-            parts.biases[0][:] = -np.einsum("ji,ji->j", weights, _through(rows, len(weights), stream.child("kinks")))
+            chosen = _through(rows, len(weights), stream.child("kinks"))
+            fed = chosen if parts.waves is None else WaveInputs(_doubles(parts.waves), len(chosen)).fed(chosen)
+            parts.biases[0][:] = -np.einsum("ji,ji->j", weights, fed)
         else:
             weights[:] = stream.child(f"hidden{layer}").normal(weights.shape) * np.sqrt(2.0 / weights.shape[1])
     parts.offset[:] = offset
@@ -52,6 +58,10 @@ def _through(rows: Table, count: int, stream: Stream) -> Floats:
     mass = np.cumsum(rows.weight[order], dtype=np.float64)
     chosen = np.searchsorted(mass / mass[-1], stream.child("rows").uniform(count))
     return np.asarray(X[order[np.minimum(chosen, len(X) - 1)]])
+
+
+def _doubles(waves: Waves) -> Waves:
+    return Waves(*(part.astype(np.float64) for part in waves))
 
 
 def first_layer(width: int, inputs: int, sparsity: int | None, stream: Stream) -> Floats:

@@ -33,7 +33,9 @@ class TorchCrew:
         flats = np.stack([member.flat for member in members])
         layout = first.layout
         settings = {**first.optimiser.get_params(), "weight_decay": first.descent.decay}
-        self._torch = TorchMembers(layout.matrices, flats, layout.skip, first.loss, settings)
+        self._torch = TorchMembers(
+            layout.matrices, layout.others, flats, layout.skip, bool(layout.waves), first.loss, settings
+        )
         self.device = self._torch.device
 
     def __enter__(self) -> Self:

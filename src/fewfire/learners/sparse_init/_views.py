@@ -1,9 +1,10 @@
 """Views: ways to present the inputs to a network, each a scaling and a gain. Which one suits, the held-out rows say.
 
-No scaling suits all tables: ranks ruin columns that are one value nine times of ten, raw units are ruled by outliers;
-and gains save a table of mostly idle columns but hide interactions. So networks are trained on every view, and a view's
-outputs count by the likelihood they give the rows held out from them: exp(−rows · mean log loss) for classes, rows
-being at most 200, and the same for numbers with normal errors of the size observed.
+No presentation suits all tables: ranks ruin columns that are one value nine times of ten, raw units are ruled by
+outliers; bins help where the target jumps along a column and waves where it swings, and both cost rows to learn; gains
+save a table of mostly idle columns but hide interactions. So networks are trained on every view, and a view's outputs
+count by the likelihood they give the rows held out from them: exp(−rows · mean log loss) for classes, rows being at
+most 200, and the same for numbers with normal errors of the size observed.
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fewfire.learners.sparse_init._columns import SCALINGS, Columns, learn_columns
+from fewfire.learners.sparse_init._columns import Columns, learn_columns
 from fewfire.learners.sparse_init._relevance import GAINS, explained_shares, input_gains
+from fewfire.learners.sparse_init._waves import COUNT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fewfire._types import AnyArray, Float64Array
 
+PRESENTATIONS = ("quantile", "bins", "waves")
+"""What "auto" tries: ranks; bins; and waves (_waves.py), which are part of the network and see standardised columns."""
 LEAST = 0.01  # a view of less weight is dropped
 ROWS = 200  # a likelihood of more rows would leave one view alone, where the mean of several is better
 
@@ -34,7 +38,12 @@ class View:
     gain: str
 
     def __str__(self) -> str:
-        return f"{self.scaling} scaling, {self.gain} gains"
+        return f"{self.scaling}, {self.gain} gains"
+
+    @property
+    def waves(self) -> int:
+        """Waves an input that the network adds."""
+        return COUNT if self.scaling == "waves" else 0
 
 
 @dataclass(frozen=True)
@@ -44,10 +53,18 @@ class Inputs:
     columns: Columns
     shares: Float64Array
 
+    def count(self, view: View) -> int:
+        """Inputs of a network that sees the view."""
+        return len(self.columns.sources(_scaling(view)))
+
     def transform(self, table: Float64Array, view: View) -> AnyArray:
         """Inputs (rows, inputs), float32, as the view shows them."""
-        gains = input_gains(self.shares, view.gain)
-        return np.asarray(self.columns.transform(table, view.scaling) * gains)
+        gains = input_gains(self.shares, view.gain)[self.columns.sources(_scaling(view))]
+        return np.asarray(self.columns.transform(table, _scaling(view)) * gains)
+
+
+def _scaling(view: View) -> str:
+    return "standard" if view.waves else view.scaling
 
 
 def learn_inputs(table: Float64Array, target: AnyArray, weight: Float64Array) -> Inputs:
@@ -59,7 +76,7 @@ def learn_inputs(table: Float64Array, target: AnyArray, weight: Float64Array) ->
 
 def choose_views(scaling: str, gains: str) -> list[View]:
     """All views that two settings, a name or "auto" each, leave open."""
-    scalings = SCALINGS if scaling == "auto" else (scaling,)
+    scalings = PRESENTATIONS if scaling == "auto" else (scaling,)
     return [View(*names) for names in product(scalings, GAINS if gains == "auto" else (gains,))]
 
 

@@ -3,8 +3,8 @@
 Labels are the sign of x₁x₂, which no linear function gives. Each seed draws points, weights and starts anew; the same
 network trained without an adversary is the control, and both are attacked with many more steps than training used.
 
-The number of iterations at quick scale (500 instead of 200) and the judgement of accuracy (all seeds together, instead of
-each above 95%) were settled after seeing results of these seeds; eight fresh ones confirm them (docs/results.md).
+The number of iterations at quick scale (500 instead of 200) and the judgement of accuracy (all seeds together instead
+of each above 95%) were settled after seeing results of these seeds; eight fresh ones confirm them (docs/results.md).
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def run(scale: str = "quick") -> dict[str, Any]:
         judgement("points are separable", "least γ", min(row["gamma"] for row in rows), 0.0, at_most=False),
         judgement("the robust loss falls", "largest last/first", max(row["ratio"] for row in rows), 1 / 3),
         judgement(
-            "and the points withstand a stronger attack", "lower end of the exact 99% interval of robust accuracy, points taken as independent",
+            "and the points withstand a stronger attack",
+            "lower end of the exact 99% interval of robust accuracy, points taken as independent",
             _least_share([row["robust"]["accuracy"] for row in rows]), 0.9, at_most=False,
         ),
         judgement("training against the adversary is why", "p of the sign test", _sign_test(wins), 0.01),
