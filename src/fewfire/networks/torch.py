@@ -90,27 +90,56 @@ class TorchMembers:
             return -(target * functional.log_softmax(values, dim=-1)).sum(dim=-1)
         return 0.5 * ((values - target) ** 2).mean(dim=-1)
 
-    def step(self, X: Floats, target: Floats, weight: Floats) -> list[float]:
-        """One step of every member on its own rows; weights (members, rows), 0 where a batch is padded.
+    def place(self, *arrays: NDArray[Any]) -> list[Any]:
+        """Arrays on the device."""
+        return [self.torch.as_tensor(array, device=self.device) for array in arrays]
+
+    def epoch(self, rows: Sequence[Any], orders: NDArray[np.integer[Any]], size: int) -> float:
+        """One pass over placed inputs, targets and weights (members, rows, ...), 0 the weight of a row that is none.
+
+        Parameters
+        ----------
+        orders : array (members, length)
+            Rows of each member in the order of its batches.
+        size : int
+            Rows a step.
 
         Returns
         -------
-        The sum of the weighted losses of each member.
+        The sum of the weighted losses met on the way.
         """
-        batch = [self.torch.as_tensor(part, device=self.device) for part in (X, target, weight)]
+        order, total = self.place(orders)[0], 0.0
+        of_member = self.torch.arange(len(order), device=self.device)[:, None]
+        for start in range(0, order.shape[1], size):
+            chosen = (of_member, order[:, start : start + size])
+            total = total + self._step(*(part[chosen] for part in rows))
+        return float(total)
+
+    def _step(self, X: Any, target: Any, weight: Any) -> Any:
+        """One step of every member on its own rows; the sum of the weighted losses, on the device."""
         self.optimiser.zero_grad()
-        losses = self._losses(self._values(batch[0]), batch[1]) * batch[2]
-        rows = (batch[2] > 0).sum(dim=1).clamp(min=1)
+        losses = self._losses(self._values(X), target) * weight
+        rows = (weight > 0).sum(dim=1).clamp(min=1)
         (losses.sum(dim=1) / rows).sum().backward()
         with self.torch.no_grad():
             self.matrices.mul_(self.shrink)
         self.optimiser.step()
-        return [float(value) for value in losses.detach().sum(dim=1).cpu()]
+        return losses.detach().sum()
 
-    def outputs(self, X: Floats) -> Floats:
-        """Outputs (members, rows, outputs) at X (members, rows, inputs)."""
+    def outputs(self, X: Any) -> Floats:
+        """Outputs (members, rows, outputs) at placed inputs (members, rows, inputs)."""
         with self.torch.no_grad():
-            return np.asarray(self._values(self.torch.as_tensor(X, device=self.device)).cpu().numpy())
+            return np.asarray(self._values(X).cpu().numpy())
+
+    def keep(self) -> None:
+        """Remember the parameters."""
+        self._kept = [part.detach().clone() for part in (self.matrices, self.rest)]
+
+    def restore(self) -> None:
+        """Go back to the parameters remembered."""
+        with self.torch.no_grad():
+            for part, kept in zip((self.matrices, self.rest), self._kept, strict=True):
+                part.copy_(kept)
 
     def flats(self) -> Floats:
         """The parameters (members, size)."""

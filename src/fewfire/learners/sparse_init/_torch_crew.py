@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 
 class TorchCrew:
-    """Members trained by PyTorch; a context manager that hands the weights back to the members.
+    """Members trained by PyTorch; a context manager that hands the weights back to the members at its end.
 
     Parameters
     ----------
     members : list of Member
         Their optimisers' state is not carried over: a later fit starts with a fresh one.
     parts, held : one table a member
+        Moved to the device once.
     """
 
     def __init__(self, members: list[Member], parts: list[Table], held: list[Table]) -> None:
@@ -37,47 +38,44 @@ class TorchCrew:
             layout.matrices, layout.others, flats, layout.skip, bool(layout.waves), first.loss, settings
         )
         self.device = self._torch.device
+        self._rows = self._torch.place(*_stack(parts))
+        self._judged = self._torch.place(_stack(held)[0]) if held else []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *details: object) -> None:
-        return None
+        for member, flat in zip(self.members, self._torch.flats(), strict=True):
+            member.flat[:] = flat
 
     def advance(self) -> float:
         """One epoch of every member; the mean loss."""
-        orders = [member.order(len(part)) for member, part in zip(self.members, self.parts, strict=True)]
-        longest = max(map(len, orders))
-        size, total = self.members[0].optimiser.rows_per_step(longest), 0.0
-        for start in range(0, longest, size):
-            chosen = [part[order[start : start + size]] for part, order in zip(self.parts, orders, strict=True)]
-            total += float(np.sum(self._torch.step(*_stack(chosen))))
-            self.steps += 1
-        self._hand_back()
-        return total / sum(map(len, orders))
+        counts = list(map(len, self.parts))
+        longest = max(counts)
+        orders = np.full((len(counts), longest), longest)  # the last row of a stack has no weight
+        for row, member, count in zip(orders, self.members, counts, strict=True):
+            row[:count] = member.order(count)
+        size = self.members[0].optimiser.rows_per_step(longest)
+        self.steps += -(-longest // size)
+        return self._torch.epoch(self._rows, orders, size) / sum(counts)
 
     def held_out(self) -> list[Floats]:
         """Outputs of each member at its held-out rows."""
-        values = self._torch.outputs(_stack(self.held)[0])
+        values = self._torch.outputs(self._judged[0])
         return [rows[: len(table)] for rows, table in zip(values, self.held, strict=True)]
 
     def keep(self) -> None:
         """Remember the weights."""
-        self.kept = self._torch.flats()
+        self._torch.keep()
 
     def restore(self) -> None:
         """Go back to the weights remembered."""
-        for member, kept in zip(self.members, self.kept, strict=True):
-            member.flat[:] = kept
-
-    def _hand_back(self) -> None:
-        for member, flat in zip(self.members, self._torch.flats(), strict=True):
-            member.flat[:] = flat
+        self._torch.restore()
 
 
 def _stack(tables: list[Table]) -> tuple[Floats, Floats, Floats]:
-    """Inputs, targets and weights of several tables, padded to one length by rows of weight 0."""
-    rows = max(map(len, tables))
+    """Inputs, targets and weights of several tables, padded by rows of weight 0 to one more than the longest has."""
+    rows = 1 + max(map(len, tables))
     padded = [(rows - len(table), table) for table in tables]
     return (
         np.stack([np.pad(table.X, ((0, more), (0, 0))) for more, table in padded]),
