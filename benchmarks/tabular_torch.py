@@ -41,7 +41,13 @@ def table(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
 def disagreement() -> float:
     """Largest difference of probabilities after the same steps by both engines."""
     X, y = table(500, 10)
-    settings = {"hidden": (64, 16), "members": 2, "scaling": "waves", "optimiser": SGD(epochs=10), "random_state": 0}
+    settings = {
+        "hidden": (64, 16),
+        "members": 2,
+        "scaling": "waves",
+        "optimiser": SGD(0.05, batch_size=50, epochs=20),
+        "random_state": 0,
+    }
     ours, theirs = (ff.SparseInitClassifier(engine=engine, **settings).fit(X, y) for engine in ("cpu", "torch"))
     return float(np.abs(ours.predict_proba(X) - theirs.predict_proba(X)).max())
 

@@ -12,8 +12,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 import fewfire as ff
 from fewfire.learners.sparse_init import SGD, AdamW
-from fewfire.learners.sparse_init._calibration import combine, sharpness
 from fewfire.learners.sparse_init._member import Table
+from fewfire.learners.sparse_init._mixing import mixing_weights, sharpness
 
 QUICK = {"hidden": (32,), "members": 2, "optimiser": AdamW(0.01, 0.1, epochs=15), "random_state": 0}
 ONE_VIEW = {**QUICK, "scaling": "standard", "gains": "none"}
@@ -68,12 +68,15 @@ def test_view_weights_are_a_distribution_and_name_what_was_asked():
     assert ff.SparseInitClassifier(**ONE_VIEW).fit(X, y).views_ == {"standard, none gains": 1.0}
 
 
-def test_many_rows_hold_a_trial_of_the_views():
-    X, y = table(1001)[0], np.arange(1001) % 2  # labels that no view predicts, so that none stands out
-    settings = {"hidden": (8,), "optimiser": AdamW(0.001, epochs=2), "random_state": 0}
-    few, many = (ff.SparseInitClassifier(**settings).fit(X[:rows], y[:rows]) for rows in (1000, 1001))
-    assert len(few.views_) > 4
-    assert 1 <= len(many.views_) <= 4
+def test_many_rows_hold_a_trial_of_the_views(capsys):
+    X, y = table(2001)
+    settings = {"hidden": (8,), "members": 1, "optimiser": AdamW(0.01, epochs=2), "random_state": 0, "verbose": True}
+    trained = []
+    for rows in (2000, 2001):
+        model = ff.SparseInitClassifier(**settings).fit(X[:rows], y[:rows])
+        trained.append(len(capsys.readouterr().err.splitlines()) // 2)
+    assert trained == [9, 9 + 4]
+    assert 1 <= len(model.views_) <= 4
     judged = ff.SparseInitClassifier(**settings, early_stopping=False)
     judged.fit(X, y, validation_data=(X[:50], y[:50]))
     assert len(judged.views_) <= 4
@@ -125,13 +128,18 @@ def test_probabilities_are_as_sure_as_held_out_rows_allow():
         assert abs(found[bins == part].mean() - chance[300:][bins == part].mean()) < 0.08
 
 
-@pytest.mark.parametrize("known", [[[1.0], [2.0]], [[1.0], [np.nan]]])
-def test_views_are_combined_where_they_held_rows_out(known):
-    both = combine([np.array(known), np.array([[3.0], [6.0]])], np.array([0.25, 0.75]))
-    assert both[0, 0] == 2.5
-    assert both[1, 0] == (5.0 if known[1] == [2.0] else 6.0)
-    unseen = combine([np.full((1, 2), np.nan)], np.ones(1))
-    assert np.isnan(unseen).all()
+def test_views_are_mixed_by_the_weights_that_predict_best():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(4000, 1))
+    noise = rng.normal(size=(3, 4000, 1)) * np.array([1.0, 2.0, 0.0]).reshape(3, 1, 1)
+    noise[2] = noise[0]  # a view that says nothing new
+    weights = mixing_weights("squared", y + noise, y, np.ones(4000))
+    assert weights.sum() == pytest.approx(1.0) and weights[0] + weights[2] == pytest.approx(0.8, abs=0.03)  # 1 : ¼
+    sure = np.where(y > 0, 4.0, -4.0)
+    outputs = np.stack([sure, -sure, rng.normal(size=y.shape)])
+    assert mixing_weights("logistic", outputs, 1.0 * (y > 0), np.ones(4000)).tolist() == [1.0, 0.0, 0.0]
+    doubled = mixing_weights("squared", (y + noise)[:, :50], y[:50], np.r_[np.full(25, 2.0), np.zeros(25)])
+    assert np.allclose(doubled, mixing_weights("squared", (y + noise)[:, :25], y[:25], np.ones(25)), atol=1e-3)
 
 
 def test_sharpness_is_bounded_and_found():

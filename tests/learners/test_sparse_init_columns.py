@@ -10,7 +10,7 @@ import fewfire as ff
 from fewfire.learners.sparse_init import AdamW
 from fewfire.learners.sparse_init._columns import learn_columns
 from fewfire.learners.sparse_init._relevance import explained_shares, input_gains
-from fewfire.learners.sparse_init._views import View, choose_views, learn_inputs, view_weights
+from fewfire.learners.sparse_init._views import View, choose_views, learn_inputs
 
 QUICK = {"hidden": (16,), "members": 2, "optimiser": AdamW(0.01, epochs=5), "random_state": 0}
 
@@ -165,12 +165,3 @@ def test_views_show_scaled_inputs_times_gains():
     assert (inputs.count(waves), inputs.count(View("bins", "none"))) == (2, 34)
     assert len(choose_views("auto", "auto")) == 9
     assert choose_views("bins", "mild") == [View("bins", "mild")]
-
-
-def test_views_count_by_the_likelihood_of_held_out_rows():
-    np.testing.assert_allclose(
-        view_weights([0.50, 0.51], "logistic", 100), np.array([1, np.exp(-1)]) / (1 + np.exp(-1))
-    )
-    np.testing.assert_allclose(view_weights([2.0, 1.0], "squared", 2), [1 / 3, 2 / 3])
-    assert view_weights([0.5, 0.6], "logistic", 1000).tolist() == [1.0, 0.0]  # below one in a hundred
-    assert np.array_equal(view_weights([0.5, 0.51], "logistic", 200), view_weights([0.5, 0.51], "logistic", 10**6))

@@ -32,8 +32,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
     sparsity : int or None
         Inputs each neuron of the first layer starts with; None is a dense start.
     members : int
-        Networks a view (a scaling and a gain). Views count by the likelihood of their held-out rows; beyond 1000 rows a
-        trial on 1000 of them chooses four views.
+        Networks a view (a scaling and a gain). Views are mixed by the weights that predict held-out rows best; beyond
+        2000 rows a trial on 2000 of them chooses four views.
     skip : bool
         Whether the inputs also reach the outputs directly, a linear model beside the network.
     scaling : {"auto", "quantile", "bins", "waves", "standard"}

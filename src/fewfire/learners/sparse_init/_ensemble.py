@@ -68,23 +68,23 @@ class HeldOut:
     """
 
     def __init__(self, table: Table, rows: list[IdArray], loss: str) -> None:
-        self.table, self.rows, self.loss = table, rows, loss
+        self.rows, self.loss = rows, loss
         self.tables = [table[ids] for ids in rows]
         self.count = np.bincount(np.concatenate(rows), minlength=len(table))
         self.seen = np.flatnonzero(self.count)
+        self.judged = table[self.seen]
 
     def pool(self, outputs: list[Floats]) -> Float64Array:
-        """The mean output (rows, outputs) at each row of the table; NaN where no member left it out."""
-        total = np.zeros((len(self.table), self.table.target.shape[1]))
+        """The mean output (seen, outputs) at each row that some member left out."""
+        total = np.zeros((len(self.count), self.judged.target.shape[1]))
         for ids, values in zip(self.rows, outputs, strict=True):
             total[ids] += values
-        total[self.count == 0] = np.nan
-        return np.asarray(total / np.maximum(self.count, 1)[:, None])
+        return np.asarray(total[self.seen] / self.count[self.seen, None])
 
     def score(self, pooled: Float64Array) -> float:
         """The mean loss of pooled outputs."""
-        losses, _ = LOSSES[self.loss](pooled[self.seen], self.table.target[self.seen])
-        return float(np.average(losses, weights=self.table.weight[self.seen]))
+        losses, _ = LOSSES[self.loss](pooled, self.judged.target)
+        return float(np.average(losses, weights=self.judged.weight))
 
 
 class Stop(NamedTuple):

@@ -1,4 +1,4 @@
-"""The fitted model: networks on every view of the inputs, their outputs weighted by how well each view did."""
+"""The fitted model: networks on every view of the inputs, mixed by what held-out rows say."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fewfire.learners.sparse_init._calibration import combine, sharpness
+from fewfire.learners.sparse_init._ensemble import held_out_folds
 from fewfire.learners.sparse_init._member import Table
+from fewfire.learners.sparse_init._mixing import mixing_weights, sharpness
 from fewfire.learners.sparse_init._network import Layout
 from fewfire.learners.sparse_init._networks import Networks
-from fewfire.learners.sparse_init._settings import FINALISTS, TRIAL_ROWS, Settings
-from fewfire.learners.sparse_init._views import View, choose_views, learn_inputs, view_weights
+from fewfire.learners.sparse_init._settings import FINALISTS, FOLDS, TRIAL_ROWS, Settings
+from fewfire.learners.sparse_init._views import View, choose_views, learn_inputs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fewfire._random import Stream
-    from fewfire._types import AnyArray, Float64Array
+    from fewfire._types import AnyArray, Float64Array, IdArray
     from fewfire.learners.sparse_init._ensemble import Stop
 
 
@@ -60,13 +61,13 @@ class Model:
         """Train every view; with held-out rows, weigh the views by them. Many rows: only the best of a trial."""
         weighed = validation is not None or settings.patience is not None
         if weighed and len(examples.table) > TRIAL_ROWS and len(self.networks) > FINALISTS and not self._begun():
-            self._hold_trial(examples, validation, settings)
-        stops = []
-        for view, networks in self.networks.items():
-            held, label = self._shown(validation, view), str(view) if verbose else ""
-            stops.append(networks.train(self._show(examples, view), examples.strata, held, settings, label))
-        if weighed:
-            self._judge(stops, examples if validation is None else validation)
+            self._hold_trial(examples, validation, settings, verbose)
+        folds = self._folds(examples, validation, settings)
+        stops = [self._train_view(view, examples, folds, validation, settings, verbose) for view in self.networks]
+        if validation is not None:
+            self._judge(stops, validation)
+        elif folds is not None:
+            self._judge(stops, examples[np.unique(np.concatenate(folds))])
 
     def train_epoch(self, examples: Examples, settings: Settings, verbose: bool) -> None:
         """One epoch of every network over all rows."""
@@ -88,22 +89,42 @@ class Model:
         for networks in self.networks.values():
             networks.forget_training()
 
-    def _hold_trial(self, examples: Examples, validation: Examples | None, settings: Settings) -> None:
+    def _hold_trial(
+        self, examples: Examples, validation: Examples | None, settings: Settings, verbose: bool
+    ) -> None:  # fmt: skip
         """Train every view on TRIAL_ROWS rows and go on, afresh, with the FINALISTS best."""
         sample = examples[self.stream.child("trial").permutation(len(examples.table))[:TRIAL_ROWS]]
-        losses = {}
-        for view, networks in self.networks.items():
-            held = self._shown(validation, view)
-            losses[view] = networks.train(self._show(sample, view), sample.strata, held, settings).loss
+        folds = self._folds(sample, validation, settings)
+        losses = {
+            view: self._train_view(view, sample, folds, validation, settings, verbose).loss for view in self.networks
+        }
         best = sorted(losses, key=lambda view: losses[view])[:FINALISTS]
         self.networks = {view: self._fresh(view, settings) for view in best}
 
+    def _train_view(
+        self, view: View, examples: Examples, folds: list[IdArray] | None, validation: Examples | None,
+        settings: Settings, verbose: bool,
+    ) -> Stop:  # fmt: skip
+        held = None if validation is None else self._show(validation, view)
+        label = str(view) if verbose else ""
+        return self.networks[view].train(self._show(examples, view), folds, held, settings, label)
+
+    def _folds(
+        self, examples: Examples, validation: Examples | None, settings: Settings
+    ) -> list[IdArray] | None:  # fmt: skip
+        """The rows each member leaves out, the same in every view so that their outputs can be mixed."""
+        if validation is not None or settings.patience is None:
+            return None
+        parts = min(FOLDS, len(examples.table))
+        return held_out_folds(examples.strata, settings.members, parts, self.stream.child("folds"))
+
     def _judge(self, stops: list[Stop], judges: Examples) -> None:
-        """Weigh the views, drop the least, and learn how sure their outputs may be."""
-        weights = view_weights([stop.loss for stop in stops], self.loss, len(judges.table))
+        """Weigh the views by the rows held out, drop the least, and learn how sure their outputs may be."""
+        outputs = np.stack([stop.pooled for stop in stops if stop.pooled is not None])
+        weights = mixing_weights(self.loss, outputs, judges.target, judges.weight)
         if self.loss != "squared":
-            outputs = combine([stop.pooled for stop in stops if stop.pooled is not None], weights)
-            self.sharpness = sharpness(self.loss, outputs, judges.target, judges.weight)
+            mixed = np.tensordot(weights, outputs, 1)
+            self.sharpness = sharpness(self.loss, mixed, judges.target, judges.weight)
         kept = weights > 0
         self.networks = {view: n for (view, n), stays in zip(self.networks.items(), kept, strict=True) if stays}
         self.weights = weights[kept]
@@ -115,9 +136,6 @@ class Model:
 
     def _begun(self) -> bool:
         return any(networks.weights is not None for networks in self.networks.values())
-
-    def _shown(self, examples: Examples | None, view: View) -> Table | None:
-        return None if examples is None else self._show(examples, view)
 
     def _show(self, examples: Examples, view: View) -> Table:
         return Table(self.inputs.transform(examples.table, view), examples.target, examples.weight)

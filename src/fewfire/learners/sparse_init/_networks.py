@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire.learners.sparse_init._crew import NumpyCrew
-from fewfire.learners.sparse_init._ensemble import Curves, HeldOut, Stop, held_out_folds, train_together
+from fewfire.learners.sparse_init._ensemble import Curves, HeldOut, Stop, train_together
 from fewfire.learners.sparse_init._member import Member, Table, evaluate
-from fewfire.learners.sparse_init._settings import FOLDS, Settings
 from fewfire.learners.sparse_init._start import draw
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fewfire._random import Stream
-    from fewfire._types import AnyArray, Float64Array
+    from fewfire._types import Float64Array, IdArray
     from fewfire.learners.sparse_init._network import Layout
+    from fewfire.learners.sparse_init._settings import Settings
 
     Floats = NDArray[np.floating[Any]]
 
@@ -48,16 +48,16 @@ class Networks:
         self.curves = Curves()
 
     def train(
-        self, table: Table, strata: AnyArray, validation: Table | None, settings: Settings, label: str = ""
+        self, table: Table, folds: list[IdArray] | None, validation: Table | None, settings: Settings, label: str = ""
     ) -> Stop:
         """Train until the held-out rows, or the epochs, say stop.
 
         Parameters
         ----------
-        strata : array (rows,)
-            What to balance the folds by.
+        folds : list of arrays, optional
+            Rows that each member does not train on, to stop by.
         validation : Table, optional
-            Rows to stop by instead of the folds.
+            Rows to stop by instead.
         label : str
             Named in the progress, which is told if it is not empty.
         """
@@ -65,8 +65,7 @@ class Networks:
         held, rows = None, [everything] * self.count
         if validation is not None:
             held = HeldOut(validation, [np.arange(len(validation))] * self.count, self.loss)
-        elif settings.patience is not None:
-            folds = held_out_folds(strata, self.count, min(FOLDS, len(table)), self.stream)
+        elif folds is not None:
             rows = [np.setdiff1d(everything, fold) for fold in folds]
             held = HeldOut(table, folds, self.loss)
         smoothed = table.smoothed(settings.smoothing)

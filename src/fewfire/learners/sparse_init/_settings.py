@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FOLDS = 4  # each member trains on three of four parts
-TRIAL_ROWS = 1000  # of more rows, so many choose the views
+TRIAL_ROWS = 2000  # of more rows, so many choose the views
 FINALISTS = 4  # views that are then trained on all rows
 PATIENCE = 20
 FEWEST = 20  # rows; below, nothing is held out

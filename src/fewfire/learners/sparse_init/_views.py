@@ -2,9 +2,8 @@
 
 No presentation suits all tables: ranks ruin columns that are one value nine times of ten, raw units are ruled by
 outliers; bins help where the target jumps along a column and waves where it swings, and both cost rows to learn; gains
-save a table of mostly idle columns but hide interactions. So networks are trained on every view, and a view's outputs
-count by the likelihood they give the rows held out from them: exp(−rows · mean log loss) for classes, rows being at
-most 200, and the same for numbers with normal errors of the size observed.
+save a table of mostly idle columns but hide interactions. So networks are trained on every view and mixed by what the
+rows held out from them say (_mixing.py).
 """
 
 from __future__ import annotations
@@ -20,14 +19,10 @@ from fewfire.learners.sparse_init._relevance import GAINS, explained_shares, inp
 from fewfire.learners.sparse_init._waves import COUNT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fewfire._types import AnyArray, Float64Array
 
 PRESENTATIONS = ("quantile", "bins", "waves")
 """What "auto" tries: ranks; bins; and waves (_waves.py), which are part of the network and see standardised columns."""
-LEAST = 0.01  # a view of less weight is dropped
-ROWS = 200  # a likelihood of more rows would leave one view alone, where the mean of several is better
 
 
 @dataclass(frozen=True)
@@ -78,13 +73,3 @@ def choose_views(scaling: str, gains: str) -> list[View]:
     """All views that two settings, a name or "auto" each, leave open."""
     scalings = PRESENTATIONS if scaling == "auto" else (scaling,)
     return [View(*names) for names in product(scalings, GAINS if gains == "auto" else (gains,))]
-
-
-def view_weights(losses: Sequence[float], loss: str, rows: int) -> Float64Array:
-    """Weights (views,) of mean held-out losses: likelihoods of at most ROWS rows, normalised, the least cut off."""
-    array = np.asarray(losses, dtype=np.float64)
-    per_row = 0.5 * np.log(np.maximum(array, 1e-30)) if loss == "squared" else array
-    likelihood = np.exp(-min(rows, ROWS) * (per_row - per_row.min()))
-    weights = likelihood / likelihood.sum()
-    weights[weights < LEAST] = 0.0
-    return np.asarray(weights / weights.sum())
