@@ -31,6 +31,13 @@ ESTIMATORS = [
 ]
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks([SparseInitClassifier(), SparseInitRegressor()], expected_failed_checks=set_aside)
+def test_estimator_checks_of_the_defaults(estimator, check):
+    check(estimator)
+
+
 @pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=set_aside)
 def test_estimator_checks(estimator, check):

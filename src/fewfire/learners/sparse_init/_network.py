@@ -112,7 +112,7 @@ class Backprop:
         self._skipped = np.empty_like(self._values)
         self._passes = passes() if flat.dtype == np.float32 else reference
         waves = self.parameters.waves
-        self._waves = None if waves is None else WaveInputs(waves, rows)
+        self._waves = None if waves is None else WaveInputs(waves, rows, gradient=gradient)
 
     def values(self, X: Floats) -> Floats:
         """Outputs (rows, outputs) at X (rows, inputs); overwritten by the next call."""

@@ -61,7 +61,10 @@ def outer_relu_backward(
 def wave_values(
     x: Floats, mix: Floats, frequency: Floats, phase: Floats, bias: Floats, fed: Floats, cosines: Floats, sines: Floats
 ) -> None:
-    """Fill fed (rows, 2·inputs) with [x, v], and cosines and sines (rows, inputs·waves) with those of every angle."""
+    """Fill fed (rows, 2·inputs) with [x, v], and cosines and sines (rows, inputs·waves) with those of every angle.
+
+    Here `sines` may have no columns: then they are not computed.
+    """
     inputs, count = mix.shape
     fed[:, :inputs] = x
     for j in range(inputs):
@@ -70,7 +73,8 @@ def wave_values(
             slice(j * count, (j + 1) * count),
         )
         np.cos(angles, out=cosines[:, part])
-        np.sin(angles, out=sines[:, part])
+        if sines.shape[1]:
+            np.sin(angles, out=sines[:, part])
         fed[:, inputs + j] = cosines[:, part] @ mix[j] + bias[j]
 
 

@@ -43,7 +43,11 @@ def draw(layout: Layout, sparsity: int | None, rows: Table, offset: Floats, stre
         if layer == 0:
             weights[:] = first_layer(weights.shape[0], weights.shape[1], sparsity, stream.child("hidden"))
             chosen = _through(rows, len(weights), stream.child("kinks"))
-            fed = chosen if parts.waves is None else WaveInputs(_doubles(parts.waves), len(chosen)).fed(chosen)
+            fed = (
+                chosen
+                if parts.waves is None
+                else WaveInputs(_doubles(parts.waves), len(chosen), gradient=False).fed(chosen)
+            )
             parts.biases[0][:] = -np.einsum("ji,ji->j", weights, fed)
         else:
             weights[:] = stream.child(f"hidden{layer}").normal(weights.shape) * np.sqrt(2.0 / weights.shape[1])

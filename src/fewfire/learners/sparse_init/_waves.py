@@ -53,15 +53,20 @@ class WaveInputs:
     waves : Waves
         Read at every call.
     rows : int
+    gradient : bool
+        Whether `differentiate` will be called.
     """
 
-    def __init__(self, waves: Waves, rows: int) -> None:
+    def __init__(self, waves: Waves, rows: int, *, gradient: bool = True) -> None:
         inputs, count = waves.mix.shape
         dtype = waves.mix.dtype
         self.waves, self._fed = waves, np.empty((rows, 2 * inputs), dtype)
-        self._cosines, self._sines = (np.empty((rows, inputs * count), dtype) for _ in range(2))
-        self._back = np.empty((rows, inputs), dtype)
         self._passes = passes() if dtype == np.float32 else reference
+        # The twins can do without the sines of a prediction; in C++ they come with the cosines.
+        kept = gradient or self._passes is not reference
+        self._cosines = np.empty((rows, inputs * count), dtype)
+        self._sines = np.empty((rows, inputs * count if kept else 0), dtype)
+        self._back = np.empty((rows, inputs if gradient else 0), dtype)
 
     def fed(self, X: Floats) -> Floats:
         """[X, v] (rows, 2·inputs); overwritten by the next call."""
