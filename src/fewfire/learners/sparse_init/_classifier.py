@@ -37,8 +37,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
     skip : bool
         Whether the inputs also reach the outputs directly, a linear model beside the network.
     scaling : {"auto", "quantile", "bins", "waves", "standard"}
-        How columns are shown: normal ranks; mean and deviation with 16 bins a column beside; the same with 16 learned
-        waves; or alone. "auto" trains on the first three.
+        How columns are shown: normal ranks; by mean and deviation, large values bent, with 16 bins a column beside; the
+        same with 16 learned waves; or by mean and deviation alone. "auto" trains on the first three.
     gains : {"auto", "none", "mild", "strong"}
         How much larger inputs are shown that say something about the target by themselves. "auto" trains on all three.
     label_smoothing : float

@@ -3,10 +3,12 @@
 A missing value becomes the column's median, and a column that missed any in training gets a second input that says so.
 All is learned from weighted rows:
 
-standard    (x − mean)/deviation
+standard    z = (x − mean)/deviation
+bent        z/√(1 + (z/4)²), which never exceeds 4: a network goes on in straight lines beyond the rows it has seen, and
+            a value a hundred deviations out would make it a hundred times too sure
 quantile    the normal quantile of the value's rank, interpolated between at most 256 knots
-bins        standard, and beside it how far x has come through each of up to 16 equally full bins of the column, from
-            −¼ below the bin to ¼ above it: weights on these are slopes, so a network can bend or jump anywhere at once
+bins        bent, and beside it how far x has come through each of up to 16 equally full bins of the column, from −¼
+            below the bin to ¼ above it: weights on these are slopes, so a network can bend or jump anywhere at once
             (the piecewise linear encoding of Gorishniy, Rubachev and Babenko, 2022)
 """
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from fewfire._types import AnyArray, Float64Array
 
-SCALINGS = ("standard", "quantile", "bins")
+BEND = 4.0
 KNOTS = 256
 BINS = 16
 MOST = 256  # inputs that bins may add; a wide table gets fewer bins a column, two at least
@@ -46,7 +48,8 @@ class Column:
         """Scaled values (rows,) without NaN."""
         if scaling == "quantile":
             return np.interp(values, *self.knots)
-        return np.asarray((values - self.mean) / self.deviation)
+        z = (values - self.mean) / self.deviation
+        return np.asarray(z if scaling == "standard" else z / np.sqrt(1.0 + (z / BEND) ** 2))
 
     def bins(self, values: Float64Array) -> Float64Array:
         """Progress through each bin (rows, bins)."""

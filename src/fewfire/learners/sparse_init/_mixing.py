@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
 
 LEAST = 0.01  # a view of less weight is dropped
-LARGEST = 3.0  # few held-out rows, all predicted right, would ask for an infinite factor
+LARGEST = 3.0  # rows that are all predicted right would ask for an infinite factor
+DOUBT = 2.0  # a factor e^t costs DOUBT · t² over all rows together: thirty rows do not say much about it
 
 
 def mixing_weights(loss: str, outputs: Float64Array, target: AnyArray, weight: AnyArray) -> Float64Array:
@@ -37,11 +38,11 @@ def mixing_weights(loss: str, outputs: Float64Array, target: AnyArray, weight: A
 
 
 def sharpness(loss: str, outputs: Float64Array, target: AnyArray, weight: AnyArray) -> float:
-    """The factor in [1/3, 3] by which outputs (rows, outputs) predict classes best."""
+    """The factor in [1/3, 3] by which outputs (rows, outputs) predict classes best, nearer to 1 for few rows."""
 
     def mean_loss(logarithm: float) -> float:
         losses, _ = LOSSES[loss](np.exp(logarithm) * outputs, target)
-        return float(np.average(losses, weights=weight))
+        return float(np.average(losses, weights=weight)) + DOUBT * logarithm**2 / len(target)
 
     bound = np.log(LARGEST)
     return float(np.exp(minimize_scalar(mean_loss, bounds=(-bound, bound), method="bounded").x))

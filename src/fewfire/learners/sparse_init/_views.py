@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
 
 PRESENTATIONS = ("quantile", "bins", "waves")
-"""What "auto" tries: ranks; bins; and waves (_waves.py), which are part of the network and see standardised columns."""
+"""What "auto" tries: ranks; bins; and waves (_waves.py), which are part of the network and see bent columns."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Inputs:
 
 
 def _scaling(view: View) -> str:
-    return "standard" if view.waves else view.scaling
+    return "bent" if view.waves else view.scaling
 
 
 def learn_inputs(table: Float64Array, target: AnyArray, weight: Float64Array) -> Inputs:
