@@ -49,3 +49,8 @@ def test_errors_are_one_line_without_traceback():
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert done.stderr.startswith("error: k must be an integer of at least 1 and at most 30; got 40.")
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "fewfire", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"fewfire {__version__}\n"
