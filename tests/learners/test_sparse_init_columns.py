@@ -111,9 +111,11 @@ def test_a_table_of_constants_predicts_the_majority():
     assert (model.predict(np.zeros((3, 2))) == 1).all()
 
 
-def test_missing_values_can_carry_the_label():
+@pytest.mark.parametrize("known", ["drawn", "one value"])
+def test_missing_values_can_carry_the_label(known):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 2)), rng.integers(0, 2, 100)
+    X[:, 0] = X[:, 0] if known == "drawn" else 1.0
     X[y == 1, 0] = np.nan
     model = ff.SparseInitClassifier(**{**QUICK, "optimiser": AdamW(0.03, epochs=40)}).fit(X, y)
     assert model.score(X, y) == 1.0
@@ -142,6 +144,37 @@ def test_shares_are_explained_variance_beyond_chance():
     assert shares[1:].max() < 4 * np.sqrt(8) / 20_000  # chance: a χ² of 4 degrees, over the rows
     idle = explained_shares(X[:300], rng.normal(size=(300, 1)), ones(300))
     assert (idle >= 0).all()
+
+
+@pytest.mark.parametrize("ones", [0.05, 0.1, 0.5, 0.95])
+def test_shares_see_columns_of_two_values_however_rare_one_is(ones):
+    column = (np.arange(1000) < 1000 * ones).astype(np.float32)[:, None]
+    assert explained_shares(column, column, np.ones(1000))[0] == pytest.approx(1 - 1 / 999)
+
+
+def test_shares_are_not_squeezed_by_an_outlier():
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(300, 1))
+    target = (table > 0).astype(np.float32)
+    plain = learn_inputs(table, target, ones(300)).shares
+    table[table.argmax()] = 1e15
+    np.testing.assert_allclose(learn_inputs(table, target, ones(300)).shares, plain)
+
+
+def test_huge_and_tiny_columns_are_scaled_alike():
+    values = np.random.default_rng(0).normal(size=(50, 1))
+    expected = learn_columns(values, ones(50)).transform(values, "bins")
+    for size in (2.0**900, 2.0**-900):
+        columns = learn_columns(values * size, ones(50))
+        np.testing.assert_allclose(columns.transform(values * size, "bins"), expected, rtol=1e-5)
+        far = columns.transform(np.array([[1e300], [-1e308]]), "bent")
+        assert (np.abs(far) <= 4).all() and far[0] >= 0 >= far[1]
+
+
+def test_a_vanishing_weight_has_a_finite_rank():
+    values = np.arange(5.0)[:, None]
+    weight = np.array([1e-40, 1, 1, 1, 1e-30])
+    assert np.isfinite(learn_columns(values, weight).transform(values, "quantile")).all()
 
 
 def test_gains_of_every_kind():

@@ -20,12 +20,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri
 
+from fewfire.learners.sparse_init._ranks import ranks
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fewfire._types import AnyArray, Float64Array
 
 BEND = 4.0
+FARTHEST = 1e30  # deviations; float32 holds it
 KNOTS = 256
 BINS = 16
 MOST = 256  # inputs that bins may add; a wide table gets fewer bins a column, two at least
@@ -48,13 +51,14 @@ class Column:
         """Scaled values (rows,) without NaN."""
         if scaling == "quantile":
             return np.interp(values, *self.knots)
-        z = (values - self.mean) / self.deviation
-        return np.asarray(z if scaling == "standard" else z / np.sqrt(1.0 + (z / BEND) ** 2))
+        with np.errstate(over="ignore"):
+            z = np.clip((values - self.mean) / self.deviation, -FARTHEST, FARTHEST)
+        return np.asarray(z if scaling == "standard" else z / np.hypot(1.0, z / BEND))
 
     def bins(self, values: Float64Array) -> Float64Array:
         """Progress through each bin (rows, bins)."""
-        low, high = self.edges[:-1], self.edges[1:]
-        return np.asarray(SWING * (2 * np.clip((values[:, None] - low) / (high - low), 0.0, 1.0) - 1))
+        low, high = self.edges[:-1] / 2, self.edges[1:] / 2  # halves, whose differences do not overflow
+        return np.asarray(SWING * (2 * np.clip((values[:, None] / 2 - low) / (high - low), 0.0, 1.0) - 1))
 
 
 @dataclass(frozen=True)
@@ -91,20 +95,19 @@ class Columns:
 def learn_columns(table: Float64Array, weight: Float64Array) -> Columns:
     """Fit `Columns` to a table (rows, columns) with NaN where values are missing, and weights (rows,)."""
     known = ~np.isnan(table)
-    ranges = [values[seen] for values, seen in zip(table.T, known.T, strict=True)]
-    used = [place for place, values in enumerate(ranges) if len(values) and values.min() < values.max()]
+    values = [column[seen] for column, seen in zip(table.T, known.T, strict=True)]
+    gaps = [len(column) < len(table) for column in values]
+    # A column of one value and gaps is kept for its flag.
+    used = [place for place, column in enumerate(values) if len(column) and (gaps[place] or np.ptp(column) > 0)]
     bins = min(BINS, max(2, MOST // max(len(used), 1)))
-    return Columns(
-        [_learn(place, ranges[place], weight[known[:, place]], bins, not known[:, place].all()) for place in used]
-    )
+    return Columns([_learn(place, values[place], weight[known[:, place]], bins, gaps[place]) for place in used])
 
 
 def _learn(place: int, values: Float64Array, weight: Float64Array, bins: int, flagged: bool) -> Column:
-    distinct, of_row = np.unique(values, return_inverse=True)
-    mass = np.bincount(of_row, weights=weight)
-    mean = float(np.average(distinct, weights=mass))
-    deviation = float(np.sqrt(np.average((distinct - mean) ** 2, weights=mass)))
-    middle = (np.cumsum(mass) - mass / 2) / mass.sum()  # rank of a value: the share below it and half its own
+    distinct, mass, middle, _ = ranks(values, weight)
+    size = float(np.abs(distinct).max()) or 1.0  # squares of huge and of tiny numbers leave the range of floats
+    mean = float(np.average(distinct / size, weights=mass))
+    deviation = float(np.sqrt(np.average((distinct / size - mean) ** 2, weights=mass)))
     median = float(np.interp(0.5, middle, distinct))
     # Edges are values of the column, each once: one taken nine times of ten is the edge of one bin, not of many.
     share = np.cumsum(mass) / mass.sum()
@@ -113,5 +116,6 @@ def _learn(place: int, values: Float64Array, weight: Float64Array, bins: int, fl
     if len(distinct) > KNOTS:
         levels = np.linspace(middle[0], middle[-1], KNOTS)
         distinct, middle = np.interp(levels, middle, distinct), levels
-    knots = (distinct, ndtri(middle))
-    return Column(place, median, mean, max(deviation, float(np.finfo(float).tiny)), knots, edges, flagged)
+    scale = size * deviation if deviation > 0 else np.inf  # one value says nothing
+    return Column(place, median, size * mean, max(scale, float(np.finfo(float).tiny)), (distinct, ndtri(middle)), edges,
+                  flagged)  # fmt: skip

@@ -64,12 +64,13 @@ class HeldOut:
     table : Table
         The rows that `rows` counts.
     rows : one array of row numbers a member
+    gains : one array (inputs,) a member
     loss : str
     """
 
-    def __init__(self, table: Table, rows: list[IdArray], loss: str) -> None:
+    def __init__(self, table: Table, rows: list[IdArray], gains: list[Floats], loss: str) -> None:
         self.rows, self.loss = rows, loss
-        self.tables = [table[ids] for ids in rows]
+        self.tables = [table[ids].gained(shown) for ids, shown in zip(rows, gains, strict=True)]
         self.count = np.bincount(np.concatenate(rows), minlength=len(table))
         self.seen = np.flatnonzero(self.count)
         self.judged = table[self.seen]

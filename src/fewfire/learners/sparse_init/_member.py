@@ -37,6 +37,10 @@ class Table:
     def __len__(self) -> int:
         return len(self.X)
 
+    def gained(self, gains: Floats) -> Table:
+        """Inputs multiplied by gains (inputs,)."""
+        return Table(self.X * gains, self.target, self.weight)
+
     def smoothed(self, share: float) -> Table:
         """Targets of classes with a share of them spread evenly over all classes; two classes have one output."""
         if not share:

@@ -36,6 +36,16 @@ class Examples:
         return Examples(self.table[rows], self.target[rows], self.weight[rows], self.strata[rows])
 
 
+@dataclass(frozen=True)
+class Task:
+    """Examples, the rows each member leaves out, what inputs explain on its other rows, and rows to stop by instead."""
+
+    examples: Examples
+    folds: list[IdArray] | None
+    shares: list[Float64Array]
+    validation: Examples | None
+
+
 class Model:
     """Networks on several views of one table.
 
@@ -62,17 +72,18 @@ class Model:
         weighed = validation is not None or settings.patience is not None
         if weighed and len(examples.table) > TRIAL_ROWS and len(self.networks) > FINALISTS and not self._begun():
             self._hold_trial(examples, validation, settings, verbose)
-        folds = self._folds(examples, validation, settings)
-        stops = [self._train_view(view, examples, folds, validation, settings, verbose) for view in self.networks]
+        task = self._task(examples, validation, settings)
+        stops = [self._train_view(view, task, settings, verbose) for view in self.networks]
         if validation is not None:
             self._judge(stops, validation)
-        elif folds is not None:
-            self._judge(stops, examples[np.unique(np.concatenate(folds))])
+        elif task.folds is not None:
+            self._judge(stops, examples[np.unique(np.concatenate(task.folds))])
 
     def train_epoch(self, examples: Examples, settings: Settings, verbose: bool) -> None:
         """One epoch of every network over all rows."""
         for view, networks in self.networks.items():
-            networks.train_epoch(self._show(examples, view), settings, str(view) if verbose else "")
+            shown = self._scale(examples, view).gained(self.inputs.gains(view))
+            networks.train_epoch(shown, settings, str(view) if verbose else "")
 
     def outputs(self, table: Float64Array) -> Float64Array:
         """Weighted mean output (rows, outputs) at a table (rows, columns), as sure as held-out rows allow."""
@@ -94,29 +105,30 @@ class Model:
     ) -> None:  # fmt: skip
         """Train every view on TRIAL_ROWS rows and go on, afresh, with the FINALISTS best."""
         sample = examples[self.stream.child("trial").permutation(len(examples.table))[:TRIAL_ROWS]]
-        folds = self._folds(sample, validation, settings)
-        losses = {
-            view: self._train_view(view, sample, folds, validation, settings, verbose).loss for view in self.networks
-        }
+        task = self._task(sample, validation, settings)
+        losses = {view: self._train_view(view, task, settings, verbose).loss for view in self.networks}
         best = sorted(losses, key=lambda view: losses[view])[:FINALISTS]
         self.networks = {view: self._fresh(view, settings) for view in best}
 
-    def _train_view(
-        self, view: View, examples: Examples, folds: list[IdArray] | None, validation: Examples | None,
-        settings: Settings, verbose: bool,
-    ) -> Stop:  # fmt: skip
-        held = None if validation is None else self._show(validation, view)
-        label = str(view) if verbose else ""
-        return self.networks[view].train(self._show(examples, view), folds, held, settings, label)
-
-    def _folds(
-        self, examples: Examples, validation: Examples | None, settings: Settings
-    ) -> list[IdArray] | None:  # fmt: skip
-        """The rows each member leaves out, the same in every view so that their outputs can be mixed."""
-        if validation is not None or settings.patience is None:
-            return None
+    def _task(self, examples: Examples, validation: Examples | None, settings: Settings) -> Task:
+        """What every view is trained on: rows left out are the same in all, so that their outputs can be mixed."""
+        members = next(iter(self.networks.values())).count
+        if validation is not None or settings.patience is None or len(examples.table) < 2:
+            return Task(examples, None, [self.inputs.shares] * members, validation)
         parts = min(FOLDS, len(examples.table))
-        return held_out_folds(examples.strata, settings.members, parts, self.stream.child("folds"))
+        folds = held_out_folds(examples.strata, members, parts, self.stream.child("folds"))
+        return Task(examples, folds, [self._shares_without(examples, fold) for fold in folds], None)
+
+    def _shares_without(self, examples: Examples, fold: IdArray) -> Float64Array:
+        """What inputs explain of the targets outside a fold: gains that know a row's target would flatter it."""
+        rest = examples[np.setdiff1d(np.arange(len(examples.table)), fold)]
+        return self.inputs.explained(rest.table, rest.target, rest.weight)
+
+    def _train_view(self, view: View, task: Task, settings: Settings, verbose: bool) -> Stop:
+        gains = [self.inputs.gains(view, shares) for shares in task.shares]
+        held = None if task.validation is None else self._scale(task.validation, view)
+        label = str(view) if verbose else ""
+        return self.networks[view].train(self._scale(task.examples, view), gains, task.folds, held, settings, label)
 
     def _judge(self, stops: list[Stop], judges: Examples) -> None:
         """Weigh the views by the rows held out, drop the least, and learn how sure their outputs may be."""
@@ -137,5 +149,5 @@ class Model:
     def _begun(self) -> bool:
         return any(networks.weights is not None for networks in self.networks.values())
 
-    def _show(self, examples: Examples, view: View) -> Table:
-        return Table(self.inputs.transform(examples.table, view), examples.target, examples.weight)
+    def _scale(self, examples: Examples, view: View) -> Table:
+        return Table(self.inputs.scale(examples.table, view), examples.target, examples.weight)

@@ -48,28 +48,33 @@ class Networks:
         self.curves = Curves()
 
     def train(
-        self, table: Table, folds: list[IdArray] | None, validation: Table | None, settings: Settings, label: str = ""
-    ) -> Stop:
+        self, table: Table, gains: list[Floats], folds: list[IdArray] | None, validation: Table | None,
+        settings: Settings, label: str = "",
+    ) -> Stop:  # fmt: skip
         """Train until the held-out rows, or the epochs, say stop.
 
         Parameters
         ----------
+        table, validation : Table
+            Inputs without gains.
+        gains : list of arrays (inputs,)
+            How large each member sees the inputs.
         folds : list of arrays, optional
             Rows that each member does not train on, to stop by.
-        validation : Table, optional
-            Rows to stop by instead.
+            `validation`, if given, is what all stop by instead.
         label : str
             Named in the progress, which is told if it is not empty.
         """
         everything = np.arange(len(table))
         held, rows = None, [everything] * self.count
         if validation is not None:
-            held = HeldOut(validation, [np.arange(len(validation))] * self.count, self.loss)
+            held = HeldOut(validation, [np.arange(len(validation))] * self.count, gains, self.loss)
         elif folds is not None:
             rows = [np.setdiff1d(everything, fold) for fold in folds]
-            held = HeldOut(table, folds, self.loss)
+            held = HeldOut(table, folds, gains, self.loss)
         smoothed = table.smoothed(settings.smoothing)
-        return self._run([smoothed[ids] for ids in rows], held, settings.optimiser.epochs, settings, label)
+        parts = [smoothed[ids].gained(shown) for ids, shown in zip(rows, gains, strict=True)]
+        return self._run(parts, held, settings.optimiser.epochs, settings, label)
 
     def train_epoch(self, table: Table, settings: Settings, label: str = "") -> None:
         """One epoch of every member over all rows."""

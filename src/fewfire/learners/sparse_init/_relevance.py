@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewfire.learners.sparse_init._ranks import ranks
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -57,8 +59,6 @@ def _share(column: Floats, centred: Floats, mass: Float64Array, bins: int) -> fl
 
 
 def _bins(column: Floats, mass: Float64Array, bins: int) -> NDArray[np.int64]:
-    """The bin of each row: cuts at equal shares of the mass, equal values together."""
-    order = np.argsort(column, kind="stable")
-    below = (np.cumsum(mass[order]) - mass[order] / 2) / mass.sum()
-    cuts = np.interp(np.arange(1, bins) / bins, below, column[order])
-    return np.searchsorted(np.unique(cuts), column, side="right").astype(np.int64)
+    """The bin of each row: that of its value's middle rank, so that two values of a column are never all in one."""
+    found = ranks(column, mass)
+    return np.minimum(found.middle * bins, bins - 1).astype(np.int64)[found.of_row]

@@ -8,7 +8,7 @@ rows held out from them say (_mixing.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -52,10 +52,21 @@ class Inputs:
         """Inputs of a network that sees the view."""
         return len(self.columns.sources(_scaling(view)))
 
+    def scale(self, table: Float64Array, view: View) -> AnyArray:
+        """Inputs (rows, inputs), float32, without gains."""
+        return self.columns.transform(table, _scaling(view))
+
+    def gains(self, view: View, shares: Float64Array | None = None) -> AnyArray:
+        """Gains (inputs,), float32, of shares, those of all rows by default."""
+        return input_gains(self.shares if shares is None else shares, view.gain)[self.columns.sources(_scaling(view))]
+
     def transform(self, table: Float64Array, view: View) -> AnyArray:
         """Inputs (rows, inputs), float32, as the view shows them."""
-        gains = input_gains(self.shares, view.gain)[self.columns.sources(_scaling(view))]
-        return np.asarray(self.columns.transform(table, _scaling(view)) * gains)
+        return np.asarray(self.scale(table, view) * self.gains(view))
+
+    def explained(self, table: Float64Array, target: AnyArray, weight: Float64Array) -> Float64Array:
+        """What each column and flag explains of the target; by ranks, which outliers do not squeeze together."""
+        return explained_shares(self.columns.transform(table, "quantile"), target, weight)
 
 
 def _scaling(view: View) -> str:
@@ -64,9 +75,8 @@ def _scaling(view: View) -> str:
 
 def learn_inputs(table: Float64Array, target: AnyArray, weight: Float64Array) -> Inputs:
     """Fit `Inputs` to table (rows, columns), target (rows, outputs) and weights (rows,)."""
-    columns = learn_columns(table, weight)
-    # Bins go by rank, which every scaling keeps.
-    return Inputs(columns, explained_shares(columns.transform(table, "standard"), target, weight))
+    bare = Inputs(learn_columns(table, weight), np.zeros(0))
+    return replace(bare, shares=bare.explained(table, target, weight))
 
 
 def choose_views(scaling: str, gains: str) -> list[View]:
