@@ -117,10 +117,17 @@ class Model:
             return Task(examples, None, [self.inputs.shares] * members, validation)
         parts = min(FOLDS, len(examples.table))
         folds = held_out_folds(examples.strata, members, parts, self.stream.child("folds"))
-        return Task(examples, folds, [self._shares_without(examples, fold) for fold in folds], None)
+        return Task(examples, folds, [self._shares(examples, fold) for fold in folds], None)
 
-    def _shares_without(self, examples: Examples, fold: IdArray) -> Float64Array:
-        """What inputs explain of the targets outside a fold: gains that know a row's target would flatter it."""
+    def _shares(self, examples: Examples, fold: IdArray) -> Float64Array:
+        """What inputs explain of the targets, for a member that leaves a fold out.
+
+        Gains that know a row's target flatter it when the row is held out. Of many inputs and few rows some explain
+        much by chance, and held-out losses would be fiction; then the fold's rows do not count. Of few inputs none
+        does, and shares of all rows are better shares.
+        """
+        if len(self.inputs.shares) <= len(examples.table):
+            return self.inputs.shares
         rest = examples[np.setdiff1d(np.arange(len(examples.table)), fold)]
         return self.inputs.explained(rest.table, rest.target, rest.weight)
 
