@@ -1,0 +1,78 @@
+"""What carries out the fits of SparseInitClassifier and SparseInitRegressor: threads, C++ or NumPy, PyTorch."""
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import fewfire as ff
+from fewfire._random import Stream
+from fewfire.learners.sparse_init import SGD, AdamW
+from fewfire.learners.sparse_init._crew import NumpyCrew
+from fewfire.learners.sparse_init._member import Member
+from fewfire.learners.sparse_init._network import Layout
+
+ONE_VIEW = {"hidden": (32,), "members": 2, "scaling": "standard", "gains": "none", "random_state": 0,
+            "optimiser": AdamW(0.01, 0.1, epochs=15)}  # fmt: skip
+
+
+def table(rows=80, columns=4, classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, columns))
+    score = X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.normal(size=rows)
+    return X, np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
+
+
+def test_overlapping_crews_leave_blas_as_they_found_it():
+    def threads():
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    layout = Layout(2, (3,), 1, skip=False)
+    member = Member(layout, np.zeros(layout.size, np.float32), SGD(), "squared", Stream(0, "crew"), 5)
+    with threadpool_limits(2, "blas"):
+        before = threads()
+        first, second = (NumpyCrew([member], [], [], 1) for _ in range(2))
+        first.__enter__()
+        second.__enter__()
+        first.__exit__()
+        assert threads() == {1}  # the second still trains
+        second.__exit__()
+        assert threads() == before
+
+
+@pytest.mark.parametrize("scaling", ["standard", "waves"])
+def test_without_the_cpp_part_numpy_takes_the_same_steps(monkeypatch, scaling):
+    X, y = table(50)
+    settings = {
+        **ONE_VIEW,
+        "scaling": scaling,
+        "early_stopping": False,
+        "optimiser": AdamW(0.01, batch_size=20, epochs=5),
+    }
+    fast = ff.SparseInitClassifier(**settings).fit(X, y).decision_function(X)
+    monkeypatch.setattr("fewfire.learners.sparse_init._passes.core", lambda: None)
+    np.testing.assert_allclose(ff.SparseInitClassifier(**settings).fit(X, y).decision_function(X), fast, atol=2e-3)
+
+
+# AdamW moves weights of vanishing gradients by the sign of their rounding error: waves have many, so they take SGD.
+@pytest.mark.parametrize(("scaling", "rule"), [("standard", AdamW(0.01, 0.1, epochs=15)), ("waves", SGD(epochs=15))])
+def test_torch_takes_the_same_steps(scaling, rule):
+    pytest.importorskip("torch")
+    X, y = table(50, classes=3)
+    settings = {
+        **ONE_VIEW,
+        "scaling": scaling,
+        "optimiser": AdamW(0.01, batch_size=20, epochs=5),
+        "early_stopping": False,
+    }
+    ours = ff.SparseInitClassifier(**settings).fit(X, y)
+    torchs = ff.SparseInitClassifier(**settings, engine="torch").fit(X, y)
+    assert (ours.engine_, torchs.engine_) == ("cpu", "torch")
+    np.testing.assert_allclose(torchs.decision_function(X), ours.decision_function(X), atol=2e-3)
+    np.testing.assert_allclose(torchs.loss_curve_, ours.loss_curve_, atol=1e-4)
+    stopped = [
+        ff.SparseInitRegressor(**{**ONE_VIEW, "scaling": scaling, "engine": engine, "optimiser": rule}).fit(X, 1.0 * y)
+        for engine in ("cpu", "torch")
+    ]
+    exact = 1e-3 if scaling == "standard" else 1e-5
+    np.testing.assert_allclose(stopped[1].validation_curve_, stopped[0].validation_curve_, atol=exact)
+    np.testing.assert_allclose(stopped[1].predict(X), stopped[0].predict(X), atol=10 * exact)
