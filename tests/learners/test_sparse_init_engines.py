@@ -8,7 +8,7 @@ import fewfire as ff
 from fewfire._random import Stream
 from fewfire.learners.sparse_init import SGD, AdamW
 from fewfire.learners.sparse_init._crew import NumpyCrew
-from fewfire.learners.sparse_init._member import Member
+from fewfire.learners.sparse_init._member import Member, Table
 from fewfire.learners.sparse_init._network import Layout
 
 ONE_VIEW = {"hidden": (32,), "members": 2, "scaling": "standard", "gains": "none", "random_state": 0,
@@ -53,7 +53,8 @@ def test_without_the_cpp_part_numpy_takes_the_same_steps(monkeypatch, scaling):
     np.testing.assert_allclose(ff.SparseInitClassifier(**settings).fit(X, y).decision_function(X), fast, atol=2e-3)
 
 
-# AdamW moves weights of vanishing gradients by the sign of their rounding error: waves have many, so they take SGD.
+# AdamW moves weights of vanishing gradients by the sign of their rounding error, and waves have many: over more epochs
+# than the five of whole tables they take SGD.
 @pytest.mark.parametrize(("scaling", "rule"), [("standard", AdamW(0.01, 0.1, epochs=15)), ("waves", SGD(epochs=15))])
 def test_torch_takes_the_same_steps(scaling, rule):
     pytest.importorskip("torch")
@@ -64,7 +65,7 @@ def test_torch_takes_the_same_steps(scaling, rule):
         "optimiser": AdamW(0.01, batch_size=20, epochs=5),
         "early_stopping": False,
     }
-    ours = ff.SparseInitClassifier(**settings).fit(X, y)
+    ours = ff.SparseInitClassifier(**settings).fit(X, y)  # all members on all rows
     torchs = ff.SparseInitClassifier(**settings, engine="torch").fit(X, y)
     assert (ours.engine_, torchs.engine_) == ("cpu", "torch")
     np.testing.assert_allclose(torchs.decision_function(X), ours.decision_function(X), atol=2e-3)
@@ -76,3 +77,39 @@ def test_torch_takes_the_same_steps(scaling, rule):
     exact = 1e-3 if scaling == "standard" else 1e-5
     np.testing.assert_allclose(stopped[1].validation_curve_, stopped[0].validation_curve_, atol=exact)
     np.testing.assert_allclose(stopped[1].predict(X), stopped[0].predict(X), atol=10 * exact)
+
+
+# Parts of 48 and 49 rows, 3 and 4 steps; of 112 and 113, 7 and 8 steps; of 143 and 144, batches of 17 and 18.
+@pytest.mark.parametrize("rows", [65, 150, 191])
+@pytest.mark.parametrize(("rule", "exact"), [(SGD(0.03, "auto", epochs=15), 1e-5), (AdamW(0.01, epochs=15), 2e-3)])
+def test_torch_takes_the_same_steps_on_parts_of_different_lengths(rows, rule, exact):
+    pytest.importorskip("torch")
+    X, y = table(rows)
+    weight = np.where(np.arange(rows) % 5, 1.0, 0.0)  # a row of no weight is still a row of its batch
+    settings = {**ONE_VIEW, "members": 4, "optimiser": rule}
+    ours, torchs = (ff.SparseInitClassifier(**settings, engine=engine).fit(X, y, weight) for engine in ("cpu", "torch"))
+    np.testing.assert_allclose(torchs.predict_proba(X), ours.predict_proba(X), atol=exact)
+    np.testing.assert_allclose(torchs.loss_curve_, ours.loss_curve_, atol=exact)
+    ours, torchs = (ff.SparseInitRegressor(**settings, engine=engine).fit(X, X[:, 0]) for engine in ("cpu", "torch"))
+    np.testing.assert_allclose(torchs.predict(X), ours.predict(X), atol=exact)
+    np.testing.assert_allclose(torchs.validation_curve_, ours.validation_curve_, atol=exact)
+
+
+def test_a_member_without_rows_in_a_step_stays_as_it_is():
+    pytest.importorskip("torch")
+    from fewfire.learners.sparse_init._torch_crew import TorchCrew
+
+    layout, rng = Layout(2, (3,), 1, skip=False), np.random.default_rng(0)
+    flat = rng.normal(size=layout.size).astype(np.float32)
+    for rule in (AdamW(0.1, 0.1, batch_size=2), SGD(0.1, 0.1, batch_size=2)):
+        members = [Member(layout, flat.copy(), rule, "squared", Stream(k, "crew"), 2 + k) for k in range(2)]
+        parts = [Table(*(part.astype(np.float32) for part in (rng.normal(size=(n, 2)), rng.normal(size=(n, 1)),
+                                                             np.arange(n)))) for n in (2, 3)]  # fmt: skip
+        with TorchCrew(members, parts, []) as crew:
+            for _ in range(3):
+                crew.advance()
+        assert crew.steps == 3  # the second member's are six
+        alone = Member(layout, flat.copy(), rule, "squared", Stream(0, "crew"), 2)
+        for _ in range(3):
+            alone.train_epoch(parts[0])
+        np.testing.assert_allclose(members[0].flat, alone.flat, atol=1e-5)

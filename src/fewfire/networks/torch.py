@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire._optional import require
+from fewfire.networks._torch_rules import rule_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -39,35 +40,29 @@ class TorchMembers:
     skip, waves : bool
     loss : {"logistic", "cross_entropy", "squared"}
     optimiser : mapping
-        "learning_rate", "weight_decay", and "betas" (AdamW) or "momentum" (SGD).
+        "learning_rate", and "betas" (AdamW) or "momentum" (SGD).
+    decays : array (members,)
+        Weight decay of each member.
     device : str, optional
         "cuda" where there is one, else "cpu".
     """
 
     def __init__(
         self, matrices: Sequence[tuple[int, int]], others: Sequence[tuple[int, ...]], flats: Floats, skip: bool,
-        waves: bool, loss: str, optimiser: dict[str, Any], device: str | None = None,
+        waves: bool, loss: str, optimiser: Mapping[str, Any], decays: Floats, device: str | None = None,
     ) -> None:  # fmt: skip
         self.torch = torch_module()
         self.device = device or ("cuda" if self.torch.cuda.is_available() else "cpu")
-        self.shapes, self.skip, self.waves, self.loss = (list(matrices), list(others)), skip, waves, loss
-        decayed = sum(math.prod(shape) for shape in matrices)
-        tensor = self.torch.as_tensor(np.array(flats), device=self.device)
-        self.matrices = tensor[:, :decayed].clone().requires_grad_()
-        self.rest = tensor[:, decayed:].clone().requires_grad_()
-        self.optimiser = self._optimiser(optimiser)
-
-    def _optimiser(self, settings: dict[str, Any]) -> Any:
-        rate, parameters = settings["learning_rate"], [self.matrices, self.rest]
-        # Decay is done in `step`, before the gradient's move and apart from momentum, for both rules alike.
-        self.shrink = 1 - rate * settings["weight_decay"]
-        if "betas" in settings:
-            return self.torch.optim.AdamW(parameters, lr=rate, betas=tuple(settings["betas"]), weight_decay=0.0)
-        return self.torch.optim.SGD(parameters, lr=rate, momentum=settings["momentum"])
+        self.shapes, self.skip, self.waves, self.loss = [*matrices, *others], skip, waves, loss
+        self._matrices, self._decayed = len(matrices), sum(math.prod(shape) for shape in matrices)
+        self.parameters = self.torch.tensor(flats, device=self.device, requires_grad=True)
+        self._rule = rule_of(optimiser, self.parameters)
+        self._shrinks = optimiser["learning_rate"] * np.asarray(decays)
 
     def _values(self, X: Any) -> Any:
         """Outputs (members, rows, outputs) at X (members, rows, inputs)."""
-        matrices, others = _split(self.matrices, self.shapes[0]), _split(self.rest, self.shapes[1])
+        parts = self._parts()
+        matrices, others = parts[: self._matrices], parts[self._matrices :]
         layers = len(matrices) - int(self.skip) - int(self.waves)
         fed = self._fed(X, matrices[-1], *others[layers:]) if self.waves else X
         below, biases = fed, [bias[:, None] for bias in others[:layers]]
@@ -94,37 +89,33 @@ class TorchMembers:
         """Arrays on the device."""
         return [self.torch.as_tensor(array, device=self.device) for array in arrays]
 
-    def epoch(self, rows: Sequence[Any], orders: NDArray[np.integer[Any]], size: int) -> float:
-        """One pass over placed inputs, targets and weights (members, rows, ...), 0 the weight of a row that is none.
+    def epoch(self, rows: Sequence[Any], batches: NDArray[np.integer[Any]]) -> Floats:
+        """One pass over placed inputs, targets and weights (members, rows, ...), whose last row is empty, of weight 0.
 
         Parameters
         ----------
-        orders : array (members, length)
-            Rows of each member in the order of its batches.
-        size : int
-            Rows a step.
+        batches : array (steps, members, size)
+            Rows of each member in each step; −1, the empty row, where it has fewer. One that has none stays as it is.
 
         Returns
         -------
-        The sum of the weighted losses met on the way.
+        The sums (members,) of the weighted losses met on the way.
         """
-        order, total = self.place(orders)[0], 0.0
-        of_member = self.torch.arange(len(order), device=self.device)[:, None]
-        for start in range(0, order.shape[1], size):
-            chosen = (of_member, order[:, start : start + size])
-            total = total + self._step(*(part[chosen] for part in rows))
-        return float(total)
-
-    def _step(self, X: Any, target: Any, weight: Any) -> Any:
-        """One step of every member on its own rows; the sum of the weighted losses, on the device."""
-        self.optimiser.zero_grad()
-        losses = self._losses(self._values(X), target) * weight
-        rows = (weight > 0).sum(dim=1).clamp(min=1)
-        (losses.sum(dim=1) / rows).sum().backward()
-        with self.torch.no_grad():
-            self.matrices.mul_(self.shrink)
-        self.optimiser.step()
-        return losses.detach().sum()
+        present = (batches >= 0).sum(axis=2)
+        moves = present > 0
+        factors = [1 / np.maximum(present, 1), 1 - self._shrinks * moves, *self._rule.factors(moves)]
+        placed = self.place(np.stack(factors, axis=1).astype(np.float32))[0][..., None]
+        of_member = self.torch.arange(batches.shape[1], device=self.device)[:, None]
+        total = self.parameters.new_zeros(batches.shape[1])
+        for chosen, (share, shrink, *others) in zip(self.place(batches)[0], placed, strict=True):
+            X, target, weight = (part[of_member, chosen] for part in rows)
+            losses = self._losses(self._values(X), target) * weight
+            (gradient,) = self.torch.autograd.grad((losses * share).sum(), self.parameters)
+            with self.torch.no_grad():
+                self.parameters[:, : self._decayed] *= shrink
+                self._rule.step(self.parameters, gradient, *others)
+            total = total + losses.detach().sum(dim=1)
+        return np.asarray(total.cpu().numpy())
 
     def outputs(self, X: Any) -> Floats:
         """Outputs (members, rows, outputs) at placed inputs (members, rows, inputs)."""
@@ -133,23 +124,18 @@ class TorchMembers:
 
     def keep(self) -> None:
         """Remember the parameters."""
-        self._kept = [part.detach().clone() for part in (self.matrices, self.rest)]
+        self._kept = self.parameters.detach().clone()
 
     def restore(self) -> None:
         """Go back to the parameters remembered."""
         with self.torch.no_grad():
-            for part, kept in zip((self.matrices, self.rest), self._kept, strict=True):
-                part.copy_(kept)
+            self.parameters.copy_(self._kept)
 
     def flats(self) -> Floats:
         """The parameters (members, size)."""
-        return np.asarray(self.torch.cat([self.matrices, self.rest], dim=1).detach().cpu().numpy())
+        return np.asarray(self.parameters.detach().cpu().numpy())
 
-
-def _split(flats: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
-    """Parts (members, *shape) of flats (members, size), one after another."""
-    parts, start = [], 0
-    for shape in shapes:
-        parts.append(flats[:, start : start + math.prod(shape)].reshape(len(flats), *shape))
-        start += math.prod(shape)
-    return parts
+    def _parts(self) -> list[Any]:
+        """Parts (members, *shape) of the parameters, one after another."""
+        parts = self.torch.split(self.parameters, [math.prod(shape) for shape in self.shapes], dim=1)
+        return [part.reshape(-1, *shape) for part, shape in zip(parts, self.shapes, strict=True)]

@@ -11,9 +11,12 @@ from fewfire.networks.torch import TorchMembers
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fewfire._types import IdArray
     from fewfire.learners.sparse_init._member import Member, Table
 
     Floats = NDArray[np.floating[Any]]
+
+NO_ROW = -1  # the last row of a stack, which is empty
 
 
 class TorchCrew:
@@ -33,11 +36,10 @@ class TorchCrew:
         self.learning_rate, self.steps = float(first.optimiser.learning_rate), 0
         flats = np.stack([member.flat for member in members])
         layout = first.layout
-        settings = {**first.optimiser.get_params(), "weight_decay": first.descent.decay}
         self._torch = TorchMembers(
-            layout.matrices, layout.others, flats, layout.skip, bool(layout.waves), first.loss, settings
-        )
-        self.device = self._torch.device
+            layout.matrices, layout.others, flats, layout.skip, bool(layout.waves), first.loss,
+            first.optimiser.get_params(), np.array([member.descent.decay for member in members]),
+        )  # fmt: skip
         self._rows = self._torch.place(*_stack(parts))
         self._judged = self._torch.place(_stack(held)[0]) if held else []
 
@@ -50,14 +52,13 @@ class TorchCrew:
 
     def advance(self) -> float:
         """One epoch of every member; the mean loss."""
-        counts = list(map(len, self.parts))
-        longest = max(counts)
-        orders = np.full((len(counts), longest), longest)  # the last row of a stack has no weight
-        for row, member, count in zip(orders, self.members, counts, strict=True):
-            row[:count] = member.order(count)
-        size = self.members[0].optimiser.rows_per_step(longest)
-        self.steps += -(-longest // size)
-        return self._torch.epoch(self._rows, orders, size) / sum(counts)
+        batches = [_batches(member, len(part)) for member, part in zip(self.members, self.parts, strict=True)]
+        self.steps += len(batches[0])
+        steps, size = np.max([batch.shape for batch in batches], axis=0)
+        together = np.full((steps, len(batches), size), NO_ROW)
+        for number, batch in enumerate(batches):
+            together[: batch.shape[0], number, : batch.shape[1]] = batch
+        return float(np.mean(self._torch.epoch(self._rows, together) / list(map(len, self.parts))))
 
     def held_out(self) -> list[Floats]:
         """Outputs of each member at its held-out rows."""
@@ -71,6 +72,13 @@ class TorchCrew:
     def restore(self) -> None:
         """Go back to the weights remembered."""
         self._torch.restore()
+
+
+def _batches(member: Member, rows: int) -> IdArray:
+    """Rows (steps, size) of a member's next epoch, as `Member.train_epoch` would take them."""
+    size = member.optimiser.rows_per_step(rows)
+    order = np.arange(rows) if size == rows else member.order(rows)
+    return np.pad(order, (0, -rows % size), constant_values=NO_ROW).reshape(-1, size)
 
 
 def _stack(tables: list[Table]) -> tuple[Floats, Floats, Floats]:
