@@ -1,5 +1,7 @@
 """What carries out the fits of SparseInitClassifier and SparseInitRegressor: threads, C++ or NumPy, PyTorch."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -8,7 +10,7 @@ import fewfire as ff
 from fewfire._random import Stream
 from fewfire.learners.sparse_init import SGD, AdamW
 from fewfire.learners.sparse_init._crew import NumpyCrew
-from fewfire.learners.sparse_init._member import Member, Table
+from fewfire.learners.sparse_init._member import Member, Table, evaluate, rows_at_once
 from fewfire.learners.sparse_init._network import Layout
 
 ONE_VIEW = {"hidden": (32,), "members": 2, "scaling": "standard", "gains": "none", "random_state": 0,
@@ -20,6 +22,16 @@ def table(rows=80, columns=4, classes=2, seed=0):
     X = rng.normal(size=(rows, columns))
     score = X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.normal(size=rows)
     return X, np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
+
+
+def spy(method, shapes):
+    """The method, noting the shape of what it is given."""
+
+    def noting(self, array):
+        shapes.append(array.shape)
+        return method(self, array)
+
+    return noting
 
 
 def test_overlapping_crews_leave_blas_as_they_found_it():
@@ -113,3 +125,33 @@ def test_a_member_without_rows_in_a_step_stays_as_it_is():
         for _ in range(3):
             alone.train_epoch(parts[0])
         np.testing.assert_allclose(members[0].flat, alone.flat, atol=1e-5)
+
+
+def test_predictions_of_wide_tables_take_few_rows_at_a_time():
+    wide = Layout(500, (8,), 1, skip=True, waves=16)
+    block = rows_at_once(wide, 8)
+    assert 16 <= block < 1024 == rows_at_once(Layout(20, (256, 64), 1, skip=True), 8)
+    assert rows_at_once(Layout(10**6, (8,), 1, skip=True, waves=16), 8) == 16
+    rng = np.random.default_rng(0)
+    flat, X = rng.normal(size=wide.size), rng.normal(size=(2 * block + 3, 500))
+    tracemalloc.start()
+    outputs = evaluate(wide, flat, X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 * 2**20
+    np.testing.assert_allclose(outputs[-3:], evaluate(wide, flat, X[-3:]), rtol=1e-9)
+
+
+def test_torch_predicts_in_blocks_and_shares_validation_rows(monkeypatch):
+    pytest.importorskip("torch")
+    X, y = table(90)
+    settings = {**ONE_VIEW, "members": 3, "engine": "torch"}
+    whole = ff.SparseInitClassifier(**settings).fit(X[:60], y[:60], validation_data=(X[60:], y[60:]))
+    monkeypatch.setattr("fewfire.learners.sparse_init._member.MOST", 7)
+    from fewfire.networks.torch import TorchMembers
+
+    placed = []
+    monkeypatch.setattr("fewfire.networks.torch.TorchMembers._moved", spy(TorchMembers._moved, placed))
+    blocks = ff.SparseInitClassifier(**settings).fit(X[:60], y[:60], validation_data=(X[60:], y[60:]))
+    np.testing.assert_allclose(blocks.validation_curve_, whole.validation_curve_, rtol=1e-5)
+    assert (1, 31, 4) in placed and (3, 31, 4) not in placed

@@ -86,8 +86,12 @@ class TorchMembers:
         return 0.5 * ((values - target) ** 2).mean(dim=-1)
 
     def place(self, *arrays: NDArray[Any]) -> list[Any]:
-        """Arrays on the device."""
-        return [self.torch.as_tensor(array, device=self.device) for array in arrays]
+        """Arrays (members, ...) on the device; one of a single block is every member's, without copies."""
+        placed = map(self._moved, arrays)
+        return [tensor.expand(len(self.parameters), *tensor.shape[1:]) for tensor in placed]
+
+    def _moved(self, array: NDArray[Any]) -> Any:
+        return self.torch.as_tensor(array, device=self.device)
 
     def epoch(self, rows: Sequence[Any], batches: NDArray[np.integer[Any]]) -> Floats:
         """One pass over placed inputs, targets and weights (members, rows, ...), whose last row is empty, of weight 0.
@@ -104,10 +108,10 @@ class TorchMembers:
         present = (batches >= 0).sum(axis=2)
         moves = present > 0
         factors = [1 / np.maximum(present, 1), 1 - self._shrinks * moves, *self._rule.factors(moves)]
-        placed = self.place(np.stack(factors, axis=1).astype(np.float32))[0][..., None]
+        placed = self._moved(np.stack(factors, axis=1).astype(np.float32))[..., None]
         of_member = self.torch.arange(batches.shape[1], device=self.device)[:, None]
         total = self.parameters.new_zeros(batches.shape[1])
-        for chosen, (share, shrink, *others) in zip(self.place(batches)[0], placed, strict=True):
+        for chosen, (share, shrink, *others) in zip(self._moved(batches), placed, strict=True):
             X, target, weight = (part[of_member, chosen] for part in rows)
             losses = self._losses(self._values(X), target) * weight
             (gradient,) = self.torch.autograd.grad((losses * share).sum(), self.parameters)
@@ -117,10 +121,11 @@ class TorchMembers:
             total = total + losses.detach().sum(dim=1)
         return np.asarray(total.cpu().numpy())
 
-    def outputs(self, X: Any) -> Floats:
-        """Outputs (members, rows, outputs) at placed inputs (members, rows, inputs)."""
+    def outputs(self, X: Any, rows: int) -> Floats:
+        """Outputs (members, rows, outputs) at placed inputs (members, rows, inputs), so many rows at a time."""
         with self.torch.no_grad():
-            return np.asarray(self._values(X).cpu().numpy())
+            blocks = [self._values(block).cpu().numpy() for block in self.torch.split(X, rows, dim=1)]
+        return np.concatenate(blocks, axis=1)
 
     def keep(self) -> None:
         """Remember the parameters."""

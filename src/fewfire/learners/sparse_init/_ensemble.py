@@ -64,13 +64,13 @@ class HeldOut:
     table : Table
         The rows that `rows` counts.
     rows : one array of row numbers a member
-    gains : one array (inputs,) a member
+    tables : one table a member
+        Its rows as it sees them, gains included.
     loss : str
     """
 
-    def __init__(self, table: Table, rows: list[IdArray], gains: list[Floats], loss: str) -> None:
-        self.rows, self.loss = rows, loss
-        self.tables = [table[ids].gained(shown) for ids, shown in zip(rows, gains, strict=True)]
+    def __init__(self, table: Table, rows: list[IdArray], tables: list[Table], loss: str) -> None:
+        self.rows, self.tables, self.loss = rows, tables, loss
         self.count = np.bincount(np.concatenate(rows), minlength=len(table))
         self.seen = np.flatnonzero(self.count)
         self.judged = table[self.seen]

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.floating[Any]]
 
-BLOCK = 1024  # rows of a prediction at a time, so that the hidden layer stays in cache
+FEWEST, MOST = 16, 1024
+"""Rows of a prediction at a time, so that products are worth their call and the hidden layer stays in cache."""
+BUFFERS = 2**24
+"""Bytes the layers of those rows may take; waves of a wide table are many."""
 
 
 @dataclass(frozen=True)
@@ -106,10 +109,17 @@ class Member:
         self._backprop = None
 
 
+def rows_at_once(layout: Layout, itemsize: int) -> int:
+    """How many rows to predict at a time with numbers of so many bytes."""
+    waves = 2 * layout.inputs * layout.waves  # cosines, and sines or angles
+    of_row = layout.fed + waves + sum(layout.hidden) + 2 * layout.outputs
+    return min(MOST, max(FEWEST, BUFFERS // (of_row * itemsize)))
+
+
 def evaluate(layout: Layout, flat: Floats, X: Floats) -> Floats:
     """Outputs (rows, outputs) of a network at X (rows, inputs), in the precision of `flat`."""
-    out = np.empty((len(X), layout.outputs), flat.dtype)
-    backprop = Backprop(layout, flat, min(BLOCK, max(len(X), 1)), gradient=False)
-    for start in range(0, len(X), BLOCK):
-        out[start : start + BLOCK] = backprop.values(X[start : start + BLOCK])
+    out, block = np.empty((len(X), layout.outputs), flat.dtype), rows_at_once(layout, flat.itemsize)
+    backprop = Backprop(layout, flat, min(block, max(len(X), 1)), gradient=False)
+    for start in range(0, len(X), block):
+        out[start : start + block] = backprop.values(X[start : start + block])
     return out

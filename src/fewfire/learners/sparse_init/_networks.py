@@ -65,15 +65,17 @@ class Networks:
         label : str
             Named in the progress, which is told if it is not empty.
         """
-        everything = np.arange(len(table))
-        held, rows = None, [everything] * self.count
+        held, smoothed = None, table.smoothed(settings.smoothing)
+        if folds is not None and validation is None:
+            everything = np.arange(len(table))
+            shown = list(zip(folds, gains, strict=True))
+            parts = [smoothed[np.setdiff1d(everything, fold)].gained(large) for fold, large in shown]
+            held = HeldOut(table, folds, [table[fold].gained(large) for fold, large in shown], self.loss)
+        else:  # the same rows and gains for all members: one table, not a copy a member
+            parts = [smoothed.gained(gains[0])] * self.count
         if validation is not None:
-            held = HeldOut(validation, [np.arange(len(validation))] * self.count, gains, self.loss)
-        elif folds is not None:
-            rows = [np.setdiff1d(everything, fold) for fold in folds]
-            held = HeldOut(table, folds, gains, self.loss)
-        smoothed = table.smoothed(settings.smoothing)
-        parts = [smoothed[ids].gained(shown) for ids, shown in zip(rows, gains, strict=True)]
+            rows = [np.arange(len(validation))] * self.count
+            held = HeldOut(validation, rows, [validation.gained(gains[0])] * self.count, self.loss)
         return self._run(parts, held, settings.optimiser.epochs, settings, label)
 
     def train_epoch(self, table: Table, settings: Settings, label: str = "") -> None:

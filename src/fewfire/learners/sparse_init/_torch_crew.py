@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from fewfire.learners.sparse_init._member import rows_at_once
 from fewfire.networks.torch import TorchMembers
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class TorchCrew:
 
     def held_out(self) -> list[Floats]:
         """Outputs of each member at its held-out rows."""
-        values = self._torch.outputs(self._judged[0])
+        values = self._torch.outputs(self._judged[0], rows_at_once(self.members[0].layout, 4))
         return [rows[: len(table)] for rows, table in zip(values, self.held, strict=True)]
 
     def keep(self) -> None:
@@ -82,7 +83,12 @@ def _batches(member: Member, rows: int) -> IdArray:
 
 
 def _stack(tables: list[Table]) -> tuple[Floats, Floats, Floats]:
-    """Inputs, targets and weights of several tables, padded by rows of weight 0 to one more than the longest has."""
+    """Inputs, targets and weights of several tables, padded by rows of weight 0 to one more than the longest has.
+
+    Of a table that all members share there is one block.
+    """
+    if all(table is tables[0] for table in tables):
+        tables = tables[:1]
     rows = 1 + max(map(len, tables))
     padded = [(rows - len(table), table) for table in tables]
     return (
