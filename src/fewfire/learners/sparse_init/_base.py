@@ -68,14 +68,14 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
                 model.forget_training()
             return self._finish(model)
 
-    def _partial_fit(self, X: object, y: object, sample_weight: object) -> Self:
-        """One epoch of every network over the rows."""
+    def _partial_fit(self, X: object, y: object, sample_weight: object, classes: AnyArray | None = None) -> Self:
+        """One epoch of every network over the rows; `classes` are those of a first call."""
         first = not hasattr(self, "_model")
         with _unchanged_on_error(self):
             rows = self._rows(X, y, sample_weight, reset=first)
             settings = resolve(self, len(rows.table))
             if first:
-                self._learn_target(rows)
+                self._learn_target(rows, classes)
             examples = self._examples(rows)
             model = self._begin(examples, settings) if first else self._model
             model.train_epoch(examples, settings, bool(self.verbose))
@@ -128,8 +128,8 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         return tags
 
     @abstractmethod
-    def _learn_target(self, rows: Rows) -> None:
-        """Learn what the targets are, such as the classes."""
+    def _learn_target(self, rows: Rows, classes: AnyArray | None = None) -> None:
+        """Learn what the targets are, such as the classes where they are not given."""
 
     @abstractmethod
     def _encode(self, y: AnyArray) -> AnyArray:

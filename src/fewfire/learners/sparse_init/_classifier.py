@@ -107,9 +107,12 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         if self.class_weight == "balanced":
             raise invalid("class_weight", "must not be 'balanced' with partial_fit, which sees part of the rows",
                           "balanced", "pass a dict of weights")  # fmt: skip
-        if first:
-            self._given_classes: AnyArray | None = np.unique(np.asarray(classes))
-        return self._partial_fit(X, y, sample_weight)
+        given = None if classes is None else np.unique(np.asarray(classes))
+        if not first and given is not None and not np.array_equal(given, self.classes_):
+            known = ", ".join(map(str, self.classes_))
+            raise invalid("classes", f"must stay {known}, those of the first call", given.tolist(),
+                          "leave classes out, or start with a fresh estimator")  # fmt: skip
+        return self._partial_fit(X, y, sample_weight, given)
 
     def decision_function(self, X: object) -> Float64Array:
         """Log odds of `classes_[1]`, shape (rows,), for two classes; otherwise scores (rows, classes)."""
@@ -130,10 +133,9 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         best = outputs.argmax(axis=1) if len(self.classes_) > 2 else (outputs[:, 0] > 0).astype(np.int64)
         return np.asarray(self.classes_[best])
 
-    def _learn_target(self, rows: Rows) -> None:
+    def _learn_target(self, rows: Rows, classes: AnyArray | None = None) -> None:
         labels = column_or_1d(rows.y, warn=True)
-        given = self.__dict__.pop("_given_classes", None)
-        self.classes_ = find_classes(labels if given is None else given)
+        self.classes_ = find_classes(labels if classes is None else classes)
 
     def _encode(self, y: AnyArray) -> AnyArray:
         labels = column_or_1d(y)

@@ -62,7 +62,7 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
         values = self._outputs(X) * self._scale + self._centre
         return values if self._columned else values[:, 0]
 
-    def _learn_target(self, rows: Rows) -> None:
+    def _learn_target(self, rows: Rows, classes: AnyArray | None = None) -> None:
         self._columned = rows.y.ndim == 2
         target = _columns_of(rows.y)
         self._centre = np.average(target, axis=0, weights=rows.weight)
