@@ -1,9 +1,13 @@
 """Fits that go on from earlier ones: what they check, and that a failed one changes nothing."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 import fewfire as ff
+from fewfire.learners.sparse_init import SGD, AdamW
+from fewfire.learners.sparse_init._crew import NumpyCrew
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(30, 3)), np.arange(30) % 2
@@ -28,3 +32,47 @@ def test_a_later_partial_fit_must_keep_the_classes():
     )
     with pytest.raises(ff.InvalidArgument, match="must stay 0, 1"):
         model.partial_fit(X, Y, classes=["no", "yes"])
+
+
+@pytest.mark.parametrize("go_on", [lambda m: m.fit(X, Y), lambda m: m.partial_fit(X, Y)], ids=["fit", "partial_fit"])
+def test_an_interruption_in_the_second_view_changes_nothing(monkeypatch, go_on):
+    all_views = {**QUICK, "gains": "auto", "early_stopping": False, "optimiser": AdamW(epochs=2)}
+    model = ff.SparseInitClassifier(**all_views, warm_start=True).fit(X, Y)
+    before, curve, views, left = model.decision_function(X), model.loss_curve_, dict(model.views_), pickle.dumps(model)
+    assert len(views) == 3
+    advance, seen = NumpyCrew.advance, []
+
+    def interrupted(crew):
+        seen.append(id(crew.members))
+        if len(set(seen)) > 1:
+            raise KeyboardInterrupt
+        return advance(crew)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NumpyCrew, "advance", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            go_on(model)
+    assert np.array_equal(model.decision_function(X), before)
+    assert (model.loss_curve_, model.views_) == (curve, views)
+    # Nor does it show later: training goes on as if the interruption had not been.
+    untouched = go_on(pickle.loads(left))
+    assert np.array_equal(go_on(model).decision_function(X), untouched.decision_function(X))
+
+
+def test_after_a_divergence_a_smaller_rate_goes_on():
+    rule = SGD(0.01, batch_size=8)
+    model = ff.SparseInitRegressor(**QUICK, optimiser=rule).partial_fit(X, X[:, 0])
+    before = model.predict(X)
+    model.set_params(optimiser__learning_rate=1e30)
+    with pytest.raises(ff.DivergenceError):
+        model.partial_fit(X, X[:, 0])
+    assert np.array_equal(model.predict(X), before)
+    model.set_params(optimiser__learning_rate=0.01).partial_fit(X, X[:, 0])
+    assert np.isfinite(model.predict(X)).all() and model.n_iter_ == 2
+
+
+def test_a_rate_set_between_calls_is_the_rate_of_the_next():
+    model = ff.SparseInitRegressor(**QUICK, optimiser=SGD(0.01)).partial_fit(X, X[:, 0]).partial_fit(X, X[:, 0])
+    before = model.predict(X)
+    model.set_params(optimiser__learning_rate=1e-12, optimiser__momentum=0.0).partial_fit(X, X[:, 0])
+    np.testing.assert_allclose(model.predict(X), before, atol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
                 self._learn_target(rows)
             examples = self._examples(rows)
             held = None if validation_data is None else self._held_examples(validation_data)
-            model = self._model if continued else self._begin(examples, settings)
+            model = self._copy() if continued else self._begin(examples, settings)
             model.train(examples, held, settings, bool(self.verbose))
             if not self.warm_start:
                 model.forget_training()
@@ -77,13 +78,20 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
             if first:
                 self._learn_target(rows, classes)
             examples = self._examples(rows)
-            model = self._begin(examples, settings) if first else self._model
+            model = self._begin(examples, settings) if first else self._copy()
             model.train_epoch(examples, settings, bool(self.verbose))
             return self._finish(model)
 
     def _begin(self, examples: Examples, settings: Settings) -> Model:
         stream = Stream(int(check_random_state(self.random_state).randint(2**31 - 1)), "sparse_init")
         return Model(examples, self._loss(), self._offset(examples), settings, stream)
+
+    def _copy(self) -> Model:
+        """The model to go on with: training changes it in place, and may fail or be interrupted half way.
+
+        The optimiser is shared, so that its settings can be changed between calls.
+        """
+        return copy.deepcopy(self._model, {id(self.optimiser): self.optimiser})
 
     def _finish(self, model: Model) -> Self:
         self._model, curves = model, model.main().curves
