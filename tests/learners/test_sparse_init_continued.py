@@ -76,3 +76,23 @@ def test_a_rate_set_between_calls_is_the_rate_of_the_next():
     before = model.predict(X)
     model.set_params(optimiser__learning_rate=1e-12, optimiser__momentum=0.0).partial_fit(X, X[:, 0])
     np.testing.assert_allclose(model.predict(X), before, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m, y, other: m.fit(X, y, validation_data=(X, other)),
+        lambda m, y, other: m.set_params(warm_start=True).fit(X, y).fit(X, other),
+        lambda m, y, other: m.partial_fit(X, y).partial_fit(X, other),
+    ],
+    ids=["validation_data", "warm_start", "partial_fit"],
+)
+def test_targets_keep_their_number_of_columns(call):
+    model = ff.SparseInitRegressor(**QUICK, optimiser=AdamW(epochs=1))
+    with pytest.raises(ff.InvalidArgument) as caught:
+        call(model, X, X[:, 0])
+    assert str(caught.value) == (
+        "y must have 3 columns, as in the first fit; got shape (30,). Remedy: fit a fresh estimator to other targets."
+    )
+    with pytest.raises(ff.InvalidArgument, match=r"must have 1 column, as in the first fit; got shape \(30, 2\)"):
+        call(ff.SparseInitRegressor(**QUICK, optimiser=AdamW(epochs=1)), X[:, 0], X[:, :2])

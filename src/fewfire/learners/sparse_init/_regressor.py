@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from fewfire._errors import invalid
 from fewfire.learners.sparse_init._base import Rows, SparseInitBase
 
 if TYPE_CHECKING:
@@ -70,7 +71,11 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
         self._scale = np.where(deviation > 0, deviation, 1.0)
 
     def _encode(self, y: AnyArray) -> AnyArray:
-        return (_columns_of(y) - self._centre) / self._scale
+        target, columns = _columns_of(y), len(self._centre)
+        if target.shape[1] != columns:  # NumPy would repeat a single column
+            rule = f"must have {columns} column{'s' if columns > 1 else ''}, as in the first fit"
+            raise invalid("y", rule, f"shape {y.shape}", "fit a fresh estimator to other targets")
+        return (target - self._centre) / self._scale
 
     def _strata(self, y: AnyArray) -> AnyArray:
         return np.asarray(self._encode(y).sum(axis=1))
