@@ -84,8 +84,9 @@ class HeldOut:
 
     def score(self, pooled: Float64Array) -> float:
         """The mean loss of pooled outputs."""
-        losses, _ = LOSSES[self.loss](pooled, self.judged.target)
-        return float(np.average(losses, weights=self.judged.weight))
+        with np.errstate(over="ignore", invalid="ignore"):  # a loss that is not finite is reported once, by its value
+            losses, _ = LOSSES[self.loss](pooled, self.judged.target)
+            return float(np.average(losses, weights=self.judged.weight))
 
 
 class Stop(NamedTuple):
@@ -130,12 +131,14 @@ def train_together(
         if held is not None:
             pooled = held.pool(crew.held_out())
             curves.validation.append(held.score(pooled))
+            if not np.isfinite(curves.validation[-1]):
+                raise _unjudgeable(crew, len(curves.training))
         if label:
             _tell(label, epoch, epochs, curves)
         if held is None:
             continue
         since += 1
-        if not curves.validation[-1] >= best.loss:  # the first, too
+        if best.pooled is None or curves.validation[-1] < best.loss:
             best, since = Stop(curves.validation[-1], pooled), 0
             crew.keep()
         if since >= patience:
@@ -151,9 +154,19 @@ def _tell(label: str, epoch: int, epochs: int, curves: Curves) -> None:
 
 
 def _diverged(crew: Crew, epoch: int) -> DivergenceError:
+    return _divergence(crew, f"the loss of epoch {epoch}", "")
+
+
+def _unjudgeable(crew: Crew, epoch: int) -> DivergenceError:
+    """The weights diverged in the epoch's last steps, or the rows lie far outside those trained on."""
+    rows = ", or look for extreme values in the held-out rows (validation_data, where it is passed)"
+    return _divergence(crew, f"the held-out loss of epoch {epoch}", rows)
+
+
+def _divergence(crew: Crew, what: str, otherwise: str) -> DivergenceError:
     return DivergenceError(
-        f"the loss of epoch {epoch} is not finite at learning rate {crew.learning_rate:g}. "
-        f"Remedy: lower the optimiser's learning_rate, to {crew.learning_rate / 10:g} for example.",
+        f"{what} is not finite at learning rate {crew.learning_rate:g}. "
+        f"Remedy: lower the optimiser's learning_rate, to {crew.learning_rate / 10:g} for example{otherwise}.",
         step=crew.steps,
         learning_rate=crew.learning_rate,
     )
