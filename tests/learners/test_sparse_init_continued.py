@@ -96,3 +96,10 @@ def test_targets_keep_their_number_of_columns(call):
     )
     with pytest.raises(ff.InvalidArgument, match=r"must have 1 column, as in the first fit; got shape \(30, 2\)"):
         call(ff.SparseInitRegressor(**QUICK, optimiser=AdamW(epochs=1)), X[:, 0], X[:, :2])
+
+
+def test_progress_of_partial_fit_tells_no_old_held_out_loss(capsys):
+    model = ff.SparseInitClassifier(**QUICK, optimiser=AdamW(epochs=1), verbose=True).fit(X, Y).partial_fit(X, Y)
+    fitted, partly = capsys.readouterr().err.splitlines()
+    assert model.validation_curve_
+    assert "held out" in fitted and "held out" not in partly

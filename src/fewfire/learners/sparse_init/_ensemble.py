@@ -134,7 +134,7 @@ def train_together(
             if not np.isfinite(curves.validation[-1]):
                 raise _unjudgeable(crew, len(curves.training))
         if label:
-            _tell(label, epoch, epochs, curves)
+            _tell(label, epoch, epochs, curves, held is not None)
         if held is None:
             continue
         since += 1
@@ -148,8 +148,8 @@ def train_together(
     return best
 
 
-def _tell(label: str, epoch: int, epochs: int, curves: Curves) -> None:
-    held = f", held out {curves.validation[-1]:.4f}" if curves.validation else ""
+def _tell(label: str, epoch: int, epochs: int, curves: Curves, judged: bool) -> None:
+    held = f", held out {curves.validation[-1]:.4f}" if judged else ""
     print(f"{label}: epoch {epoch + 1} of at most {epochs}: loss {curves.training[-1]:.4f}{held}", file=sys.stderr)
 
 
