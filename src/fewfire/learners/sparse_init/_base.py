@@ -110,9 +110,9 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         return Rows(table[kept], target[kept], weight[kept])
 
     def _examples(self, rows: Rows) -> Examples:
-        weight = rows.weight * self._class_factors(rows)
         with np.errstate(over="ignore"):  # the loss will not be finite, and says so
             target = np.ascontiguousarray(self._encode(rows.y), dtype=np.float32)
+        weight = rows.weight * self._class_factors(rows)  # of labels that are known by now
         return Examples(rows.table, target, (weight / weight.mean()).astype(np.float32), self._strata(rows.y))
 
     def _held_examples(self, validation_data: tuple[Any, ...]) -> Examples:
