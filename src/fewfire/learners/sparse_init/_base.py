@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rows:
-    """Checked rows: table (rows, columns) with NaN where missing, y as given, weight (rows,) above 0."""
+    """Checked rows: table (rows, columns) with NaN where missing, y as given, weight (rows,) above 0, at most 1."""
 
     table: Float64Array
     y: AnyArray
@@ -58,10 +58,10 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         continued = bool(self.warm_start and hasattr(self, "_model"))
         with _unchanged_on_error(self):
             rows = self._rows(X, y, sample_weight, reset=not continued)
-            settings = resolve(self, len(rows.table))
             if not continued:
                 self._learn_target(rows)
             examples = self._examples(rows)
+            settings = resolve(self, len(examples.table))
             held = None if validation_data is None else self._held_examples(validation_data)
             model = self._copy() if continued else self._begin(examples, settings)
             model.train(examples, held, settings, bool(self.verbose))
@@ -74,10 +74,10 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         first = not hasattr(self, "_model")
         with _unchanged_on_error(self):
             rows = self._rows(X, y, sample_weight, reset=first)
-            settings = resolve(self, len(rows.table))
             if first:
                 self._learn_target(rows, classes)
             examples = self._examples(rows)
+            settings = resolve(self, len(examples.table))
             model = self._begin(examples, settings) if first else self._copy()
             model.train_epoch(examples, settings, bool(self.verbose))
             return self._finish(model)
@@ -106,14 +106,20 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
             self, X, y, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan", **self.target_checks
         )
         weight = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
-        kept = weight > 0
+        weight, kept = _relative(weight)
+        if not kept.any():  # scikit-learn below 1.8 lets them pass
+            raise invalid("sample_weight", "must be above 0 for at least one row", "an array of zeros")
         return Rows(table[kept], target[kept], weight[kept])
 
     def _examples(self, rows: Rows) -> Examples:
         with np.errstate(over="ignore"):  # the loss will not be finite, and says so
             target = np.ascontiguousarray(self._encode(rows.y), dtype=np.float32)
-        weight = rows.weight * self._class_factors(rows)  # of labels that are known by now
-        return Examples(rows.table, target, (weight / weight.mean()).astype(np.float32), self._strata(rows.y))
+        weight, kept = _relative(rows.weight * self._class_factors(rows))  # of labels that are known by now
+        if not kept.any():
+            raise invalid("class_weight", "must leave some row a weight above 0", self.class_weight)
+        weight = weight[kept]
+        scaled = (weight / weight.mean()).astype(np.float32)
+        return Examples(rows.table[kept], target[kept], scaled, self._strata(rows.y[kept]))
 
     def _held_examples(self, validation_data: tuple[Any, ...]) -> Examples:
         if not isinstance(validation_data, tuple) or len(validation_data) not in (2, 3):
@@ -159,6 +165,12 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def _offset(self, examples: Examples) -> AnyArray:
         """Where the outputs start: shape (outputs,)."""
+
+
+def _relative(weight: Float64Array) -> tuple[Float64Array, AnyArray]:
+    """Weights as parts of the largest, so that sums of them stay finite, and which rows count in float32."""
+    relative = weight / (weight.max() or 1.0)
+    return relative, relative > np.finfo(np.float32).tiny
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import column_or_1d
 
 from fewfire._errors import invalid
+from fewfire._validate import check_number
 from fewfire.learners._classes import find_classes
 from fewfire.learners.sparse_init._base import Rows, SparseInitBase
 from fewfire.learners.sparse_init._losses import sigmoid, softmax
@@ -49,6 +50,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         Epochs without a better loss on held-out rows before training stops; True is 20, False trains all epochs on all
         rows. "auto" is True for 20 rows and more.
     class_weight : dict, "balanced" or None
+        Weights by class, 1 where not named, that multiply those of the rows; a class of weight 0 is left out of
+        training. "balanced" gives every class the same weight in all.
     warm_start : bool
         Continue from the last fit's weights; widths, scaling, classes and held-out folds stay.
     engine : {"auto", "cpu", "torch"}
@@ -162,7 +165,13 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
             return np.asarray(mass.sum() / (np.count_nonzero(mass) * mass[places]))
         if not isinstance(self.class_weight, dict):
             raise invalid("class_weight", "must be a dict, 'balanced' or None", self.class_weight)
-        factors = np.array([float(self.class_weight.get(label, 1.0)) for label in self.classes_])
+        known = self.classes_.tolist()
+        for label, factor in self.class_weight.items():
+            if label not in known:
+                rule = f"may name only the classes {', '.join(map(repr, known))}"
+                raise invalid("class_weight", rule, label, "remove the key; labels and keys must be of one type")
+            check_number(f"class_weight[{label!r}]", factor, 0.0)
+        factors = np.array([float(self.class_weight.get(label, 1.0)) for label in known])
         return np.asarray(factors[places])
 
     def _loss(self) -> str:
