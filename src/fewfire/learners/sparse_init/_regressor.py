@@ -66,9 +66,12 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
     def _learn_target(self, rows: Rows, classes: AnyArray | None = None) -> None:
         self._columned = rows.y.ndim == 2
         target = _columns_of(rows.y)
-        self._centre = np.average(target, axis=0, weights=rows.weight)
-        deviation = np.sqrt(np.average((target - self._centre) ** 2, axis=0, weights=rows.weight))
-        self._scale = np.where(deviation > 0, deviation, 1.0)
+        # Squares of 1e160 or 1e-200 leave the numbers; dividing by a power of two first changes no digit.
+        unit = np.ldexp(0.5, np.frexp(np.abs(target).max(axis=0))[1])
+        centre = np.average(target / unit, axis=0, weights=rows.weight)
+        deviation = np.sqrt(np.average((target / unit - centre) ** 2, axis=0, weights=rows.weight))
+        self._centre = centre * unit
+        self._scale = np.where(deviation > 0, deviation * unit, 1.0)
 
     def _encode(self, y: AnyArray) -> AnyArray:
         target, columns = _columns_of(y), len(self._centre)
