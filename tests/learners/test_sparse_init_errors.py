@@ -60,6 +60,11 @@ QUICK = {"hidden": (8,), "members": 1, "scaling": "standard", "gains": "none", "
         ),
         ({"optimiser": AdamW(epochs=0)}, "epochs must be an integer of at least 1; got 0."),
         ({"optimiser": AdamW(betas=(0.9, 1.0))}, "betas[1] must be a finite number in [0, 1); got 1.0."),
+        (
+            {"optimiser": AdamW(betas=(0.9,))},
+            "betas must be two numbers; got (0.9,). Remedy: pass (0.9, 0.999) for example.",
+        ),
+        ({"optimiser": AdamW(betas=0.9)}, "betas must be two numbers; got 0.9. Remedy: pass (0.9, 0.999) for example."),
         ({"optimiser": SGD(momentum=1.0)}, "momentum must be a finite number in [0, 1); got 1.0."),
         ({"class_weight": "even"}, "class_weight must be a dict, 'balanced' or None; got 'even'."),
     ],
@@ -68,6 +73,13 @@ def test_settings(settings, text):
     with pytest.raises(ff.InvalidArgument) as caught:
         ff.SparseInitClassifier(**{**QUICK, **settings}).fit(X, Y)
     assert str(caught.value) == text
+
+
+def test_numbers_and_booleans_of_numpy_are_settings():
+    numpys = {"hidden": np.int64(4), "early_stopping": np.True_, "n_jobs": np.int64(-1), "members": np.int32(1)}
+    pythons = {"hidden": 4, "early_stopping": True, "n_jobs": -1, "members": 1}
+    models = [ff.SparseInitClassifier(**{**QUICK, **given}).fit(X, Y) for given in (numpys, pythons)]
+    assert np.array_equal(*(model.decision_function(X) for model in models))
 
 
 def test_bad_input_leaves_a_fitted_model_as_it_was():

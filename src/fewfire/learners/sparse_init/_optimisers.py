@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from fewfire._errors import invalid
 from fewfire._validate import check_integer, check_number
 from fewfire.learners.sparse_init._passes import passes
 
@@ -81,6 +82,12 @@ class AdamW(Optimiser):
     def check(self) -> None:
         """Raise on a setting outside its range."""
         super().check()
+        try:
+            count = len(self.betas)
+        except TypeError:
+            count = 0
+        if count != 2:
+            raise invalid("betas", "must be two numbers", self.betas, "pass (0.9, 0.999) for example")
         for position, beta in enumerate(self.betas):
             check_number(f"betas[{position}]", beta, 0.0, 1.0, open_high=True)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fewfire._cores import usable_cores
 from fewfire._errors import invalid
 from fewfire._validate import check_choice, check_integer, check_number
@@ -68,7 +70,7 @@ def resolve(estimator: Any, rows: int) -> Settings:
 
 def _hidden(widths: int | Sequence[int]) -> tuple[int, ...]:
     try:
-        layers = (widths,) if isinstance(widths, int) else tuple(widths)
+        layers = (widths,) if isinstance(widths, int | np.integer) else tuple(widths)
     except TypeError:
         layers = ()
     if not 1 <= len(layers) <= 3:
@@ -79,7 +81,7 @@ def _hidden(widths: int | Sequence[int]) -> tuple[int, ...]:
 def _patience(early_stopping: object, rows: int) -> int | None:
     if early_stopping == "auto":
         return PATIENCE if rows >= FEWEST else None
-    if isinstance(early_stopping, bool):
+    if isinstance(early_stopping, bool | np.bool_):
         return PATIENCE if early_stopping else None
     return check_integer("early_stopping", early_stopping, 1, remedy="pass 'auto', False, True or a number of epochs")
 
@@ -93,6 +95,6 @@ def _smoothing(estimator: Any) -> float:
 def _threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         return 1
-    if isinstance(n_jobs, int) and n_jobs < 0:
-        return max(1, usable_cores() + 1 + n_jobs)
+    if isinstance(n_jobs, int | np.integer) and n_jobs < 0:
+        return max(1, usable_cores() + 1 + int(n_jobs))
     return check_integer("n_jobs", n_jobs, 1, remedy="pass a number of threads, or −1 for all cores")
