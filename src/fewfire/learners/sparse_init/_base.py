@@ -61,8 +61,8 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
             if not continued:
                 self._learn_target(rows)
             examples = self._examples(rows)
-            settings = resolve(self, len(examples.table))
             held = None if validation_data is None else self._held_examples(validation_data)
+            settings = resolve(self, len(examples.table), judged=held is not None)
             model = self._copy() if continued else self._begin(examples, settings)
             model.train(examples, held, settings, bool(self.verbose))
             if not self.warm_start:
@@ -77,7 +77,7 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
             if first:
                 self._learn_target(rows, classes)
             examples = self._examples(rows)
-            settings = resolve(self, len(examples.table))
+            settings = resolve(self, len(examples.table), judged=False)
             model = self._begin(examples, settings) if first else self._copy()
             model.train_epoch(examples, settings, bool(self.verbose))
             return self._finish(model)

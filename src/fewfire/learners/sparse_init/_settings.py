@@ -43,14 +43,17 @@ class Settings:
     engine: str
 
 
-def resolve(estimator: Any, rows: int) -> Settings:
-    """The settings of an estimator for a table of so many rows; raises on the first that breaks its rule."""
+def resolve(estimator: Any, rows: int, *, judged: bool) -> Settings:
+    """The settings of an estimator for a table of so many rows; raises on the first that breaks its rule.
+
+    `judged` says whether other rows are given to stop by.
+    """
     optimiser = estimator.optimiser
     if optimiser is not None and not isinstance(optimiser, Optimiser):
         raise invalid("optimiser", "must be an AdamW, an SGD or None", optimiser, "pass sparse_init.AdamW(...)")
-    patience = _patience(estimator.early_stopping, rows)
+    patience = _patience(estimator.early_stopping, judged or rows >= FEWEST)
     if optimiser is None:
-        optimiser = AdamW() if patience is not None else AdamW(epochs=SHORT)
+        optimiser = AdamW() if judged or patience is not None else AdamW(epochs=SHORT)
     optimiser.check()
     sparsity = estimator.sparsity
     return Settings(
@@ -78,9 +81,9 @@ def _hidden(widths: int | Sequence[int]) -> tuple[int, ...]:
     return tuple(check_integer(f"hidden[{layer}]", width, 1) for layer, width in enumerate(layers))
 
 
-def _patience(early_stopping: object, rows: int) -> int | None:
+def _patience(early_stopping: object, enough: bool) -> int | None:
     if early_stopping == "auto":
-        return PATIENCE if rows >= FEWEST else None
+        return PATIENCE if enough else None
     if isinstance(early_stopping, bool | np.bool_):
         return PATIENCE if early_stopping else None
     return check_integer("early_stopping", early_stopping, 1, remedy="pass 'auto', False, True or a number of epochs")
