@@ -3,7 +3,7 @@
 One check is set aside: that a row of weight 2 equals two rows to seven digits. In an ensemble the two rows may fall into
 different folds and batches, so the draws differ (scikit-learn sets the check aside for its own bagged and stochastic
 estimators too). A single network on whole batches draws nothing by row, but sums in float32 in another order;
-test_sparse_init_weights.py holds it to what float32 allows.
+test_sparse_init.py holds it to what float32 allows.
 """
 
 import pytest

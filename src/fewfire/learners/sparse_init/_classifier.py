@@ -58,7 +58,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
     engine : {"auto", "cpu", "torch"}
         "torch" trains on a GPU where there is one; "auto" is "cpu".
     n_jobs : int or None
-        Members trained at a time; −1 is one a core. None is one, which leaves the cores to the matrix products.
+        Networks trained at a time, one a thread and at most `members`; −1 is one a core. None is one thread in all, as
+        matrix products this small gain nothing by more.
     random_state : int, RandomState or None
     verbose : bool
         Tell every epoch on standard error.

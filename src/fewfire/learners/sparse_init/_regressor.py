@@ -20,7 +20,7 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
     """Predict numbers from rows of a small table with an ensemble of wide networks that start with few inputs a neuron.
 
     Targets are standardised inside, several at once if y has columns; the loss is the squared error. Parameters and
-    attributes are those of `SparseInitClassifier`, less `class_weight` and `classes_`.
+    attributes are those of `SparseInitClassifier`, less `class_weight`, `label_smoothing` and `classes_`.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
 
     Attributes
     ----------
-    loss_curve_, validation_curve_, n_iter_, n_features_in_, feature_names_in_, engine_
+    loss_curve_, validation_curve_, n_iter_, views_, sharpness_, n_features_in_, feature_names_in_, engine_
     """
 
     target_checks: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
