@@ -33,6 +33,8 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
     """
 
     target_checks: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
+    _centre: Float64Array
+    _scale: Float64Array
 
     def __init__(
         self, hidden: tuple[int, ...] = (256, 64), *, sparsity: int | None = 2, members: int = 4,
