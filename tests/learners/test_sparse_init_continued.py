@@ -103,3 +103,20 @@ def test_progress_of_partial_fit_tells_no_old_held_out_loss(capsys):
     fitted, partly = capsys.readouterr().err.splitlines()
     assert model.validation_curve_
     assert "held out" in fitted and "held out" not in partly
+
+
+def test_another_optimiser_takes_over_in_a_warm_fit():
+    settings = {**QUICK, "warm_start": True, "early_stopping": False}
+    moved = []
+    for rate in (1e-9, 1e-2):
+        model = ff.SparseInitClassifier(**{**settings, "optimiser": AdamW(0.01, epochs=2)}).fit(X, Y)
+        before = model.decision_function(X)
+        model.set_params(optimiser=AdamW(rate, epochs=2)).fit(X, Y)
+        moved.append(np.abs(model.decision_function(X) - before).max())
+    assert moved[0] < 1e-5 < 1e-2 < moved[1]
+
+
+def test_members_stay_in_a_warm_fit():
+    model = ff.SparseInitClassifier(**{**QUICK, "warm_start": True, "members": 2}).fit(X, Y)
+    more = model.set_params(members=4).fit(X, Y)
+    assert np.isfinite(more.decision_function(X)).all()

@@ -130,14 +130,10 @@ def test_divergence_names_the_rate_and_the_remedy():
     assert caught.value.step > 0
 
 
-@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")  # the inputs leave float32
-@pytest.mark.parametrize(
-    ("estimator", "validation_data"),
-    [(ff.SparseInitRegressor, (X, 1e200 * X[:, 0])), (ff.SparseInitClassifier, (1e200 * X, Y))],
-)
-def test_a_held_out_loss_that_is_not_finite_names_the_rows(estimator, validation_data):
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")  # the targets leave float32
+def test_a_held_out_loss_that_is_not_finite_names_the_rows():
     with pytest.raises(ff.DivergenceError) as caught:
-        estimator(**QUICK, optimiser=AdamW(0.01)).fit(X, Y, validation_data=validation_data)
+        ff.SparseInitRegressor(**QUICK, optimiser=AdamW(0.01)).fit(X, Y, validation_data=(X, 1e200 * X[:, 0]))
     assert str(caught.value) == (
         "the held-out loss of epoch 1 is not finite at learning rate 0.01. "
         "Remedy: lower the optimiser's learning_rate, to 0.001 for example, "

@@ -69,3 +69,9 @@ def test_rows_too_light_for_float32_are_left_out():
     light = ff.SparseInitClassifier(**QUICK, class_weight="balanced").fit(X, Y, sample_weight=weight)
     without = ff.SparseInitClassifier(**QUICK, class_weight="balanced").fit(X[:25], Y[:25])
     np.testing.assert_array_equal(light.decision_function(X), without.decision_function(X))
+
+
+def test_a_weight_for_a_class_that_a_fold_lacks_is_ignored_where_all_others_are_named():
+    named = ff.SparseInitClassifier(**QUICK, class_weight={0: 1, 1: 2, 2: 5}).fit(X, Y)
+    plain = ff.SparseInitClassifier(**QUICK, class_weight={1: 2}).fit(X, Y)
+    assert np.array_equal(named.decision_function(X), plain.decision_function(X))

@@ -54,7 +54,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         Weights by class, 1 where not named, that multiply those of the rows; a class of weight 0 is left out of
         training. "balanced" gives every class the same weight in all.
     warm_start : bool
-        Continue from the last fit's weights; widths, scaling, classes and held-out folds stay.
+        Continue from the last fit's weights; widths, members, scaling and classes stay. The optimiser's state goes on
+        unless another optimiser is given.
     engine : {"auto", "cpu", "torch"}
         "torch" trains on a GPU where there is one; "auto" is "cpu".
     n_jobs : int or None
@@ -169,7 +170,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
             raise invalid("class_weight", "must be a dict, 'balanced' or None", self.class_weight)
         known = self.classes_.tolist()
         for label, factor in self.class_weight.items():
-            if label not in known:
+            # A fold may lack a class that the user did name; a key besides unnamed classes is a slip.
+            if label not in known and not set(known) <= set(self.class_weight):
                 rule = f"may name only the classes {', '.join(map(repr, known))}"
                 raise invalid("class_weight", rule, label, "remove the key; labels and keys must be of one type")
             check_number(f"class_weight[{label!r}]", factor, 0.0)

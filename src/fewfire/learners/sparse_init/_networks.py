@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fewfire._random import Stream
     from fewfire._types import Float64Array, IdArray
     from fewfire.learners.sparse_init._network import Layout
+    from fewfire.learners.sparse_init._optimisers import Optimiser
     from fewfire.learners.sparse_init._settings import Settings
 
     Floats = NDArray[np.floating[Any]]
@@ -95,6 +96,8 @@ class Networks:
         return total / len(self.weights)
 
     def _run(self, parts: list[Table], held: HeldOut | None, epochs: int, settings: Settings, label: str) -> Stop:
+        if self.members and not _alike(self.members[0].optimiser, settings.optimiser):
+            self.members = []  # another way to descend starts afresh, from these weights
         if not self.members:
             self.members = [self._member(number, part, settings) for number, part in enumerate(parts)]
         judged = [] if held is None else held.tables
@@ -118,3 +121,9 @@ class Networks:
         else:
             flat = self.weights[number].copy()
         return Member(self.layout, flat, settings.optimiser, self.loss, stream.child("batches"), len(rows))
+
+
+def _alike(one: Optimiser, other: Optimiser) -> bool:
+    """Whether two optimisers differ in their number of epochs at most."""
+    settings, others = one.get_params(), other.get_params()
+    return type(one) is type(other) and {**settings, "epochs": 0} == {**others, "epochs": 0}
