@@ -22,8 +22,7 @@ import fewfire as ff
 from fewfire.experiments._memory_store import MemoryStore
 from fewfire.experiments._sqlite_store import SqliteStore
 from fewfire.experiments.tabular import Model, Plan, find_models, measure
-from fewfire.experiments.tabular._table import table_rows
-from tabular_accuracy import local_sets
+from tabular_accuracy import NO_DATA, complete_sets, local_sets
 
 VARIANTS = {"dense": {"sparsity": None}, "narrow": {"hidden": (32, 64)}}
 
@@ -38,6 +37,16 @@ def models(names: str) -> list[Model]:
     return [*find_models(["fewfire"]), *(Model(name, build, kept, "fewfire") for name, kept in VARIANTS.items())]
 
 
+def summary(apart: np.ndarray) -> dict[str, float]:
+    """Mean difference, and on how many sets the first is lower; of two sets or more also its error and the tests."""
+    found = {"difference": round(float(apart.mean()), 3), "lower_on": int((apart < 0).sum())}
+    if len(apart) > 1:
+        found["error"] = round(float(apart.std(ddof=1) / len(apart) ** 0.5), 3)
+        found["p"] = round(float(ttest_1samp(apart, 0).pvalue), 3)
+        found["wilcoxon"] = round(float(wilcoxon(apart).pvalue), 3)
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--fraction", type=float, default=0.01)
@@ -45,28 +54,34 @@ def main() -> int:
     parser.add_argument("--models", default="", help="names of the recipe pareto/table2, compared with the first")
     parser.add_argument("--store")
     options = parser.parse_args()
-    plan = Plan(local_sets(), (options.fraction,), options.trials, models(options.models))
+    compared = models(options.models)
+    if len(compared) < 2:
+        parser.error(
+            f"--models must name two models or more, the first to compare with the others; got {options.models}"
+        )
+    plan = Plan(local_sets(), (options.fraction,), options.trials, compared)
+    if not plan.datasets:
+        print(NO_DATA)
+        return 1
     opened = SqliteStore(options.store, write=True) if options.store else nullcontext(MemoryStore())
     with opened as store:
-        measured, _ = measure(plan, store, lambda text: print(text, file=sys.stderr, flush=True))
-    rows = [row for row in table_rows(measured, plan.models) if not row["model"].startswith("best of")]
-    errors = {model.name: {} for model in plan.models}
-    for row in rows:
-        errors[row["model"]][row["dataset"]] = 100 * row["mean"]
-    first, *others = errors
+        measured, skipped = measure(plan, store, lambda text: print(text, file=sys.stderr, flush=True))
+    cells = complete_sets(plan, measured, skipped)
+    at_hand = [model.name for model in compared if model.name not in skipped]
+    if not cells or len(at_hand) < 2:
+        print("no data set has results of two models")
+        return 1
+    first, *others = at_hand
+    errors = {model: np.array([100 * cell[model]["mean"] for cell in cells.values()]) for model in at_hand}
     found = {}
     for other in others:
-        apart = np.array([errors[first][name] - errors[other][name] for name in plan.datasets])
-        found[other] = {
-            "difference": round(float(apart.mean()), 3), "error": round(float(apart.std(ddof=1) / len(apart) ** 0.5), 3),
-            "p": round(float(ttest_1samp(apart, 0).pvalue), 3), "wilcoxon": round(float(wilcoxon(apart).pvalue), 3),
-            "lower_on": int((apart < 0).sum()),
-        }  # fmt: skip
-        sets = "  ".join(f"{name} {value:+.2f}" for name, value in zip(plan.datasets, apart, strict=True))
+        apart = errors[first] - errors[other]
+        found[other] = summary(apart)
+        sets = "  ".join(f"{name} {value:+.2f}" for name, value in zip(cells, apart, strict=True))
         print(f"{first} less {other}, in points: {apart.mean():+.2f}\n  {sets}")
-    means = {model: round(float(np.mean(list(table.values()))), 2) for model, table in errors.items()}
+    means = {model: round(float(of_sets.mean()), 2) for model, of_sets in errors.items()}
     print(json.dumps({"name": "tabular_start", "ratio": round(means[others[0]] / means[first], 4), "means": means,
-                      "sets": len(plan.datasets), "trials": options.trials, "comparisons": found}))  # fmt: skip
+                      "sets": len(cells), "trials": options.trials, "comparisons": found}))  # fmt: skip
     return int(found[others[0]]["difference"] >= 0)
 
 

@@ -1,9 +1,9 @@
 """Does engine="torch" fit the same models, and from which size on does a GPU pay?
 
-The same steps are checked first: gradient descent on two networks, both engines, probabilities within 1e-4. Then default
-fits of growing tables and a wide network, torch against cpu in turns, medians of two. No figure is asked for; the exit
-status is 1 when the two engines disagree. Needs PyTorch; without a GPU torch runs on the processor, and the last line
-says so.
+The same steps are checked first: gradient descent on two networks on each of three views (waves with every kind of
+gains), both engines, probabilities within 1e-4. Then default fits of growing tables and a wide network, torch against
+cpu in turns, medians of two. No figure is asked for; the exit status is 1 when the two engines disagree. Needs PyTorch;
+without a GPU torch runs on the processor, and the last line says so.
 
     python benchmarks/tabular_torch.py
 """
