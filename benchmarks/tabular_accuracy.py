@@ -47,7 +47,7 @@ def local_sets() -> list[str]:
 
 
 def complete_sets(plan: Plan, measured: list[Measurement], skipped: dict[str, str]) -> dict[str, dict[str, dict]]:
-    """Rows of the table by data set and model, of the sets on which every model at hand has a result; tells of others."""
+    """Rows of the table by data set and model, of sets on which every model at hand has a result; tells of others."""
     for name, reason in skipped.items():
         print(f"{name} is left out: {reason.splitlines()[0]}")
     models = [model.name for model in plan.models if model.name not in skipped]

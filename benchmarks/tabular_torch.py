@@ -41,8 +41,8 @@ def table(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
 def disagreement() -> float:
     """Largest difference of probabilities after the same steps by both engines.
 
-    Parts of 450 and 451 rows make 9 and 10 steps. Few epochs: where a row meets a neuron's kink, rounding decides whether
-    it counts, and from then on the paths part.
+    Parts of 450 and 451 rows make 9 and 10 steps. Few epochs: where a row meets a neuron's kink, rounding decides
+    whether it counts, and from then on the paths part.
     """
     X, y = table(601, 10)
     settings = {
