@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
-from threadpoolctl import threadpool_limits
+from fewfire.learners._one_blas_thread import ONE_BLAS_THREAD
 
 SMALL = 1 << 27
 """Multiply-adds of a product that one core does in a few hundredths of a second."""
@@ -12,7 +12,4 @@ SMALL = 1 << 27
 
 def calm_products(multiply_adds: int) -> AbstractContextManager[object]:
     """Hold the linear algebra library to one thread while products of this size are made, if they are small."""
-    if multiply_adds >= SMALL:
-        return nullcontext()
-    limits: AbstractContextManager[object] = threadpool_limits(1, user_api="blas")
-    return limits
+    return ONE_BLAS_THREAD if multiply_adds < SMALL else nullcontext()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+
+from fewfire.learners._one_blas_thread import ONE_BLAS_THREAD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,32 +15,6 @@ if TYPE_CHECKING:
     from fewfire.learners.sparse_init._member import Member, Table
 
     Floats = NDArray[np.floating[Any]]
-
-
-class _OneBlasThread:
-    """Keeps the BLAS of this process at one thread while anyone is in: the first in sets it, the last out restores it.
-
-    The limit is the process's: were each crew to restore what it met, one that began during another's fit and ended
-    after it would leave BLAS at one thread for good.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._limits = threadpool_limits(1, "blas")
-            self._inside += 1
-
-    def __exit__(self, *details: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                self._limits.restore_original_limits()
-
-
-_ONE_BLAS_THREAD = _OneBlasThread()
 
 
 class NumpyCrew:
@@ -64,12 +38,12 @@ class NumpyCrew:
     def __enter__(self) -> Self:
         self._pool = ThreadPoolExecutor(self.threads)
         # Products of a batch are small: threads inside them cost more than they bring, and fight for the cores.
-        _ONE_BLAS_THREAD.__enter__()
+        ONE_BLAS_THREAD.__enter__()
         return self
 
     def __exit__(self, *details: object) -> None:
         self._pool.shutdown()
-        _ONE_BLAS_THREAD.__exit__()
+        ONE_BLAS_THREAD.__exit__()
         for member in self.members:
             member.release()
 
