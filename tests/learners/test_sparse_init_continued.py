@@ -118,5 +118,7 @@ def test_another_optimiser_takes_over_in_a_warm_fit():
 
 def test_members_stay_in_a_warm_fit():
     model = ff.SparseInitClassifier(**{**QUICK, "warm_start": True, "members": 2}).fit(X, Y)
-    more = model.set_params(members=4).fit(X, Y)
-    assert np.isfinite(more.decision_function(X)).all()
+    before = model.decision_function(X)
+    (networks,) = model.set_params(members=4).fit(X, Y)._model.networks.values()
+    assert len(networks.weights) == 2
+    assert not np.array_equal(model.decision_function(X), before)
