@@ -23,7 +23,7 @@ from pathlib import Path
 
 from fewfire.engines import CpuEngine
 from fewfire.experiments import Row, SqliteStore, Sweep, cells, export, make_plan
-from fewfire.experiments._run import build, run_batch
+from fewfire.experiments.run import run_batch
 
 CORES = len(os.sched_getaffinity(0))
 RUNS, ROWS, TRIALS = 2000, 200_000, 100
@@ -55,7 +55,7 @@ def overhead(folder: Path) -> dict[str, float]:
     specs = list(Sweep.from_dict(FRONTIER).runs())
     alone, seconds = [0.0, 0.0], [0.0, 0.0]
     for half in (specs[: RUNS // 2], None, specs[RUNS // 2 :]):
-        runs = [build(spec) for spec in half] if half else []
+        runs = [spec.describe() for spec in half] if half else []
         start = clocks()
         if half:
             CpuEngine().train(runs)

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 def check_integer(name: str, value: object, low: int, high: int | None = None, remedy: str = "") -> int:
     """An integer in [low, high]; booleans and floats are refused."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        number = int(value)
+        if number >= low and (high is None or number <= high):
+            return number
     upper = "" if high is None else f" and at most {high}"
-    fits = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not fits or int(value) < low or (high is not None and int(value) > high):  # type: ignore[call-overload]
-        raise invalid(name, f"must be an integer of at least {low}{upper}", value, remedy)
-    return int(value)  # type: ignore[call-overload, no-any-return]
+    raise invalid(name, f"must be an integer of at least {low}{upper}", value, remedy)
 
 
 def check_number(
@@ -49,7 +50,9 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
 
 def check_support(name: str, support: Sequence[int], n: int) -> tuple[int, ...]:
     """Distinct coordinates in range(n), kept in the order given."""
-    members = tuple(check_integer(f"{name}[{i}]", member, 0, n - 1) for i, member in enumerate(support))
+    members = tuple(support)
+    if not all(type(member) is int and 0 <= member < n for member in members):  # the rule, before its wording
+        members = tuple(check_integer(f"{name}[{i}]", member, 0, n - 1) for i, member in enumerate(members))
     if len(set(members)) != len(members):
         raise invalid(name, "must hold distinct coordinates", members, "remove the repeated ones")
     return members

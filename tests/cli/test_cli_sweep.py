@@ -13,7 +13,7 @@ from fewfire import cli
 from fewfire._errors import InvalidArgument
 from fewfire.cli._sweep_bar import SweepBar, duration, facts
 from fewfire.engines import get_engine
-from fewfire.experiments import Progress, SqliteStore, _batching
+from fewfire.experiments import Progress, SqliteStore
 
 runner = CliRunner()
 
@@ -85,7 +85,7 @@ def test_plan_run_plan_export(spec, tmp_path):
 
 
 def test_diverged_runs_are_recorded_or_stop_the_sweep(tmp_path, monkeypatch):
-    monkeypatch.setattr(_batching, "_SIZES", {get_engine().name: _batching.BatchSize(1e18, 1)})
+    monkeypatch.setattr(type(get_engine()), "batch_runs", 1)
     spec, store = write_spec(tmp_path, "[0.01, 1e6]"), tmp_path / "runs.sqlite"
     code, _, result = sweep("run", spec, "--store", store, "--fail-fast")
     assert (

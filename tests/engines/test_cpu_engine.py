@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from engine_conformance import EngineConformance, assert_same_network, run
 
 from fewfire import _extension
 from fewfire._random import Stream
 from fewfire.engines import CpuEngine, PerLayer, Phase, ReferenceEngine, Run, Schedule
 from fewfire.networks import TwoLayer, init, shifted_relu
 from fewfire.problems import Parity
+from fewfire.testing import EngineConformance, assert_same_network, small_run
 
 pytestmark = pytest.mark.skipif(_extension.load() is None, reason="the C++ part is not installed")
 
@@ -18,7 +18,7 @@ class TestCpuEngine(EngineConformance):
         return CpuEngine(threads=2)
 
     def test_multiply_adds_skip_nothing_in_the_scores(self):
-        result = self.train(run(Schedule(Phase(10, batch_size=4)), width=17))[0]
+        result = self.train(small_run(Schedule(Phase(10, batch_size=4)), width=17))[0]
         assert result.counters.multiply_adds >= 10 * 4 * 17 * (9 + 1)
         assert result.counters.examples == 40
 

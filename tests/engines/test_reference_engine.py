@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from engine_conformance import PROBLEM, EngineConformance, data, run
 
 from fewfire._errors import EngineUnavailable
 from fewfire.engines import (
@@ -12,11 +11,13 @@ from fewfire.engines import (
     ReferenceEngine,
     Run,
     Schedule,
-    _registry,
     engine_report,
     get_engine,
+    register_engine,
+    unregister_engine,
 )
 from fewfire.networks import init
+from fewfire.testing import PROBLEM, EngineConformance, data, small_run
 
 
 class TestReferenceEngine(EngineConformance):
@@ -24,12 +25,12 @@ class TestReferenceEngine(EngineConformance):
         return ReferenceEngine()
 
     def test_multiply_adds_are_dense(self):
-        result = self.train(run(Schedule(Phase(10, batch_size=4)), width=17))[0]
+        result = self.train(small_run(Schedule(Phase(10, batch_size=4)), width=17))[0]
         assert result.counters.multiply_adds == 2 * 10 * 4 * 17 * (9 + 1)
         assert 0 < result.counters.active_pairs < 10 * 4 * 17
 
 
-def test_choosing_an_engine(monkeypatch):
+def test_choosing_an_engine():
     assert isinstance(get_engine("reference"), Engine)
     assert get_engine("auto").name in engine_report()
     assert engine_report()["reference"] is None
@@ -42,9 +43,16 @@ def test_choosing_an_engine(monkeypatch):
         def unusable(self):
             return "it needs a part. Remedy: install the part."
 
-    monkeypatch.setitem(_registry.ENGINES, "broken", Broken)
-    with pytest.raises(EngineUnavailable, match="engine 'broken' cannot run here: it needs a part. Remedy: install"):
-        get_engine("broken")
+    register_engine("broken", lambda threads: Broken())
+    try:
+        with pytest.raises(
+            EngineUnavailable, match="engine 'broken' cannot run here: it needs a part. Remedy: install"
+        ):
+            get_engine("broken")
+        with pytest.raises(ValueError, match="name must be new; got 'broken'. Remedy: there are auto, .*broken"):
+            register_engine("broken", lambda threads: Broken())
+    finally:
+        unregister_engine("broken")
 
 
 @pytest.mark.parametrize(
@@ -66,21 +74,21 @@ def test_choosing_an_engine(monkeypatch):
          'evaluate must be an integer of at least 1; got 0. Remedy: give a number of steps or "log".'),
         (lambda: Schedule(Phase(1), sampling="shuffle"),
          "sampling must be one of 'replacement', 'epochs'; got 'shuffle'."),
-        (lambda: run(Schedule(Phase(1)), source=PROBLEM),
-         "X or source must be given, and not both; got a Run with both or neither."),
-        (lambda: run(Schedule(Phase(1)), y=None),
+        (lambda: small_run(Schedule(Phase(1)), source=PROBLEM),
+         "X, sample or source must be given, exactly one of them; got a Run with X and source. Remedy: leave out all but one."),
+        (lambda: small_run(Schedule(Phase(1)), y=None),
          "y goes with X, and y_test with X_test; got a Run with one of a pair. Remedy: pass both or neither."),
-        (lambda: run(Schedule(Phase(1, batch_size=None)), X=None, y=None, source=PROBLEM),
+        (lambda: small_run(Schedule(Phase(1, batch_size=None)), X=None, y=None, source=PROBLEM),
          "batch_size must be a number when examples come from a source; got None. Remedy: choose one, e.g. 32."),
-        (lambda: run(Schedule(Phase(1)), support=[9]),
+        (lambda: small_run(Schedule(Phase(1)), support=[9]),
          "support[0] must be an integer of at least 0 and at most 8; got 9."),
-        (lambda: run(Schedule(Phase(1), stop_error=0.1)),
+        (lambda: small_run(Schedule(Phase(1), stop_error=0.1)),
          "stop_error needs held-out data; got 0.1. Remedy: pass X_test and y_test."),
-        (lambda: run(Schedule(Phase(1)), y=np.arange(40)),
+        (lambda: small_run(Schedule(Phase(1)), y=np.arange(40)),
          "y must be ±1 for the hinge loss; got 0.0. Remedy: recode the two classes."),
-        (lambda: run(Schedule(Phase(1)), X=np.ones((40, 3))),
+        (lambda: small_run(Schedule(Phase(1)), X=np.ones((40, 3))),
          "X must be a table of shape (rows, 9); got shape (40, 3). Remedy: reshape it."),
-        (lambda: run(Schedule(Phase(1)), X=np.ones((0, 9)), y=[]),
+        (lambda: small_run(Schedule(Phase(1)), X=np.ones((0, 9)), y=[]),
          "X must not be empty; got shape (0, 9). Remedy: pass at least one row and one column."),
         (lambda: ReferenceEngine().train([], on_divergence="ignore"),
          "on_divergence must be one of 'raise', 'record'; got 'ignore'."),
@@ -107,7 +115,7 @@ def test_square_loss_takes_real_labels():
 
 
 def test_per_layer_defaults_freeze_the_rest():
-    task = run(Schedule(Phase(5, PerLayer(output=0.1))))
+    task = small_run(Schedule(Phase(5, PerLayer(output=0.1))))
     network = ReferenceEngine().train([task])[0].network
     assert np.array_equal(network.hidden, task.network.hidden)
     assert not np.array_equal(network.output, task.network.output)

@@ -1,12 +1,12 @@
 """What every executor must do. Subclass it with a fixture `executor`."""
 
 import pytest
-from tiny_sweeps import outcomes, tiny
+from tiny_sweeps import cut_batches, outcomes, tiny
 
 from fewfire.engines import get_engine
 from fewfire.experiments import MemoryStore, SqliteStore
-from fewfire.experiments._batching import BatchSize, batches
 from fewfire.experiments.executors import Executor
+from fewfire.experiments.run import batches
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ class ExecutorConformance:
 
     @pytest.fixture(autouse=True)
     def small_batches(self, monkeypatch):
-        monkeypatch.setattr("fewfire.experiments._batching._SIZES", {get_engine().name: BatchSize(1e18, 3)})
+        cut_batches(monkeypatch, 3)
 
     def test_it_is_an_executor(self, executor):
         assert isinstance(executor, Executor) and executor.name
@@ -35,8 +35,9 @@ class ExecutorConformance:
             )
 
     def test_every_batch_comes_back_once(self, executor):
-        name, specs = get_engine().name, list(self.sweep.runs())
-        found = [row.hash for rows in executor.run(batches(iter(specs), name), name) for row in rows]
+        engine, specs = get_engine(), list(self.sweep.runs())
+        name = engine.name
+        found = [row.hash for rows in executor.run(batches(iter(specs), engine), name) for row in rows]
         assert sorted(found) == sorted(spec.hash for spec in specs)
         assert list(executor.run(iter([]), name)) == []
 
@@ -44,7 +45,7 @@ class ExecutorConformance:
         taken = []
 
         def endless():
-            for batch in batches(self.sweep.runs(), get_engine().name):
+            for batch in batches(self.sweep.runs(), get_engine()):
                 taken.append(batch)
                 yield batch
 

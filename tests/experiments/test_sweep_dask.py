@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from executor_conformance import ExecutorConformance, expected  # noqa: F401
-from tiny_sweeps import outcomes, tiny
+from tiny_sweeps import cut_batches, outcomes, tiny
 
 from fewfire._errors import ExecutorError
 from fewfire._optional import is_installed
-from fewfire.experiments import MemoryStore, _batching
+from fewfire.engines import get_engine
+from fewfire.experiments import MemoryStore
 from fewfire.experiments.executors import Work, _dask, choose_executor
 
 pytestmark = pytest.mark.skipif(
@@ -79,7 +80,7 @@ def cluster(tmp_path_factory):
 class TestDaskExecutor(ExecutorConformance):
     @pytest.fixture
     def executor(self, cluster):
-        return choose_executor(cluster.address, "cpu", 1.0)
+        return choose_executor(cluster.address, get_engine(), 1.0)
 
 
 def test_errors_of_workers_stop_the_sweep(cluster, monkeypatch):
@@ -90,7 +91,7 @@ def test_errors_of_workers_stop_the_sweep(cluster, monkeypatch):
 
 def test_a_worker_that_is_killed_is_survived(cluster, monkeypatch):
     """Two workers are busy when one is killed; the other does the rest, and the rows are those of a local sweep."""
-    monkeypatch.setattr(_batching, "_SIZES", dict.fromkeys(("cpu", "reference"), _batching.BatchSize(1e18, 1)))
+    cut_batches(monkeypatch, 1)
     sweep, store, local, killed = tiny(training={"steps": 20_000, "evaluate": 5000}), MemoryStore(), MemoryStore(), []
 
     def kill(state):

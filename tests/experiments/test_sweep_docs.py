@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from fewfire.experiments import COLUMNS, CURVES, STATUSES
-from fewfire.experiments._problems import PROBLEMS
-from fewfire.experiments._training import PHASE_KEYS, SCHEDULE_KEYS
+from fewfire.experiments.spec._tables import PHASE_KEYS, SCHEDULE_KEYS
+from fewfire.problems import PROBLEMS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "sweeps.md").read_text()
 

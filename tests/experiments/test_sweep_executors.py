@@ -10,7 +10,9 @@ import pytest
 from executor_conformance import ExecutorConformance, expected  # noqa: F401
 from tiny_sweeps import outcomes, tiny
 
+from fewfire._cores import usable_cores
 from fewfire._errors import ExecutorError, InvalidArgument, MissingDependency
+from fewfire.engines import CpuEngine, ReferenceEngine
 from fewfire.experiments import MemoryStore
 from fewfire.experiments.executors import (
     DaskExecutor,
@@ -19,7 +21,6 @@ from fewfire.experiments.executors import (
     Work,
     _processes,
     choose_executor,
-    usable_cores,
 )
 
 
@@ -117,22 +118,26 @@ def test_workers_start_light():
 
 
 def test_the_choice_of_an_executor():
-    small, large = 1e9, 1e15
-    assert isinstance(choose_executor("local", "cpu", small), InlineExecutor)
-    chosen = choose_executor("local", "cpu", large, workers=3)
+    small, large, cpu = 1e9, 1e15, CpuEngine()
+
+    class Device(ReferenceEngine):
+        side_by_side = True
+
+    assert isinstance(choose_executor("local", cpu, small), InlineExecutor)
+    chosen = choose_executor("local", cpu, large, workers=3)
     assert isinstance(chosen, ProcessExecutor) and chosen.workers == 3
-    assert isinstance(choose_executor("local", "cpu", large, workers=1), InlineExecutor)
-    assert isinstance(choose_executor("local", "reference", large, workers=2), ProcessExecutor)
-    assert isinstance(choose_executor("local", "device", large, workers=2), InlineExecutor)
-    assert isinstance(choose_executor("inline", "cpu", large), InlineExecutor)
-    assert choose_executor("processes", "cpu", small).workers == usable_cores()
+    assert isinstance(choose_executor("local", cpu, large, workers=1), InlineExecutor)
+    assert isinstance(choose_executor("local", ReferenceEngine(), large, workers=2), ProcessExecutor)
+    assert isinstance(choose_executor("local", Device(), large, workers=2), InlineExecutor)
+    assert isinstance(choose_executor("inline", cpu, large), InlineExecutor)
+    assert choose_executor("processes", cpu, small).workers == usable_cores()
     given = InlineExecutor()
-    assert choose_executor(given, "cpu", large) is given
+    assert choose_executor(given, cpu, large) is given
     with pytest.raises(
         InvalidArgument,
         match="executor must be one of 'local', 'inline', 'processes', 'dask' or the address of a Dask scheduler; got 'slurm'",
     ):
-        choose_executor("slurm", "cpu", large)
+        choose_executor("slurm", cpu, large)
 
 
 def test_dask_says_how_it_is_installed(monkeypatch):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewfire._errors import InvalidArgument
-from fewfire.experiments._grid import expand
+from fewfire.experiments.spec import expand
 
 
 def test_scalars_lists_and_tables():

@@ -24,9 +24,10 @@ SPEC = {
 # Batches of two runs, so that there is something to interrupt; slowed down to be sure that kills come in the middle.
 SCRIPT = """
 import json, sys, time
-from fewfire.experiments import Sweep, _batching
-size = _batching.BatchSize(1e18, 2)
-_batching._SIZES.update(cpu=size, reference=size)
+from fewfire.engines import CpuEngine, ReferenceEngine
+from fewfire.experiments import Sweep
+for engine in (CpuEngine, ReferenceEngine):
+    engine.batch_cost, engine.batch_runs = 1e18, 2
 Sweep.from_dict(json.loads(sys.argv[1])).run(
     sys.argv[2], executor=sys.argv[3], workers=2, progress=lambda state: time.sleep(0.01))
 """

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tiny_sweeps import made_up_row, tiny
 
-from fewfire.experiments import MemoryStore, Sweep, _plan, estimate_seconds, make_plan
-from fewfire.experiments._batching import cost
+from fewfire.experiments import MemoryStore, RunSpec, Sweep, estimate_seconds, make_plan
+from fewfire.experiments.run import _plan, cost
 
 
 def test_without_a_store_everything_is_to_do():
@@ -44,8 +44,8 @@ def test_the_estimate_adds_up_what_the_probes_took(engine, monkeypatch):
 
 
 def test_long_runs_are_probed_for_a_moment(monkeypatch):
-    seen, real = [], _plan.build
-    monkeypatch.setattr(_plan, "build", lambda spec: seen.append(spec) or real(spec))
+    seen, real = [], RunSpec.describe
+    monkeypatch.setattr(RunSpec, "describe", lambda spec: seen.append(spec) or real(spec))
     sweep = tiny(training={"steps": 1_000_000, "stop_error": 0.0, "evaluate": 1000}, trials=1)
     assert estimate_seconds(sweep, make_plan(sweep)) > 0
     probes = seen[1:]

@@ -1,15 +1,16 @@
 """One run is a pure function of its spec; errors stay with the run that made them."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
-from tiny_sweeps import outcomes, run_spec, tiny
+from tiny_sweeps import cut_batches, outcomes, run_spec, tiny
 
 from fewfire._errors import EngineUnavailable, ExecutorError, StoreError
 from fewfire._random import Stream
-from fewfire.engines import ReferenceEngine, get_engine
-from fewfire.experiments import MemoryStore, SqliteStore, _batching
-from fewfire.experiments._batching import batches, cost
-from fewfire.experiments._run import build, run_batch
+from fewfire.engines import CpuEngine, ReferenceEngine, get_engine
+from fewfire.experiments import MemoryStore, SqliteStore
+from fewfire.experiments.run import batches, cost, run_batch
 from fewfire.networks import init
 from fewfire.problems import Parity
 
@@ -18,14 +19,16 @@ DIVERGING = {"steps": 50, "learning_rate": [0.01, 1e6], "loss": "square", "evalu
 
 def test_a_run_is_made_of_its_own_streams():
     spec = run_spec(trial=5)
-    run = build(spec)
+    described = spec.describe()
+    assert described.X is None and described.sample.rows == 30 and described.network.width == 5
+    run = described.drawn()
     X, y = Parity(8, 2).sample(30, Stream.of_run(spec.canonical, "data"))
     X_test, y_test = Parity(8, 2).sample(40, Stream.of_run(spec.canonical, "test"))
     assert np.array_equal(run.X, X) and np.array_equal(run.y, y)
     assert np.array_equal(run.X_test, X_test) and np.array_equal(run.y_test, y_test)
     assert run.network.equals(init.dense()(8, 5, Stream.of_run(spec.canonical, "init")))
     assert run.stream == Stream.of_run(spec.canonical, "batches") and run.schedule == spec.schedule
-    online = build(run_spec(data={"samples": "online"}))
+    online = run_spec(data={"samples": "online"}).describe().drawn()
     assert online.X is None and online.source == Parity(8, 2)
 
 
@@ -42,7 +45,7 @@ def test_a_row_says_how_the_run_ended():
     spec = run_spec(training={"steps": 3000, "learning_rate": 0.1, "evaluate": 50, "stop_error": 0.1},
                     network={"start": {"name": "sparse", "s": 2}, "width": 60}, data={"samples": 300})  # fmt: skip
     row = run_batch([spec], get_engine())[0]
-    result = get_engine().train([build(spec)])[0]
+    result = get_engine().train([spec.describe()])[0]
     assert row.status == "done" and row.stopped == "test_error" and row.message == ""
     assert row.test_error == result.test_error == row.best_test_error <= 0.1
     assert row.steps == result.counters.steps < 3000 and row.examples == 32 * row.steps
@@ -103,7 +106,7 @@ def test_a_missing_engine_is_nobodys_fault():
 
 def test_failed_runs_are_tried_again(monkeypatch):
     sweep, store = tiny(), MemoryStore()
-    monkeypatch.setattr("fewfire.experiments.executors._protocol.get_engine", lambda name: Picky())
+    monkeypatch.setattr("fewfire.experiments.executors._protocol.get_engine", lambda name, threads: Picky())
     state = sweep.run(store, engine="reference")
     assert (state.ran, state.failed, state.done) == (16, 8, 16) and store.counts()["failed"] == 8
     monkeypatch.undo()
@@ -115,8 +118,7 @@ def test_failed_runs_are_tried_again(monkeypatch):
 
 
 def test_fail_fast_stops_and_keep_going_records(monkeypatch):
-    monkeypatch.setitem(_batching._SIZES, "cpu", _batching.BatchSize(1e18, 1))
-    monkeypatch.setitem(_batching._SIZES, "reference", _batching.BatchSize(1e18, 1))
+    cut_batches(monkeypatch, 1)
     sweep, store = tiny(training=DIVERGING, data={"samples": 30}), MemoryStore()
     with pytest.raises(
         ExecutorError,
@@ -130,7 +132,7 @@ def test_fail_fast_stops_and_keep_going_records(monkeypatch):
 
 
 def test_a_full_disk_stops_the_sweep_and_keeps_the_rest(tmp_path, monkeypatch):
-    monkeypatch.setitem(_batching._SIZES, get_engine().name, _batching.BatchSize(1e18, 1))
+    cut_batches(monkeypatch, 1)
     sweep, path = tiny(training={"steps": 3000, "evaluate": 1}), tmp_path / "runs.sqlite"
     with SqliteStore(path, write=True) as store:
         pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
@@ -166,14 +168,16 @@ def test_progress_counts_and_ends(tmp_path):
 
 def test_batches_keep_the_order_and_fit_the_engine():
     specs = list(tiny(trials=40).runs())
-    cut = list(batches(specs, "cpu"))
+    cut = list(batches(specs, CpuEngine()))
     assert [spec for batch in cut for spec in batch] == specs and {len(batch) for batch in cut} == {64}
-    wide = list(tiny(network={"start": "dense", "width": [5, 1_000_000]}, trials=4, data={"samples": 30}).runs())
-    assert [len(batch) for batch in batches(wide, "device")] == [8]
-    wider = list(tiny(network={"start": "dense", "width": 2_000_000}, trials=4, data={"samples": 30}).runs())
-    assert [len(batch) for batch in batches(wider, "device")] == [2, 2]  # 160 MB of weights each
+
+    class Device(ReferenceEngine):
+        batch_cost, batch_runs, side_by_side = float("inf"), 4096, True
+
+    wide = list(tiny(network={"start": "dense", "width": [5, 2_000_000]}, trials=4, data={"samples": 30}).runs())
+    assert [len(batch) for batch in batches(wide, Device())] == [8]  # described: 160 MB of weights weigh nothing yet
     long = list(tiny(training={"steps": 10**5}, network={"start": "dense", "width": 4000}, trials=2).runs())
-    assert {len(batch) for batch in batches(long, "cpu")} == {1}
+    assert {len(batch) for batch in batches(long, CpuEngine())} == {1}
 
 
 def test_the_cost_counts_multiply_adds():
@@ -181,3 +185,16 @@ def test_the_cost_counts_multiply_adds():
     assert cost(spec) == 5 * 9 * (2 * 40 * 8 + 3 * 70)
     full = run_spec(training={"steps": 40, "batch_size": "full", "evaluate": 40})
     assert cost(full) == 5 * 9 * (2 * 40 * 30 + 2 * 70)
+
+
+def test_a_described_run_weighs_a_kilobyte():
+    """Whatever data and weights it stands for: 80 MB of weights and 10 MB of examples here."""
+    sweep = tiny(
+        network={"start": "dense", "width": 10**6}, data={"samples": 10**6, "test_samples": 10**5}, trials=1000
+    )
+    tracemalloc.start()
+    runs = [spec.describe() for spec in sweep.runs()]
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(runs) == 1000 and peak < 1.2 * held < 1.2 * 1000 * 1500
+    assert runs[0].array_bytes == 4 * 10**6 * 10 + 8 * (10**6 + 10**5)

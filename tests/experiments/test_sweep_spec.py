@@ -160,7 +160,7 @@ def changed(path, value):
         ("trails", 3, "trails is not a known key; the keys here are name, trials, success_error, problem, network, data, training; got 3. Remedy: write 'trials' if that is what was meant."),
         ("problem", None, "problem must be given; got a table without it. Remedy: add problem = … to the spec."),
         ("problem", "parity", "problem must be a table; got 'parity'. Remedy: write it under [problem]."),
-        ("problem.name", "party", "problem.name must be one of 'parity', 'correlated_parity', 'junta', 'indexing', 'learning_with_rounding'; got 'party'. Remedy: write 'parity' if that is what was meant."),
+        ("problem.name", "party", "problem.name must be one of 'parity', 'correlated_parity', 'indexing', 'junta', 'learning_with_rounding'; got 'party'. Remedy: write 'parity' if that is what was meant."),
         ("problem.name", None, "problem.name must be given; got a table without it. Remedy: add name = … to [problem]."),
         ("problem.kk", 2, "problem.kk is not a known key; the keys here are n, k, support, noise; got 2. Remedy: write 'k' if that is what was meant."),
         ("problem.k", 9, "problem.k must be an integer of at least 1 and at most 8; got 9. Remedy: choose k between 1 and n = 8, or pass a support."),

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from fewfire.engines import History
+from fewfire.engines import CpuEngine, History, ReferenceEngine
 from fewfire.experiments import Measurement, Row, RunSpec, Sweep
 
 
@@ -49,3 +49,10 @@ def made_up_measurement(trial, status="done", error=0.25):
 def outcomes(store):
     """Everything that must not depend on how the runs were carried out."""
     return [row.outcome() for row in store.rows()]
+
+
+def cut_batches(monkeypatch, runs):
+    """Batches of so many runs, whatever they cost, on every engine."""
+    for engine in (CpuEngine, ReferenceEngine):
+        monkeypatch.setattr(engine, "batch_cost", 1e18)
+        monkeypatch.setattr(engine, "batch_runs", runs)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from fewfire._cores import usable_cores
 from fewfire.cli._sweep_bar import SweepBar, duration
 from fewfire.engines import get_engine
 from fewfire.experiments import SqliteStore, Sweep, estimate_seconds, export, make_plan
-from fewfire.experiments.executors import usable_cores
 
 if TYPE_CHECKING:
     from fewfire.experiments import Progress

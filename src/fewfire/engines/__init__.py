@@ -4,19 +4,23 @@
 """
 
 from fewfire.engines import robust
-from fewfire.engines._gradients import Gradients, gradients
-from fewfire.engines._losses import LOSSES, Loss, error_rate, get_loss
+from fewfire.engines._losses import LOSSES, Gradients, Loss, LossName, error_rate, get_loss, gradients
 from fewfire.engines._population import (
     Correlations,
     fourier_gap,
     population_correlations,
     sample_correlations,
 )
-from fewfire.engines._protocol import Counters, Engine, History, Result, Run, Source
-from fewfire.engines._registry import engine_report, get_engine
+from fewfire.engines._protocol import Engine, engine_report, get_engine, register_engine, unregister_engine
+from fewfire.engines._result import Counters, History, Result
+from fewfire.engines._run import Run, Sample, Source, Start
 from fewfire.engines._schedule import LAYERS, PerLayer, Phase, Schedule
 from fewfire.engines.cpu import CpuEngine
 from fewfire.engines.reference import ReferenceEngine
+
+# Fastest first: "auto" takes the first one that can run.
+register_engine(CpuEngine.name, CpuEngine)
+register_engine(ReferenceEngine.name, lambda threads: ReferenceEngine())
 
 __all__ = [
     "LAYERS",
@@ -28,13 +32,16 @@ __all__ = [
     "Gradients",
     "History",
     "Loss",
+    "LossName",
     "PerLayer",
     "Phase",
     "ReferenceEngine",
     "Result",
     "Run",
+    "Sample",
     "Schedule",
     "Source",
+    "Start",
     "engine_report",
     "error_rate",
     "fourier_gap",
@@ -42,6 +49,8 @@ __all__ = [
     "get_loss",
     "gradients",
     "population_correlations",
+    "register_engine",
     "robust",
     "sample_correlations",
+    "unregister_engine",
 ]

@@ -1,41 +1,52 @@
-"""Losses ℓ(f, y) and their derivatives in f.
+"""Losses ℓ(f, y), their derivatives in f, and the gradient of the mean loss of a `TwoLayer`, written to be read.
 
 hinge     max(1 − y f, 0); derivative −y where y f < 1, else 0 (0 at the kink)
 logistic  log(1 + exp(−y f))
 square    (f − y)² / 2
 absolute  |f − y|; derivative sign(f − y), 0 at the tie
+
+f(x) = Σ_j u_j σ(⟨w_j, x⟩ + b_j) + c,  g_i = ℓ'(f(x_i), y_i) / m
+∂/∂u_j = Σ_i g_i σ(z_ij)      ∂/∂c = Σ_i g_i
+∂/∂b_j = Σ_i g_i u_j σ'(z_ij)  ∂/∂w_j = Σ_i g_i u_j σ'(z_ij) x_i
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
-from fewfire._validate import check_choice
+from fewfire._validate import check_choice, check_inputs, check_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fewfire._types import FloatArray
+    from fewfire._types import AnyArray, FloatArray
+    from fewfire.networks import TwoLayer
+
+LossName = Literal["hinge", "logistic", "square", "absolute"]
 
 
 @dataclass(frozen=True)
 class Loss:
-    """One loss: `value(f, y)` and `slope(f, y)`, elementwise on vectors of shape (rows,)."""
+    """One loss: `value(f, y)` and `slope(f, y)`, elementwise on vectors of shape (rows,).
+
+    `signs` says that labels must be ±1.
+    """
 
     name: str
     value: Callable[[FloatArray, FloatArray], FloatArray]
     slope: Callable[[FloatArray, FloatArray], FloatArray]
+    signs: bool = False
 
 
-LOSSES = {
+LOSSES: dict[str, Loss] = {
     loss.name: loss
     for loss in (
-        Loss("hinge", lambda f, y: np.maximum(1 - y * f, 0), lambda f, y: np.where(y * f < 1, -y, 0)),
-        Loss("logistic", lambda f, y: np.logaddexp(0, -y * f), lambda f, y: -y * expit(-y * f)),
+        Loss("hinge", lambda f, y: np.maximum(1 - y * f, 0), lambda f, y: np.where(y * f < 1, -y, 0), signs=True),
+        Loss("logistic", lambda f, y: np.logaddexp(0, -y * f), lambda f, y: -y * expit(-y * f), signs=True),
         Loss("square", lambda f, y: (f - y) ** 2 / 2, lambda f, y: f - y),
         Loss("absolute", lambda f, y: np.abs(f - y), lambda f, y: np.sign(f - y)),
     )
@@ -52,3 +63,49 @@ def error_rate(outputs: FloatArray, labels: FloatArray) -> float:
     if np.all(np.abs(labels) == 1):
         return float(np.mean(outputs * labels <= 0))
     return float(np.mean((outputs - labels) ** 2))
+
+
+class Gradients(NamedTuple):
+    """Gradients shaped like the parameters, with the loss and what fired on the way."""
+
+    hidden: FloatArray
+    bias: FloatArray
+    output: FloatArray
+    offset: float
+    loss: float
+    outputs: FloatArray
+    active_pairs: int
+
+
+def gradients(network: TwoLayer, X: AnyArray, y: AnyArray, loss: LossName = "hinge") -> Gradients:
+    """Mean loss over the rows of X and its gradient.
+
+    Parameters
+    ----------
+    network : TwoLayer
+    X : array of shape (rows, inputs)
+    y : array of shape (rows,)
+    loss : "hinge", "logistic", "square" or "absolute"
+    """
+    X = check_inputs("X", X, network.inputs, network.dtype)
+    return unchecked_gradients(network, X, check_labels("y", y, len(X)).astype(network.dtype), loss)
+
+
+def unchecked_gradients(network: TwoLayer, X: AnyArray, y: FloatArray, loss: str) -> Gradients:
+    """The same, for arguments that were checked before."""
+    rule, activation = get_loss(loss), network.activation
+    inputs = X.astype(network.dtype, copy=False)
+    z = inputs @ network.hidden.T + network.bias
+    features = activation.value(z)
+    outputs = features @ network.output + network.offset
+    g = (rule.slope(outputs, y) / len(X)).astype(network.dtype)
+    through = g[:, None] * network.output * activation.slope(z)
+    return Gradients(
+        hidden=through.T @ inputs,
+        bias=through.sum(axis=0),
+        output=features.T @ g,
+        offset=float(g.sum()),
+        loss=float(np.mean(rule.value(outputs, y))),
+        outputs=outputs,
+        active_pairs=int(np.count_nonzero(activation.active(z))),
+    )

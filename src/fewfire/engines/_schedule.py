@@ -5,25 +5,36 @@ Update of a parameter θ of one layer at one step, with its rate η, decay and t
 where trunc zeroes entries of magnitude at most γ (pareto, B.3) and decay is η·weight_decay
 ("coupled": PyTorch's SGD, pareto C.1) or weight_decay itself ("direct": pareto 3.2.1). The
 regulariser λ‖θ‖² of parities is coupled decay with weight_decay = 2λ.
+
+Which examples a step sees is one law for all engines. Step t (from 0) of a run with batch size B reads words
+tB … tB + B − 1 of its stream "batches": with replacement, example ⌊word·m / 2³²⌋; by epochs, position p = tB + j of the
+endless concatenation of permutations, the e-th being the stable order of words em … em + m − 1 of the child stream
+"epochs". Online, step t sees rows tB … tB + B − 1 of the child stream "online".
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._validate import check_choice, check_integer, check_number
-from fewfire.engines._losses import LOSSES
+from fewfire.engines._losses import LOSSES, LossName
 
 if TYPE_CHECKING:
-    from fewfire._types import Float64Array
+    from collections.abc import Iterable
+
+    from fewfire._random import Stream
+    from fewfire._types import Float64Array, IdArray
 
 Value: TypeAlias = float | Sequence[float]
-"""One number for all steps of a phase, or one number a step."""
+"""One number for all steps of a phase, or one number per step."""
+
+Decay = Literal["coupled", "direct"]
+Sampling = Literal["replacement", "epochs"]
 
 LAYERS = ("hidden", "bias", "output", "offset")
 
@@ -49,14 +60,14 @@ class Phase:
     decay : "coupled" or "direct"
         Whether weight_decay is multiplied by the learning rate.
     batch_size : int or None
-        Examples a step; None is the whole training set (gradient descent).
+        Examples per step; None is the whole training set (gradient descent).
     """
 
     steps: int
     learning_rate: Value | PerLayer = 0.1
     weight_decay: Value | PerLayer = 0.0
     truncation: Value | PerLayer = 0.0
-    decay: str = "coupled"
+    decay: Decay = "coupled"
     batch_size: int | None = 32
 
     def __post_init__(self) -> None:
@@ -71,69 +82,81 @@ class Phase:
                 raise invalid(name, "must not be negative", float(table.min()))
 
     def rates(self) -> Float64Array:
-        """Learning rates of shape (steps, 4), columns hidden, bias, output, offset."""
+        """Learning rates, columns hidden, bias, output, offset: shape (1, 4) for constant ones, else (steps, 4)."""
         return self._table("learning_rate")
 
     def keeps(self) -> Float64Array:
-        """The factors 1 − decay of shape (steps, 4)."""
+        """The factors 1 − decay, shaped as `rates` are."""
         decay = self._table("weight_decay")
         return 1.0 - (decay * self.rates() if self.decay == "coupled" else decay)
 
     def truncations(self) -> Float64Array:
-        """Truncation levels of shape (steps, 4)."""
+        """Truncation levels, shaped as `rates` are."""
         return self._table("truncation")
+
+    def tables(self) -> tuple[Float64Array, Float64Array, Float64Array]:
+        """Rates, keeps and truncations of one shape: (1, 4) when none of them changes, else (steps, 4)."""
+        rates, keeps, truncations = np.broadcast_arrays(self.rates(), self.keeps(), self.truncations())
+        return rates, keeps, truncations
 
     def _table(self, name: str) -> Float64Array:
         value = getattr(self, name)
         layers = value if isinstance(value, PerLayer) else PerLayer(value, value, value, value)
-        table = np.empty((self.steps, 4))
-        for column, field in enumerate(fields(layers)):
-            table[:, column] = self._column(f"{name}.{field.name}", getattr(layers, field.name))
-        return table
+        columns = [self._column(f"{name}.{layer}", getattr(layers, layer)) for layer in LAYERS]
+        return np.stack(np.broadcast_arrays(*columns), axis=1)
 
     def _column(self, name: str, value: Value) -> Float64Array:
         if not isinstance(value, Sequence | np.ndarray):
-            return np.full(self.steps, check_number(name, value))
+            return np.array([check_number(name, value)])
         if len(value) != self.steps:
             raise invalid(name, f"must hold one number for each of the {self.steps} steps", f"a length of {len(value)}")
         return np.array([check_number(f"{name}[{i}]", number) for i, number in enumerate(value)])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Schedule:
     """How a run is trained.
 
     Parameters
     ----------
-    phases : tuple of Phase
-        Carried out in order; a single Phase is accepted too.
+    phases : Phase, or several
+        Carried out in order.
     loss : "hinge", "logistic", "square" or "absolute"
     sampling : "replacement" or "epochs"
         Minibatches of independent draws, or of consecutive pieces of a fresh permutation each epoch.
     evaluate : int or "log"
         When history is recorded and the early stop is checked: every so many steps, or on a grid of
-        about 8 points a decade. Step 0 and the last step are always recorded.
+        about 8 points per decade. Step 0 and the last step are always recorded.
     stop_error : float or None
         Stop at the first recorded step whose held-out error is at most this.
     """
 
     phases: tuple[Phase, ...]
-    loss: str = "hinge"
-    sampling: str = "replacement"
-    evaluate: int | str = "log"
-    stop_error: float | None = None
+    loss: LossName
+    sampling: Sampling
+    evaluate: int | Literal["log"]
+    stop_error: float | None
 
-    def __post_init__(self) -> None:
-        phases = (self.phases,) if isinstance(self.phases, Phase) else tuple(self.phases)
-        if not phases or not all(isinstance(phase, Phase) for phase in phases):
-            raise invalid("phases", "must be one or more Phase objects", self.phases, "pass Phase(steps=1000)")
-        object.__setattr__(self, "phases", phases)
-        check_choice("loss", self.loss, LOSSES)
-        check_choice("sampling", self.sampling, ("replacement", "epochs"))
-        if self.evaluate != "log":
-            check_integer("evaluate", self.evaluate, 1, remedy='give a number of steps or "log"')
-        if self.stop_error is not None:
-            check_number("stop_error", self.stop_error, 0.0)
+    def __init__(
+        self,
+        phases: Phase | Iterable[Phase],
+        loss: LossName = "hinge",
+        sampling: Sampling = "replacement",
+        evaluate: int | Literal["log"] = "log",
+        stop_error: float | None = None,
+    ) -> None:
+        several = (phases,) if isinstance(phases, Phase) else tuple(phases)
+        if not several or not all(isinstance(phase, Phase) for phase in several):
+            raise invalid("phases", "must be one or more Phase objects", phases, "pass Phase(steps=1000)")
+        check_choice("loss", loss, LOSSES)
+        check_choice("sampling", sampling, ("replacement", "epochs"))
+        if evaluate != "log":
+            check_integer("evaluate", evaluate, 1, remedy='give a number of steps or "log"')
+        if stop_error is not None:
+            check_number("stop_error", stop_error, 0.0)
+        values = {"phases": several, "loss": loss, "sampling": sampling, "evaluate": evaluate, "stop_error": stop_error}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     @property
     def steps(self) -> int:
@@ -147,3 +170,13 @@ class Schedule:
         else:
             grid = np.arange(0, self.steps, int(self.evaluate))
         return sorted({0, self.steps, *grid.tolist()})
+
+
+def draw_batch(sampling: Sampling, stream: Stream, examples: int, batch_size: int, position: int) -> IdArray:
+    """The examples of one step, of shape (batch_size,); `position` counts those drawn before."""
+    if sampling == "replacement":
+        return stream.integers(examples, batch_size, start=position)
+    first, last = position // examples, (position + batch_size - 1) // examples
+    epochs = stream.child("epochs")
+    order = np.concatenate([epochs.permutation(examples, start=e * examples) for e in range(first, last + 1)])
+    return order[position - first * examples :][:batch_size]

@@ -1,13 +1,14 @@
 """The CPU engine: many runs side by side in C++, one core a run, weights resident for the whole training.
 
-csrc/kernels/train.cpp does the work. Python hands over the data (signs as bits, other inputs as float32), lets the
-threads run for a fraction of a second at a time, so that Ctrl-C and progress work, and collects what has ended.
+csrc/kernels/train.cpp does the work. Python draws a run when its turn comes, hands over the data (signs as bits, other
+inputs as float32), lets the threads run for a fraction of a second at a time, so that Ctrl-C and progress work, and
+collects what has ended.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,20 +17,25 @@ from fewfire._cores import thread_count
 from fewfire._errors import DivergenceError, invalid
 from fewfire._extension import MESSAGE, load
 from fewfire._validate import check_choice
-from fewfire.engines._divergence import divergence
 from fewfire.engines._losses import LOSSES
-from fewfire.engines._protocol import Counters, History, Result, Run
+from fewfire.engines._result import Counters, History, Result, Stopped, divergence
+from fewfire.networks import TwoLayer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fewfire._types import AnyArray
-    from fewfire.networks import TwoLayer
+    from fewfire.engines._protocol import OnDivergence
+    from fewfire.engines._run import Run
+    from fewfire.engines._schedule import Schedule
 
 _SAMPLING = {"replacement": 0, "epochs": 1, "online": 2}
 _ACTIVATIONS = {"relu": 0, "relu6": 1, "shifted_relu": 2}
-_STOPPED = {1: "steps", 2: "test_error", 3: "diverged"}
+_STOPPED: dict[int, Stopped] = {1: "steps", 2: "test_error", 3: "diverged"}
 _SLICE_SECONDS = 0.2
+ARRAY_BYTES = 1 << 28
+"""Bytes of drawn networks and data beyond which no run is drawn ahead of its thread."""
+
 _ONLINE_SIGNS = 1 << 22  # how many inputs of fresh examples are drawn ahead for an online run
 
 
@@ -42,7 +48,13 @@ class CpuEngine:
         Runs trained at the same time; all cores by default.
     """
 
-    name = "cpu"
+    name: ClassVar = "cpu"
+    draws_problems: ClassVar[frozenset[str]] = frozenset()
+    draws_starts: ClassVar[frozenset[str]] = frozenset()
+    # About two seconds of one core, so that little is in flight when a sweep is stopped and scheduling costs nothing.
+    batch_cost: ClassVar = 2e10
+    batch_runs: ClassVar = 64
+    side_by_side: ClassVar = False
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = thread_count(threads)
@@ -55,28 +67,31 @@ class CpuEngine:
         self,
         runs: Sequence[Run],
         *,
-        on_divergence: str = "raise",
+        keep_networks: bool = True,
+        on_divergence: OnDivergence = "raise",
         progress: Callable[[int, int], None] | None = None,
     ) -> list[Result]:
         """Train the runs; results come in the order of the runs, whatever order they end in."""
         check_choice("on_divergence", on_divergence, ("raise", "record"))
         for run in runs:
-            if run.network.dtype != np.float32:
-                raise invalid("network", "must be float32 for the cpu engine", f"dtype {run.network.dtype}",
-                              "use the reference engine, or cast the weights")  # fmt: skip
-        core: Any = load()
+            if isinstance(run.network, TwoLayer) and run.network.dtype != np.float32:
+                rule, got = "must be float32 for the cpu engine", f"dtype {run.network.dtype}"
+                raise invalid("network", rule, got, "use the reference engine, or cast the weights")
         results: dict[int, Result] = {}
         total, finished_steps = sum(run.schedule.steps for run in runs), 0
-        packed: dict[int, AnyArray] = {}
+        preparing = _Preparing(load(), keep_networks)
         waiting, active = list(enumerate(runs))[::-1], dict[int, _Job]()
         while waiting or active:
-            # A few runs more than threads are kept ready; the rest wait without holding memory.
+            # Each thread has a run, and a few more are kept ready where they are small; the rest wait as described.
             while waiting and len(active) < 4 * self.threads:
+                held = sum(job.run.array_bytes for job in active.values())
+                if len(active) >= self.threads and held + waiting[-1][1].array_bytes > ARRAY_BYTES:
+                    break
                 index, run = waiting.pop()
-                active[index] = _Job.start(core, run, packed)
+                active[index] = preparing.job(run)
             for job in active.values():
                 job.refill()
-            core.advance([job.trainer for job in active.values()], _SLICE_SECONDS, self.threads)
+            preparing.core.advance([job.trainer for job in active.values()], _SLICE_SECONDS, self.threads)
             for index in [index for index, job in active.items() if job.trainer.stopped]:
                 job = active.pop(index)
                 results[index] = result = job.result()
@@ -88,18 +103,19 @@ class CpuEngine:
         return [results[index] for index in range(len(runs))]
 
 
-@dataclass
-class _Job:
-    """One run and its C++ state."""
+class _Preparing:
+    """Turns runs into jobs; a table of signs that several runs were given is packed once."""
 
-    run: Run
-    trainer: Any
+    def __init__(self, core: Any, keep_networks: bool) -> None:
+        self.core, self._keep = core, keep_networks
+        self._packed: dict[int, AnyArray] = {}
 
-    @classmethod
-    def start(cls, core: Any, run: Run, packed: dict[int, AnyArray]) -> _Job:
-        network, schedule, stream = run.network, run.schedule, run.stream
-        labels = [y for y in (run.y, run.y_test) if y is not None]
-        trainer = core.Trainer(
+    def job(self, run: Run) -> _Job:
+        drawn = run.drawn()
+        network, X, y, X_test, y_test = drawn.arrays()
+        schedule, stream = run.schedule, run.stream
+        labels = [column for column in (y, y_test) if column is not None]
+        trainer = self.core.Trainer(
             hidden=network.hidden,
             bias=network.bias,
             output=network.output,
@@ -108,7 +124,7 @@ class _Job:
             activation=_ACTIVATIONS[network.activation.name],
             threshold=float(network.activation.threshold),
             sampling=_SAMPLING[schedule.sampling if run.source is None else "online"],
-            boolean_labels=all(bool(np.all(np.abs(y) == 1)) for y in labels),
+            boolean_labels=all(bool(np.all(np.abs(column) == 1)) for column in labels),
             key=int(stream.key),
             batch_stream=stream.id,
             epoch_stream=stream.child("epochs").id,
@@ -117,15 +133,21 @@ class _Job:
             support=list(run.support or ()),
         )
         for phase in schedule.phases:
-            tables = phase.rates(), phase.keeps(), phase.truncations()
-            if all((table == table[0]).all() for table in tables):
-                tables = tables[0][:1], tables[1][:1], tables[2][:1]
-            trainer.add_phase(phase.steps, phase.batch_size or 0, *map(np.ascontiguousarray, tables))
-        job = cls(run, trainer)
-        for X, y, test in ((run.X, run.y, False), (run.X_test, run.y_test, True)):
-            if X is not None and y is not None:
-                job._hand_over(X, y, test, packed)
-        return job
+            trainer.add_phase(phase.steps, phase.batch_size or 0, *map(np.ascontiguousarray, phase.tables()))
+        for table, column, test in ((X, y, False), (X_test, y_test, True)):
+            if table is not None and column is not None:
+                given = table is run.X or table is run.X_test
+                _hand_over(trainer, table, column, test, self._packed if given else None)
+        return _Job(run, trainer, network if self._keep else None)
+
+
+@dataclass
+class _Job:
+    """One run, its C++ state and, where networks are kept, its initial weights."""
+
+    run: Run
+    trainer: Any
+    initial: TwoLayer | None
 
     def refill(self) -> None:
         """Draw the next stretch of fresh examples when an online run has used up the last."""
@@ -133,32 +155,43 @@ class _Job:
         if run.source is None or not trainer.needs_rows:
             return
         batch = max(phase.batch_size or 0 for phase in run.schedule.phases)
-        rows = max(1, _ONLINE_SIGNS // (run.network.inputs * batch)) * batch
+        rows = max(1, _ONLINE_SIGNS // (run.inputs * batch)) * batch
         left = sum(phase.steps * (phase.batch_size or 0) for phase in run.schedule.phases) - trainer.position
         rows = min(rows, left)  # short runs would otherwise spend their time on examples that nobody sees
         X, y = run.source.sample(rows, run.stream.child("online"), start=trainer.position)
-        self._hand_over(np.asarray(X), np.asarray(y), False, {})
-
-    def _hand_over(self, X: AnyArray, y: AnyArray, test: bool, packed: dict[int, AnyArray]) -> None:
-        labels = np.ascontiguousarray(y, dtype=np.float32)
-        if X.dtype == np.int8 and bool(np.all(np.abs(X) == 1)):
-            if id(X) not in packed:  # trials of a sweep share their data
-                packed[id(X)] = pack(X)
-            self.trainer.set_bits(packed[id(X)], labels, test)
-        else:
-            self.trainer.set_rows(np.ascontiguousarray(X, dtype=np.float32), labels, test)
+        _hand_over(trainer, np.asarray(X), np.asarray(y), False)
 
     def result(self) -> Result:
         """What the run ended with; a diverged run gives back its initial network."""
-        trainer, initial = self.trainer, self.run.network
+        trainer, network = self.trainer, self.initial
+        history, stopped = History.of(trainer.records), _STOPPED[trainer.stopped]
         error: DivergenceError | None = None
-        network: TwoLayer = initial
-        if _STOPPED[trainer.stopped] == "diverged":
+        if stopped == "diverged":
             error = divergence(trainer.diverged_step, trainer.diverged_rate)
-        else:
-            hidden = np.empty((initial.width, initial.inputs), dtype=np.float32)
-            bias, output = np.empty(initial.width, dtype=np.float32), np.empty(initial.width, dtype=np.float32)
+        elif not (np.isfinite(history.hidden_norm[-1]) and np.isfinite(history.output_norm[-1])):
+            # The last update of all left the finite numbers, and no later score could show it.
+            stopped, error = "diverged", divergence(trainer.step, _last_rate(self.run.schedule))
+        elif network is not None:
+            hidden = np.empty((network.width, network.inputs), dtype=np.float32)
+            bias, output = np.empty(network.width, dtype=np.float32), np.empty(network.width, dtype=np.float32)
             trainer.export(hidden, bias, output)
-            network = initial.with_parameters(hidden=hidden, bias=bias, output=output, offset=trainer.offset)
-        counters = Counters(*trainer.counters)
-        return Result(network, History.of(trainer.records), counters, _STOPPED[trainer.stopped], CpuEngine.name, error)
+            network = network.with_parameters(hidden=hidden, bias=bias, output=output, offset=trainer.offset)
+        return Result(network, history, Counters(*trainer.counters), stopped, CpuEngine.name, error)
+
+
+def _hand_over(trainer: Any, X: AnyArray, y: AnyArray, test: bool, packed: dict[int, AnyArray] | None = None) -> None:
+    """Give a table to the trainer, ±1 as bits; `packed` remembers the bits of tables that outlive the call."""
+    labels = np.ascontiguousarray(y, dtype=np.float32)
+    if X.dtype == np.int8 and bool(np.all(np.abs(X) == 1)):
+        bits = None if packed is None else packed.get(id(X))
+        if bits is None:
+            bits = pack(X)
+            if packed is not None:
+                packed[id(X)] = bits
+        trainer.set_bits(bits, labels, test)
+    else:
+        trainer.set_rows(np.ascontiguousarray(X, dtype=np.float32), labels, test)
+
+
+def _last_rate(schedule: Schedule) -> float:
+    return float(schedule.phases[-1].rates()[-1].max())

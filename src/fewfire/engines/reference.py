@@ -5,16 +5,16 @@ The oracle the fast engines are tested against. It is not fast: it computes ever
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from fewfire._validate import check_choice
-from fewfire.engines._batches import by_epochs, with_replacement
-from fewfire.engines._divergence import divergence
-from fewfire.engines._gradients import Gradients, unchecked_gradients
-from fewfire.engines._losses import error_rate, get_loss
-from fewfire.engines._protocol import Counters, History, Result, Run
+from fewfire.engines._losses import Gradients, error_rate, get_loss, unchecked_gradients
+from fewfire.engines._result import Counters, History, Result, divergence
+from fewfire.engines._schedule import draw_batch
 from fewfire.networks import relevance
 
 if TYPE_CHECKING:
@@ -22,14 +22,26 @@ if TYPE_CHECKING:
 
     from fewfire._errors import DivergenceError
     from fewfire._types import AnyArray, Float64Array, FloatArray
+    from fewfire.engines._protocol import OnDivergence
+    from fewfire.engines._result import Stopped
+    from fewfire.engines._run import Run
     from fewfire.engines._schedule import Phase
     from fewfire.networks import TwoLayer
 
 
 class ReferenceEngine:
-    """NumPy, written to be read; runs anywhere."""
+    """NumPy, written to be read; runs anywhere.
 
-    name = "reference"
+    Its matrix products are kept on one thread, because their rounding may depend on it.
+    """
+
+    name: ClassVar = "reference"
+    draws_problems: ClassVar[frozenset[str]] = frozenset()
+    draws_starts: ClassVar[frozenset[str]] = frozenset()
+    # About two seconds of one core, so that little is in flight when a sweep is stopped and scheduling costs nothing.
+    batch_cost: ClassVar = 4e9
+    batch_runs: ClassVar = 16
+    side_by_side: ClassVar = False
 
     def unusable(self) -> str | None:
         """Always None: the reference engine needs nothing."""
@@ -39,24 +51,26 @@ class ReferenceEngine:
         self,
         runs: Sequence[Run],
         *,
-        on_divergence: str = "raise",
+        keep_networks: bool = True,
+        on_divergence: OnDivergence = "raise",
         progress: Callable[[int, int], None] | None = None,
     ) -> list[Result]:
         """Train the runs in order; `progress` gets (steps done, steps of all runs) at every checkpoint."""
         check_choice("on_divergence", on_divergence, ("raise", "record"))
         total, before, results = sum(run.schedule.steps for run in runs), 0, []
-        for run in runs:
-            done = before
+        with threadpool_limits(1):
+            for run in runs:
+                done = before
 
-            def report(step: int, done: int = done) -> None:
-                if progress is not None:
-                    progress(done + step, total)
+                def report(step: int, done: int = done) -> None:
+                    if progress is not None:
+                        progress(done + step, total)
 
-            result = _Training(run).carry_out(report)
-            if result.divergence is not None and on_divergence == "raise":
-                raise result.divergence
-            results.append(result)
-            before += run.schedule.steps
+                result = _Training(run.drawn()).carry_out(report)
+                if result.divergence is not None and on_divergence == "raise":
+                    raise result.divergence
+                results.append(result if keep_networks else replace(result, kept=None))
+                before += run.schedule.steps
         return results
 
 
@@ -64,7 +78,9 @@ class _Training:
     """The state of one run in progress."""
 
     def __init__(self, run: Run) -> None:
-        self.run, self.network = run, run.network
+        self.run = run
+        self.network, self.X, self.y, self.X_test, self.y_test = run.arrays()
+        self.initial = self.network
         self.position = 0  # examples drawn so far: where the next minibatch starts in its stream
         self.counters = Counters()
         self.records: list[tuple[float, ...]] = []
@@ -76,7 +92,7 @@ class _Training:
             if self._good_enough():
                 return self._result("test_error")
             for phase in self.run.schedule.phases:
-                rates, keeps, truncations = phase.rates(), phase.keeps(), phase.truncations()
+                rates, keeps, truncations = (np.broadcast_to(table, (phase.steps, 4)) for table in phase.tables())
                 for i in range(phase.steps):
                     step += 1
                     X, y = self._batch(phase)
@@ -100,13 +116,12 @@ class _Training:
             X, y = run.source.sample(size, run.stream.child("online"), start=self.position)
             self.position += size
             return X, np.asarray(y).astype(self.network.dtype)
-        assert run.X is not None and run.y is not None  # Run holds data or a source
+        assert self.X is not None and self.y is not None  # Run holds data or a source
         if size is None:
-            return run.X, run.y
-        draw = with_replacement if run.schedule.sampling == "replacement" else by_epochs
-        chosen = draw(run.stream, len(run.X), size, self.position)
+            return self.X, self.y
+        chosen = draw_batch(run.schedule.sampling, run.stream, len(self.X), size, self.position)
         self.position += size
-        return run.X[chosen], run.y[chosen]
+        return self.X[chosen], self.y[chosen]
 
     def _count(self, examples: int, active_pairs: int) -> None:
         dense = 2 * examples * self.network.width * (self.network.inputs + 1)
@@ -116,15 +131,15 @@ class _Training:
         )
 
     def _record(self, step: int) -> None:
-        run, network = self.run, self.network
+        network = self.network
         loss = error = test_error = active = np.nan
-        if run.X is not None and run.y is not None:
-            outputs = network(run.X)
-            loss = float(np.mean(get_loss(run.schedule.loss).value(outputs, run.y)))
-            error = error_rate(outputs, run.y)
-            active = network.activity(run.X).fraction
-        if run.X_test is not None and run.y_test is not None:
-            test_error = error_rate(network(run.X_test), run.y_test)
+        if self.X is not None and self.y is not None:
+            outputs = network(self.X)
+            loss = float(np.mean(get_loss(self.run.schedule.loss).value(outputs, self.y)))
+            error = error_rate(outputs, self.y)
+            active = network.activity(self.X).fraction
+        if self.X_test is not None and self.y_test is not None:
+            test_error = error_rate(network(self.X_test), self.y_test)
         norms = float(np.linalg.norm(network.hidden)), float(np.linalg.norm(network.output))
         self.records.append((step, loss, error, test_error, *norms, active, self._support_weight()))
 
@@ -138,8 +153,8 @@ class _Training:
         limit = self.run.schedule.stop_error
         return limit is not None and self.records[-1][3] <= limit
 
-    def _result(self, stopped: str, error: DivergenceError | None = None) -> Result:
-        network = self.network if error is None else self.run.network
+    def _result(self, stopped: Stopped, error: DivergenceError | None = None) -> Result:
+        network = self.network if error is None else self.initial
         return Result(network, History.of(self.records), self.counters, stopped, ReferenceEngine.name, error)
 
 

@@ -6,14 +6,13 @@ from fewfire.experiments._export import export
 from fewfire.experiments._measurement import Measurement
 from fewfire.experiments._member import Comparison, compare_member, scaled_member
 from fewfire.experiments._memory_store import MemoryStore
-from fewfire.experiments._plan import Plan, estimate_seconds, make_plan
 from fewfire.experiments._progress import Progress
 from fewfire.experiments._rademacher import RademacherTable, rademacher_table
 from fewfire.experiments._row import CURVES, STATUSES, Row, failed_row, row_of
-from fewfire.experiments._run_spec import RunSpec
 from fewfire.experiments._sqlite_store import SqliteStore
 from fewfire.experiments._store import COLUMNS, Setting, Store, SweepRecord
-from fewfire.experiments._sweep import Sweep
+from fewfire.experiments.run import Plan, estimate_seconds, make_plan
+from fewfire.experiments.spec import RunSpec, Sweep
 
 __all__ = [
     "COLUMNS",

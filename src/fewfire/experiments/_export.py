@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import StoreError, invalid
 from fewfire.experiments._parquet import write_parquet
-from fewfire.experiments._run_spec import canonical
 from fewfire.experiments._store import COLUMNS
+from fewfire.experiments.spec import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fewfire.experiments._run_spec import text_hash
+from fewfire.experiments.spec import text_hash
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy as np
 
 from fewfire._errors import InvalidArgument, invalid
 from fewfire.experiments._row import FINAL, STATUSES
-from fewfire.experiments._run_spec import canonical
 from fewfire.experiments._store import COLUMNS, Setting
+from fewfire.experiments.spec import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

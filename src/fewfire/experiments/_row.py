@@ -18,7 +18,7 @@ from fewfire.engines import History
 if TYPE_CHECKING:
     from fewfire._types import AnyArray
     from fewfire.engines import Result
-    from fewfire.experiments._run_spec import RunSpec
+    from fewfire.experiments.spec import RunSpec
 
 STATUSES = ("done", "diverged", "failed")
 FINAL = ("done", "diverged")

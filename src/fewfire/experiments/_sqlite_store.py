@@ -15,9 +15,9 @@ import numpy as np
 from fewfire.experiments._measurement import Measurement
 from fewfire.experiments._memory_store import sweep_key, unknown_run
 from fewfire.experiments._row import STATUSES, Row, decode_history, encode_history
-from fewfire.experiments._run_spec import canonical
 from fewfire.experiments._sqlite_file import SqliteFile
 from fewfire.experiments._store import COLUMNS, Setting, SweepRecord
+from fewfire.experiments.spec import canonical
 
 if TYPE_CHECKING:
     import sqlite3

@@ -1,7 +1,7 @@
 """Problems: target functions with the distributions they are learned under, each one a small frozen value."""
 
 from fewfire.problems import tabular
-from fewfire.problems._base import Problem
+from fewfire.problems._base import PROBLEMS, DescribedProblem, Problem, register_problem
 from fewfire.problems._correlated_parity import CorrelatedParity
 from fewfire.problems._indexing import Indexing
 from fewfire.problems._junta import Junta
@@ -12,7 +12,9 @@ from fewfire.problems._separation import gamma, is_separable, separation
 from fewfire.problems._sphere_slice import SphereSlice
 
 __all__ = [
+    "PROBLEMS",
     "CorrelatedParity",
+    "DescribedProblem",
     "Indexing",
     "Junta",
     "LearningWithRounding",
@@ -23,6 +25,7 @@ __all__ = [
     "SphereSlice",
     "gamma",
     "is_separable",
+    "register_problem",
     "separation",
     "tabular",
 ]

@@ -8,7 +8,8 @@ the seed; label noise and everything else from its children, so the noise level 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -47,7 +48,36 @@ class Problem(Protocol):
         """The noiseless label of each row of X, of shape (rows,)."""
 
 
-class SignProblem(ABC):
+PROBLEMS: dict[str, type[Any]] = {}
+"""The problems that specs can name, by `name`."""
+
+Kind = TypeVar("Kind", bound=type)
+
+
+def register_problem(kind: Kind) -> Kind:
+    """Make a problem known to specs under its class attribute `name`; a decorator of its frozen dataclass.
+
+    Its fields must be plain values (numbers, texts, tuples of these), since they are written into specs and hashed.
+    """
+    name = kind.name  # type: ignore[attr-defined]
+    if PROBLEMS.get(name, kind) is not kind:
+        raise invalid("name", "must be new", name, f"there are {', '.join(PROBLEMS)}")
+    PROBLEMS[name] = kind
+    return kind
+
+
+class DescribedProblem:
+    """A problem that describes itself in plain data: its `name` and the values of its fields."""
+
+    name: ClassVar[str]
+
+    def describe(self) -> dict[str, Any]:
+        """Name and fields as a spec holds them, and as a device can draw from; tuples are lists."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {"name": self.name, **{key: list(v) if isinstance(v, tuple) else v for key, v in values.items()}}
+
+
+class SignProblem(DescribedProblem, ABC):
     """A ±1 function of ±1 inputs whose labels are flipped with probability `noise`.
 
     A subclass gives `inputs` and `_values`, and `_draw` when its inputs are not uniform.

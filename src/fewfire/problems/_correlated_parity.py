@@ -10,13 +10,13 @@ Inputs are ±1 here. The paper scales them to ±1/√n: divide X by √n for its
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._validate import check_integer
-from fewfire.problems._base import Given, SignProblem, assign, check_flip_probability, parity
+from fewfire.problems._base import Given, SignProblem, assign, check_flip_probability, parity, register_problem
 from fewfire.problems._parity import resolve_support
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fewfire._types import SignArray
 
 
+@register_problem
 @dataclass(frozen=True)
 class CorrelatedParity(SignProblem):
     """The parity of k of n inputs, whose support bits are all equal in half of the examples.
@@ -40,6 +41,7 @@ class CorrelatedParity(SignProblem):
         Probability that a label is flipped.
     """
 
+    name: ClassVar = "correlated_parity"
     n: int
     k: int | Any = None
     support: Given = None

@@ -7,18 +7,19 @@ computes it with one neuron active. The paper's value is the bit in {0, 1}; here
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from fewfire._cube import MAX_EXACT
 from fewfire._validate import check_integer
-from fewfire.problems._base import SignProblem, assign, check_flip_probability
+from fewfire.problems._base import SignProblem, assign, check_flip_probability, register_problem
 
 if TYPE_CHECKING:
     from fewfire._types import SignArray
 
 
+@register_problem
 @dataclass(frozen=True)
 class Indexing(SignProblem):
     """The y_a of (x, y) ∈ {−1, 1}^(b + 2ᵇ), where a is the integer that x spells.
@@ -36,6 +37,7 @@ class Indexing(SignProblem):
     1
     """
 
+    name: ClassVar = "indexing"
     b: int
     noise: float = 0.0
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,12 +15,13 @@ from fewfire._cube import MAX_EXACT, cube_index
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
 from fewfire._validate import check_integer, check_signs, check_support
-from fewfire.problems._base import Given, SignProblem, assign, check_flip_probability, check_members
+from fewfire.problems._base import Given, SignProblem, assign, check_flip_probability, check_members, register_problem
 
 if TYPE_CHECKING:
     from fewfire._types import SignArray
 
 
+@register_problem
 @dataclass(frozen=True, repr=False)
 class Junta(SignProblem):
     """A ±1 function of p of n uniform ±1 inputs.
@@ -44,6 +45,7 @@ class Junta(SignProblem):
     (2, 4)
     """
 
+    name: ClassVar = "junta"
     n: int
     support: Given
     table: Given

@@ -8,14 +8,22 @@ spell no member of Z_q: they are never drawn, and refused when given.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
 from fewfire._validate import check_integer, check_number, check_signs
-from fewfire.problems._base import Given, assign, chance, check_members, check_window
+from fewfire.problems._base import (
+    DescribedProblem,
+    Given,
+    assign,
+    chance,
+    check_members,
+    check_window,
+    register_problem,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -26,8 +34,9 @@ MAX_MODULUS = 2**31
 """Products of two members of Z_q fit in int64."""
 
 
+@register_problem
 @dataclass(frozen=True)
-class LearningWithRounding:
+class LearningWithRounding(DescribedProblem):
     """The rounded inner product of m uniform members of Z_q with a secret.
 
     Parameters
@@ -42,6 +51,7 @@ class LearningWithRounding:
         Probability that a label is replaced by a uniform member of Z_p.
     """
 
+    name: ClassVar = "learning_with_rounding"
     m: int
     p: int
     q: int

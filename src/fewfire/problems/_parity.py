@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fewfire._errors import invalid
 from fewfire._validate import check_integer, check_support
-from fewfire.problems._base import Given, SignProblem, assign, check_flip_probability, check_members, parity
+from fewfire.problems._base import (
+    Given,
+    SignProblem,
+    assign,
+    check_flip_probability,
+    check_members,
+    parity,
+    register_problem,
+)
 
 if TYPE_CHECKING:
     from fewfire._types import SignArray
 
 
+@register_problem
 @dataclass(frozen=True)
 class Parity(SignProblem):
     """The parity of k of n uniform ±1 inputs.
@@ -35,6 +44,7 @@ class Parity(SignProblem):
     True
     """
 
+    name: ClassVar = "parity"
     n: int
     k: int | Any = None
     support: Given = None

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from fewfire._cores import usable_cores
 from fewfire._errors import invalid
-from fewfire.experiments._batching import side_by_side
 from fewfire.experiments.executors._dask import DaskExecutor
-from fewfire.experiments.executors._inline import InlineExecutor
 from fewfire.experiments.executors._processes import ProcessExecutor
-from fewfire.experiments.executors._protocol import Executor
+from fewfire.experiments.executors._protocol import Executor, InlineExecutor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from fewfire.engines import Engine
 
 NAMED: dict[str, Callable[[int | None], Executor]] = {
     "inline": InlineExecutor,
@@ -24,22 +24,22 @@ SMALL = 1e11
 """Multiply-adds that are over before worker processes would have started."""
 
 
-def choose_executor(executor: str | Executor, engine: str, work: float, workers: int | None = None) -> Executor:
+def choose_executor(executor: str | Executor, engine: Engine, work: float, workers: int | None = None) -> Executor:
     """The executor that was asked for; "local" is decided by the engine, the cores and the amount of work.
 
     Parameters
     ----------
     executor : "local", "inline", "processes", "dask", a scheduler's address (with "://"), or an Executor
-    engine : str
+    engine : Engine
     work : float
         Multiply-adds of all runs together, as `cost` counts them.
     workers : int, optional
-        Processes of this machine; one a core by default.
+        Processes of this machine; one per core by default.
     """
     if isinstance(executor, Executor):
         return executor
     if executor == "local":
-        alone = side_by_side(engine) or work < SMALL or (workers or usable_cores()) == 1
+        alone = engine.side_by_side or work < SMALL or (workers or usable_cores()) == 1
         return InlineExecutor(workers) if alone else ProcessExecutor(workers)
     if executor in NAMED:
         return NAMED[executor](workers)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from fewfire.experiments._row import Row
-    from fewfire.experiments._run_spec import RunSpec
+    from fewfire.experiments.spec import RunSpec
 
 _AHEAD = 3  # batches a worker's thread that are with the scheduler, so that none waits for the next
 _CONNECT_SECONDS = 30

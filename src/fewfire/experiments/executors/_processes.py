@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from fewfire.experiments._row import Row
-    from fewfire.experiments._run_spec import RunSpec
+    from fewfire.experiments.spec import RunSpec
 
 TRIES = 2
 """How often a run may take its process with it before it is given up."""

@@ -1,4 +1,4 @@
-"""What an executor takes and gives: batches of specs in, their rows out as they finish, in any order.
+"""What an executor takes and gives, and the obvious one: batches of specs in, their rows out as they finish.
 
 Every executor gives the same rows bit for bit, because each run is a pure function of its spec and of the engine.
 """
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from fewfire import __version__
 from fewfire._errors import ExecutorError
-from fewfire.engines import CpuEngine, get_engine
-from fewfire.experiments._run import run_batch
-from fewfire.experiments._run_spec import RunSpec
+from fewfire.engines import get_engine
+from fewfire.experiments.run._batch import run_batch
+from fewfire.experiments.spec import RunSpec
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -29,7 +29,7 @@ class Work:
     engine : str
         A named engine, not "auto": every worker has to use the same.
     threads : int, optional
-        For the cpu engine: runs trained at the same time by one call; all cores by default.
+        How many runs one call may train at the same time; all cores by default.
     version : str
         The version of fewfire that asks for the work; a worker that has another one refuses.
     """
@@ -45,10 +45,11 @@ class Work:
                 f"a worker has fewfire {__version__}, but the sweep was started with {self.version}. "
                 "Remedy: install the same version everywhere."
             )
-        engine = get_engine(self.engine)
-        if self.engine == "cpu":
-            engine = CpuEngine(self.threads)
-        return run_batch([RunSpec.from_json(text) for text in texts], engine)
+        return self.rows([RunSpec.from_json(text) for text in texts])
+
+    def rows(self, specs: Sequence[RunSpec]) -> list[Row]:
+        """The rows of these runs, for callers in the same process."""
+        return run_batch(specs, get_engine(self.engine, self.threads))
 
 
 @runtime_checkable
@@ -60,3 +61,24 @@ class Executor(Protocol):
     def run(self, batches: Iterator[list[RunSpec]], engine: str) -> Generator[list[Row], None, None]:
         """The rows of each batch as it ends; closing the iterator stops the rest."""
         ...
+
+
+class InlineExecutor:
+    """One batch after the other in this process: for small sweeps, and for engines with a device of their own.
+
+    Parameters
+    ----------
+    threads : int, optional
+        How many runs the engine may train at the same time; all cores by default.
+    """
+
+    name = "inline"
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads
+
+    def run(self, batches: Iterator[list[RunSpec]], engine: str) -> Generator[list[Row], None, None]:
+        """The rows of each batch, in order."""
+        work = Work(engine, self.threads)
+        for batch in batches:
+            yield work.rows(batch)

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from fewfire._errors import DataUnavailable, FileFormatError, MissingDependency
 from fewfire.experiments._environment import environment_text
 from fewfire.experiments._measurement import Measurement
-from fewfire.experiments._run_spec import canonical, text_hash
+from fewfire.experiments.spec import canonical, text_hash
 from fewfire.problems import tabular
 
 if TYPE_CHECKING:

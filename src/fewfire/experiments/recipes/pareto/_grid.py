@@ -13,7 +13,7 @@ import numpy as np
 
 from fewfire.engines import Phase, Schedule
 from fewfire.experiments._memory_store import MemoryStore
-from fewfire.experiments._sweep import Sweep
+from fewfire.experiments.spec import Sweep
 from fewfire.networks import init
 from fewfire.problems import Parity
 

@@ -1,7 +1,7 @@
 """What a sweep has to do: its runs against those a store has, and how long the rest will take.
 
 The estimate comes from a probe: a few of the missing cells, from the cheapest to the dearest, are trained for a moment,
-and seconds a multiply-add are interpolated between them. Early stops make a sweep faster than that.
+and seconds per multiply-add are interpolated between them. Early stops make a sweep faster than that.
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fewfire.engines import CpuEngine, get_engine
-from fewfire.experiments._batching import cost, side_by_side
-from fewfire.experiments._run import build
-from fewfire.experiments.executors import usable_cores
+from fewfire._cores import usable_cores
+from fewfire.engines import get_engine
+from fewfire.experiments.run._batch import cost
 
 if TYPE_CHECKING:
     from fewfire._types import Float64Array, IdArray
-    from fewfire.experiments._run_spec import RunSpec
     from fewfire.experiments._store import Store
-    from fewfire.experiments._sweep import Sweep
+    from fewfire.experiments.spec import RunSpec, Sweep
 
 PROBES = 5
 PROBE_COST = 5e8
@@ -64,41 +62,41 @@ def make_plan(sweep: Sweep, store: Store | None = None) -> Plan:
         columns = store.columns()
         values = (columns[name].tolist() for name in ("hash", "status", "best_test_error"))
         known = {hash: (status, best) for hash, status, best in zip(*values, strict=True) if status != "failed"}
-    pending, costs, successes, diverged = [], [], 0, 0
+    cells = np.array([cost(sweep.run_at(cell)) for cell in range(sweep.settings)])  # trials cost the same
+    if not known:
+        return Plan(len(sweep), 0, 0, 0, np.arange(len(sweep)), np.tile(cells, sweep.trials))
+    pending, successes, diverged = [], 0, 0
     for number, spec in enumerate(sweep.runs()):
-        found = known.get(spec.hash) if known else None
+        found = known.get(spec.hash)
         if found is None:
             pending.append(number)
-            costs.append(cost(spec))
         else:
             diverged += found[0] == "diverged"
             successes += found[0] == "done" and found[1] <= sweep.success_error
-    finished = len(sweep) - len(pending)
-    return Plan(len(sweep), finished, successes, diverged, np.array(pending, dtype=np.int64), np.array(costs))
+    to_do = np.array(pending, dtype=np.int64)
+    return Plan(len(sweep), len(sweep) - len(to_do), successes, diverged, to_do, cells[to_do % sweep.settings])
 
 
 def estimate_seconds(sweep: Sweep, plan: Plan, engine: str = "auto", workers: int | None = None) -> float:
     """How long the missing runs will take on this machine, at most: a few of them are tried for a moment."""
     if not len(plan.pending):
         return 0.0
-    trainer = get_engine(engine)
-    if trainer.name == "cpu":
-        trainer = CpuEngine(threads=1)
+    trainer = get_engine(engine, threads=1)
     _, places = np.unique(plan.costs, return_index=True)
     chosen = places[np.unique(np.linspace(0, len(places) - 1, PROBES).astype(int))]
-    build(sweep.run_at(int(plan.pending[chosen[0]])))  # the first call pays for imports
+    sweep.run_at(int(plan.pending[chosen[0]])).describe().drawn()  # the first call pays for imports
     preparing, paces = [], []
     for i in chosen:
         short = _shortened(sweep.run_at(int(plan.pending[i])))
         start = time.perf_counter()
-        run = build(short)
+        run = short.describe().drawn()
         middle = time.perf_counter()
-        trainer.train([run], on_divergence="record")
+        trainer.train([run], keep_networks=False, on_divergence="record")
         preparing.append(middle - start)
         paces.append((time.perf_counter() - middle) / cost(short))
     costs = np.log(np.maximum(plan.costs, 1.0))
     seconds = np.interp(costs, costs[chosen], paces) * plan.costs + np.mean(preparing)
-    parallel = 1 if side_by_side(trainer.name) else (workers or usable_cores())
+    parallel = 1 if trainer.side_by_side else (workers or usable_cores())
     return float(seconds.sum() / min(parallel, len(plan.pending)))
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._validate import check_integer, check_number
-from fewfire.experiments._keys import check_keys, join
+from fewfire.experiments.spec._tables import check_keys, join
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

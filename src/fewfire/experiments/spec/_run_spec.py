@@ -15,11 +15,21 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, cast
 
 from fewfire._errors import invalid
-from fewfire._random import Stream
+from fewfire._random import Stream, digest64
 from fewfire._validate import check_integer
-from fewfire.experiments._keys import at, check_given, check_keys, check_name, check_table, join
-from fewfire.experiments._problems import parse_problem, plain_problem
-from fewfire.experiments._training import parse_training, plain_training
+from fewfire.engines import Run, Sample, Start
+from fewfire.experiments.spec._tables import (
+    at,
+    check_given,
+    check_keys,
+    check_name,
+    check_table,
+    join,
+    parse_problem,
+    parse_training,
+    plain_problem,
+    plain_training,
+)
 from fewfire.networks import init
 
 if TYPE_CHECKING:
@@ -63,11 +73,10 @@ class RunSpec:
     test_samples: int = TEST_SAMPLES
 
     def __post_init__(self) -> None:
-        samples = None if self.samples is None else check_integer("samples", self.samples, 1)
-        object.__setattr__(self, "width", check_integer("width", self.width, 1))
-        object.__setattr__(self, "samples", samples)
-        object.__setattr__(self, "trial", check_integer("trial", self.trial, 0))
-        object.__setattr__(self, "test_samples", check_integer("test_samples", self.test_samples, 1))
+        for name, low in (("width", 1), ("samples", 1), ("trial", 0), ("test_samples", 1)):
+            value = getattr(self, name)
+            if (type(value) is not int or value < low) and not (name == "samples" and value is None):
+                object.__setattr__(self, name, check_integer(name, value, low))
 
     @classmethod
     def from_json(cls, text: str) -> RunSpec:
@@ -81,15 +90,21 @@ class RunSpec:
     @cached_property
     def setting(self) -> str:
         """The canonical text without the trial: what the repetitions of one cell share."""
-        parts = (_data_text(self.samples, self.test_samples), _network_text(self.start, self.width),
-                 _problem_text(cast("Hashable", self.problem)), _training_text(self.schedule))  # fmt: skip
-        return '{{"data":{},"network":{},"problem":{},"training":{},"version":{}}}'.format(*parts, VERSION)
+        data, network = _data_text(self.samples, self.test_samples), _network_text(self.start, self.width)
+        problem, training = _problem_text(cast("Hashable", self.problem)), _training_text(self.schedule)
+        return f'{{"data":{data},"network":{network},"problem":{problem},"training":{training},"version":{VERSION}}}'
 
-    @cached_property
+    @property
     def canonical(self) -> str:
         """The whole spec as JSON with sorted keys."""
         head, tail = self.setting.rsplit(',"version":', 1)
         return f'{head},"trial":{self.trial},"version":{tail}'
+
+    def with_trial(self, trial: int) -> RunSpec:
+        """Another repetition; it shares this one's texts, so that a large grid is planned in no time."""
+        other = RunSpec(self.problem, self.start, self.width, self.samples, self.schedule, trial, self.test_samples)
+        other.__dict__["setting"] = self.setting
+        return other
 
     @cached_property
     def hash(self) -> str:
@@ -99,6 +114,21 @@ class RunSpec:
     def stream(self, name: str) -> Stream:
         """The run's stream "data", "init", "batches" or "test"."""
         return Stream.of_run(self.canonical, name)
+
+    def describe(self) -> Run:
+        """The engine's run, described: its streams "data", "init", "batches" and "test" are keyed by the whole spec."""
+        problem, key = self.problem, digest64(self.canonical)
+        start = Start(self.start, problem.inputs, self.width, key)
+        sample = None if self.samples is None else Sample(problem, self.samples, key)
+        return Run(
+            start,
+            self.schedule,
+            sample=sample,
+            source=problem if sample is None else None,
+            test=Sample(problem, self.test_samples, Stream(key, "test")),
+            seed=key,
+            support=getattr(problem, "support", None),
+        )
 
 
 def parse_network(value: object, path: str = "network") -> tuple[Initialiser, int]:

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import ExecutorError
 from fewfire.engines import get_engine
-from fewfire.experiments._batching import batches, cost
-from fewfire.experiments._plan import Plan, make_plan
 from fewfire.experiments._progress import Progress
 from fewfire.experiments._sqlite_store import SqliteStore
 from fewfire.experiments._store import SweepRecord
 from fewfire.experiments.executors import choose_executor
+from fewfire.experiments.run._batch import batches, cost
+from fewfire.experiments.run._plan import Plan, make_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from fewfire.engines import Engine
     from fewfire.experiments._row import Row
-    from fewfire.experiments._run_spec import RunSpec
     from fewfire.experiments._store import Store
-    from fewfire.experiments._sweep import Sweep
     from fewfire.experiments.executors import Executor
+    from fewfire.experiments.spec import RunSpec, Sweep
 
 
 def execute(
@@ -40,7 +40,7 @@ def execute(
     """Run what is missing; see `Sweep.run`."""
     opened: Any = SqliteStore(store, write=True) if isinstance(store, str | Path) else nullcontext(store)
     with opened as kept:
-        chosen = get_engine(engine).name
+        chosen = get_engine(engine)
         plan = make_plan(sweep, kept)
         kept.record_sweep(SweepRecord(sweep.name, sweep.success_error, sweep.to_dict()))
         carrier = choose_executor(executor, chosen, plan.cost, workers)
@@ -51,13 +51,14 @@ def _carry_out(
     sweep: Sweep,
     plan: Plan,
     store: Store,
-    engine: str,
+    engine: Engine,
     executor: Executor,
     keep_going: bool,
     progress: Callable[[Progress], None],
 ) -> Progress:
     start, spent = time.perf_counter(), 0.0
-    state = Progress(plan.total, plan.finished, 0, plan.successes, plan.diverged, 0, 0.0, 0.0, engine, executor.name)
+    before = plan.total, plan.finished, 0, plan.successes, plan.diverged, 0
+    state = Progress(*before, 0.0, 0.0, engine.name, executor.name)
     progress(state)
     if not len(plan.pending):
         return replace(state, share=1.0)
@@ -69,7 +70,7 @@ def _carry_out(
             costs[spec.hash] = cost(spec)
             yield spec
 
-    with closing(executor.run(batches(missing(), engine), engine)) as results:
+    with closing(executor.run(batches(missing(), engine), engine.name)) as results:
         for rows in results:
             store.add(rows)
             spent += sum(costs.pop(row.hash) for row in rows)

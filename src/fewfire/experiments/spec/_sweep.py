@@ -7,24 +7,24 @@ shows the whole picture.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fewfire._errors import FileFormatError, invalid
+from fewfire._errors import FileFormatError, InvalidArgument, invalid
 from fewfire._validate import check_integer, check_number
-from fewfire.experiments._combinations import check_combinations
-from fewfire.experiments._grid import expand
-from fewfire.experiments._keys import check_keys
-from fewfire.experiments._problems import parse_problem, plain_problem
-from fewfire.experiments._run_spec import (
+from fewfire.engines import Run
+from fewfire.experiments.spec._grid import expand
+from fewfire.experiments.spec._run_spec import (
     RunSpec,
     parse_data,
     parse_network,
     plain_data,
     plain_network,
 )
-from fewfire.experiments._training import parse_training, plain_training
+from fewfire.experiments.spec._tables import check_keys, parse_problem, parse_training, plain_problem, plain_training
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -76,7 +76,7 @@ class Sweep:
             if not distinct:
                 raise invalid(axis, "must not be empty", (), "give at least one")
             object.__setattr__(self, axis, distinct)
-        check_combinations(self)
+        _check_combinations(self)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Sweep:
@@ -123,7 +123,7 @@ class Sweep:
     def __len__(self) -> int:
         return self.settings * self.trials
 
-    @property
+    @cached_property
     def settings(self) -> int:
         """The number of cells: combinations, not counting repetitions."""
         return len(self.problems) * len(self.networks) * len(self.data) * len(self.schedules)
@@ -134,12 +134,23 @@ class Sweep:
 
     def run_at(self, number: int) -> RunSpec:
         """The spec of one run, numbered as `runs` gives them."""
-        rest, fourth = divmod(check_integer("number", number, 0, len(self) - 1), len(self.schedules))
+        trial, cell = divmod(check_integer("number", number, 0, len(self) - 1), self.settings)
+        first = self._first_runs.get(cell)
+        if first is None:
+            first = self._first_runs[cell] = self._first_run(cell)
+        return first.with_trial(trial) if trial else first
+
+    @cached_property
+    def _first_runs(self) -> dict[int, RunSpec]:
+        """The first run of each cell that was asked for; a grid repeats its cells trial by trial."""
+        return {}
+
+    def _first_run(self, cell: int) -> RunSpec:
+        rest, fourth = divmod(cell, len(self.schedules))
         rest, third = divmod(rest, len(self.data))
-        rest, second = divmod(rest, len(self.networks))
-        trial, first = divmod(rest, len(self.problems))
+        first, second = divmod(rest, len(self.networks))
         (start, width), (samples, test_samples) = self.networks[second], self.data[third]
-        return RunSpec(self.problems[first], start, width, samples, self.schedules[fourth], trial, test_samples)
+        return RunSpec(self.problems[first], start, width, samples, self.schedules[fourth], 0, test_samples)
 
     def run(
         self,
@@ -162,7 +173,7 @@ class Sweep:
             "auto" takes the fastest that can run here; rows say which it was.
         executor : "local", "dask", the address of a Dask scheduler, "inline", "processes", or an Executor
         workers : int, optional
-            Runs trained at the same time on this machine; one a core by default.
+            Runs trained at the same time on this machine; one per core by default.
         keep_going : bool
             True: a run that diverges or fails is recorded and the others go on. False: it stops the sweep.
         progress : callable, optional
@@ -173,7 +184,30 @@ class Sweep:
         Progress
             The state at the end.
         """
-        from fewfire.experiments._execute import execute  # it plans sweeps, so it cannot be imported above
+        from fewfire.experiments.run import execute  # a spec can be read and planned without what carries it out
 
-        return execute(self, store, engine=engine, executor=executor, workers=workers, keep_going=keep_going,
-                       progress=progress)  # fmt: skip
+        return execute(
+            self, store, engine=engine, executor=executor, workers=workers, keep_going=keep_going, progress=progress
+        )
+
+
+def _check_combinations(sweep: Sweep) -> None:
+    """Refuse combinations that cannot run (too sparse a start, a loss that does not fit the labels …), by tiny runs."""
+    online = {samples is None for samples, _ in sweep.data}
+    # Starts may ask for pairs of neurons, so a small width of the same parity stands for the others.
+    networks = dict.fromkeys((start, width if width < 6 else 4 + width % 2) for start, width in sweep.networks)
+    schedules = [_shortest(schedule) for schedule in sweep.schedules]
+    for problem in sweep.problems:
+        X, y = problem.sample(8, 0)
+        for (start, width), schedule, fresh in product(networks, schedules, online):
+            data: dict[str, Any] = {"source": problem} if fresh else {"X": X, "y": y}
+            try:
+                Run(start(problem.inputs, width, 0), schedule, X_test=X, y_test=y, **data)
+            except InvalidArgument as error:
+                parts = f"{problem}, {start} and " + ("online data" if fresh else "a training set")
+                raise InvalidArgument(f"the spec combines {parts}, which cannot run: {error}") from None
+
+
+def _shortest(schedule: Schedule) -> Schedule:
+    """The same rules for one step per phase."""
+    return replace(schedule, phases=tuple(replace(phase, steps=1) for phase in schedule.phases))

@@ -1,0 +1,106 @@
+"""What an engine gives for a run: how it went, what it cost and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from fewfire._errors import DivergenceError, FewfireError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fewfire._types import AnyArray
+    from fewfire.networks import TwoLayer
+
+Stopped = Literal["steps", "test_error", "diverged"]
+"""Why a run ended: all steps done, held-out error low enough, or no longer finite."""
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """What was measured at the recorded steps; each field is a vector of shape (records,).
+
+    Errors are shares of wrong signs for ±1 labels, mean squared errors otherwise. `support_weight` is the share of the
+    weight mass Σ_j |output_j|·|hidden_ji| on the inputs i of the run's `support`. NaN where there is no such data.
+    """
+
+    step: AnyArray
+    train_loss: AnyArray
+    train_error: AnyArray
+    test_error: AnyArray
+    hidden_norm: AnyArray
+    output_norm: AnyArray
+    active_fraction: AnyArray
+    support_weight: AnyArray
+
+    @classmethod
+    def of(cls, records: Sequence[Sequence[float]]) -> History:
+        """From one sequence of all fields per recorded step."""
+        columns = np.array(records, dtype=np.float64).reshape(len(records), len(fields(cls))).T
+        return cls(columns[0].astype(np.int64), *columns[1:])
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Work done by a run.
+
+    Parameters
+    ----------
+    steps, examples : updates made and examples seen by them
+    active_pairs : (neuron, example) pairs that fired in the updates
+    multiply_adds : scalar products of weights done in the updates, forward and backward
+    """
+
+    steps: int = 0
+    examples: int = 0
+    active_pairs: int = 0
+    multiply_adds: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """How a run ended.
+
+    Parameters
+    ----------
+    kept : TwoLayer or None
+        The final weights, None when the engine was told not to keep them; see `network`.
+    history : History
+    counters : Counters
+    stopped : "steps", "test_error" or "diverged"
+    engine : str
+        The engine that trained it.
+    divergence : DivergenceError, optional
+    """
+
+    kept: TwoLayer | None
+    history: History
+    counters: Counters
+    stopped: Stopped
+    engine: str
+    divergence: DivergenceError | None = field(default=None)
+
+    @property
+    def network(self) -> TwoLayer:
+        """The final weights; a diverged run, which has none, gives back its initial network."""
+        if self.kept is None:
+            raise FewfireError("the network was not kept. Remedy: train with keep_networks=True.")
+        return self.kept
+
+    @property
+    def test_error(self) -> float:
+        """The last recorded held-out error."""
+        return float(self.history.test_error[-1])
+
+
+def divergence(step: int, rate: float) -> DivergenceError:
+    """The error of a run whose output stopped being finite at `step`: one wording for all engines."""
+    return DivergenceError(
+        f"training diverged at step {step}: the network is no longer finite (learning rate {rate:g}). "
+        f"Remedy: lower learning_rate, for example to {rate / 10:g}, or scale the inputs down.",
+        step=step,
+        learning_rate=rate,
+    )

@@ -1,0 +1,74 @@
+"""A batch of runs: how specs are cut into batches that suit an engine, and what becomes of one.
+
+One run is a pure function of its spec, whatever else is in the batch. Its cost is the dense multiply-adds to the last
+step: 2·batch·width·(inputs + 1) per step, and a forward pass over both sets at each checkpoint. That is an upper bound
+(early stops, inactive neurons), good for cutting and estimates.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from fewfire._errors import EngineUnavailable
+from fewfire.experiments._environment import environment_text
+from fewfire.experiments._row import Row, failed_row, row_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fewfire.engines import Engine, Run, Schedule
+    from fewfire.experiments.spec import RunSpec
+
+
+def batches(specs: Iterable[RunSpec], engine: Engine) -> Iterator[list[RunSpec]]:
+    """The specs, in order, in batches as the engine likes them; a spec weighs nothing, whatever data it stands for."""
+    batch: list[RunSpec] = []
+    spent = 0.0
+    for spec in specs:
+        batch.append(spec)
+        spent += cost(spec)
+        if spent >= engine.batch_cost or len(batch) >= engine.batch_runs:
+            yield batch
+            batch, spent = [], 0.0
+    if batch:
+        yield batch
+
+
+def cost(spec: RunSpec) -> float:
+    """The dense multiply-adds of a run that trains to its last step."""
+    samples = spec.samples or 0
+    examples, checks = _work(spec.schedule, samples)
+    return spec.width * (spec.problem.inputs + 1) * (2.0 * examples + checks * (samples + spec.test_samples))
+
+
+@lru_cache(maxsize=4096)
+def _work(schedule: Schedule, samples: int) -> tuple[int, int]:
+    """The examples seen by all updates, and the number of checkpoints."""
+    examples = sum(phase.steps * (phase.batch_size or samples) for phase in schedule.phases)
+    return examples, len(schedule.checkpoints())
+
+
+def run_batch(specs: Sequence[RunSpec], engine: Engine) -> list[Row]:
+    """The rows of these runs, in their order; a run that raises an error becomes a failed row of its own."""
+    rows: dict[str, Row] = {}
+    good: list[tuple[RunSpec, Run]] = []
+    for spec in specs:
+        try:
+            good.append((spec, spec.describe()))
+        except Exception as error:
+            rows[spec.hash] = failed_row(spec, error, engine.name, environment_text())
+    rows |= {row.hash: row for row in _train(good, engine)}
+    return [rows[spec.hash] for spec in specs]
+
+
+def _train(pairs: list[tuple[RunSpec, Run]], engine: Engine) -> list[Row]:
+    try:
+        results = engine.train([run for _, run in pairs], keep_networks=False, on_divergence="record")
+    except EngineUnavailable:
+        raise  # no run's fault: every other one would end the same way
+    except Exception as error:
+        if len(pairs) > 1:  # find out whose fault it was
+            return [row for pair in pairs for row in _train([pair], engine)]
+        return [failed_row(pairs[0][0], error, engine.name, environment_text())]
+    return [row_of(spec, result, environment_text()) for (spec, _), result in zip(pairs, results, strict=True)]

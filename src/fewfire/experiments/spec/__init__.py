@@ -1,0 +1,7 @@
+"""What a sweep is: its tables, the grid they stand for, the spec of each run, and the hashes of these."""
+
+from fewfire.experiments.spec._grid import expand
+from fewfire.experiments.spec._run_spec import RunSpec, canonical, text_hash
+from fewfire.experiments.spec._sweep import Sweep
+
+__all__ = ["RunSpec", "Sweep", "canonical", "expand", "text_hash"]

@@ -1,0 +1,169 @@
+"""The tables of a spec: their keys checked, and problems and schedules read from them and written back.
+
+Errors name the path of the key, such as `training.learning_rate`, and list the choices. A problem is a name and the
+fields of its class. Of `[training]`, one phase of SGD is written flat (`steps`, `learning_rate`, …); several are a list
+of such tables under `phases`. Rates, decays and truncations are numbers, or tables of numbers per layer:
+`{hidden = 0.1, output = 0.01}`. `batch_size = "full"` is gradient descent on the whole training set.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from fewfire._errors import InvalidArgument, invalid
+from fewfire._validate import check_integer, check_number
+from fewfire.engines import LAYERS, LOSSES, PerLayer, Phase, Schedule
+from fewfire.problems import PROBLEMS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from fewfire.problems import Problem
+
+PHASE_KEYS = tuple(field.name for field in fields(Phase))
+SCHEDULE_KEYS = ("loss", "sampling", "evaluate", "stop_error")
+_PER_LAYER = ("learning_rate", "weight_decay", "truncation")
+
+
+def check_table(path: str, value: object) -> Mapping[str, Any]:
+    """A table of keys and values."""
+    if not isinstance(value, dict):
+        raise invalid(path, "must be a table", value, f"write it under [{path}]")
+    return value
+
+
+def check_keys(path: str, table: Mapping[str, Any], known: Iterable[str], required: Iterable[str] = ()) -> None:
+    """Refuse keys that mean nothing, with the nearest one that does, and tables that lack a needed key."""
+    names = list(known)
+    for key in table:
+        if key not in names:
+            rule = f"is not a known key; the keys here are {', '.join(names)}"
+            raise invalid(join(path, key), rule, table[key], did_you_mean(key, names) or "remove it")
+    check_given(path, table, required)
+
+
+def check_given(path: str, table: Mapping[str, Any], required: Iterable[str]) -> None:
+    """Refuse tables that lack a needed key."""
+    for key in required:
+        if key not in table:
+            where = f"[{path}]" if path else "the spec"
+            raise invalid(join(path, key), "must be given", "a table without it", f"add {key} = … to {where}")
+
+
+def check_name(path: str, value: object, choices: Iterable[str]) -> str:
+    """One of a few names."""
+    names = list(choices)
+    if not isinstance(value, str) or value not in names:
+        rule = f"must be one of {', '.join(map(repr, names))}"
+        raise invalid(path, rule, value, did_you_mean(value, names))
+    return value
+
+
+def did_you_mean(word: object, names: Iterable[str]) -> str:
+    """A guess at what was meant, or nothing."""
+    near = get_close_matches(word, list(names), n=1) if isinstance(word, str) else []
+    return f"write {near[0]!r} if that is what was meant" if near else ""
+
+
+def join(path: str, key: str) -> str:
+    """The path of a key of the table at `path`."""
+    return f"{path}.{key}" if path else key
+
+
+@contextmanager
+def at(path: str) -> Iterator[None]:
+    """Prefix errors about arguments with the path of the table that they came from."""
+    try:
+        yield
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{path}.{error}") from None
+
+
+def parse_problem(value: object, path: str = "problem") -> Problem:
+    """The problem that a concrete table describes."""
+    table = dict(check_table(path, value))
+    check_given(path, table, ("name",))
+    kind = PROBLEMS[check_name(f"{path}.name", table.pop("name"), PROBLEMS)]
+    check_keys(path, table, [field.name for field in fields(kind)])
+    try:
+        with at(path):
+            problem: Problem = kind(**table)
+    except TypeError as error:  # a field without default is missing
+        takes = ", ".join(field.name for field in fields(kind))
+        raise invalid(path, f"takes {takes}", sorted(table), str(error).split("__init__() ")[-1]) from None
+    return problem
+
+
+def plain_problem(problem: Problem) -> dict[str, Any]:
+    """The table of a problem, with every field."""
+    told: Any = problem
+    if type(problem) not in PROBLEMS.values():
+        raise invalid("problem", f"must be one of {', '.join(PROBLEMS)}", problem, "a spec holds plain values only")
+    table: dict[str, Any] = told.describe()
+    return table
+
+
+def parse_training(value: object, path: str = "training") -> Schedule:
+    """The schedule that a concrete table describes."""
+    table = {key: entry for key, entry in check_table(path, value).items() if entry is not None}
+    check_keys(path, table, (*PHASE_KEYS, "phases", *SCHEDULE_KEYS))
+    flat = {key: table[key] for key in PHASE_KEYS if key in table}
+    if "phases" in table and flat:
+        raise invalid(path, "must have either phases or the keys of one phase", sorted(flat), "move them into phases")
+    if "loss" in table:
+        check_name(join(path, "loss"), table["loss"], LOSSES)
+    if "phases" in table:
+        phases = tuple(_phase(phase, f"{path}.phases[{i}]") for i, phase in enumerate(table["phases"]))
+    else:
+        phases = (_phase(flat, path),)
+    with at(path):
+        return Schedule(phases, **{key: table[key] for key in SCHEDULE_KEYS if key in table})
+
+
+def plain_training(schedule: Schedule) -> dict[str, Any]:
+    """The table of a schedule, with every key; numbers of one kind always look the same."""
+    return {
+        "phases": [_plain_phase(phase) for phase in schedule.phases],
+        "loss": schedule.loss,
+        "sampling": schedule.sampling,
+        "evaluate": schedule.evaluate if schedule.evaluate == "log" else int(schedule.evaluate),
+        "stop_error": None if schedule.stop_error is None else float(schedule.stop_error),
+    }
+
+
+def _phase(value: object, path: str) -> Phase:
+    table = dict(check_table(path, value))
+    check_keys(path, table, PHASE_KEYS, ("steps",))
+    check_integer(join(path, "steps"), table["steps"], 1)
+    if "batch_size" in table:
+        size = table["batch_size"]
+        if isinstance(size, str) and size != "full":
+            raise invalid(join(path, "batch_size"), 'must be a number of examples or "full"', size)
+        table["batch_size"] = None if size == "full" else size
+    for name in _PER_LAYER:
+        if name in table:
+            table[name] = _per_layer(table[name], join(path, name))
+    with at(path):
+        return Phase(**table)
+
+
+def _per_layer(value: object, path: str) -> float | PerLayer:
+    if not isinstance(value, dict):
+        return check_number(path, value)
+    check_keys(path, value, LAYERS)
+    return PerLayer(**{layer: check_number(join(path, layer), number) for layer, number in value.items()})
+
+
+def _plain_phase(phase: Phase) -> dict[str, Any]:
+    rates = {name: _plain_value(getattr(phase, name), name) for name in _PER_LAYER}
+    size = "full" if phase.batch_size is None else int(phase.batch_size)
+    return {"steps": int(phase.steps), **rates, "decay": phase.decay, "batch_size": size}
+
+
+def _plain_value(value: Any, name: str) -> float | dict[str, float]:
+    if isinstance(value, PerLayer):
+        return {layer: check_number(join(name, layer), getattr(value, layer)) + 0.0 for layer in LAYERS}
+    return check_number(name, value) + 0.0  # −0.0 and 0.0 are one number
