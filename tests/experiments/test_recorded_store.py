@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fewfire.engines._schedule import draw_batch
+from fewfire.engines import draw_batch
 from fewfire.experiments import MemoryStore, SqliteStore, Sweep
 
 FOLDER = Path(__file__).parent / "recorded"

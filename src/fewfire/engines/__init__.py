@@ -12,9 +12,9 @@ from fewfire.engines._population import (
     sample_correlations,
 )
 from fewfire.engines._protocol import Engine, engine_report, get_engine, register_engine, unregister_engine
-from fewfire.engines._result import Counters, History, Result
+from fewfire.engines._result import Counters, History, Result, divergence
 from fewfire.engines._run import Run, Sample, Source, Start
-from fewfire.engines._schedule import LAYERS, PerLayer, Phase, Schedule
+from fewfire.engines._schedule import LAYERS, PerLayer, Phase, Schedule, draw_batch
 from fewfire.engines.cpu import CpuEngine
 from fewfire.engines.reference import ReferenceEngine
 
@@ -42,6 +42,8 @@ __all__ = [
     "Schedule",
     "Source",
     "Start",
+    "divergence",
+    "draw_batch",
     "engine_report",
     "error_rate",
     "fourier_gap",
