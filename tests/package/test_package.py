@@ -111,8 +111,9 @@ def test_versions_agree():
     assert re.search(r"^version: (.*)$", citation, re.M).group(1) == fewfire.__version__
 
 
-def test_torch_is_pinned_exactly():
+def test_every_requirement_is_pinned_exactly_and_once():
+    """A range would take whatever is newest, which for torch means gigabytes for GPUs."""
     pinned = "".join(path.read_text() for path in (ROOT / "requirements").glob("*.txt"))
-    assert re.findall(r"^torch.*$", pinned, re.M) == ["torch==2.13.0"]
+    assert len(re.findall(r"^torch==", pinned, re.M)) == 1
     for line in pinned.splitlines():
         assert not line or line.startswith("#") or re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9a-z.]+", line), line
