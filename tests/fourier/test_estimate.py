@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fewfire import _extension, fourier
 from fewfire._random import Stream
 from fewfire.fourier import _estimate
-from fewfire.fourier._estimate_reference import estimate_reference
+from fewfire.fourier._estimate import estimate_reference
 
 core = _extension.load()
 ISAS = core.available_isas() if core else []

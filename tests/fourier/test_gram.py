@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fewfire import fourier
 from fewfire._random import Stream
 from fewfire.fourier import _gram
-from fewfire.fourier._monomial_matrix_reference import reference_gram
+from fewfire.fourier._monomial_matrix import reference_gram
 
 
 def sample(samples, n, seed=0):

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from fewfire import _extension, fourier
 from fewfire._random import Stream
-from fewfire.fourier._monomial_matrix import MonomialMatrix
-from fewfire.fourier._monomial_matrix_reference import reference_sums, reference_values
+from fewfire.fourier._monomial_matrix import MonomialMatrix, reference_sums, reference_values
 from fewfire.fourier._subcubes import MAX_TABLE_BITS, choose_groups, cover_of, product_cost
 
 

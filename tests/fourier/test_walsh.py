@@ -9,7 +9,7 @@ from fewfire import _extension, fourier
 from fewfire._cube import cube
 from fewfire._random import Stream
 from fewfire.fourier import _walsh
-from fewfire.fourier._walsh_reference import walsh_reference
+from fewfire.fourier._walsh import walsh_reference
 
 core = _extension.load()
 DTYPES = [np.float64, np.float32, np.int32]

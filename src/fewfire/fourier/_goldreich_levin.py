@@ -27,7 +27,7 @@ from fewfire.fourier._walsh import transform
 
 if TYPE_CHECKING:
     from fewfire._types import Float64Array, SignArray
-    from fewfire.fourier._terms import Term
+    from fewfire.fourier._monomials import Term
 
 _STEP = 10
 """Coordinates by which buckets are split at a time."""

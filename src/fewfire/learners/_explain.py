@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fewfire.fourier import monomial_members
-from fewfire.fourier._terms import strongest
+from fewfire.fourier._monomials import strongest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fewfire._errors import invalid
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.fourier import estimate, evaluate, least_squares, monomial_members
-from fewfire.fourier._terms import Term, strongest, terms
+from fewfire.fourier._monomials import Term, strongest, terms
 from fewfire.learners._degree import Loss, choose_degree
 from fewfire.learners._explain import explain_terms
 from fewfire.learners._signs import BINARIZE, learn_signs
