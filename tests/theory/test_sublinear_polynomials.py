@@ -15,7 +15,7 @@ from fewfire._errors import InvalidArgument
 from fewfire._random import Stream
 from fewfire.problems import SphereSlice, gamma, is_separable, separation
 from fewfire.theory import sublinear as sl
-from fewfire.theory.sublinear._sign_weights import sign_weights
+from fewfire.theory.sublinear._sign_polynomial import sign_weights
 
 GRID = [(gap, error) for gap in (0.9, 0.5, 0.2, 0.05, 0.02) for error in (0.9, 0.3, 0.01, 1e-6)]
 
