@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fewfire.learners.parity_net import ParityNetClassifier, lottery_tickets
-from fewfire.learners.parity_net._reading import find_support, lucky_neurons
+from fewfire.learners.parity_net._estimator import find_support, lucky_neurons
 from fewfire.networks import TwoLayer, construct, init
 from fewfire.problems import CorrelatedParity, Parity
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fewfire._cube import cube
 from fewfire._random import Stream
-from fewfire.learners.baselines._parity_search import search
+from fewfire.learners.baselines._exhaustive_parity import search
 from fewfire.problems import Parity
 from fewfire.theory import pareto
 

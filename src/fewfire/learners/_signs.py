@@ -8,7 +8,7 @@ A column with more values is refused, or, when asked, cut in two at its median.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -106,6 +106,12 @@ def learn_signs(table: AnyArray, names: list[str], binarize: str | None) -> Sign
                 raise _too_many_values(names[column], distinct)
             cut[column] = _median_cut(values, distinct)
     return SignMap(low, high, cut, names)
+
+
+def column_names(estimator: Any) -> list[str]:
+    """The names of the columns of the table an estimator was shown, or x0, x1, … where they had none."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return [f"x{column}" for column in range(estimator.n_features_in_)] if names is None else [str(n) for n in names]
 
 
 def _too_many_values(name: str, distinct: AnyArray) -> InvalidArgument:

@@ -92,14 +92,18 @@ def lottery_tickets(
     initial = start(inputs, width, Stream(seed, "init"))
     wide = trainer.train([run(initial, 0)])[0]
     kept = np.sort(np.argsort(-_neuron_norms(wide.network), kind="stable")[:keep])
-    ticket = initial.with_parameters(hidden=initial.hidden[kept], bias=initial.bias[kept], output=initial.output[kept])
+    ticket = _some_neurons(initial, kept)
     fresh = [start(inputs, width, Stream(seed, f"redraw {trial}")) for trial in range(trials)]
-    others = [net.with_parameters(hidden=net.hidden[:keep], bias=net.bias[:keep], output=net.output[:keep])
-              for net in fresh]  # fmt: skip
+    first = np.arange(keep)
+    others = [_some_neurons(network, first) for network in fresh]
     runs = [run(ticket, 1 + trial) for trial in range(trials)]
     runs += [run(network, 1 + trial) for trial, network in enumerate(others)]
     histories = [result.history for result in trainer.train(runs)]
     return LotteryTickets(kept, wide.history, histories[:trials], histories[trials:])
+
+
+def _some_neurons(network: TwoLayer, ids: AnyArray) -> TwoLayer:
+    return network.with_parameters(hidden=network.hidden[ids], bias=network.bias[ids], output=network.output[ids])
 
 
 def _neuron_norms(network: TwoLayer) -> AnyArray:
