@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fewfire._cube import cube
 from fewfire._errors import InvalidArgument
 from fewfire.networks import construct
-from fewfire.networks.construct._lift import bumps
+from fewfire.networks.construct._lifted import bumps
 
 
 def test_lift_by_hand():

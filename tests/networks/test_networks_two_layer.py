@@ -163,7 +163,7 @@ def test_shape_and_number_errors():
         ((np.ones(3), ok[1], ok[2]), "hidden must be a matrix of shape (width, inputs) with at least one entry; got shape (3,). Remedy: put the weights of one neuron in each row."),
         ((np.ones((0, 3)), [], []), "hidden must be a matrix of shape (width, inputs) with at least one entry; got shape (0, 3). Remedy: put the weights of one neuron in each row."),
         ((ok[0], np.ones(3), ok[2]), "bias must have shape (2,), one entry per row of hidden; got shape (3,)."),
-        ((ok[0], ok[1], np.ones((2, 1))), "output must have shape (2,), one entry per row of hidden; got shape (2, 1)."),
+        ((ok[0], ok[1], np.ones(3)), "output must have shape (2,) or (2, outputs), one entry or row per row of hidden; got shape (3,)."),
         ((ok[0], ok[1], ["a", "b"]), "output must hold real numbers; got dtype <U1."),
         ((np.ones((2, 3), dtype=complex), ok[1], ok[2]), "hidden must hold real numbers; got dtype complex128."),
         ((ok[0], [0, np.nan], ok[2]), "bias must hold finite float64 numbers; got a nan at index (1,). Remedy: look for divergence where it was computed."),

@@ -14,6 +14,7 @@ import numpy as np
 from fewfire._errors import DivergenceError, invalid
 from fewfire._random import Stream, as_stream
 from fewfire._validate import check_inputs, check_labels, check_support
+from fewfire.networks import check_single_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,6 +62,7 @@ class Run:
     support: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
+        check_single_output(self.network, "training")
         if self.support is not None:
             object.__setattr__(self, "support", check_support("support", self.support, self.network.inputs))
         object.__setattr__(self, "seed", as_stream(self.seed, "batches"))
