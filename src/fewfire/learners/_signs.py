@@ -93,9 +93,17 @@ class SignMap:
         return invalid("X", rule, value.item(), "map the value to one of the two, or fit again with it")
 
 
-def learn_signs(table: AnyArray, names: list[str], binarize: str | None) -> SignMap:
-    """The map for a table of numbers, shape (rows, columns)."""
+def learn_signs(
+    table: AnyArray, names: list[str], binarize: str | None, *, keep_constant_signs: bool = False
+) -> SignMap:
+    """The map for a table of numbers, shape (rows, columns).
+
+    With `keep_constant_signs`, a table that holds nothing but ±1 stays as it is, constant columns included.
+    """
     count = table.shape[1]
+    if keep_constant_signs and np.all((table == 1) | (table == -1)):
+        one = np.ones(count, dtype=np.int8)
+        return SignMap(-one, one, np.full(count, np.nan), names)
     low = np.empty(count, dtype=table.dtype)
     high, cut = low.copy(), np.full(count, np.nan)
     for column, values in _columns(table, np.arange(count)):
