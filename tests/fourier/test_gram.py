@@ -15,7 +15,7 @@ def sample(samples, n, seed=0):
     return Stream(seed, "data").sign_rows(samples, n)
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(1, 9), st.integers(1, 4), st.integers(1, 300), st.integers(0, 2**32))
 def test_equals_the_definition(n, degree, samples, seed):
     degree = min(degree, n)

@@ -181,7 +181,7 @@ def test_every_truncation_is_refused(tmp_path):
             load(tmp_path / "cut")
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.data())
 def test_a_damaged_byte_is_harmless_or_refused(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("damage")

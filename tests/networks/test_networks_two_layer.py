@@ -8,7 +8,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fewfire._errors import InvalidArgument
@@ -57,7 +57,6 @@ def test_signs_in_int8_and_float_tables_give_the_same():
     np.testing.assert_array_equal(net(signs), net(signs.astype(np.int64)))
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.integers(1, 23), st.integers(1, 40))
 def test_blocks_change_nothing(rows, elements):
     # Small integers: every sum is exact, so any blocking has to give the same bits.
@@ -147,7 +146,6 @@ def test_norms_by_hand():
     assert (W, B) == (15.0, 6.0)
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.sampled_from([0.25, 0.5, 2.0, 8.0]), st.integers(0, 5))
 def test_rescaling_keeps_the_function_and_the_norms(c, seed):
     net = random_net(seed)
