@@ -68,7 +68,7 @@ def test_predicts_as_ridge_on_polynomial_features(solver):
 
 
 def test_default_tolerance_keeps_predictions_to_1e_5_with_as_many_monomials_as_samples():
-    """The hard case in small: 1.1 samples a monomial, condition number about 450, and the peak of the variance."""
+    """The hard case in small: 1.1 samples per monomial, condition number about 450, and the peak of the variance."""
     n, degree = 16, 3
     samples = round(1.1 * fourier.monomial_count(n, degree))
     X, new, y = sample(samples, n), sample(2000, n, seed=9), Stream(3, "labels").normal(samples)

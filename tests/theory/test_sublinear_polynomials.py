@@ -189,7 +189,7 @@ def test_a_degree_in_the_ten_thousands():
 
 
 def neighbours(X, rho, count, seed):
-    """Points of the slice at distance rho of each row, `count` a row, of shape (rows, count, d)."""
+    """Points of the slice at distance rho of each row, `count` per row, of shape (rows, count, d)."""
     flat = X[:, None, :-1]
     direction = Stream(seed, "moves").normal((len(X), count, X.shape[1] - 1))
     direction -= (direction * flat).sum(axis=2, keepdims=True) * flat / 0.75

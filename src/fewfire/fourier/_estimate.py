@@ -66,7 +66,7 @@ class Estimate:
 
     @cached_property
     def sets(self) -> IdArray:
-        """The sets, one a row, padded with −1: array of shape (monomial_count(n, degree), degree)."""
+        """The sets, one per row, padded with −1: array of shape (monomial_count(n, degree), degree)."""
         return monomials(self.n, self.degree)
 
     def coefficient(self, members: Sequence[int]) -> float:
@@ -102,7 +102,7 @@ def estimate(
     threads : int, optional
         All cores unless given.
     progress : callable (done, total), optional
-        Called at most about ten times a second, and once at the end.
+        Called at most about ten times per second, and once at the end.
 
     Returns
     -------

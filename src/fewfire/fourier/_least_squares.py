@@ -107,7 +107,7 @@ def least_squares(
     threads : int, optional
         All cores unless given.
     progress : callable (done, total), optional
-        Called about ten times a second with the steps done and those expected in all. A keyboard interrupt is served
+        Called about ten times per second with the steps done and those expected in all. A keyboard interrupt is served
         between steps.
 
     Returns
@@ -201,7 +201,7 @@ def _steps_worth_trying(matrix: MonomialMatrix, alpha: float, tol: float, max_it
 
 
 class _Teller:
-    """Turns steps and errors into (done, total) calls, about ten a second."""
+    """Turns steps and errors into (done, total) calls, about ten per second."""
 
     def __init__(self, progress: Progress | None, tol: float, max_iter: int) -> None:
         self.progress, self.tol, self.max_iter = progress, tol, max_iter

@@ -35,7 +35,7 @@ def monomials(n: int, degree: int) -> IdArray:
     Returns
     -------
     array of shape (monomial_count(n, degree), degree)
-        One set a row, members ascending, padded with −1 on the right; row 0 is the empty set.
+        One set per row, members ascending, padded with −1 on the right; row 0 is the empty set.
     """
     n = check_integer("n", n, 1)
     degree = check_integer("degree", degree, 0, n, "a monomial has at most n distinct coordinates")

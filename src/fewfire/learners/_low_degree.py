@@ -188,7 +188,7 @@ class LowDegreeRegressor(RegressorMixin, LowDegreeBase):  # type: ignore[misc]
     binarize : None or "median"
         What happens to columns with more than two values: refused, or cut in two at the median.
     max_degree : int
-        Largest degree "auto" tries; it also ends at 10 monomials a training sample.
+        Largest degree "auto" tries; it also ends at 10 monomials per training sample.
     validation_fraction : float
         Share of the samples that "auto" holds out; the final fit uses all.
     random_state : int, RandomState or None
@@ -207,7 +207,7 @@ class LowDegreeRegressor(RegressorMixin, LowDegreeBase):  # type: ignore[misc]
     intercept_ : float
     active_ : array of the columns that are not constant
     mapping_ : list of (what became +1, what became −1)
-        One pair a column; None where nothing did.
+        One pair per column; None where nothing did.
     degree_ : int
     degree_scores_ : dict
         Held-out mean squared error of each degree that "auto" tried.
@@ -306,7 +306,7 @@ def choose_degree(
 
 
 def explain_terms(values: Float64Array, names: Sequence[str], degree: int, top: int) -> str:
-    """A heading and one line a monomial, largest coefficient first.
+    """A heading and one line per monomial, largest coefficient first.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     width : int
         Hidden neurons; even for the theorems' schedules.
     init : {"sparse", "dense"}
-        Start of "sgd": `sparsity` non-zero weights a neuron, or PyTorch's default.
+        Start of "sgd": `sparsity` non-zero weights per neuron, or PyTorch's default.
     sparsity : int
         Non-zero (large) weights a neuron starts with.
     loss, learning_rate, weight_decay, batch_size, max_steps

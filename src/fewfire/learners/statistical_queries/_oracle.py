@@ -98,7 +98,7 @@ class SQOracle:
 
     @property
     def expectation_error(self) -> float:
-        """How far the oracle's own expectation is off, with probability 1 − 10⁻⁶ a query (Hoeffding); 0 when exact."""
+        """How far its own expectation is off, with probability 1 − 10⁻⁶ per query (Hoeffding); 0 when exact."""
         samples = self._population.samples
         return 0.0 if samples is None else math.sqrt(2 * math.log(2e6) / samples)
 

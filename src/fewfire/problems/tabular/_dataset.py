@@ -59,7 +59,7 @@ class Dataset:
     def __post_init__(self) -> None:
         rows, features = self.X.shape
         if len(self.y) != rows:
-            raise invalid("y", f"must have {rows} values, one a row of X", f"shape {self.y.shape}")
+            raise invalid("y", f"must have {rows} values, one per row of X", f"shape {self.y.shape}")
         if len(self.feature_names) != features or self.categorical.shape != (features,):
             got = f"a mask of shape {self.categorical.shape} and {len(self.feature_names)} names"
             raise invalid("feature_names and categorical", f"must describe the {features} columns of X", got)
