@@ -159,7 +159,7 @@ def test_support_by_gap_and_lucky_neurons():
 
 def test_lottery_tickets_bookkeeping():
     problem = Parity(12, 2)
-    found = lottery_tickets(problem, 12, width=30, keep=3, trials=4, steps=2000, test_samples=500)
+    found = lottery_tickets(problem, 12, width=30, keep=3, trials=4, steps=2000, test_examples=500)
     assert found.kept.shape == (3,) and len(found.rewound) == len(found.redrawn) == 4
     starts = {history.test_error[0] for history in found.rewound}
     assert len(starts) == 1  # every rewound trial starts from the same weights

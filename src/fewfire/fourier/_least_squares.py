@@ -15,7 +15,7 @@ import warnings
 from dataclasses import dataclass
 from math import ceil, log
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from fewfire._types import Float64Array, SignArray
 
 
-SOLVERS = ("auto", "cg", "gram")
+Solver: TypeAlias = Literal["auto", "cg", "gram"]
+SOLVERS: tuple[Solver, ...] = get_args(Solver)
 
 _STEP_SECONDS = 5e-5
 """What a step of conjugate gradients costs beside its two products."""
@@ -77,7 +78,7 @@ def least_squares(
     degree: int,
     *,
     alpha: float = 0.0,
-    solver: str = "auto",
+    solver: Solver = "auto",
     tol: float = 1e-7,
     max_iter: int = 2000,
     threads: int | None = None,
@@ -118,7 +119,7 @@ def least_squares(
     labels = np.asarray(check_labels("y", y, len(signs)), dtype=np.float64)
     degree = check_integer("degree", degree, 0, signs.shape[1], "a monomial has at most n distinct coordinates")
     alpha = check_number("alpha", alpha, 0.0)
-    solver = check_choice("solver", solver, SOLVERS)
+    check_choice("solver", solver, SOLVERS)
     tol = check_number("tol", tol, 0.0, 1.0, open_low=True, open_high=True)
     max_iter = check_integer("max_iter", max_iter, 1)
     workers = thread_count(threads)
@@ -164,7 +165,7 @@ def solve(
     labels: Float64Array,
     degree: int,
     alpha: float,
-    solver: str,
+    solver: Solver,
     tol: float,
     max_iter: int,
     threads: int,

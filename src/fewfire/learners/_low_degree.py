@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -26,13 +26,17 @@ from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.fourier import estimate, evaluate, least_squares, monomial_count, monomial_members
 from fewfire.fourier._monomials import Term, strongest, terms
 from fewfire.learners._classes import two_classes
-from fewfire.learners._signs import BINARIZE, column_names, learn_signs
+from fewfire.learners._signs import Binarize, column_names, learn_signs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fewfire._types import AnyArray
+    from fewfire.fourier._least_squares import Solver
 
+
+Method: TypeAlias = Literal["regression", "estimation"]
+"""Least squares, or empirical Fourier coefficients."""
 
 Fit: TypeAlias = Callable[[SignArray, Float64Array, int], Float64Array]
 """Coefficients of the given degree, fitted to signs (samples, n) and labels (samples,)."""
@@ -49,15 +53,15 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        degree: int | str = "auto",
+        degree: int | Literal["auto"] = "auto",
         *,
-        method: str = "regression",
+        method: Method = "regression",
         alpha: float = 1.0,
         prune: float = 0.0,
-        solver: str = "auto",
+        solver: Solver = "auto",
         tol: float = 1e-7,
         max_iter: int = 2000,
-        binarize: str | None = None,
+        binarize: Binarize | None = None,
         max_degree: int = 4,
         validation_fraction: float = 0.2,
         random_state: int | np.random.RandomState | None = None,
@@ -104,9 +108,7 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, table: AnyArray, labels: Float64Array, loss: Loss) -> None:
         """Fit to a validated table (samples, columns) and labels (samples,); sets attributes only at the end."""
-        if self.binarize is not None:
-            check_choice("binarize", self.binarize, BINARIZE)
-        check_choice("method", self.method, ("regression", "estimation"))
+        check_choice("method", self.method, get_args(Method))
         prune = check_number("prune", self.prune, 0.0)
         sign_map = learn_signs(table, column_names(self), self.binarize)
         signs = sign_map.transform(table)

@@ -8,11 +8,12 @@ A column with more values is refused, or, when asked, cut in two at its median.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from fewfire._errors import InvalidArgument, invalid
+from fewfire._validate import check_choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 Mapping: TypeAlias = list[tuple[object, object]]
 """For each column, what is mapped to +1 and what to −1; None where nothing is."""
 
-BINARIZE = ("median",)
+Binarize: TypeAlias = Literal["median"]
+"""How a column with more than two values is cut in two, where that is asked for."""
 
 COLUMN_BLOCK = 16
 """Columns transposed at once: enough to read memory in order, few enough to need little more of it."""
@@ -94,12 +96,14 @@ class SignMap:
 
 
 def learn_signs(
-    table: AnyArray, names: list[str], binarize: str | None, *, keep_constant_signs: bool = False
+    table: AnyArray, names: list[str], binarize: Binarize | None, *, keep_constant_signs: bool = False
 ) -> SignMap:
     """The map for a table of numbers, shape (rows, columns).
 
     With `keep_constant_signs`, a table that holds nothing but ±1 stays as it is, constant columns included.
     """
+    if binarize is not None:
+        check_choice("binarize", binarize, get_args(Binarize))
     count = table.shape[1]
     if keep_constant_signs and np.all((table == 1) | (table == -1)):
         one = np.ones(count, dtype=np.int8)

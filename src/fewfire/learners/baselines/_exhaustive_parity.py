@@ -23,9 +23,9 @@ from fewfire._bits import pack_columns
 from fewfire._cores import thread_count
 from fewfire._errors import invalid
 from fewfire._extension import core
-from fewfire._validate import check_choice, check_integer
+from fewfire._validate import check_integer
 from fewfire.learners._classes import two_classes
-from fewfire.learners._signs import BINARIZE, column_names, learn_signs
+from fewfire.learners._signs import Binarize, column_names, learn_signs
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, FloatArray, IdArray, SignArray
@@ -77,7 +77,7 @@ class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def __init__(
-        self, k: int = 3, *, at_most: bool = False, binarize: str | None = None, threads: int | None = None
+        self, k: int = 3, *, at_most: bool = False, binarize: Binarize | None = None, threads: int | None = None
     ) -> None:
         self.k = k
         self.at_most = at_most
@@ -88,8 +88,6 @@ class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Search; X of shape (m, n), y of shape (m,) with two classes."""
         k = check_integer("k", self.k, 1, MAX_SIZE, "larger sets take too long to enumerate; train a network")
         threads = thread_count(self.threads)
-        if self.binarize is not None:
-            check_choice("binarize", self.binarize, BINARIZE)
         X, y = validate_data(self, X, y)
         classes, labels = two_classes(y)
         sign_map = learn_signs(X, column_names(self), self.binarize)

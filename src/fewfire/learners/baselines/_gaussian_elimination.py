@@ -16,9 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._bits import pack
 from fewfire._errors import FewfireWarning
-from fewfire._validate import check_choice
 from fewfire.learners._classes import two_classes
-from fewfire.learners._signs import BINARIZE, column_names, learn_signs
+from fewfire.learners._signs import Binarize, column_names, learn_signs
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, IdArray, SignArray, WordArray
@@ -68,7 +67,7 @@ class GaussianElimination(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     (2, 5, 11)
     """
 
-    def __init__(self, intercept: bool = False, *, binarize: str | None = None) -> None:
+    def __init__(self, intercept: bool = False, *, binarize: Binarize | None = None) -> None:
         self.intercept = intercept
         self.binarize = binarize
 
@@ -81,8 +80,6 @@ class GaussianElimination(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y : array of shape (samples,)
             Two classes; the smaller one is taken as −1. Labels that are all −1 or all +1 will do.
         """
-        if self.binarize is not None:
-            check_choice("binarize", self.binarize, BINARIZE)
         X, y = validate_data(self, X, y)
         classes, labels = two_classes(y, lone_sign=True)
         odd = labels < 0

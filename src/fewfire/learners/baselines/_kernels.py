@@ -21,7 +21,7 @@ Several classes are learned one against the rest (ridge) or in pairs (hinge).
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -36,6 +36,9 @@ from fewfire.learners._classes import find_classes
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, FloatArray
 
+
+KernelLoss: TypeAlias = Literal["ridge", "hinge"]
+"""The loss of the classifiers."""
 
 _BLOCK = 512  # rows of a Gram matrix worked on at a time: its temporaries are as large as the block
 
@@ -77,7 +80,7 @@ def tangent_kernel(A: FloatArray, B: FloatArray, bias: float) -> Float64Array:
 class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier on a kernel matrix; a subclass gives `_kernel`."""
 
-    def __init__(self, bias: float = 1.0, *, loss: str = "ridge", alpha: float = 1e-3) -> None:
+    def __init__(self, bias: float = 1.0, *, loss: KernelLoss = "ridge", alpha: float = 1e-3) -> None:
         self.bias = bias
         self.loss = loss
         self.alpha = alpha
@@ -98,7 +101,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: AnyArray, y: AnyArray) -> KernelClassifier:
         """Solve; X of shape (m, n), y of shape (m,). Memory 8 m² bytes."""
-        loss = check_choice("loss", self.loss, ("ridge", "hinge"))
+        loss = check_choice("loss", self.loss, get_args(KernelLoss))
         alpha = check_number("alpha", self.alpha, 0.0, open_low=True)
         X, y = validate_data(self, X, y, dtype=np.float64)
         self.classes_ = find_classes(y)

@@ -7,7 +7,7 @@ were lucky from the start.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -18,8 +18,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.engines import get_engine
 from fewfire.learners._classes import two_classes
-from fewfire.learners._signs import column_names, learn_signs
+from fewfire.learners._signs import Binarize, column_names, learn_signs
 from fewfire.learners.parity_net._schedules import (
+    SecondLayer,
+    Start,
     TrainingTask,
     train_correlated,
     train_over_sparse,
@@ -31,6 +33,8 @@ from fewfire.networks import TwoLayer, relevance
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, IdArray, SignArray
 
+
+ScheduleName: TypeAlias = Literal["sgd", "over_sparse", "under_sparse", "correlated"]
 
 SCHEDULES = {
     "sgd": train_sgd,
@@ -89,10 +93,10 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        schedule: str = "sgd",
+        schedule: ScheduleName = "sgd",
         *,
         width: int = 1000,
-        init: str = "sparse",
+        init: Start = "sparse",
         sparsity: int = 2,
         loss: str = "hinge",
         learning_rate: float = 0.1,
@@ -100,10 +104,10 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         batch_size: int | None = 32,
         max_steps: int = 100_000,
         k: int | None = None,
-        second_layer: str = "solver",
+        second_layer: SecondLayer = "solver",
         strict: bool = True,
         validation_fraction: float = 0.0,
-        binarize: str | None = None,
+        binarize: Binarize | None = None,
         engine: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,

@@ -63,7 +63,7 @@ def lottery_tickets(
     learning_rate: float = 0.1,
     weight_decay: float = 0.0,
     batch_size: int = 32,
-    test_samples: int = 10_000,
+    test_examples: int = 10_000,
     engine: str = "auto",
     seed: int = 0,
 ) -> LotteryTickets:
@@ -80,7 +80,7 @@ def lottery_tickets(
     check_integer("keep", keep, 1, width, "keep at most as many neurons as there are")
     check_integer("trials", trials, 1)
     start = init.sparse(sparsity)
-    test = source.sample(test_samples, Stream(seed, "test"))
+    test = source.sample(test_examples, Stream(seed, "test"))
     schedule = Schedule((Phase(steps, learning_rate, weight_decay, batch_size=batch_size),))
     trainer = get_engine(engine)
 

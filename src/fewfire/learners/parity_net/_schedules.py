@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -56,6 +56,12 @@ if TYPE_CHECKING:
     from fewfire.engines import Engine, Result
     from fewfire.networks import TwoLayer
 
+
+Start: TypeAlias = Literal["sparse", "dense"]
+"""The start of "sgd": few non-zero weights per neuron, or PyTorch's default."""
+
+SecondLayer: TypeAlias = Literal["solver", "descent"]
+"""How the convex second layer is fitted."""
 
 MAX_ROWS = 50_000
 """Rows the solver looks at: far more than there are features."""
@@ -86,8 +92,8 @@ class TrainingTask:
     weight_decay: float
     batch_size: int | None
     max_steps: int
-    second_layer: str
-    start: str
+    second_layer: SecondLayer
+    start: Start
     strict: bool
     seed: int
     engine: Engine
@@ -115,7 +121,7 @@ class Outcome:
 
 def train_sgd(task: TrainingTask) -> Outcome:
     """Train until `max_steps`, or until the held-out part, if there is one, is without error."""
-    check_choice("init", task.start, ("sparse", "dense"))
+    check_choice("init", task.start, get_args(Start))
     start = init.dense() if task.start == "dense" else init.sparse(task.sparsity)
     initial = start(task.inputs, task.width, Stream(task.seed, "init"))
     phase = Phase(task.max_steps, task.learning_rate, task.weight_decay, batch_size=task.batch_size)
@@ -193,7 +199,7 @@ def train_under_sparse(task: TrainingTask) -> Outcome:
 def train_correlated(task: TrainingTask) -> Outcome:
     """The first step on the whole sample, then both layers, or the convex second layer alone."""
     k, n = required_k(task, "correlated"), task.inputs
-    check_choice("second_layer", task.second_layer, ("solver", "descent"))
+    check_choice("second_layer", task.second_layer, get_args(SecondLayer))
     if task.strict and (k % 2 == 0 or k < 3):
         raise invalid("k", "must be odd and at least 3 (parities, section 2)", k, "or pass strict=False")
     if task.width % 2:
@@ -222,7 +228,7 @@ def fit_output(network: TwoLayer, task: TrainingTask, moved: NDArray[np.bool_]) 
     moved : bool array of shape (width,)
         Neurons that the step gave a gradient: the subnetwork the theorems speak of. The solver uses no others.
     """
-    check_choice("second_layer", task.second_layer, ("solver", "descent"))
+    check_choice("second_layer", task.second_layer, get_args(SecondLayer))
     if task.second_layer == "solver":
         return _solve(network, task.X[:MAX_ROWS], task.y[:MAX_ROWS], moved)
     return _descend(network, task.X, task.y, task.max_steps, task.engine, task.seed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 Query: TypeAlias = "Callable[[SignArray, AnyArray], AnyArray]"
 """φ: X of shape (rows, inputs) and y of shape (rows,) to values in [−1, 1] of shape (rows,)."""
 
-ANSWERS = ("honest", "random", "adversarial")
+Answers: TypeAlias = Literal["honest", "random", "adversarial"]
+"""Which of the admissible numbers the oracle answers with."""
+
 
 MAX_EXACT = 16
 """Largest number of inputs for which expectations are taken over the whole cube."""
@@ -66,41 +68,41 @@ class SQOracle:
         Of random answers and of drawn examples (stream "queries").
     distribution : "uniform" or "drawn"
         Uniform inputs of at most 16 coordinates are averaged over exactly. Otherwise, and with "drawn" always, the
-        expectation is the mean over `samples` examples, which is the distribution the oracle then stands for.
-    samples : int
-        Examples drawn when the expectation is not exact.
+        expectation is the mean over `examples` of them, which is the distribution the oracle then stands for.
+    examples : int
+        How many are drawn when the expectation is not exact.
     """
 
     def __init__(
         self,
         problem: QueryTarget,
         tolerance: float,
-        answers: str = "honest",
+        answers: Answers = "honest",
         seed: int | Stream = 0,
         *,
-        distribution: str = "uniform",
-        samples: int = 2**17,
+        distribution: Literal["uniform", "drawn"] = "uniform",
+        examples: int = 2**17,
     ) -> None:
         self.tolerance = check_number("tolerance", tolerance, 0.0, 1.0)
-        self.answers = check_choice("answers", answers, ANSWERS)
-        samples = check_integer("samples", samples, 1)
+        self.answers = check_choice("answers", answers, get_args(Answers))
+        examples = check_integer("examples", examples, 1)
         self._stream = as_stream(seed, "queries")
         exact = check_choice("distribution", distribution, ("uniform", "drawn")) == "uniform"
         cube = whole_cube(problem, self._stream) if exact and problem.inputs <= MAX_EXACT else None
-        self._population: Population = drawn(problem, samples, self._stream) if cube is None else cube
+        self._population: Population = drawn(problem, examples, self._stream) if cube is None else cube
         self.inputs = int(problem.inputs)
         self.queries = 0
 
     @property
     def exact(self) -> bool:
         """Whether expectations are taken over the whole cube."""
-        return self._population.samples is None
+        return self._population.examples is None
 
     @property
     def expectation_error(self) -> float:
         """How far its own expectation is off, with probability 1 − 10⁻⁶ per query (Hoeffding); 0 when exact."""
-        samples = self._population.samples
-        return 0.0 if samples is None else math.sqrt(2 * math.log(2e6) / samples)
+        examples = self._population.examples
+        return 0.0 if examples is None else math.sqrt(2 * math.log(2e6) / examples)
 
     @property
     def resolution(self) -> float:
@@ -152,7 +154,7 @@ class Population:
     X : int8 array of shape (rows, inputs)
     y : array of shape (rows,)
     weights : float64 array of shape (rows,), of sum 1
-    samples : int or None
+    examples : int or None
         How many examples were drawn; None for the whole cube.
     independent : list of (share, labels)
         Labels of shape (rows,) that do not depend on X, and the probability of each such labelling.
@@ -161,7 +163,7 @@ class Population:
     X: SignArray
     y: AnyArray
     weights: Float64Array
-    samples: int | None
+    examples: int | None
     independent: list[tuple[float, AnyArray]]
 
 
@@ -180,11 +182,11 @@ def whole_cube(problem: Any, stream: Stream) -> Population | None:
     return Population(X, y, weights, None, _independent(y, weights, stream))
 
 
-def drawn(problem: Any, samples: int, stream: Stream) -> Population:
-    """`samples` examples of the problem, equally weighted."""
-    X, y = problem.sample(samples, stream.child("examples"))
-    weights = np.full(samples, 1.0 / samples)
-    return Population(X, np.asarray(y), weights, samples, _independent(np.asarray(y), weights, stream))
+def drawn(problem: Any, examples: int, stream: Stream) -> Population:
+    """So many examples of the problem, equally weighted."""
+    X, y = problem.sample(examples, stream.child("examples"))
+    weights = np.full(examples, 1.0 / examples)
+    return Population(X, np.asarray(y), weights, examples, _independent(np.asarray(y), weights, stream))
 
 
 def _independent(y: AnyArray, weights: Float64Array, stream: Stream) -> list[tuple[float, AnyArray]]:
