@@ -22,7 +22,7 @@ from fewfire import _core
 from fewfire._bits import pack_columns
 from fewfire._cores import usable_cores
 from fewfire.learners.baselines import ExhaustiveParity
-from fewfire.learners.baselines._parity_search import search, search_reference
+from fewfire.learners.baselines._exhaustive_parity import search, search_reference
 from fewfire.problems import Parity
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@
 // over all sets S of one size. Sets share prefixes: y ⊕ (all members but the last) is computed once and met with every
 // later column, so a set costs one XOR and one popcount a word of 64 examples. Columns are stored in blocks of 8,
 // word by word, so that the lanes of a vector belong to 8 sets and no sum across lanes is needed; 4 prefixes share each
-// load of a block. src/fewfire/learners/baselines/_parity_search.py has the NumPy twin.
+// load of a block. src/fewfire/learners/baselines/_exhaustive_parity.py has the NumPy twin.
 #pragma once
 
 #include <atomic>

@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import (
+    ConvergenceWarning,
     DataUnavailable,
     DivergenceError,
     EngineUnavailable,
@@ -24,6 +25,8 @@ from fewfire._errors import (
 
 if TYPE_CHECKING:
     from fewfire import engines, experiments, fourier, halfspace, learners, networks, problems, report, theory
+    from fewfire._compressed_rows import CompressedRows
+    from fewfire._random import Stream
     from fewfire.learners import (
         LowDegreeClassifier,
         LowDegreeRegressor,
@@ -64,8 +67,11 @@ _LEARNERS = (
     "SparseInitClassifier",
     "SparseInitRegressor",
 )
+_VALUES = {"CompressedRows": "fewfire._compressed_rows", "Stream": "fewfire._random"}
 
 __all__ = [
+    "CompressedRows",
+    "ConvergenceWarning",
     "DataUnavailable",
     "DivergenceError",
     "EngineUnavailable",
@@ -84,6 +90,7 @@ __all__ = [
     "SparseInitClassifier",
     "SparseInitRegressor",
     "StoreError",
+    "Stream",
     "attack",
     "baselines",
     "certify",
@@ -100,13 +107,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _SUBPACKAGES:
-        return importlib.import_module(f"fewfire.{name}")
-    if name in _LEARNERS:
-        return getattr(importlib.import_module("fewfire.learners"), name)
-    raise AttributeError(f"module 'fewfire' has no attribute {name!r}; it has {', '.join(__all__)}")
+if not TYPE_CHECKING:  # a type checker that saw it would take every misspelt name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        if name in _SUBPACKAGES:
+            return importlib.import_module(f"fewfire.{name}")
+        if name in _LEARNERS:
+            return getattr(importlib.import_module("fewfire.learners"), name)
+        if name in _VALUES:
+            return getattr(importlib.import_module(_VALUES[name]), name)
+        raise AttributeError(f"module 'fewfire' has no attribute {name!r}; it has {', '.join(__all__)}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_SUBPACKAGES, *_LEARNERS])
+    return sorted([*globals(), *_SUBPACKAGES, *_LEARNERS, *_VALUES])

@@ -26,9 +26,15 @@ def check_integer(name: str, value: object, low: int, high: int | None = None, r
 
 
 def check_number(
-    name: str, value: object, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False,
-    open_high: bool = False, remedy: str = "",
-) -> float:  # fmt: skip
+    name: str,
+    value: object,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+    remedy: str = "",
+) -> float:
     """A finite real number in the interval from low to high, ends included unless opened."""
     real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     number = float(value) if real else math.nan  # type: ignore[arg-type]

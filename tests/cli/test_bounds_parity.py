@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from fewfire import cli
 from fewfire._errors import InvalidArgument
 from fewfire.cli.bounds_parity import advice, parity
-from fewfire.theory.pareto import Finding, Resources, diagnose, frontier, samples_needed, theorem_4, theorem_21
+from fewfire.theory.pareto import Diagnosis, Resources, diagnose, frontier, samples_needed, theorem_4, theorem_21
 
 
 def ask(*options):
@@ -104,7 +104,7 @@ def test_noise_raises_the_limits():
 
 
 def test_advice_is_one_line_a_statement():
-    lines = advice([Finding("A", "excluded", "", ("width",), ({"width": 2e7},)), Finding("B", "promised", "")])
+    lines = advice([Diagnosis("A", "excluded", "", ("width",), ({"width": 2e7},)), Diagnosis("B", "promised", "")])
     assert lines == ["A: short of width. Lifted by: width 2e+07.", "Success is promised by: B."]
     assert advice([]) == ["No lower bound stands in the way."]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fewfire import _extension, fourier
 from fewfire._random import Stream
 from fewfire.fourier import _estimate
-from fewfire.fourier._estimate_reference import estimate_reference
+from fewfire.fourier._estimate import estimate_reference
 
 core = _extension.load()
 ISAS = core.available_isas() if core else []
@@ -38,7 +38,7 @@ def brute_force(X, y, degree):
     return np.array(sums) / len(y)
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(n=st.integers(1, 9), samples=st.integers(1, 200), degree=st.integers(0, 4), seed=st.integers(0, 2**32))
 def test_sign_labels_are_exact(n, samples, degree, seed):
     X, degree = sample(samples, n, seed), min(degree, n)
@@ -46,7 +46,7 @@ def test_sign_labels_are_exact(n, samples, degree, seed):
     assert np.array_equal(fourier.estimate(X, y, degree).values, brute_force(X, y.astype(float), degree))
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(n=st.integers(1, 9), samples=st.integers(1, 3000), degree=st.integers(0, 4), seed=st.integers(0, 2**32))
 def test_real_labels_within_the_stated_error(n, samples, degree, seed):
     X, degree = sample(samples, n, seed), min(degree, n)

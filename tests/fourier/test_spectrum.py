@@ -32,7 +32,7 @@ def noise_sensitivity(f, n, rho):
     return float((probability * 0.25 * (f[:, None] - f[None, :]) ** 2).sum() / 2**n)
 
 
-@settings(derandomize=True, deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(n=st.integers(1, 6), seed=st.integers(0, 2**32), rho=st.floats(-1, 1))
 def test_sensitivities_are_what_the_paper_defines(n, seed, rho):
     f = values(n, seed)
@@ -44,7 +44,7 @@ def test_sensitivities_are_what_the_paper_defines(n, seed, rho):
     assert math.isclose(picture.norm_squared, (f**2).mean(), rel_tol=1e-12)
 
 
-@settings(derandomize=True, deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(n=st.integers(0, 8), seed=st.integers(0, 2**32))
 def test_weights_and_tails_group_the_coefficients_by_size(n, seed):
     picture = fourier.spectrum(values(n, seed))

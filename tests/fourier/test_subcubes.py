@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from fewfire import _extension, fourier
 from fewfire._random import Stream
-from fewfire.fourier._monomial_matrix import MonomialMatrix
-from fewfire.fourier._monomial_matrix_reference import reference_sums, reference_values
+from fewfire.fourier._monomial_matrix import MonomialMatrix, reference_sums, reference_values
 from fewfire.fourier._subcubes import MAX_TABLE_BITS, choose_groups, cover_of, product_cost
 
 
@@ -21,7 +20,7 @@ covers = st.integers(1, 12).flatmap(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(covers)
 def test_every_monomial_has_one_place_and_it_holds_its_members(shape):
     n, degree, groups = shape
@@ -38,7 +37,7 @@ def test_every_monomial_has_one_place_and_it_holds_its_members(shape):
             assert members == [c for c in sets[order[position]] if c >= 0]
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(covers, st.integers(1, 70), st.integers(0, 2**32))
 def test_patterns_hold_the_bits_of_each_group(shape, samples, seed):
     n, degree, groups = shape
@@ -48,7 +47,7 @@ def test_patterns_hold_the_bits_of_each_group(shape, samples, seed):
     assert np.array_equal(1 - 2 * np.stack(bits, axis=1).astype(int), signs)
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(1, 15), st.integers(0, 6), st.integers(1, 1200), st.integers(0, 2**32))
 def test_products_equal_the_reference(n, degree, samples, seed):
     degree = min(degree, n)

@@ -9,7 +9,7 @@ from fewfire import _extension, fourier
 from fewfire._cube import cube
 from fewfire._random import Stream
 from fewfire.fourier import _walsh
-from fewfire.fourier._walsh_reference import walsh_reference
+from fewfire.fourier._walsh import walsh_reference
 
 core = _extension.load()
 DTYPES = [np.float64, np.float32, np.int32]
@@ -41,7 +41,7 @@ def test_equals_the_definition(n, dtype):
         assert np.array_equal(fourier.transform(values), result / dtype(2**n))
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(n=st.integers(0, 17), dtype=st.sampled_from(DTYPES), seed=st.integers(0, 2**32))
 def test_twice_is_the_identity_times_two_to_the_n(n, dtype, seed):
     # Of a table of signs Σ|coefficients| ≤ 2^(3n/2), so even the second transform fits into int32.
@@ -51,7 +51,7 @@ def test_twice_is_the_identity_times_two_to_the_n(n, dtype, seed):
     assert np.allclose(twice, values * dtype(2**n), rtol=0, atol=2**n * rounding)
 
 
-@settings(derandomize=True, deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(n=st.integers(0, 16), seed=st.integers(0, 2**32))
 def test_parseval(n, seed):
     values = table(n, seed=seed)
@@ -59,7 +59,7 @@ def test_parseval(n, seed):
     assert np.isclose((coefficients**2).sum(), (values**2).mean(), rtol=1e-12)
 
 
-@settings(derandomize=True, deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(n=st.integers(0, 14), dtype=st.sampled_from([np.float64, np.float32]), seed=st.integers(0, 2**32))
 def test_inverse_undoes_both_normalisations(n, dtype, seed):
     values = table(n, dtype, seed)

@@ -1,13 +1,16 @@
 """Parities over the field of two elements."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fewfire import FewfireWarning
+from fewfire import FewfireWarning, InvalidArgument
 from fewfire._cube import cube
 from fewfire.learners.baselines import GaussianElimination
 from fewfire.problems import Parity
@@ -63,12 +66,56 @@ def test_classes_need_not_be_signs():
     fitted = GaussianElimination(intercept=True).fit(X, y)
     assert fitted.support_ == (0, 3) and list(fitted.classes_) == ["even", "odd"]
     assert (fitted.predict(X) == y).all() and fitted.score(X, y) == 1.0
-    assert clone(fitted).get_params() == {"intercept": True}
+    assert clone(fitted).get_params() == {"intercept": True, "binarize": None}
 
 
-def test_constant_labels_are_the_empty_parity():
-    fitted = GaussianElimination().fit(cube(3), np.ones(8))
+@pytest.mark.parametrize("sign", [1, 1.0, np.int8(1)])
+def test_constant_labels_are_the_empty_parity(sign):
+    fitted = GaussianElimination().fit(cube(3), np.full(8, sign))
     assert fitted.support_ == () and (fitted.predict(cube(3)) == 1).all()
+    fitted = GaussianElimination(intercept=True).fit(cube(3), np.full(8, -sign))
+    assert (fitted.support_, fitted.sign_, fitted.classes_.tolist()) == ((), -1, [-1, 1])
+    assert (fitted.predict(cube(3)) == -1).all()
+
+
+@given(
+    st.integers(1, 40), st.integers(2, 60), st.integers(0, 2**32), st.sampled_from([(0, 1), (False, True), (3.5, 7)])
+)
+def test_other_columns_become_signs(n, samples, seed, values):
+    X, y = Parity(n, support=np.random.default_rng(seed).permutation(n)[: 1 + seed % n].tolist()).sample(samples, seed)
+    varies = (X[0] != X).any(axis=0)
+    signs = np.ascontiguousarray(X[:, varies])
+    other = np.where(X < 0, values[1], values[0])
+    with warnings.catch_warnings():
+        # What varies need not explain the labels, where columns are constant by chance.
+        warnings.filterwarnings("ignore", "The labels are not a parity", FewfireWarning)
+        fitted = GaussianElimination(intercept=True).fit(other, y)
+        if not varies.any():
+            assert fitted.support_ == () and not fitted.unique_
+            return
+        expected = GaussianElimination(intercept=True).fit(signs, y)
+    assert fitted.support_ == tuple(np.flatnonzero(varies)[list(expected.support_)].tolist())
+    assert (fitted.sign_, fitted.rank_, fitted.samples_used_) == (
+        expected.sign_,
+        expected.rank_,
+        expected.samples_used_,
+    )
+    assert fitted.unique_ == (expected.unique_ and varies.all())
+    assert np.array_equal(fitted.predict(other), expected.predict(signs))
+
+
+def test_which_value_is_which():
+    fitted = GaussianElimination().fit(np.array([[0, -1, 5], [1, 1, 5], [1, -1, 5]]), [-1, -1, 1])
+    assert fitted.mapping_ == [(0, 1), (1, -1), (5, None)]
+    assert (fitted.support_, fitted.unique_, fitted.consistent_) == ((0, 1), False, True)
+
+
+# The checks feed real numbers, which are cut in two at the median, and labels that are no parity of them.
+@pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore:The labels are not a parity:fewfire.FewfireWarning")
+@parametrize_with_checks([GaussianElimination(binarize="median"), GaussianElimination(True, binarize="median")])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
 
 
 def test_noise_is_noticed():
@@ -83,13 +130,25 @@ def test_noise_is_noticed():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match=r"X may hold only \+1 and −1; got 0.0. Remedy"):
-        GaussianElimination().fit(np.eye(3), np.ones(3))
-    with pytest.raises(ValueError, match="y must be a vector of 8 labels, one per row of X; got shape \\(7,\\)."):
-        GaussianElimination().fit(cube(3), np.ones(7))
+    rule = "X must have at most two distinct values in every column"
     with pytest.raises(
-        ValueError, match="y must have two classes; got a vector with 3. Remedy: encode the labels as \\+1 and −1."
+        InvalidArgument, match=rf"{rule}; got a column 'x0' with 3 values \(0, 1, 2\). Remedy: threshold"
     ):
+        GaussianElimination().fit([[0, 0], [1, 1], [2, 0]], [-1, 1, 1])
+    with pytest.raises(ValueError, match="not compatible with arrays of bytes/strings"):
+        GaussianElimination().fit([["a", "b"], ["b", "a"]], [-1, 1])
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[8, 7\]"):
+        GaussianElimination().fit(cube(3), np.ones(7))
+    with pytest.raises(InvalidArgument, match="Only binary classification is supported.* got 3 classes. Remedy: wrap"):
         GaussianElimination().fit(cube(3), np.arange(8) % 3)
+    with pytest.raises(InvalidArgument, match=r"y must hold at least two classes; got an array of one class \(5\)"):
+        GaussianElimination().fit(cube(3), np.full(8, 5))
+    with pytest.raises(InvalidArgument, match="binarize must be one of 'median'; got 'mean'"):
+        GaussianElimination(binarize="mean").fit(cube(3), np.ones(8))
+    fitted = GaussianElimination().fit(cube(3), np.ones(8))
+    with pytest.raises(InvalidArgument, match="X may hold only -1 and 1 in column 'x0', as when fitted; got 0. Remedy"):
+        fitted.predict(np.zeros((1, 3), dtype=int))
+    with pytest.raises(ValueError, match="X has 2 features, but GaussianElimination is expecting 3 features"):
+        fitted.predict(cube(2))
     with pytest.raises(NotFittedError):
         GaussianElimination().predict(cube(3))

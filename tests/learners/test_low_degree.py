@@ -15,7 +15,7 @@ from fewfire import fourier
 from fewfire._errors import ConvergenceWarning, InvalidArgument
 from fewfire._random import Stream
 from fewfire.learners import LowDegreeClassifier, LowDegreeRegressor
-from fewfire.learners._explain import explain_terms
+from fewfire.learners._low_degree import explain_terms
 
 
 def sample(samples, n, seed=0):

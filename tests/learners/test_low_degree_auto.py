@@ -5,7 +5,7 @@ import pytest
 
 from fewfire._random import Stream
 from fewfire.learners import LowDegreeClassifier, LowDegreeRegressor
-from fewfire.learners._degree import MONOMIALS_PER_SAMPLE, choose_degree
+from fewfire.learners._low_degree import MONOMIALS_PER_SAMPLE, choose_degree
 
 
 def sample(samples, n, seed=0):

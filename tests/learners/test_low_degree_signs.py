@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fewfire._errors import InvalidArgument
 from fewfire._random import Stream
-from fewfire.learners import LowDegreeRegressor
+from fewfire.learners import LowDegreeClassifier, LowDegreeRegressor, ParityNetClassifier, baselines
 from fewfire.learners._signs import COLUMN_BLOCK, learn_signs
 
 
@@ -34,7 +34,7 @@ def test_two_values_become_signs(column, mapping, signs):
     assert learned.transform(table)[:, 0].tolist() == signs
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(1, 2 * COLUMN_BLOCK + 3), st.integers(2, 50), st.integers(0, 2**32))
 def test_any_pair_of_values_gives_the_same_polynomial(columns, samples, seed):
     """Recoding every column changes signs of coefficients, never predictions."""
@@ -87,3 +87,15 @@ def test_both_sides_of_a_cut_are_filled():
 def test_missing_values_are_refused(bad):
     with pytest.raises(ValueError, match="NaN|infinity"):
         LowDegreeRegressor(1).fit([[bad, 1], [1, -1]], [1.0, 2.0])
+
+
+def test_binarisations_that_do_not_exist_are_refused_by_every_estimator():
+    table, labels = np.array([[0.0], [1.0], [2.0]]), [-1, 1, 1]
+    for estimator in (
+        LowDegreeClassifier,
+        ParityNetClassifier,
+        baselines.ExhaustiveParity,
+        baselines.GaussianElimination,
+    ):
+        with pytest.raises(InvalidArgument, match="binarize must be one of 'median'; got 'mean'"):
+            estimator(binarize="mean").fit(table, labels)

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fewfire.learners.parity_net import ParityNetClassifier, lottery_tickets
-from fewfire.learners.parity_net._reading import find_support, lucky_neurons
+from fewfire.learners.parity_net._estimator import find_support, lucky_neurons
 from fewfire.networks import TwoLayer, construct, init
 from fewfire.problems import CorrelatedParity, Parity
 
@@ -159,7 +159,7 @@ def test_support_by_gap_and_lucky_neurons():
 
 def test_lottery_tickets_bookkeeping():
     problem = Parity(12, 2)
-    found = lottery_tickets(problem, 12, width=30, keep=3, trials=4, steps=2000, test_samples=500)
+    found = lottery_tickets(problem, 12, width=30, keep=3, trials=4, steps=2000, test_examples=500)
     assert found.kept.shape == (3,) and len(found.rewound) == len(found.redrawn) == 4
     starts = {history.test_error[0] for history in found.rewound}
     assert len(starts) == 1  # every rewound trial starts from the same weights

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fewfire import _extension
 from fewfire._random import Stream
-from fewfire.learners.baselines._parity_search import Hit, search, search_reference
+from fewfire.learners.baselines._exhaustive_parity import Hit, search, search_reference
 
 
 def by_definition(X, y, size):
@@ -66,7 +66,7 @@ def test_without_the_extension(monkeypatch):
     stream = Stream(4, "search")
     X, y = stream.sign_rows(90, 9), stream.child("labels").signs(90)
     expected = by_definition(X, y, 3)
-    monkeypatch.setattr("fewfire.learners.baselines._parity_search.core", lambda: None)
+    monkeypatch.setattr("fewfire.learners.baselines._exhaustive_parity.core", lambda: None)
     found = search(X, y, 3, 2)
     assert (found.best, found.runner_up) == expected
 

@@ -70,7 +70,7 @@ def test_label_noise_shrinks_correlations():
 
 
 def test_larger_cubes_are_sampled_and_say_so():
-    oracle = SQOracle(Parity(20, 2), 0.01, samples=50_000)
+    oracle = SQOracle(Parity(20, 2), 0.01, examples=50_000)
     assert not oracle.exact
     assert oracle.expectation_error == pytest.approx(math.sqrt(2 * math.log(2e6) / 50_000))
     for members, truth in (([0, 1], 1.0), ([2], 0.0), ([0], 0.0), ([3, 7, 9], 0.0)):
@@ -81,7 +81,7 @@ def test_larger_cubes_are_sampled_and_say_so():
 
 def test_real_labels_with_noise_are_sampled():
     target = NetworkTarget(construct.dense_weights(1, 3, seed=0), noise=0.1)
-    oracle = SQOracle(target, 0.0, "adversarial", samples=4096)
+    oracle = SQOracle(target, 0.0, "adversarial", examples=4096)
     assert not oracle.exact
     assert abs(oracle.query(lambda X, y: np.clip(y / 4, -1, 1))) <= 1
 

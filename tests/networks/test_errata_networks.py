@@ -12,8 +12,8 @@ from scipy.stats import norm
 from fewfire._cube import cube
 from fewfire._random import Stream
 from fewfire.networks import TwoLayer, construct, init, shifted_relu
-from fewfire.networks.construct._rounding import integer_form
-from fewfire.networks.init._over_sparse import over_sparse_biases
+from fewfire.networks.construct._lifted import integer_form
+from fewfire.networks.init._sparse import over_sparse_biases
 
 
 def test_erratum_1_parity_as_a_one_sparse_network():

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fewfire._errors import InvalidArgument
@@ -33,7 +33,6 @@ def test_values_slopes_and_firing(function, value, slope, active, dtype):
     np.testing.assert_array_equal(function.active(z), np.array(active, dtype=bool))
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.floats(-10, 10), st.sampled_from([relu, relu6, shifted_relu(0.75)]))
 def test_slope_is_the_derivative_away_from_the_kinks(z, function):
     step = 1e-3
@@ -49,7 +48,6 @@ def test_a_number_on_the_float32_threshold_does_not_fire():
     assert function.active(np.nextafter(np.array([0.1], dtype=np.float32), np.float32(1)))[0]
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.floats(0, 1e300))
 def test_text_form_round_trips(tau):
     function = shifted_relu(tau)

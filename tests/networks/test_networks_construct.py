@@ -15,7 +15,7 @@ from fewfire._errors import InvalidArgument
 from fewfire.networks import Norms, check_sparsity, construct
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.data())
 def test_junta_is_its_table_on_every_input(data):
     n = data.draw(st.integers(1, 8))

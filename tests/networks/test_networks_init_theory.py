@@ -11,8 +11,7 @@ from scipy.stats import norm
 from fewfire._cube import cube
 from fewfire._errors import InvalidArgument
 from fewfire.networks import init, relu, relu6
-from fewfire.networks.init._over_sparse import over_sparse_biases
-from fewfire.networks.init._under_sparse import under_sparse_biases
+from fewfire.networks.init._sparse import over_sparse_biases, under_sparse_biases
 
 
 def assert_mirrored(net):

@@ -7,13 +7,13 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fewfire._cube import cube
 from fewfire._errors import InvalidArgument
 from fewfire.networks import construct
-from fewfire.networks.construct._lift import bumps
+from fewfire.networks.construct._lifted import bumps
 
 
 def test_lift_by_hand():
@@ -21,7 +21,6 @@ def test_lift_by_hand():
     assert construct.lift(np.array([[1, -1]])).dtype == np.int8
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.lists(st.integers(-4, 4), min_size=1, max_size=5), st.integers(-9, 9))
 def test_a_bump_is_the_lifted_square(v, a):
     hidden, bias = bumps(np.array(v, dtype=float), np.array([a, a + 0.5]))

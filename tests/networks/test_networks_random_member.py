@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fewfire._cube import cube
@@ -15,7 +15,6 @@ from fewfire._random import Stream
 from fewfire.networks import check_sparsity, construct
 
 
-@settings(derandomize=True, deadline=None)
 @given(
     st.integers(4, 8), st.integers(1, 20), st.integers(1, 5), st.integers(0, 99), st.sampled_from(["dense", "junta"])
 )

@@ -55,6 +55,20 @@ def test_unknown_names_list_the_known_ones():
 
 def test_every_public_name_exists():
     assert all(getattr(fewfire, name) is not None for name in fewfire.__all__)
+    assert set(fewfire.__all__) <= set(dir(fewfire))
+
+
+def test_what_calls_take_and_give_has_public_names():
+    stream = fewfire.Stream(0, "data")
+    X, _ = fewfire.problems.Parity(5, 2).sample(4, stream)
+    net = fewfire.networks.init.dense()(5, 3, 0)
+    assert isinstance(net.active(X), fewfire.CompressedRows)
+    assert issubclass(fewfire.ConvergenceWarning, fewfire.FewfireWarning)
+
+
+def test_type_checkers_see_no_module_getattr():
+    tree = ast.parse((ROOT / "src/fewfire/__init__.py").read_text())
+    assert not any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in tree.body)
 
 
 def test_missing_extension_gives_one_warning_and_the_same_numbers():

@@ -71,7 +71,7 @@ def test_bad_files_say_what_is_wrong(tmp_path):
 def test_a_table_and_its_description_must_agree():
     mask = np.zeros(2, dtype=bool)
     X = np.zeros((3, 2), dtype=np.float32)
-    with pytest.raises(InvalidArgument, match=r"y must have 3 values, one a row of X; got shape \(2,\)."):
+    with pytest.raises(InvalidArgument, match=r"y must have 3 values, one per row of X; got shape \(2,\)."):
         tabular.Dataset("d", X, np.zeros(2), "classification", ("a", "b"), mask, "test")
     with pytest.raises(InvalidArgument, match="must describe the 2 columns of X"):
         tabular.Dataset("d", X, np.zeros(3), "classification", ("a",), mask, "test")

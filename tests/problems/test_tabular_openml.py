@@ -8,7 +8,7 @@ from recorded_openml import record
 
 from fewfire import DataUnavailable, FileFormatError
 from fewfire.problems import tabular
-from fewfire.problems.tabular import DatasetInfo, _catalogue, _openml
+from fewfire.problems.tabular import DatasetInfo, _load
 
 TINY = DatasetInfo(99, "tiny", 3, 7, 31337)
 
@@ -31,9 +31,9 @@ def no_network(monkeypatch, tmp_path):
 def test_recorded_answers_give_numbers_categories_and_classes(no_network, monkeypatch, pandas):
     if pandas:
         pytest.importorskip("pandas")
-    monkeypatch.setattr(_openml, "is_installed", lambda name: pandas)
+    monkeypatch.setattr(_load, "is_installed", lambda name: pandas)
     record(no_network, TINY.openml_id)
-    data = _openml.fetch(TINY)
+    data = _load.fetch(TINY)
     assert data.X.dtype == np.float32 and data.y.dtype == np.int64
     assert data.X[:, 0].tolist() == [10, 20, 30, 40, 50, 60, 70]
     assert data.X[:, 1].tolist() == [2, 0, 1, 1, 2, 0, 0]  # blue, green, red
@@ -45,7 +45,7 @@ def test_recorded_answers_give_numbers_categories_and_classes(no_network, monkey
 
 
 def test_load_asks_openml_when_there_is_no_file(no_network, monkeypatch, tmp_path):
-    monkeypatch.setitem(_catalogue.DATASETS, "tiny", TINY)
+    monkeypatch.setitem(_load.DATASETS, "tiny", TINY)
     record(no_network, TINY.openml_id)
     assert tabular.load("tiny").source == "OpenML 31337"
     assert tabular.load("tiny", tmp_path).source == "OpenML 31337"
@@ -54,11 +54,11 @@ def test_load_asks_openml_when_there_is_no_file(no_network, monkeypatch, tmp_pat
 def test_another_table_under_the_number_is_refused(no_network):
     record(no_network, TINY.openml_id)
     with pytest.raises(FileFormatError, match="should be 'tiny' with 8 rows and 3 features; it has 7 and 3."):
-        _openml.fetch(DatasetInfo(99, "tiny", 3, 8, TINY.openml_id))
+        _load.fetch(DatasetInfo(99, "tiny", 3, 8, TINY.openml_id))
 
 
 def test_a_damaged_download_is_fetched_again(no_network, monkeypatch):
-    monkeypatch.setitem(_catalogue.DATASETS, "tiny", TINY)
+    monkeypatch.setitem(_load.DATASETS, "tiny", TINY)
     record(no_network, TINY.openml_id, md5="0" * 32)
     with (
         pytest.warns(RuntimeWarning, match="Invalid cache, redownloading"),
@@ -68,7 +68,7 @@ def test_a_damaged_download_is_fetched_again(no_network, monkeypatch):
 
 
 def test_an_answer_that_is_no_table_of_numbers(no_network, monkeypatch):
-    monkeypatch.setitem(_catalogue.DATASETS, "tiny", TINY)
+    monkeypatch.setitem(_load.DATASETS, "tiny", TINY)
     record(no_network, TINY.openml_id, age="string")
     with pytest.raises(FileFormatError, match="OpenML's answer for 'tiny' cannot be used: STRING attributes"):
         tabular.load("tiny")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fewfire._cube import cube
 from fewfire._random import Stream
-from fewfire.learners.baselines._parity_search import search
+from fewfire.learners.baselines._exhaustive_parity import search
 from fewfire.problems import Parity
 from fewfire.theory import pareto
 
@@ -139,7 +139,7 @@ def test_theorem_16_step_condition_needs_the_norm():
     while T / log(T) < 100 / eps**2 * (features + 1 / norm) ** 2:
         T *= 1.01
     assert last_term(T) > 1000 * eps
-    from fewfire.theory.pareto._over_sparse import _steps
+    from fewfire.theory.pareto._upper_bounds import _steps
 
     corrected = _steps(100 * (norm * features + eps) ** 2 / eps**2)
     assert last_term(corrected) <= eps < last_term(0.99 * corrected)

@@ -15,7 +15,7 @@ from fewfire._errors import InvalidArgument
 from fewfire._random import Stream
 from fewfire.problems import SphereSlice, gamma, is_separable, separation
 from fewfire.theory import sublinear as sl
-from fewfire.theory.sublinear._sign_weights import sign_weights
+from fewfire.theory.sublinear._sign_polynomial import sign_weights
 
 GRID = [(gap, error) for gap in (0.9, 0.5, 0.2, 0.05, 0.02) for error in (0.9, 0.3, 0.01, 1e-6)]
 
@@ -189,7 +189,7 @@ def test_a_degree_in_the_ten_thousands():
 
 
 def neighbours(X, rho, count, seed):
-    """Points of the slice at distance rho of each row, `count` a row, of shape (rows, count, d)."""
+    """Points of the slice at distance rho of each row, `count` per row, of shape (rows, count, d)."""
     flat = X[:, None, :-1]
     direction = Stream(seed, "moves").normal((len(X), count, X.shape[1] - 1))
     direction -= (direction * flat).sum(axis=2, keepdims=True) * flat / 0.75

@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from fewfire.theory.pareto import Finding, Resources, diagnose, network_parameters
+from fewfire.theory.pareto import Diagnosis, Resources, diagnose, network_parameters
 
 
 def parity(
@@ -38,7 +38,7 @@ def parity(
         console.print(line, highlight=False)
 
 
-def advice(findings: list[Finding]) -> list[str]:
+def advice(findings: list[Diagnosis]) -> list[str]:
     """What is short and what would buy it, one line a statement; lower bounds first, since nothing gets past them."""
     lines = [
         f"{finding.statement}: short of {' or '.join(finding.short)}. Lifted by: {_ways(finding)}."
@@ -55,7 +55,7 @@ def advice(findings: list[Finding]) -> list[str]:
     return [*lines, f"Success is promised by: {', '.join(promised)}."] if promised else lines
 
 
-def _ways(finding: Finding) -> str:
+def _ways(finding: Diagnosis) -> str:
     ways = [", ".join(f"{name} {_number(value)}" for name, value in way.items()) for way in finding.remedies]
     return "; or ".join(ways)
 

@@ -17,7 +17,7 @@ from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
 from fewfire._validate import check_inputs, check_integer, check_labels, check_support
 from fewfire.engines._losses import get_loss
-from fewfire.networks import TwoLayer
+from fewfire.networks import TwoLayer, check_single_output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,6 +147,8 @@ class Run:
     support: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.network, TwoLayer):
+            check_single_output(self.network, "training")
         if self.support is not None:
             object.__setattr__(self, "support", check_support("support", self.support, self.inputs))
         if type(self.seed) is not int or not 0 <= self.seed < 2**64:

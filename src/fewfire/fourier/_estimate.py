@@ -4,6 +4,8 @@ sparse-activations, section 2.1: with x uniform on {±1}ⁿ, f̂(S) = E[f(x) χ_
 it. The columns of X are bit vectors: χ_S is an XOR of |S| of them, and for ±1 labels its sum is a popcount, exact
 in integers. For real labels the sum is taken in float64, in blocks of 1024 samples that are then added up: off by at
 most (m/1024 + 512)·2⁻⁵³·mean|y| from the exact value. Neither depends on the number of threads.
+
+`estimate_reference` is the readable twin of csrc/kernels/estimate.cpp.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,14 +24,22 @@ from fewfire._cores import thread_count
 from fewfire._errors import InvalidArgument
 from fewfire._extension import core
 from fewfire._validate import check_integer, check_labels, check_number, check_signs, check_support
-from fewfire.fourier._estimate_reference import estimate_reference
-from fewfire.fourier._monomials import monomial_count, monomial_index, monomial_members, monomials
-from fewfire.fourier._terms import Term, above, strongest, terms
+from fewfire.fourier._monomials import (
+    Term,
+    above,
+    monomial_count,
+    monomial_index,
+    monomial_members,
+    monomials,
+    strongest,
+    terms,
+)
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from fewfire._types import Float64Array, IdArray, WordArray
+    from fewfire._types import Float64Array, IdArray, SignArray, WordArray
+
 
 Progress: TypeAlias = Callable[[int, int], object]
 """Called with the number of coefficients done and the number to do."""
@@ -55,7 +66,7 @@ class Estimate:
 
     @cached_property
     def sets(self) -> IdArray:
-        """The sets, one a row, padded with −1: array of shape (monomial_count(n, degree), degree)."""
+        """The sets, one per row, padded with −1: array of shape (monomial_count(n, degree), degree)."""
         return monomials(self.n, self.degree)
 
     def coefficient(self, members: Sequence[int]) -> float:
@@ -91,7 +102,7 @@ def estimate(
     threads : int, optional
         All cores unless given.
     progress : callable (done, total), optional
-        Called at most about ten times a second, and once at the end.
+        Called at most about ten times per second, and once at the end.
 
     Returns
     -------
@@ -126,6 +137,32 @@ def packed_columns(X: object) -> tuple[WordArray, int, int]:
 def is_sign_vector(labels: Float64Array) -> bool:
     """Whether every label is +1 or −1."""
     return bool(np.all(np.abs(labels) == 1.0))
+
+
+def estimate_reference(signs: SignArray, labels: Float64Array, degree: int) -> Float64Array:
+    """(1/m) Σ_i y_i χ_S(x_i) for all |S| ≤ degree, in the order of `monomials`.
+
+    A set of size s is its first s − 1 members, for which the signed labels are formed once, and a last one.
+
+    Parameters
+    ----------
+    signs : int8 array of shape (samples, n)
+    labels : array of shape (samples,)
+    degree : int
+
+    Returns
+    -------
+    array of shape (monomial_count(n, degree),)
+    """
+    n = signs.shape[1]
+    table = signs.astype(np.float64)
+    sums = [np.array([labels.sum()])]
+    for size in range(1, degree + 1):
+        for prefix in combinations(range(n - 1 if size > 1 else n), size - 1):
+            signed = labels * table[:, list(prefix)].prod(axis=1)
+            first = prefix[-1] + 1 if prefix else 0
+            sums.append(signed @ table[:, first:])
+    return np.asarray(np.concatenate(sums) / len(labels))
 
 
 def _estimate_in_slices(

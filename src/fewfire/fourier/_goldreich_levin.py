@@ -27,7 +27,7 @@ from fewfire.fourier._walsh import transform
 
 if TYPE_CHECKING:
     from fewfire._types import Float64Array, SignArray
-    from fewfire.fourier._terms import Term
+    from fewfire.fourier._monomials import Term
 
 _STEP = 10
 """Coordinates by which buckets are split at a time."""
@@ -83,7 +83,7 @@ def goldreich_levin(
         Largest magnitude of a value, 1 for ±1 functions.
     confidence : float in (0, 1)
     samples : int, optional
-        Pairs of queries a step; by Hoeffding's inequality unless given. Fewer lose the guarantee.
+        Pairs of queries per step; by Hoeffding's inequality unless given. Fewer lose the guarantee.
     seed : int or Stream
     """
     function, n = as_function(query, n)

@@ -13,7 +13,7 @@ import numpy as np
 
 from fewfire._extension import core
 from fewfire.fourier._estimate import Progress, estimate
-from fewfire.fourier._monomial_matrix_reference import reference_gram
+from fewfire.fourier._monomial_matrix import reference_gram
 from fewfire.fourier._monomials import monomial_count, monomials
 
 if TYPE_CHECKING:

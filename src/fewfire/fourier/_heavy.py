@@ -23,7 +23,7 @@ from fewfire._cube import cube_index
 from fewfire._errors import invalid
 from fewfire._validate import check_integer, check_labels, check_number, check_signs, check_support
 from fewfire.fourier._estimate import estimate
-from fewfire.fourier._terms import Term, above, terms
+from fewfire.fourier._monomials import Term, above, terms
 from fewfire.fourier._walsh import transform
 
 if TYPE_CHECKING:

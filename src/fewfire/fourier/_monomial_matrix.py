@@ -1,26 +1,37 @@
 """The matrix A[i, S] = χ_S(x_i) of all monomials of degree ≤ d on a sample, as an operator that is never stored.
 
-Both products take one table access a sample and subcube (`_subcubes`), which stands for some 50 to 200 multiply-adds:
-about 0.6 ns where a float64 matrix product spends them at 16 a cycle at best. Sums are in float64 throughout.
+Both products take one table access per sample and subcube (`_subcubes`), which stands for some 50 to 200 multiply-adds:
+about 0.6 ns where a float64 matrix product spends them at 16 per cycle at best. Sums are in float64 throughout.
+
+The functions `reference_…` are the readable twins of csrc/kernels/subcubes.cpp and gram.cpp: the matrix is formed for
+a few rows at a time, each column from the column without its last member.
 """
 
 from __future__ import annotations
 
+from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fewfire._cores import thread_count
+from fewfire._errors import invalid
 from fewfire._extension import core
-from fewfire.fourier._monomial_matrix_reference import reference_sums, reference_values
-from fewfire.fourier._monomials import monomial_count
+from fewfire._validate import check_finite, check_integer, check_signs
+from fewfire.fourier._monomials import monomial_count, monomials
 from fewfire.fourier._subcubes import choose_groups, cover_of, product_cost
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fewfire._types import Float64Array, SignArray
 
 
 THREAD_NS = 50_000
 """A thread is started for no less work than this."""
+
+BLOCK_ENTRIES = 1 << 20
+"""Entries of the matrix formed at once (8 MiB)."""
 
 
 class MonomialMatrix:
@@ -67,3 +78,72 @@ class MonomialMatrix:
         out = np.empty(self.shape[1])
         self._products.sums(weights, out, self.threads)
         return out
+
+
+def evaluate(X: object, values: object, degree: int, *, threads: int | None = None) -> Float64Array:
+    """Σ_S values[S] χ_S(x) for every row x, without a matrix of monomials.
+
+    Parameters
+    ----------
+    X : array of ±1, shape (samples, n)
+    values : array of shape (monomial_count(n, degree),)
+        Coefficients in the order of `monomials(n, degree)`; zeros cost nothing where they come together.
+    degree : int
+    threads : int, optional
+        All cores unless given.
+
+    Returns
+    -------
+    array of shape (samples,)
+    """
+    signs = check_signs("X", X)
+    n = signs.shape[1]
+    degree = check_integer("degree", degree, 0, n, "a monomial has at most n distinct coordinates")
+    coefficients = np.ascontiguousarray(values, dtype=np.float64)
+    count = monomial_count(n, degree)
+    if coefficients.shape != (count,):
+        rule = f"must hold one coefficient for each of the {count} monomials of degree at most {degree}"
+        raise invalid("values", rule, f"shape {coefficients.shape}", "pass the values of an estimate of that degree")
+    check_finite("values", coefficients)
+    return MonomialMatrix(signs, degree, thread_count(threads)).values(coefficients)
+
+
+def reference_values(signs: SignArray, degree: int, coefficients: Float64Array) -> Float64Array:
+    """A·coefficients, shape (samples,), for signs of shape (samples, n)."""
+    return np.concatenate([block @ coefficients for block in _blocks(signs, degree)])
+
+
+def reference_sums(signs: SignArray, degree: int, weights: Float64Array) -> Float64Array:
+    """Aᵀ·weights, shape (monomials,), for signs of shape (samples, n)."""
+    total = np.zeros(monomial_count(signs.shape[1], degree))
+    row = 0
+    for block in _blocks(signs, degree):
+        total += block.T @ weights[row : row + len(block)]
+        row += len(block)
+    return total
+
+
+def reference_gram(signs: SignArray, degree: int) -> Float64Array:
+    """The Gram matrix of the centred columns without the constant one, shape (monomials − 1, monomials − 1)."""
+    means = reference_sums(signs, degree, np.ones(len(signs)))[1:] / len(signs)
+    size = len(means)
+    total = np.zeros((size, size))
+    for block in _blocks(signs, degree):
+        centred = block[:, 1:] - means
+        total += centred.T @ centred
+    return total
+
+
+def _blocks(signs: SignArray, degree: int) -> Iterator[Float64Array]:
+    """The matrix in blocks of rows of at most BLOCK_ENTRIES entries."""
+    n = signs.shape[1]
+    sets = monomials(n, degree)
+    rows = max(1, BLOCK_ENTRIES // len(sets))
+    for start in range(0, len(signs), rows):
+        part = signs[start : start + rows].astype(np.float64)
+        block = np.ones((len(part), len(sets)))
+        for size in range(1, degree + 1):
+            first = monomial_count(n, size - 1)
+            members = sets[first : first + comb(n, size), :size]
+            block[:, first : first + len(members)] = part[:, members].prod(axis=2)
+        yield block

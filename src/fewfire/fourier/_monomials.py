@@ -1,20 +1,27 @@
-"""The monomials χ_S, |S| ≤ d, in one fixed order: by size, then lexicographically.
+"""The monomials χ_S, |S| ≤ d, in one fixed order, and terms: a set of coordinates with its coefficient.
 
-Every table of low-degree coefficients in fewfire uses this order.
+Monomials are ordered by size, then lexicographically; every table of low-degree coefficients in fewfire uses this
+order. Lists of terms put the largest coefficient first.
 """
 
 from __future__ import annotations
 
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from fewfire._validate import check_integer
 
 if TYPE_CHECKING:
-    from fewfire._types import IdArray
+    from collections.abc import Callable
+
+    from fewfire._types import FloatArray, IdArray
+
+
+Term: TypeAlias = tuple[tuple[int, ...], float]
+"""A set S, members ascending, and the coefficient of χ_S."""
 
 
 def monomial_count(n: int, degree: int) -> int:
@@ -28,7 +35,7 @@ def monomials(n: int, degree: int) -> IdArray:
     Returns
     -------
     array of shape (monomial_count(n, degree), degree)
-        One set a row, members ascending, padded with −1 on the right; row 0 is the empty set.
+        One set per row, members ascending, padded with −1 on the right; row 0 is the empty set.
     """
     n = check_integer("n", n, 1)
     degree = check_integer("degree", degree, 0, n, "a monomial has at most n distinct coordinates")
@@ -76,3 +83,28 @@ def monomial_members(n: int, index: int) -> tuple[int, ...]:
         members.append(member)
         member += 1
     return tuple(members)
+
+
+def strongest(values: FloatArray, count: int) -> IdArray:
+    """Indices of the `count` values largest in magnitude, largest first; ties go to the lower index."""
+    count = min(count, len(values))
+    magnitude = np.abs(values)
+    if count < len(values) // 4:
+        # Sorting only what can be among the strongest: everything at least as large as the count-th.
+        floor = np.partition(magnitude, len(values) - count)[len(values) - count] if count else np.inf
+        candidates = np.flatnonzero(magnitude >= floor)
+    else:
+        candidates = np.arange(len(values))
+    order = np.argsort(-magnitude[candidates], kind="stable")
+    return np.asarray(candidates[order[:count]], dtype=np.int64)
+
+
+def above(values: FloatArray, threshold: float) -> IdArray:
+    """Indices of the values of magnitude at least `threshold`, largest first; ties go to the lower index."""
+    candidates = np.flatnonzero(np.abs(values) >= threshold)
+    return np.asarray(candidates[np.argsort(-np.abs(values[candidates]), kind="stable")], dtype=np.int64)
+
+
+def terms(values: FloatArray, indices: IdArray, members: Callable[[int], tuple[int, ...]]) -> list[Term]:
+    """The terms at some indices; `members` names the set of an index."""
+    return [(members(int(index)), float(values[index])) for index in indices]

@@ -22,7 +22,7 @@ from fewfire._cube import cube_blocks
 from fewfire._errors import invalid
 from fewfire._validate import check_finite, check_integer, check_number, check_support
 from fewfire.fourier._functions import as_function
-from fewfire.fourier._terms import Term, strongest, terms
+from fewfire.fourier._monomials import Term, strongest, terms
 from fewfire.fourier._walsh import aligned_empty, check_length, transform
 
 if TYPE_CHECKING:

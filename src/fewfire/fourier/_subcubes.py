@@ -3,7 +3,7 @@
 The n coordinates are split into groups of nearly equal size; a subcube is a union of d groups (of all of them when
 there are fewer), so any d coordinates lie together in at least one. Each monomial is assigned to exactly one subcube
 that holds it: to its own groups, filled up with the lowest-numbered other ones. `csrc/kernels/subcubes.hpp` says what
-is done on a subcube; its cost is one table access a sample and a Walsh–Hadamard transform of the table.
+is done on a subcube; its cost is one table access per sample and a Walsh–Hadamard transform of the table.
 """
 
 from __future__ import annotations

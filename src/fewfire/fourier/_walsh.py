@@ -3,6 +3,9 @@
 sparse-activations, section 2.1: f = Σ_S f̂(S) χ_S with f̂(S) = E[f χ_S]. Values are in the order of the cube (in row
 i, coordinate j is −1 iff bit j of i is set), and the coefficient of S is at the number whose bits are the members of
 S. n·2ⁿ additions in place; 2²⁸ float64 values take 2 GiB.
+
+`walsh_reference` is the readable twin of csrc/kernels/walsh.cpp. Both go through the levels in ascending order, so
+their results agree bit for bit.
 """
 
 from __future__ import annotations
@@ -14,13 +17,15 @@ import numpy as np
 from fewfire._cores import thread_count
 from fewfire._errors import InvalidArgument, invalid
 from fewfire._extension import core
-from fewfire.fourier._walsh_reference import walsh_reference
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray
 
+
 _KINDS = (np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int32))
+
 _INT32_MAX = 2**31 - 1
+
 _LINE = 64
 """Bytes of a cache line: results begin at one."""
 
@@ -71,6 +76,35 @@ def inverse(
     return _transform("coefficients", coefficients, inplace, not normalised, threads)
 
 
+def aligned_empty(length: int, dtype: np.dtype[Any]) -> AnyArray:
+    """An uninitialised array of shape (length,) that begins at a cache line."""
+    raw = np.empty(length * dtype.itemsize + _LINE, dtype=np.uint8)
+    skip = -raw.ctypes.data % _LINE
+    return raw[skip : skip + length * dtype.itemsize].view(dtype)
+
+
+def check_length(name: str, values: AnyArray) -> int:
+    """The n of an array of shape (2ⁿ,)."""
+    if values.ndim != 1 or len(values) == 0 or len(values) & (len(values) - 1):
+        rule = "must be a vector of 2ⁿ numbers, one per point of the cube"
+        raise invalid(name, rule, f"shape {values.shape}", "list f(x) for every x in the order of the cube")
+    return len(values).bit_length() - 1
+
+
+def walsh_reference(values: AnyArray, out: AnyArray, scale: float) -> None:
+    """out[S] = scale · Σ_i values[i] (−1)^|i ∩ S|; `out` may be `values`. Arrays of shape (2ⁿ,)."""
+    if out is not values:
+        np.copyto(out, values)
+    for level in range(len(values).bit_length() - 1):
+        pairs = out.reshape(-1, 2, 2**level)
+        low, high = pairs[:, 0], pairs[:, 1]
+        difference = low - high
+        low += high
+        high[:] = difference
+    if scale != 1:
+        out *= scale
+
+
 def _transform(name: str, values: object, inplace: bool, divide: bool, threads: int | None) -> AnyArray:
     workers = thread_count(threads)
     source = _check_inplace(name, values) if inplace else _as_values(name, values)
@@ -88,21 +122,6 @@ def _transform(name: str, values: object, inplace: bool, divide: bool, threads: 
     else:
         extension.walsh(source, out, 1 if source.dtype == np.int32 else scale, workers)
     return out
-
-
-def aligned_empty(length: int, dtype: np.dtype[Any]) -> AnyArray:
-    """An uninitialised array of shape (length,) that begins at a cache line."""
-    raw = np.empty(length * dtype.itemsize + _LINE, dtype=np.uint8)
-    skip = -raw.ctypes.data % _LINE
-    return raw[skip : skip + length * dtype.itemsize].view(dtype)
-
-
-def check_length(name: str, values: AnyArray) -> int:
-    """The n of an array of shape (2ⁿ,)."""
-    if values.ndim != 1 or len(values) == 0 or len(values) & (len(values) - 1):
-        rule = "must be a vector of 2ⁿ numbers, one per point of the cube"
-        raise invalid(name, rule, f"shape {values.shape}", "list f(x) for every x in the order of the cube")
-    return len(values).bit_length() - 1
 
 
 def _as_values(name: str, values: object) -> AnyArray:

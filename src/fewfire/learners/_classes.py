@@ -23,8 +23,13 @@ def find_classes(labels: AnyArray) -> AnyArray:
     return classes
 
 
-def two_classes(labels: AnyArray) -> tuple[AnyArray, Float64Array]:
-    """The two classes, ascending, and the labels as −1 for the first and +1 for the second."""
+def two_classes(labels: AnyArray, *, lone_sign: bool = False) -> tuple[AnyArray, Float64Array]:
+    """The two classes, ascending, and the labels as −1 for the first and +1 for the second.
+
+    With `lone_sign`, labels that are all −1 or all +1 have the two classes −1 and +1 instead of too few.
+    """
+    if lone_sign and labels.dtype.kind in "if" and (np.all(labels == 1) or np.all(labels == -1)):
+        return np.array([-1, 1], dtype=labels.dtype), labels.astype(np.float64)
     classes = find_classes(labels)
     if len(classes) > 2:
         # scikit-learn looks for this sentence in the error of an estimator for two classes.

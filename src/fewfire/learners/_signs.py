@@ -8,11 +8,12 @@ A column with more values is refused, or, when asked, cut in two at its median.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from fewfire._errors import InvalidArgument, invalid
+from fewfire._validate import check_choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 Mapping: TypeAlias = list[tuple[object, object]]
 """For each column, what is mapped to +1 and what to −1; None where nothing is."""
 
-BINARIZE = ("median",)
+Binarize: TypeAlias = Literal["median"]
+"""How a column with more than two values is cut in two, where that is asked for."""
 
 COLUMN_BLOCK = 16
 """Columns transposed at once: enough to read memory in order, few enough to need little more of it."""
@@ -93,9 +95,19 @@ class SignMap:
         return invalid("X", rule, value.item(), "map the value to one of the two, or fit again with it")
 
 
-def learn_signs(table: AnyArray, names: list[str], binarize: str | None) -> SignMap:
-    """The map for a table of numbers, shape (rows, columns)."""
+def learn_signs(
+    table: AnyArray, names: list[str], binarize: Binarize | None, *, keep_constant_signs: bool = False
+) -> SignMap:
+    """The map for a table of numbers, shape (rows, columns).
+
+    With `keep_constant_signs`, a table that holds nothing but ±1 stays as it is, constant columns included.
+    """
+    if binarize is not None:
+        check_choice("binarize", binarize, get_args(Binarize))
     count = table.shape[1]
+    if keep_constant_signs and np.all((table == 1) | (table == -1)):
+        one = np.ones(count, dtype=np.int8)
+        return SignMap(-one, one, np.full(count, np.nan), names)
     low = np.empty(count, dtype=table.dtype)
     high, cut = low.copy(), np.full(count, np.nan)
     for column, values in _columns(table, np.arange(count)):
@@ -106,6 +118,12 @@ def learn_signs(table: AnyArray, names: list[str], binarize: str | None) -> Sign
                 raise _too_many_values(names[column], distinct)
             cut[column] = _median_cut(values, distinct)
     return SignMap(low, high, cut, names)
+
+
+def column_names(estimator: Any) -> list[str]:
+    """The names of the columns of the table an estimator was shown, or x0, x1, … where they had none."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return [f"x{column}" for column in range(estimator.n_features_in_)] if names is None else [str(n) for n in names]
 
 
 def _too_many_values(name: str, distinct: AnyArray) -> InvalidArgument:

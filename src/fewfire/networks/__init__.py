@@ -2,13 +2,10 @@
 
 from fewfire.networks import construct, init
 from fewfire.networks._activations import Activation, activation, relu, relu6, shifted_relu
-from fewfire.networks._active_sets import ActiveSets
-from fewfire.networks._activity import Activity
+from fewfire.networks._activity import ActiveSets, Activity, SparsityReport, check_sparsity
 from fewfire.networks._files import load, save
-from fewfire.networks._norms import Norms
-from fewfire.networks._relevance import Relevance, relevance
-from fewfire.networks._sparsity import SparsityReport, check_sparsity
-from fewfire.networks._two_layer import TwoLayer
+from fewfire.networks._two_layer import TwoLayer, check_single_output
+from fewfire.networks._weights import Norms, Relevance, relevance
 
 __all__ = [
     "Activation",
@@ -19,6 +16,7 @@ __all__ = [
     "SparsityReport",
     "TwoLayer",
     "activation",
+    "check_single_output",
     "check_sparsity",
     "construct",
     "init",

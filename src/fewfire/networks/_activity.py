@@ -1,14 +1,59 @@
-"""How much of a network is active on given inputs: counts per input and per neuron, and the dead neurons."""
+"""Which neurons fire, how many, and how many at most on the cube.
+
+`ActiveSets` lists the firing neurons of every input in compressed rows, the sparse counterpart of a (rows, width) table
+of bits; `Activity` counts them per input and per neuron. `check_sparsity` asks how many fire at most, a check of
+membership in H(n, s, k) (sparse-activations, Definition 1): up to `exact_up_to` inputs the whole cube is visited and
+the answer is exact. Beyond, uniform inputs are drawn, and what is certain is a bound: with 95% confidence over the draw
+of N inputs, the share of the cube on which more than the largest count seen fire is at most
+1 − 0.05^(1/N) ≤ −ln(0.05)/N (Clopper–Pearson with no exceedance; it holds for the sample maximum itself, because the
+maximum stays below the (1 − p)-quantile only with probability (1 − p)^N).
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fewfire._compressed_rows import CompressedRows
+from fewfire._cube import MAX_EXACT, cube_blocks
+from fewfire._random import Stream, as_stream
+from fewfire._validate import check_integer
+from fewfire.networks._evaluate import preactivation_blocks, rows_per_block
+
 if TYPE_CHECKING:
-    from fewfire._types import IdArray
+    from collections.abc import Iterator
+
+    from scipy.sparse import csr_array
+
+    from fewfire._types import AnyArray, IdArray, SignArray
+    from fewfire.networks._two_layer import TwoLayer
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveSets(CompressedRows):
+    """The active neurons of every input; unpacks as the pair `indptr, indices = net.active(X)`.
+
+    Parameters
+    ----------
+    indptr : int64 array of shape (rows + 1,)
+        Row i owns `indices[indptr[i]:indptr[i + 1]]`.
+    indices : int64 array of shape (total,)
+        Neuron ids, ascending within a row.
+    width : int
+        How many neurons there are.
+    """
+
+    width: int
+
+    def to_scipy(self) -> csr_array[np.bool_]:
+        """The same as a boolean `scipy.sparse.csr_array` of shape (rows, width)."""
+        from scipy.sparse import csr_array
+
+        fires = np.ones(len(self.indices), dtype=np.bool_)
+        return csr_array((fires, self.indices, self.indptr), shape=(self.rows, self.width))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,3 +95,100 @@ class Activity:
         rows, width = len(self.per_input), len(self.per_neuron)
         active = f"mean_active={self.mean_active:g}, max_active={self.max_active}, dead={len(self.dead)}"
         return f"Activity(rows={rows}, width={width}, {active})"
+
+
+def active_sets(net: TwoLayer, X: AnyArray) -> ActiveSets:
+    """The neurons that fire on each row."""
+    counts, indices = [np.zeros(1, dtype=np.int64)], []
+    for z in preactivation_blocks(net, X):
+        fires = net.activation.active(z)
+        counts.append(np.count_nonzero(fires, axis=1))
+        # Positions in the flat block, less those of the row starts: faster than the pairs of numpy.nonzero.
+        indices.append(np.flatnonzero(fires) - np.repeat(net.width * np.arange(len(fires)), counts[-1]))
+    return ActiveSets(np.concatenate(counts).cumsum(dtype=np.int64), np.concatenate(indices), net.width)
+
+
+def activity(net: TwoLayer, X: AnyArray) -> Activity:
+    """Counts of firing neurons per row and per neuron."""
+    per_input = []
+    per_neuron = np.zeros(net.width, dtype=np.int64)
+    for z in preactivation_blocks(net, X):
+        fires = net.activation.active(z)
+        per_input.append(np.count_nonzero(fires, axis=1))
+        per_neuron += np.count_nonzero(fires, axis=0)
+    return Activity(np.concatenate(per_input).astype(np.int64), per_neuron)
+
+
+@dataclass(frozen=True, eq=False)
+class SparsityReport:
+    """The largest number of neurons seen firing on one input of the cube.
+
+    Parameters
+    ----------
+    max_active : int
+    exact : bool
+        Whether every input of the cube was visited.
+    inputs_checked : int
+    witness : int8 array of shape (inputs,)
+        An input on which `max_active` neurons fire.
+    k : int or None
+        The bound that was asked about.
+    """
+
+    max_active: int
+    exact: bool
+    inputs_checked: int
+    witness: SignArray
+    k: int | None = None
+
+    @property
+    def exceed_probability(self) -> float:
+        """A 95% upper bound on the share of the cube where more than `max_active` fire; 0 when exact."""
+        return 0.0 if self.exact else -math.expm1(math.log(0.05) / self.inputs_checked)
+
+    def holds(self, k: int | None = None) -> bool:
+        """Whether at most k neurons fire on every input checked: a proof when `exact`, evidence otherwise."""
+        bound = check_integer("k", self.k if k is None else k, 0, remedy="pass k here or to check_sparsity")
+        return self.max_active <= bound
+
+
+def check_sparsity(
+    net: TwoLayer,
+    k: int | None = None,
+    *,
+    samples: int = 100_000,
+    seed: int | Stream = 0,
+    exact_up_to: int = MAX_EXACT,
+) -> SparsityReport:
+    """Count the neurons that fire on the inputs of the cube {−1, +1}ⁿ.
+
+    Parameters
+    ----------
+    net : TwoLayer
+    k : int, optional
+        The bound that `report.holds()` then answers for.
+    samples : int
+        How many inputs are drawn when the cube is too large.
+    seed : int or Stream
+        Of the drawn inputs (stream "sparsity").
+    exact_up_to : int
+        The largest number of coordinates for which the whole cube is visited.
+    """
+    if k is not None:
+        check_integer("k", k, 0, net.width, "no more than all neurons can fire")
+    samples = check_integer("samples", samples, 1)
+    exact = net.inputs <= check_integer("exact_up_to", exact_up_to, 0, 30, "2**30 inputs take hours")
+    stream = as_stream(seed, "sparsity")
+    rows = rows_per_block(net)
+    blocks = cube_blocks(net.inputs, rows) if exact else _drawn_blocks(stream, net.inputs, samples, rows)
+    largest, witness = -1, np.ones(net.inputs, dtype=np.int8)
+    for block in blocks:
+        counts = activity(net, block).per_input
+        if counts.max() > largest:
+            largest, witness = int(counts.max()), block[counts.argmax()].copy()
+    return SparsityReport(largest, exact, 2**net.inputs if exact else samples, witness, k)
+
+
+def _drawn_blocks(stream: Stream, inputs: int, samples: int, rows: int) -> Iterator[SignArray]:
+    for start in range(0, samples, rows):
+        yield stream.sign_rows(min(rows, samples - start), inputs, start)

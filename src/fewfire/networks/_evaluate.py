@@ -1,7 +1,7 @@
 """Evaluation of a two-layer network in blocks of rows, so that memory does not grow with rows × width.
 
-Only `preactivations` and `features` return a table of shape (rows, width); values, active sets and
-activity never hold more than one block of it.
+Only `preactivations` and `features` return a table of shape (rows, width); values, and the active sets and counts of
+`_activity.py`, never hold more than one block of it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fewfire._validate import check_inputs
-from fewfire.networks._active_sets import ActiveSets
-from fewfire.networks._activity import Activity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,35 +38,13 @@ def preactivation_blocks(net: TwoLayer, X: AnyArray) -> Iterator[FloatArray]:
 
 
 def values(net: TwoLayer, X: AnyArray) -> FloatArray:
-    """f(x) for each row: shape (rows,)."""
+    """f(x) for each row: shape (rows,), or (rows, outputs) where the output weights are a matrix."""
     parts = [net.activation.value(z) @ net.output for z in preactivation_blocks(net, X)]
     total: FloatArray = np.concatenate(parts)
-    total += net.dtype.type(net.offset)
+    total += np.asarray(net.offset, dtype=net.dtype)
     return total
 
 
 def preactivations(net: TwoLayer, X: AnyArray) -> FloatArray:
     """⟨w_j, x⟩ + b_j: shape (rows, width)."""
     return np.concatenate(list(preactivation_blocks(net, X)))
-
-
-def active_sets(net: TwoLayer, X: AnyArray) -> ActiveSets:
-    """The neurons that fire on each row."""
-    counts, indices = [np.zeros(1, dtype=np.int64)], []
-    for z in preactivation_blocks(net, X):
-        fires = net.activation.active(z)
-        counts.append(np.count_nonzero(fires, axis=1))
-        # Positions in the flat block, less those of the row starts: faster than the pairs of numpy.nonzero.
-        indices.append(np.flatnonzero(fires) - np.repeat(net.width * np.arange(len(fires)), counts[-1]))
-    return ActiveSets(np.concatenate(counts).cumsum(dtype=np.int64), np.concatenate(indices), net.width)
-
-
-def activity(net: TwoLayer, X: AnyArray) -> Activity:
-    """Counts of firing neurons per row and per neuron."""
-    per_input = []
-    per_neuron = np.zeros(net.width, dtype=np.int64)
-    for z in preactivation_blocks(net, X):
-        fires = net.activation.active(z)
-        per_input.append(np.count_nonzero(fires, axis=1))
-        per_neuron += np.count_nonzero(fires, axis=0)
-    return Activity(np.concatenate(per_input).astype(np.int64), per_neuron)

@@ -1,4 +1,9 @@
-"""Networks in files: a safe archive (`fewfire._archive`) of the five parts of a network."""
+"""Networks in files: a safe archive (`fewfire._archive`) of the five parts of a network.
+
+Version 1 holds one output, `output` of shape (width,) and `offset` of shape (). Version 2 adds networks of several
+outputs, of shapes (width, outputs) and (outputs,). A network of one output is still written as version 1, which every
+version of fewfire reads.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,7 @@ if TYPE_CHECKING:
     import os
 
 FORMAT: Final = "fewfire.networks.TwoLayer"
-VERSION: Final = 1
+VERSION: Final = 2
 _FIELDS: Final = ("hidden", "bias", "output", "offset", "activation")
 _AGAIN: Final = "write it again with net.save"
 
@@ -28,7 +33,7 @@ def save(net: TwoLayer, path: str | os.PathLike[str]) -> None:
         "offset": np.array(net.offset, dtype=net.dtype),
         "activation": np.array(str(net.activation)),
     }
-    _archive.write(path, FORMAT, VERSION, parts)
+    _archive.write(path, FORMAT, 1 if net.output.ndim == 1 else VERSION, parts)
 
 
 def load(path: str | os.PathLike[str]) -> TwoLayer:
@@ -42,11 +47,10 @@ def load(path: str | os.PathLike[str]) -> TwoLayer:
         The file is damaged, was not written by fewfire, or comes from a newer version of it.
     """
     source, arrays = _archive.read(path, FORMAT, VERSION, _FIELDS, "net.save")
-    if arrays["hidden"].dtype.kind != "f" or arrays["offset"].shape != () or arrays["activation"].dtype.kind != "U":
+    hidden, output, offset, name = (arrays[part] for part in ("hidden", "output", "offset", "activation"))
+    if hidden.dtype.kind != "f" or offset.shape != output.shape[1:] or name.dtype.kind != "U":
         raise _archive.unreadable(source, "its arrays have the wrong type", _AGAIN)
     try:
-        return TwoLayer(
-            arrays["hidden"], arrays["bias"], arrays["output"], float(arrays["offset"]), str(arrays["activation"])
-        )
+        return TwoLayer(hidden, arrays["bias"], output, offset if offset.ndim else float(offset), str(name))
     except (InvalidArgument, TypeError, ValueError) as error:
         raise _archive.unreadable(source, f"its arrays do not fit together ({error})", _AGAIN) from error

@@ -1,7 +1,8 @@
 """The state of a two-layer network, f(x) = Σ_j u_j σ(⟨w_j, x⟩ + b_j) + c.
 
-`hidden` holds the w_j as rows, `bias` the b_j, `output` the u_j and `offset` the c. The papers write
-the bias of sparse-activations, Definition 1, with a minus sign; here it is added everywhere.
+`hidden` holds the w_j as rows, `bias` the b_j, `output` the u_j and `offset` the c. With several outputs each u_j is a
+row of weights, one per output, and c a vector: f(x) = features @ output + offset either way. The papers have one
+output, and write the bias of sparse-activations, Definition 1, with a minus sign; here it is added everywhere.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._validate import check_number
-from fewfire.networks import _evaluate
+from fewfire.networks import _activity, _evaluate
 from fewfire.networks._activations import Activation
 from fewfire.networks._activations import activation as resolve
-from fewfire.networks._norms import Norms, norms
+from fewfire.networks._weights import Norms, norms
 
 if TYPE_CHECKING:
     import os
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
     from fewfire._types import AnyArray, FloatArray
-    from fewfire.networks._active_sets import ActiveSets
-    from fewfire.networks._activity import Activity
+    from fewfire.networks._activity import ActiveSets, Activity
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -40,17 +40,17 @@ class TwoLayer:
     hidden : array of shape (width, inputs)
         The weights of hidden neuron j are row j.
     bias : array of shape (width,)
-    output : array of shape (width,)
-        The weights of the hidden neurons in the sum.
-    offset : float
-        The constant added to the sum.
+    output : array of shape (width,) or (width, outputs)
+        The weights of the hidden neurons in the sum, or one column of them per output.
+    offset : float, or array of shape (outputs,) for several outputs
+        The constant added to the sum; one number does for all outputs.
     activation : "relu", "relu6", "shifted_relu(τ)" or Activation
     """
 
     hidden: FloatArray
     bias: FloatArray
     output: FloatArray
-    offset: float
+    offset: float | FloatArray
     activation: Activation
 
     def __init__(
@@ -58,7 +58,7 @@ class TwoLayer:
         hidden: ArrayLike,
         bias: ArrayLike,
         output: ArrayLike,
-        offset: float = 0.0,
+        offset: ArrayLike = 0.0,
         activation: Activation | str = "relu",
     ) -> None:
         matrix = np.asarray(hidden)
@@ -67,12 +67,12 @@ class TwoLayer:
             raise invalid("hidden", rule, f"shape {matrix.shape}", "put the weights of one neuron in each row")
         double = matrix.dtype.kind == "f" and matrix.dtype.itemsize == 8
         dtype = np.dtype(np.float64 if double else np.float32)
-        width = len(matrix)
+        shape = _output_shape(output, len(matrix))
         state = {
             "hidden": _frozen("hidden", matrix, matrix.shape, dtype),
-            "bias": _frozen("bias", bias, (width,), dtype),
-            "output": _frozen("output", output, (width,), dtype),
-            "offset": float(_frozen("offset", check_number("offset", offset), (), dtype)),
+            "bias": _frozen("bias", bias, shape[:1], dtype),
+            "output": _frozen("output", output, shape, dtype),
+            "offset": _offset(offset, shape[1:], dtype),
             "activation": resolve(activation),
         }
         for name, value in state.items():
@@ -89,12 +89,22 @@ class TwoLayer:
         return len(self.hidden)
 
     @property
+    def outputs(self) -> int:
+        """How many values f(x) has."""
+        return int(self.output.shape[1]) if self.output.ndim == 2 else 1
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """float32 or float64, of all arrays and of every result."""
         return self.hidden.dtype
 
     def __call__(self, X: AnyArray) -> FloatArray:
-        """f(x) for each row of X, int8 ±1 or numbers of shape (rows, inputs): shape (rows,)."""
+        """f(x) for each row of X, int8 ±1 or numbers of shape (rows, inputs).
+
+        Returns
+        -------
+        array of shape (rows,), or (rows, outputs) where `output` is a matrix
+        """
         return _evaluate.values(self, X)
 
     def preactivations(self, X: AnyArray) -> FloatArray:
@@ -107,14 +117,14 @@ class TwoLayer:
 
     def active(self, X: AnyArray) -> ActiveSets:
         """The neurons that fire on each row of X, as compressed rows `indptr, indices`."""
-        return _evaluate.active_sets(self, X)
+        return _activity.active_sets(self, X)
 
     def activity(self, X: AnyArray) -> Activity:
         """How many neurons fire on each row of X, on how many rows each neuron fires, and which never do."""
-        return _evaluate.activity(self, X)
+        return _activity.activity(self, X)
 
     def norms(self) -> Norms:
-        """W = ‖u‖_∞ max‖w_j‖₂ and B = ‖u‖_∞ max|b_j| (sparse-activations, Definition 2)."""
+        """W = ‖u‖_∞ max‖w_j‖₂ and B = ‖u‖_∞ max|b_j|, largest over outputs (sparse-activations, Definition 2)."""
         return norms(self)
 
     def with_parameters(
@@ -122,7 +132,7 @@ class TwoLayer:
         hidden: ArrayLike | None = None,
         bias: ArrayLike | None = None,
         output: ArrayLike | None = None,
-        offset: float | None = None,
+        offset: ArrayLike | None = None,
         activation: Activation | str | None = None,
     ) -> TwoLayer:
         """A network that differs from this one in the parts given."""
@@ -142,10 +152,10 @@ class TwoLayer:
 
     def equals(self, other: TwoLayer) -> bool:
         """Whether every weight, the dtype and the activation are equal."""
-        arrays = ("hidden", "bias", "output")
+        arrays = ("hidden", "bias", "output", "offset")
         return (
             self.dtype == other.dtype
-            and (self.offset, self.activation) == (other.offset, other.activation)
+            and self.activation == other.activation
             and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in arrays)
         )
 
@@ -156,20 +166,53 @@ class TwoLayer:
         save(self, path)
 
     def __repr__(self) -> str:
-        return f"TwoLayer(inputs={self.inputs}, width={self.width}, activation={self.activation}, dtype={self.dtype})"
+        outputs = f"outputs={self.outputs}, " if self.output.ndim == 2 else ""
+        shape = f"inputs={self.inputs}, width={self.width}, {outputs}"
+        return f"TwoLayer({shape}activation={self.activation}, dtype={self.dtype})"
 
     def __reduce__(self) -> tuple[object, ...]:
         # Rebuilding through the constructor keeps unpickled and copied arrays read-only.
         return TwoLayer, (self.hidden, self.bias, self.output, self.offset, self.activation)
 
 
-def _frozen(name: str, values: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
-    """A read-only copy of finite numbers of the given shape."""
+def check_single_output(net: TwoLayer, what: str) -> TwoLayer:
+    """The network itself, if its output weights are a vector; `what` names what takes no others."""
+    if net.output.ndim != 1:
+        rule = f"must have one output for {what}, output weights of shape ({net.width},)"
+        remedy = "take one column of output and one entry of offset at a time"
+        raise invalid("network", rule, f"shape {net.output.shape}", remedy)
+    return net
+
+
+def _output_shape(output: ArrayLike, width: int) -> tuple[int, ...]:
+    """The shape of the output weights: (width,), or (width, outputs)."""
+    shape = np.shape(output)
+    if len(shape) == 2 and shape[0] == width and shape[1] > 0:
+        return shape
+    if shape != (width,):
+        rule = f"must have shape ({width},) or ({width}, outputs), one entry or row per row of hidden"
+        raise invalid("output", rule, f"shape {shape}")
+    return shape
+
+
+def _offset(offset: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> float | FloatArray:
+    """The constant of the one output, or a vector of them: of the given shape, () or (outputs,)."""
+    if not shape:
+        return float(_frozen("offset", check_number("offset", offset), (), dtype))
+    if np.ndim(offset) == 0:
+        offset = np.full(shape, check_number("offset", offset))
+    return _frozen("offset", offset, shape, dtype, "column of output")
+
+
+def _frozen(
+    name: str, values: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any], per: str = "row of hidden"
+) -> FloatArray:
+    """A read-only copy of finite numbers of the given shape, with one entry per `per`."""
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise invalid(name, "must hold real numbers", f"dtype {array.dtype}")
     if array.shape != shape:
-        raise invalid(name, f"must have shape {shape}, one entry per row of hidden", f"shape {array.shape}")
+        raise invalid(name, f"must have shape {shape}, one entry per {per}", f"shape {array.shape}")
     with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite and is refused below
         copy = np.array(array, dtype=dtype, order="C", copy=True)
     if not np.isfinite(copy).all():

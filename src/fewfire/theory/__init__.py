@@ -1,4 +1,4 @@
-"""Statements of the papers as plain functions of plain numbers, one module a paper."""
+"""Statements of the papers as plain functions of plain numbers, one package per paper."""
 
 from fewfire.theory import pareto, parities, sparse_activations, sublinear
 

@@ -1,11 +1,17 @@
 """Exhaustive search for a sparse parity (pareto, section 3.2): C(n, k) sets, any rate of label noise below 1/2.
 
 It needs hardly more examples than the statistical limit and pays n^k time for it; networks trade the two.
+
+The strength of a set S is |Σ_i y_i χ_S(x_i)|: 2·agreement − m for the better of the parity and its negation. Of equally
+strong sets the smaller, then the lexicographically first, wins. `search` runs csrc/kernels/parity_search.cpp, and
+`search_reference` is its NumPy twin.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,15 +19,20 @@ from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fewfire._bits import pack_columns
 from fewfire._cores import thread_count
 from fewfire._errors import invalid
-from fewfire._validate import check_choice, check_integer
+from fewfire._extension import core
+from fewfire._validate import check_integer
 from fewfire.learners._classes import two_classes
-from fewfire.learners._signs import BINARIZE, learn_signs
-from fewfire.learners.baselines._parity_search import MAX_SIZE, Hit, Search, search
+from fewfire.learners._signs import Binarize, column_names, learn_signs
 
 if TYPE_CHECKING:
-    from fewfire._types import AnyArray, IdArray
+    from fewfire._types import AnyArray, FloatArray, IdArray, SignArray
+
+
+MAX_SIZE = 5
+"""The largest sets searched."""
 
 
 class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -66,7 +77,7 @@ class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def __init__(
-        self, k: int = 3, *, at_most: bool = False, binarize: str | None = None, threads: int | None = None
+        self, k: int = 3, *, at_most: bool = False, binarize: Binarize | None = None, threads: int | None = None
     ) -> None:
         self.k = k
         self.at_most = at_most
@@ -77,12 +88,9 @@ class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Search; X of shape (m, n), y of shape (m,) with two classes."""
         k = check_integer("k", self.k, 1, MAX_SIZE, "larger sets take too long to enumerate; train a network")
         threads = thread_count(self.threads)
-        if self.binarize is not None:
-            check_choice("binarize", self.binarize, BINARIZE)
         X, y = validate_data(self, X, y)
         classes, labels = two_classes(y)
-        names = getattr(self, "feature_names_in_", [f"x{column}" for column in range(X.shape[1])])
-        sign_map = learn_signs(X, [str(name) for name in names], self.binarize)
+        sign_map = learn_signs(X, column_names(self), self.binarize)
         signs, n = sign_map.transform(X), len(sign_map.active)
         if k > n and not self.at_most:
             rule = f"must be at most {n}, the number of columns that vary"
@@ -122,3 +130,89 @@ class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True  # one parity is no match for most data
         return tags
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A set and its correlation Σ_i y_i χ_S(x_i) with the labels."""
+
+    support: tuple[int, ...]
+    correlation: int
+
+
+@dataclass(frozen=True)
+class Search:
+    """The strongest set, the next one (None when there is no other), and the work done.
+
+    `words` counts the 64-example words met by an XOR and a popcount, unused lanes included; 0 in the twin.
+    """
+
+    best: Hit
+    runner_up: Hit | None
+    sets: int
+    words: int
+
+    def joined(self, other: Search) -> Search:
+        """This search and one of larger sets together."""
+        hits = [hit for hit in (self.best, self.runner_up, other.best, other.runner_up) if hit is not None]
+        ranked = sorted(hits, key=lambda hit: -abs(hit.correlation))  # stable: the smaller sets come first
+        return Search(ranked[0], ranked[1], self.sets + other.sets, self.words + other.words)
+
+
+def search(X: SignArray, y: SignArray, size: int, threads: int) -> Search:
+    """Search all sets of `size` coordinates, 0 to 5 of them.
+
+    Parameters
+    ----------
+    X : int8 array of ±1 of shape (m, n), n ≥ size
+    y : int8 array of ±1 of shape (m,)
+    threads : int
+        Used by the C++ part only; Ctrl-C ends the search.
+    """
+    extension = core()
+    if size == 0:
+        return Search(Hit((), int(y.sum(dtype=np.int64))), None, 1, 0)
+    if extension is None:
+        return search_reference(X, y, size)
+    members, correlations = np.empty((2, size), dtype=np.int64), np.empty(2, dtype=np.int64)
+    columns, labels = pack_columns(X), pack_columns(y[:, None])[0]
+    sets, words = extension.parity_search(columns, labels, len(X), size, threads, members, correlations)
+    hits = [Hit(tuple(row.tolist()), int(value)) for row, value in zip(members, correlations, strict=True)]
+    return Search(hits[0], hits[1] if sets > 1 else None, sets, words)
+
+
+def search_reference(X: SignArray, y: SignArray, size: int) -> Search:
+    """The same search by matrix products: for each prefix, the correlations of all pairs that complete it."""
+    m, n = X.shape
+    # Sums of m signs are exact in float32 up to 2²⁴.
+    table: FloatArray = X.astype(np.float32) if m < 2**24 else X.astype(np.float64)
+    top: list[Hit] = []
+    sets = 0
+    for prefix in combinations(range(n), max(0, size - 2)):
+        weighted: FloatArray = np.multiply.reduce(table[:, prefix], axis=1) * y
+        first = prefix[-1] + 1 if prefix else 0
+        found, count = _completions(table, weighted, first, 1 if size == 1 else 2)
+        sets += count
+        hits = [Hit((*prefix, *rest), value) for rest, value in found]
+        # Prefixes ascend, so a stable sort keeps the lexicographically first of equally strong sets.
+        top = sorted(top + hits, key=lambda hit: -abs(hit.correlation))[:2]
+    return Search(top[0], top[1] if len(top) > 1 else None, sets, 0)
+
+
+def _completions(
+    table: FloatArray, weighted: FloatArray, first: int, size: int
+) -> tuple[list[tuple[tuple[int, ...], int]], int]:
+    """The two strongest completions of a prefix by one or two columns from `first` on, and how many there are."""
+    later = table[:, first:]
+    if size == 1:
+        members = np.arange(later.shape[1])[None]
+        values = weighted @ later
+    else:
+        members = np.stack(np.triu_indices(later.shape[1], 1))
+        values = ((later * weighted[:, None]).T @ later)[tuple(members)]
+    found, strengths = [], np.abs(values)
+    for _ in range(min(2, len(values))):
+        at = int(np.argmax(strengths))
+        found.append((tuple((members[:, at] + first).tolist()), int(values[at])))
+        strengths[at] = -1
+    return found, len(values)

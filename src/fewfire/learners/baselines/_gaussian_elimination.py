@@ -8,15 +8,16 @@ sparse-activations, Theorem 14, does not touch it; nor does it survive a single 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._bits import pack
-from fewfire._errors import FewfireWarning, invalid
-from fewfire._validate import check_signs
+from fewfire._errors import FewfireWarning
+from fewfire.learners._classes import two_classes
+from fewfire.learners._signs import Binarize, column_names, learn_signs
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, IdArray, SignArray, WordArray
@@ -28,42 +29,62 @@ class GaussianElimination(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Examples are taken in order until they fix every coefficient; one that contradicts those before it is skipped.
     When the result does not fit all examples, `consistent_` is False and a warning says so.
 
+    A table of ±1 is taken as it is. In any other table columns of ±1 stay, and in a column with two other values the
+    smaller becomes +1 and the larger −1 (so 0 ↦ +1, 1 ↦ −1); constant columns are left out; columns with more values
+    are refused unless `binarize="median"`.
+
     Parameters
     ----------
     intercept : bool
         Fit ±χ_S instead of χ_S, at the price of one more example. Needed when the classes are not −1 and +1, since
         nothing then says which of them an even number of −1s should give.
+    binarize : None or "median"
 
     Attributes
     ----------
     support_ : tuple of int
-        The coordinates of the parity; those the examples leave open are left out.
+        The columns of the parity; those the examples leave open are left out.
     sign_ : int
         −1 if the parity is negated.
     rank_ : int
         Of the examples used; the parity is the only one that fits when `unique_`.
     unique_ : bool
+        Never with constant columns left out: nothing says whether the parity depends on them.
     consistent_ : bool
         Whether every example fits.
     samples_used_ : int
         Examples looked at until the rank was full.
     classes_ : array of shape (2,)
+        The first stands for −1, the second for +1.
+    mapping_ : list of (what became +1, what became −1)
+        One pair per column; None where nothing did.
+
+    Examples
+    --------
+    >>> from fewfire.problems import Parity
+    >>> X, y = Parity(n=30, k=3, support=[2, 5, 11]).sample(40, seed=0)
+    >>> GaussianElimination().fit(X < 0, y).support_
+    (2, 5, 11)
     """
 
-    def __init__(self, intercept: bool = False) -> None:
+    def __init__(self, intercept: bool = False, *, binarize: Binarize | None = None) -> None:
         self.intercept = intercept
+        self.binarize = binarize
 
-    def fit(self, X: AnyArray, y: AnyArray) -> GaussianElimination:
+    def fit(self, X: AnyArray, y: AnyArray) -> Self:
         """Solve for the support.
 
         Parameters
         ----------
-        X : array of ±1 of shape (samples, n)
+        X : array of binary columns of shape (samples, n)
         y : array of shape (samples,)
-            Two classes; the smaller one is taken as −1.
+            Two classes; the smaller one is taken as −1. Labels that are all −1 or all +1 will do.
         """
-        signs = check_signs("X", X)
-        classes, odd = _classes(y, len(signs))
+        X, y = validate_data(self, X, y)
+        classes, labels = two_classes(y, lone_sign=True)
+        odd = labels < 0
+        sign_map = learn_signs(X, column_names(self), self.binarize, keep_constant_signs=True)
+        signs, active = sign_map.transform(X), sign_map.active
         unknowns = np.hstack([signs, -np.ones((len(signs), 1), np.int8)]) if self.intercept else signs
         columns = unknowns.shape[1]
         labelled = np.hstack([unknowns, np.where(odd, -1, 1).astype(np.int8)[:, None]])
@@ -71,11 +92,11 @@ class GaussianElimination(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         solution = np.zeros(columns, dtype=bool)
         solution[pivots] = _bits(basis, columns)
         chosen = np.flatnonzero(solution[: signs.shape[1]])
-        self.n_features_in_ = signs.shape[1]
-        self.classes_ = classes
-        self.support_ = tuple(chosen.tolist())
+        self._sign_map, self.mapping_, self.classes_ = sign_map, sign_map.mapping, classes
+        self.support_ = tuple(active[chosen].tolist())
         self.sign_ = -1 if self.intercept and solution[-1] else 1
-        self.rank_, self.unique_, self.samples_used_ = len(pivots), len(pivots) == columns, used
+        self.rank_, self.samples_used_ = len(pivots), used
+        self.unique_ = len(pivots) == columns and len(active) == self.n_features_in_
         self.consistent_ = bool(np.array_equal(self._odd(signs), odd))
         if not self.consistent_:
             message = (
@@ -85,27 +106,21 @@ class GaussianElimination(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: AnyArray) -> AnyArray:
-        """The class of each row of ±1 inputs, of shape (rows,)."""
+        """The class of each row of X of shape (rows, n): shape (rows,)."""
         check_is_fitted(self)
-        signs = check_signs("X", X, self.n_features_in_)
+        signs = self._sign_map.transform(validate_data(self, X, reset=False))
         return np.asarray(self.classes_[np.where(self._odd(signs), 0, 1)])
 
     def _odd(self, signs: SignArray) -> AnyArray:
-        negative = np.count_nonzero(signs[:, self.support_] < 0, axis=1) + (self.sign_ < 0)
+        places = np.searchsorted(self._sign_map.active, np.array(self.support_, dtype=np.int64))
+        negative = np.count_nonzero(signs[:, places] < 0, axis=1) + (self.sign_ < 0)
         return np.asarray(negative % 2 == 1)
 
-
-def _classes(y: AnyArray, rows: int) -> tuple[AnyArray, AnyArray]:
-    """The two classes, and for each label whether it is the first of them."""
-    labels = np.asarray(y)
-    if labels.shape != (rows,):
-        raise invalid("y", f"must be a vector of {rows} labels, one per row of X", f"shape {labels.shape}")
-    classes = np.unique(labels)
-    if len(classes) == 1 and classes[0] in (-1, 1):
-        classes = np.array([-1, 1], dtype=labels.dtype)
-    if len(classes) != 2:
-        raise invalid("y", "must have two classes", f"a vector with {len(classes)}", "encode the labels as +1 and −1")
-    return classes, labels == classes[0]
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True  # one wrong label, and the parity found is arbitrary
+        return tags
 
 
 def _eliminate(rows: WordArray, columns: int) -> tuple[WordArray, IdArray, int]:

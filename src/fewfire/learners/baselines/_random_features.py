@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -20,6 +20,9 @@ from fewfire.networks.init import Initialiser
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, FloatArray
+
+FeatureLoss: TypeAlias = Literal["ridge", "hinge", "logistic"]
+"""The loss of the linear classifier on the features."""
 
 
 class RandomFeatures(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -56,9 +59,9 @@ class RandomFeatures(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         width: int = 1000,
         *,
         activation: str | None = None,
-        init: str | Initialiser = "gaussian",
+        init: Literal["gaussian"] | Initialiser = "gaussian",
         bias: float = 1.0,
-        loss: str = "ridge",
+        loss: FeatureLoss = "ridge",
         alpha: float = 1e-3,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -73,7 +76,7 @@ class RandomFeatures(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: AnyArray, y: AnyArray) -> RandomFeatures:
         """Draw the features and fit the linear classifier; X of shape (m, n), y of shape (m,)."""
         width = check_integer("width", self.width, 1)
-        loss = check_choice("loss", self.loss, ("ridge", "hinge", "logistic"))
+        loss = check_choice("loss", self.loss, get_args(FeatureLoss))
         alpha = check_number("alpha", self.alpha, 0.0, open_low=True)
         X, y = validate_data(self, X, y, dtype=np.float32)
         self.classes_ = find_classes(y)

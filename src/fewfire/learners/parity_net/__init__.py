@@ -1,4 +1,4 @@
-"""Learning sparse parities with two-layer networks: one schedule a file, one estimator over them."""
+"""Learning sparse parities with two-layer networks: the papers' schedules, and one estimator over them."""
 
 from fewfire.learners.parity_net._estimator import ParityNetClassifier
 from fewfire.learners.parity_net._lottery import LotteryTickets, lottery_tickets

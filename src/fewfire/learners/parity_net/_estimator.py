@@ -1,9 +1,13 @@
-"""`ParityNetClassifier`: the papers' ways of learning a sparse parity with a two-layer network, as one estimator."""
+"""`ParityNetClassifier`: the papers' ways of learning a sparse parity with a two-layer network, as one estimator.
+
+The schedules are in `_schedules.py`. Here too is how a trained network is read: which inputs it uses, and which neurons
+were lucky from the start.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -14,16 +18,24 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.engines import get_engine
 from fewfire.learners._classes import two_classes
-from fewfire.learners._signs import learn_signs
-from fewfire.learners.parity_net._correlated import train_correlated
-from fewfire.learners.parity_net._outcome import Task
-from fewfire.learners.parity_net._over_sparse import train_over_sparse
-from fewfire.learners.parity_net._reading import find_support, lucky_neurons
-from fewfire.learners.parity_net._sgd import train_sgd
-from fewfire.learners.parity_net._under_sparse import train_under_sparse
+from fewfire.learners._signs import Binarize, column_names, learn_signs
+from fewfire.learners.parity_net._schedules import (
+    InitName,
+    SecondLayer,
+    TrainingTask,
+    train_correlated,
+    train_over_sparse,
+    train_sgd,
+    train_under_sparse,
+)
+from fewfire.networks import TwoLayer, relevance
 
 if TYPE_CHECKING:
-    from fewfire._types import AnyArray, Float64Array, SignArray
+    from fewfire._types import AnyArray, Float64Array, IdArray, SignArray
+    from fewfire.engines import LossName
+
+
+ScheduleName: TypeAlias = Literal["sgd", "over_sparse", "under_sparse", "correlated"]
 
 SCHEDULES = {
     "sgd": train_sgd,
@@ -47,7 +59,7 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     width : int
         Hidden neurons; even for the theorems' schedules.
     init : {"sparse", "dense"}
-        Start of "sgd": `sparsity` non-zero weights a neuron, or PyTorch's default.
+        Start of "sgd": `sparsity` non-zero weights per neuron, or PyTorch's default.
     sparsity : int
         Non-zero (large) weights a neuron starts with.
     loss, learning_rate, weight_decay, batch_size, max_steps
@@ -82,21 +94,21 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        schedule: str = "sgd",
+        schedule: ScheduleName = "sgd",
         *,
         width: int = 1000,
-        init: str = "sparse",
+        init: InitName = "sparse",
         sparsity: int = 2,
-        loss: str = "hinge",
+        loss: LossName = "hinge",
         learning_rate: float = 0.1,
         weight_decay: float = 0.01,
         batch_size: int | None = 32,
         max_steps: int = 100_000,
         k: int | None = None,
-        second_layer: str = "solver",
+        second_layer: SecondLayer = "solver",
         strict: bool = True,
         validation_fraction: float = 0.0,
-        binarize: str | None = None,
+        binarize: Binarize | None = None,
         engine: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
@@ -124,7 +136,7 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_choice("schedule", self.schedule, SCHEDULES)
         table, labels = validate_data(self, X, y)
         classes, signs_of_labels = two_classes(labels)
-        sign_map = learn_signs(table, self._column_names(), self.binarize)
+        sign_map = learn_signs(table, column_names(self), self.binarize)
         task = self._task(sign_map.transform(table), signs_of_labels)
         outcome = SCHEDULES[self.schedule](task)
         self._sign_map = sign_map
@@ -149,14 +161,14 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         positive = self.decision_function(X) > 0
         return np.asarray(self.classes_[positive.astype(np.int64)])
 
-    def _task(self, X: SignArray, y: Float64Array) -> Task:
+    def _task(self, X: SignArray, y: Float64Array) -> TrainingTask:
         random = check_random_state(self.random_state)
         share = check_number("validation_fraction", self.validation_fraction, 0.0, 1.0, open_high=True)
         X = _at_least_one_column(X)
         X_held = y_held = None
         if share > 0:
             X, X_held, y, y_held = train_test_split(X, y, test_size=share, random_state=random)
-        return Task(
+        return TrainingTask(
             X,
             y,
             X_held,
@@ -177,16 +189,42 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             progress=_print_progress if self.verbose else None,
         )
 
-    def _column_names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{column}" for column in range(self.n_features_in_)] if names is None else [str(n) for n in names]
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         # Cutting continuous columns in two loses most of what the standard data sets say.
         tags.classifier_tags.poor_score = self.binarize is not None
         return tags
+
+
+def find_support(network: TwoLayer, k: int | None) -> tuple[int, ...]:
+    """The inputs that carry the weight mass: the k heaviest, or those above the widest gap in ratio.
+
+    The gap is looked for in the upper half of the sorted masses, so at most half of the inputs are named.
+    """
+    masses = relevance(network)
+    if k is None:
+        mass = np.sort(masses.mass)[::-1]
+        half = max(1, len(mass) // 2)
+        ratios = mass[:half] / np.maximum(mass[1 : half + 1], 1e-300) if len(mass) > 1 else np.ones(1)
+        k = int(np.argmax(ratios)) + 1
+    return tuple(sorted(masses.largest(k)))
+
+
+def lucky_neurons(initial: TwoLayer, support: tuple[int, ...]) -> IdArray:
+    """Neurons whose initial large weights contain the support, or are contained in it (pareto, B.2 and B.3).
+
+    Large are weights above half of the row's largest. Dense starts have no such sets, and no lucky neurons.
+    """
+    size = np.abs(initial.hidden)
+    large = size > 0.5 * size.max(axis=1, keepdims=True)
+    inside = large[:, list(support)].sum(axis=1)
+    total = large.sum(axis=1)
+    lucky = (inside == len(support)) | ((inside == total) & (total > 0))
+    is_sparse = bool((np.sort(size, axis=1)[:, :1] < 0.5 * size.max(axis=1, keepdims=True)).all()) and bool(
+        np.all(total == total[0])
+    )
+    return np.flatnonzero(lucky) if is_sparse else np.empty(0, dtype=np.int64)
 
 
 def _at_least_one_column(signs: SignArray) -> SignArray:

@@ -63,7 +63,7 @@ def lottery_tickets(
     learning_rate: float = 0.1,
     weight_decay: float = 0.0,
     batch_size: int = 32,
-    test_samples: int = 10_000,
+    test_examples: int = 10_000,
     engine: str = "auto",
     seed: int = 0,
 ) -> LotteryTickets:
@@ -80,7 +80,7 @@ def lottery_tickets(
     check_integer("keep", keep, 1, width, "keep at most as many neurons as there are")
     check_integer("trials", trials, 1)
     start = init.sparse(sparsity)
-    test = source.sample(test_samples, Stream(seed, "test"))
+    test = source.sample(test_examples, Stream(seed, "test"))
     schedule = Schedule((Phase(steps, learning_rate, weight_decay, batch_size=batch_size),))
     trainer = get_engine(engine)
 
@@ -92,14 +92,18 @@ def lottery_tickets(
     initial = start(inputs, width, Stream(seed, "init"))
     wide = trainer.train([run(initial, 0)])[0]
     kept = np.sort(np.argsort(-_neuron_norms(wide.network), kind="stable")[:keep])
-    ticket = initial.with_parameters(hidden=initial.hidden[kept], bias=initial.bias[kept], output=initial.output[kept])
+    ticket = _some_neurons(initial, kept)
     fresh = [start(inputs, width, Stream(seed, f"redraw {trial}")) for trial in range(trials)]
-    others = [net.with_parameters(hidden=net.hidden[:keep], bias=net.bias[:keep], output=net.output[:keep])
-              for net in fresh]  # fmt: skip
+    first = np.arange(keep)
+    others = [_some_neurons(network, first) for network in fresh]
     runs = [run(ticket, 1 + trial) for trial in range(trials)]
     runs += [run(network, 1 + trial) for trial, network in enumerate(others)]
     histories = [result.history for result in trainer.train(runs)]
     return LotteryTickets(kept, wide.history, histories[:trials], histories[trials:])
+
+
+def _some_neurons(network: TwoLayer, ids: AnyArray) -> TwoLayer:
+    return network.with_parameters(hidden=network.hidden[ids], bias=network.bias[ids], output=network.output[ids])
 
 
 def _neuron_norms(network: TwoLayer) -> AnyArray:

@@ -1,4 +1,4 @@
-"""The low-degree algorithm as statistical queries (sparse-activations, Lemma 7): one query a coefficient.
+"""The low-degree algorithm as statistical queries (sparse-activations, Lemma 7): one query per coefficient.
 
 Each coefficient is off by at most scale·τ, so the mean squared error is at most the weight above the degree plus
 C(n, ≤ d)·(scale·τ)²: polynomially many queries of polynomial tolerance for a constant degree.

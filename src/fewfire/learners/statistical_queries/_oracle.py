@@ -1,35 +1,44 @@
 """A statistical query oracle (Kearns; sparse-activations, section 4).
 
 A query is a function φ of an example with values in [−1, 1]. The oracle never shows an example: it answers with any
-number within the tolerance τ of E[φ(x, y)]. Which number is its choice, and the choice is the argument `answers`.
+number within the tolerance τ of E[φ(x, y)]. Which number is its choice, and the choice is the argument `answers`. The
+expectation is taken over the whole cube, or over a large sample.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
+from fewfire._cube import cube
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
 from fewfire._validate import check_choice, check_integer, check_number
-from fewfire.learners.statistical_queries._population import Population, drawn, whole_cube
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fewfire._types import AnyArray, Float64Array, SignArray
 
+
 Query: TypeAlias = "Callable[[SignArray, AnyArray], AnyArray]"
 """φ: X of shape (rows, inputs) and y of shape (rows,) to values in [−1, 1] of shape (rows,)."""
 
-ANSWERS = ("honest", "random", "adversarial")
+Answers: TypeAlias = Literal["honest", "random", "adversarial"]
+"""Which of the admissible numbers the oracle answers with."""
+
+
 MAX_EXACT = 16
 """Largest number of inputs for which expectations are taken over the whole cube."""
 
+FEW_LABELS = 16
+"""With at most this many different labels, the labels independent of the inputs are averaged over exactly."""
 
-class Target(Protocol):
+
+class QueryTarget(Protocol):
     """What the oracle needs of a problem; every problem of ±1 inputs in `fewfire.problems` has it."""
 
     @property
@@ -59,41 +68,41 @@ class SQOracle:
         Of random answers and of drawn examples (stream "queries").
     distribution : "uniform" or "drawn"
         Uniform inputs of at most 16 coordinates are averaged over exactly. Otherwise, and with "drawn" always, the
-        expectation is the mean over `samples` examples, which is the distribution the oracle then stands for.
-    samples : int
-        Examples drawn when the expectation is not exact.
+        expectation is the mean over `examples` of them, which is the distribution the oracle then stands for.
+    examples : int
+        How many are drawn when the expectation is not exact.
     """
 
     def __init__(
         self,
-        problem: Target,
+        problem: QueryTarget,
         tolerance: float,
-        answers: str = "honest",
+        answers: Answers = "honest",
         seed: int | Stream = 0,
         *,
-        distribution: str = "uniform",
-        samples: int = 2**17,
+        distribution: Literal["uniform", "drawn"] = "uniform",
+        examples: int = 2**17,
     ) -> None:
         self.tolerance = check_number("tolerance", tolerance, 0.0, 1.0)
-        self.answers = check_choice("answers", answers, ANSWERS)
-        samples = check_integer("samples", samples, 1)
+        self.answers = check_choice("answers", answers, get_args(Answers))
+        examples = check_integer("examples", examples, 1)
         self._stream = as_stream(seed, "queries")
         exact = check_choice("distribution", distribution, ("uniform", "drawn")) == "uniform"
         cube = whole_cube(problem, self._stream) if exact and problem.inputs <= MAX_EXACT else None
-        self._population: Population = drawn(problem, samples, self._stream) if cube is None else cube
+        self._population: Population = drawn(problem, examples, self._stream) if cube is None else cube
         self.inputs = int(problem.inputs)
         self.queries = 0
 
     @property
     def exact(self) -> bool:
         """Whether expectations are taken over the whole cube."""
-        return self._population.samples is None
+        return self._population.examples is None
 
     @property
     def expectation_error(self) -> float:
-        """How far the oracle's own expectation is off, with probability 1 − 10⁻⁶ a query (Hoeffding); 0 when exact."""
-        samples = self._population.samples
-        return 0.0 if samples is None else math.sqrt(2 * math.log(2e6) / samples)
+        """How far its own expectation is off, with probability 1 − 10⁻⁶ per query (Hoeffding); 0 when exact."""
+        examples = self._population.examples
+        return 0.0 if examples is None else math.sqrt(2 * math.log(2e6) / examples)
 
     @property
     def resolution(self) -> float:
@@ -134,3 +143,66 @@ class SQOracle:
         if not largest <= 1 + 1e-9:
             raise invalid("query", "must have values in [−1, 1]", largest, "divide it by its largest absolute value")
         return values.astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Weighted examples.
+
+    Parameters
+    ----------
+    X : int8 array of shape (rows, inputs)
+    y : array of shape (rows,)
+    weights : float64 array of shape (rows,), of sum 1
+    examples : int or None
+        How many examples were drawn; None for the whole cube.
+    independent : list of (share, labels)
+        Labels of shape (rows,) that do not depend on X, and the probability of each such labelling.
+    """
+
+    X: SignArray
+    y: AnyArray
+    weights: Float64Array
+    examples: int | None
+    independent: list[tuple[float, AnyArray]]
+
+
+def whole_cube(problem: Any, stream: Stream) -> Population | None:
+    """Every input of the cube with its labels; None where the label noise leaves no finite list of examples."""
+    _refuse_correlated(problem, stream)
+    X = cube(problem.inputs)
+    y = np.asarray(problem.target(X))
+    weights = np.full(len(X), 1.0 / len(X))
+    noise = float(getattr(problem, "noise", 0.0))
+    if noise:
+        if np.any(np.abs(y) != 1):
+            return None
+        X, y = np.concatenate([X, X]), np.concatenate([y, -y])
+        weights = np.concatenate([(1 - noise) * weights, noise * weights])
+    return Population(X, y, weights, None, _independent(y, weights, stream))
+
+
+def drawn(problem: Any, examples: int, stream: Stream) -> Population:
+    """So many examples of the problem, equally weighted."""
+    X, y = problem.sample(examples, stream.child("examples"))
+    weights = np.full(examples, 1.0 / examples)
+    return Population(X, np.asarray(y), weights, examples, _independent(np.asarray(y), weights, stream))
+
+
+def _independent(y: AnyArray, weights: Float64Array, stream: Stream) -> list[tuple[float, AnyArray]]:
+    labels = np.unique(y)
+    if len(labels) <= FEW_LABELS:
+        return [(float(weights[y == label].sum()), np.full_like(y, label)) for label in labels]
+    return [(1.0, y[stream.child("shuffle").permutation(len(y))])]
+
+
+def _refuse_correlated(problem: Any, stream: Stream) -> None:
+    """A sample of the problem must look uniform: means and correlations of coordinates within 6 standard errors."""
+    rows = 4096
+    X = problem.sample(rows, stream.child("check"))[0].astype(np.float64)
+    moments = X.T @ X / rows
+    np.fill_diagonal(moments, X.mean(axis=0))
+    largest = float(np.abs(moments).max())
+    if largest > 6 / rows**0.5:
+        got = f"a mean or correlation of {largest:.2f} between coordinates"
+        raise invalid("problem", "must have uniform inputs here", got, 'pass distribution="drawn"')

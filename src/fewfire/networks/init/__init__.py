@@ -3,11 +3,9 @@
 from fewfire.networks.init._base import Initialiser
 from fewfire.networks.init._dense import dense
 from fewfire.networks.init._ntk import activity_threshold, ntk
-from fewfire.networks.init._over_sparse import over_sparse
 from fewfire.networks.init._registry import NAMES, from_parameters
-from fewfire.networks.init._sparse import perturbed_sparse, sparse
+from fewfire.networks.init._sparse import over_sparse, perturbed_sparse, sparse, under_sparse
 from fewfire.networks.init._symmetric import symmetric
-from fewfire.networks.init._under_sparse import under_sparse
 
 __all__ = [
     "NAMES",

@@ -9,10 +9,8 @@ from fewfire._errors import invalid
 from fewfire._validate import check_choice
 from fewfire.networks.init._dense import dense
 from fewfire.networks.init._ntk import ntk
-from fewfire.networks.init._over_sparse import over_sparse
-from fewfire.networks.init._sparse import perturbed_sparse, sparse
+from fewfire.networks.init._sparse import over_sparse, perturbed_sparse, sparse, under_sparse
 from fewfire.networks.init._symmetric import symmetric
-from fewfire.networks.init._under_sparse import under_sparse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,9 +1,16 @@
 """pareto (Edelman, Goel, Kakade, Malach, Zhang): what sparse parities cost in data, width, time and luck."""
 
-from fewfire.theory.pareto._diagnosis import Finding, Resources, diagnose, network_parameters
-from fewfire.theory.pareto._frontier import Frontier, frontier, gradient_precision
-from fewfire.theory.pareto._gradients import FourierGap, over_sparse_gap, under_sparse_gap
-from fewfire.theory.pareto._limits import SearchCost, exhaustive_search, samples_needed, samples_sufficient, set_bits
+from fewfire.theory.pareto._diagnosis import Diagnosis, Resources, diagnose, network_parameters
+from fewfire.theory.pareto._lower_bounds import (
+    ResourceFrontier,
+    SearchCost,
+    exhaustive_search,
+    frontier,
+    gradient_precision,
+    samples_needed,
+    samples_sufficient,
+    set_bits,
+)
 from fewfire.theory.pareto._luck import (
     good_neuron_bound,
     good_neuron_probability,
@@ -11,22 +18,32 @@ from fewfire.theory.pareto._luck import (
     good_start_failure,
     width_for_good_start,
 )
-from fewfire.theory.pareto._majority import half_coefficient, limit_weight, majority_coefficient, majority_weight
-from fewfire.theory.pareto._over_sparse import theorem_4, theorem_16
-from fewfire.theory.pareto._requirement import Requirement
-from fewfire.theory.pareto._separator import (
+from fewfire.theory.pareto._majority import (
+    FourierGap,
+    half_coefficient,
+    limit_weight,
+    majority_coefficient,
+    majority_weight,
+    over_sparse_gap,
+    under_sparse_gap,
+)
+from fewfire.theory.pareto._upper_bounds import (
+    Requirement,
     over_sparse_biases,
     separator_coefficients,
     separator_features,
     separator_norm,
+    theorem_4,
+    theorem_5,
+    theorem_16,
+    theorem_21,
 )
-from fewfire.theory.pareto._under_sparse import theorem_5, theorem_21
 
 __all__ = [
-    "Finding",
+    "Diagnosis",
     "FourierGap",
-    "Frontier",
     "Requirement",
+    "ResourceFrontier",
     "Resources",
     "SearchCost",
     "diagnose",

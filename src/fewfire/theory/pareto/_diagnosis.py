@@ -12,13 +12,19 @@ from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from fewfire._validate import check_integer, check_number
-from fewfire.theory.pareto._frontier import Frontier, frontier, gradient_precision
-from fewfire.theory.pareto._limits import exhaustive_search, samples_needed, samples_sufficient, set_bits
-from fewfire.theory.pareto._over_sparse import theorem_4
-from fewfire.theory.pareto._under_sparse import theorem_21
+from fewfire.theory.pareto._lower_bounds import (
+    ResourceFrontier,
+    exhaustive_search,
+    frontier,
+    gradient_precision,
+    samples_needed,
+    samples_sufficient,
+    set_bits,
+)
+from fewfire.theory.pareto._upper_bounds import theorem_4, theorem_21
 
 if TYPE_CHECKING:
-    from fewfire.theory.pareto._requirement import Requirement
+    from fewfire.theory.pareto._upper_bounds import Requirement
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class Resources:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """What one statement says.
 
     `verdict` is "excluded" or "not excluded" (lower bounds), "promised" or "not promised" (upper bounds), "met" or
@@ -47,7 +53,7 @@ class Finding:
     remedies: tuple[dict[str, float], ...] = ()
 
 
-def diagnose(n: int, k: int, resources: Resources, noise: float = 0.0, error: float = 0.1) -> list[Finding]:
+def diagnose(n: int, k: int, resources: Resources, noise: float = 0.0, error: float = 0.1) -> list[Diagnosis]:
     """What the statistical limit, Proposition 3, Theorem 4, Theorem 5 and exhaustive search say, in this order."""
     n = check_integer("n", n, 2)
     k = check_integer("k", k, 1, n, "a parity has at most n bits")
@@ -69,41 +75,41 @@ def network_parameters(n: int, width: int) -> int:
     return width * (n + 2) + 1
 
 
-def _statistical_limit(n: int, k: int, have: Resources, noise: float) -> Finding:
+def _statistical_limit(n: int, k: int, have: Resources, noise: float) -> Diagnosis:
     needed = samples_needed(n, k, noise, have.success)
     reason = f"naming the set takes {set_bits(n, k):.1f} bits; any method needs {needed:,} examples"
     if have.samples >= needed:
-        return Finding("statistical limit", "not excluded", reason)
-    return Finding("statistical limit", "excluded", reason, ("samples",), ({"samples": needed},))
+        return Diagnosis("statistical limit", "not excluded", reason)
+    return Diagnosis("statistical limit", "excluded", reason, ("samples",), ({"samples": needed},))
 
 
-def _proposition_3(n: int, k: int, have: Resources) -> Finding:
-    found: Frontier = frontier(
+def _proposition_3(n: int, k: int, have: Resources) -> Diagnosis:
+    found: ResourceFrontier = frontier(
         n, k, network_parameters(n, have.width), have.steps, gradient_precision(have.samples), have.success
     )
     reason = f"r·T/(τ²δ) = {found.supply:.3g} against ½·C(n, k) = {found.demand:.3g}"
     if not found.excluded:
-        return Finding("Proposition 3", "not excluded", reason)
+        return Diagnosis("Proposition 3", "not excluded", reason)
     limits = found.thresholds()
     width = inf if found.demand == inf else ceil((limits["parameters"] - 1) / (n + 2))
     ways = ({"width": width}, {"steps": limits["steps"]}, {"samples": limits["samples"]})
     reason += f"; success has at most probability {found.success_bound:.2g}"
-    return Finding("Proposition 3", "excluded", reason, ("width", "steps", "samples"), ways)
+    return Diagnosis("Proposition 3", "excluded", reason, ("width", "steps", "samples"), ways)
 
 
-def _theorem_4(n: int, k: int, have: Resources, error: float) -> Finding:
+def _theorem_4(n: int, k: int, have: Resources, error: float) -> Diagnosis:
     if k % 2:
-        return Finding("Theorem 4", "silent", "treats even k only")
+        return Diagnosis("Theorem 4", "silent", "treats even k only")
     least = max(4 * k + 1, ceil(1 / error**2))
     options = [theorem_4(n, k, s, error) for s in range(least + 1 - least % 2, n, 2)]
     if not options:
-        return Finding("Theorem 4", "silent", f"wants a sparsity above max(4k, 1/ε²) = {least - 1} and below n = {n}")
+        return Diagnosis("Theorem 4", "silent", f"wants a sparsity above max(4k, 1/ε²) = {least - 1} and below n = {n}")
     return _upper("Theorem 4", ("met", "not met"), "scaling with constants 1: ", options, have)
 
 
-def _theorem_5(n: int, k: int, have: Resources) -> Finding:
+def _theorem_5(n: int, k: int, have: Resources) -> Diagnosis:
     if k % 2 or k == n:
-        return Finding("Theorem 5", "silent", "treats even k below n only")
+        return Diagnosis("Theorem 5", "silent", "treats even k below n only")
     odd = n + 1 - n % 2  # a further random input makes n odd, as the closed form needs
     options = [theorem_21(odd, k, s, max(1 - have.success, 1e-12)) for s in range(0, k, 2)]
     return _upper("Theorem 5", ("promised", "not promised"), "finds a correlated subnetwork: ", options, have)
@@ -111,7 +117,7 @@ def _theorem_5(n: int, k: int, have: Resources) -> Finding:
 
 def _upper(
     statement: str, verdicts: tuple[str, str], promise: str, options: list[Requirement], have: Resources
-) -> Finding:
+) -> Diagnosis:
     """What the sparsity with the smallest of the largest shortfalls asks for, and the ways out where it is short."""
 
     def shortfall(option: Requirement) -> float:
@@ -122,7 +128,7 @@ def _upper(
     reason = f"{promise}sparsity {best.sparsity} asks for width {best.width:.3g}, {best.samples:.3g} examples"
     short = best.short(have.width, have.samples, have.steps)
     if not short:
-        return Finding(statement, verdicts[0], reason)
+        return Diagnosis(statement, verdicts[0], reason)
     # Besides the best mixture: keep the width and buy samples, or keep the samples and buy width, where one can.
     ends = [best]
     if narrow := [option for option in options if option.width <= have.width]:
@@ -132,17 +138,17 @@ def _upper(
     ways = [
         option.short(have.width, have.samples, have.steps) | {"sparsity": float(option.sparsity)} for option in ends
     ]
-    return Finding(statement, verdicts[1], reason, tuple(short), tuple(_distinct(ways)))
+    return Diagnosis(statement, verdicts[1], reason, tuple(short), tuple(_distinct(ways)))
 
 
-def _exhaustive(n: int, k: int, have: Resources, noise: float) -> Finding:
+def _exhaustive(n: int, k: int, have: Resources, noise: float) -> Diagnosis:
     cost = exhaustive_search(n, k, have.samples)
     failure = max(1 - have.success, 1e-12)
     enough = samples_sufficient(n, k, noise, failure)
     reason = f"{cost.sets:.4g} sets, {cost.words:.3g} popcounts of 64 examples; succeeds from {enough:,} examples"
     if have.samples >= enough:
-        return Finding("exhaustive search", "promised", reason)
-    return Finding("exhaustive search", "not promised", reason, ("samples",), ({"samples": enough},))
+        return Diagnosis("exhaustive search", "promised", reason)
+    return Diagnosis("exhaustive search", "not promised", reason, ("samples",), ({"samples": enough},))
 
 
 def _distinct(ways: list[dict[str, float]]) -> list[dict[str, float]]:

@@ -1,14 +1,23 @@
 """parities (Daniely, Malach: Learning Parities with Neural Networks): statements as plain functions."""
 
-from fewfire.theory.parities._forster import (
+from fewfire.theory.parities._linear import (
     embedding_dimension,
     forster_bound,
+    halfspace_accuracy,
     parity_spectral_norm,
 )
-from fewfire.theory.parities._halfspaces import halfspace_accuracy
-from fewfire.theory.parities._luck import balanced_probability, feature_probability, good_neuron_bound
-from fewfire.theory.parities._separator import separator_coefficients, separator_features, separator_thresholds
-from fewfire.theory.parities._theorem_2 import ErrorBound, LearningRates, learning_rates, theorem_2
+from fewfire.theory.parities._theorem_2 import (
+    ErrorBound,
+    LearningRates,
+    balanced_probability,
+    feature_probability,
+    good_neuron_bound,
+    learning_rates,
+    separator_coefficients,
+    separator_features,
+    separator_thresholds,
+    theorem_2,
+)
 
 __all__ = [
     "ErrorBound",

@@ -64,9 +64,17 @@ def rademacher_explicit(n: int, s: int, k: int, W: float, B: float, m: int, *, R
 
 
 def general_samples(
-    n: int, s: int, k: int, W: float, B: float, eps: float, delta: float, *, R: float | None = None,
+    n: int,
+    s: int,
+    k: int,
+    W: float,
+    B: float,
+    eps: float,
+    delta: float,
+    *,
+    R: float | None = None,
     constant: float = 1.0,
-) -> float:  # fmt: skip
+) -> float:
     """Theorem 17: constant · ((WR + B)² k s n log(k(R + B)/eps) + log(1/delta))/eps² samples, any distribution.
 
     It does not follow from Lemma 18, which multiplies the Rademacher complexity by C_H = k(WR + B): solving that
@@ -84,9 +92,17 @@ def general_samples(
 
 
 def rademacher_samples(
-    n: int, s: int, k: int, W: float, B: float, eps: float, delta: float, *, R: float | None = None,
+    n: int,
+    s: int,
+    k: int,
+    W: float,
+    B: float,
+    eps: float,
+    delta: float,
+    *,
+    R: float | None = None,
     constant: float = 1.0,
-) -> float:  # fmt: skip
+) -> float:
     """Lemma 18 with eq. (15): the smallest m for which constant · (C_H 𝓡 + √(log(1/delta)/m)) ≤ eps, C_H = k(WR + B).
 
     Returns infinity past 2²⁰⁰ samples.

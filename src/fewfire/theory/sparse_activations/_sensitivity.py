@@ -53,9 +53,7 @@ def average_sensitivity_sharp(k: int, W: float) -> float:
     return product(4.0, power(k, 2), power(W, 2))
 
 
-def noise_sensitivity(
-    rho: float, n: int, s: int, k: int, W: float, B: float, *, constant: float = 1.0
-) -> float:  # fmt: skip
+def noise_sensitivity(rho: float, n: int, s: int, k: int, W: float, B: float, *, constant: float = 1.0) -> float:
     """Lemma 10: NS_ρ(h) ≤ constant · √(1 − ρ) (k⁴ W² log²(ns/(1 − ρ)) + k³ B² √log s), for ρ in [0, 1).
 
     The paper writes ρ ∈ [−1, 1], but the reduction of its proof to average sensitivity needs ρ ≥ 0: at ρ < 0 it

@@ -79,9 +79,18 @@ def degree_sharp(k: int, W: float, eps: float) -> float:
 
 
 def log10_samples(
-    n: int, s: int, k: int, W: float, B: float, eps: float, delta: float, *, d: float | None = None,
-    constant: float = 1.0, degree_constant: float = 1.0,
-) -> float:  # fmt: skip
+    n: int,
+    s: int,
+    k: int,
+    W: float,
+    B: float,
+    eps: float,
+    delta: float,
+    *,
+    d: float | None = None,
+    constant: float = 1.0,
+    degree_constant: float = 1.0,
+) -> float:
     """The decimal logarithm of `samples`, finite where that is infinite."""
     used = degree(n, s, k, W, B, eps, constant=degree_constant) if d is None else d
     if math.isinf(used):
@@ -90,9 +99,18 @@ def log10_samples(
 
 
 def samples(
-    n: int, s: int, k: int, W: float, B: float, eps: float, delta: float, *, d: float | None = None,
-    constant: float = 1.0, degree_constant: float = 1.0,
-) -> float:  # fmt: skip
+    n: int,
+    s: int,
+    k: int,
+    W: float,
+    B: float,
+    eps: float,
+    delta: float,
+    *,
+    d: float | None = None,
+    constant: float = 1.0,
+    degree_constant: float = 1.0,
+) -> float:
     """Theorem 8: constant · n^d k² (W√n + B)² log(1/delta)/eps samples and time suffice under uniform inputs.
 
     Parameters

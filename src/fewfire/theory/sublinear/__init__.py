@@ -1,6 +1,7 @@
 """sublinear (Gao, Qin, Song, Wang: A Sublinear Adversarial Training Algorithm): statements as plain functions."""
 
 from fewfire.theory.sublinear._activity import (
+    FlipBound,
     active_interval,
     active_probability,
     active_quantile,
@@ -8,15 +9,15 @@ from fewfire.theory.sublinear._activity import (
     activity_failure,
     activity_scale,
     activity_slack,
+    claim_5_16,
+    claim_radius,
     expected_active,
+    expected_flips,
+    flip_probability,
+    flip_probability_bound,
     lemma_threshold,
+    reachable_active,
     theorem_activity,
-)
-from fewfire.theory.sublinear._complexity import (
-    complexity,
-    complexity_at,
-    log10_complexity,
-    log10_complexity_at,
 )
 from fewfire.theory.sublinear._cost import (
     IterationCost,
@@ -26,44 +27,37 @@ from fewfire.theory.sublinear._cost import (
     reporting_fast,
     reporting_small,
 )
-from fewfire.theory.sublinear._distance import (
+from fewfire.theory.sublinear._parameters import (
+    PracticalParameters,
+    TheoremParameters,
+    complexity,
+    complexity_at,
+    log10_complexity,
+    log10_complexity_at,
+    practical_parameters,
+    regret,
+    theorem_parameters,
+)
+from fewfire.theory.sublinear._pseudo_network import (
     DistanceBound,
+    PseudoDistance,
     distance_bound,
+    pseudo_distance,
+    pseudo_network,
     theorem_5_1,
     theorem_5_1_printed,
 )
-from fewfire.theory.sublinear._flips import (
-    FlipBound,
-    claim_5_16,
-    claim_radius,
-    expected_flips,
-    flip_probability,
-    flip_probability_bound,
-    reachable_active,
-)
-from fewfire.theory.sublinear._parameters import (
-    TheoremParameters,
-    theorem_parameters,
-)
-from fewfire.theory.sublinear._practical import (
-    PracticalParameters,
-    practical_parameters,
-    regret,
-)
-from fewfire.theory.sublinear._pseudo_network import (
-    PseudoDistance,
-    pseudo_distance,
-    pseudo_network,
-)
 from fewfire.theory.sublinear._robust_target import (
     RobustTarget,
-    robust_degree,
-    robust_target,
-)
-from fewfire.theory.sublinear._separability import (
+    StepPolynomial,
     inner_product_bands,
     largest_radius,
     least_separation,
+    robust_degree,
+    robust_target,
+    step_degree,
+    step_is_buildable,
+    step_polynomial,
 )
 from fewfire.theory.sublinear._sign_polynomial import (
     SignPolynomial,
@@ -71,12 +65,6 @@ from fewfire.theory.sublinear._sign_polynomial import (
     sign_polynomial,
     sign_powers,
     truncated_power,
-)
-from fewfire.theory.sublinear._step_polynomial import (
-    StepPolynomial,
-    step_degree,
-    step_is_buildable,
-    step_polynomial,
 )
 
 __all__ = [

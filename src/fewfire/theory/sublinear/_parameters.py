@@ -1,7 +1,7 @@
-"""Theorems 4.8 and 5.12 of sublinear: width, step size, iterations and radius for a robust loss of ε.
+"""Width, step size, iterations and radius for a robust loss of ε (sublinear): the theorems' and practical ones.
 
-The numbers are astronomical (a width of 10^(thousands) for γ = 0.3), so every field is a log₁₀. Constants that the
-paper leaves open are 1.
+Theorems 4.8 and 5.12: the numbers are astronomical (a width of 10^(thousands) for γ = 0.3), so every field is a log₁₀.
+Constants that the paper leaves open are 1.
 
 As printed the setting contradicts itself. Per-neuron gradients of norm m^(−1/5) give ‖∇‖_F² ≤ m^(3/5), not m^(1/5), and
 n·m^(7/8)·m^(−1/5) is n·m^(27/40), not n·m^(27/50). With the printed η = ε·m^(−1/5) the weights may travel
@@ -10,17 +10,35 @@ n·m^(7/8)·m^(−1/5) is n·m^(27/40), not n·m^(27/50). With the printed η = 
 Corrected: radius K/m^(4/5) and η = ε·m^(−3/5), so that the regret is ηm^(3/5)/2 + K²m^(−3/5)/(2ηT) = ε and the travel
 at most K₁/m^(4/5) with K₁ = max(K, K²/ε). Then m^(7/40) ≥ K₁ keeps the travel within m^(−15/24), m ≥ (2nK₁/ε)⁸ the
 coupling error 2K₁m^(−4/5)·n·m^(27/40) within ε, and m ≥ (K₁²/ε)^(10/3), ε^(−10) the distance of Theorem 5.1.
+
+The width of Lemma 4.7 follows the complexity of a polynomial (Definition 4.1):
+𝓒(φ, ε) = Σ_j c^j (1 + (log(1/ε)/j)^(j/2)) |α_j| and 𝓒(φ) = c Σ_j (j + 1)^1.75 |α_j|, with c open; at j = 0 the power is
+1, its limit. For the polynomial of Lemma 4.2 both are past the floats at any interesting γ, so bounds come as log₁₀.
+
+Step sizes for widths that exist (`practical_parameters`) take the regret bound of Theorem 5.12 with counts in place of
+exponents; that is a practical setting, not the theorem's. Subgradient descent on the pseudo-network, which is linear in
+the weights, has average loss at most that of any W* within ‖W* − W_0‖_F ≤ D plus ηG²/2 + D²/(2ηT), where ‖∇‖_F ≤ G;
+with outputs ±m^(−1/5), a 1-Lipschitz loss and inputs of norm ‖x‖, G² = m^(−2/5)·‖x‖²·(neurons active on an example).
+That part is a proof; that the network itself follows its pseudo-network has to be measured (`pseudo_distance`).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fewfire._validate import check_integer, check_number
-from fewfire.theory._numbers import log10
-from fewfire.theory.sublinear._complexity import log10_complexity, log10_complexity_at
+import numpy as np
+
+from fewfire._errors import invalid
+from fewfire._validate import check_finite, check_integer, check_number
+from fewfire.theory._numbers import check_constant, log10
 from fewfire.theory.sublinear._robust_target import robust_degree
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from fewfire._types import Float64Array
 
 
 @dataclass(frozen=True)
@@ -106,6 +124,94 @@ def theorem_parameters(
     )
 
 
+def complexity(coefficients: ArrayLike, constant: float = 1.0) -> float:
+    """𝓒(φ) = c·Σ_j (j + 1)^1.75 |α_j| for the coefficients α_j of z^j, of shape (degree + 1,)."""
+    sizes = _sizes(coefficients)
+    check_constant(constant)
+    return float(constant * np.sum((np.arange(len(sizes)) + 1.0) ** 1.75 * sizes))
+
+
+def complexity_at(coefficients: ArrayLike, error: float, constant: float = 1.0) -> float:
+    """𝓒(φ, ε) = Σ_j c^j (1 + (log(1/ε)/j)^(j/2)) |α_j| for the coefficients α_j of z^j, of shape (degree + 1,)."""
+    sizes = _sizes(coefficients)
+    check_constant(constant)
+    log = math.log(1 / check_number("error", error, 0.0, 1.0, open_low=True, open_high=True))
+    return float(sum(constant**j * (1 + _root(log, j)) * size for j, size in enumerate(sizes)))
+
+
+def log10_complexity(n: int, gamma: float, epsilon: float, constant: float = 1.0) -> float:
+    """Lemma 4.7: log₁₀ of c·(M + 1)^2.75·2^(6M)/γ, a bound on 𝓒(q) for q of Lemma 4.2; ε₃ is its inverse."""
+    check_constant(constant)
+    degree = robust_degree(n, gamma, epsilon)
+    return math.log10(constant / gamma) + 2.75 * math.log10(degree + 1) + 6 * degree * math.log10(2)
+
+
+def log10_complexity_at(n: int, gamma: float, epsilon: float, constant: float = 1.0) -> float:
+    """Lemma 4.7: log₁₀ of Σ_{j ≤ M} c^j (1 + (log(1/ε₃)/j)^(j/2))·2^(6M)/γ, a bound on 𝓒(q, ε₃)."""
+    degree = robust_degree(n, gamma, epsilon)
+    log = log10_complexity(n, gamma, epsilon, constant) * math.log(10)
+    j = np.arange(1.0, math.floor(degree) + 1)
+    terms = j * math.log(constant) + np.logaddexp(0.0, j / 2 * np.log(log / j))
+    total = np.logaddexp.reduce(terms, initial=math.log(2))
+    return float(total / math.log(10) + 6 * degree * math.log10(2) - math.log10(gamma))
+
+
+@dataclass(frozen=True)
+class PracticalParameters:
+    """A step size and what it gives.
+
+    Attributes
+    ----------
+    step_size : float
+        η = D/(G√T), the best for the bound.
+    excess : float
+        DG/√T: the average loss of the pseudo-network above that of the best one within the radius, at most.
+    travel : float
+        ηT·m^(−1/5)·‖x‖: how far one neuron's weights may go.
+    """
+
+    step_size: float
+    excess: float
+    travel: float
+
+
+def practical_parameters(
+    width: int, active: float, iterations: int, radius: float, input_norm: float = 1.0
+) -> PracticalParameters:
+    """The step size of the regret bound for a given width and budget: practical, not the theorem's.
+
+    Parameters
+    ----------
+    width : int
+        m.
+    active : float
+        The most neurons active on one example.
+    iterations : int
+        T.
+    radius : float
+        ‖w*_r − w_{r,0}‖ of the network to compete with, so that D = √m·radius.
+    input_norm : float
+        ‖x‖.
+    """
+    width, iterations = check_integer("width", width, 1), check_integer("iterations", iterations, 1)
+    active = check_number("active", active, 0.0, width, open_low=True)
+    radius = check_number("radius", radius, 0.0, open_low=True)
+    norm = check_number("input_norm", input_norm, 0.0, open_low=True)
+    gradient, distance = math.sqrt(active) * width**-0.2 * norm, math.sqrt(width) * radius
+    step = distance / (gradient * math.sqrt(iterations))
+    return PracticalParameters(
+        step, regret(step, iterations, gradient, distance), step * iterations * width**-0.2 * norm
+    )
+
+
+def regret(step_size: float, iterations: int, gradient: float, distance: float) -> float:
+    """ηG²/2 + D²/(2ηT), eq. (19): the average excess of T subgradient steps with ‖∇‖ ≤ G towards a point D away."""
+    step = check_number("step_size", step_size, 0.0, open_low=True)
+    iterations = check_integer("iterations", iterations, 1)
+    gradient, distance = check_number("gradient", gradient, 0.0), check_number("distance", distance, 0.0)
+    return step * gradient**2 / 2 + distance**2 / (2 * step * iterations)
+
+
 def _printed(n: int, epsilon: float, K: float) -> dict[str, float]:
     return {
         "Theorem 5.12, n^(300/31)": 300 / 31 * math.log10(n),
@@ -122,3 +228,15 @@ def _corrected(n: int, epsilon: float, K: float) -> dict[str, float]:
         "Theorem 5.1, (K₁²/ε)^(10/3)": 10 / 3 * (2 * reach - epsilon),
         "Theorem 5.1, ε^(−10)": -10 * epsilon,
     }
+
+
+def _root(log: float, j: int) -> float:
+    return (log / j) ** (j / 2) if j else 1.0
+
+
+def _sizes(coefficients: ArrayLike) -> Float64Array:
+    array = np.asarray(coefficients, dtype=np.float64)
+    if array.ndim != 1 or not len(array):
+        raise invalid("coefficients", "must be a vector of at least one number", f"shape {array.shape}")
+    check_finite("coefficients", array)
+    return np.abs(array)

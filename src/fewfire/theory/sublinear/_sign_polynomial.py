@@ -2,7 +2,8 @@
 
 Lemma 3.19: p_k(x) = x·Σ_{i ≤ k} c_i (1 − x²)^i with c_i = Π_{j ≤ i} (2j − 1)/(2j). Theorem 3.20 writes a power as
 u^i = E[T_|X_i|(u)] over X_i, the sum of i random signs, and cuts it at degree t, losing Pr[|X_i| > t]. Together
-p(x) = x·Σ_{j ≤ t} d_j T_j(1 − x²) with d_j = Σ_i c_i Pr[|X_i| = j], of degree 2t + 1.
+p(x) = x·Σ_{j ≤ t} d_j T_j(1 − x²) with d_j = Σ_i c_i Pr[|X_i| = j], of degree 2t + 1. The weights d_j are computed in
+time that follows the degree and not the powers summed (`sign_weights`).
 
 Two facts make this stable for degrees in the thousands. T_j(1 − x²) = (−1)^j T_2j(x/√2), so p is a Chebyshev series on
 [−√2, √2], and all d_j are positive. In powers of x the terms of one degree have one sign, so the sum of the absolute
@@ -20,17 +21,19 @@ from numpy.polynomial.chebyshev import Chebyshev, chebmul
 
 from fewfire._errors import invalid
 from fewfire._validate import check_integer, check_number
-from fewfire.theory.sublinear._sign_weights import sign_weights
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from fewfire._types import Float64Array
 
+
 MAX_POWERS = 1_000_000_000
 """The most powers (1 − x²)^i that are summed, for degrees of some 10⁵; η = 10⁻⁴ at error 10⁻⁴ is about there."""
 
 _ROUNDING = 1e-16  # what the weights of k powers are off together, divided by k: 7e-17 at k = 10³, 2e-17 at k = 10⁹
+
+_NEGLIGIBLE = 40.0  # exp(−40) is below the rounding of a double
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,3 +135,38 @@ def power_sign_polynomial(x: ArrayLike, highest: int) -> Float64Array:
 
     values = np.asarray(x, dtype=np.float64)
     return np.asarray(np.sign(values) * betainc(0.5, check_integer("highest", highest, 0) + 1.0, values**2))
+
+
+def sign_weights(highest: int) -> Float64Array:
+    """d_j = Σ_{i ≤ k} c_i Pr[|X_i| = j], for every j whose share is above rounding, by a recurrence from the top.
+
+    S(u) = Σ_i c_i u^i solves S − 2(1 − u)S′ = (2k + 1)c_k u^k, since (x·S(1 − x²))′ = (2k + 1)c_k (1 − x²)^k. In the
+    Chebyshev coefficients d_j of S, s_j of S′ and e_j of u^k, where s_(j−1) = s_(j+1) + 2j·d_j, that is
+    (2j + 1)d_j = (2k + 1)c_k e_j + 2(s_j − s_(j+1)).
+    """
+    reach = min(highest, math.ceil(math.sqrt(2 * highest * _NEGLIGIBLE)))
+    source = (2 * highest + 1) * _central(highest) * _power_weights(highest, reach)
+    weights, slope, above = np.empty(reach + 1), 0.0, 0.0
+    for j in range(reach, 0, -1):
+        weights[j] = (source[j] + 2 * (slope - above)) / (2 * j + 1)
+        slope, above = above + 2 * j * weights[j], slope
+    weights[0] = source[0] + slope - above  # the constant term of a Chebyshev derivative counts half
+    return weights
+
+
+def _power_weights(power: int, reach: int) -> Float64Array:
+    """e_j = Pr[|X| = j] for a sum X of `power` random signs, j ≤ reach."""
+    first = power % 2
+    j = np.arange(first, reach - 1, 2)
+    chances = np.cumprod(np.append(_central((power + first) // 2), (power - j) / (power + j + 2)))
+    weights = np.zeros(reach + 1)
+    weights[first::2] = chances[: len(weights[first::2])]
+    weights[1:] *= 2
+    return weights
+
+
+def _central(i: int) -> float:
+    """c_i = Π_{j ≤ i} (2j − 1)/(2j) = C(2i, i)/4^i, to rounding for any i."""
+    if i < 1000:
+        return float(math.comb(2 * i, i) / 4**i)
+    return (1 - 1 / (8 * i) + 1 / (128 * i**2) + 5 / (1024 * i**3)) / math.sqrt(math.pi * i)

@@ -1,8 +1,12 @@
-"""Proposition 3 of pareto: below a product of four resources, noisy gradient descent learns no parity.
+"""What no learner avoids, what enumeration costs, and what gradient descent cannot do (pareto, sections 2 and 3).
 
-r parameters, T steps, gradient precision τ and success probability δ: if r·T/(τ²δ) ≤ ½ C(n, k), some (n, k)-parity
-leaves no trace in the first T iterates with probability at least 1 − δ. Read for δ, success has at most the
-probability 2rT/(τ² C(n, k)).
+Sections 2.1 and 3.2: naming one of C(n, k) sets takes log₂ C(n, k) = Θ(k log n) bits, and a label carries at most one,
+or 1 − H(η) when it is flipped with probability η. Exhaustive search needs hardly more examples, and C(n, k) set
+evaluations.
+
+Proposition 3: below a product of four resources, noisy gradient descent learns no parity. r parameters, T steps,
+gradient precision τ and success probability δ: if r·T/(τ²δ) ≤ ½ C(n, k), some (n, k)-parity leaves no trace in the
+first T iterates with probability at least 1 − δ. Read for δ, success has at most the probability 2rT/(τ² C(n, k)).
 
 The proof grants the adversary noise τ but also lets the sample err by τ/2 (Assumption 2), for which Markov's
 inequality gives failure 1 − 2δ, or 1 − δ with ¼ in place of ½; `fraction` is that number. Assumption 2 must then be
@@ -12,13 +16,61 @@ read for the target χ_S, not for the zero function.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb, inf, log, sqrt
+from math import ceil, comb, inf, log, log2, sqrt
 
 from fewfire._validate import check_integer, check_number
 
 
 @dataclass(frozen=True)
-class Frontier:
+class SearchCost:
+    """Exhaustive search: `sets` to evaluate and `words` of 64 examples to meet, one XOR and popcount each."""
+
+    sets: int
+    words: int
+
+
+def set_bits(n: int, k: int) -> float:
+    """log₂ C(n, k): the bits that name a set of k among n coordinates."""
+    n = check_integer("n", n, 1)
+    return log2(comb(n, check_integer("k", k, 0, n)))
+
+
+def samples_needed(n: int, k: int, noise: float = 0.0, success: float = 1.0) -> int:
+    """With fewer examples every learner fails on an average parity with probability above 1 − success.
+
+    Without noise m labels take 2^m values, so at most 2^m of the C(n, k) sets can be answered. With noise η they
+    carry m (1 − H(η)) bits, and Fano's inequality asks for success·log₂ C(n, k) − 1 of them.
+    """
+    noise = check_number("noise", noise, 0.0, 0.5, open_high=True)
+    success = check_number("success", success, 0.0, 1.0, open_low=True)
+    bits = set_bits(n, k)
+    if noise == 0:
+        return max(0, ceil(bits + log2(success) - 1e-9))
+    capacity = 1 + noise * log2(noise) + (1 - noise) * log2(1 - noise)
+    return max(0, ceil((success * bits - 1) / capacity))
+
+
+def samples_sufficient(n: int, k: int, noise: float = 0.0, delta: float = 0.01) -> int:
+    """With this many uniform examples the parity of the highest agreement is the true one, but with probability δ.
+
+    A wrong set agrees as well as the true one with probability at most (½ + √(η(1−η)))^m; union over all sets.
+    """
+    noise = check_number("noise", noise, 0.0, 0.5, open_high=True)
+    delta = check_number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
+    wrong = comb(check_integer("n", n, 1), check_integer("k", k, 0, n)) - 1
+    if wrong == 0:
+        return 0
+    return max(0, ceil((log(wrong) - log(delta)) / -log(0.5 + sqrt(noise * (1 - noise)))))
+
+
+def exhaustive_search(n: int, k: int, samples: int) -> SearchCost:
+    """C(n, k) sets, each one XOR and one popcount for every 64 examples."""
+    sets = comb(check_integer("n", n, 1), check_integer("k", k, 0, n))
+    return SearchCost(sets, sets * -(-check_integer("samples", samples, 1) // 64))
+
+
+@dataclass(frozen=True)
+class ResourceFrontier:
     """Where resources stand against Proposition 3.
 
     `supply` is r·T/(τ²δ), `demand` ½ C(n, k).
@@ -67,7 +119,7 @@ class Frontier:
 
 def frontier(
     n: int, k: int, parameters: float, steps: float, tau: float, delta: float = 0.99, *, fraction: float = 0.5
-) -> Frontier:
+) -> ResourceFrontier:
     """Compare r·T/(τ²δ) with fraction·C(n, k)."""
     n = check_integer("n", n, 1)
     k = check_integer("k", k, 0, n)
@@ -78,7 +130,7 @@ def frontier(
         demand = fraction * comb(n, k)
     except OverflowError:
         demand = inf
-    return Frontier(parameters, steps, tau, delta, demand)
+    return ResourceFrontier(parameters, steps, tau, delta, demand)
 
 
 def gradient_precision(samples: int, parameters: float = 1, steps: float = 1, failure: float | None = None) -> float:

@@ -1,0 +1,189 @@
+"""The conjugate and the tangent kernel of the wide two-layer ReLU network, and classifiers with them.
+
+A neuron with standard normal weights w and bias weight v computes relu(⟨w, x⟩/√n + βv) = relu(⟨g, x̃⟩) with g standard
+normal and x̃ = (x/√n, β). With c the cosine of the angle between x̃ and ỹ, expectations of products of neurons and of
+their slopes are arc-cosine kernels,
+
+    κ₀(c) = 2 E[step(⟨g, x̃⟩) step(⟨g, ỹ⟩)]                = (π − arccos c) / π
+    κ₁(c) = 2 E[relu(⟨g, x̃⟩) relu(⟨g, ỹ⟩)] / (‖x̃‖ ‖ỹ‖) = (√(1 − c²) + c (π − arccos c)) / π.
+
+Without the bias (β = 0) κ₁(c), and c κ₀(c) alike, hold no odd power of c but the first: no odd parity of three
+or more bits is in reach of either kernel. The bias is what makes them rivals at all.
+
+Both classifiers solve once on the Gram matrix and predict in blocks of rows. With f in the kernel's space and m
+examples, the objective is
+
+    (1/m) Σ_i loss(y_i, f(x_i)) + (alpha/2) ‖f‖²,   loss "ridge": (y − f)²/2, "hinge": max(0, 1 − y f).
+
+Several classes are learned one against the rest (ridge) or in pairs (hinge).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.svm import SVC
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fewfire._validate import check_choice, check_number
+from fewfire.learners._classes import find_classes
+
+if TYPE_CHECKING:
+    from fewfire._types import AnyArray, Float64Array, FloatArray
+
+
+KernelLoss: TypeAlias = Literal["ridge", "hinge"]
+"""The loss of the classifiers."""
+
+_BLOCK = 512  # rows of a Gram matrix worked on at a time: its temporaries are as large as the block
+
+
+def order_zero(cosine: Float64Array) -> Float64Array:
+    """κ₀, of the shape of `cosine`."""
+    return np.asarray(1.0 - np.arccos(cosine) / np.pi)
+
+
+def order_one(cosine: Float64Array) -> Float64Array:
+    """κ₁, of the shape of `cosine`."""
+    sine = np.sqrt((1.0 - cosine) * (1.0 + cosine))
+    return np.asarray((sine + cosine * (np.pi - np.arccos(cosine))) / np.pi)
+
+
+def inner_products(A: FloatArray, B: FloatArray, bias: float) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """⟨x̃, ỹ⟩ and ‖x̃‖ ‖ỹ‖ for all rows of A and B, and the cosines, each of shape (len(A), len(B))."""
+    n = A.shape[1]
+    products = A @ B.T / n + bias**2
+    lengths = [np.sqrt(np.einsum("ij,ij->i", rows, rows) / n + bias**2) for rows in (A, B)]
+    scale = np.outer(*lengths)
+    # Rows of zeros without a bias have no direction; any cosine does, their kernel is 0.
+    cosine = np.divide(products, scale, out=np.zeros_like(products), where=scale > 0)
+    return products, scale, np.clip(cosine, -1.0, 1.0)
+
+
+def conjugate_kernel(A: FloatArray, B: FloatArray, bias: float) -> Float64Array:
+    """‖x̃‖ ‖ỹ‖ κ₁(c): the limit of (2/width) Σ_j σ_j(x) σ_j(y), of shape (len(A), len(B))."""
+    _, scale, cosine = inner_products(A, B, bias)
+    return scale * order_one(cosine)
+
+
+def tangent_kernel(A: FloatArray, B: FloatArray, bias: float) -> Float64Array:
+    """‖x̃‖ ‖ỹ‖ κ₁(c) + ⟨x̃, ỹ⟩ κ₀(c): output weights, and hidden weights with biases; shape (len(A), len(B))."""
+    products, scale, cosine = inner_products(A, B, bias)
+    return scale * order_one(cosine) + products * order_zero(cosine)
+
+
+class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier on a kernel matrix; a subclass gives `_kernel`."""
+
+    def __init__(self, bias: float = 1.0, *, loss: KernelLoss = "ridge", alpha: float = 1e-3) -> None:
+        self.bias = bias
+        self.loss = loss
+        self.alpha = alpha
+
+    @abstractmethod
+    def _kernel(self, A: Float64Array, B: Float64Array) -> Float64Array:
+        """The kernel of all rows of A and B, of shape (len(A), len(B))."""
+
+    def kernel(self, A: AnyArray, B: AnyArray | None = None) -> Float64Array:
+        """The kernel matrix of rows of numbers, of shape (len(A), len(B)); B is A unless given."""
+        check_number("bias", self.bias, 0.0)
+        left = np.asarray(A, dtype=np.float64)
+        right = left if B is None else np.asarray(B, dtype=np.float64)
+        gram = np.empty((len(left), len(right)))
+        for start in range(0, len(left), _BLOCK):
+            gram[start : start + _BLOCK] = self._kernel(left[start : start + _BLOCK], right)
+        return gram
+
+    def fit(self, X: AnyArray, y: AnyArray) -> KernelClassifier:
+        """Solve; X of shape (m, n), y of shape (m,). Memory 8 m² bytes."""
+        loss = check_choice("loss", self.loss, get_args(KernelLoss))
+        alpha = check_number("alpha", self.alpha, 0.0, open_low=True)
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        self.classes_ = find_classes(y)
+        self.X_fit_ = X
+        gram = self.kernel(X)
+        if loss == "hinge":
+            self.machine_ = SVC(kernel="precomputed", C=1 / (alpha * len(X))).fit(gram, y)
+        else:
+            targets = LabelBinarizer(neg_label=-1).fit_transform(y).astype(np.float64)
+            gram.flat[:: len(X) + 1] += alpha * len(X)
+            self.dual_coef_ = cho_solve(cho_factor(gram, lower=True, overwrite_a=True), targets)
+        return self
+
+    def decision_function(self, X: AnyArray) -> Float64Array:
+        """f(x) for each row of X of shape (rows, n): shape (rows,) for two classes, else (rows, classes)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        blocks = [self._decide(X[start : start + _BLOCK]) for start in range(0, len(X), _BLOCK)]
+        values = np.concatenate(blocks)
+        return np.asarray(values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values)
+
+    def predict(self, X: AnyArray) -> AnyArray:
+        """The class of each row of X of shape (rows, n): shape (rows,)."""
+        values = self.decision_function(X)
+        index = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        return np.asarray(self.classes_[index])
+
+    def _decide(self, rows: Float64Array) -> Float64Array:
+        gram = self.kernel(rows, self.X_fit_)
+        if self.loss == "hinge":
+            return np.asarray(self.machine_.decision_function(gram))
+        return np.asarray(gram @ self.dual_coef_)
+
+
+class ConjugateKernel(KernelClassifier):
+    """Classifier with the conjugate kernel of the two-layer ReLU network; fixed features, of infinite width.
+
+    The network is f(x) = √(2/width) Σ_j u_j relu(⟨w_j, x⟩/√n + bias·v_j) with standard normal w_j, v_j, so that
+    K(x, x) = ‖x‖²/n + bias². `RandomFeatures` has finite width and tends to it.
+
+    Parameters
+    ----------
+    bias : float of at least 0
+        Standard deviation of the neurons' biases; at 0 no odd parity of three or more bits can be expressed.
+    loss : "ridge" or "hinge"
+    alpha : float above 0
+        Strength of the penalty (alpha/2) ‖f‖² against the mean loss.
+
+    Attributes
+    ----------
+    classes_ : array of shape (classes,)
+    X_fit_ : array of shape (m, n)
+    dual_coef_ : array of shape (m, 1 or classes), for ridge
+    machine_ : scikit-learn SVC, for hinge
+    """
+
+    def _kernel(self, A: Float64Array, B: Float64Array) -> Float64Array:
+        return conjugate_kernel(A, B, self.bias)
+
+
+class TangentKernel(KernelClassifier):
+    """Classifier with the tangent kernel of the two-layer ReLU network: the lazy regime, no features learned.
+
+    The network is f(x) = √(2/width) Σ_j u_j relu(⟨w_j, x⟩/√n + bias·v_j) with standard normal u_j, w_j, v_j; the
+    kernel is ⟨∇f(x), ∇f(y)⟩ over u, w and v at infinite width, so that K(x, x) = 2 (‖x‖²/n + bias²). There is no
+    output offset.
+
+    Parameters
+    ----------
+    bias : float of at least 0
+        Standard deviation of the neurons' biases; at 0 no odd parity of three or more bits can be expressed.
+    loss : "ridge" or "hinge"
+    alpha : float above 0
+        Strength of the penalty (alpha/2) ‖f‖² against the mean loss.
+
+    Attributes
+    ----------
+    classes_ : array of shape (classes,)
+    X_fit_ : array of shape (m, n)
+    dual_coef_ : array of shape (m, 1 or classes), for ridge
+    machine_ : scikit-learn SVC, for hinge
+    """
+
+    def _kernel(self, A: Float64Array, B: Float64Array) -> Float64Array:
+        return tangent_kernel(A, B, self.bias)

@@ -1,0 +1,194 @@
+"""What over-sparse and under-sparse starts need to learn a parity (pareto, Theorems 4, 5, 16 and 21).
+
+Theorems 4 and 16: over-sparse starts learn the parity, width bought by sparsity against samples. Theorem 4 gives the
+scaling; its constants, which depend on k, are arguments. Theorem 16 is evaluated with the numbers of its proof,
+corrected where they fail:
+
+- r′ is the true expected number of good neurons (`_luck.py`);
+- C_{k,s} and c_{k,s} are exact (`_majority.py`), so the mix-up of κ_k and 1/κ_k in the choice of τ does not matter;
+- the step condition of Lemma 14 lacks the factor B²: with λ = ε/B² the last term of its bound is
+  100 B² (‖ψ‖ + ε/B)² (1 + log T)/(ε T), which is at most ε for T/(1 + log T) ≥ 100 (B‖ψ‖ + ε)²/ε².
+
+B_k is the norm of the separator, the output weights that make a parity of the features after one step (B.2.2). Good
+neurons become σ(±z/(2k) + β_i), z = Σ_{j∈S} x_j ∈ {−k, −k+2, …, k}. Printed, i runs from 1 and there are k − 1
+features for k + 1 values; with i = 0 … k/2 − 1 and the constant there are k + 1, and the system is solvable
+(docs/errata.md, row 4).
+
+Theorems 5 and 21: one truncated step from an under-sparse start finds a correlated subnetwork. The proof of Theorem 21
+asks for the precision |ξ_out|/2 and puts it at (n − s)^(−(k−s−1)/2); but that is the size of ξ_in, the gradient on the
+relevant coordinates: ξ_out is smaller by (n − k)/(k − s − 1). Truncating halfway between the two, a precision of
+(|ξ_in| − |ξ_out|)/2 suffices, and the sample size of the theorem stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fewfire._errors import invalid
+from fewfire._validate import check_integer, check_number
+from fewfire.theory._numbers import power
+from fewfire.theory.pareto._luck import good_neuron_probability, good_neurons, width_for_good_start
+from fewfire.theory.pareto._majority import over_sparse_gap, under_sparse_gap
+
+if TYPE_CHECKING:
+    from fewfire._types import Float64Array
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """Resources with which a theorem promises success, at one sparsity.
+
+    `least_sparsity` is what the theorem asks of s; `covered` says whether s (and n above it) meets that.
+    """
+
+    statement: str
+    n: int
+    sparsity: int
+    width: float
+    samples: float
+    steps: float
+    least_sparsity: float = 0.0
+
+    @property
+    def covered(self) -> bool:
+        """Whether the sparsity is one the theorem speaks of."""
+        return self.least_sparsity <= self.sparsity < self.n
+
+    def short(self, width: float, samples: float, steps: float) -> dict[str, float]:
+        """The resources that fall short, with the amount asked for; empty when all suffice."""
+        have = {"width": width, "samples": samples, "steps": steps}
+        return {name: getattr(self, name) for name, value in have.items() if value < getattr(self, name)}
+
+
+def check_even(name: str, value: int, statement: str) -> None:
+    """Refuse an odd number that a statement excludes."""
+    if value % 2:
+        raise invalid(name, f"must be even ({statement})", value, "the theorem does not treat odd ones")
+
+
+def theorem_4(
+    n: int,
+    k: int,
+    s: int,
+    error: float = 0.1,
+    *,
+    sparsity_constant: float = 1.0,
+    width_constant: float = 1.0,
+    sample_constant: float = 1.0,
+    step_constant: float = 1.0,
+) -> Requirement:
+    """The scaling: s ≥ c₁/ε², width c₂(n/s)^k, samples c₃(s/k)^(k−1) n² log n, steps c₄/ε², for success 0.99.
+
+    The constants depend on k alone and are not given in the paper; 1 shows the scaling, not a promise.
+    """
+    k = check_integer("k", k, 2)
+    check_even("k", k, "pareto, Theorem 4")
+    n, s = check_integer("n", n, 2), check_integer("s", s, 1)
+    error = check_number("error", error, 0.0, 0.5, open_low=True, open_high=True)
+    return Requirement(
+        "Theorem 4",
+        n,
+        s,
+        width=width_constant * power(n / s, k),
+        samples=sample_constant * power(s / k, k - 1) * n**2 * log(n),
+        steps=step_constant / error**2,
+        least_sparsity=sparsity_constant / error**2,
+    )
+
+
+def theorem_16(n: int, k: int, s: int, error: float = 0.1, delta: float = 0.01, *, offset: float = 0.5) -> Requirement:
+    """With the proof's numbers, corrected: loss at most `error` but with probability δ; s odd, above 4k.
+
+    The sparsity it needs is 4kr′B_k²/ε² with ε = error/7: about 10⁹ already for k = 2 and error 0.1, so the theorem
+    with these constants says nothing about networks of practical size.
+    """
+    k, n = check_integer("k", k, 2), check_integer("n", n, 2)
+    s = check_integer("s", s, 4 * k + 1, n, "pareto, Lemma 8, asks for s > 4k")
+    error = check_number("error", error, 0.0, 0.5, open_low=True, open_high=True)
+    delta = check_number("delta", delta, 0.0, 0.5, open_low=True, open_high=True)
+    # Lemma 14 ends at 7ε; Lemmas 11 and 15 fail with probability δ each, Lemma 14 with 2δ.
+    eps, part = error / 7, delta / 4
+    width = width_for_good_start(n, k, s, part)
+    expected = good_neurons(n, k, s, width)
+    norm, relevant = separator_norm(k, offset), abs(over_sparse_gap(k, s).relevant)
+    rate = 1 / (2 * k * relevant)
+    precision = min(eps / (4 * norm * k * expected * n * rate), 1 / (16 * rate * k * n))
+    features = sqrt(8 * k * expected)
+    first_step = 4 * log(4 * n * width / part) / precision**2
+    second_layer = (4 * sqrt(2) * norm * features + 1) ** 2 * log(2 / part) / eps**2
+    return Requirement(
+        "Theorem 16",
+        n,
+        s,
+        width=width,
+        samples=max(first_step, second_layer),
+        steps=_steps(100 * (norm * features + eps) ** 2 / eps**2),
+        least_sparsity=4 * k * expected * norm**2 / eps**2,
+    )
+
+
+def theorem_5(n: int, k: int, s: int, *, width_constant: float = 1.0, sample_constant: float = 1.0) -> Requirement:
+    """The scaling: width c·k²(n/k)^s (the k² is the proof's), samples c·(n/k)^(k−s−1), one step, for success 0.99."""
+    k = check_integer("k", k, 2)
+    n = check_integer("n", n, k)
+    s = check_integer("s", s, 0, k - 1, "in the under-sparse case s < k")
+    check_even("k", k, "pareto, Theorem 5")
+    check_even("s", s, "pareto, Theorem 5")
+    width = width_constant * k**2 * power(n / k, s)
+    return Requirement("Theorem 5", n, s, width, sample_constant * power(n / k, k - s - 1), 1)
+
+
+def theorem_21(n: int, k: int, s: int, delta: float = 0.01) -> Requirement:
+    """With explicit numbers: but with probability δ every bias has a good neuron whose step singles out the support.
+
+    Width: k biases, each missed by every good neuron with probability at most (1 − p/k)^(width/2), p exact. Samples:
+    Hoeffding at the precision of Lemma 20's gap, for all n·width entries of the gradient, which are means of numbers
+    in [−1, 1]. n must be odd.
+    """
+    delta = check_number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
+    gap = under_sparse_gap(n, k, s)
+    probability = good_neuron_probability(n, k, s) / k
+    width = 2 * ceil(log(2 * k / delta) / -log(1 - probability))
+    samples = ceil(2 * log(4 * n * width / delta) / gap.precision**2)
+    return Requirement("Theorem 21", n, s, float(width), float(samples), 1)
+
+
+def over_sparse_biases(k: int, offset: float = 0.5) -> Float64Array:
+    """β_i = (−k + 2i + offset)/(2k), i = 0 … k/2 − 1; shape (k/2,)."""
+    k = check_integer("k", k, 2)
+    if k % 2:
+        raise invalid("k", "must be even (pareto, Theorem 4)", k)
+    offset = check_number("offset", offset, 0.0, 1.0, open_low=True, open_high=True)
+    return np.asarray((2.0 * np.arange(k // 2) - k + offset) / (2 * k))
+
+
+def separator_features(k: int, z: Float64Array, offset: float = 0.5) -> Float64Array:
+    """1, σ(z/2k + β_i) and σ(−z/2k + β_i) for each value of z; shape (len(z), k + 1)."""
+    biases = over_sparse_biases(k, offset)
+    slope = np.asarray(z, dtype=np.float64)[:, None] / (2 * k)
+    columns = [np.ones_like(slope), np.maximum(slope + biases, 0.0), np.maximum(-slope + biases, 0.0)]
+    return np.concatenate(columns, axis=1)
+
+
+def separator_coefficients(k: int, offset: float = 0.5) -> Float64Array:
+    """ν with Σ ν·features = χ_S = (−1)^((k − z)/2) on all values of z; shape (k + 1,)."""
+    z = np.arange(-k, k + 1, 2, dtype=np.float64)
+    parity = (-1.0) ** ((k - z) / 2)
+    return np.asarray(np.linalg.solve(separator_features(k, z, offset), parity))
+
+
+def separator_norm(k: int, offset: float = 0.5) -> float:
+    """B_k = ‖ν‖₂: 23, 231, 1205, 5059 for k = 2, 4, 6, 8; with the printed offset 1/16 1.2·10⁴ at 4, 2.3·10⁷ at 8."""
+    return float(np.linalg.norm(separator_coefficients(k, offset)))
+
+
+def _steps(ratio: float) -> float:
+    """The least T with T/(1 + log T) ≥ ratio."""
+    steps = ratio
+    for _ in range(100):
+        steps = ratio * (1 + log(steps))
+    return float(ceil(steps))
