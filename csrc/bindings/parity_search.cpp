@@ -68,13 +68,14 @@ void bind_parity_search(nb::module_& module) {
         std::mutex guard;
         std::atomic<std::size_t> next{0};
         std::atomic<bool> stop{false};
-        run_interruptibly(std::min(threads, data.tasks()), stop, [&] {
+        const std::size_t tasks = FEWFIRE_DISPATCH(parity_tasks, data);
+        run_interruptibly(std::min(threads, tasks), stop, [&] {
           ParityBest best;
-          for (std::size_t task; !stop && (task = next.fetch_add(1)) < data.tasks();)
+          for (std::size_t task; !stop && (task = next.fetch_add(1)) < tasks;)
             FEWFIRE_DISPATCH(search_parities, data, task, stop, best);
           const std::lock_guard<std::mutex> lock(guard);
-          total.consider(best.first, size);
-          total.consider(best.second, size);
+          FEWFIRE_DISPATCH(consider, total, best.first, size);
+          FEWFIRE_DISPATCH(consider, total, best.second, size);
           total.sets += best.sets;
           total.words += best.words;
         });

@@ -1,8 +1,8 @@
-// Which examples a step sees, and how they are laid out for the scores and the update.
+// Part of train.cpp: which examples a step sees, and how they are laid out for the scores and the update.
 #pragma once
 
 #include "kernels/philox.hpp"
-#include "kernels/train_math.hpp"
+#include "kernels/train_scores-inl.hpp"
 
 namespace fewfire::FEWFIRE_ISA {
 namespace {
