@@ -291,7 +291,7 @@ double support_weight(const TrainingRun& run) {
 
 void record(TrainingRun& run) {
   flush(run);
-  const Measured train = run.sampling == Sampling::sequential ? Measured{} : measure(run, run.train);
+  const Measured train = run.sampling == Sampling::online ? Measured{} : measure(run, run.train);
   const Measured test = measure(run, run.test);
   run.records.push_back({static_cast<double>(run.step), train.loss, train.error, test.error,
                          std::abs(run.scale) * norm(run.weights), norm(run.output), train.active, support_weight(run)});
@@ -316,7 +316,7 @@ std::size_t advance(TrainingRun& run, std::size_t steps) {
   while (done < steps && run.stopped == Stop::running) {
     const PhaseTable& phase = run.phases[run.phase];
     const std::size_t batch = phase.batch ? phase.batch : run.train.rows;
-    if (run.sampling == Sampling::sequential && run.position + batch > run.origin + run.train.rows) break;
+    if (run.sampling == Sampling::online && run.position + batch > run.origin + run.train.rows) break;
     const bool finite = batch <= batch_lanes && phase.batch ? small_step(run, batch) : large_step(run, batch);
     if (!finite) {
       run.stopped = Stop::diverged;

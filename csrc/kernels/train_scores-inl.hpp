@@ -91,7 +91,7 @@ Vec activate(ActivationKind kind, Vec z, float threshold) {
     case ActivationKind::relu6:
       return activate<ActivationKind::relu6>(z, threshold);
     default:
-      return activate<ActivationKind::shifted>(z, threshold);
+      return activate<ActivationKind::shifted_relu>(z, threshold);
   }
 }
 

@@ -24,7 +24,11 @@ def objects() -> dict[str, list[Path]]:
     """The object files of the latest build, by who runs them: "baseline", "avx2", "avx512"."""
     if not (shutil.which("nm") and shutil.which("objdump")):
         pytest.skip("needs nm and objdump (Debian: apt install binutils)")
-    builds = [module.parent for module in (ROOT / "build").glob("*/_core*.so") if not module.parent.name.startswith("sanitize")]
+    builds = [
+        module.parent
+        for module in (ROOT / "build").glob("*/_core*.so")
+        if not module.parent.name.startswith("sanitize")
+    ]
     if not builds:
         pytest.skip("needs the build folder of an editable install (make test)")
     latest = max(builds, key=lambda folder: max(path.stat().st_mtime for path in folder.glob("_core*.so")))

@@ -17,7 +17,6 @@ from fewfire._errors import DivergenceError, invalid
 from fewfire._extension import MESSAGE, load
 from fewfire._validate import check_choice
 from fewfire.engines._divergence import divergence
-from fewfire.engines._losses import LOSSES
 from fewfire.engines._protocol import Counters, History, Result, Run
 
 if TYPE_CHECKING:
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray
     from fewfire.networks import TwoLayer
 
-_SAMPLING = {"replacement": 0, "epochs": 1, "online": 2}
-_ACTIVATIONS = {"relu": 0, "relu6": 1, "shifted_relu": 2}
-_STOPPED = {1: "steps", 2: "test_error", 3: "diverged"}
 _SLICE_SECONDS = 0.2
 _ONLINE_SIGNS = 1 << 22  # how many inputs of fresh examples are drawn ahead for an online run
 
@@ -104,10 +100,10 @@ class _Job:
             bias=network.bias,
             output=network.output,
             offset=float(network.offset),
-            loss=list(LOSSES).index(schedule.loss),
-            activation=_ACTIVATIONS[network.activation.name],
+            loss=schedule.loss,
+            activation=network.activation.name,
             threshold=float(network.activation.threshold),
-            sampling=_SAMPLING[schedule.sampling if run.source is None else "online"],
+            sampling=schedule.sampling if run.source is None else "online",
             boolean_labels=all(bool(np.all(np.abs(y) == 1)) for y in labels),
             key=int(stream.key),
             batch_stream=stream.id,
@@ -153,7 +149,7 @@ class _Job:
         trainer, initial = self.trainer, self.run.network
         error: DivergenceError | None = None
         network: TwoLayer = initial
-        if _STOPPED[trainer.stopped] == "diverged":
+        if trainer.stopped == "diverged":
             error = divergence(trainer.diverged_step, trainer.diverged_rate)
         else:
             hidden = np.empty((initial.width, initial.inputs), dtype=np.float32)
@@ -161,4 +157,4 @@ class _Job:
             trainer.export(hidden, bias, output)
             network = initial.with_parameters(hidden=hidden, bias=bias, output=output, offset=trainer.offset)
         counters = Counters(*trainer.counters)
-        return Result(network, History.of(trainer.records), counters, _STOPPED[trainer.stopped], CpuEngine.name, error)
+        return Result(network, History.of(trainer.records), counters, trainer.stopped, CpuEngine.name, error)
