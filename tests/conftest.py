@@ -34,7 +34,7 @@ def best_instruction_set():
 
 
 @pytest.fixture
-def without_core(monkeypatch):
+def without_core():
     """Run as if the C++ part were not installed, with the warning already given."""
-    for module in ("_bits", "_random._stream"):
-        monkeypatch.setattr(f"fewfire.{module}.core", lambda: None)
+    with _extension.without_extension():
+        yield

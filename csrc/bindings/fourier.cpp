@@ -2,7 +2,7 @@
 #include <bit>
 
 #include "bindings/bindings.hpp"
-#include "core/parallel.hpp"
+#include "base/parallel.hpp"
 #include "core/walsh.hpp"
 #include "kernels/estimate.hpp"
 #include "kernels/subsets.hpp"

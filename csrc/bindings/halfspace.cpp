@@ -2,7 +2,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cmath>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 
 #include "bindings/bindings.hpp"
@@ -24,6 +27,57 @@ nb::object to_array(std::vector<T>&& values, std::size_t columns = 0) {
 using Ids = ConstArray1<std::int64_t>;
 using Rows = ConstArray2<float>;
 using Numbers = ConstArray1<float>;
+
+// A number as float32, finite: a float, an integer that a float32 holds exactly, or a NumPy float32.
+std::optional<float> plain_number(nb::handle value) {
+  float number;
+  if (PyFloat_Check(value.ptr())) {
+    number = static_cast<float>(PyFloat_AsDouble(value.ptr()));
+  } else if (PyLong_CheckExact(value.ptr())) {
+    int overflow = 0;
+    const long long whole = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+    if (overflow != 0 || whole > 1 << 24 || whole < -(1 << 24)) return std::nullopt;
+    number = static_cast<float>(whole);
+  } else {
+    nb::ndarray<const float, nb::ndim<0>, nb::device::cpu> scalar;
+    if (!nb::try_cast(value, scalar, false)) return std::nullopt;
+    number = *scalar.data();
+  }
+  if (!std::isfinite(number)) return std::nullopt;
+  return number;
+}
+
+// A vector of `dimension` finite float32 numbers, from an array of float32 (not copied), of float64 or a list.
+class PlainVector {
+ public:
+  PlainVector(nb::handle values, std::size_t dimension) {
+    ConstArray1<double> wide;
+    if (nb::try_cast(values, array_, false)) {
+      if (array_.shape(0) == dimension) data_ = array_.data();
+    } else if (nb::try_cast(values, wide, false)) {
+      if (wide.shape(0) != dimension) return;
+      copy_.assign(wide.data(), wide.data() + dimension);
+      data_ = copy_.data();
+    } else if (PyList_CheckExact(values.ptr())) {
+      if (static_cast<std::size_t>(PyList_Size(values.ptr())) != dimension) return;
+      copy_.reserve(dimension);
+      for (std::size_t j = 0; j < dimension; ++j) {
+        const std::optional<float> number = plain_number(PyList_GetItem(values.ptr(), static_cast<Py_ssize_t>(j)));
+        if (!number) return;
+        copy_.push_back(*number);
+      }
+      data_ = copy_.data();
+      return;
+    }
+    if (data_ != nullptr && !std::all_of(data_, data_ + dimension, [](float x) { return std::isfinite(x); })) data_ = nullptr;
+  }
+  const float* data() const { return data_; }  // null where it is none
+
+ private:
+  Numbers array_;
+  std::vector<float> copy_;
+  const float* data_ = nullptr;
+};
 
 class HalfspaceBinding {
  public:
@@ -66,17 +120,17 @@ class HalfspaceBinding {
 
   nb::tuple query(Rows rows, Numbers thresholds, std::size_t threads) {
     check(rows.shape(0), rows, thresholds);
-    HalfspaceReport report;
-    {
-      const nb::gil_scoped_release released;
-      const std::shared_lock lock = shared();
-      HalfspaceCounters spent;
-      report = index_->query({rows.data(), thresholds.data(), rows.shape(0), dimension_}, threads, spent);
-      spent.queries = rows.shape(0), spent.reported = report.ids.size();
-      const std::lock_guard counting(counting_);
-      counters_.add(spent);
-    }
+    HalfspaceReport report = answer({rows.data(), thresholds.data(), rows.shape(0), dimension_}, threads);
     return nb::make_tuple(to_array(std::move(report.starts)), to_array(std::move(report.ids)));
+  }
+
+  // The ids of one query. None where `a` or the threshold is not plainly what it has to be: the caller then converts
+  // what can be converted, and says what is wrong otherwise.
+  nb::object query_one(nb::handle a, nb::handle threshold, std::size_t threads) {
+    const PlainVector row(a, dimension_);
+    const std::optional<float> above = row.data() == nullptr ? std::nullopt : plain_number(threshold);
+    if (!above) return nb::none();
+    return to_array(std::move(answer({row.data(), &*above, 1, dimension_}, threads).ids));
   }
 
   nb::tuple points() {
@@ -109,6 +163,16 @@ class HalfspaceBinding {
   }
 
  private:
+  HalfspaceReport answer(const HalfspaceQueries& queries, std::size_t threads) {
+    const nb::gil_scoped_release released;
+    const std::shared_lock lock = shared();
+    HalfspaceCounters spent;
+    HalfspaceReport report = index_->query(queries, threads, spent);
+    spent.queries = queries.count, spent.reported = report.ids.size();
+    const std::lock_guard counting(counting_);
+    counters_.add(spent);
+    return report;
+  }
   void check(std::size_t count, const Rows& rows, const Numbers& numbers) const {
     if (rows.shape(0) != count || rows.shape(1) != dimension_ || numbers.shape(0) != count)
       throw nb::value_error("an array has the wrong shape");
@@ -142,6 +206,8 @@ void bind_halfspace(nb::module_& module) {
       .def("update", &HalfspaceBinding::update, nb::arg("ids").noconvert(), nb::arg("rows").noconvert(),
            nb::arg("offsets").noconvert(), nb::arg("threads"))
       .def("query", &HalfspaceBinding::query, nb::arg("rows").noconvert(), nb::arg("thresholds").noconvert(),
+           nb::arg("threads"))
+      .def("query_one", &HalfspaceBinding::query_one, nb::arg("a").none(), nb::arg("threshold").none(),
            nb::arg("threads"))
       .def("points", &HalfspaceBinding::points)
       .def_prop_ro("counters", &HalfspaceBinding::counters)

@@ -8,7 +8,7 @@
 #include <new>
 
 #include "bindings/bindings.hpp"
-#include "core/parallel.hpp"
+#include "base/parallel.hpp"
 #include "kernels/gram.hpp"
 
 namespace fewfire {

@@ -3,7 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.hpp"
-#include "core/cpu.hpp"
+#include "base/cpu.hpp"
 
 NB_MODULE(_core, m) {
   m.def("isa", [] { return std::string(fewfire::isa_name(fewfire::current_isa())); });

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "bindings/bindings.hpp"
@@ -13,29 +14,44 @@
 namespace fewfire {
 namespace {
 
-// Runs `work` on that many threads while the caller looks out for Ctrl-C, which sets `stop`.
+// Runs `work` on that many threads, or as many as there are to be had, while the caller looks out for Ctrl-C, which sets
+// `stop`.
 template <class Work>
 void run_interruptibly(std::size_t threads, std::atomic<bool>& stop, Work work) {
   std::mutex guard;
   std::condition_variable done;
-  std::size_t running = threads;
+  std::size_t running = 0;
   bool interrupted = false;
   std::exception_ptr failure;
   std::vector<std::thread> pool;
   nb::gil_scoped_release released;
-  for (std::size_t t = 0; t < threads; ++t)
-    pool.emplace_back([&] {
-      std::exception_ptr error;
-      try {
-        work();
-      } catch (...) {
-        error = std::current_exception();
-      }
+  const auto run = [&] {
+    std::exception_ptr error;
+    try {
+      work();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    const std::lock_guard<std::mutex> lock(guard);
+    if (error) failure = error;
+    --running;
+    done.notify_one();
+  };
+  pool.reserve(threads);
+  for (std::size_t t = 0; t < threads; ++t) {
+    {
       const std::lock_guard<std::mutex> lock(guard);
-      if (error) failure = error;
+      ++running;
+    }
+    try {
+      pool.emplace_back(run);
+    } catch (const std::system_error&) {
+      const std::lock_guard<std::mutex> lock(guard);
       --running;
-      done.notify_one();
-    });
+      if (pool.empty()) failure = std::current_exception();
+      break;
+    }
+  }
   {
     std::unique_lock<std::mutex> lock(guard);
     while (!done.wait_for(lock, std::chrono::milliseconds(100), [&] { return running == 0; })) {
@@ -68,13 +84,14 @@ void bind_parity_search(nb::module_& module) {
         std::mutex guard;
         std::atomic<std::size_t> next{0};
         std::atomic<bool> stop{false};
-        run_interruptibly(std::min(threads, data.tasks()), stop, [&] {
+        const std::size_t tasks = FEWFIRE_DISPATCH(parity_tasks, data);
+        run_interruptibly(std::min(threads, tasks), stop, [&] {
           ParityBest best;
-          for (std::size_t task; !stop && (task = next.fetch_add(1)) < data.tasks();)
+          for (std::size_t task; !stop && (task = next.fetch_add(1)) < tasks;)
             FEWFIRE_DISPATCH(search_parities, data, task, stop, best);
           const std::lock_guard<std::mutex> lock(guard);
-          total.consider(best.first, size);
-          total.consider(best.second, size);
+          FEWFIRE_DISPATCH(consider, total, best.first, size);
+          FEWFIRE_DISPATCH(consider, total, best.second, size);
           total.sets += best.sets;
           total.words += best.words;
         });

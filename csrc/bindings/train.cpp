@@ -1,13 +1,15 @@
-// The CPU engine's runs as Python objects, and the pool of threads that advances them.
+// The CPU engine's runs as Python objects, and the threads that advance them. Losses, activations, ways of sampling and
+// reasons to stop go by their names.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <memory>
-#include <mutex>
-#include <thread>
+#include <optional>
 
+#include "base/parallel.hpp"
 #include "bindings/bindings.hpp"
 #include "kernels/train.hpp"
 
@@ -16,6 +18,41 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+template <class Kind>
+struct Named {
+  const char* name;
+  Kind kind;
+};
+constexpr Named<LossKind> losses[] = {{"hinge", LossKind::hinge},
+                                      {"logistic", LossKind::logistic},
+                                      {"square", LossKind::square},
+                                      {"absolute", LossKind::absolute}};
+constexpr Named<ActivationKind> activations[] = {{"relu", ActivationKind::relu},
+                                                 {"relu6", ActivationKind::relu6},
+                                                 {"shifted_relu", ActivationKind::shifted_relu}};
+constexpr Named<Sampling> samplings[] = {{"replacement", Sampling::replacement},
+                                         {"epochs", Sampling::epochs},
+                                         {"online", Sampling::online}};
+constexpr Named<Stop> stops[] = {
+    {"steps", Stop::steps}, {"test_error", Stop::test_error}, {"diverged", Stop::diverged}};
+
+template <class Kind, std::size_t count>
+Kind kind_of(const char* argument, const std::string& name, const Named<Kind> (&choices)[count]) {
+  std::string known;
+  for (const Named<Kind>& choice : choices) {
+    if (name == choice.name) return choice.kind;
+    known += (known.empty() ? "'" : ", '") + std::string(choice.name) + "'";
+  }
+  throw nb::value_error((std::string(argument) + " must be one of " + known + "; got '" + name + "'").c_str());
+}
+
+template <class Kind, std::size_t count>
+nb::tuple names_of(const Named<Kind> (&choices)[count]) {
+  nb::list names;
+  for (const Named<Kind>& choice : choices) names.append(choice.name);
+  return nb::tuple(names);
+}
+
 struct Trainer {
   TrainingRun run;
   bool prepared = false;
@@ -23,7 +60,7 @@ struct Trainer {
   nb::object train_table, train_labels, test_table, test_labels;
 
   bool needs_rows() const {
-    return run.stopped == Stop::running && run.sampling == Sampling::sequential &&
+    return run.stopped == Stop::running && run.sampling == Sampling::online &&
            run.position + run.phases[run.phase].batch > run.origin + run.train.rows;
   }
 };
@@ -53,7 +90,7 @@ void add_phase(Trainer& self, std::size_t steps, std::size_t batch, ConstArray2<
     if (table.shape(1) != 4 || table.shape(0) != rate.shape(0)) throw nb::value_error("a rate table has the wrong shape");
     return std::vector<double>(table.data(), table.data() + 4 * table.shape(0));
   };
-  if (rate.shape(0) != 1 && rate.shape(0) != steps) throw nb::value_error("rate tables have one row, or one a step");
+  if (rate.shape(0) != 1 && rate.shape(0) != steps) throw nb::value_error("rate tables have one row, or one per step");
   PhaseTable phase;
   phase.steps = steps;
   phase.batch = batch;
@@ -64,38 +101,26 @@ void add_phase(Trainer& self, std::size_t steps, std::size_t batch, ConstArray2<
   self.run.phases.push_back(std::move(phase));
 }
 
-// Works on the runs in order, one thread a run, until all have ended, want rows, or the time is over.
+// Works on the runs in order, one thread per run, until all have ended, want rows, or the time is over.
 void advance_all(const std::vector<Trainer*>& trainers, double seconds, std::size_t threads) {
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   std::atomic<std::size_t> next{0};
-  std::exception_ptr failure;
-  std::mutex guard;
-  const auto work = [&] {
-    try {
-      for (std::size_t i; (i = next.fetch_add(1)) < trainers.size();) {
-        Trainer& trainer = *trainers[i];
-        if (!trainer.prepared) {
-          FEWFIRE_DISPATCH(prepare, trainer.run);
-          trainer.prepared = true;
-        }
-        std::size_t slice = 1;  // doubled until a slice is worth looking at the clock for
-        while (trainer.run.stopped == Stop::running && Clock::now() < deadline) {
-          const auto start = Clock::now();
-          if (FEWFIRE_DISPATCH(advance, trainer.run, slice) < slice) break;
-          if (Clock::now() - start < std::chrono::milliseconds(5)) slice *= 2;
-        }
-        if (Clock::now() >= deadline) return;
+  run_threads(std::min(threads, trainers.size()), [&](std::size_t) {
+    for (std::size_t i; (i = next.fetch_add(1)) < trainers.size();) {
+      Trainer& trainer = *trainers[i];
+      if (!trainer.prepared) {
+        FEWFIRE_DISPATCH(prepare, trainer.run);
+        trainer.prepared = true;
       }
-    } catch (...) {
-      const std::lock_guard<std::mutex> lock(guard);
-      failure = std::current_exception();
+      std::size_t slice = 1;  // doubled until a slice is worth looking at the clock for
+      while (trainer.run.stopped == Stop::running && Clock::now() < deadline) {
+        const auto start = Clock::now();
+        if (FEWFIRE_DISPATCH(advance, trainer.run, slice) < slice) break;
+        if (Clock::now() - start < std::chrono::milliseconds(5)) slice *= 2;
+      }
+      if (Clock::now() >= deadline) return;
     }
-  };
-  std::vector<std::thread> pool;
-  for (std::size_t t = 1; t < std::min(threads, trainers.size()); ++t) pool.emplace_back(work);
-  work();
-  for (std::thread& thread : pool) thread.join();
-  if (failure) std::rethrow_exception(failure);
+  });
 }
 
 void export_to(Trainer& self, Array2<float> hidden, Array1<float> bias, Array1<float> output) {
@@ -111,25 +136,32 @@ void export_to(Trainer& self, Array2<float> hidden, Array1<float> bias, Array1<f
 }  // namespace
 
 void bind_train(nb::module_& module) {
+  module.attr("LOSSES") = names_of(losses);
+  module.attr("ACTIVATIONS") = names_of(activations);
+  module.attr("SAMPLINGS") = names_of(samplings);
   nb::class_<Trainer>(module, "Trainer")
       .def(
           "__init__",
           [](Trainer* self, ConstArray2<float> hidden, ConstArray1<float> bias, ConstArray1<float> output, double offset,
-             int loss, int activation, float threshold, int sampling, bool boolean_labels, std::uint64_t key,
+             const std::string& loss, const std::string& activation, float threshold, const std::string& sampling,
+             bool boolean_labels, std::uint64_t key,
              std::uint64_t batch_stream, std::uint64_t epoch_stream, double stop_error,
              std::vector<std::size_t> checkpoints, std::vector<std::size_t> support) {
             if (bias.shape(0) != hidden.shape(0) || output.shape(0) != hidden.shape(0) || checkpoints.empty())
               throw nb::value_error("an array has the wrong shape");
             for (std::size_t input : support)
               if (input >= hidden.shape(1)) throw nb::value_error("support names an input that does not exist");
+            const LossKind loss_kind = kind_of("loss", loss, losses);
+            const ActivationKind activation_kind = kind_of("activation", activation, activations);
+            const Sampling way = kind_of("sampling", sampling, samplings);
             new (self) Trainer();
             TrainingRun& run = self->run;
             run.width = hidden.shape(0);
             run.inputs = hidden.shape(1);
-            run.loss = static_cast<LossKind>(loss);
-            run.activation = static_cast<ActivationKind>(activation);
+            run.loss = loss_kind;
+            run.activation = activation_kind;
             run.threshold = threshold;
-            run.sampling = static_cast<Sampling>(sampling);
+            run.sampling = way;
             run.boolean_labels = boolean_labels;
             run.key = key;
             run.batch_stream = batch_stream;
@@ -168,7 +200,12 @@ void bind_train(nb::module_& module) {
       .def_prop_ro("position", [](const Trainer& self) { return self.run.position; })
       .def_prop_ro("needs_rows", &Trainer::needs_rows)
       .def_prop_ro("offset", [](const Trainer& self) { return self.run.offset; })
-      .def_prop_ro("stopped", [](const Trainer& self) { return static_cast<int>(self.run.stopped); })
+      .def_prop_ro("stopped",
+                   [](const Trainer& self) -> std::optional<std::string> {
+                     for (const Named<Stop>& stop : stops)
+                       if (stop.kind == self.run.stopped) return stop.name;
+                     return std::nullopt;  // it runs
+                   })
       .def_prop_ro("diverged_step", [](const Trainer& self) { return self.run.diverged_step; })
       .def_prop_ro("diverged_rate", [](const Trainer& self) { return self.run.diverged_rate; })
       .def_prop_ro("counters",

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/parallel.hpp"
+#include "base/parallel.hpp"
 
 namespace fewfire {
 namespace {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/parallel.hpp"
+#include "base/parallel.hpp"
 #include "kernels/walsh.hpp"
 
 namespace fewfire {

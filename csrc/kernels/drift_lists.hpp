@@ -17,8 +17,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/aligned.hpp"
-#include "core/cpu.hpp"
+#include "base/aligned.hpp"
+#include "base/cpu.hpp"
 
 namespace fewfire {
 

@@ -128,12 +128,32 @@ struct Searcher {
       std::copy_n(members, kMaxParity, hit.members);
       if (has_member) hit.members[data.size - 2] = static_cast<std::uint32_t>(a);
       hit.members[data.size - 1] = static_cast<std::uint32_t>(j);
-      best.consider(hit, data.size);
+      consider(best, hit, data.size);
     }
   }
 };
 
+bool stronger(const ParityHit& a, const ParityHit& b, std::size_t size) {
+  if (a.strength != b.strength) return a.strength > b.strength;
+  return std::lexicographical_compare(a.members, a.members + size, b.members, b.members + size);
+}
+
 }  // namespace
+
+// Size 1 has one empty prefix; size 2 a group of first members per task; larger sizes one first member per task.
+std::size_t parity_tasks(const ParityData& data) {
+  if (data.size == 1) return 1;
+  return data.size == 2 ? (data.count - 1 + kParityPrefixes - 1) / kParityPrefixes : data.count - data.size + 1;
+}
+
+void consider(ParityBest& best, const ParityHit& hit, std::size_t size) {
+  if (stronger(hit, best.first, size)) {
+    best.second = best.first;
+    best.first = hit;
+  } else if (stronger(hit, best.second, size)) {
+    best.second = hit;
+  }
+}
 
 void fill_blocks(ParityData& data) {
   const std::size_t blocks = (data.count + kParityBlock - 1) / kParityBlock;

@@ -12,8 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/aligned.hpp"
-#include "core/cpu.hpp"
+#include "base/aligned.hpp"
+#include "base/cpu.hpp"
 
 namespace fewfire {
 
@@ -26,8 +26,6 @@ struct ParityData {
   const std::uint64_t* labels;   // words
   std::size_t count, words, examples, size;
   AlignedVector<std::uint64_t> blocks;  // ceil(count / 8) x words x 8, missing columns clear
-
-  std::size_t tasks() const;  // independent pieces of the search
 };
 
 struct ParityHit {
@@ -40,11 +38,13 @@ struct ParityHit {
 struct ParityBest {
   ParityHit first, second;
   std::uint64_t sets = 0, words = 0;  // sets looked at, words met (those in unused lanes included)
-
-  void consider(const ParityHit& hit, std::size_t size);
 };
 
 FEWFIRE_DECLARE(
+    // How many independent pieces the search has.
+    std::size_t parity_tasks(const ParityData& data);
+    // Takes the hit in when it is one of the two strongest sets of this size.
+    void consider(ParityBest& best, const ParityHit& hit, std::size_t size);
     void fill_blocks(ParityData& data);
     // Searches one piece; returns early when `stop` is set.
     void search_parities(const ParityData& data, std::size_t task, const std::atomic<bool>& stop, ParityBest& best);)

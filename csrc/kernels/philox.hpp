@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/cpu.hpp"
+#include "base/cpu.hpp"
 
 namespace fewfire {
 

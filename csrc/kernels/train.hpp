@@ -11,15 +11,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/aligned.hpp"
-#include "core/cpu.hpp"
+#include "base/aligned.hpp"
+#include "base/cpu.hpp"
 
 namespace fewfire {
 
-enum class LossKind : int { hinge = 0, logistic = 1, square = 2, absolute = 3 };
-enum class ActivationKind : int { relu = 0, relu6 = 1, shifted = 2 };
-enum class Sampling : int { replacement = 0, epochs = 1, sequential = 2 };
-enum class Stop : int { running = 0, steps = 1, test_error = 2, diverged = 3 };
+enum class LossKind { hinge, logistic, square, absolute };
+enum class ActivationKind { relu, relu6, shifted_relu };
+enum class Sampling { replacement, epochs, online };
+enum class Stop { running, steps, test_error, diverged };
 
 // A stretch of steps. Tables hold one row (hidden, bias, output, offset) a step, or one row for all when `varies` is off.
 struct PhaseTable {
@@ -64,7 +64,7 @@ struct TrainingRun {
 
   std::size_t step = 0, phase = 0, step_in_phase = 0, next_checkpoint = 0;
   std::uint64_t position = 0;  // examples drawn so far
-  std::uint64_t origin = 0;    // sequential sampling: position of row 0 of `train`
+  std::uint64_t origin = 0;    // online sampling: position of row 0 of `train`
   std::uint64_t examples_seen = 0, active_pairs = 0, multiply_adds = 0;
   Stop stopped = Stop::running;
   std::size_t diverged_step = 0;

@@ -3,7 +3,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/vectors.hpp"
+#include "kernels/vectors-inl.hpp"
 
 namespace fewfire::FEWFIRE_ISA {
 namespace {

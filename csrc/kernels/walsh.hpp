@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/cpu.hpp"
+#include "base/cpu.hpp"
 
 namespace fewfire {
 

@@ -4,6 +4,10 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+LOSSES: tuple[str, ...]
+ACTIVATIONS: tuple[str, ...]
+SAMPLINGS: tuple[str, ...]
+
 def isa() -> str: ...
 def available_isas() -> list[str]: ...
 def set_isa(name: str) -> None: ...
@@ -21,6 +25,7 @@ class HalfspaceIndex:
     def query(
         self, rows: NDArray[np.float32], thresholds: NDArray[np.float32], threads: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+    def query_one(self, a: object, threshold: object, threads: int) -> NDArray[np.int64] | None: ...
     def points(self) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]: ...
     @property
     def counters(self) -> list[int]: ...
@@ -36,10 +41,10 @@ class Trainer:
         bias: NDArray[np.float32],
         output: NDArray[np.float32],
         offset: float,
-        loss: int,
-        activation: int,
+        loss: str,
+        activation: str,
         threshold: float,
-        sampling: int,
+        sampling: str,
         boolean_labels: bool,
         key: int,
         batch_stream: int,
@@ -68,7 +73,7 @@ class Trainer:
     @property
     def offset(self) -> float: ...
     @property
-    def stopped(self) -> int: ...
+    def stopped(self) -> str | None: ...
     @property
     def diverged_step(self) -> int: ...
     @property

@@ -121,6 +121,5 @@ def test_float64_networks_are_refused():
         CpuEngine().train([Run(net, Schedule(Phase(1)), np.ones((2, 3)), np.ones(2))])
 
 
-def test_missing_extension_is_said(monkeypatch):
-    monkeypatch.setattr("fewfire.engines.cpu.load", lambda: None)
+def test_missing_extension_is_said(without_core):
     assert "Remedy: install a C++20 compiler" in CpuEngine().unusable()

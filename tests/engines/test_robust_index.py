@@ -65,9 +65,6 @@ def test_auto_takes_lists_where_little_is_active(core, start, expected):
     assert robust.trainer("auto", net, X, 0.1).name == expected
 
 
-def test_without_the_extension_auto_is_dense(monkeypatch):
-    from fewfire.engines.robust import _registry
-
-    monkeypatch.setattr(_registry, "core", lambda: None)
+def test_without_the_extension_auto_is_dense(without_core):
     net, X, _ = problem(50, 3, 4, threshold=5.0)
     assert robust.trainer("auto", net, X, 0.1).name == "dense"

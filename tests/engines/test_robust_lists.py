@@ -168,8 +168,7 @@ def test_bad_networks_and_anchors():
         robust.trainer("tree", net, X, 0.1)
 
 
-def test_dense_stands_in_without_the_extension(monkeypatch):
-    monkeypatch.setattr("fewfire.engines.robust._registry.core", lambda: None)
+def test_dense_stands_in_without_the_extension(without_core):
     net, X, _ = problem(60, 4, 6)
     assert robust.trainer("lists", net, X, 0.1).name == "dense"
 

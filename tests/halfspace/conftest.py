@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from fewfire import halfspace
-from fewfire.halfspace import _index
 
 ANY_DIMENSION = ("scan", "tree", "screen", "auto")
 
 
 @pytest.fixture(params=[*ANY_DIMENSION, "reference"])
-def make(request, monkeypatch):
+def make(request):
     """A function that makes an index: of each method, and of the NumPy twin that serves without the C++ part."""
     if request.param == "reference":
-        monkeypatch.setattr(_index, "core", lambda: None)
+        request.getfixturevalue("without_core")
         return halfspace.Index
     return lambda points, offsets=None, **options: halfspace.Index(points, offsets, request.param, **options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fewfire.halfspace import Index, Plan, _plan
+from fewfire.halfspace import Index, IndexPlan, _plan
 
 DRAW = np.random.default_rng(5)
 
@@ -14,7 +14,7 @@ def test_few_points_are_scanned_without_measuring():
     index = Index(DRAW.normal(size=(100, 4)))
     assert str(index.plan) == "scan: nothing measured yet; the first queries decide"
     index.query([1, 0, 0, 0], 1.0)
-    assert index.plan == Plan("scan", "few enough points for a scan of microseconds", size=100)
+    assert index.plan == IndexPlan("scan", "few enough points for a scan of microseconds", size=100)
 
 
 def test_the_fastest_method_is_kept_and_the_reason_given():

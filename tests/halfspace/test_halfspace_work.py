@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fewfire.halfspace import Counters, Index
+from fewfire.halfspace import Index, QueryCounters
 
 DRAW = np.random.default_rng(11)
 
@@ -19,7 +19,9 @@ def test_a_scan_reads_every_block_once_a_batch():
     index = Index(DRAW.normal(size=(1000, 8)), method="scan")
     report = index.query_batch(normal_rows(12, 8), 1.0)
     blocks = 16  # of 64
-    assert index.counters == Counters(12, int(report.indptr[-1]), 12 * 64 * blocks, 0, 0, blocks * 64 * 4 * (8 + 1))
+    assert index.counters == QueryCounters(
+        12, int(report.indptr[-1]), 12 * 64 * blocks, 0, 0, blocks * 64 * 4 * (8 + 1)
+    )
 
 
 def test_the_screen_rechecks_only_what_its_bound_leaves_open():

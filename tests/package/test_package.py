@@ -103,6 +103,7 @@ print(result.engine, repr(float(result.network(X).sum())))
 def test_the_stub_lists_what_the_extension_exports(core):
     tree = ast.parse((ROOT / "src/fewfire/_core.pyi").read_text())
     declared = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    declared |= {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
     assert declared == {name for name in dir(core) if not name.startswith("_")}
 
 

@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/aligned.hpp"
+#include "base/aligned.hpp"
 #include "core/halfspace/blocks.hpp"
 #include "core/halfspace/collector.hpp"
 #include "core/halfspace/index.hpp"
-#include "kernels/halfspace_nodes.hpp"
+#include "kernels/halfspace.hpp"
 
 namespace fewfire {
 

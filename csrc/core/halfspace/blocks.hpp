@@ -1,4 +1,4 @@
-// Points in blocks of 64, coordinate by coordinate (kernels/halfspace_scan.hpp), with their ids; a slot is a place in a
+// Points in blocks of 64, coordinate by coordinate (kernels/halfspace.hpp), with their ids; a slot is a place in a
 // block. Slots that hold no point are not live and are never reported.
 #pragma once
 
@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/aligned.hpp"
-#include "kernels/halfspace_scan.hpp"
+#include "base/aligned.hpp"
+#include "kernels/halfspace.hpp"
 
 namespace fewfire {
 

@@ -4,14 +4,9 @@
 #include <array>
 #include <utility>
 
-#include "core/parallel.hpp"
+#include "base/parallel.hpp"
 
 namespace fewfire {
-
-void HalfspaceCounters::add(const HalfspaceCounters& other) {
-  queries += other.queries, reported += other.reported, points += other.points;
-  rechecks += other.rechecks, nodes += other.nodes, bytes += other.bytes;
-}
 
 void sort_ids(std::int64_t* ids, std::size_t count, std::vector<std::int64_t>& scratch) {
   if (std::is_sorted(ids, ids + count)) return;

@@ -1,5 +1,5 @@
 // Half-space reporting (sublinear, Definition 6.1): keep points p with offsets b under stable ids, and report for a query
-// (a, threshold) the ids with score(p, b; a) > threshold, the score of kernels/halfspace_scan.hpp. One class a method,
+// (a, threshold) the ids with score(p, b; a) > threshold, the score of kernels/halfspace.hpp. One class a method,
 // all of them exact. A method keeps no locks: the binding lets queries run together and changes run alone.
 #pragma once
 

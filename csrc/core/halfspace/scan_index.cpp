@@ -2,9 +2,18 @@
 
 #include <algorithm>
 
-#include "core/parallel.hpp"
+#include "base/parallel.hpp"
 
 namespace fewfire {
+
+void pack_queries(const float* queries, std::size_t count, std::size_t dimension, float* packed) {
+  for (std::size_t first = 0; first < count; first += tile_queries) {
+    const std::size_t here = count - first < tile_queries ? count - first : tile_queries;
+    for (std::size_t q = 0; q < here; ++q)
+      for (std::size_t j = 0; j < dimension; ++j)
+        packed[first * dimension + j * here + q] = queries[(first + q) * dimension + j];
+  }
+}
 
 void scan_range(const PointBlocks& blocks, std::size_t first, std::size_t last, const float* packed,
                 const HalfspaceQueries& queries, Collector& collector, std::size_t piece,

@@ -9,6 +9,8 @@
 
 namespace fewfire {
 
+// Places query q, coordinate j of a batch at the tile's start + j·(queries of the tile) + (q − first query).
+void pack_queries(const float* queries, std::size_t count, std::size_t dimension, float* packed);
 // Scans blocks [first, last) for all queries and appends what is above to row(query); counts what was read.
 void scan_range(const PointBlocks& blocks, std::size_t first, std::size_t last, const float* packed,
                 const HalfspaceQueries& queries, Collector& collector, std::size_t piece, HalfspaceCounters& counters);

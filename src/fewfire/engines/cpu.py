@@ -8,7 +8,7 @@ collects what has ended.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from fewfire._cores import thread_count
 from fewfire._errors import DivergenceError, invalid
 from fewfire._extension import MESSAGE, load
 from fewfire._validate import check_choice
-from fewfire.engines._losses import LOSSES
 from fewfire.engines._result import Counters, History, Result, Stopped, divergence
 from fewfire.networks import TwoLayer
 
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from fewfire.engines._run import Run
     from fewfire.engines._schedule import Schedule
 
-_SAMPLING = {"replacement": 0, "epochs": 1, "online": 2}
-_ACTIVATIONS = {"relu": 0, "relu6": 1, "shifted_relu": 2}
-_STOPPED: dict[int, Stopped] = {1: "steps", 2: "test_error", 3: "diverged"}
 _SLICE_SECONDS = 0.2
 ARRAY_BYTES = 1 << 28
 """Bytes of drawn networks and data beyond which no run is drawn ahead of its thread."""
@@ -120,10 +116,10 @@ class _Preparing:
             bias=network.bias,
             output=network.output,
             offset=float(network.offset),
-            loss=list(LOSSES).index(schedule.loss),
-            activation=_ACTIVATIONS[network.activation.name],
+            loss=schedule.loss,
+            activation=network.activation.name,
             threshold=float(network.activation.threshold),
-            sampling=_SAMPLING[schedule.sampling if run.source is None else "online"],
+            sampling=schedule.sampling if run.source is None else "online",
             boolean_labels=all(bool(np.all(np.abs(column) == 1)) for column in labels),
             key=int(stream.key),
             batch_stream=stream.id,
@@ -164,7 +160,7 @@ class _Job:
     def result(self) -> Result:
         """What the run ended with; a diverged run gives back its initial network."""
         trainer, network = self.trainer, self.initial
-        history, stopped = History.of(trainer.records), _STOPPED[trainer.stopped]
+        history, stopped = History.of(trainer.records), cast("Stopped", trainer.stopped)
         error: DivergenceError | None = None
         if stopped == "diverged":
             error = divergence(trainer.diverged_step, trainer.diverged_rate)

@@ -1,32 +1,38 @@
 """The index a user holds: points under stable ids, half-space queries, changes, and the choice of a method.
 
-sublinear, Definition 6.1 and Algorithm 2, with a strict inequality and an offset a point: a query (a, threshold)
-reports the ids with ⟨p, a⟩ + b > threshold, decided in float32 as `fewfire.halfspace.scores` sums it.
+sublinear, Definition 6.1 and Algorithm 2, with a strict inequality and an offset per point: a query (a, threshold)
+reports the ids with ⟨p, a⟩ + b > threshold, decided in float32 as `fewfire.halfspace.scores` sums it. Files are safe
+archives (`fewfire._archive`) of ids, points and offsets; trees are built when loading.
 """
 
 from __future__ import annotations
 
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from fewfire import _archive
 from fewfire._compressed_rows import CompressedRows
 from fewfire._cores import thread_count
-from fewfire._errors import invalid
+from fewfire._errors import InvalidArgument, invalid
 from fewfire._extension import core
 from fewfire._validate import check_choice
 from fewfire.halfspace._arguments import check_column, check_ids, check_rows, check_vector, unknown_id
-from fewfire.halfspace._plan import MANY, SMALL, Plan, measure
-from fewfire.halfspace._protocol import METHODS, Counters, Reporter
-from fewfire.halfspace._reference import ReferenceReporter
+from fewfire.halfspace._methods import METHODS, MethodName, QueryCounters, Reporter
+from fewfire.halfspace._plan import MANY, SMALL, IndexPlan, measure
 
 if TYPE_CHECKING:
     import os
 
     from numpy.typing import ArrayLike, NDArray
 
-    from fewfire._types import IdArray
+    from fewfire._types import AnyArray, IdArray
+
+_FORMAT: Final = "fewfire.halfspace.Index"
+_VERSION: Final = 1
+_FIELDS: Final = ("ids", "points", "offsets", "next_id", "method")
+_AGAIN: Final = "write it again with index.save"
 
 
 class Index:
@@ -40,7 +46,7 @@ class Index:
         Kept as float32. They get the ids 0 … count − 1; `np.empty((0, d))` makes an empty index.
     offsets : array of shape (count,), or number, optional
         b, added to the product; 0 by default.
-    method : "auto", "scan", "tree", "screen" or "layers"
+    method : "auto", "scan", "tree", "screen", "layers" or a name given to `register_method`
         "scan" reads every point, "screen" int8 codes of them, "tree" what ball and cone bounds leave; "layers" are the
         convex layers of the plane, slow to build and fastest to ask. "auto" measures on the first queries; see `plan`.
     threads : int, optional
@@ -48,7 +54,11 @@ class Index:
     """
 
     def __init__(
-        self, points: ArrayLike, offsets: ArrayLike | None = None, method: str = "auto", threads: int | None = None
+        self,
+        points: ArrayLike,
+        offsets: ArrayLike | None = None,
+        method: MethodName | str = "auto",
+        threads: int | None = None,
     ) -> None:
         rows = check_rows("points", points, None)
         shifts = check_column("offsets", 0.0 if offsets is None else offsets, len(rows))
@@ -63,21 +73,20 @@ class Index:
         method: str,
         threads: int | None,
     ) -> None:
-        self.requested = check_choice("method", method, METHODS)
+        self.requested = check_choice("method", method, ("auto", *METHODS))
         self.threads = thread_count(threads)
         self.dimension = rows.shape[1]
-        if method == "layers":
-            if self.dimension != 2:
-                raise invalid(
-                    "method", "may be 'layers' only for points in the plane", f"a dimension of {self.dimension}"
-                )
-            self._refuse_offsets(offsets)
+        only = None if method == "auto" else METHODS[method].dimension
+        if only not in (None, self.dimension):
+            where = "in the plane" if only == 2 else f"of dimension {only}"
+            raise invalid("method", f"may be {method!r} only for points {where}", f"a dimension of {self.dimension}")
+        self._check_offsets(offsets)
         self._lock = RLock()
         self._next_id = next_id
-        self._past = Counters()
+        self._past = QueryCounters()
         first = "scan" if method == "auto" else method
         self._kept: dict[str, Reporter] = {first: self._build(first, ids, rows, offsets)}
-        self._plans: dict[bool, Plan] = {}
+        self._plans: dict[bool, IndexPlan] = {}
 
     @classmethod
     def _restored(
@@ -96,6 +105,11 @@ class Index:
 
     def query(self, a: ArrayLike, threshold: float = 0.0) -> IdArray:
         """The ids with ⟨p, a⟩ + b > threshold, ascending, for one direction of shape (d,)."""
+        # C++ takes plain arrays, lists and numbers as they are; all else is converted or refused here, and then asked.
+        quick = getattr(self._reporter(1), "query_one", None)
+        found: IdArray | None = None if quick is None else quick(a, threshold, self.threads)
+        if found is not None:
+            return found
         row = check_vector("a", a, self.dimension)[None]
         return self._answer(row, check_column("threshold", threshold, 1)).indices
 
@@ -114,8 +128,7 @@ class Index:
         """Add points of shape (count, d); returns their new ids, ascending."""
         rows = check_rows("points", points, self.dimension)
         shifts = check_column("offsets", 0.0 if offsets is None else offsets, len(rows))
-        if self.requested == "layers":
-            self._refuse_offsets(shifts)
+        self._check_offsets(shifts)
         with self._lock:
             ids = np.arange(self._next_id, self._next_id + len(rows), dtype=np.int64)
             self._change("insert", ids, rows, shifts)
@@ -133,24 +146,29 @@ class Index:
         if len(rows) != len(numbers):
             raise invalid("points", f"must have one row for each of the {len(numbers)} ids", f"shape {rows.shape}")
         shifts = check_column("offsets", 0.0 if offsets is None else offsets, len(rows))
-        if self.requested == "layers":
-            self._refuse_offsets(shifts)
+        self._check_offsets(shifts)
         self._change("update", numbers, rows, shifts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the index to exactly this path; `fewfire.halfspace.load` reads it."""
-        from fewfire.halfspace._files import save
-
-        save(self, path)
+        """Write the index to exactly this path, once it is complete; `fewfire.halfspace.load` reads it."""
+        ids, points, offsets, next_id = self._state()
+        parts: dict[str, AnyArray] = {
+            "ids": ids,
+            "points": points,
+            "offsets": offsets,
+            "next_id": np.array(next_id, dtype=np.int64),
+            "method": np.array(self.requested),
+        }
+        _archive.write(path, _FORMAT, _VERSION, parts)
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> IndexPlan:
         """The method in use and why; for "auto" that of the latest kind of call (single queries, batches)."""
         if self.requested != "auto":
-            return Plan(self.requested, "as asked", size=len(self))
+            return IndexPlan(self.requested, "as asked", size=len(self))
         plans = self._plans
         if not plans:
-            return Plan("scan", "nothing measured yet; the first queries decide", size=len(self))
+            return IndexPlan("scan", "nothing measured yet; the first queries decide", size=len(self))
         return next(reversed(plans.values()))
 
     @property
@@ -159,10 +177,10 @@ class Index:
         return self.plan.method
 
     @property
-    def counters(self) -> Counters:
+    def counters(self) -> QueryCounters:
         """What queries have cost so far, for "auto" with those that measured the methods it keeps."""
         with self._lock:
-            return sum((Counters(*kept.counters) for kept in self._kept.values()), self._past)
+            return sum((QueryCounters(*kept.counters) for kept in self._kept.values()), self._past)
 
     @property
     def ids(self) -> IdArray:
@@ -197,24 +215,27 @@ class Index:
             return ids[order], rows[order], offsets[order], self._next_id
 
     def _answer(self, rows: NDArray[np.float32], thresholds: NDArray[np.float32]) -> CompressedRows:
-        return CompressedRows(*self._reporter(rows, thresholds).query(rows, thresholds, self.threads))
+        reporter = self._reporter(len(rows))
+        if reporter is None:
+            with self._lock:  # another thread may have planned meanwhile
+                reporter = self._reporter(len(rows)) or self._planned(rows, thresholds)
+        return CompressedRows(*reporter.query(rows, thresholds, self.threads))
 
-    def _reporter(self, rows: NDArray[np.float32], thresholds: NDArray[np.float32]) -> Reporter:
-        """Where this call's points are: for "auto" as planned for calls of its kind, planned now if it is the first."""
-        if self.requested != "auto" or len(rows) == 0:
+    def _reporter(self, queries: int) -> Reporter | None:
+        """Where so many queries go, for "auto" as planned for calls of their kind; None when that has to be planned."""
+        if self.requested != "auto" or queries == 0:
             return next(iter(self._kept.values()))
-        many = len(rows) >= MANY
         with self._lock:
-            plan = self._plans.get(many)
-            if plan is None or plan.stale(len(self)):
-                plan = self._planned(many, rows, thresholds)
-            return self._kept[plan.method]
+            plan = self._plans.get(queries >= MANY)
+            return None if plan is None or plan.stale(len(self)) else self._kept[plan.method]
 
-    def _planned(self, many: bool, rows: NDArray[np.float32], thresholds: NDArray[np.float32]) -> Plan:
+    def _planned(self, rows: NDArray[np.float32], thresholds: NDArray[np.float32]) -> Reporter:
+        """Plan for calls of this kind, and keep what the plans there are use."""
+        many = len(rows) >= MANY
         source = self._kept.get("scan") or self._build("scan", *next(iter(self._kept.values())).points())
         if core() is None or len(self) * self.dimension < SMALL:
             why = "the C++ part is missing" if core() is None else "few enough points for a scan of microseconds"
-            plan, chosen = Plan("scan", why, size=len(self)), source
+            plan, chosen = IndexPlan("scan", why, size=len(self)), source
         else:
             plan, chosen = measure(source, self._build, rows, thresholds, self.threads)
         # Both are replaced as a whole, since `plan` and `len` read them without the lock.
@@ -225,15 +246,12 @@ class Index:
         self._kept = {name: reporter for name, reporter in after.items() if name in in_use}
         for name, reporter in before.items():
             if self._kept.get(name) is not reporter:
-                self._past += Counters(*reporter.counters)
+                self._past += QueryCounters(*reporter.counters)
         self._plans = plans
-        return plan
+        return chosen
 
     def _build(self, method: str, ids: IdArray, rows: NDArray[np.float32], offsets: NDArray[np.float32]) -> Reporter:
-        module = core()
-        kept: Reporter = (
-            ReferenceReporter(self.dimension) if module is None else module.HalfspaceIndex(method, self.dimension)
-        )
+        kept = METHODS[method].factory(self.dimension)
         kept.insert(ids, rows, offsets, self.threads)
         return kept
 
@@ -248,7 +266,30 @@ class Index:
             for name in others:
                 getattr(self._kept[name], what)(ids, *arrays, self.threads)
 
-    def _refuse_offsets(self, offsets: NDArray[np.float32]) -> None:
-        if offsets.any():
+    def _check_offsets(self, offsets: NDArray[np.float32]) -> None:
+        if self.requested != "auto" and not METHODS[self.requested].offsets and offsets.any():
             wrong = float(offsets[offsets != 0][0])
-            raise invalid("offsets", "must be 0 with method='layers'", wrong, "use method='tree'")
+            raise invalid("offsets", f"must be 0 with method={self.requested!r}", wrong, "use method='tree'")
+
+
+def load(path: str | os.PathLike[str], threads: int | None = None) -> Index:
+    """The index that `Index.save` wrote to this path: same ids, points, offsets and method.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    FileFormatError
+        The file is damaged, was not written by fewfire, or comes from a newer version of it.
+    """
+    source, arrays = _archive.read(path, _FORMAT, _VERSION, _FIELDS, "index.save")
+    ids, points, offsets, next_id, method = (arrays[name] for name in _FIELDS)
+    kinds = [array.dtype.str[1:] for array in (ids, points, offsets, next_id)]
+    if kinds != ["i8", "f4", "f4", "i8"] or method.dtype.kind != "U" or next_id.shape != () or points.ndim != 2:
+        raise _archive.unreadable(source, "its arrays have the wrong type", _AGAIN)
+    if ids.shape != (len(points),) or (np.diff(ids) <= 0).any() or (len(ids) and not 0 <= ids[0] <= ids[-1] < next_id):
+        raise _archive.unreadable(source, "its ids are not ascending and below next_id", _AGAIN)
+    try:
+        return Index._restored(ids, points, offsets, int(next_id), str(method), threads)
+    except InvalidArgument as error:
+        raise _archive.unreadable(source, f"its arrays do not fit together ({error})", _AGAIN) from error

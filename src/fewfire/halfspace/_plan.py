@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fewfire._types import IdArray
-    from fewfire.halfspace._protocol import Reporter
+    from fewfire.halfspace._methods import Reporter
 
     Build = Callable[[str, IdArray, NDArray[np.float32], NDArray[np.float32]], Reporter]
 
@@ -35,7 +35,7 @@ _SECONDS: Final = 0.02
 
 
 @dataclass(frozen=True)
-class Plan:
+class IndexPlan:
     """Which method answers, and why.
 
     Parameters
@@ -45,7 +45,7 @@ class Plan:
     reason : str
         One sentence.
     seconds : dict from method to float
-        Measured seconds a query; empty where nothing was measured.
+        Measured seconds per query; empty where nothing was measured.
     size, queries : int
         Points there were and queries measured with.
     """
@@ -67,7 +67,7 @@ class Plan:
 
 def measure(
     scan: Reporter, build: Build, rows: NDArray[np.float32], thresholds: NDArray[np.float32], threads: int
-) -> tuple[Plan, Reporter]:
+) -> tuple[IndexPlan, Reporter]:
     """The fastest method for these queries, with the points of `scan` in it.
 
     Parameters
@@ -97,13 +97,13 @@ def measure(
     tree = f"a tree over {trial.size} of the points touches {share:.0%} of them"
     tree += "" if "tree" in candidates else ", so none was built"
     reason = f"fastest of {', '.join(seconds)} on {len(rows)} of your queries; {tree}"
-    return Plan(best, reason, seconds, len(ids), len(rows)), candidates[best]
+    return IndexPlan(best, reason, seconds, len(ids), len(rows)), candidates[best]
 
 
 def _seconds(
     kept: Reporter, rows: NDArray[np.float32], thresholds: NDArray[np.float32], threads: int, many: bool
 ) -> float:
-    """Seconds a query, the best of at least three rounds, asked as the user does: in a batch, or one by one."""
+    """Seconds per query, the best of at least three rounds, asked as the user does: in a batch, or one by one."""
     batches = [slice(0, len(rows))] if many else [slice(i, i + 1) for i in range(len(rows))]
     best, spent, rounds = np.inf, 0.0, 0
     while rounds < 3 or (spent < _SECONDS and rounds < 50):

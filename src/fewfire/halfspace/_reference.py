@@ -1,7 +1,7 @@
 """The score that decides, and the obvious index: NumPy, written to be read, the oracle of the C++ methods.
 
 score = fl(s_d + b) with s_0 = 0 and s_j = fma(p_j, a_j, s_{j−1}), in float32: coordinates in order, one
-rounding a coordinate. A fixed order makes "above the threshold" mean the same in every method and on
+rounding per coordinate. A fixed order makes "above the threshold" mean the same in every method and on
 every machine, ties included.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def scores(points: ArrayLike, offsets: ArrayLike, direction: ArrayLike) -> NDArray[np.float32]:
-    """The float32 score of each point: ⟨p, a⟩ + b, summed in order with one rounding a coordinate.
+    """The float32 score of each point: ⟨p, a⟩ + b, summed in order with one rounding per coordinate.
 
     Parameters
     ----------

@@ -3,8 +3,8 @@
 Every neuron keeps the examples that could make it fire as long as it has not moved by more than its skin and examples
 stay in their balls; csrc/kernels/drift_lists.hpp has the inequality. A neuron whose list is empty is never touched: it
 cannot fire, so it does not move. Where lists are long because examples have moved far, scores in 8 bits with an error
-bound leave out most of their pairs (csrc/kernels/drift_screen.hpp). Activity is decided by one float32 score in one
-order of summation, so results do not depend on the state of the lists or on threads; instruction sets differ in the
+bound leave out most of their pairs (csrc/kernels/drift_refresh-inl.hpp). Activity is decided by one float32 score in
+one order of summation, so results do not depend on the state of the lists or on threads; instruction sets differ in the
 rounding of multiply-adds only.
 """
 

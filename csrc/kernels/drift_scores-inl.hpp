@@ -1,4 +1,4 @@
-// Scores of drift lists. Those that decide activity come from one function, `pair_scores`, so that a pair's score does
+// Part of drift_lists.cpp: scores. Those that decide activity come from one function, `pair_scores`, so that a pair's score does
 // not depend on the list it was found in: 16 lanes, each summing every 16th product in turn, then lanes l and l + 8,
 // l + 4, l + 2, l + 1 added. Variants with fused multiply-add round once a product, the baseline twice.
 #pragma once
@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/vectors.hpp"
+#include "kernels/vectors-inl.hpp"
 
 namespace fewfire::FEWFIRE_ISA {
 namespace {

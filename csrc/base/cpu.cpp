@@ -1,4 +1,4 @@
-#include "core/cpu.hpp"
+#include "base/cpu.hpp"
 
 #include <atomic>
 #include <cstdlib>

@@ -1,8 +1,8 @@
-// Which examples a step sees, and how they are laid out for the scores and the update.
+// Part of train.cpp: which examples a step sees, and how they are laid out for the scores and the update.
 #pragma once
 
 #include "kernels/philox.hpp"
-#include "kernels/train_math.hpp"
+#include "kernels/train_scores-inl.hpp"
 
 namespace fewfire::FEWFIRE_ISA {
 namespace {
@@ -107,7 +107,7 @@ void load_batch(TrainingRun& run, const Examples& from, const std::uint64_t* cho
 
 void choose(TrainingRun& run, std::size_t count, std::uint64_t* chosen) {
   const std::size_t rows = run.train.rows;
-  if (run.sampling == Sampling::sequential) {
+  if (run.sampling == Sampling::online) {
     for (std::size_t e = 0; e < count; ++e) chosen[e] = run.position - run.origin + e;
   } else if (run.sampling == Sampling::replacement) {
     std::uint32_t words[batch_lanes];
