@@ -23,7 +23,18 @@ from fewfire._errors import (
 )
 
 if TYPE_CHECKING:
-    from fewfire import engines, experiments, fourier, halfspace, learners, networks, problems, report, theory
+    from fewfire import (
+        engines,
+        experiments,
+        fourier,
+        halfspace,
+        learners,
+        networks,
+        problems,
+        report,
+        robustness,
+        theory,
+    )
     from fewfire.learners import (
         LowDegreeClassifier,
         LowDegreeRegressor,
@@ -32,11 +43,9 @@ if TYPE_CHECKING:
         RobustRegressor,
         SparseInitClassifier,
         SparseInitRegressor,
-        attack,
         baselines,
-        certify,
-        robust_score,
     )
+    from fewfire.robustness import attack, certify, robust_score
 
 __version__ = "0.1.0"
 
@@ -49,6 +58,7 @@ _SUBPACKAGES = (
     "networks",
     "problems",
     "report",
+    "robustness",
     "theory",
 )
 _LEARNERS = (
@@ -57,13 +67,11 @@ _LEARNERS = (
     "ParityNetClassifier",
     "RobustClassifier",
     "RobustRegressor",
-    "attack",
     "baselines",
-    "certify",
-    "robust_score",
     "SparseInitClassifier",
     "SparseInitRegressor",
 )
+_ROBUSTNESS = ("attack", "certify", "robust_score")
 
 __all__ = [
     "DataUnavailable",
@@ -96,6 +104,7 @@ __all__ = [
     "problems",
     "report",
     "robust_score",
+    "robustness",
     "theory",
 ]
 
@@ -105,8 +114,10 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"fewfire.{name}")
     if name in _LEARNERS:
         return getattr(importlib.import_module("fewfire.learners"), name)
+    if name in _ROBUSTNESS:
+        return getattr(importlib.import_module("fewfire.robustness"), name)
     raise AttributeError(f"module 'fewfire' has no attribute {name!r}; it has {', '.join(__all__)}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_SUBPACKAGES, *_LEARNERS])
+    return sorted([*globals(), *_SUBPACKAGES, *_LEARNERS, *_ROBUSTNESS])

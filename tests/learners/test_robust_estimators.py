@@ -8,10 +8,11 @@ from sklearn.base import clone
 
 from fewfire import DivergenceError, FewfireWarning
 from fewfire.engines import robust as engine
-from fewfire.learners.robust import PGD, RobustClassifier, RobustRegressor
+from fewfire.learners import RobustClassifier, RobustRegressor
 from fewfire.learners.robust._settings import RATES, tangent_steepness
 from fewfire.networks import init
 from fewfire.problems import SphereSlice, gamma
+from fewfire.robustness import PGD
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 4))

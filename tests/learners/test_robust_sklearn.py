@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fewfire.learners.robust import RobustClassifier, RobustRegressor
+from fewfire.learners import RobustClassifier, RobustRegressor
 
 ESTIMATORS = [
     RobustClassifier(60, 0.2, 0.05, adversary="fgm", max_iter=60, random_state=0),

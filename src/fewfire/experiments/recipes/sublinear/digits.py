@@ -18,7 +18,8 @@ from threadpoolctl import threadpool_limits
 
 from fewfire._random import Stream
 from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
-from fewfire.learners import PGD, RobustClassifier, attack, certify
+from fewfire.learners import RobustClassifier
+from fewfire.robustness import PGD, attack, certify
 
 RECIPE = Recipe(
     name="sublinear/digits",

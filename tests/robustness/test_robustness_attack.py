@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.neural_network import MLPClassifier, MLPRegressor
-from threadpoolctl import threadpool_info
 
-from fewfire.learners.robust import RobustClassifier, attack, robust_score
-from fewfire.learners.robust._blas import SMALL, calm_products
+from fewfire.learners import RobustClassifier
 from fewfire.networks import TwoLayer
+from fewfire.robustness import attack, robust_score
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(50, 3))
@@ -45,7 +44,7 @@ def test_more_restarts_never_find_less():
 def test_blocks_of_rows_do_not_matter_without_random_starts(monkeypatch):
     model = RobustClassifier(100, 0.2, 0.3, max_iter=10, random_state=0).fit(X, Y)
     whole = model.attack(X, Y, restarts=0)
-    monkeypatch.setattr("fewfire.learners.robust._attack.BLOCK", 700)
+    monkeypatch.setattr("fewfire.robustness._attack.BLOCK", 700)
     parts = model.attack(X, Y, restarts=0)
     assert np.allclose(whole.X, parts.X) and np.allclose(whole.margin, parts.margin)
     assert model.certify(X, Y).margin.shape == (50,)
@@ -85,15 +84,3 @@ def test_bad_tables_are_refused():
     model = RobustClassifier(10, max_iter=1, random_state=0).fit(X, Y)
     with pytest.raises(ValueError, match=r"y must be a vector of 50 labels, one per row of X; got shape \(49,\)"):
         model.attack(X, Y[:-1])
-
-
-def test_small_products_stay_on_one_thread():
-    def threads():
-        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
-
-    before = threads()
-    with calm_products(SMALL - 1):
-        assert threads() == {1}
-    with calm_products(SMALL):
-        assert threads() == before
-    assert threads() == before
