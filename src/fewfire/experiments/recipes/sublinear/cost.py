@@ -39,7 +39,7 @@ def attacked(trainer: robust.ActiveTrainer, X: np.ndarray, y: np.ndarray) -> np.
     return moved.astype(np.float32)
 
 
-def cost(method: str, width: int, d: int, examples: int, iterations: int) -> dict[str, Any]:
+def cost(method: robust.TrainerMethod, width: int, d: int, examples: int, iterations: int) -> dict[str, Any]:
     """Counts an iteration of one trainer, averaged over all but the first."""
     X, y = SphereSlice(examples, d, separation=0.01).sample(seed=0)
     net = init.ntk(exponent=EXPONENT)(d, width, seed=0)
