@@ -95,7 +95,7 @@ def test_pipelines_are_attacked_in_the_users_units(scaler):
 
 
 def test_two_scalers_and_a_robust_network():
-    model = make_pipeline(MinMaxScaler(), StandardScaler(), RobustClassifier(50, max_iter=5, random_state=0)).fit(
+    model = make_pipeline(MinMaxScaler(), StandardScaler(), RobustClassifier(50, iterations=5, random_state=0)).fit(
         X, THREE
     )
     check_gradient(model, X, THREE)
@@ -106,7 +106,7 @@ def test_two_scalers_and_a_robust_network():
 @pytest.mark.parametrize("labels", [TWO, THREE, REAL], ids=["two", "three", "real"])
 def test_robust_networks(domain, labels):
     kind = RobustRegressor if labels is REAL else RobustClassifier
-    model = kind(60, 0.3, domain=domain, max_iter=5, random_state=0).fit(X, labels)
+    model = kind(60, 0.3, domain=domain, iterations=5, random_state=0).fit(X, labels)
     target = adapter_of(model, X, labels)
     check_gradient(model, target.points(X), labels)
     value = model.predict(X) if labels is REAL else model.decision_function(X)
@@ -318,7 +318,7 @@ def test_what_is_not_supported_is_named():
         match="model must take two-valued columns as they are; got a ParityNetClassifier with binarize='median'. Remedy: a cut has no gradient to follow.",
     ):
         attack(cut, X, TWO, 0.1)
-    sliced = make_pipeline(StandardScaler(), RobustClassifier(5, max_iter=1, domain="projected")).fit(X, TWO)
+    sliced = make_pipeline(StandardScaler(), RobustClassifier(5, iterations=1, domain="projected")).fit(X, TWO)
     with pytest.raises(
         ValueError,
         match="model behind scalers must be attacked in the columns that it is given; got a RobustClassifier with a space of its own. Remedy: scale the table before the pipeline; of a robust estimator, use domain='ball'.",

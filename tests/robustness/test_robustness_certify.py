@@ -108,7 +108,7 @@ def test_tighter_than_the_plain_bound_on_trained_networks():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 4))
     y = np.where(X[:, 0] + X[:, 1] > 0, 1, -1)
-    model = RobustClassifier(300, 0.1, 0.1, max_iter=50, random_state=0).fit(X, y)
+    model = RobustClassifier(300, 0.1, 0.1, iterations=50, random_state=0).fit(X, y)
     (net,) = model.heads().relu_networks()
     signed = [net if label > 0 else -net for label in y]
     plain = np.array([lipschitz_bound(f, X[i : i + 1], L2Ball(0.1))[0] for i, f in enumerate(signed)])
@@ -126,7 +126,7 @@ def test_certificates_never_exceed_attacks_on_many_classes(domain):
     X = rng.normal(size=(45, 3))
     X = on_slice(X) if domain == "slice" else X
     y = X[:, :3].argmax(axis=1)
-    model = RobustClassifier(60, 0.2, 0.05, domain=domain, max_iter=20, random_state=0).fit(X, y)
+    model = RobustClassifier(60, 0.2, 0.05, domain=domain, iterations=20, random_state=0).fit(X, y)
     certificate, found = model.certify(X, y), model.attack(X, y, restarts=8)
     assert (certificate.margin <= found.margin + SLACK).all()
     assert certificate.robust.any() and (found.margin <= found.clean_margin).all()
@@ -135,7 +135,7 @@ def test_certificates_never_exceed_attacks_on_many_classes(domain):
 def test_regressors_have_a_proved_error():
     X = np.random.default_rng(0).normal(size=(60, 2))
     y = 100 + 30 * X[:, 0]
-    model = RobustRegressor(200, 0.2, 0.05, max_iter=60, random_state=0).fit(X, y)
+    model = RobustRegressor(200, 0.2, 0.05, iterations=60, random_state=0).fit(X, y)
     certificate, found = model.certify(X, y), model.attack(X, y)
     assert (certificate.margin <= found.margin + 1e-7).all()
     assert (found.margin <= -np.abs(model.predict(X) - y) + 1e-9).all()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,7 +14,7 @@ from fewfire._blas import calm_products
 from fewfire._errors import invalid
 from fewfire._random import Stream
 from fewfire._validate import check_choice, check_integer, check_number
-from fewfire.engines.robust import TRAINERS, trainer
+from fewfire.engines.robust import TrainerMethod, trainer
 from fewfire.learners.robust import _settings
 from fewfire.learners.robust._domains import DOMAINS, InputMap
 from fewfire.learners.robust._training import TrainingPlan, train
@@ -36,11 +36,10 @@ if TYPE_CHECKING:
     from fewfire._types import Float64Array
     from fewfire.engines.robust import ActiveTrainer
     from fewfire.learners.robust._domains import Domain
+    from fewfire.learners.robust._settings import SettingName
     from fewfire.networks import TwoLayer
-    from fewfire.robustness import AttackResult, Certificate, Criterion, Threat
+    from fewfire.robustness import PGD, AttackResult, Certificate, Criterion, Threat
     from fewfire.robustness._threats import Norm
-
-METHODS = ("auto", *TRAINERS)
 
 
 class RobustNetwork(BaseEstimator):  # type: ignore[misc]
@@ -49,18 +48,18 @@ class RobustNetwork(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         width: int = 1000,
-        activity: float | str = "auto",
+        activity: float | Literal["auto"] = "auto",
         rho: float = 0.1,
         *,
         norm: Norm = "l2",
-        adversary: Any = "pgd",
+        adversary: Literal["pgd", "fgm", "none"] | PGD = "pgd",
         domain: Domain = "ball",
         bounds: Any = None,
-        setting: str = "practical",
-        method: str = "auto",
-        loss: str = "auto",
-        learning_rate: float | str = "auto",
-        max_iter: int = 200,
+        setting: SettingName = "practical",
+        method: TrainerMethod = "auto",
+        loss: Literal["auto", "logistic", "hinge", "absolute", "huber"] = "auto",
+        learning_rate: float | Literal["auto", "theorem", "printed"] = "auto",
+        iterations: int = 200,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -75,7 +74,7 @@ class RobustNetwork(BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.loss = loss
         self.learning_rate = learning_rate
-        self.max_iter = max_iter
+        self.iterations = iterations
         self.random_state = random_state
         self.verbose = verbose
 
@@ -102,11 +101,11 @@ class RobustNetwork(BaseEstimator):  # type: ignore[misc]
 
     def _train(self, X: Float64Array, heads: int, loss: str, criteria: tuple[Criterion, Criterion]) -> None:
         """Fit `heads` networks to the criteria on a validated table (rows, columns), then set the fitted attributes."""
-        iterations = check_integer("max_iter", self.max_iter, 1)
+        iterations = check_integer("iterations", self.iterations, 1)
         threat = self._threat(X.shape[1])
         check_within(X, threat)
         search = check_adversary(self.adversary)
-        check_choice("method", self.method, METHODS)
+        check_choice("method", self.method, get_args(TrainerMethod))
         inputs = InputMap.learn(self.domain, X)
         points = inputs.points(X)
         embedded = inputs.embed(points)
@@ -199,9 +198,9 @@ def _summary(model: RobustNetwork) -> str:
         f"adversary: rho {model.rho:g} ({model.norm}, {model.domain}), {check_adversary(model.adversary)}",
         f"robust loss {robust[0]:.4g} -> {robust[1]:.4g}, clean loss {clean[0]:.4g} -> {clean[1]:.4g} "
         f"in {model.n_iter_} iterations of rate {model.learning_rate_:.4g}",
-        f"active neurons an example: mean {history.mean_active[-1]:.1f}, largest {history.max_active[-1]:.0f}",
+        f"active neurons per example: mean {history.mean_active[-1]:.1f}, largest {history.max_active[-1]:.0f}",
         f"weights moved by at most {model.drift_:.4g}; {done / dense:.1%} of the dense multiply-adds done",
     ]
     if robust[1] > 0.95 * model._constant_loss:
-        lines.append("hardly better than a constant: lower rho, or raise width or max_iter")
+        lines.append("hardly better than a constant: lower rho, or raise width or iterations")
     return "\n".join(lines)

@@ -43,9 +43,9 @@ _PARAMETERS = """
         {auto_loss}
     learning_rate : float, "theorem", "printed" or "auto"
         "auto" is the loss's own number over the largest eigenvalue of the tangent kernel at the start, divided by the
-        number of rows; the theorem's is m^(−3/5)/√max_iter, which the paper prints as m^(−1/5)/√max_iter.
-    max_iter : int
-        Iterations, T: each one attack on all rows and one full-batch gradient step.
+        number of rows; the theorem's is m^(−3/5)/√iterations, which the paper prints as m^(−1/5)/√iterations.
+    iterations : int
+        T, each one attack on all rows and one full-batch gradient step.
     random_state : int, RandomState or None
     verbose : bool
         Tell the progress on standard error.
