@@ -129,6 +129,17 @@ def test_bare_networks(activation):
     )
 
 
+@pytest.mark.skipif(not hasattr(TwoLayer, "outputs"), reason="networks have one output here")
+def test_networks_of_several_outputs_are_classifiers():
+    table = rng.normal(size=(30, 3))
+    net = TwoLayer(rng.normal(size=(20, 3)), rng.normal(size=20), rng.normal(size=(20, 3)), rng.normal(size=3))
+    check_gradient(net, table, np.arange(30) % 3)
+    labels = net(table).argmax(axis=1)
+    found, proof = attack(net, table, labels, 0.1), certify(net, table, labels, 0.1)
+    assert np.array_equal(net(found.X).argmax(axis=1), found.prediction) and not found.success.all()
+    assert (proof.margin <= found.margin + 1e-12).all()
+
+
 def test_parity_networks_join_the_two_values_of_a_column():
     signs, y = Parity(8, 2).sample(300, seed=0)
     table = np.where(signs > 0, 2.0, 5.0)
@@ -201,7 +212,7 @@ def test_linear_models_of_sparse_weights_and_behind_scalers():
 @pytest.fixture(scope="module")
 def tabular():
     """Small ensembles: one of two classes, one of three, one of a number."""
-    options = {"hidden": (16,), "members": 2, "scaling": "bins", "gains": "none", "random_state": 0}
+    options = {"hidden": (16,), "members": 2, "scaling": "auto", "gains": "none", "random_state": 0}
     kinds = {
         "two": (SparseInitClassifier, TWO),
         "three": (SparseInitClassifier, X[:, [0, 2]].round().astype(int)[:, 0]),

@@ -72,7 +72,7 @@ class ReluNetwork:
         if np.isfinite(net.activation.ceiling):
             raise invalid("model", "must have a relu or shifted relu to be certified", str(net.activation))
         hidden, bias, output = (np.asarray(part, dtype=np.float64) for part in (net.hidden, net.bias, net.output))
-        return cls(hidden, bias, output, net.offset, net.activation.threshold)
+        return cls(hidden, bias, output, float(net.offset), net.activation.threshold)
 
     @classmethod
     def linear_function(cls, weights: Float64Array, offset: float) -> ReluNetwork:
