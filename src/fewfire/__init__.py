@@ -24,7 +24,18 @@ from fewfire._errors import (
 )
 
 if TYPE_CHECKING:
-    from fewfire import engines, experiments, fourier, halfspace, learners, networks, problems, report, theory
+    from fewfire import (
+        engines,
+        experiments,
+        fourier,
+        halfspace,
+        learners,
+        networks,
+        problems,
+        report,
+        robustness,
+        theory,
+    )
     from fewfire._compressed_rows import CompressedRows
     from fewfire._random import Stream
     from fewfire.learners import (
@@ -35,11 +46,9 @@ if TYPE_CHECKING:
         RobustRegressor,
         SparseInitClassifier,
         SparseInitRegressor,
-        attack,
         baselines,
-        certify,
-        robust_score,
     )
+    from fewfire.robustness import attack, certify, robust_score
 
 __version__ = "0.1.0"
 
@@ -52,22 +61,25 @@ _SUBPACKAGES = (
     "networks",
     "problems",
     "report",
+    "robustness",
     "theory",
 )
-_LEARNERS = (
-    "LowDegreeClassifier",
-    "LowDegreeRegressor",
-    "ParityNetClassifier",
-    "RobustClassifier",
-    "RobustRegressor",
-    "attack",
-    "baselines",
-    "certify",
-    "robust_score",
-    "SparseInitClassifier",
-    "SparseInitRegressor",
-)
-_VALUES = {"CompressedRows": "fewfire._compressed_rows", "Stream": "fewfire._random"}
+# Names that load the module they come from when they are first used.
+_OWNERS = {
+    "CompressedRows": "fewfire._compressed_rows",
+    "LowDegreeClassifier": "fewfire.learners",
+    "LowDegreeRegressor": "fewfire.learners",
+    "ParityNetClassifier": "fewfire.learners",
+    "RobustClassifier": "fewfire.learners",
+    "RobustRegressor": "fewfire.learners",
+    "SparseInitClassifier": "fewfire.learners",
+    "SparseInitRegressor": "fewfire.learners",
+    "Stream": "fewfire._random",
+    "attack": "fewfire.robustness",
+    "baselines": "fewfire.learners",
+    "certify": "fewfire.robustness",
+    "robust_score": "fewfire.robustness",
+}
 
 __all__ = [
     "CompressedRows",
@@ -103,6 +115,7 @@ __all__ = [
     "problems",
     "report",
     "robust_score",
+    "robustness",
     "theory",
 ]
 
@@ -112,12 +125,10 @@ if not TYPE_CHECKING:  # a type checker that saw it would take every misspelt na
     def __getattr__(name: str) -> Any:
         if name in _SUBPACKAGES:
             return importlib.import_module(f"fewfire.{name}")
-        if name in _LEARNERS:
-            return getattr(importlib.import_module("fewfire.learners"), name)
-        if name in _VALUES:
-            return getattr(importlib.import_module(_VALUES[name]), name)
+        if name in _OWNERS:
+            return getattr(importlib.import_module(_OWNERS[name]), name)
         raise AttributeError(f"module 'fewfire' has no attribute {name!r}; it has {', '.join(__all__)}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_SUBPACKAGES, *_LEARNERS, *_VALUES])
+    return sorted([*globals(), *_SUBPACKAGES, *_OWNERS])

@@ -8,10 +8,11 @@ from sklearn.base import clone
 
 from fewfire import DivergenceError, FewfireWarning
 from fewfire.engines import robust as engine
-from fewfire.learners.robust import PGD, RobustClassifier, RobustRegressor
+from fewfire.learners import RobustClassifier, RobustRegressor
 from fewfire.learners.robust._settings import RATES, tangent_steepness
 from fewfire.networks import init
 from fewfire.problems import SphereSlice, gamma
+from fewfire.robustness import PGD
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 4))
@@ -19,7 +20,7 @@ SIGNS = np.where(X[:, 0] + X[:, 1] > 0, 1, -1)
 
 
 def small(**options):
-    return RobustClassifier(**({"width": 80, "activity": 0.2, "max_iter": 30, "random_state": 0} | options))
+    return RobustClassifier(**({"width": 80, "activity": 0.2, "iterations": 30, "random_state": 0} | options))
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def separable():
 
 def test_the_robust_loss_goes_down_on_separable_points(separable):
     points, labels = separable
-    model = RobustClassifier(1000, 0.1, 0.2, domain="slice", max_iter=200, random_state=0).fit(points, labels)
+    model = RobustClassifier(1000, 0.1, 0.2, domain="slice", iterations=200, random_state=0).fit(points, labels)
     history = model.history_
     assert history.robust_loss[-1] < 0.25 < 0.6 < history.robust_loss[0]
     assert (history.clean_loss <= history.robust_loss + 1e-6).all()
@@ -46,7 +47,7 @@ def test_the_robust_loss_goes_down_on_separable_points(separable):
 def test_one_iteration_by_hand():
     """Algorithm 1 with the fast gradient method, in float64, against one iteration of the estimator."""
     rho, rate = 0.3, 0.7
-    model = small(rho=rho, adversary="fgm", learning_rate=rate, max_iter=1, loss="hinge").fit(X, SIGNS)
+    model = small(rho=rho, adversary="fgm", learning_rate=rate, iterations=1, loss="hinge").fit(X, SIGNS)
     center = X.mean(axis=0)
     scale = np.sqrt(((X - center) ** 2).sum(axis=1).mean()) / np.sqrt(0.75)
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
@@ -95,7 +96,7 @@ def test_an_adversary_too_strong_is_named():
 def test_every_method_trains_the_same_network(domain, core):
     """Up to rounding, which may decide whether a neuron at its threshold fires: most weights agree to float32."""
     fitted = [
-        small(domain=domain, method=method, max_iter=10, adversary=PGD(3)).fit(X, SIGNS)
+        small(domain=domain, method=method, iterations=10, adversary=PGD(3)).fit(X, SIGNS)
         for method in ("dense", "lists", "index")
     ]
     assert [model.method_ for model in fitted] == ["dense", "lists", "index"]
@@ -103,7 +104,7 @@ def test_every_method_trains_the_same_network(domain, core):
         gap = np.abs(other.networks_[0].hidden - fitted[0].networks_[0].hidden).max(axis=1)
         assert np.mean(gap < 1e-4) >= 0.95
         assert other.history_.robust_loss == pytest.approx(fitted[0].history_.robust_loss, rel=1e-3)
-    auto = small(domain=domain, max_iter=2).fit(X, SIGNS)
+    auto = small(domain=domain, iterations=2).fit(X, SIGNS)
     assert auto.method_ == "lists" and auto.history_.multiply_adds.sum() < auto.history_.dense_multiply_adds.sum()
 
 
@@ -114,7 +115,7 @@ def test_settings_by_name():
     center = X - X.mean(axis=0)
     inputs = np.column_stack([center / np.sqrt((center**2).sum(axis=1).mean() / 0.75), np.full(60, 0.5)])
     assert practical.learning_rate_ == pytest.approx(RATES["logistic"] / tangent_steepness(net, inputs), rel=0.5)
-    theorem = RobustClassifier(80, setting="theorem", max_iter=25, random_state=0).fit(X, SIGNS)
+    theorem = RobustClassifier(80, setting="theorem", iterations=25, random_state=0).fit(X, SIGNS)
     assert theorem.learning_rate_ == pytest.approx(80**-0.6 / 5)
     assert theorem.networks_[0].activation.threshold == 1 / 80
     assert small(setting="theorem", activity=0.3).fit(X, SIGNS).networks_[0].activation.threshold > 1 / 80
@@ -135,18 +136,18 @@ def test_the_tangent_steepness_is_that_of_the_kernel():
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "absolute"])
 def test_more_classes_and_every_loss(loss):
     labels = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
-    model = small(loss=loss, width=200, max_iter=100, rho=0.05).fit(X, labels)
+    model = small(loss=loss, width=200, iterations=100, rho=0.05).fit(X, labels)
     assert len(model.networks_) == 3 and model.decision_function(X).shape == (60, 3)
     assert model.score(X, labels) >= 0.9 and model.history_.robust_loss[-1] < 0.6 * model.history_.robust_loss[0]
     assert "3 networks" in model.explain()
-    two = small(loss=loss, width=200, max_iter=100, rho=0.05).fit(X, SIGNS)
+    two = small(loss=loss, width=200, iterations=100, rho=0.05).fit(X, SIGNS)
     assert two.decision_function(X).shape == (60,) and two.score(X, SIGNS) >= 0.95
 
 
 @pytest.mark.parametrize("loss", ["huber", "absolute"])
 def test_regression_in_the_units_of_the_labels(loss):
     y = 1000 + 50 * X[:, 0]
-    model = RobustRegressor(300, 0.2, 0.01, loss=loss, max_iter=200, random_state=0).fit(X, y)
+    model = RobustRegressor(300, 0.2, 0.01, loss=loss, iterations=200, random_state=0).fit(X, y)
     assert model.score(X, y) >= 0.95
     assert model.robust_score(X, y) <= model.score(X, y)
     assert model.robust_score(X, y, rho=0.5) < model.robust_score(X, y)
@@ -183,7 +184,7 @@ def test_repeatable_small_and_cloneable():
 
 
 def test_verbose_tells_the_progress(capsys):
-    small(verbose=True, max_iter=4).fit(X, SIGNS)
+    small(verbose=True, iterations=4).fit(X, SIGNS)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 4 and lines[-1].startswith("training: iteration 4 of 4, robust loss ")
 
@@ -215,7 +216,7 @@ def test_an_interrupt_keeps_the_model(monkeypatch, steps_before):
 def test_divergence_is_told(iterations):
     """Weights beyond float32 at once, or a loss that only explodes."""
     for rate, iteration in ((1e42, 1), (1e9, 1)) if iterations > 1 else ((1e42, 1),):
-        model = small(learning_rate=rate, max_iter=iterations)
+        model = small(learning_rate=rate, iterations=iterations)
         message = rf"training diverged at iteration {iteration}: the robust loss went from 0.\d+ to .* \(rate 1e\+\d+\). Remedy: lower"
         with pytest.raises(DivergenceError, match=message), np.errstate(all="ignore"):
             model.fit(X, SIGNS)
@@ -239,7 +240,7 @@ def test_divergence_is_told(iterations):
         ({"method": "magic"}, "method must be one of 'auto', 'dense', 'lists', 'index'; got 'magic'."),
         ({"loss": "square"}, "loss must be one of 'auto', 'logistic', 'hinge', 'absolute'; got 'square'."),
         ({"learning_rate": 0}, "learning_rate must be a finite number in (0, inf); got 0."),
-        ({"max_iter": 0}, "max_iter must be an integer of at least 1; got 0."),
+        ({"iterations": 0}, "iterations must be an integer of at least 1; got 0."),
     ],
 )  # fmt: skip
 def test_refusals(options, message):

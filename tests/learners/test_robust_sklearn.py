@@ -3,12 +3,12 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fewfire.learners.robust import RobustClassifier, RobustRegressor
+from fewfire.learners import RobustClassifier, RobustRegressor
 
 ESTIMATORS = [
-    RobustClassifier(60, 0.2, 0.05, adversary="fgm", max_iter=60, random_state=0),
-    RobustClassifier(60, 0.2, 0.05, adversary="fgm", domain="projected", max_iter=60, random_state=0),
-    RobustRegressor(60, 0.2, 0.05, adversary="fgm", max_iter=100, random_state=0),
+    RobustClassifier(60, 0.2, 0.05, adversary="fgm", iterations=60, random_state=0),
+    RobustClassifier(60, 0.2, 0.05, adversary="fgm", domain="projected", iterations=60, random_state=0),
+    RobustRegressor(60, 0.2, 0.05, adversary="fgm", iterations=100, random_state=0),
 ]
 
 

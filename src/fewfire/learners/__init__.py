@@ -1,26 +1,13 @@
 """Learners: scikit-learn estimators (low-degree polynomials, networks that learn sparse parities or small tables or
-withstand an adversary, their classical rivals), attacks and certificates, and learners from statistical queries."""
+withstand an adversary, their classical rivals) and learners from statistical queries."""
 
 from fewfire.learners import baselines, statistical_queries
 from fewfire.learners._low_degree import LowDegreeClassifier, LowDegreeRegressor
 from fewfire.learners.parity_net import LotteryTickets, ParityNetClassifier, lottery_tickets
-from fewfire.learners.robust import (
-    PGD,
-    AttackResult,
-    Certificate,
-    RobustClassifier,
-    RobustHistory,
-    RobustRegressor,
-    attack,
-    certify,
-    robust_score,
-)
+from fewfire.learners.robust import RobustClassifier, RobustHistory, RobustRegressor
 from fewfire.learners.sparse_init import SparseInitClassifier, SparseInitRegressor
 
 __all__ = [
-    "PGD",
-    "AttackResult",
-    "Certificate",
     "LotteryTickets",
     "LowDegreeClassifier",
     "LowDegreeRegressor",
@@ -30,10 +17,7 @@ __all__ = [
     "RobustRegressor",
     "SparseInitClassifier",
     "SparseInitRegressor",
-    "attack",
     "baselines",
-    "certify",
     "lottery_tickets",
-    "robust_score",
     "statistical_queries",
 ]

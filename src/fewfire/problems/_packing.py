@@ -11,11 +11,7 @@ import math
 
 from scipy.special import betainc
 
-RADIUS = math.sqrt(0.75)
-"""Radius of the slice around (0, …, 0, 1/2)."""
-
-DIAMETER = math.sqrt(3.0)
-"""The largest distance on the slice."""
+from fewfire._sphere import DIAMETER, RADIUS
 
 
 def packing_limit(d: int, separation: float) -> float:

@@ -15,9 +15,10 @@ import numpy as np
 
 from fewfire._errors import InvalidArgument, invalid
 from fewfire._random import Stream, as_stream
+from fewfire._sphere import DIAMETER, check_on_slice, uniform_points
 from fewfire._validate import check_choice, check_inputs, check_integer, check_number
 from fewfire.problems._base import assign, check_outputs
-from fewfire.problems._packing import DIAMETER, RADIUS, packing_limit
+from fewfire.problems._packing import packing_limit
 from fewfire.problems._separation import squared_distances
 
 if TYPE_CHECKING:
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
 MAX_TRIES = 5000
 """Candidates refused in a row before a set is given up."""
-
-TOLERANCE = 1e-5
-"""How far ‖x‖ and x_d may be from 1 and 1/2 in points given to `target`."""
 
 _BLOCK = 256  # candidates screened together
 _MARGIN = 1e-12  # more than the rounding of squared distances from inner products: accepted points keep their distance
@@ -87,20 +85,14 @@ class SphereSlice:
         Parameters
         ----------
         X : array of shape (rows, d)
-            Points of the slice, to TOLERANCE.
+            Points of the slice, to 1e-5.
 
         Returns
         -------
         int8 array of ±1 of shape (rows,), or float64 from a callable
         """
         points = check_inputs("X", X, self.d, np.dtype(np.float32))
-        off_norm = np.abs(np.linalg.norm(points.astype(np.float64), axis=1) - 1.0)
-        off = np.maximum(off_norm, np.abs(points[:, -1] - 0.5))
-        if off.max() > TOLERANCE:
-            row = int(off.argmax())
-            norm, last = np.linalg.norm(points[row].astype(np.float64)), points[row, -1]
-            got = f"a row {row} with norm {norm:.6g} and last coordinate {last:.6g}"
-            raise invalid("X", f"must have rows with ‖x‖ = 1 and x_d = 1/2 (to {TOLERANCE:g})", got, "project it first")
+        check_on_slice("X", points, "", "project it first")
         return self._values(points)
 
     def sample(
@@ -135,7 +127,7 @@ class SphereSlice:
         least = self.separation**2 + _MARGIN if self.separation > 0.0 else -math.inf
         size, refused, block = 0, 0, 0
         while size < count:
-            points = self._candidates(stream, block * _BLOCK).astype(np.float64)
+            points = uniform_points(stream, block * _BLOCK, _BLOCK, self.d).astype(np.float64)
             clash = np.asarray((squared_distances(points, placed[:size]) < least).any(axis=1))
             among = squared_distances(points, points) < least
             for candidate in range(_BLOCK):
@@ -151,14 +143,6 @@ class SphereSlice:
                 clash |= among[candidate]
             block += 1
         return placed.astype(np.float32)
-
-    def _candidates(self, stream: Stream, first: int) -> NDArray[np.float32]:
-        """Points first … first + _BLOCK − 1 of an endless uniform sequence on the slice."""
-        flat = self.d - 1
-        directions = stream.normal((_BLOCK, flat), first * flat)
-        points = np.full((_BLOCK, self.d), 0.5)
-        points[:, :flat] = RADIUS * directions / np.linalg.norm(directions, axis=1, keepdims=True)
-        return points.astype(np.float32)
 
     def _crowded(self, size: int) -> InvalidArgument:
         limit = packing_limit(self.d, self.separation)

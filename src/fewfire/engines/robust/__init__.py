@@ -4,11 +4,19 @@
 pairs near the threshold, "index" what half-space reporting finds, with the same results.
 """
 
-from fewfire.engines.robust._counters import TrainerCounters
 from fewfire.engines.robust._dense import DenseTrainer
 from fewfire.engines.robust._index import IndexTrainer
 from fewfire.engines.robust._lists import ListTrainer
-from fewfire.engines.robust._protocol import ActiveTrainer
-from fewfire.engines.robust._registry import TRAINERS, trainer
+from fewfire.engines.robust._registry import TRAINERS, TrainerMethod, trainer
+from fewfire.engines.robust._trainer import ActiveTrainer, TrainerCounters
 
-__all__ = ["TRAINERS", "ActiveTrainer", "DenseTrainer", "IndexTrainer", "ListTrainer", "TrainerCounters", "trainer"]
+__all__ = [
+    "TRAINERS",
+    "ActiveTrainer",
+    "DenseTrainer",
+    "IndexTrainer",
+    "ListTrainer",
+    "TrainerCounters",
+    "TrainerMethod",
+    "trainer",
+]

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fewfire.engines.robust._base import TrainerBase
-from fewfire.engines.robust._counters import TrainerCounters
+from fewfire.engines.robust._trainer import TrainerBase, TrainerCounters
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, FloatArray, IdArray
-    from fewfire.engines.robust._base import FloatTable
+    from fewfire.engines.robust._trainer import FloatTable
     from fewfire.networks import TwoLayer
 
 

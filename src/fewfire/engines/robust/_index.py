@@ -14,13 +14,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from fewfire._errors import FewfireError
-from fewfire.engines.robust._base import TrainerBase
-from fewfire.engines.robust._counters import TrainerCounters
+from fewfire.engines.robust._trainer import TrainerBase, TrainerCounters
 from fewfire.halfspace import Index
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, FloatArray, IdArray
-    from fewfire.engines.robust._base import FloatTable
+    from fewfire.engines.robust._trainer import FloatTable
     from fewfire.networks import TwoLayer
 
 

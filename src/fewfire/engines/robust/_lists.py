@@ -17,16 +17,26 @@ import numpy as np
 from fewfire._cores import thread_count
 from fewfire._errors import FewfireError
 from fewfire._extension import MESSAGE, load
-from fewfire.engines.robust._base import TrainerBase
-from fewfire.engines.robust._counters import TrainerCounters
+from fewfire.engines.robust._trainer import TrainerBase, TrainerCounters
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, FloatArray, IdArray
     from fewfire.networks import TwoLayer
 
-_COUNTS = (
-    "active_last", "active", "touched", "screened", "scored", "summed", "slots", "lists", "rows", "updated", "refreshed"
-)  # fmt: skip
+# In the order in which csrc/bindings/robust.cpp gives them.
+_COUNTS = [
+    "active_last",
+    "active",
+    "touched",
+    "screened",
+    "scored",
+    "summed",
+    "slots",
+    "lists",
+    "rows",
+    "updated",
+    "refreshed",
+]
 
 
 class ListTrainer(TrainerBase):

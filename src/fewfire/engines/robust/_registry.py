@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from fewfire._extension import core
 from fewfire._validate import check_choice
@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fewfire._types import AnyArray
-    from fewfire.engines.robust._protocol import ActiveTrainer
+    from fewfire.engines.robust._trainer import ActiveTrainer
     from fewfire.networks import TwoLayer
+
+TrainerMethod: TypeAlias = Literal["auto", "dense", "lists", "index"]
 
 TRAINERS: dict[str, Callable[..., ActiveTrainer]] = {
     "dense": DenseTrainer,
@@ -26,7 +28,7 @@ TRAINERS: dict[str, Callable[..., ActiveTrainer]] = {
 
 
 def trainer(
-    method: str, net: TwoLayer, X: AnyArray, reach: float, *, threads: int | None = None, debug: bool = False
+    method: TrainerMethod, net: TwoLayer, X: AnyArray, reach: float, *, threads: int | None = None, debug: bool = False
 ) -> ActiveTrainer:
     """A trainer of the named method; without the C++ part "dense" stands in for "lists", with one warning.
 
@@ -37,7 +39,7 @@ def trainer(
         or the C++ part is missing, "lists" otherwise.
     net, X, reach, threads, debug : as in `ActiveTrainer`
     """
-    name = check_choice("method", method, ("auto", *TRAINERS))
+    name = check_choice("method", method, get_args(TrainerMethod))
     if name == "auto":
         name = "dense" if net.activity(X[:: max(1, -(-len(X) // 64))]).fraction > 0.25 else "lists"
     if name == "lists" and core() is None:

@@ -1,5 +1,6 @@
 """Learning sparse parities with two-layer networks: the papers' schedules, and one estimator over them."""
 
+from fewfire.learners.parity_net import _adapter  # noqa: F401  registers how the classifier is attacked
 from fewfire.learners.parity_net._estimator import ParityNetClassifier
 from fewfire.learners.parity_net._lottery import LotteryTickets, lottery_tickets
 

@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fewfire._blas import calm_products
 from fewfire._errors import invalid
 from fewfire._random import Stream
 from fewfire._validate import check_choice, check_integer, check_number
-from fewfire.engines.robust import TRAINERS, trainer
+from fewfire.engines.robust import TrainerMethod, trainer
 from fewfire.learners.robust import _settings
-from fewfire.learners.robust._blas import calm_products
-from fewfire.learners.robust._caps import SliceCap
-from fewfire.learners.robust._heads import Heads
-from fewfire.learners.robust._inputs import DOMAINS, Inputs
-from fewfire.learners.robust._search import check_adversary
-from fewfire.learners.robust._summary import Progress, summary
-from fewfire.learners.robust._threats import Threat, ball, check_within
-from fewfire.learners.robust._training import Plan, train
+from fewfire.learners.robust._domains import DOMAINS, InputMap
+from fewfire.learners.robust._training import TrainingPlan, train
+from fewfire.robustness import (
+    ModelAdapter,
+    SliceCap,
+    TwoLayerScores,
+    attack,
+    certify,
+    register_adapter,
+    robust_score,
+)
+from fewfire.robustness._search import check_adversary
+from fewfire.robustness._threats import ball, check_within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fewfire._types import Float64Array
     from fewfire.engines.robust import ActiveTrainer
-    from fewfire.learners.robust._attack import AttackResult
-    from fewfire.learners.robust._certify import Certificate
-    from fewfire.learners.robust._criteria import Criterion
+    from fewfire.learners.robust._domains import Domain
+    from fewfire.learners.robust._settings import SettingName
     from fewfire.networks import TwoLayer
-
-METHODS = ("auto", *TRAINERS)
+    from fewfire.robustness import PGD, AttackResult, Certificate, Criterion, Threat
+    from fewfire.robustness._threats import Norm
 
 
 class RobustNetwork(BaseEstimator):  # type: ignore[misc]
@@ -42,18 +48,18 @@ class RobustNetwork(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         width: int = 1000,
-        activity: float | str = "auto",
+        activity: float | Literal["auto"] = "auto",
         rho: float = 0.1,
         *,
-        norm: str = "l2",
-        adversary: Any = "pgd",
-        domain: str = "ball",
+        norm: Norm = "l2",
+        adversary: Literal["pgd", "fgm", "none"] | PGD = "pgd",
+        domain: Domain = "ball",
         bounds: Any = None,
-        setting: str = "practical",
-        method: str = "auto",
-        loss: str = "auto",
-        learning_rate: float | str = "auto",
-        max_iter: int = 200,
+        setting: SettingName = "practical",
+        method: TrainerMethod = "auto",
+        loss: Literal["auto", "logistic", "hinge", "absolute", "huber"] = "auto",
+        learning_rate: float | Literal["auto", "theorem", "printed"] = "auto",
+        iterations: int = 200,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -68,11 +74,11 @@ class RobustNetwork(BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.loss = loss
         self.learning_rate = learning_rate
-        self.max_iter = max_iter
+        self.iterations = iterations
         self.random_state = random_state
         self.verbose = verbose
 
-    def threat(self, dimensions: int) -> Threat:
+    def _threat(self, dimensions: int) -> Threat:
         """The set the adversary moves points of that many dimensions in."""
         rho = check_number("rho", self.rho, 0.0)
         if check_choice("domain", self.domain, DOMAINS) == "ball":
@@ -83,14 +89,24 @@ class RobustNetwork(BaseEstimator):  # type: ignore[misc]
             raise invalid("bounds", 'can be given in domain="ball" only', self.bounds, "leave it out")
         return SliceCap(rho)
 
+    def _threat_instead(self, rho: float | None, norm: Norm | None, bounds: Any) -> Threat:
+        """The adversary that is asked for; what is None stays the model's own."""
+        radius = check_number("rho", self.rho if rho is None else rho, 0.0)
+        if self.domain == "ball":
+            return ball(norm or self.norm, radius, self.bounds if bounds is None else bounds, self._inputs.columns)
+        if norm not in (None, "l2") or bounds is not None:
+            got = norm if bounds is None else bounds
+            raise invalid("norm and bounds", f"must be left out for domain={self.domain!r}", got)
+        return SliceCap(radius)
+
     def _train(self, X: Float64Array, heads: int, loss: str, criteria: tuple[Criterion, Criterion]) -> None:
         """Fit `heads` networks to the criteria on a validated table (rows, columns), then set the fitted attributes."""
-        iterations = check_integer("max_iter", self.max_iter, 1)
-        threat = self.threat(X.shape[1])
+        iterations = check_integer("iterations", self.iterations, 1)
+        threat = self._threat(X.shape[1])
         check_within(X, threat)
         search = check_adversary(self.adversary)
-        check_choice("method", self.method, METHODS)
-        inputs = Inputs.learn(self.domain, X)
+        check_choice("method", self.method, get_args(TrainerMethod))
+        inputs = InputMap.learn(self.domain, X)
         points = inputs.points(X)
         embedded = inputs.embed(points)
         key = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -102,8 +118,8 @@ class RobustNetwork(BaseEstimator):  # type: ignore[misc]
         reach = 1e-6 + inputs.reach(threat.reach(points.shape[1])) * (1 + 1e-6) if search.steps else 1e-6
         table = np.ascontiguousarray(embedded, dtype=np.float32)
         trainers = [trainer(self.method, net, table, reach) for net in starts]
-        progress = Progress(iterations) if self.verbose else None
-        plan = Plan(*criteria, threat, search, rate, iterations, Stream(key, "attack"), progress)
+        progress = TrainingProgress(iterations) if self.verbose else None
+        plan = TrainingPlan(*criteria, threat, search, rate, iterations, Stream(key, "attack"), progress)
         with calm_products(len(points) * width * embedded.shape[1]):
             networks, history = train(trainers, inputs, points, plan)
         self._set(inputs, networks, starts, trainers)
@@ -112,7 +128,7 @@ class RobustNetwork(BaseEstimator):  # type: ignore[misc]
 
     def _set(
         self,
-        inputs: Inputs,
+        inputs: InputMap,
         networks: Sequence[TwoLayer],
         starts: Sequence[TwoLayer],
         trainers: Sequence[ActiveTrainer],
@@ -128,30 +144,63 @@ class RobustNetwork(BaseEstimator):  # type: ignore[misc]
         table = validate_data(self, X, reset=False, dtype=np.float64)
         return self.heads().scores(self._inputs.points(table))
 
-    def heads(self) -> Heads:
+    def heads(self) -> TwoLayerScores:
         """The fitted networks as functions of points: of the rows themselves, or of the slice in domain "projected"."""
         check_is_fitted(self)
-        return Heads(tuple(self._inputs.on_points(net) for net in self.networks_))
+        return TwoLayerScores(tuple(self._inputs.on_points(net) for net in self.networks_))
 
     def attack(self, X: object, y: object, **options: Any) -> AttackResult:
         """The worst points near the rows of X; options as in `fewfire.attack`, the model's own adversary by default."""
-        from fewfire.learners.robust._attack import attack  # knows every kind of model, so it imports this module
-
         return attack(self, X, y, **options)
 
     def robust_score(self, X: object, y: object, **options: Any) -> float:
         """Accuracy or R² at the points that `attack` finds."""
-        from fewfire.learners.robust._attack import robust_score
-
         return robust_score(self, X, y, **options)
 
     def certify(self, X: object, y: object, **options: Any) -> Certificate:
         """Proved lower bounds on the margin; options as in `fewfire.certify`."""
-        from fewfire.learners.robust._certify import certify
-
         return certify(self, X, y, **options)
 
     def explain(self) -> str:
         """What was trained, what it reached and what it cost, in a few lines."""
         check_is_fitted(self)
-        return summary(self)
+        return _summary(self)
+
+
+@register_adapter(RobustNetwork, described="RobustClassifier, RobustRegressor")
+def _adapter(model: Any, X: object, y: object) -> ModelAdapter:
+    """The networks as functions of points, and the model's own adversary unless another is asked for."""
+    heads = model.heads()
+    space = None if model.domain == "ball" else model._inputs
+    return ModelAdapter(heads, getattr(model, "classes_", None), space, model._threat_instead)
+
+
+class TrainingProgress:
+    """Tells about twenty times on standard error how far a training is."""
+
+    def __init__(self, iterations: int) -> None:
+        self.iterations = iterations
+
+    def __call__(self, done: int, robust: float, clean: float) -> None:
+        if done % max(1, self.iterations // 20) == 0 or done == self.iterations:
+            text = f"training: iteration {done} of {self.iterations}, robust loss {robust:.4g}, clean loss {clean:.4g}"
+            print(text, file=sys.stderr)
+
+
+def _summary(model: RobustNetwork) -> str:
+    """What was trained, what it reached and what it cost."""
+    history, networks = model.history_, model.networks_
+    many = f"{len(networks)} networks" if len(networks) > 1 else "one network"
+    done, dense = history.multiply_adds.sum(), history.dense_multiply_adds.sum()
+    robust, clean = ((losses[0], losses[-1]) for losses in (history.robust_loss, history.clean_loss))
+    lines = [
+        f"{many} of {networks[0].width} neurons, {networks[0].activation}, method {model.method_}",
+        f"adversary: rho {model.rho:g} ({model.norm}, {model.domain}), {check_adversary(model.adversary)}",
+        f"robust loss {robust[0]:.4g} -> {robust[1]:.4g}, clean loss {clean[0]:.4g} -> {clean[1]:.4g} "
+        f"in {model.n_iter_} iterations of rate {model.learning_rate_:.4g}",
+        f"active neurons per example: mean {history.mean_active[-1]:.1f}, largest {history.max_active[-1]:.0f}",
+        f"weights moved by at most {model.drift_:.4g}; {done / dense:.1%} of the dense multiply-adds done",
+    ]
+    if robust[1] > 0.95 * model._constant_loss:
+        lines.append("hardly better than a constant: lower rho, or raise width or iterations")
+    return "\n".join(lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -10,9 +10,10 @@ from sklearn.utils.validation import validate_data
 
 from fewfire._validate import check_choice
 from fewfire.learners._classes import find_classes
-from fewfire.learners.robust import _criteria
+from fewfire.learners.robust import _losses
 from fewfire.learners.robust._base import RobustNetwork
-from fewfire.learners.robust._heads import Heads
+from fewfire.robustness import TwoLayerScores
+from fewfire.robustness._criteria import encode
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
@@ -42,9 +43,9 @@ _PARAMETERS = """
         {auto_loss}
     learning_rate : float, "theorem", "printed" or "auto"
         "auto" is the loss's own number over the largest eigenvalue of the tangent kernel at the start, divided by the
-        number of rows; the theorem's is m^(−3/5)/√max_iter, which the paper prints as m^(−1/5)/√max_iter.
-    max_iter : int
-        Iterations, T: each one attack on all rows and one full-batch gradient step.
+        number of rows; the theorem's is m^(−3/5)/√iterations, which the paper prints as m^(−1/5)/√iterations.
+    iterations : int
+        T, each one attack on all rows and one full-batch gradient step.
     random_state : int, RandomState or None
     verbose : bool
         Tell the progress on standard error.
@@ -65,11 +66,11 @@ class RobustClassifier(ClassifierMixin, RobustNetwork):  # type: ignore[misc]
     __doc__ = """Classify with a sparsely firing two-layer network that an adversary cannot easily fool.
 
     f(x) = Σ_r a_r σ_τ(⟨w_r, x⟩ + b_r) with σ_τ(z) = z·1[z > τ]; W alone is trained (sublinear, Algorithm 1). Two
-    classes need one network; more need one a class, trained together on points that one adversary moves for all.
+    classes need one network; more need one per class, trained together on points that one adversary moves for all.
 """ + _PARAMETERS.format(
         losses='{"logistic", "hinge", "absolute"}',
         auto_loss='"auto" is logistic (with more classes: softmax), or the theorem\'s absolute on labels ±1.',
-        networks="One for two classes (positive for `classes_[1]`), else one a class; on the network's inputs.",
+        networks="One for two classes (positive for `classes_[1]`), else one per class; on the network's inputs.",
         more="classes_, ",
     )
 
@@ -78,10 +79,10 @@ class RobustClassifier(ClassifierMixin, RobustNetwork):  # type: ignore[misc]
         table, labels = validate_data(self, X, y, dtype=np.float64)
         classes = find_classes(labels)
         heads = 1 if len(classes) == 2 else len(classes)
-        check_choice("loss", self.loss, ("auto", *_criteria.CLASSIFICATION))
+        check_choice("loss", self.loss, ("auto", *_losses.CLASSIFICATION))
         auto = "absolute" if self.setting == "theorem" else "logistic"
         loss = auto if self.loss == "auto" else self.loss
-        self._train(table, heads, loss, _criteria.classification(loss, encode(classes, labels), heads))
+        self._train(table, heads, loss, _losses.classification(loss, encode(classes, labels), heads))
         self.classes_ = classes
         return self
 
@@ -114,10 +115,10 @@ class RobustRegressor(RegressorMixin, RobustNetwork):  # type: ignore[misc]
         table, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         labels = np.asarray(labels, dtype=np.float64)
         center, spread = float(labels.mean()), float(labels.std()) or 1.0
-        check_choice("loss", self.loss, ("auto", *_criteria.REGRESSION))
+        check_choice("loss", self.loss, ("auto", *_losses.REGRESSION))
         auto = "absolute" if self.setting == "theorem" else "huber"
         loss = auto if self.loss == "auto" else self.loss
-        self._train(table, 1, loss, _criteria.regression(loss, (labels - center) / spread))
+        self._train(table, 1, loss, _losses.regression(loss, (labels - center) / spread))
         self._label_center, self._label_spread = center, spread
         return self
 
@@ -125,15 +126,8 @@ class RobustRegressor(RegressorMixin, RobustNetwork):  # type: ignore[misc]
         """The number for every row, shape (rows,)."""
         return np.asarray(self._scores(X)[:, 0])
 
-    def heads(self) -> Heads:
+    def heads(self) -> TwoLayerScores:
         """The fitted network as a function of points that gives labels in their own units."""
         (net,) = super().heads().networks
         offset = net.offset * self._label_spread + self._label_center
-        return Heads((net.with_parameters(output=net.output * self._label_spread, offset=offset),))
-
-
-def encode(classes: AnyArray, labels: AnyArray) -> Any:
-    """Labels as the criteria take them: signs for two classes, class numbers for more; shape (rows,)."""
-    if len(classes) == 2:
-        return np.where(labels == classes[1], 1.0, -1.0)
-    return np.searchsorted(classes, labels)
+        return TwoLayerScores((net.with_parameters(output=net.output * self._label_spread, offset=offset),))

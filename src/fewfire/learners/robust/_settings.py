@@ -19,7 +19,7 @@ m^(−1/5)/√T, which `learning_rate="printed"` gives: too fast for its proof, 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from fewfire.networks import TwoLayer
     from fewfire.networks.init import Initialiser
 
-SETTINGS: Final = ("practical", "theorem")
+SettingName: TypeAlias = Literal["practical", "theorem"]
+SETTINGS: Final = get_args(SettingName)
 ACTIVITY: Final = 0.1
 """Share of the neurons that fires on average at the start, in the practical setting."""
 

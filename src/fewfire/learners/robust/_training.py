@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fewfire._errors import DivergenceError, FewfireWarning, InvalidArgument
-from fewfire.learners.robust._search import find_worst
+from fewfire.robustness._search import find_worst
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,11 +18,9 @@ if TYPE_CHECKING:
     from fewfire._random import Stream
     from fewfire._types import Float64Array
     from fewfire.engines.robust import ActiveTrainer
-    from fewfire.learners.robust._criteria import Criterion
-    from fewfire.learners.robust._inputs import Inputs
-    from fewfire.learners.robust._search import PGD
-    from fewfire.learners.robust._threats import Threat
+    from fewfire.learners.robust._domains import InputMap
     from fewfire.networks import TwoLayer
+    from fewfire.robustness import PGD, Criterion, Threat
 
 BLOW_UP = 1e4
 """A robust loss this many times its first value (or 1) is divergence: the losses are Lipschitz, so none comes near."""
@@ -30,7 +28,7 @@ BLOW_UP = 1e4
 
 @dataclass(frozen=True, eq=False)
 class RobustHistory:
-    """One entry an iteration, each field an array of shape (iterations,); losses are those before the step.
+    """One entry per iteration, each field an array of shape (iterations,); losses are those before the step.
 
     Parameters
     ----------
@@ -60,7 +58,7 @@ class RobustHistory:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class TrainingPlan:
     """What one training takes besides the trainers and the data."""
 
     loss: Criterion
@@ -76,7 +74,7 @@ class Plan:
 class TrainerScores:
     """The networks in training as scores of points, for the adversary."""
 
-    def __init__(self, trainers: Sequence[ActiveTrainer], inputs: Inputs) -> None:
+    def __init__(self, trainers: Sequence[ActiveTrainer], inputs: InputMap) -> None:
         self.trainers, self.inputs = trainers, inputs
 
     def scores(self, points: Float64Array) -> Float64Array:
@@ -106,7 +104,7 @@ class TrainerScores:
 
 
 def train(
-    trainers: Sequence[ActiveTrainer], inputs: Inputs, points: Float64Array, plan: Plan
+    trainers: Sequence[ActiveTrainer], inputs: InputMap, points: Float64Array, plan: TrainingPlan
 ) -> tuple[tuple[TwoLayer, ...], RobustHistory]:
     """Carry out a plan on points of shape (rows, d); an interrupt keeps what was reached, with a warning."""
     model, records = TrainerScores(trainers, inputs), list[tuple[float, ...]]()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fewfire.learners._one_blas_thread import ONE_BLAS_THREAD
+from fewfire._blas import ONE_BLAS_THREAD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

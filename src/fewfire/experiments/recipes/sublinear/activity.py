@@ -85,7 +85,7 @@ def _start(X: Any, width: int, name: str, repeats: int) -> dict[str, Any]:
 def _train(X: Any, y: Any, width: int, iterations: int) -> dict[str, Any]:
     activity = width ** (EXPONENT - 1)
     model = RobustClassifier(
-        width, activity, 0.2, adversary="fgm", domain="slice", max_iter=iterations, random_state=0
+        width, activity, 0.2, adversary="fgm", domain="slice", iterations=iterations, random_state=0
     ).fit(X, y)
     history = model.history_
     return {

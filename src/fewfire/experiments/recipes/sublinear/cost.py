@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from fewfire._sphere import on_slice
 from fewfire.engines import robust
 from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
 from fewfire.networks import init
 from fewfire.problems import SphereSlice
+from fewfire.robustness import SliceCap
 
 RECIPE = Recipe(
     name="sublinear/cost",
@@ -30,16 +32,11 @@ EXPONENT, RHO, RATE = 0.6, 0.1, 0.5
 def attacked(trainer: robust.ActiveTrainer, X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Every example moved by about ρ against its label, with norm 1 and last coordinate 1/2 again."""
     _, gradients = trainer.evaluate(X)
-    tangent = -y[:, None] * gradients
-    tangent[:, -1] = 0.0
-    tangent -= np.sum(tangent * X, axis=1, keepdims=True) / 0.75 * np.c_[X[:, :-1], np.zeros(len(X))]
-    lengths = np.linalg.norm(tangent, axis=1, keepdims=True)
-    moved = X + 0.95 * RHO * tangent / np.where(lengths > 0, lengths, 1.0)
-    moved[:, :-1] *= np.sqrt(0.75) / np.linalg.norm(moved[:, :-1], axis=1, keepdims=True)
-    return moved.astype(np.float32)
+    moved = SliceCap(RHO).ascend(X, -y[:, None] * gradients, 0.95 * RHO)
+    return on_slice(moved[:, :-1]).astype(np.float32)
 
 
-def cost(method: str, width: int, d: int, examples: int, iterations: int) -> dict[str, Any]:
+def cost(method: robust.TrainerMethod, width: int, d: int, examples: int, iterations: int) -> dict[str, Any]:
     """Counts an iteration of one trainer, averaged over all but the first."""
     X, y = SphereSlice(examples, d, separation=0.01).sample(seed=0)
     net = init.ntk(exponent=EXPONENT)(d, width, seed=0)

@@ -18,7 +18,8 @@ from threadpoolctl import threadpool_limits
 
 from fewfire._random import Stream
 from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
-from fewfire.learners import PGD, RobustClassifier, attack, certify
+from fewfire.learners import RobustClassifier
+from fewfire.robustness import PGD, attack, certify
 
 RECIPE = Recipe(
     name="sublinear/digits",
@@ -68,9 +69,9 @@ def run(scale: str = "quick") -> dict[str, Any]:
 
 def _models(X: Any, y: Any, width: int, iterations: int) -> dict[str, Any]:
     robust = RobustClassifier(
-        width, rho=RHO, adversary=PGD(steps=5), bounds=BOUNDS, max_iter=iterations, random_state=0
+        width, rho=RHO, adversary=PGD(steps=5), bounds=BOUNDS, iterations=iterations, random_state=0
     )
-    plain = RobustClassifier(width, rho=RHO, adversary="none", bounds=BOUNDS, max_iter=iterations, random_state=0)
+    plain = RobustClassifier(width, rho=RHO, adversary="none", bounds=BOUNDS, iterations=iterations, random_state=0)
     perceptron = MLPClassifier((width,), max_iter=500, random_state=0)
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):  # its minibatches are small
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -9,7 +9,7 @@ of each above 95%) were settled after seeing results of these seeds; eight fresh
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.stats import binomtest
@@ -17,6 +17,7 @@ from scipy.stats import binomtest
 from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
 from fewfire.learners import RobustClassifier
 from fewfire.problems import SphereSlice, gamma
+from fewfire.robustness import PGD
 
 RECIPE = Recipe(
     name="sublinear/robust-loss",
@@ -70,9 +71,9 @@ def _data(seed: int) -> tuple[Any, Any]:
 def _compare(seed: int, width: int, iterations: int) -> dict[str, Any]:
     X, y = _data(seed)
     row: dict[str, Any] = {"seed": seed, "gamma": gamma(X, RHO)}
-    for name, adversary in (("robust", "pgd"), ("plain", "none")):
+    for name, search in (("robust", PGD()), ("plain", PGD(steps=0))):
         model = RobustClassifier(
-            width, rho=RHO, domain="slice", adversary=adversary, max_iter=iterations, random_state=seed
+            width, rho=RHO, domain="slice", adversary=search, iterations=iterations, random_state=seed
         ).fit(X, y)
         found = model.attack(X, y, steps=40, restarts=4)
         row[name] = {
@@ -91,11 +92,11 @@ def _thin(curve: Any) -> list[float]:
     return [round(float(value), 4) for value in (*curve[:-1:EVERY], curve[-1])]
 
 
-def _average(seed: int, width: int, horizon: int, rate: str) -> float:
+def _average(seed: int, width: int, horizon: int, rate: Literal["theorem", "printed"]) -> float:
     """(1/T) Σ_t of the robust loss with the rate of Theorem 5.12 for T, corrected or printed: what it bounds."""
     X, y = _data(seed)
     model = RobustClassifier(
-        width, 0.1, RHO, domain="slice", setting="theorem", adversary="fgm", learning_rate=rate, max_iter=horizon,
+        width, 0.1, RHO, domain="slice", setting="theorem", adversary="fgm", learning_rate=rate, iterations=horizon,
         random_state=seed,
     )  # fmt: skip
     return float(model.fit(X, y).history_.robust_loss.mean())

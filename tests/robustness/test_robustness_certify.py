@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from sklearn.neural_network import MLPClassifier
 
 from fewfire._random import Stream
-from fewfire.learners.robust import L2Ball, LinfBall, RobustClassifier, RobustRegressor, SliceCap, attack, certify
-from fewfire.learners.robust._bounds import BOUNDS, difference, lipschitz_bound, lower_bounds, negative
-from fewfire.learners.robust._slice import on_slice
+from fewfire._sphere import on_slice
+from fewfire.learners import RobustClassifier, RobustRegressor
 from fewfire.networks import TwoLayer
+from fewfire.robustness import L2Ball, LinfBall, ReluNetwork, SliceCap, attack, certify
+from fewfire.robustness._bounds import BOUNDS, lipschitz_bound, lower_bounds
 
 SLACK = 1e-9
 
@@ -44,7 +45,7 @@ def threat_and_points(kind, rng, d, rho):
 )
 def test_every_bound_holds_and_none_is_below_the_plain_one(kind, seed, d, rho, tau, width):
     rng = np.random.default_rng(seed)
-    net = random_network(rng, d, width, tau)
+    net = ReluNetwork.of(random_network(rng, d, width, tau))
     threat, points = threat_and_points(kind, rng, d, rho)
     bounds, undecided = lower_bounds(net, points, threat)
     least = net(points)
@@ -64,7 +65,7 @@ def test_brute_force_on_a_grid(tau):
     grid = np.linspace(-1, 1, 101)
     for trial in range(20):
         for d in (1, 2):
-            net = random_network(rng, d, 5, tau)
+            net = ReluNetwork.of(random_network(rng, d, 5, tau))
             center = rng.uniform(-1, 1, size=(1, d))
             moves = np.stack(np.meshgrid(*[grid] * d), axis=-1).reshape(-1, d)
             for rho in (0.05, 0.5):
@@ -100,18 +101,16 @@ def test_exact_where_the_pattern_cannot_change(norm):
     assert certificate.margin == pytest.approx(np.abs(net(points)) - rho * dual, rel=1e-9)
     assert attack(net, points, y, rho, norm).margin == pytest.approx(certificate.margin, rel=1e-9)
     assert (certificate.open_neurons == 0).all() and set(certificate.bound) <= {"pattern", "relaxed", "floor"}
-    assert (
-        lipschitz_bound(net.with_parameters(output=net.output * 1.0), points, L2Ball(rho)) < certificate.margin.max()
-    ).all()
+    assert (lipschitz_bound(ReluNetwork.of(net), points, L2Ball(rho)) < certificate.margin.max()).all()
 
 
 def test_tighter_than_the_plain_bound_on_trained_networks():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 4))
     y = np.where(X[:, 0] + X[:, 1] > 0, 1, -1)
-    model = RobustClassifier(300, 0.1, 0.1, max_iter=50, random_state=0).fit(X, y)
-    (net,) = model.heads().networks
-    signed = [net if label > 0 else negative(net) for label in y]
+    model = RobustClassifier(300, 0.1, 0.1, iterations=50, random_state=0).fit(X, y)
+    (net,) = model.heads().relu_networks()
+    signed = [net if label > 0 else -net for label in y]
     plain = np.array([lipschitz_bound(f, X[i : i + 1], L2Ball(0.1))[0] for i, f in enumerate(signed)])
     certificate, found = model.certify(X, y), model.attack(X, y)
     assert (certificate.margin <= found.margin + SLACK).all()
@@ -127,7 +126,7 @@ def test_certificates_never_exceed_attacks_on_many_classes(domain):
     X = rng.normal(size=(45, 3))
     X = on_slice(X) if domain == "slice" else X
     y = X[:, :3].argmax(axis=1)
-    model = RobustClassifier(60, 0.2, 0.05, domain=domain, max_iter=20, random_state=0).fit(X, y)
+    model = RobustClassifier(60, 0.2, 0.05, domain=domain, iterations=20, random_state=0).fit(X, y)
     certificate, found = model.certify(X, y), model.attack(X, y, restarts=8)
     assert (certificate.margin <= found.margin + SLACK).all()
     assert certificate.robust.any() and (found.margin <= found.clean_margin).all()
@@ -136,7 +135,7 @@ def test_certificates_never_exceed_attacks_on_many_classes(domain):
 def test_regressors_have_a_proved_error():
     X = np.random.default_rng(0).normal(size=(60, 2))
     y = 100 + 30 * X[:, 0]
-    model = RobustRegressor(200, 0.2, 0.05, max_iter=60, random_state=0).fit(X, y)
+    model = RobustRegressor(200, 0.2, 0.05, iterations=60, random_state=0).fit(X, y)
     certificate, found = model.certify(X, y), model.attack(X, y)
     assert (certificate.margin <= found.margin + 1e-7).all()
     assert (found.margin <= -np.abs(model.predict(X) - y) + 1e-9).all()
@@ -167,8 +166,10 @@ def test_difference_and_negative():
     rng = np.random.default_rng(0)
     first, second = random_network(rng, 3, 4, 0.2), random_network(rng, 3, 5, 0.2)
     X = rng.normal(size=(7, 3))
-    assert np.allclose(difference(first, second)(X), first(X) - second(X))
-    assert np.allclose(negative(first)(X), -first(X))
+    one, other = ReluNetwork.of(first), ReluNetwork.of(second)
+    assert np.allclose(one(X), first(X))
+    assert np.allclose((one - other)(X), first(X) - second(X))
+    assert np.allclose((-one)(X), -first(X))
 
 
 def test_a_jump_is_not_missed_far_from_the_origin():
@@ -179,7 +180,7 @@ def test_a_jump_is_not_missed_far_from_the_origin():
         product = sum(Fraction(w) * Fraction(x) for w, x in zip(weights.tolist(), point.tolist(), strict=True))
         bias = np.nextafter(float(Fraction(1, 2) - product), np.inf)
         assert product + Fraction(float(bias)) > Fraction(1, 2)
-        net = TwoLayer(weights[None], [bias], [-1.0], 0.0, "shifted_relu(0.5)")
+        net = ReluNetwork(weights[None], np.array([bias]), np.array([-1.0]), 0.0, 0.5)
         table, _ = lower_bounds(net, point[None], L2Ball(0.0))
         assert table.max() <= -0.5
 

@@ -1,5 +1,7 @@
 """Geometry of the slice 𝒳 = {x : ‖x‖ = 1, x_d = 1/2} (sublinear, section 3.2) and of caps on it.
 
+Problems draw points of it, adversaries move on it, certificates bound linear functions over its caps.
+
 The first d − 1 coordinates, the *flat* part, lie on a sphere of radius R = √3/2. A point at distance at most ρ from x₀
 on the slice is R(cos θ·e + sin θ·u) with e = x₀/R, u a unit vector at right angles to e, and θ at most
 θ_max = 2 asin(ρ/2R). Everything here has a closed form in θ.
@@ -12,16 +14,49 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from fewfire._types import Float64Array
+from fewfire._errors import invalid
 
-RADIUS: Final = math.sqrt(3.0) / 2.0
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fewfire._random import Stream
+    from fewfire._types import AnyArray, Float64Array
+
+DIAMETER: Final = math.sqrt(3.0)
+"""The largest distance on the slice."""
+
+RADIUS: Final = DIAMETER / 2.0
+"""Radius of the slice around (0, …, 0, 1/2)."""
+
 LAST: Final = 0.5
+"""The last coordinate."""
+
+TOLERANCE: Final = 1e-5
+"""How far ‖x‖ and x_d of points given by users may be from 1 and 1/2: what float32 and a little care leave."""
+
+
+def check_on_slice(name: str, points: AnyArray, where: str, remedy: str) -> None:
+    """Refuse points (rows, d) with a row off the slice by more than TOLERANCE; `where` ends the rule that is named."""
+    norms = np.linalg.norm(points.astype(np.float64), axis=1)
+    off = np.maximum(np.abs(norms - 1.0), np.abs(points[:, -1] - LAST))
+    if off.max() > TOLERANCE:
+        row = int(off.argmax())
+        got = f"a row {row} with norm {norms[row]:.6g} and last coordinate {points[row, -1]:.6g}"
+        raise invalid(name, f"must have rows with ‖x‖ = 1 and x_d = 1/2 (to {TOLERANCE:g}){where}", got, remedy)
+
+
+def uniform_points(stream: Stream, first: int, count: int, d: int) -> NDArray[np.float32]:
+    """Points first … first + count − 1, shape (count, d), of the endless uniform sequence that a stream holds."""
+    directions = stream.normal((count, d - 1), first * (d - 1))
+    points = np.full((count, d), LAST)
+    # Multiplied before it is divided, unlike `on_slice`: data sets are the same to the bit wherever they are drawn.
+    points[:, :-1] = RADIUS * directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    return points.astype(np.float32)
 
 
 def opening(rho: float) -> float:
     """θ_max of a cap of chord ρ; π, the whole slice, from ρ = √3 on."""
-    return 2.0 * math.asin(min(1.0, rho / (2.0 * RADIUS)))
+    return 2.0 * math.asin(min(1.0, rho / DIAMETER))
 
 
 def units(vectors: Float64Array) -> Float64Array:

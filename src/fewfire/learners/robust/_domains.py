@@ -17,25 +17,22 @@ training, which moves W alone, move the biases too. One scale for all columns ke
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from fewfire._errors import invalid
-from fewfire.learners.robust._slice import LAST, RADIUS, on_slice
+from fewfire._sphere import LAST, RADIUS, check_on_slice, on_slice
 
 if TYPE_CHECKING:
     from fewfire._types import Float64Array
     from fewfire.networks import TwoLayer
 
-DOMAINS = ("ball", "slice", "projected")
-
-TOLERANCE = 1e-5
-"""How far ‖x‖ and x_d may be from 1 and 1/2 in domain "slice": what float32 and a little care leave."""
+Domain: TypeAlias = Literal["ball", "slice", "projected"]
+DOMAINS: Final = get_args(Domain)
 
 
 @dataclass(frozen=True, eq=False)
-class Inputs:
+class InputMap:
     """How rows become network inputs.
 
     Parameters
@@ -44,12 +41,12 @@ class Inputs:
     center, scale : arrays of shape (columns,)
     """
 
-    domain: str
+    domain: Domain
     center: Float64Array
     scale: Float64Array
 
     @classmethod
-    def learn(cls, domain: str, X: Float64Array) -> Inputs:
+    def learn(cls, domain: Domain, X: Float64Array) -> InputMap:
         """The map for a training table of shape (rows, columns)."""
         columns = X.shape[1]
         if domain == "slice":
@@ -61,6 +58,11 @@ class Inputs:
             spread = np.full(columns, np.sqrt(np.mean(np.sum((X - center) ** 2, axis=1))) / RADIUS)
         return cls(domain, center, np.where(spread > 0.0, spread, 1.0))
 
+    @property
+    def columns(self) -> int:
+        """Columns of the user's table."""
+        return len(self.center)
+
     def points(self, X: Float64Array) -> Float64Array:
         """The points that the rows of X (rows, columns) are."""
         if self.domain == "ball":
@@ -69,7 +71,7 @@ class Inputs:
             standard = (X - self.center) / self.scale
             standard[~standard.any(axis=1), 0] = 1.0  # a row at the center has no direction; any one serves
             return on_slice(standard)
-        _check_slice(X)
+        check_on_slice("X", X, ' in domain="slice"', 'use domain="projected", or "ball" for ordinary columns')
         return on_slice(X[:, :-1])
 
     def rows(self, points: Float64Array, X: Float64Array) -> Float64Array:
@@ -86,7 +88,7 @@ class Inputs:
         return np.column_stack([(points - self.center) / self.scale, np.full(len(points), LAST)])
 
     def pull(self, gradients: Float64Array) -> Float64Array:
-        """Gradients in the points from gradients in the network inputs, both with one row a point."""
+        """Gradients in the points from gradients in the network inputs, both with one row per point."""
         return gradients if self.domain != "ball" else gradients[:, :-1] / self.scale
 
     def reach(self, distance: float) -> float:
@@ -100,12 +102,3 @@ class Inputs:
             return net
         hidden = net.hidden[:, :-1] / self.scale
         return net.with_parameters(hidden, net.bias + LAST * net.hidden[:, -1] - hidden @ self.center)
-
-
-def _check_slice(X: Float64Array) -> None:
-    off = np.maximum(np.abs(np.linalg.norm(X, axis=1) - 1.0), np.abs(X[:, -1] - LAST))
-    if off.max() > TOLERANCE:
-        row = int(off.argmax())
-        got = f"a row {row} with norm {np.linalg.norm(X[row]):.6g} and last coordinate {X[row, -1]:.6g}"
-        rule = f'must have rows with ‖x‖ = 1 and x_d = 1/2 (to {TOLERANCE:g}) in domain="slice"'
-        raise invalid("X", rule, got, 'use domain="projected", or "ball" for ordinary columns')

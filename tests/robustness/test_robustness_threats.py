@@ -6,13 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewfire._random import Stream
-from fewfire.learners.robust import PGD, L2Ball, LinfBall, SliceCap
-from fewfire.learners.robust._criteria import negative_margin
-from fewfire.learners.robust._heads import Heads
-from fewfire.learners.robust._search import find_worst
-from fewfire.learners.robust._slice import RADIUS, on_slice, opening
-from fewfire.learners.robust._threats import ball, check_within
+from fewfire._sphere import RADIUS, on_slice, opening
 from fewfire.networks import init
+from fewfire.robustness import PGD, L2Ball, LinfBall, SliceCap, TwoLayerScores
+from fewfire.robustness._criteria import negative_margin
+from fewfire.robustness._search import find_worst
+from fewfire.robustness._threats import ball, check_within
 
 ROUNDING = 1e-6  # feasibility to float32 rounding, as training needs it
 
@@ -99,7 +98,7 @@ def test_steps_go_up_and_points_can_reach_what_they_may(kind, seed, d, rho):
 @cases
 def test_whatever_the_search_finds_is_feasible_and_no_better_than_the_start(kind, seed, d, rho):
     threat, centers, _ = make(kind, seed, 12, d, rho)
-    heads = Heads((init.dense()(d, 9, seed=seed).astype(np.float64),))
+    heads = TwoLayerScores((init.dense()(d, 9, seed=seed).astype(np.float64),))
     labels = np.where(np.arange(12) % 2, 1.0, -1.0)
     criterion = negative_margin(labels, 1)
     for search in (PGD(steps=1), PGD(steps=4, restarts=2), PGD(steps=3, step_size=5.0)):

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.neural_network import MLPClassifier, MLPRegressor
-from threadpoolctl import threadpool_info
 
-from fewfire.learners.robust import RobustClassifier, attack, robust_score
-from fewfire.learners.robust._blas import SMALL, calm_products
+from fewfire.learners import RobustClassifier
 from fewfire.networks import TwoLayer
+from fewfire.robustness import attack, robust_score
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(50, 3))
@@ -34,7 +33,7 @@ def test_radius_zero_gives_the_clean_score():
 
 
 def test_more_restarts_never_find_less():
-    model = RobustClassifier(100, 0.2, 0.3, adversary="none", max_iter=40, random_state=0).fit(X, Y)
+    model = RobustClassifier(100, 0.2, 0.3, adversary="none", iterations=40, random_state=0).fit(X, Y)
     few, many = (model.attack(X, Y, restarts=restarts) for restarts in (0, 6))
     assert (many.margin <= few.margin).all() and (many.margin < few.margin).any()
     again = model.attack(X, Y, restarts=6)
@@ -43,9 +42,9 @@ def test_more_restarts_never_find_less():
 
 
 def test_blocks_of_rows_do_not_matter_without_random_starts(monkeypatch):
-    model = RobustClassifier(100, 0.2, 0.3, max_iter=10, random_state=0).fit(X, Y)
+    model = RobustClassifier(100, 0.2, 0.3, iterations=10, random_state=0).fit(X, Y)
     whole = model.attack(X, Y, restarts=0)
-    monkeypatch.setattr("fewfire.learners.robust._attack.BLOCK", 700)
+    monkeypatch.setattr("fewfire.robustness._attack.BLOCK", 700)
     parts = model.attack(X, Y, restarts=0)
     assert np.allclose(whole.X, parts.X) and np.allclose(whole.margin, parts.margin)
     assert model.certify(X, Y).margin.shape == (50,)
@@ -68,11 +67,11 @@ def test_scores_are_those_of_the_models_own_predictions():
 
 
 def test_another_adversary_than_the_models_own():
-    model = RobustClassifier(50, 0.2, 0.1, max_iter=5, random_state=0).fit(X, Y)
+    model = RobustClassifier(50, 0.2, 0.1, iterations=5, random_state=0).fit(X, Y)
     assert np.linalg.norm(model.attack(X, Y).X - X, axis=1).max() == pytest.approx(0.1)
     moved = model.attack(X, Y, rho=0.05, norm="linf", bounds=(-2.5, 2.6)).X
     assert np.abs(moved - X).max() == pytest.approx(0.05)
-    sliced = RobustClassifier(50, 0.2, 0.1, domain="projected", max_iter=5, random_state=0).fit(X, Y)
+    sliced = RobustClassifier(50, 0.2, 0.1, domain="projected", iterations=5, random_state=0).fit(X, Y)
     with pytest.raises(ValueError, match="norm and bounds must be left out for domain='projected'; got 'linf'."):
         sliced.attack(X, Y, norm="linf")
 
@@ -82,18 +81,6 @@ def test_bad_tables_are_refused():
         attack(LINEAR, X[:, :2], Y, 0.1)
     with pytest.raises(ValueError, match="X must hold finite numbers; got a nan"):
         attack(LINEAR, np.where(X > 2, np.nan, X), Y, 0.1)
-    model = RobustClassifier(10, max_iter=1, random_state=0).fit(X, Y)
+    model = RobustClassifier(10, iterations=1, random_state=0).fit(X, Y)
     with pytest.raises(ValueError, match=r"y must be a vector of 50 labels, one per row of X; got shape \(49,\)"):
         model.attack(X, Y[:-1])
-
-
-def test_small_products_stay_on_one_thread():
-    def threads():
-        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
-
-    before = threads()
-    with calm_products(SMALL - 1):
-        assert threads() == {1}
-    with calm_products(SMALL):
-        assert threads() == before
-    assert threads() == before

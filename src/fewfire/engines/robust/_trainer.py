@@ -1,9 +1,16 @@
-"""What trainers share: the checks of their arguments, all made before anything changes."""
+"""What a trainer of the hidden weights offers to an adversary and to gradient descent (sublinear, Algorithm 1).
+
+The network is f(x) = Σ_r a_r σ(⟨w_r, x⟩ + b_r) + c with σ(z) = z·1[z > τ]; only the w_r change. Each of n examples, the
+*anchors*, may move inside a ball: an adversary evaluates f and ∇_x f at moved examples, the step descends at them.
+A trainer knows anchors and ball beforehand, which is what lets it leave out neurons that cannot be active. Its counters
+are exact on every machine, so tests can assert them; its arguments are checked before anything changes.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -14,13 +21,97 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fewfire._errors import InvalidArgument
-    from fewfire._types import AnyArray
+    from fewfire._types import AnyArray, FloatArray, IdArray
     from fewfire.networks import TwoLayer
 
     FloatTable = NDArray[np.float32]
 
 LARGEST_WEIGHT = 1e15
 """Steps that could make a weight vector longer are refused: squares of scores would leave float32."""
+
+
+@dataclass(frozen=True)
+class TrainerCounters:
+    """Work since the trainer was made; a pair is a neuron and an example.
+
+    Parameters
+    ----------
+    active_last : active pairs of the last evaluation
+    active : active pairs of all evaluations
+    touched : pairs looked at to find them; at least `active`
+    neurons_touched : neurons with such pairs, summed over evaluations
+    neurons_updated : neurons whose weights changed, summed over steps
+    refreshes : neurons scored on all anchors again after the first time
+    full_passes : times that all neurons were scored on all examples
+    multiply_adds : products of a weight and an input, in 8 or 32 bits, refreshes and full passes included
+    dense_multiply_adds : what the same calls take when every pair is computed
+    bytes : weights, lists and bookkeeping read and written
+    """
+
+    active_last: int = 0
+    active: int = 0
+    touched: int = 0
+    neurons_touched: int = 0
+    neurons_updated: int = 0
+    refreshes: int = 0
+    full_passes: int = 0
+    multiply_adds: int = 0
+    dense_multiply_adds: int = 0
+    bytes: int = 0
+
+    def __sub__(self, earlier: TrainerCounters) -> TrainerCounters:
+        """Work between two readings; `active_last` stays that of the later one."""
+        differences = {f.name: getattr(self, f.name) - getattr(earlier, f.name) for f in fields(self)}
+        return TrainerCounters(**differences | {"active_last": self.active_last})
+
+
+@runtime_checkable
+class ActiveTrainer(Protocol):
+    """Evaluates a network at moved examples and trains its hidden weights there.
+
+    Made as `Trainer(net, X, reach, *, threads=None, debug=False)`.
+
+    Parameters
+    ----------
+    net : TwoLayer
+        float32, with a relu or shifted relu; not changed.
+    X : array of shape (n, inputs)
+        The anchors.
+    reach : float
+        Largest ‖x̃_i − x_i‖₂; for an adversary that moves each coordinate by at most ρ it is ρ·√inputs.
+    threads : int, optional
+        All cores by default. Results do not depend on it.
+    debug : bool
+        Compare with a scan of all pairs after every call.
+    """
+
+    name: str
+
+    def evaluate(self, X_moved: AnyArray) -> tuple[FloatArray, FloatArray]:
+        """f, shape (n,), and ∇_x f, shape (n, inputs), at the moved examples; row i belongs to anchor i."""
+        ...
+
+    def values(self, X_moved: AnyArray) -> FloatArray:
+        """f at the moved examples: shape (n,)."""
+        ...
+
+    def step(self, X_moved: AnyArray, slopes: AnyArray, rate: float) -> None:
+        """W ← W − rate·Σ_i slopes_i ∂f(x̃_i)/∂W, with the active sets before the step; `slopes` has shape (n,)."""
+        ...
+
+    def network(self) -> TwoLayer:
+        """The network as trained so far."""
+        ...
+
+    @property
+    def counters(self) -> TrainerCounters:
+        """Work done so far."""
+        ...
+
+    @property
+    def active_counts(self) -> IdArray:
+        """How many neurons were active on each example in the last evaluation: shape (n,)."""
+        ...
 
 
 class TrainerBase:

@@ -1,19 +1,55 @@
-"""Balls of the 2-norm and the ∞-norm around a point, cut by a box."""
+"""What an adversary may do to a point: a ball around it, or a cap on the slice (sublinear, Definition 3.3).
+
+A threat knows its exact projection, the direction of steepest ascent in its norm, random points of itself, and the
+range of a linear function over itself (exact but for a 2-norm ball cut by a box, where ball and box are bounded apart);
+attacks and certificates need no more.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
-from fewfire.learners.robust._slice import units
+from fewfire._errors import invalid
+from fewfire._sphere import DIAMETER, cap_span, opening, project_to_cap, tangents, turn, units
+from fewfire._validate import check_choice
 
 if TYPE_CHECKING:
     from fewfire._random import Stream
     from fewfire._types import Float64Array
-    from fewfire.learners.robust._threats import Span
+
+Span: TypeAlias = "tuple[Float64Array, Float64Array]"
+Norm: TypeAlias = Literal["l2", "linf"]
+NORMS: Final = get_args(Norm)
+
+
+class Threat(Protocol):
+    """The set of points an adversary may choose around each row of `centers`, an array of shape (rows, d)."""
+
+    @property
+    def rho(self) -> float:
+        """The radius."""
+
+    def reach(self, dimensions: int) -> float:
+        """How far a point can be moved, in the 2-norm."""
+
+    def project(self, points: Float64Array, centers: Float64Array) -> Float64Array:
+        """The nearest allowed points, shape (rows, d)."""
+
+    def ascend(self, points: Float64Array, gradients: Float64Array, size: float) -> Float64Array:
+        """Points moved by `size` in the direction that raises a function with these gradients most."""
+
+    def draw(self, centers: Float64Array, stream: Stream) -> Float64Array:
+        """One random allowed point per row, shape (rows, d)."""
+
+    def span(self, weights: Float64Array, centers: Float64Array) -> Span:
+        """Range of ⟨w, x − x₀⟩ for every row w of weights (k, d) and x₀ of centers: two arrays (rows, k)."""
+
+    def row_span(self, weights: Float64Array, centers: Float64Array) -> Span:
+        """Range of ⟨w, x − x₀⟩ for row w of weights (rows, d) and the same row of centers: two arrays (rows,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +153,70 @@ class LinfBall:
     def row_span(self, weights: Float64Array, centers: Float64Array) -> Span:
         """Every coordinate at its end: ±ρ‖w‖₁ without a box."""
         return _box_row_span(weights, *_room(self, centers))
+
+
+@dataclass(frozen=True)
+class SliceCap:
+    """‖x − x₀‖₂ ≤ ρ on the slice ‖x‖ = 1, x_d = 1/2: ℬ₂(x₀, ρ) of sublinear, Definition 3.3."""
+
+    rho: float
+
+    def reach(self, dimensions: int) -> float:
+        """ρ, or the slice's diameter √3."""
+        return min(self.rho, DIAMETER)
+
+    def project(self, points: Float64Array, centers: Float64Array) -> Float64Array:
+        """The nearest points of the caps."""
+        return project_to_cap(points, centers, self.rho)
+
+    def ascend(self, points: Float64Array, gradients: Float64Array, size: float) -> Float64Array:
+        """Along the gradient's part on the slice."""
+        return points + size * units(tangents(gradients, points))
+
+    def draw(self, centers: Float64Array, stream: Stream) -> Float64Array:
+        """A random direction and an angle that fills the cap evenly where it is nearly flat."""
+        share = stream.child("radius").uniform(len(centers)) ** (1.0 / max(1, centers.shape[1] - 2))
+        directions = units(tangents(stream.normal(centers.shape), centers))
+        return turn(centers, directions, opening(self.rho) * share)
+
+    def span(self, weights: Float64Array, centers: Float64Array) -> Span:
+        """The closed form of `cap_span`; the last coordinate does not move."""
+        flat = weights[:, :-1]
+        along = units(centers[:, :-1]) @ flat.T
+        return cap_span(along, np.broadcast_to(np.linalg.norm(flat, axis=1), along.shape), self.rho)
+
+    def row_span(self, weights: Float64Array, centers: Float64Array) -> Span:
+        """The closed form of `cap_span`; the last coordinate does not move."""
+        flat = weights[:, :-1]
+        along = np.einsum("ij,ij->i", units(centers[:, :-1]), flat)
+        return cap_span(along, np.linalg.norm(flat, axis=1), self.rho)
+
+
+def ball(norm: str, rho: float, bounds: tuple[object, object] | None, dimensions: int) -> Threat:
+    """The ball of a norm, within bounds (low, high) given as numbers or arrays of shape (dimensions,)."""
+    low, high = (-math.inf, math.inf) if bounds is None else _check_bounds(bounds, dimensions)
+    return LinfBall(rho, low, high) if check_choice("norm", norm, NORMS) == "linf" else L2Ball(rho, low, high)
+
+
+def check_within(points: Float64Array, threat: Threat) -> None:
+    """Refuse points outside the box of a ball: the adversary's set would not contain them."""
+    low, high = getattr(threat, "low", -math.inf), getattr(threat, "high", math.inf)
+    outside = (points < low) | (points > high)
+    if outside.any():
+        where = tuple(int(i) for i in np.argwhere(outside)[0])
+        got = f"a {points[where]:g} at index {where}"
+        raise invalid("X", "must lie within bounds", got, "widen bounds or clip the table")
+
+
+def _check_bounds(bounds: tuple[object, object], dimensions: int) -> tuple[Float64Array, Float64Array]:
+    rule = f"must be a pair (low, high) of numbers or arrays of shape ({dimensions},) with low <= high"
+    try:
+        low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (dimensions,)) for end in bounds)
+    except (TypeError, ValueError):
+        raise invalid("bounds", rule, bounds, "write bounds=(0.0, 1.0)") from None
+    if not np.all(low <= high):
+        raise invalid("bounds", rule, bounds, "write bounds=(0.0, 1.0)")
+    return low, high
 
 
 def _room(threat: L2Ball | LinfBall, centers: Float64Array) -> Span:

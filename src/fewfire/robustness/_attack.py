@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.metrics import r2_score
 
+from fewfire._blas import calm_products
 from fewfire._errors import invalid
 from fewfire._random import as_stream
 from fewfire._validate import check_number
-from fewfire.learners.robust._blas import calm_products
-from fewfire.learners.robust._caps import SliceCap
-from fewfire.learners.robust._models import Target, check_rows, recognise
-from fewfire.learners.robust._search import PGD, find_worst
-from fewfire.learners.robust._threats import Threat, ball, check_within
+from fewfire.robustness._adapter import adapter_of
+from fewfire.robustness._search import PGD, find_worst
+from fewfire.robustness._threats import Threat, ball, check_within
 
 if TYPE_CHECKING:
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array
+    from fewfire.robustness._adapter import ModelAdapter
+    from fewfire.robustness._threats import Norm
 
 BLOCK = 1 << 21
 """Rows × neurons attacked at once, which bounds the memory."""
@@ -57,7 +58,7 @@ def attack(
     X: object,
     y: object,
     rho: float | None = None,
-    norm: str | None = None,
+    norm: Norm | None = None,
     *,
     bounds: Any = None,
     steps: int = 20,
@@ -73,8 +74,8 @@ def attack(
     Parameters
     ----------
     model : fitted model
-        A fewfire network or estimator of one, scikit-learn's MLPClassifier or MLPRegressor, or a Pipeline of scalers
-        before one of these.
+        A network or estimator of fewfire, a linear model or perceptron of scikit-learn, a Pipeline of scalers before
+        one of these, a torch.nn.Module of tables, or anything that `register_adapter` has been told about.
     X, y : table of shape (rows, columns) and labels of shape (rows,)
     rho, norm, bounds
         The adversary, in the units of X; those of a RobustClassifier or RobustRegressor itself unless given. Norms are
@@ -84,24 +85,25 @@ def attack(
     seed : int or Stream
         Of the random starts.
     """
-    target = recognise(model, y)
-    table = check_rows(target, X)
-    labels, threat = target.labels(y, len(table)), choose_threat(target, rho, norm, bounds)
+    adapter = adapter_of(model, X, y)
+    table = adapter.check_rows(X)
+    labels, threat = adapter.labels(y, len(table)), choose_threat(adapter, rho, norm, bounds)
     check_within(table, threat)
-    points, search, stream = target.points(table), PGD(steps, step_size, restarts), as_stream(seed, "attack")
-    rows, found = max(1, BLOCK // target.scores.width), []
-    with calm_products(min(rows, len(table)) * target.scores.width * target.scores.inputs):
+    points, search, stream = adapter.points(table), PGD(steps, step_size, restarts), as_stream(seed, "attack")
+    scores = adapter.scores.near(threat.rho)
+    rows, found = max(1, BLOCK // scores.width), []
+    with calm_products(min(rows, len(table)) * scores.width * scores.inputs):
         for start in range(0, len(table), rows):
             part = slice(start, start + rows)
-            criterion = target.criterion(labels[part])
-            worst = find_worst(target.scores, criterion, threat, points[part], search, stream.child(f"row {start}"))
-            moved, clean = target.rows(worst.points, table[part]), criterion.value(worst.clean_scores)
-            found.append((moved, -worst.value, -clean, predictions(target, worst.scores)))
+            criterion = adapter.criterion(labels[part])
+            worst = find_worst(scores, criterion, threat, points[part], search, stream.child(f"row {start}"))
+            moved, clean = adapter.rows(worst.points, table[part]), criterion.value(worst.clean_scores)
+            found.append((moved, -worst.value, -clean, adapter.predictions(worst.scores)))
     return AttackResult(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
 def robust_score(
-    model: Any, X: object, y: object, rho: float | None = None, norm: str | None = None, **options: Any
+    model: Any, X: object, y: object, rho: float | None = None, norm: Norm | None = None, **options: Any
 ) -> float:
     """The score of a model at the worst points an attack finds: accuracy of classifiers, R² of regressors.
 
@@ -111,29 +113,15 @@ def robust_score(
         As in `attack`.
     """
     result = attack(model, X, y, rho, norm, **options)
-    if recognise(model, y).classes is None:
+    if adapter_of(model, X, y).classes is None:
         return float(r2_score(np.asarray(y), result.prediction))
     return float(np.mean(result.prediction == np.asarray(y)))
 
 
-def choose_threat(target: Target, rho: float | None, norm: str | None, bounds: Any) -> Threat:
-    """The adversary asked for, with a robust estimator's own where nothing is said."""
-    owner, columns = target.owner, target.scores.inputs
-    if rho is None and owner is None:
+def choose_threat(adapter: ModelAdapter, rho: float | None, norm: Norm | None, bounds: Any) -> Threat:
+    """The adversary asked for, with a model's own where nothing is said."""
+    if adapter.threat is not None:
+        return adapter.threat(rho, norm, bounds)
+    if rho is None:
         raise invalid("rho", "must be given for this model", None, "pass the radius of the adversary in the units of X")
-    radius = check_number("rho", owner.rho if owner is not None and rho is None else rho, 0.0)
-    if owner is None or owner.domain == "ball":
-        own_norm, own_bounds = ("l2", None) if owner is None else (owner.norm, owner.bounds)
-        return ball(norm or own_norm, radius, own_bounds if bounds is None else bounds, columns)
-    if norm not in (None, "l2") or bounds is not None:
-        got = norm if bounds is None else bounds
-        raise invalid("norm and bounds", f"must be left out for domain={owner.domain!r}", got)
-    return SliceCap(radius)
-
-
-def predictions(target: Target, scores: Float64Array) -> AnyArray:
-    """Classes or numbers (rows,) of scores (rows, heads)."""
-    if target.classes is None:
-        return scores[:, 0]
-    place = (scores[:, 0] > 0).astype(np.int64) if scores.shape[1] == 1 else scores.argmax(axis=1)
-    return np.asarray(target.classes[place])
+    return ball(norm or "l2", check_number("rho", rho, 0.0), bounds, adapter.scores.inputs)

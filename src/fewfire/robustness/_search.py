@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from fewfire._random import Stream
     from fewfire._types import Float64Array
-    from fewfire.learners.robust._criteria import Criterion
-    from fewfire.learners.robust._threats import Threat
+    from fewfire.robustness._criteria import Criterion
+    from fewfire.robustness._threats import Threat
 
 
-class Scores(Protocol):
+class Differentiable(Protocol):
     """Something with scores that can be differentiated in its inputs."""
 
     def scores(self, points: Float64Array) -> Float64Array:
@@ -63,7 +63,7 @@ class PGD:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class WorstPoints:
     """The worst points met.
 
     Parameters
@@ -95,10 +95,10 @@ def check_adversary(adversary: object) -> PGD:
 
 
 def find_worst(
-    model: Scores, criterion: Criterion, threat: Threat, centers: Float64Array, search: PGD, stream: Stream
-) -> Found:
+    model: Differentiable, criterion: Criterion, threat: Threat, centers: Float64Array, search: PGD, stream: Stream
+) -> WorstPoints:
     """For each row of centers (rows, d), the point of the threat at which the search found the criterion largest."""
-    best: Found | None = None
+    best: WorstPoints | None = None
     still = search.steps == 0 or threat.rho == 0
     for start in range(1 if still else search.restarts + 1):
         points = centers if start == 0 else threat.draw(centers, stream.child(f"restart {start}"))
@@ -113,12 +113,12 @@ def find_worst(
     return best
 
 
-def _worse(best: Found | None, points: Float64Array, value: Float64Array, scores: Float64Array) -> Found:
+def _worse(best: WorstPoints | None, points: Float64Array, value: Float64Array, scores: Float64Array) -> WorstPoints:
     """The worse of two findings, row by row; the first one ever made is at the centers."""
     if best is None:
-        return Found(points, value, scores, scores)
+        return WorstPoints(points, value, scores, scores)
     worse = value > best.value
-    return Found(
+    return WorstPoints(
         np.where(worse[:, None], points, best.points),
         np.where(worse, value, best.value),
         np.where(worse[:, None], scores, best.scores),

@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewfire._blas import calm_products
 from fewfire._errors import invalid
-from fewfire.learners.robust._attack import BLOCK, choose_threat
-from fewfire.learners.robust._blas import calm_products
-from fewfire.learners.robust._bounds import BOUNDS, difference, lower_bounds, negative
-from fewfire.learners.robust._heads import Heads
-from fewfire.learners.robust._models import Target, check_rows, recognise
-from fewfire.learners.robust._perceptron import Perceptron
-from fewfire.learners.robust._threats import check_within
-from fewfire.networks import TwoLayer
+from fewfire.robustness._adapter import adapter_of
+from fewfire.robustness._attack import BLOCK, choose_threat
+from fewfire.robustness._bounds import BOUNDS, ReluNetwork, lower_bounds
+from fewfire.robustness._threats import check_within
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.learners.robust._threats import Threat
+    from fewfire.robustness._adapter import ModelAdapter
+    from fewfire.robustness._threats import Norm, Threat
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,40 +51,44 @@ class Certificate:
 
 
 def certify(
-    model: Any, X: object, y: object, rho: float | None = None, norm: str | None = None, *, bounds: Any = None
+    model: Any, X: object, y: object, rho: float | None = None, norm: Norm | None = None, *, bounds: Any = None
 ) -> Certificate:
     """Prove a lower bound on the margin of each row within ρ of it.
 
     For classifiers the margin is y·f (two classes) or the true score less the largest other; for regressors −|f − y|.
-    Networks of one hidden layer with a ReLU or shifted ReLU only.
+    Linear models and networks of one hidden layer with a ReLU or shifted ReLU only.
 
     Parameters
     ----------
     model, X, y, rho, norm, bounds
         As in `attack`.
     """
-    target = recognise(model, y)
-    networks = _two_layer(target)
-    table = check_rows(target, X)
-    labels, threat = target.labels(y, len(table)), choose_threat(target, rho, norm, bounds)
+    adapter = adapter_of(model, X, y)
+    networks = adapter.scores.relu_networks()
+    if networks is None:
+        rule = "must be linear or have one hidden layer of relu neurons to be certified"
+        raise invalid("model", rule, f"a {type(model).__name__}", "use attack, whose margins are upper bounds")
+    table = adapter.check_rows(X)
+    labels, threat = adapter.labels(y, len(table)), choose_threat(adapter, rho, norm, bounds)
     check_within(table, threat)
-    points, rows = target.points(table), max(1, BLOCK // (4 * target.scores.width))
-    with calm_products(min(rows, len(points)) * target.scores.width * target.scores.inputs):
+    points, width = adapter.points(table), adapter.scores.width
+    rows = max(1, BLOCK // (4 * width))
+    with calm_products(min(rows, len(points)) * width * adapter.scores.inputs):
         parts = [
-            _margins(target, networks, points[start : start + rows], labels[start : start + rows], threat)
+            _margins(adapter, networks, points[start : start + rows], labels[start : start + rows], threat)
             for start in range(0, len(points), rows)
         ]
     return Certificate(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _margins(
-    target: Target, networks: tuple[TwoLayer, ...], points: Float64Array, labels: AnyArray, threat: Threat
+    adapter: ModelAdapter, networks: tuple[ReluNetwork, ...], points: Float64Array, labels: AnyArray, threat: Threat
 ) -> tuple[Float64Array, AnyArray, AnyArray]:
     """The least over all functions that bound the margin: f or −f, the error on either side, f_y − f_j."""
     margin, best = np.full(len(points), np.inf), np.zeros(len(points), dtype=np.int64)
     undecided = np.zeros(len(points), dtype=np.int64)
 
-    def include(chosen: AnyArray, net: TwoLayer, constant: AnyArray) -> None:
+    def include(chosen: AnyArray, net: ReluNetwork, constant: AnyArray) -> None:
         if not chosen.size:
             return
         table, still_open = lower_bounds(net, points[chosen], threat)
@@ -96,30 +98,16 @@ def _margins(
         undecided[chosen] = np.maximum(undecided[chosen], still_open)
 
     everyone = np.arange(len(points))
-    if target.classes is None:
+    if adapter.classes is None:
         include(everyone, networks[0], -labels)
-        include(everyone, negative(networks[0]), labels)
+        include(everyone, -networks[0], labels)
     elif len(networks) == 1:
         include(everyone[labels > 0], networks[0], np.zeros(int(np.sum(labels > 0))))
-        include(everyone[labels < 0], negative(networks[0]), np.zeros(int(np.sum(labels < 0))))
+        include(everyone[labels < 0], -networks[0], np.zeros(int(np.sum(labels < 0))))
     else:
         for own, first in enumerate(networks):
             chosen = everyone[labels == own]
             for other, second in enumerate(networks):
                 if other != own:
-                    include(chosen, difference(first, second), np.zeros(len(chosen)))
+                    include(chosen, first - second, np.zeros(len(chosen)))
     return margin, np.array(BOUNDS)[best], undecided
-
-
-def _two_layer(target: Target) -> tuple[TwoLayer, ...]:
-    """The networks of a target in float64, one a score; a perceptron must have one hidden layer of ReLUs."""
-    scores = target.scores
-    if isinstance(scores, Heads):
-        return scores.networks
-    if not isinstance(scores, Perceptron) or len(scores.weights) != 2 or scores.activation != "relu":
-        got = f"a perceptron of {len(scores.weights) - 1} hidden layers of {scores.activation}"
-        raise invalid("model", "must have one hidden layer of relu neurons to be certified", got)
-    (first, second), (bias, offsets) = scores.weights, scores.biases
-    return tuple(
-        TwoLayer(first.T, bias, second[:, output], float(offsets[output])) for output in range(second.shape[1])
-    )

@@ -1,0 +1,40 @@
+"""Can a model be fooled? Attacks, robust scores and certificates of any model, through registered adapters.
+
+`attack` finds the worst points near each row and `robust_score` scores them; `certify` proves a margin that nobody can
+go below. How a kind of model is seen is told by `register_adapter`, once.
+"""
+
+from fewfire.robustness import adapters
+from fewfire.robustness._adapter import ModelAdapter, PointSpace, register_adapter
+from fewfire.robustness._attack import AttackResult, attack, robust_score
+from fewfire.robustness._black_box import BlackBoxScores, black_box
+from fewfire.robustness._bounds import ReluNetwork
+from fewfire.robustness._certify import Certificate, certify
+from fewfire.robustness._criteria import Criterion
+from fewfire.robustness._scores import LayeredScores, Scores, TwoLayerScores
+from fewfire.robustness._search import PGD
+from fewfire.robustness._threats import L2Ball, LinfBall, SliceCap, Threat
+
+__all__ = [
+    "PGD",
+    "AttackResult",
+    "BlackBoxScores",
+    "Certificate",
+    "Criterion",
+    "L2Ball",
+    "LayeredScores",
+    "LinfBall",
+    "ModelAdapter",
+    "PointSpace",
+    "ReluNetwork",
+    "Scores",
+    "SliceCap",
+    "Threat",
+    "TwoLayerScores",
+    "adapters",
+    "attack",
+    "black_box",
+    "certify",
+    "register_adapter",
+    "robust_score",
+]

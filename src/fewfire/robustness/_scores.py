@@ -1,0 +1,219 @@
+"""Scores of points, as attacks search on them and certificates bound them; one class per kind of formula.
+
+Scores have shape (rows, heads): one head for two classes (positive for the second) and for regression, one per class
+for more. An attack needs values and gradients in the points; a certificate needs the formula as `ReluNetwork`s.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from scipy.special import expit
+
+from fewfire._errors import invalid
+from fewfire.robustness._bounds import ReluNetwork
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fewfire._types import Float64Array
+    from fewfire.networks import TwoLayer
+
+    Pull = Callable[[Float64Array], Float64Array]
+
+
+class Scores(ABC):
+    """Scores of points of `inputs` coordinates, with their gradients and, where there is one, their exact formula."""
+
+    @property
+    @abstractmethod
+    def inputs(self) -> int:
+        """How many coordinates a point has."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Numbers that one row takes on the way to its scores; attacks take as many rows at once as memory allows."""
+
+    @abstractmethod
+    def scores(self, points: Float64Array) -> Float64Array:
+        """Scores at points (rows, inputs): shape (rows, heads)."""
+
+    @abstractmethod
+    def linearise(self, points: Float64Array) -> tuple[Float64Array, Pull]:
+        """Scores, and the map from weights c (rows, heads) to Σ_k c_k ∂score_k/∂x, shape (rows, inputs)."""
+
+    def near(self, rho: float) -> Scores:
+        """These scores for an adversary of radius ρ."""
+        return self
+
+    def after(self, scale: Float64Array, shift: Float64Array) -> Scores:
+        """These scores at scale·x + shift, as scores of x; both arrays of shape (inputs,)."""
+        return RescaledScores(self, scale, shift)
+
+    def relu_networks(self) -> tuple[ReluNetwork, ...] | None:
+        """The exact formula of every score, which a certificate needs; None where there is none to give."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class TwoLayerScores(Scores):
+    """Two-layer networks side by side, one per score, in float64."""
+
+    networks: tuple[TwoLayer, ...]
+
+    @property
+    def inputs(self) -> int:
+        """How many coordinates a point has."""
+        return self.networks[0].inputs
+
+    @property
+    def width(self) -> int:
+        """Hidden neurons of all networks together."""
+        return sum(net.width for net in self.networks)
+
+    def scores(self, points: Float64Array) -> Float64Array:
+        """f_k at points (rows, inputs): shape (rows, heads)."""
+        return np.column_stack([net(points) for net in self.networks])
+
+    def linearise(self, points: Float64Array) -> tuple[Float64Array, Pull]:
+        """Scores, and the map from weights c (rows, heads) to Σ_k c_k Σ_r a_r σ′(z_r) w_r, shape (rows, inputs)."""
+        columns, slopes = [], []
+        for net in self.networks:
+            z = net.preactivations(points)
+            columns.append(net.activation.value(z) @ net.output + net.offset)
+            slopes.append(net.activation.slope(z) * net.output)
+
+        def pull(weights: Float64Array) -> Float64Array:
+            total = np.zeros_like(points)
+            for k, (net, slope) in enumerate(zip(self.networks, slopes, strict=True)):
+                total += weights[:, k, None] * (slope @ net.hidden)
+            return total
+
+        return np.column_stack(columns), pull
+
+    def after(self, scale: Float64Array, shift: Float64Array) -> TwoLayerScores:
+        """Networks of x whose weights have taken the scaling in."""
+        return TwoLayerScores(
+            tuple(net.with_parameters(net.hidden * scale, net.bias + net.hidden @ shift) for net in self.networks)
+        )
+
+    def relu_networks(self) -> tuple[ReluNetwork, ...]:
+        """The networks; those of relu6 are refused."""
+        return tuple(ReluNetwork.of(net) for net in self.networks)
+
+
+# name: (σ(z), σ′ written in terms of the value s = σ(z))
+ACTIVATIONS: Final[dict[str, tuple[Callable[..., Any], Callable[..., Any]]]] = {
+    "identity": (lambda z: z, np.ones_like),
+    "logistic": (expit, lambda s: s * (1.0 - s)),
+    "tanh": (np.tanh, lambda s: 1.0 - s**2),
+    "relu": (lambda z: np.maximum(z, 0.0), lambda s: (s > 0.0).astype(s.dtype)),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class LayeredScores(Scores):
+    """Layers s_{l+1} = σ(s_l V_l + c_l), the last one without σ; a single layer is a linear model.
+
+    Parameters
+    ----------
+    weights : arrays V_l of shape (units of layer l, units of layer l + 1)
+    biases : arrays c_l of shape (units of layer l + 1,)
+    activation : "identity", "logistic", "tanh" or "relu"
+    """
+
+    weights: tuple[Float64Array, ...]
+    biases: tuple[Float64Array, ...]
+    activation: str = "identity"
+
+    @property
+    def inputs(self) -> int:
+        """How many coordinates a point has."""
+        return len(self.weights[0])
+
+    @property
+    def width(self) -> int:
+        """Units of all layers together."""
+        return sum(len(bias) for bias in self.biases)
+
+    def scores(self, points: Float64Array) -> Float64Array:
+        """The last layer's values at points (rows, inputs): shape (rows, heads)."""
+        return self._layers(points)[-1]
+
+    def linearise(self, points: Float64Array) -> tuple[Float64Array, Pull]:
+        """Scores, and the map from weights c (rows, heads) to Σ_k c_k ∂score_k/∂x by backpropagation."""
+        layers = self._layers(points)
+        slope = ACTIVATIONS[self.activation][1]
+
+        def pull(weights: Float64Array) -> Float64Array:
+            back = weights @ self.weights[-1].T
+            for values, matrix in zip(layers[-2:0:-1], self.weights[-2::-1], strict=True):
+                back = (back * slope(values)) @ matrix.T
+            return np.asarray(back)
+
+        return layers[-1], pull
+
+    def after(self, scale: Float64Array, shift: Float64Array) -> LayeredScores:
+        """Layers whose first weights have taken the scaling in."""
+        first = (self.weights[0] * scale[:, None], *self.weights[1:])
+        return replace(self, weights=first, biases=(self.biases[0] + shift @ self.weights[0], *self.biases[1:]))
+
+    def relu_networks(self) -> tuple[ReluNetwork, ...]:
+        """Linear functions, or networks of one hidden layer of ReLUs; other perceptrons are refused."""
+        if len(self.weights) == 1:
+            ((matrix,), (offsets,)) = self.weights, self.biases
+            return tuple(ReluNetwork.linear_function(matrix[:, k], float(offsets[k])) for k in range(matrix.shape[1]))
+        if len(self.weights) != 2 or self.activation != "relu":
+            got = f"a perceptron of {len(self.weights) - 1} hidden layers of {self.activation}"
+            raise invalid("model", "must have one hidden layer of relu neurons to be certified", got)
+        (first, second), (bias, offsets) = self.weights, self.biases
+        hidden = np.ascontiguousarray(first.T)
+        return tuple(
+            ReluNetwork(hidden, bias, np.ascontiguousarray(second[:, k]), float(offsets[k]))
+            for k in range(second.shape[1])
+        )
+
+    def _layers(self, points: Float64Array) -> list[Float64Array]:
+        """The points, every hidden layer's values and the scores."""
+        layers, value = [points], ACTIVATIONS[self.activation][0]
+        for matrix, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            layers.append(np.asarray(value(layers[-1] @ matrix + bias)))
+        layers.append(layers[-1] @ self.weights[-1] + self.biases[-1])
+        return layers
+
+
+@dataclass(frozen=True, eq=False)
+class RescaledScores(Scores):
+    """Other scores at scale·x + shift, both arrays of shape (inputs,)."""
+
+    inner: Scores
+    scale: Float64Array
+    shift: Float64Array
+
+    @property
+    def inputs(self) -> int:
+        """How many coordinates a point has."""
+        return self.inner.inputs
+
+    @property
+    def width(self) -> int:
+        """As of the inner scores."""
+        return self.inner.width
+
+    def scores(self, points: Float64Array) -> Float64Array:
+        """Scores at points (rows, inputs): shape (rows, heads)."""
+        return self.inner.scores(points * self.scale + self.shift)
+
+    def linearise(self, points: Float64Array) -> tuple[Float64Array, Pull]:
+        """Scores, and the map from weights (rows, heads) to gradients in x, by the chain rule."""
+        scores, pull = self.inner.linearise(points * self.scale + self.shift)
+        return scores, lambda weights: pull(weights) * self.scale
+
+    def relu_networks(self) -> tuple[ReluNetwork, ...] | None:
+        """The inner formulas with the scaling taken into their weights."""
+        networks = self.inner.relu_networks()
+        return None if networks is None else tuple(net.after(self.scale, self.shift) for net in networks)
