@@ -1,19 +1,30 @@
 """Experiments: sweeps (grids of runs from one spec file, kept in a store), measurements beside bounds, recipes."""
 
-from fewfire.experiments._cells import Cell, cells
-from fewfire.experiments._environment import environment_text
-from fewfire.experiments._export import export
-from fewfire.experiments._measurement import Measurement
 from fewfire.experiments._member import Comparison, compare_member, scaled_member
-from fewfire.experiments._memory_store import MemoryStore
 from fewfire.experiments._plan import Plan, estimate_seconds, make_plan
 from fewfire.experiments._progress import Progress
 from fewfire.experiments._rademacher import RademacherTable, rademacher_table
-from fewfire.experiments._row import CURVES, STATUSES, Row, failed_row, row_of
 from fewfire.experiments._run_spec import RunSpec
-from fewfire.experiments._sqlite_store import SqliteStore
-from fewfire.experiments._store import COLUMNS, Setting, Store, SweepRecord
 from fewfire.experiments._sweep import Sweep
+from fewfire.experiments.store import (
+    COLUMNS,
+    CURVES,
+    STATUSES,
+    Cell,
+    Measurement,
+    MemoryStore,
+    Row,
+    Setting,
+    SqliteStore,
+    Store,
+    SweepRecord,
+    cells,
+    environment_text,
+    export,
+    failed_row,
+    row_of,
+    succeeded,
+)
 
 __all__ = [
     "COLUMNS",
@@ -43,4 +54,5 @@ __all__ = [
     "rademacher_table",
     "row_of",
     "scaled_member",
+    "succeeded",
 ]

@@ -13,18 +13,16 @@ from fewfire.engines import get_engine
 from fewfire.experiments._batching import batches, cost
 from fewfire.experiments._plan import Plan, make_plan
 from fewfire.experiments._progress import Progress
-from fewfire.experiments._sqlite_store import SqliteStore
-from fewfire.experiments._store import SweepRecord
 from fewfire.experiments.executors import choose_executor
+from fewfire.experiments.store import SqliteStore, SweepRecord, succeeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fewfire.experiments._row import Row
     from fewfire.experiments._run_spec import RunSpec
-    from fewfire.experiments._store import Store
     from fewfire.experiments._sweep import Sweep
     from fewfire.experiments.executors import Executor
+    from fewfire.experiments.store import Row, Store
 
 
 def execute(
@@ -76,7 +74,8 @@ def _carry_out(
             state = replace(
                 state,
                 ran=state.ran + len(rows),
-                successes=state.successes + sum(_succeeded(row, sweep.success_error) for row in rows),
+                successes=state.successes
+                + sum(succeeded(row.status, row.best_test_error, sweep.success_error) for row in rows),
                 diverged=state.diverged + sum(row.status == "diverged" for row in rows),
                 failed=state.failed + sum(row.status == "failed" for row in rows),
                 seconds=time.perf_counter() - start,
@@ -86,10 +85,6 @@ def _carry_out(
             if not keep_going:
                 _refuse_failures(rows)
     return state
-
-
-def _succeeded(row: Row, success_error: float) -> bool:
-    return row.status == "done" and row.best_test_error <= success_error
 
 
 def _refuse_failures(rows: list[Row]) -> None:

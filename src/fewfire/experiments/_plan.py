@@ -16,12 +16,13 @@ from fewfire.engines import CpuEngine, get_engine
 from fewfire.experiments._batching import cost, side_by_side
 from fewfire.experiments._run import build
 from fewfire.experiments.executors import usable_cores
+from fewfire.experiments.store import succeeded
 
 if TYPE_CHECKING:
     from fewfire._types import Float64Array, IdArray
     from fewfire.experiments._run_spec import RunSpec
-    from fewfire.experiments._store import Store
     from fewfire.experiments._sweep import Sweep
+    from fewfire.experiments.store import Store
 
 PROBES = 5
 PROBE_COST = 5e8
@@ -72,7 +73,7 @@ def make_plan(sweep: Sweep, store: Store | None = None) -> Plan:
             costs.append(cost(spec))
         else:
             diverged += found[0] == "diverged"
-            successes += found[0] == "done" and found[1] <= sweep.success_error
+            successes += succeeded(*found, sweep.success_error)
     finished = len(sweep) - len(pending)
     return Plan(len(sweep), finished, successes, diverged, np.array(pending, dtype=np.int64), np.array(costs))
 

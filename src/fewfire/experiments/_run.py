@@ -9,8 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from fewfire._errors import EngineUnavailable
 from fewfire.engines import Run
-from fewfire.experiments._environment import environment_text
-from fewfire.experiments._row import Row, failed_row, row_of
+from fewfire.experiments.store import Row, environment_text, failed_row, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

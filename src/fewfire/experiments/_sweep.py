@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from fewfire.engines import Schedule
     from fewfire.experiments._progress import Progress
-    from fewfire.experiments._store import Store
     from fewfire.experiments.executors import Executor
+    from fewfire.experiments.store import Store
     from fewfire.networks.init import Initialiser
     from fewfire.problems import Problem
 

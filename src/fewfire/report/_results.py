@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire._validate import check_number
+from fewfire.experiments.store import succeeded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -79,7 +80,7 @@ def read_results(
     if only is not None:
         kept = np.isin(columns["setting"], [setting.id for setting in settings])
         columns = {name: values[kept] for name, values in columns.items()}
-    success = (columns["status"] == "done") & (columns["best_test_error"] <= success_error)
+    success = succeeded(columns["status"], columns["best_test_error"], success_error)
     convergence = _convergence(source, settings, columns, success, success_error)
     names = tuple(dict.fromkeys(record.name for record in sweeps))
     return Results(source, settings, columns, success_error, success, convergence, names)
@@ -102,9 +103,8 @@ def _convergence(
     known = success & (columns["stopped"] == "test_error") & np.isin(columns["setting"], list(told))
     steps[known] = columns["steps"][known]
     for place in np.flatnonzero(success & ~known):
-        history = store.history(str(columns["hash"][place]))
-        reached = np.flatnonzero(history.test_error <= np.float32(error))
-        steps[place] = history.step[reached[0]] if len(reached) else columns["steps"][place]
+        first = store.history(str(columns["hash"][place])).first_step(error)
+        steps[place] = columns["steps"][place] if first is None else first
     return steps
 
 

@@ -9,8 +9,8 @@ from fewfire.experiments.executors._protocol import Work
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from fewfire.experiments._row import Row
     from fewfire.experiments._run_spec import RunSpec
+    from fewfire.experiments.store import Row
 
 
 class InlineExecutor:

@@ -7,18 +7,15 @@ held-out examples is at most 10%; it stops there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fewfire.engines import Phase, Schedule
-from fewfire.experiments._memory_store import MemoryStore
 from fewfire.experiments._sweep import Sweep
+from fewfire.experiments.store import MemoryStore, succeeded
 from fewfire.networks import init
 from fewfire.problems import Parity
-
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray
 
 STARTS = {"dense": init.dense(), "sparse": init.sparse(2)}
 CONVERGED = 0.1
@@ -66,17 +63,16 @@ def run_grid(grid: Grid) -> tuple[list[dict[str, Any]], MemoryStore]:
     grid.sweep().run(store, keep_going=False)
     rows = []
     for setting in store.settings():
-        histories = [row.history for row in store.rows(setting.id)]
-        steps = [_first(history.step, history.test_error) for history in histories]
+        runs = list(store.rows(setting.id))
         rows.append(
             {
                 "start": setting.start["name"],
                 "width": setting.width,
                 "samples": setting.samples,
-                "trials": len(histories),
-                "successes": sum(step is not None for step in steps),
-                "steps": steps,
-                "train_steps": [_first(history.step, history.train_error) for history in histories],
+                "trials": len(runs),
+                "successes": sum(succeeded(run.status, run.best_test_error, CONVERGED) for run in runs),
+                "steps": [run.history.first_step(CONVERGED) for run in runs],
+                "train_steps": [run.history.first_step(CONVERGED, "train_error") for run in runs],
             }
         )
     order = {None: np.inf}
@@ -92,9 +88,3 @@ def cell(rows: list[dict[str, Any]], start: str, width: int, samples: int | None
 def times(row: dict[str, Any], key: str = "steps") -> list[float]:
     """Steps to convergence, infinite where a run did not converge."""
     return [np.inf if step is None else float(step) for step in row[key]]
-
-
-def _first(step: AnyArray, error: AnyArray) -> int | None:
-    """The first recorded step at which the error was small."""
-    reached = np.flatnonzero(np.asarray(error) <= np.float32(CONVERGED))
-    return int(step[reached[0]]) if len(reached) else None

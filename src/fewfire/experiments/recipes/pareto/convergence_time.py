@@ -24,7 +24,7 @@ from fewfire.experiments.recipes._statistics import in_most, larger
 from fewfire.experiments.recipes.pareto._grid import Grid, cell, run_grid, times
 
 if TYPE_CHECKING:
-    from fewfire.experiments._memory_store import MemoryStore
+    from fewfire.experiments.store import MemoryStore
 
 RECIPE = Recipe(
     name="pareto/convergence-time",

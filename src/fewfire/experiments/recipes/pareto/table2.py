@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire._validate import check_choice, check_integer, check_number
-from fewfire.experiments._memory_store import MemoryStore
-from fewfire.experiments._sqlite_store import SqliteStore
 from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
+from fewfire.experiments.store import MemoryStore, SqliteStore
 from fewfire.experiments.tabular import Plan, find_models, measure
 from fewfire.experiments.tabular._table import overall, table_rows, text_table
 from fewfire.problems.tabular import DATASETS
