@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fewfire.cli import bounds_parity, bounds_sublinear
-from fewfire.experiments import Comparison, compare_member, scaled_member
+from fewfire.experiments.sparse_activations import Comparison, compare_member, scaled_member
 
 app = typer.Typer(no_args_is_help=True, help="Bounds of a paper beside measured quantities.")
 

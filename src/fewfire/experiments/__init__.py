@@ -1,9 +1,8 @@
 """Experiments: sweeps (grids of runs from one spec file, kept in a store), measurements beside bounds, recipes."""
 
-from fewfire.experiments._member import Comparison, compare_member, scaled_member
+from fewfire.experiments import sparse_activations
 from fewfire.experiments._plan import Plan, estimate_seconds, make_plan
 from fewfire.experiments._progress import Progress
-from fewfire.experiments._rademacher import RademacherTable, rademacher_table
 from fewfire.experiments._run_spec import RunSpec
 from fewfire.experiments._sweep import Sweep
 from fewfire.experiments.store import (
@@ -31,12 +30,10 @@ __all__ = [
     "CURVES",
     "STATUSES",
     "Cell",
-    "Comparison",
     "Measurement",
     "MemoryStore",
     "Plan",
     "Progress",
-    "RademacherTable",
     "Row",
     "RunSpec",
     "Setting",
@@ -45,14 +42,12 @@ __all__ = [
     "Sweep",
     "SweepRecord",
     "cells",
-    "compare_member",
     "environment_text",
     "estimate_seconds",
     "export",
     "failed_row",
     "make_plan",
-    "rademacher_table",
     "row_of",
-    "scaled_member",
+    "sparse_activations",
     "succeeded",
 ]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from fewfire._cube import cube
-from fewfire.experiments._member import compare_member
 from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
+from fewfire.experiments.sparse_activations import compare_member
 from fewfire.networks import TwoLayer, construct
 
 RECIPE = Recipe(

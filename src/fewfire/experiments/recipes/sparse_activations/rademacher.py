@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from fewfire._random import Stream
-from fewfire.experiments._rademacher import rademacher_table
 from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
+from fewfire.experiments.sparse_activations import rademacher_table
 
 RECIPE = Recipe(
     name="sparse-activations/rademacher",
