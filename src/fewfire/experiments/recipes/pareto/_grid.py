@@ -1,4 +1,4 @@
-"""Grids of runs on a parity (pareto, C.1): one sweep, one plain row a cell. What Figures 1, 2 and 4 share.
+"""Grids of runs on a parity (pareto, C.1): one sweep, one plain row per cell. What Figures 1, 2 and 4 share.
 
 Settings of C.1: hinge loss, learning rate 0.1, weight decay 0.01, batches of 32. A run has converged when its error on
 held-out examples is at most 10%; it stops there.
@@ -23,7 +23,7 @@ TESTS = 2000
 
 
 @dataclass(frozen=True)
-class Grid:
+class ParityGrid:
     """Every combination of starts, widths and samples (None is online), each `trials` times."""
 
     n: int
@@ -52,10 +52,10 @@ class Grid:
         return {"n": self.n, "k": self.k, "trials": self.trials, "steps": self.steps, "evaluate": self.evaluate}
 
 
-def run_grid(grid: Grid) -> tuple[list[dict[str, Any]], MemoryStore]:
-    """One row a cell, and the store with the histories.
+def run_grid(grid: ParityGrid) -> tuple[list[dict[str, Any]], MemoryStore]:
+    """One row per cell, and the store with the histories.
 
-    A row has "start", "width", "samples" (None: online), "trials", "successes", and two lists with an entry a run,
+    A row has "start", "width", "samples" (None: online), "trials", "successes", and two lists with an entry per run,
     None where it never came: "steps", until the held-out error was small, and "train_steps", until the training
     error was.
     """
