@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
@@ -19,6 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from fewfire._random import Stream
 from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._statistics import in_most
 from fewfire.learners import PGD, RobustClassifier, attack, certify
 
 RHO = 0.5
@@ -88,7 +88,7 @@ def _models(X: Any, y: Any, width: int, iterations: int) -> dict[str, Any]:
 def _mcnemar(first: Any, second: Any) -> float:
     """p of "first is right no more often than second" on paired answers."""
     won, lost = int(np.sum(first & ~second)), int(np.sum(~first & second))
-    return float(binomtest(won, won + lost, 0.5, alternative="greater").pvalue) if won + lost else 1.0
+    return in_most(won, won + lost)
 
 
 RECIPE = Recipe(
