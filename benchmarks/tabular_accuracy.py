@@ -20,14 +20,13 @@ import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from fewfire.experiments._memory_store import MemoryStore
-from fewfire.experiments._sqlite_store import SqliteStore
+from fewfire.experiments.store import MemoryStore, SqliteStore
 from fewfire.experiments.tabular import Plan, find_models, mean_ranks, measure
 from fewfire.experiments.tabular._table import table_rows
 from fewfire.problems.tabular import DATASETS, load
 
 if TYPE_CHECKING:
-    from fewfire.experiments._measurement import Measurement
+    from fewfire.experiments.store import Measurement
 
 MODELS = ("fewfire", "forest", "xgboost", "catboost", "mlp")
 NO_DATA = "no data set found; name their folder in the environment variable FEWFIRE_DATA"

@@ -19,8 +19,7 @@ import numpy as np
 from scipy.stats import ttest_1samp, wilcoxon
 
 import fewfire as ff
-from fewfire.experiments._memory_store import MemoryStore
-from fewfire.experiments._sqlite_store import SqliteStore
+from fewfire.experiments.store import MemoryStore, SqliteStore
 from fewfire.experiments.tabular import Model, Plan, find_models, measure
 from tabular_accuracy import NO_DATA, complete_sets, local_sets
 

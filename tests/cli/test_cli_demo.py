@@ -12,8 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fewfire import cli
-from fewfire.cli import _demo_grid
-from fewfire.cli._heat_map import heat_maps
+from fewfire.cli.demo import FULL, DemoGrid, heat_maps, hidden_parity, sweep_of
 from fewfire.experiments import SqliteStore
 
 runner = CliRunner()
@@ -110,7 +109,7 @@ def test_the_page_cannot_take_the_place_of_the_store(folder):
 
 
 def test_the_reference_engine_gets_a_small_grid(monkeypatch):
-    monkeypatch.setattr("fewfire.cli.demo.SMALL", _demo_grid.Grid((4, 8), (50,), 1))
+    monkeypatch.setattr("fewfire.cli.demo.SMALL", DemoGrid((4, 8), (50,), 1))
     result = runner.invoke(cli.app, ["demo", "--n", "8", "--k", "2", "--steps", "700", "--engine", "reference"])
     output = plain(result.output)
     assert "Runs: 2 widths × 1 sample sizes × 2 starts × 1 trials, 4 in all, on the reference engine." in output
@@ -118,9 +117,9 @@ def test_the_reference_engine_gets_a_small_grid(monkeypatch):
 
 
 def test_the_full_grid_is_the_one_promised():
-    grid = _demo_grid.FULL
+    grid = FULL
     assert len(grid.widths) >= 5 and len(grid.samples) >= 6 and grid.trials >= 5
-    assert len(_demo_grid.sweep_of(_demo_grid.hidden_parity(30, 3, 0), grid, 8000)) == 600
+    assert len(sweep_of(hidden_parity(30, 3, 0), grid, 8000)) == 600
 
 
 def test_maps_are_coloured_on_a_terminal_and_plain_elsewhere():
@@ -132,9 +131,7 @@ def test_maps_are_coloured_on_a_terminal_and_plain_elsewhere():
     from fewfire.report import frontier_info
 
     store = MemoryStore()
-    _demo_grid.sweep_of(_demo_grid.hidden_parity(6, 1, 0), _demo_grid.Grid((4, 8), (20, 40), 1), 50).run(
-        store, executor="inline"
-    )
+    sweep_of(hidden_parity(6, 1, 0), DemoGrid((4, 8), (20, 40), 1), 50).run(store, executor="inline")
     group = frontier_info(store)[0]
     text, colour = io.StringIO(), io.StringIO()
     Console(file=text, width=100).print(heat_maps(group))

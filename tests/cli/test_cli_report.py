@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fewfire import cli
-from fewfire.cli.report import in_words
+from fewfire.cli._output import file_size
 from fewfire.experiments import SqliteStore, Sweep
 
 runner = CliRunner()
@@ -71,5 +71,5 @@ def test_a_missing_store_is_one_line(tmp_path):
     assert done.stderr == "error: there is no store none.sqlite. Remedy: run a sweep into it first.\n"
 
 
-def test_sizes_in_words():
-    assert (in_words(61_234), in_words(2_949_999)) == ("61 kB", "2.9 MB")
+def test_sizes_file_size():
+    assert (file_size(61_234), file_size(2_949_999)) == ("61 kB", "2.9 MB")

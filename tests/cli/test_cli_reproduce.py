@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from fewfire import cli
 from fewfire.cli import reproduce as command
 from fewfire.experiments import recipes
-from fewfire.experiments.recipes._base import Recipe, judgement, result
+from fewfire.experiments.recipes import Judgement, Recipe, RecipeOutcome
 
 runner = CliRunner()
 
@@ -16,21 +16,22 @@ runner = CliRunner()
 @pytest.fixture
 def small(monkeypatch):
     """Two recipes that take no time: one whose claim holds, one whose claim fails."""
-    made = {name: Recipe(name, "a title", 1, "an expectation") for name in ("a/holds", "a/fails")}
-
-    def run(name, scale="quick"):
-        entry = judgement("x is small", "x", 1.0 if name == "a/holds" else 9.0, 2.0)
-        return result(made[name], scale, {"n": 3}, [entry], measured=["x is 1 in [0, 2]"], rows=[{"x": 1}])
+    made = {"a/holds": 1.0, "a/fails": 9.0}
 
     def find(name):
+        def measure(settings):
+            entry = Judgement("x is small", "x", made[name], 2.0)
+            data = {"rows": [{"x": settings["n"]}]}
+            return RecipeOutcome(parameters=settings, judgements=[entry], measured=["x is 1 in [0, 2]"], data=data)
+
         if name not in made:
             raise ValueError(name)
-        return made[name]
+        return Recipe(name, "a title", 1, "an expectation", "fits", {"quick": {"n": 3}, "paper": {"n": 30}}, measure)
 
-    monkeypatch.setattr(recipes, "RECIPES", dict.fromkeys(made, "module"))
+    monkeypatch.setattr(recipes, "RECIPES", tuple(made))
     monkeypatch.setattr(recipes, "find", find)
-    monkeypatch.setattr(recipes, "run", run)
-    monkeypatch.setattr(command, "save_recipe", lambda outcome, path: path.write_text(outcome["recipe"]))
+    monkeypatch.setattr(recipes, "run", lambda name, scale, **options: find(name).run(scale, **options))
+    monkeypatch.setattr(command, "save_recipe", lambda result, path: path.write_text(result.recipe))
 
 
 def test_lists_every_recipe():
@@ -38,6 +39,12 @@ def test_lists_every_recipe():
     assert result.exit_code == 0
     for name in recipes.RECIPES:
         assert name in result.output and recipes.find(name).name == name
+
+
+def test_the_settings_of_both_scales_can_be_listed(small):
+    output = runner.invoke(cli.app, ["reproduce", "--settings"]).output
+    assert "a/holds, quick: {'n': 3}" in output and "a/fails, paper: {'n': 30}" in output
+    assert "{'n'" not in runner.invoke(cli.app, ["reproduce"]).output
 
 
 def test_runs_and_writes(small, tmp_path):

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from fewfire import cli
 from fewfire._errors import InvalidArgument
-from fewfire.cli._sweep_bar import SweepBar, duration, facts
+from fewfire.cli._output import SweepBar, duration, facts
 from fewfire.engines import get_engine
 from fewfire.experiments import Progress, SqliteStore
 

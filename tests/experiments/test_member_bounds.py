@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from fewfire.experiments import compare_member, scaled_member
+from fewfire.experiments.sparse_activations import compare_member, scaled_member
 from fewfire.fourier import spectrum
 from fewfire.networks import check_sparsity, construct
 from fewfire.theory import sparse_activations as theory

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewfire._random import Stream
-from fewfire.experiments import rademacher_table
+from fewfire.experiments.sparse_activations import rademacher_table
 from fewfire.networks import check_sparsity
 from fewfire.theory import sparse_activations as theory
 

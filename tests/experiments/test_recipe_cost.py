@@ -19,10 +19,10 @@ def made_up(power):
 
 
 def test_the_verdict_follows_the_exponent():
-    assert cost.judge(made_up(0.7), {}, "quick")["passed"]
-    refused = cost.judge(made_up(0.9), {}, "quick")
-    assert [entry["passed"] for entry in refused["judgement"]] == [False, True]
-    assert abs(refused["judgement"][0]["value"] - 0.9) < 1e-9
+    assert cost.judge(made_up(0.7), {}).passed
+    refused = cost.judge(made_up(0.9), {})
+    assert not refused.passed and [entry.passed for entry in refused.judgements] == [False, True]
+    assert abs(refused.judgements[0].value - 0.9) < 1e-9
 
 
 def test_counts_leave_the_first_pass_out_and_follow_the_active_neurons(core):

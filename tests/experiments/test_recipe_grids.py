@@ -8,7 +8,7 @@ import pytest
 
 from fewfire.experiments import MemoryStore
 from fewfire.experiments.recipes.pareto import convergence_time, frontier
-from fewfire.experiments.recipes.pareto._grid import Grid, cell, run_grid, times
+from fewfire.experiments.recipes.pareto._grid import ParityGrid, cell, run_grid, times
 
 WIDTHS, SAMPLES, TRIALS = (10, 100, 1000), (300, 400, 500, 700), 10
 PASSED = dict.fromkeys(("width", "no step", "data", "sparse"), True)
@@ -30,7 +30,7 @@ def made_up(rule):
 
 def verdicts(rule):
     entries = frontier.judge(made_up(rule))
-    return dict(zip(PASSED, (entry["passed"] for entry in entries), strict=True))
+    return dict(zip(PASSED, (entry.passed for entry in entries), strict=True))
 
 
 def test_the_claims_of_the_frontier_follow_the_data():
@@ -55,7 +55,7 @@ def test_nothing_learned_confirms_nothing():
     assert verdicts(lambda *_: 0) == {"width": False, "no step": True, "data": False, "sparse": False}
 
 
-TINY = Grid(8, 2, ("dense", "sparse"), (4, 40), (20, 400), 3, 600, 50)
+TINY = ParityGrid(8, 2, ("dense", "sparse"), (4, 40), (20, 400), 3, 600, 50)
 
 
 def test_a_grid_is_one_sweep_and_counts_its_runs():
@@ -74,13 +74,13 @@ def test_a_grid_is_one_sweep_and_counts_its_runs():
 
 
 def test_the_frontier_runs_on_any_grid():
-    found = frontier.run(grid=replace(TINY, widths=(4, 20, 100), samples=(20, 100, 400)))
+    found = frontier.RECIPE.run(settings=replace(TINY, widths=(4, 20, 100), samples=(20, 100, 400))).to_dict()
     assert json.loads(json.dumps(found)) == found and len(found["judgement"]) == 4
     assert found["measured"][0].startswith("dense start: ") and "at width 100" in found["measured"][1]
 
 
-PLAN = convergence_time.Plan(
-    Grid(75, 3, ("dense",), (30, 300), (2000, 10_000, None), 8, 30_000, 150), 30, 300, 2000, 10_000
+SETTINGS = convergence_time.ConvergenceSettings(
+    ParityGrid(75, 3, ("dense",), (30, 300), (2000, 10_000, None), 8, 30_000, 150), 30, 300, 2000, 10_000
 )
 STEPS = {
     (30, 2000): 20_000,
@@ -121,14 +121,15 @@ CLAIMS = ("data", "double descent", "width", "grokking")
     ],
 )
 def test_the_claims_on_time_follow_the_data(rows, failing):
-    entries = convergence_time.judge(rows, PLAN)
-    assert all(entry["claim"].startswith(claim) for claim, entry in zip(CLAIMS, entries, strict=True))
-    assert {claim for claim, entry in zip(CLAIMS, entries, strict=True) if not entry["passed"]} == failing
+    entries = convergence_time.judge(rows, SETTINGS)
+    assert all(entry.claim.startswith(claim) for claim, entry in zip(CLAIMS, entries, strict=True))
+    assert {claim for claim, entry in zip(CLAIMS, entries, strict=True) if not entry.passed} == failing
 
 
-def test_convergence_times_run_on_any_plan():
+def test_convergence_times_run_on_any_grid():
     grid = replace(TINY, starts=("dense",), samples=(20, 400, None))
-    found = convergence_time.run(plan=convergence_time.Plan(grid, 4, 40, 20, 400))
+    settings = convergence_time.ConvergenceSettings(grid, 4, 40, 20, 400)
+    found = convergence_time.RECIPE.run(settings=settings).to_dict()
     assert json.loads(json.dumps(found)) == found and len(found["rows"]) == 6
     assert len(found["curves"]) == 3
     for curve in found["curves"]:

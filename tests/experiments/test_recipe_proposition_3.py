@@ -88,8 +88,8 @@ def test_the_claims_follow_the_data():
         return {"parities": parities, "half": half, "hidden_at": [hidden] * len(proposition_3.CHANCES)}
 
     falling = [row(10, 0.1), row(1000, 0.01)]
-    passed = [entry["passed"] for entry in proposition_3.judge(1.0, falling)]
+    passed = [entry.passed for entry in proposition_3.judge(1.0, falling)]
     assert passed == [True, True, True]
-    assert not proposition_3.judge(1.01, falling)[0]["passed"]
-    assert not proposition_3.judge(1.0, [row(10, 0.1), row(1000, 0.01, hidden=0.9)])[1]["passed"]
-    assert not proposition_3.judge(1.0, [row(10, 0.1), row(1000, 0.02)])[2]["passed"]
+    assert not proposition_3.judge(1.01, falling)[0].passed
+    assert not proposition_3.judge(1.0, [row(10, 0.1), row(1000, 0.01, hidden=0.9)])[1].passed
+    assert not proposition_3.judge(1.0, [row(10, 0.1), row(1000, 0.02)])[2].passed

@@ -4,14 +4,14 @@ import pytest
 
 from fewfire.experiments import recipes
 from fewfire.experiments.recipes.parities import separation
-from fewfire.experiments.recipes.parities.separation import Setting, run
+from fewfire.experiments.recipes.parities.separation import SeparationSetting
 from fewfire.problems import CorrelatedParity
 
 METHODS = [
     "network", "halfspace", "linear", "random features", "starting features", "conjugate kernel", "tangent kernel",
 ]  # fmt: skip
-SMALL = Setting(31, 3, 100, 800)
-TINY = Setting(15, 3, 20, 100)
+SMALL = SeparationSetting(31, 3, 100, 800)
+TINY = SeparationSetting(15, 3, 20, 100)
 
 
 def truth(setting, X, y, seed):
@@ -22,8 +22,12 @@ def constant(setting, X, y, seed):
     return lambda rows: rows[:, 0] * 0 + 1
 
 
+def run(settings, **options):
+    return separation.RECIPE.run(settings=settings, **options).to_dict()
+
+
 def test_a_small_network_beats_every_fixed_feature_rival():
-    found = run(settings=[SMALL])
+    found = run([SMALL])
     assert [row["method"] for row in found["rows"]] == METHODS
     scores = {row["method"]: row["accuracy"] for row in found["rows"]}
     assert scores["network"] >= 0.98
@@ -34,14 +38,14 @@ def test_a_small_network_beats_every_fixed_feature_rival():
 
 
 def test_the_network_learner_is_a_hook():
-    found = run(settings=[TINY], network=truth)
+    found = run([TINY], network=truth)
     best = max(row["accuracy"] for row in found["rows"][2:])
     assert found["rows"][0] == {
         "n": 15, "k": 3, "width": 20, "samples": 100, "method": "network", "accuracy": 1.0, "alpha": None,
     }  # fmt: skip
     assert found["gaps"] == [1.0 - best]
     assert all(row["alpha"] in separation.ALPHAS for row in found["rows"][2:])
-    poor = run(settings=[TINY], network=constant)
+    poor = run([TINY], network=constant)
     assert [entry["passed"] for entry in poor["judgement"]] == [False, False]
 
 
@@ -51,5 +55,5 @@ def test_the_recipe_is_registered():
 
 @pytest.mark.slow
 def test_the_network_is_ten_points_ahead_as_k_grows():
-    found = run("paper")
-    assert found["passed"], found["judgement"]
+    found = separation.RECIPE.run("paper")
+    assert found.passed, found.judgements

@@ -1,6 +1,7 @@
 """Every recipe says what it shows; the fast ones run here, the others are marked slow."""
 
 import json
+from dataclasses import is_dataclass
 
 import pytest
 
@@ -13,6 +14,7 @@ FAST = ("pareto/proposition-3", "sparse-activations/bounds", "sparse-activations
 
 
 def test_the_registry_lists_what_the_modules_say():
+    assert list(recipes.RECIPES) == sorted(recipes.RECIPES) and len(recipes.RECIPES) == 19
     for name in recipes.RECIPES:
         recipe = recipes.find(name)
         assert recipe.name == name and recipe.title and recipe.expectation
@@ -23,30 +25,70 @@ def test_the_registry_lists_what_the_modules_say():
         recipes.run("sparse-activations/bounds", "huge")
 
 
+@pytest.mark.parametrize("name", recipes.RECIPES)
+def test_both_scales_are_stated_in_one_form(name):
+    scales = recipes.find(name).scales
+    assert list(scales) == ["quick", "paper"]
+    quick, paper = (value if isinstance(value, tuple) else (value,) for value in scales.values())
+    assert quick != paper and len({type(entry) for entry in (*quick, *paper)}) == 1
+    for entry in (*quick, *paper):
+        assert is_dataclass(entry) and type(entry).__dataclass_params__.frozen
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in recipes.RECIPES]
 )
 def test_recipes_pass_and_return_plain_data(name):
     result = recipes.run(name)
-    assert json.loads(json.dumps(result)) == result
-    assert result["recipe"] == name and result["scale"] == "quick"
-    assert result["judgement"] or result["skipped"]  # data that is not at hand leaves nothing to judge
-    for entry in result["judgement"]:
-        assert entry["passed"], entry
-        fits = (
-            entry["value"] <= entry["threshold"] if entry["rule"] == "at most" else entry["value"] >= entry["threshold"]
-        )
-        assert fits
-    assert result["passed"]
+    assert result.recipe == name and result.scale == "quick"
+    assert result.judgements or result.data["skipped"]  # data that is not at hand leaves nothing to judge
+    for entry in result.judgements:
+        assert entry.passed, entry
+    assert result.passed
+    table = result.to_dict()
+    assert json.loads(json.dumps(table)) == table
+    assert recipes.RecipeResult.from_dict(table) == result
+
+
+def outcome(*judgements):
+    return recipes.RecipeOutcome(parameters={"n": 1}, judgements=judgements, measured=["a"], data={"rows": [1]})
 
 
 def test_a_failed_claim_fails_the_recipe():
-    from fewfire.experiments.recipes._base import judgement, result
+    bad = recipes.Judgement("claim", "statistic", 2, 1)
+    good = recipes.Judgement("claim", "statistic", 2.0, 1.0, "at least")
+    assert not bad.passed and good.passed and not recipes.Judgement("claim", "statistic", float("nan"), 1.0).passed
+    assert outcome(good).passed and not outcome(good, bad).passed
 
-    bad = judgement("claim", "statistic", 2.0, 1.0)
-    good = judgement("claim", "statistic", 2.0, 1.0, at_most=False)
-    assert not bad["passed"] and good["passed"]
-    assert not result(bounds.RECIPE, "quick", {}, [good, bad])["passed"]
+
+def test_a_result_is_written_in_one_form_and_read_again():
+    entry = recipes.Judgement("claim", "statistic", 2, 1, "at least")
+    found = recipes.RecipeResult(recipe="a/b", scale="quick", **vars(outcome(entry)))
+    table = found.to_dict()
+    assert json.dumps(table) == (
+        '{"recipe": "a/b", "scale": "quick", "parameters": {"n": 1}, "measured": ["a"], "rows": [1], "judgement": '
+        '[{"claim": "claim", "statistic": "statistic", "value": 2.0, "rule": "at least", "threshold": 1.0, '
+        '"passed": true}], "passed": true}'
+    )
+    assert recipes.RecipeResult.from_dict(table).to_dict() == table
+    with pytest.raises(
+        ValueError,
+        match="table must hold recipe, scale, parameters, measured, judgement, passed; got a mapping without scale, .*passed",
+    ):
+        recipes.RecipeResult.from_dict({"recipe": "a/b"})
+
+
+def test_options_are_the_keyword_arguments_of_measure():
+    def measure(settings, *, trials=2):
+        return outcome(recipes.Judgement(f"{settings} {trials}", "", 0, 1))
+
+    recipe = recipes.Recipe("a/b", "title", 1, "expect", "fits", {"quick": "few", "paper": "many"}, measure)
+    assert recipe.options == ("trials",)
+    assert recipe.run().judgements[0].claim == "few 2"
+    assert recipe.run("paper", trials=3).judgements[0].claim == "many 3"
+    assert recipe.run("paper", settings="own").judgements[0].claim == "own 2"
+    with pytest.raises(ValueError, match="options of a/b must be among trials; got 'models'."):
+        recipe.run(models=3)
 
 
 def test_the_extremal_network():

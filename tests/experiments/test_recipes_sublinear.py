@@ -30,7 +30,6 @@ def test_a_training_row_and_the_slope():
 
 def test_curves_are_thinned_with_both_ends():
     assert robust_loss._thin(np.arange(25.0)) == [0, 10, 20, 24]
-    assert robust_loss._sign_test(8) == 2**-8
     row = robust_loss._compare(0, 32, 11)
     assert len(row["robust"]["robust_loss"]) == 2 and row["gamma"] >= 0.12 - 1e-6
 

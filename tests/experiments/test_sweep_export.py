@@ -52,7 +52,7 @@ def test_csv_has_every_column_and_setting(store, tmp_path):
 def test_parquet_has_types_and_histories(store, tmp_path, monkeypatch):
     from pyarrow import parquet
 
-    monkeypatch.setattr("fewfire.experiments._parquet.CHUNK", 10)  # several row groups
+    monkeypatch.setattr("fewfire.experiments.store._export.CHUNK", 10)  # several row groups
     path = tmp_path / "runs.parquet"
     assert export(store, path) == 33
     table = parquet.read_table(path)

@@ -11,8 +11,8 @@ from tiny_sweeps import made_up_measurement, made_up_row, outcomes
 
 from fewfire._errors import FileFormatError, StoreError
 from fewfire.experiments import SqliteStore
-from fewfire.experiments import _sqlite_file as sqlite_file
-from fewfire.experiments._writer_lock import WriterLock
+from fewfire.experiments.store import _sqlite_file as sqlite_file
+from fewfire.experiments.store._writer_lock import WriterLock
 
 
 @pytest.fixture
@@ -220,7 +220,7 @@ def test_a_lock_that_was_removed_is_made_anew(path, monkeypatch):
             removed.append(place)
         return file
 
-    monkeypatch.setattr("fewfire.experiments._writer_lock.os.open", open_and_lose)
+    monkeypatch.setattr("fewfire.experiments.store._writer_lock.os.open", open_and_lose)
     lock = WriterLock(path)
     assert removed and beside.read_text().startswith(f"process {os.getpid()} on ")
     with pytest.raises(StoreError, match="is being written by process"):

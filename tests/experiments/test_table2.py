@@ -90,7 +90,7 @@ def test_the_recipe_reports_medians_ranks_and_the_paper(tmp_path):
         "pareto/table2", datasets=["credit", "pol", "heloc"], fractions=[0.5], trials=2, data=folder,
         models=["forest-2-1-10", "forest-3-1-10", "dense-5", "sparse-5"], store=tmp_path / "kept.sqlite",
         tell=told.append,
-    )  # fmt: skip
+    ).to_dict()  # fmt: skip
     assert json.loads(json.dumps(outcome)) == outcome
     rows = {(row["dataset"], row["model"]): row for row in outcome["rows"]}
     assert len(rows) == len(outcome["rows"]) == 2 * (4 + 2)
@@ -131,17 +131,17 @@ def test_the_recipe_reports_medians_ranks_and_the_paper(tmp_path):
     told.clear()
     again = recipes.run("pareto/table2", datasets=["credit", "pol"], fractions=[0.5], trials=2, data=folder,
                         models=["forest-2-1-10", "forest-3-1-10", "dense-5", "sparse-5"],
-                        store=tmp_path / "kept.sqlite", tell=told.append)  # fmt: skip
+                        store=tmp_path / "kept.sqlite", tell=told.append).to_dict()  # fmt: skip
     assert told == [] and again["rows"] == outcome["rows"]
 
 
 def test_whole_sets_are_judged_beside_the_paper(tmp_path, monkeypatch):
     monkeypatch.setitem(DATASETS, "pol", replace(DATASETS["pol"], rows=120))
     options = {"datasets": ["pol"], "fractions": [1.0], "models": ["forest"], "data": write_tables(tmp_path, "pol")}
-    (row,), (entry,) = (table2.run(**options, trials=1)[key] for key in ("rows", "judgement"))
+    (row,), (entry,) = (table2.RECIPE.run(**options, trials=1).to_dict()[key] for key in ("rows", "judgement"))
     assert row["whole"] and row["deviation"] == 0
     assert entry["value"] == pytest.approx(100 * row["median"] - 2.1) and entry["threshold"] == 3.0
-    outcome = table2.run(**options, trials=4)
+    outcome = table2.RECIPE.run(**options, trials=4).to_dict()
     (row,), (entry,) = outcome["rows"], outcome["judgement"]
     assert row["deviation"] > 0 and entry["value"] == pytest.approx(100 * row["median"] - 2.1)
     assert "pol *" not in outcome["text"] and outcome["text"].splitlines()[2].split()[-2:] == ["1.4", "2.1"]
@@ -157,7 +157,7 @@ def test_a_cap_makes_figures_that_do_not_compare(tmp_path):
 
 
 def test_with_no_data_at_all_the_recipe_says_so(tmp_path):
-    outcome = table2.run(datasets=["all"], trials=1, data=tmp_path)
+    outcome = table2.RECIPE.run(datasets=["all"], trials=1, data=tmp_path).to_dict()
     assert outcome["passed"] and outcome["rows"] == [] and set(DATASETS) <= set(outcome["skipped"])
 
 
@@ -172,7 +172,7 @@ def test_with_no_data_at_all_the_recipe_says_so(tmp_path):
 )
 def test_bad_options_are_refused_before_anything_runs(tmp_path, options, text):
     with pytest.raises(InvalidArgument, match=text):
-        table2.run(store=tmp_path / "kept.sqlite", data=tmp_path, **options)
+        table2.RECIPE.run(store=tmp_path / "kept.sqlite", data=tmp_path, **options)
     assert list(tmp_path.iterdir()) == []
 
 

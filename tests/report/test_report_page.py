@@ -93,11 +93,11 @@ def test_what_the_page_holds():
 def test_titles_and_counts():
     page = render_page(frontier_store("Width & data"))
     assert "<h1>Width &amp; data</h1>" in page
-    assert "24 training runs in 12 cells, 2 a cell: 42% of them get down to a test error of 10%." in page
+    assert "24 training runs in 12 cells, 2 per cell: 42% of them get down to a test error of 10%." in page
     assert "<h1>Other</h1>" in render_page(frontier_store(), title="Other")
     trouble = store_of(*cell([10, 10]), row(spec(width=6), status="diverged"), row(spec(width=7), status="failed"))
     assert (
-        "3 training runs in 3 cells, 0 to 2 a cell: 67% of them get down to a test error of 10%; 1 diverged and 1 failed."
+        "3 training runs in 3 cells, 0 to 2 per cell: 67% of them get down to a test error of 10%; 1 diverged and 1 failed."
         in render_page(trouble)
     )
     assert "<h1>Success frontier</h1>" in render_page(trouble)

@@ -39,7 +39,7 @@ def test_both_panels_are_drawn(tmp_path):
 def test_missing_rows_are_named():
     with pytest.raises(
         ValueError,
-        match=r"info must hold rows for over_s and over_k; got \['over_k'\]. Remedy: pass what the recipe returned.",
+        match="info must hold over_s and over_k; got a mapping without over_k. Remedy: pass what the recipe returned.",
     ):
         plot_rademacher({"over_s": INFO["over_s"]})
 
@@ -47,6 +47,6 @@ def test_missing_rows_are_named():
 def test_missing_matplotlib_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(
-        MissingDependency, match=r"plot_rademacher needs the package .* Remedy: pip install 'fewfire\[plot\]'."
+        MissingDependency, match=r"a figure needs the package .* Remedy: pip install 'fewfire\[plot\]'."
     ):
         plot_rademacher(INFO)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fewfire.report.recipes._robust import plot_activity, plot_robust_accuracy, plot_robust_loss
+from fewfire.report.recipes import plot_activity, plot_robust_accuracy, plot_robust_loss
 
 
 def start(width, name, factor):

@@ -1,4 +1,4 @@
-"""The `fewfire` command: one file a verb."""
+"""The `fewfire` command: one file per verb."""
 
 from __future__ import annotations
 

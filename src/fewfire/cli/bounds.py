@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from fewfire.cli import bounds_parity, bounds_sublinear
-from fewfire.experiments import Comparison, compare_member, scaled_member
+from fewfire.cli._output import wide_console
+from fewfire.experiments.sparse_activations import Comparison, compare_member, scaled_member
 
 app = typer.Typer(no_args_is_help=True, help="Bounds of a paper beside measured quantities.")
 
 
 @app.callback()
 def _group() -> None:
-    """Bounds of a paper beside measured quantities; one command a paper."""
+    """Bounds of a paper beside measured quantities; one command per paper."""
 
 
 app.command("parity")(bounds_parity.parity)
@@ -42,14 +42,14 @@ def sparse_activations(
     own = net.norms()
     W, B = own.W if W is None else W, own.B if B is None else B
     rows = compare_member(net, k, eps, delta, W=W, B=B, rho=rho, samples=samples, seed=seed)
-    console = Console(width=max(100, Console().width))
+    console = wide_console()
     console.print(f"Class: n = {n}, s = {s}, k = {k}, W = {W:.4g}, B = {B:.4g}; ε = {eps:g}, δ = {delta:g}.")
-    console.print(f"Member: random, {kind}, seed {seed}, W = {own.W:.4g}, B = {own.B:.4g}.", highlight=False)
-    console.print(_table(rows), highlight=False)
-    console.print("Constants the paper leaves open are 1; sharp and explicit bounds have none.", highlight=False)
+    console.print(f"Member: random, {kind}, seed {seed}, W = {own.W:.4g}, B = {own.B:.4g}.")
+    console.print(_table(rows))
+    console.print("Constants the paper leaves open are 1; sharp and explicit bounds have none.")
     broken = [row for row in rows if row.holds is False]
     for row in broken:
-        console.print(f"Exceeded: {row.quantity}, {row.statement} with constant 1.", highlight=False)
+        console.print(f"Exceeded: {row.quantity}, {row.statement} with constant 1.")
 
 
 def _table(rows: list[Comparison]) -> Table:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from fewfire.cli._output import wide_console
 from fewfire.theory.pareto import Diagnosis, Resources, diagnose, network_parameters
 
 
@@ -21,25 +21,24 @@ def parity(
 ) -> None:
     """Say which resource is short for learning a parity of k among n bits, and what would buy success."""
     findings = diagnose(n, k, Resources(width, samples, steps, delta), noise, error)
-    console = Console(width=max(100, Console().width))
+    console = wide_console()
     size = network_parameters(n, width)
     console.print(
         f"Parity of {k} among {n} bits; width {width:,} ({size:,} parameters), {samples:,} examples, {steps:,} steps; "
         f"success wanted with probability {delta:g}.",
-        highlight=False,
     )
     table = Table(box=None, pad_edge=False)
     for title in ("statement", "verdict", "reason"):
         table.add_column(title)
     for finding in findings:
         table.add_row(finding.statement, finding.verdict, finding.reason)
-    console.print(table, highlight=False)
+    console.print(table)
     for line in advice(findings):
-        console.print(line, highlight=False)
+        console.print(line)
 
 
 def advice(findings: list[Diagnosis]) -> list[str]:
-    """What is short and what would buy it, one line a statement; lower bounds first, since nothing gets past them."""
+    """What is short and what would buy it, one line per statement; lower bounds first, since nothing gets past them."""
     lines = [
         f"{finding.statement}: short of {' or '.join(finding.short)}. Lifted by: {_ways(finding)}."
         for finding in findings

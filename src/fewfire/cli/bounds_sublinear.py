@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from fewfire._validate import check_number
+from fewfire.cli._output import wide_console
 from fewfire.networks.init import activity_threshold
 from fewfire.theory import sublinear as theory
 
 
-class Row(NamedTuple):
+class BoundRow(NamedTuple):
     """One line of the table."""
 
     quantity: str
@@ -36,11 +36,10 @@ def sublinear(
     """What the shifted ReLU saves in adversarial training: exact values beside the bounds of the paper."""
     check_number("activity", activity, 0.0, 0.5, open_low=True, remedy="a threshold of 0 leaves half active")
     threshold = activity_threshold(width, activity * width)
-    console = Console(width=max(100, Console().width))
+    console = wide_console()
     console.print(
         f"Network: {width:,} neurons, {d} inputs of norm 1, threshold τ = {threshold:.4g}; {n:,} examples, "
         f"γ = {gamma:g}, ρ = {rho:g}, ε = {epsilon:g}.",
-        highlight=False,
     )
     table = Table(box=None, pad_edge=False)
     for title, side in (("quantity", "left"), ("value", "right"), ("bound", "right"), ("statement", "left")):
@@ -53,21 +52,20 @@ def sublinear(
     ]
     for row in rows:
         table.add_row(*row)
-    console.print(table, highlight=False)
+    console.print(table)
     console.print("Values are exact for the Gaussian start, or built; constants the paper leaves open are 1.")
     console.print(
         "The theorems are proved for τ = O(1/m), which leaves half of the neurons active; "
         f"here τ·m = {threshold * width:.3g}.",
-        highlight=False,
     )
 
 
-def activity_rows(width: int, threshold: float, n: int, scale: float) -> list[Row]:
+def activity_rows(width: int, threshold: float, n: int, scale: float) -> list[BoundRow]:
     """Who fires at the start, who can change side, and how far the pseudo-network is."""
     low, high = theory.active_interval(width, threshold)
     claimed = theory.lemma_threshold(width, 1.0)
     rows = [
-        Row(
+        BoundRow(
             "active on an input at the start",
             f"{theory.expected_active(width, threshold):.0f} [{low}, {high}]",
             number(theory.activity_bound(width, threshold / claimed)),
@@ -77,18 +75,18 @@ def activity_rows(width: int, threshold: float, n: int, scale: float) -> list[Ro
     for label, radius in (("m^(−15/24)", theory.claim_radius(width)), ("K/m^(4/5)", scale * width**-0.8)):
         bound = width * theory.flip_probability_bound(width, radius)
         flips = theory.expected_flips(width, radius, threshold)
-        rows.append(Row(f"can change, ‖Δw‖ ≤ {label}", number(flips), number(bound), "Claim 3.18, one input"))
+        rows.append(BoundRow(f"can change, ‖Δw‖ ≤ {label}", number(flips), number(bound), "Claim 3.18, one input"))
         total = theory.claim_5_16(n, width, radius).total
-        rows.append(Row("", "", number(total), f"Claim 5.16, any of {n} inputs"))
+        rows.append(BoundRow("", "", number(total), f"Claim 5.16, any of {n} inputs"))
         reached = theory.reachable_active(width, radius, threshold)
-        rows.append(Row("can be active then", number(reached), "", "Remark 5.17"))
+        rows.append(BoundRow("can be active then", number(reached), "", "Remark 5.17"))
     distance = theory.distance_bound(width, scale * width**-0.8, threshold)
     shape = f"Theorem 5.1: {theory.theorem_5_1(width, scale):.3g}"
-    rows.append(Row("|f − g| at an input, 99%", "", number(distance.total), f"Lemma 5.8; {shape}"))
+    rows.append(BoundRow("|f − g| at an input, 99%", "", number(distance.total), f"Lemma 5.8; {shape}"))
     return rows
 
 
-def fit_rows(n: int, gamma: float, rho: float, epsilon: float) -> list[Row]:
+def fit_rows(n: int, gamma: float, rho: float, epsilon: float) -> list[BoundRow]:
     """The polynomial of the robust fit: its degree and the size of its coefficients."""
     most, error = theory.robust_degree(n, gamma, epsilon), epsilon / (3 * n)
     degree = size = "not built"
@@ -96,29 +94,29 @@ def fit_rows(n: int, gamma: float, rho: float, epsilon: float) -> list[Row]:
         step = theory.step_polynomial(gamma, error, rho)
         degree, size = str(step.degree), f"2^{step.log2_coefficients():.0f}"
     return [
-        Row("degree of the robust fit", degree, number(most), "Lemma 4.2"),
-        Row("sum of its coefficients", size, f"2^{6 * most:.0f}/γ", "Claim 4.3"),
+        BoundRow("degree of the robust fit", degree, number(most), "Lemma 4.2"),
+        BoundRow("sum of its coefficients", size, f"2^{6 * most:.0f}/γ", "Claim 4.3"),
     ]
 
 
-def cost_rows(width: int, n: int, d: int, active: float, attack_steps: int) -> list[Row]:
+def cost_rows(width: int, n: int, d: int, active: float, attack_steps: int) -> list[BoundRow]:
     """Multiply-adds of one iteration, term by term, beside the dense count."""
     cost = theory.iteration_cost(width, n, d, active, attack_steps)
     terms = ("query", "forward", "backward", "update")
-    rows = [Row(f"multiply-adds, {name}", number(getattr(cost, name)), "", "Lemma 6.3") for name in terms]
-    rows.append(Row("multiply-adds, attack", number(cost.attack), "", f"{attack_steps} steps, not in the paper"))
+    rows = [BoundRow(f"multiply-adds, {name}", number(getattr(cost, name)), "", "Lemma 6.3") for name in terms]
+    rows.append(BoundRow("multiply-adds, attack", number(cost.attack), "", f"{attack_steps} steps, not in the paper"))
     dense = f"dense: {number(cost.dense)}, {cost.speedup:.3g} times"
-    return [*rows, Row("multiply-adds, all", number(cost.total), "", dense)]
+    return [*rows, BoundRow("multiply-adds, all", number(cost.total), "", dense)]
 
 
-def theorem_rows(n: int, d: int, gamma: float, epsilon: float, scale: float) -> list[Row]:
+def theorem_rows(n: int, d: int, gamma: float, epsilon: float, scale: float) -> list[BoundRow]:
     """What the theorems ask for: with the proof's own K, and with the K given."""
     rows = []
     for label, K in (("the proof's K", None), (f"K = {scale:g}", scale)):
         asked = theory.theorem_parameters(n, d, gamma, epsilon, K)
-        rows.append(Row(f"width asked, {label}", "", power_of_ten(asked.log10_width), "Theorems 4.8, 5.12"))
-        rows.append(Row("  iterations", "", power_of_ten(asked.log10_iterations), ""))
-        rows.append(Row("  step size", "", power_of_ten(asked.log10_step_size), ""))
+        rows.append(BoundRow(f"width asked, {label}", "", power_of_ten(asked.log10_width), "Theorems 4.8, 5.12"))
+        rows.append(BoundRow("  iterations", "", power_of_ten(asked.log10_iterations), ""))
+        rows.append(BoundRow("  step size", "", power_of_ten(asked.log10_step_size), ""))
     return rows
 
 

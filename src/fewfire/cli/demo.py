@@ -1,29 +1,59 @@
-"""`fewfire demo`: a success frontier of a sparse parity in a minute or two, as text and as a page."""
+"""`fewfire demo`: a success frontier of a sparse parity in a minute or two, as text and as a page.
+
+The grids lie where a parity of 3 bits among 30 turns from hopeless to easy. Text frontiers are a table per start, side
+by side where they fit, coloured where colours are shown.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
+from rich.columns import Columns
 from rich.console import Console
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
 
 from fewfire._errors import invalid
-from fewfire.cli._demo_grid import FULL, SAMPLES, SMALL, TESTS, WIDTH, final_run, hidden_parity, sweep_of
-from fewfire.cli._heat_map import heat_maps
-from fewfire.cli._sweep_bar import SweepBar, duration
-from fewfire.cli.report import in_words
-from fewfire.engines import get_engine
-from fewfire.experiments import SqliteStore
-from fewfire.networks import relevance
-from fewfire.report import findings_info, frontier_info, read_results, write_page
+from fewfire._random import Stream
+from fewfire.cli._output import duration, file_size, run_sweep
+from fewfire.engines import Phase, Run, Schedule, get_engine
+from fewfire.experiments import SqliteStore, Sweep
+from fewfire.networks import init, relevance
+from fewfire.problems import Parity
+from fewfire.report import RAMP, findings_info, frontier_info, read_results, write_page
 
 if TYPE_CHECKING:
-    from fewfire.experiments import Sweep
-    from fewfire.problems import Parity
+    from rich.console import RenderableType
+
+    from fewfire.report import Group, SuccessFrontier
 
 LONGER = 3
 """The last network may take so many times the steps of the others."""
+
+WIDTH, SAMPLES, TESTS = 300, 2000, 10_000
+"""Of the one network that is looked into at the end."""
+
+
+@dataclass(frozen=True)
+class DemoGrid:
+    """Widths × samples × two starts × trials."""
+
+    widths: tuple[int, ...]
+    samples: tuple[int, ...]
+    trials: int
+
+    def __str__(self) -> str:
+        return f"{len(self.widths)} widths × {len(self.samples)} sample sizes × 2 starts × {self.trials} trials"
+
+
+FULL = DemoGrid((10, 30, 100, 300, 1000), (300, 350, 400, 500, 700, 1000), 10)
+SMALL = DemoGrid((10, 30, 100), (400, 600, 1000), 3)
+"""For a look in passing, and for the reference engine, which is an order of magnitude slower."""
 
 
 def demo(
@@ -44,29 +74,23 @@ def demo(
     grid = SMALL if quick or name == "reference" else FULL
     sweep = sweep_of(problem, grid, steps)
     console.print(f"Task: the product of {k} hidden bits among {n}, from labelled examples.")
-    console.print(f"Networks: ReLU neurons, all weights random (dense) or 2 non-zero ones a neuron (sparse); "
-                  f"at most {steps:,} steps of SGD on the hinge loss.")  # fmt: skip
+    starts = "all weights random (dense) or 2 non-zero ones per neuron (sparse)"
+    console.print(f"Networks: ReLU neurons, {starts}; at most {steps:,} steps of SGD on the hinge loss.")
     console.print(f"Runs: {grid}, {len(sweep)} in all, on the {name} engine.")
     if grid is SMALL and not quick:
         console.print("Without the C++ part this is a small grid; 'fewfire doctor' says how to get the full one.")
     _train(console, sweep, store, name)
     _show(console, sweep, store, output)
     learned = _look_inside(console, problem, steps, seed, name)
-    size = in_words(output.stat().st_size)
+    size = file_size(output.stat().st_size)
     console.print(f"Wrote {output} ({size}): open it in a browser. The runs are kept in {store}.", markup=False)
     if not learned:
         raise typer.Exit(1)
 
 
 def _train(console: Console, sweep: Sweep, store: Path, engine: str) -> None:
-    with SweepBar(console) as bar:
-        try:
-            state = sweep.run(store, engine=engine, progress=bar.show)
-        except KeyboardInterrupt:
-            done = bar.state.done if bar.state is not None else 0
-            console.print(f"Stopped. {done} of {len(sweep)} runs are kept in {store}.", markup=False)
-            console.print("Give the same command again to go on from there.")
-            raise typer.Exit(130) from None
+    resume = "Give the same command again to go on from there."
+    state = run_sweep(console, sweep, store, resume, engine=engine)
     before = f" {state.already} were there already." if state.already else ""
     console.print(f"Trained {state.ran} networks in {duration(state.seconds)}.{before}")
 
@@ -99,3 +123,70 @@ def _look_inside(console: Console, problem: Parity, steps: int, seed: int, engin
         console.print("Not learned. Remedy: more --steps, a smaller --k or another --seed.")
         return False
     return True
+
+
+def hidden_parity(n: int, k: int, seed: int) -> Parity:
+    """A parity of k bits that the seed chooses."""
+    return Parity(n, k, support=sorted(Stream(seed, "demo/support").subsets(1, n, min(k, n))[0].tolist()))
+
+
+def sweep_of(problem: Parity, grid: DemoGrid, steps: int) -> Sweep:
+    """Every cell of the grid from a dense and a 2-sparse start, stopped as soon as the test error is 10%."""
+    starts = (init.dense(), init.sparse(2))
+    return Sweep(
+        problems=(problem,),
+        networks=tuple((start, width) for start in starts for width in grid.widths),
+        data=tuple((samples, 2000) for samples in grid.samples),
+        schedules=(_schedule(steps, evaluate=250, stop_error=0.1),),
+        trials=grid.trials,
+        name=f"A parity of {problem.k} hidden bits among {problem.n}",
+        success_error=0.1,
+    )
+
+
+def final_run(problem: Parity, steps: int, seed: int) -> Run:
+    """One network with plenty of examples, trained until it makes hardly any errors."""
+    X, y = problem.sample(SAMPLES, Stream(seed, "data"))
+    X_test, y_test = problem.sample(TESTS, Stream(seed, "test"))
+    network = init.sparse(2)(problem.n, WIDTH, Stream(seed, "init"))
+    return Run(network, _schedule(steps, evaluate=500, stop_error=0.001), X, y, X_test, y_test, seed=seed)
+
+
+def _schedule(steps: int, evaluate: int, stop_error: float) -> Schedule:
+    phase = Phase(steps, learning_rate=0.1, weight_decay=0.01, batch_size=32)
+    return Schedule((phase,), evaluate=evaluate, stop_error=stop_error)
+
+
+def heat_maps(group: Group) -> RenderableType:
+    """The maps of a group; widths downwards from the widest, samples to the right."""
+    return Columns([_heat_map(group, frontier) for frontier in group.frontiers], padding=(0, 4))
+
+
+def _heat_map(group: Group, frontier: SuccessFrontier) -> Table:
+    title = f"{frontier.start} start"
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        padding=(0, 0),
+        pad_edge=False,
+        min_width=len(title),
+    )
+    table.add_column("width ", justify="right", style="dim", header_style="dim")
+    for samples in group.samples:
+        table.add_column(
+            "online" if samples is None else f"{samples}", justify="right", header_style="dim", min_width=5
+        )
+    for width, row in reversed(list(zip(group.widths, frontier.success, strict=True))):
+        table.add_row(f"{width} ", *(_cell(float(share)) for share in row))
+    return table
+
+
+def _cell(share: float) -> Text:
+    if np.isnan(share):
+        return Text("–")
+    # Dark letters up to the middle of the ramp, light ones from there: at least 4.5 times as light or dark.
+    place = round(share * (len(RAMP) - 1))
+    ink = "#000000" if place < 3 else "#ffffff"
+    return Text(f"{share:>5.0%}", style=Style(color=ink, bgcolor=RAMP[place]))

@@ -14,7 +14,7 @@ from fewfire import __version__
 from fewfire._extension import MESSAGE, load
 from fewfire.engines import engine_report
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "typer", "rich")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "threadpoolctl", "typer", "rich")
 
 
 def doctor() -> None:

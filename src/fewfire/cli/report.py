@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from fewfire._errors import invalid
+from fewfire.cli._output import file_size, say
 from fewfire.experiments import SqliteStore
 from fewfire.report import read_results, save_figures, write_page
 
@@ -30,18 +30,8 @@ def report(
         results = read_results(opened, success_error)
         size = write_page(results, output, title=title)
         runs, cells = len(results.columns["hash"]), len(results.settings)
-        say(f"Wrote {output} ({in_words(size)}): {runs:,} runs in {cells:,} cells.")
+        say(f"Wrote {output} ({file_size(size)}): {runs:,} runs in {cells:,} cells.")
         for folder, suffix in ((png, "png"), (pdf, "pdf")):
             if folder is not None:
                 count = len(save_figures(results, folder, (suffix,)))
                 say(f"Wrote {count} figures as {suffix.upper()} to {folder}.")
-
-
-def in_words(size: int) -> str:
-    """A number of bytes: 340 kB, 2.9 MB."""
-    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
-
-
-def say(line: str) -> None:
-    """Print a line as it is."""
-    Console().print(line, highlight=False, soft_wrap=True, markup=False)

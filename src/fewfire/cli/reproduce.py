@@ -1,11 +1,11 @@
-"""`fewfire reproduce`: list and run the recipes, one a claim, figure or theorem of the papers."""
+"""`fewfire reproduce`: list and run the recipes, one per claim, figure or theorem of the papers."""
 
 from __future__ import annotations
 
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import typer
 from rich.console import Console
@@ -13,7 +13,9 @@ from rich.table import Table
 
 from fewfire._errors import invalid
 from fewfire._optional import is_installed
+from fewfire.cli._output import say, wide_console
 from fewfire.experiments import recipes
+from fewfire.experiments.recipes import RecipeResult, Scale
 from fewfire.report import save_recipe
 
 TABULAR = "Options of pareto/table2"
@@ -23,9 +25,10 @@ def reproduce(
     names: list[str] | None = typer.Argument(None, help="Recipes to run, such as pareto/over-sparse; none lists them."),
     scale: str = typer.Option("quick", help='"quick" (seconds to a minute each) or "paper" (the papers\' sizes).'),
     output: Path | None = typer.Option(
-        None, "--output", "-o", help="Folder for a JSON file and a figure (PNG, with the extra plot) a recipe."
+        None, "--output", "-o", help="Folder for a JSON file and a figure (PNG, with the extra plot) per recipe."
     ),
     everything: bool = typer.Option(False, "--all", help="Run every recipe."),
+    settings: bool = typer.Option(False, "--settings", help="List the settings of both scales as well."),
     datasets: str | None = typer.Option(None, help='Data sets, such as pol,credit, or "all".', rich_help_panel=TABULAR),
     fractions: str | None = typer.Option(None, help="Shares of the rows, such as 0.01,0.1,1.", rich_help_panel=TABULAR),
     trials: int | None = typer.Option(None, help="Random splits.", rich_help_panel=TABULAR),
@@ -42,31 +45,41 @@ def reproduce(
     ),
 ) -> None:
     """List the recipes, or run some: what each shows, what was measured, and whether the paper's claim held."""
-    given = {"datasets": _texts(datasets), "fractions": _numbers(fractions), "trials": trials,
-             "models": _texts(models), "store": store, "data": data}  # fmt: skip
+    given = {
+        "datasets": _texts(datasets),
+        "fractions": _numbers(fractions),
+        "trials": trials,
+        "models": _texts(models),
+        "store": store,
+        "data": data,
+    }
     options = {name: value for name, value in given.items() if value is not None}
-    console = Console(width=max(100, Console().width))
+    console = wide_console()
     chosen = list(recipes.RECIPES) if everything else names or []
     if not chosen:
-        _list(console)
+        _list(console, settings)
         return
     for name in chosen:
         recipes.find(name).check_options(options)  # refuse a wrong name or option before anything runs
     failed = [name for name in chosen if not _run(console, name, scale, output, options)]
     if failed:
-        console.print(f"[bold red]Not confirmed:[/] {', '.join(failed)}", highlight=False)
+        console.print(f"[bold red]Not confirmed:[/] {', '.join(failed)}")
         raise typer.Exit(1)
 
 
-def _list(console: Console) -> None:
+def _list(console: Console, settings: bool) -> None:
     table = Table(box=None, pad_edge=False)
     for title in ("recipe", "shows", "seconds", "expect"):
         table.add_column(title, no_wrap=title == "recipe")
     for name in recipes.RECIPES:
         recipe = recipes.find(name)
         table.add_row(name, recipe.title, str(recipe.seconds), recipe.expectation)
-    console.print(table, highlight=False)
-    console.print("Run one with: fewfire reproduce NAME [--scale paper], or all with --all.", highlight=False)
+    console.print(table)
+    if settings:
+        for name in recipes.RECIPES:
+            for scale, chosen in recipes.find(name).scales.items():
+                console.print(f"{name}, {scale}: {chosen}", markup=False, soft_wrap=True)
+    console.print("Run one with: fewfire reproduce NAME [--scale paper], or all with --all.")
 
 
 def _texts(text: str | None) -> list[str] | None:
@@ -82,39 +95,39 @@ def _numbers(text: str | None) -> list[float] | None:
 
 def _run(console: Console, name: str, scale: str, output: Path | None, options: dict[str, Any]) -> bool:
     recipe = recipes.find(name)
-    console.print(f"[bold]{name}[/]: {recipe.title}", highlight=False)
+    console.print(f"[bold]{name}[/]: {recipe.title}")
     usual = f"about {recipe.seconds} s on two cores" if scale == "quick" else "minutes to hours"
-    console.print(f"  takes: {usual}\n  expect: {recipe.expectation}", highlight=False)
+    console.print(f"  takes: {usual}\n  expect: {recipe.expectation}")
     start = time.perf_counter()
     with console.status("running") as status:
         telling = {"tell": status.update} if "tell" in recipe.options else {}
-        outcome: dict[str, Any] = recipes.run(name, scale, **options, **telling)
-    for line in outcome["measured"]:
-        console.print(f"  measured: {line}", highlight=False, markup=False)
-    if "text" in outcome:
-        console.print(outcome["text"], highlight=False, markup=False, soft_wrap=True)
-    for entry in outcome["judgement"]:
-        verdict = "[green]holds[/]" if entry["passed"] else "[red]fails[/]"
-        measured = f"{entry['statistic']} = {entry['value']:.4g}, {entry['rule']} {entry['threshold']:.4g}"
-        console.print(f"  {verdict}  {entry['claim']} ({measured})", highlight=False)
-    console.print(f"  took {time.perf_counter() - start:.0f} s", highlight=False)
+        result = recipes.run(name, cast(Scale, scale), **options, **telling)
+    for line in result.measured:
+        console.print(f"  measured: {line}", markup=False)
+    if "text" in result.data:
+        say(result.data["text"], console)
+    for entry in result.judgements:
+        verdict = "[green]holds[/]" if entry.passed else "[red]fails[/]"
+        measured = f"{entry.statistic} = {entry.value:.4g}, {entry.rule} {entry.threshold:.4g}"
+        console.print(f"  {verdict}  {entry.claim} ({measured})")
+    console.print(f"  took {time.perf_counter() - start:.0f} s")
     if output is not None:
-        _write(console, outcome, output / f"{name.replace('/', '-')}.json")
-    return bool(outcome["passed"])
+        _write(console, result, output / f"{name.replace('/', '-')}.json")
+    return result.passed
 
 
-def _write(console: Console, outcome: dict[str, Any], path: Path) -> None:
+def _write(console: Console, result: RecipeResult, path: Path) -> None:
     """The result, and its figure beside it; an earlier result stays when there was no data to measure on."""
-    if outcome.get("rows") == []:
-        console.print(f"  nothing measured, so {path} is left as it is", highlight=False)
+    if result.data.get("rows") == []:
+        console.print(f"  nothing measured, so {path} is left as it is")
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(outcome) + "\n")
-    if "text" in outcome:
-        path.with_suffix(".txt").write_text(outcome["text"])
-    console.print(f"  written to {path}", highlight=False)
+    path.write_text(json.dumps(result.to_dict()) + "\n")
+    if "text" in result.data:
+        path.with_suffix(".txt").write_text(result.data["text"])
+    console.print(f"  written to {path}")
     if is_installed("matplotlib"):
-        save_recipe(outcome, path.with_suffix(".png"))
-        console.print(f"  drawn in {path.with_suffix('.png')}", highlight=False)
+        save_recipe(result, path.with_suffix(".png"))
+        console.print(f"  drawn in {path.with_suffix('.png')}")
     else:
-        console.print("  not drawn: pip install 'fewfire[plot]'", highlight=False, markup=False)
+        console.print("  not drawn: pip install 'fewfire[plot]'", markup=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shlex
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +11,7 @@ import typer
 from rich.console import Console
 
 from fewfire._cores import usable_cores
-from fewfire.cli._sweep_bar import SweepBar, duration
+from fewfire.cli._output import duration, run_sweep, say
 from fewfire.engines import get_engine
 from fewfire.experiments import SqliteStore, Sweep, estimate_seconds, export, make_plan
 
@@ -41,15 +40,14 @@ def plan(
     else:
         found = make_plan(sweep)
     problems, networks, data, schedules = map(len, (sweep.problems, sweep.networks, sweep.data, sweep.schedules))
-    console.print(sweep.name, markup=False, highlight=False)
-    console.print(f"{found.total} runs: {problems} problems × {networks} networks × {data} data sizes × "
-                  f"{schedules} schedules × {sweep.trials} trials", highlight=False, soft_wrap=True)  # fmt: skip
-    console.print(f"{found.finished} done, {len(found.pending)} to do", highlight=False)
+    say(sweep.name, console)
+    axes = f"{problems} problems × {networks} networks × {data} data sizes × {schedules} schedules"
+    say(f"{found.total} runs: {axes} × {sweep.trials} trials", console)
+    say(f"{found.finished} done, {len(found.pending)} to do", console)
     if probe and len(found.pending):
         name, seconds = get_engine(engine).name, estimate_seconds(sweep, found, engine)
         early = ", less with early stops" if any(s.stop_error is not None for s in sweep.schedules) else ""
-        console.print(f"About {duration(seconds)} on {usable_cores()} cores with the {name} engine{early}",
-                      highlight=False, soft_wrap=True)  # fmt: skip
+        say(f"About {duration(seconds)} on {usable_cores()} cores with the {name} engine{early}", console)
 
 
 @app.command()
@@ -61,7 +59,7 @@ def run(
         str | None,
         typer.Option(help='Address of a Dask scheduler, such as tcp://10.0.0.1:8786, or "local".'),
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes on this machine; one a core by default.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes on this machine; one per core by default.")] = None,
     keep_going: Annotated[
         bool, typer.Option("--keep-going/--fail-fast", help="Record runs that diverge or fail, or stop at the first.")
     ] = True,
@@ -70,17 +68,11 @@ def run(
     console = Console()
     sweep = Sweep.from_toml(spec)
     executor = "local" if dask is None else "dask" if dask == "local" else dask
-    before = signal.signal(signal.SIGTERM, _interrupt)  # batch systems ask politely before they kill
-    try:
-        with SweepBar(console) as bar:
-            try:
-                state = sweep.run(store, engine=engine, executor=executor, workers=workers, keep_going=keep_going,
-                                  progress=bar.show)  # fmt: skip
-            except KeyboardInterrupt:
-                _say_how_to_resume(console, bar.state, spec, store, dask)
-                raise typer.Exit(130) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    command = ["fewfire", "sweep", "run", str(spec), "--store", str(store), *(["--dask", dask] if dask else [])]
+    resume = f"Resume with: {shlex.join(command)}"
+    state = run_sweep(
+        console, sweep, store, resume, engine=engine, executor=executor, workers=workers, keep_going=keep_going
+    )
     _summarise(console, state, store, sweep.success_error)
     if state.failed:
         raise typer.Exit(1)
@@ -94,18 +86,7 @@ def export_(
     """Write all runs of a store as one table."""
     with SqliteStore(store) as opened:
         count = export(opened, output)
-    Console().print(f"Wrote {count} runs to {output}", highlight=False, soft_wrap=True, markup=False)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
-def _say_how_to_resume(console: Console, state: Progress | None, spec: Path, store: Path, dask: str | None) -> None:
-    command = ["fewfire", "sweep", "run", str(spec), "--store", str(store), *(["--dask", dask] if dask else [])]
-    kept = "Stopped." if state is None else f"Stopped. {state.done} of {state.total} runs are kept in {store}."
-    for line in (kept, f"Resume with: {shlex.join(command)}"):
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+    say(f"Wrote {count} runs to {output}")
 
 
 def _summarise(console: Console, state: Progress, store: Path, success_error: float) -> None:
@@ -117,4 +98,4 @@ def _summarise(console: Console, state: Progress, store: Path, success_error: fl
     if state.failed:
         lines.append(f"{state.failed} failed with an error (column message). Repeat the command to try them again")
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        say(line, console)

@@ -42,6 +42,15 @@ class History:
         columns = np.array(records, dtype=np.float64).reshape(len(records), len(fields(cls))).T
         return cls(columns[0].astype(np.int64), *columns[1:])
 
+    def first_step(self, error: float, curve: str = "test_error") -> int | None:
+        """The first recorded step at which an error was at most this; None where there was none.
+
+        Both sides are rounded to float32, in which stores keep histories: there 0.1 is a little above the number 0.1,
+        and a stored history must give the same step as the one it was made from.
+        """
+        reached = np.asarray(getattr(self, curve), dtype=np.float32) <= np.float32(error)
+        return int(self.step[np.argmax(reached)]) if reached.any() else None
+
 
 @dataclass(frozen=True)
 class Counters:

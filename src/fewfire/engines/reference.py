@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from fewfire._blas import ONE_BLAS_THREAD
 from fewfire._validate import check_choice
 from fewfire.engines._losses import Gradients, error_rate, get_loss, unchecked_gradients
 from fewfire.engines._result import Counters, History, Result, divergence
@@ -58,7 +58,7 @@ class ReferenceEngine:
         """Train the runs in order; `progress` gets (steps done, steps of all runs) at every checkpoint."""
         check_choice("on_divergence", on_divergence, ("raise", "record"))
         total, before, results = sum(run.schedule.steps for run in runs), 0, []
-        with threadpool_limits(1):
+        with ONE_BLAS_THREAD:
             for run in runs:
                 done = before
 

@@ -4,30 +4,24 @@ matplotlib is loaded when the first figure is drawn.
 """
 
 from fewfire.report._curves import CellCurves, curves_info
-from fewfire.report._figures import save_figures
-from fewfire.report._findings import Finding, findings_info
-from fewfire.report._frontier import Frontier, Group, frontier_info
-from fewfire.report._intervals import wilson_interval
-from fewfire.report._lottery import plot_lottery
+from fewfire.report._findings import FrontierFinding, findings_info
+from fewfire.report._frontier import Group, SuccessFrontier, frontier_info, wilson_interval
 from fewfire.report._page import render_page, write_page
-from fewfire.report._plots import RAMP, plot_convergence, plot_curves, plot_frontier, plot_success
-from fewfire.report._rademacher import plot_rademacher
-from fewfire.report._results import Results, read_results
+from fewfire.report._plots import RAMP, plot_convergence, plot_curves, plot_frontier, plot_success, save_figures
+from fewfire.report._results import Results, StoreSummary, read_results, summary_info
 from fewfire.report._settings import SettingsTable, settings_info
-from fewfire.report._summary import Summary, summary_info
-from fewfire.report._tabular import plot_tabular
 from fewfire.report._theory import TheoryOverlay, theory_info
-from fewfire.report.recipes import plot_recipe, save_recipe
+from fewfire.report.recipes import plot_lottery, plot_rademacher, plot_recipe, plot_tabular, save_recipe
 
 __all__ = [
     "RAMP",
     "CellCurves",
-    "Finding",
-    "Frontier",
+    "FrontierFinding",
     "Group",
     "Results",
     "SettingsTable",
-    "Summary",
+    "StoreSummary",
+    "SuccessFrontier",
     "TheoryOverlay",
     "curves_info",
     "findings_info",

@@ -1,4 +1,4 @@
-"""Training curves a cell: train and test error against steps, few enough that a page stays small.
+"""Training curves of each cell: train and test error against steps, few enough that a page stays small.
 
 Of each cell the first trials are shown, which is a fair sample because trials differ in nothing but their number.
 Recorded steps are thinned evenly on a logarithmic axis; what is shown is as recorded, and the last record always is.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fewfire.experiments import Store
 
 CURVES, POINTS = 10, 60
-"""At most so many runs a cell and recorded steps a run."""
+"""At most so many runs per cell and recorded steps per run."""
 
 VALUES = 1_000_000
 """At most about so many errors in all: of large stores fewer steps are shown, then fewer runs."""
@@ -69,7 +69,7 @@ def curves_info(
 
 
 def fit_budget(cells: int, curves: int = CURVES, points: int = POINTS) -> tuple[int, int]:
-    """How many runs a cell and steps a run keep all cells within `VALUES`; at least one run of ten steps."""
+    """How many runs per cell and steps per run keep all cells within `VALUES`; at least one run of ten steps."""
     room = VALUES // max(cells, 1)
     curves = int(np.clip(room // (2 * min(points, 16)), 1, curves))
     points = int(np.clip(room // (2 * curves), min(points, 10), points))

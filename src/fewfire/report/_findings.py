@@ -14,13 +14,13 @@ import numpy as np
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray
-    from fewfire.report._frontier import Frontier, Group
+    from fewfire.report._frontier import Group, SuccessFrontier
 
 CLEAR = 1.96
 
 
 @dataclass(frozen=True)
-class Finding:
+class FrontierFinding:
     """One sentence.
 
     Parameters
@@ -40,7 +40,7 @@ class Finding:
     text: str
 
 
-def findings_info(group: Group) -> list[Finding]:
+def findings_info(group: Group) -> list[FrontierFinding]:
     """The findings of a group: width for each start, and sparse against dense where both are there."""
     found = [_width(group, frontier) for frontier in group.frontiers if len(group.widths) > 1]
     dense = [f for f in group.frontiers if f.start.startswith("dense")]
@@ -49,7 +49,7 @@ def findings_info(group: Group) -> list[Finding]:
     return [finding for finding in found if finding is not None]
 
 
-def _width(group: Group, frontier: Frontier) -> Finding | None:
+def _width(group: Group, frontier: SuccessFrontier) -> FrontierFinding | None:
     narrow, wide = _Side(frontier, 0), _Side(frontier, -1)
     if not (narrow.runs * wide.runs).any():
         return None
@@ -62,10 +62,10 @@ def _width(group: Group, frontier: Frontier) -> Finding | None:
         need = [_examples(float(frontier.half[row]), finite) for row in (0, -1)]
         text = f"half of the runs succeed with {need[0]} at {low} and with {need[1]} at {high}; over all sizes, {text}"
     text = f"{opening}: from a {frontier.start} start {text}"
-    return Finding("width", frontier.start, _verdict(z), text)
+    return FrontierFinding("width", frontier.start, _verdict(z), text)
 
 
-def _start(dense: Frontier, sparse: Frontier) -> Finding | None:
+def _start(dense: SuccessFrontier, sparse: SuccessFrontier) -> FrontierFinding | None:
     a, b = _Side(dense), _Side(sparse)
     both = (a.runs > 0) & (b.runs > 0)
     if not both.any():
@@ -77,13 +77,13 @@ def _start(dense: Frontier, sparse: Frontier) -> Finding | None:
         f"{opening}: {b.share} of the runs succeed from {sparse.start} and {a.share} from {dense.start}, more often in "
         f"{int((difference > 0).sum())} and less often in {int((difference < 0).sum())} of {int(both.sum())} cells."
     )
-    return Finding("start", sparse.start, _verdict(z), text)
+    return FrontierFinding("start", sparse.start, _verdict(z), text)
 
 
 class _Side:
     """The successes and runs of a whole map, or of one row of it."""
 
-    def __init__(self, frontier: Frontier, row: int | None = None) -> None:
+    def __init__(self, frontier: SuccessFrontier, row: int | None = None) -> None:
         self.successes = frontier.successes if row is None else frontier.successes[row]
         self.runs = frontier.runs if row is None else frontier.runs[row]
 

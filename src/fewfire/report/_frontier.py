@@ -1,4 +1,4 @@
-"""Success frontiers: how often each width and sample size learns, a map a start (pareto, Figures 1, 2 and 4).
+"""Success frontiers: how often each width and sample size learns, a map per start (pareto, Figures 1, 2 and 4).
 
 Cells that differ in nothing but width, samples and start belong to one `Group`: its maps share their axes, so that a
 sparse start can be laid beside a dense one.
@@ -12,10 +12,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import ndtri
 
-from fewfire.report._intervals import wilson_interval
-from fewfire.report._labels import call, flatten, schedule, start_name, varying
+from fewfire._validate import check_number
 from fewfire.report._results import Results, by_setting, read_results
+from fewfire.report._settings import call, flatten, schedule, start_name, varying
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, IdArray
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Frontier:
+class SuccessFrontier:
     """The map of one start. Arrays have the shape (widths, samples) of its group.
 
     Parameters
@@ -70,8 +71,8 @@ class Group:
         Tells this group from the others of the store.
     widths : tuple of int, ascending
     samples : tuple of int, ascending; None, which is last, is online
-    frontiers : tuple of Frontier
-        One a start, in order of arrival.
+    frontiers : tuple of SuccessFrontier
+        One per start, in order of arrival.
     spec : dict
         What the cells share: the tables `problem` and `training`.
     """
@@ -81,7 +82,7 @@ class Group:
     label: str
     widths: tuple[int, ...]
     samples: tuple[int | None, ...]
-    frontiers: tuple[Frontier, ...]
+    frontiers: tuple[SuccessFrontier, ...]
     spec: dict[str, Any]
 
 
@@ -128,21 +129,19 @@ def _names(specs: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 def _frontier(
     start: str, ids: IdArray, samples: tuple[int | None, ...], counts: AnyArray, quartiles: Float64Array
-) -> Frontier:
+) -> SuccessFrontier:
     runs, successes, diverged, failed = counts[:, ids]
     low, high = wilson_interval(successes, runs)
     share = np.where(runs > 0, successes / np.maximum(runs, 1), np.nan)
     half = np.array([crossing(row, samples) for row in share])
-    return Frontier(start, ids, runs, successes, diverged, failed, low, high, quartiles[:, ids], half)
+    return SuccessFrontier(start, ids, runs, successes, diverged, failed, low, high, quartiles[:, ids], half)
 
 
 def _counts(results: Results) -> AnyArray:
     """Runs, successes, diverged and failed ones by setting id: shape (4, largest id + 1); id 0 has none."""
     status = results.columns["status"]
-    return np.stack([
-        results.total(status != "failed"), results.total(results.success),
-        results.total(status == "diverged"), results.total(status == "failed"),
-    ])  # fmt: skip
+    kinds = (status != "failed", results.success, status == "diverged", status == "failed")
+    return np.stack([results.total(kind) for kind in kinds])
 
 
 def _quartiles(results: Results) -> Float64Array:
@@ -165,3 +164,30 @@ def crossing(success: Float64Array, samples: tuple[int | None, ...]) -> float:
         if above >= 0.5:
             return float(np.exp(left + (right - left) * (0.5 - below) / (above - below)))
     return float("inf")
+
+
+def wilson_interval(successes: AnyArray | int, runs: AnyArray | int, level: float = 0.95) -> Float64Array:
+    """Wilson's score interval: the probabilities p whose distance from the share is within the normal error of p.
+
+    It also makes sense at 0 of 5 and 5 of 5.
+
+    Parameters
+    ----------
+    successes, runs : int arrays of any one shape
+    level : float
+        Confidence, between 0 and 1.
+
+    Returns
+    -------
+    array of shape (2, ...)
+        Lower and upper ends; 0 and 1 where there are no runs.
+    """
+    check_number("level", level, 0.0, 1.0, open_low=True, open_high=True)
+    won, total = np.asarray(successes, dtype=np.float64), np.asarray(runs, dtype=np.float64)
+    z2 = float(ndtri((1 + level) / 2)) ** 2
+    centre = (won + z2 / 2) / (total + z2)
+    reach = np.sqrt(z2 * (won * (total - won) / np.maximum(total, 1) + z2 / 4)) / (total + z2)
+    share = won / np.maximum(total, 1)  # inside the interval, whatever the last digit says
+    low = np.where(won > 0, np.minimum(centre - reach, share), 0.0)
+    high = np.where(won < total, np.maximum(centre + reach, share), 1.0)
+    return np.stack([low, high])

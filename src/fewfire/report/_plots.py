@@ -5,11 +5,15 @@ Figures are made without pyplot, so nothing is kept open and no display is neede
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fewfire._optional import require
+from fewfire.report._curves import curves_info
+from fewfire.report._frontier import frontier_info
+from fewfire.report._results import Results, read_results
 from fewfire.report._theory import theory_info
 
 if TYPE_CHECKING:
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fewfire._types import Float64Array
+    from fewfire.experiments import Store
     from fewfire.report._curves import CellCurves
     from fewfire.report._frontier import Group
 
@@ -27,7 +32,7 @@ RAMP = ("#ebf5f5", "#b2e6da", "#64c6ba", "#0b8389", "#1b558a", "#202463")
 
 NARROW, WIDE, TEST, TRAIN = "#8d7fd6", "#331e7d", "#c2410c", "#3b6ea5"
 INCHES = (4.6, 3.4)
-"""Of one panel; a figure has one a start."""
+"""Of one panel; a figure has one per start."""
 
 
 def plot_frontier(group: Group, *, theory: bool = False) -> Figure:
@@ -45,8 +50,8 @@ def plot_frontier(group: Group, *, theory: bool = False) -> Figure:
             if not np.isnan(value):
                 ink = "white" if value >= 0.6 else "black"
                 halo = stroke(linewidth=4, foreground=ramp(value))  # the lines below are broken by the numbers
-                axis.text(column, row, f"{value:.0%}", ha="center", va="center", color=ink, fontsize=8, zorder=3,
-                          path_effects=[halo])  # fmt: skip
+                style: dict[str, Any] = {"color": ink, "fontsize": 8, "path_effects": [halo]}
+                axis.text(column, row, f"{value:.0%}", ha="center", va="center", zorder=3, **style)
         if overlay is not None:
             _line(axis, group, overlay.equal_cost[place], TEST, "--")
         _line(axis, group, frontier.half, "black", "-")
@@ -58,7 +63,7 @@ def plot_frontier(group: Group, *, theory: bool = False) -> Figure:
 
 
 def plot_success(group: Group) -> Figure:
-    """Success against samples, a line a width, with Wilson's 95% intervals."""
+    """Success against samples, a line per width, with Wilson's 95% intervals."""
     figure, axes = _panels(group)
     for axis, frontier in zip(axes, group.frontiers, strict=True):
         draw_widths(axis, group, frontier.success, frontier.low, frontier.high)
@@ -69,7 +74,7 @@ def plot_success(group: Group) -> Figure:
 
 
 def plot_convergence(group: Group) -> Figure:
-    """Median time to convergence of the successful runs against samples, a line a width, with quartiles."""
+    """Median time to convergence of the successful runs against samples, a line per width, with quartiles."""
     figure, axes = _panels(group)
     for axis, frontier in zip(axes, group.frontiers, strict=True):
         low, middle, high = frontier.steps
@@ -81,7 +86,7 @@ def plot_convergence(group: Group) -> Figure:
 
 
 def plot_curves(group: Group, cells: Sequence[CellCurves], width: int, samples: int | None) -> Figure:
-    """Training and test error against steps of the cell at this width and number of samples, a panel a start."""
+    """Training and test error against steps of the cell at this width and number of samples, a panel per start."""
     figure, axes = _panels(group)
     place = group.widths.index(width), group.samples.index(samples)
     known = {cell.setting: cell for cell in cells}
@@ -112,7 +117,7 @@ def _panels(group: Group) -> tuple[Figure, list[Axes]]:
 
 
 def draw_widths(axis: Axes, group: Group, middle: Float64Array, low: Float64Array, high: Float64Array) -> None:
-    """One line a width with error bars, online data one step after the largest number of samples."""
+    """One line per width with error bars, online data one step after the largest number of samples."""
     finite = [m for m in group.samples if m is not None]
     last = finite[-1] * (finite[-1] / finite[-2] if len(finite) > 1 else 10) if finite else 1.0
     places = np.array([last if m is None else m for m in group.samples], dtype=np.float64)
@@ -121,8 +126,8 @@ def draw_widths(axis: Axes, group: Group, middle: Float64Array, low: Float64Arra
         seen = ~np.isnan(middle[row])
         reach = np.stack([middle[row] - low[row], high[row] - middle[row]])[:, seen]
         colour = ramp(row / max(1, len(group.widths) - 1))
-        axis.errorbar(places[seen], middle[row][seen], np.maximum(reach, 0), fmt="o-", color=colour, markersize=4,
-                      linewidth=1.5, elinewidth=0.8, capsize=2, label=f"{width}")  # fmt: skip
+        style: dict[str, Any] = {"fmt": "o-", "markersize": 4, "linewidth": 1.5, "elinewidth": 0.8, "capsize": 2}
+        axis.errorbar(places[seen], middle[row][seen], np.maximum(reach, 0), color=colour, label=f"{width}", **style)
     axis.set_xscale("log")
     axis.set_xticks(places, [_samples(m) for m in group.samples])
     axis.minorticks_off()
@@ -144,3 +149,42 @@ def _line(axis: Axes, group: Group, samples: Float64Array, colour: str, style: s
 
 def _samples(samples: int | None) -> str:
     return "online" if samples is None else f"{samples}"
+
+
+def save_figures(
+    source: Store | Results, folder: str | Path, formats: Sequence[str] = ("png",), success_error: float | None = None
+) -> list[Path]:
+    """Write every figure of a store into a folder; several groups are numbered. Gives the files.
+
+    Training curves are drawn for one cell per group: the one whose success is nearest to one half.
+    """
+    results = read_results(source, success_error)
+    groups, curves = frontier_info(results), curves_info(results)
+    folder = Path(folder)
+    require("matplotlib.figure", "plot", "a figure")
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for number, group in enumerate(groups, start=1):
+        figures = {
+            "frontier": plot_frontier(group, theory=True),
+            "success": plot_success(group),
+            "convergence": plot_convergence(group),
+            "curves": plot_curves(group, curves, *_telling(group)),
+        }
+        for name, figure in figures.items():
+            for suffix in formats:
+                path = folder / (f"{name}.{suffix}" if len(groups) == 1 else f"{name}-{number}.{suffix}")
+                plain: dict[str, Any] = {"CreationDate": None} if suffix == "pdf" else {}
+                figure.savefig(path, dpi=150, metadata=plain)
+                written.append(path)
+    return written
+
+
+def _telling(group: Group) -> tuple[int, int | None]:
+    """The width and samples of the cell nearest to even odds; the widest of several."""
+    best = (np.inf, 0, 0)
+    for frontier in group.frontiers:
+        for (row, column), share in np.ndenumerate(frontier.success):
+            if not np.isnan(share):
+                best = min(best, (abs(share - 0.5), -row, column))
+    return group.widths[-best[1]], group.samples[best[2]]

@@ -1,4 +1,4 @@
-"""A store's results, read once: every `*_info` function takes a store or what `read_results` made of it."""
+"""A store's results, read once, and in a few numbers: every `*_info` function takes a store or `Results`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire._validate import check_number
+from fewfire.experiments.store import succeeded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from fewfire._types import AnyArray, Float64Array
     from fewfire.experiments import Setting, Store
+
+REASONS = 20
+"""At most so many different messages are listed."""
 
 SUCCESS_ERROR = 0.1
 """What counts as success in a store that no sweep was recorded in."""
@@ -79,7 +83,7 @@ def read_results(
     if only is not None:
         kept = np.isin(columns["setting"], [setting.id for setting in settings])
         columns = {name: values[kept] for name, values in columns.items()}
-    success = (columns["status"] == "done") & (columns["best_test_error"] <= success_error)
+    success = succeeded(columns["status"], columns["best_test_error"], success_error)
     convergence = _convergence(source, settings, columns, success, success_error)
     names = tuple(dict.fromkeys(record.name for record in sweeps))
     return Results(source, settings, columns, success_error, success, convergence, names)
@@ -102,12 +106,69 @@ def _convergence(
     known = success & (columns["stopped"] == "test_error") & np.isin(columns["setting"], list(told))
     steps[known] = columns["steps"][known]
     for place in np.flatnonzero(success & ~known):
-        history = store.history(str(columns["hash"][place]))
-        reached = np.flatnonzero(history.test_error <= np.float32(error))
-        steps[place] = history.step[reached[0]] if len(reached) else columns["steps"][place]
+        first = store.history(str(columns["hash"][place])).first_step(error)
+        steps[place] = columns["steps"][place] if first is None else first
     return steps
 
 
 def _stops_at(spec: dict[str, Any], error: float) -> bool:
     stop = spec["training"]["stop_error"]
     return stop is not None and float(stop) == error
+
+
+@dataclass(frozen=True)
+class StoreSummary:
+    """Counts of a whole store.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of its sweeps.
+    success_error : float
+    cells, runs, successes, diverged, failed : int
+        Runs are those that ended (done or diverged); failed ones come on top.
+    trials : tuple of int
+        The smallest and the largest number of runs per cell.
+    engines : dict of str to int
+        Runs by engine.
+    reasons : tuple of (str, str, int)
+        Status, message and number of runs, the commonest first.
+    """
+
+    names: tuple[str, ...]
+    success_error: float
+    cells: int
+    runs: int
+    successes: int
+    diverged: int
+    failed: int
+    trials: tuple[int, int]
+    engines: dict[str, int]
+    reasons: tuple[tuple[str, str, int], ...]
+
+
+def summary_info(source: Store | Results, success_error: float | None = None) -> StoreSummary:
+    """Count."""
+    results = read_results(source, success_error)
+    columns, status = results.columns, results.columns["status"]
+    ended = status != "failed"
+    ids = [setting.id for setting in results.settings]
+    trials = results.total(ended)[ids] if ids else np.zeros(1, dtype=np.int64)
+    engines = dict(zip(*(part.tolist() for part in np.unique(columns["engine"], return_counts=True)), strict=True))
+    told: dict[tuple[str, str], int] = {}
+    for place in np.flatnonzero(status != "done"):
+        key = (str(status[place]), str(columns["message"][place]))
+        told[key] = told.get(key, 0) + 1
+    reasons = sorted(((*key, count) for key, count in told.items()), key=lambda entry: (-entry[2], entry))
+    return StoreSummary(
+        names=results.names,
+        success_error=results.success_error,
+        cells=len(ids),
+        runs=int(ended.sum()),
+        successes=int(results.success.sum()),
+        diverged=int((status == "diverged").sum()),
+        failed=int((~ended).sum()),
+        trials=(int(trials.min()), int(trials.max())),
+        engines=engines,
+        reasons=tuple(reasons[:REASONS]),
+    )

@@ -1,17 +1,25 @@
-"""The settings of a store as one table: what all cells share, and what tells them apart."""
+"""The settings of a store in words: names for problems, starts and schedules, and one table of every setting."""
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fewfire.report._labels import Flat, flatten, varying
+from fewfire._errors import FewfireError
+from fewfire.networks import init
 from fewfire.report._results import Results, read_results
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from fewfire.experiments import Setting, Store
 
+Flat = dict[str, str]
+"""A spec as one text per leaf, keyed by its path: {"training.phases.steps": "20000", …}."""
+
+_FIRST = ("n", "k")
 TABLES = ("network", "data", "problem", "training")
 SHORT = {"network.start.name": "start", "network.": "", "data.": "", "training.phases.": "training."}
 
@@ -29,7 +37,7 @@ class SettingsTable:
     ids : tuple of int
         The settings: its rows, those of one map together, by width and samples.
     values : tuple of tuple of str
-        One a row, one text a key; "–" where a spec has no such key.
+        One per row, one text per key; "–" where a spec has no such key.
     """
 
     shared: dict[str, str]
@@ -71,3 +79,83 @@ def _named(leaves: Flat) -> Flat:
         long, brief = next(((long, brief) for long, brief in SHORT.items() if path.startswith(long)), ("", ""))
         short[brief + path.removeprefix(long)] = value
     return short
+
+
+def flatten(table: Mapping[str, Any], path: str = "") -> Flat:
+    """Every leaf of nested tables; a list of plain values is one leaf, several tables in a list are numbered."""
+    leaves: Flat = {}
+    for key, value in table.items():
+        where = f"{path}.{key}" if path else str(key)
+        if isinstance(value, dict):
+            leaves |= flatten(value, where)
+        elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            for place, item in enumerate(value):
+                leaves |= flatten(item, where if len(value) == 1 else f"{where}.{place}")
+        else:
+            leaves[where] = plain(value)
+    return leaves
+
+
+def plain(value: object) -> str:
+    """One value: numbers without a needless fraction, texts as they are, the rest as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return f"{value:g}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def varying(tables: Sequence[Flat]) -> list[str]:
+    """The paths at which these tables differ, in order of first appearance."""
+    paths: dict[str, None] = dict.fromkeys(path for table in tables for path in table)
+    return [path for path in paths if len({table.get(path) for table in tables}) > 1]
+
+
+def call(table: Mapping[str, Any], differing: Iterable[str] = ()) -> str:
+    """A name with its numbers, "parity(n=30, k=3)"; zeros and vectors only where they tell two tables apart."""
+    telling = set(differing)
+    fields = [
+        f"{key}={plain(value)}"
+        for key, value in sorted(table.items(), key=lambda item: _FIRST.index(item[0]) if item[0] in _FIRST else 9)
+        if key != "name" and (key in telling or (not isinstance(value, list) and value not in (0, None)))
+    ]
+    return f"{table['name']}({', '.join(fields)})" if fields else str(table["name"])
+
+
+def start_name(start: Mapping[str, Any]) -> str:
+    """A start with the parameters that are not the default ones, "sparse(s=2)"."""
+    name, given = str(start["name"]), {key: value for key, value in start.items() if key != "name"}
+    if name not in init.NAMES:
+        return call(start)
+    kept: dict[str, Any] = {"name": name}
+    for key, value in given.items():
+        rest = {other: given[other] for other in given if other != key}
+        with suppress(FewfireError):  # a parameter that has no default
+            if init.from_parameters(name, rest) == init.from_parameters(name, given):
+                continue
+        kept[key] = value
+    return call(kept)
+
+
+def schedule(training: Mapping[str, Any]) -> str:
+    """A schedule in a few words."""
+    phases = training["phases"]
+    steps = sum(int(phase["steps"]) for phase in phases)
+    if len(phases) > 1:
+        return f"{steps:,} steps in {len(phases)} phases, {training['loss']} loss"
+    phase = phases[0]
+    batch = phase["batch_size"]
+    parts = [
+        f"{steps:,} steps",
+        f"batch {plain(batch)}" if isinstance(batch, int) else "full batch",
+        f"learning rate {_rate(phase['learning_rate'])}",
+        f"weight decay {_rate(phase['weight_decay'])}",
+        f"{training['loss']} loss",
+    ]
+    return ", ".join(parts)
+
+
+def _rate(value: object) -> str:
+    if isinstance(value, dict):
+        return " and ".join(f"{plain(rate)} ({layer})" for layer, rate in value.items())
+    return plain(value)

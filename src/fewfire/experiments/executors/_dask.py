@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any
 from fewfire._cores import usable_cores
 from fewfire._errors import ExecutorError, FewfireError
 from fewfire._optional import require
-from fewfire.experiments._environment import environment_text
-from fewfire.experiments._row import failed_row
 from fewfire.experiments.executors._protocol import Work
+from fewfire.experiments.store import environment_text, failed_row
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from types import ModuleType
 
-    from fewfire.experiments._row import Row
     from fewfire.experiments.spec import RunSpec
+    from fewfire.experiments.store import Row
 
 _AHEAD = 3  # batches a worker's thread that are with the scheduler, so that none waits for the next
 _CONNECT_SECONDS = 30

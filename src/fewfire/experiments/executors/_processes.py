@@ -19,15 +19,14 @@ from typing import TYPE_CHECKING
 from fewfire._cores import usable_cores
 from fewfire._errors import ExecutorError
 from fewfire._validate import check_integer
-from fewfire.experiments._environment import environment_text
-from fewfire.experiments._row import failed_row
 from fewfire.experiments.executors._protocol import Work
+from fewfire.experiments.store import environment_text, failed_row
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from fewfire.experiments._row import Row
     from fewfire.experiments.spec import RunSpec
+    from fewfire.experiments.store import Row
 
 TRIES = 2
 """How often a run may take its process with it before it is given up."""

@@ -17,7 +17,7 @@ from fewfire.experiments.spec import RunSpec
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from fewfire.experiments._row import Row
+    from fewfire.experiments.store import Row
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,10 @@
-"""Recipes: one a figure, table or claim of the papers. Each runs by itself and judges its own result.
+"""Recipes: one per figure, table or claim of the papers. Each runs by itself and judges its own result.
 
-A recipe is a module with `RECIPE`, which says what it shows, and `run(scale)`, which returns plain data that
-`json.dumps` takes: parameters, sentences under "measured", rows, and under "judgement" the claim, the statistic used
-and whether it passed; a "text" is printed as it is. `run` may take further keyword arguments, which `RECIPE.options`
-lists. `fewfire.report.plot_recipe` draws the result.
+A recipe is one module in the folder of its paper: the claim, the settings of both scales, `measure`, the judgements
+and the name of its figure (`fewfire.report.recipes` draws it). Adding one is adding that file.
 """
 
-from fewfire.experiments.recipes._base import Recipe
+from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome, RecipeResult, Scale
 from fewfire.experiments.recipes._registry import RECIPES, find, run
 
-__all__ = ["RECIPES", "Recipe", "find", "run"]
+__all__ = ["RECIPES", "Judgement", "Recipe", "RecipeOutcome", "RecipeResult", "Scale", "find", "run"]

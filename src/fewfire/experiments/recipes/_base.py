@@ -1,42 +1,177 @@
-"""What a recipe says about itself, and the form of its verdict."""
+"""What a recipe is: a claim of a paper that can be run, at the scales it states, with verdicts that can fail.
+
+A module of `recipes/PAPER/` holds its settings, `measure(settings)` and `RECIPE`, which names them and the figure that
+`fewfire.report` draws. `measure` may take further keyword arguments: these are the options of the recipe.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import inspect
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from fewfire._errors import invalid
 from fewfire._validate import check_choice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-SCALES = ("quick", "paper")
+Scale = Literal["quick", "paper"]
+"""About a minute at most, or the sizes of the paper."""
+
+Settings = TypeVar("Settings")
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Judgement:
+    """The verdict on one claim: the statistic must be at most, or at least, the threshold.
+
+    Parameters
+    ----------
+    claim, statistic : str
+        What is claimed, and by what it is judged.
+    value, threshold : float
+    rule : "at most" or "at least"
+    """
+
+    claim: str
+    statistic: str
+    value: float
+    threshold: float
+    rule: Literal["at most", "at least"] = "at most"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", float(self.value))
+        object.__setattr__(self, "threshold", float(self.threshold))
+
+    @property
+    def passed(self) -> bool:
+        """Whether the claim was seen; NaN never is."""
+        return self.value <= self.threshold if self.rule == "at most" else self.value >= self.threshold
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, with the verdict."""
+        return {
+            "claim": self.claim,
+            "statistic": self.statistic,
+            "value": self.value,
+            "rule": self.rule,
+            "threshold": self.threshold,
+            "passed": self.passed,
+        }
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> Judgement:
+        """The judgement of `to_dict`; the verdict is made again."""
+        return cls(table["claim"], table["statistic"], table["value"], table["threshold"], table["rule"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeOutcome:
+    """What `measure` found.
+
+    Parameters
+    ----------
+    parameters : dict
+        What the numbers depend on.
+    judgements : tuple of Judgement
+    measured : tuple of str
+        Sentences with the numbers that the claims do not hold themselves.
+    data : dict
+        Rows, curves and whatever else the figure draws; "text", where there is one, is printed as it is.
+    """
+
+    parameters: dict[str, Any]
+    judgements: Sequence[Judgement]
+    measured: Sequence[str] = ()
+    data: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every claim was seen."""
+        return all(entry.passed for entry in self.judgements)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeResult(RecipeOutcome):
+    """What a recipe measured, at which scale. `to_dict` gives the form that files have.
+
+    Parameters
+    ----------
+    recipe : str
+        Its name.
+    scale : "quick" or "paper"
+    parameters, judgements, measured, data
+        As in `RecipeOutcome`.
+    """
+
+    recipe: str
+    scale: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `json.dumps` takes: the data beside the other entries."""
+        return {
+            "recipe": self.recipe,
+            "scale": self.scale,
+            "parameters": self.parameters,
+            "measured": list(self.measured),
+            **self.data,
+            "judgement": [entry.to_dict() for entry in self.judgements],
+            "passed": self.passed,
+        }
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> RecipeResult:
+        """The result of `to_dict`, or of the JSON that `fewfire reproduce -o` wrote."""
+        missing = [key for key in _KEYS if key not in table]
+        if missing:
+            rule = f"must hold {', '.join(_KEYS)}"
+            raise invalid("table", rule, f"a mapping without {', '.join(missing)}", "pass what a recipe returned")
+        return cls(
+            recipe=table["recipe"],
+            scale=table["scale"],
+            parameters=table["parameters"],
+            judgements=tuple(Judgement.from_dict(entry) for entry in table["judgement"]),
+            measured=tuple(table["measured"]),
+            data={key: value for key, value in table.items() if key not in _KEYS},
+        )
+
+
+_KEYS = ("recipe", "scale", "parameters", "measured", "judgement", "passed")
+
+
+@dataclass(frozen=True)
+class Recipe(Generic[Settings]):
     """A claim of a paper that can be run.
 
     Parameters
     ----------
     name : str
-        "paper/recipe".
+        "paper/recipe", as its module lies in `recipes/`.
     title : str
         What it shows, in one line.
     seconds : int
         About how long scale "quick" takes on two cores.
     expectation : str
         What to expect.
-    options : tuple of str
-        Keyword arguments of its `run` besides the scale.
+    figure : str
+        Its drawing: `plot_` and this name, in `fewfire.report.recipes`.
+    scales : mapping from "quick" and "paper" to settings
+    measure : callable (settings, **options) -> RecipeOutcome
     """
 
     name: str
     title: str
     seconds: int
     expectation: str
-    options: tuple[str, ...] = ()
+    figure: str
+    scales: Mapping[Scale, Settings]
+    measure: Callable[..., RecipeOutcome]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Keyword arguments of `measure` besides the settings."""
+        return tuple(inspect.signature(self.measure).parameters)[1:]
 
     def check_options(self, given: Iterable[str]) -> None:
         """Refuse options that the recipe does not take."""
@@ -45,41 +180,25 @@ class Recipe:
                 rule = f"must be among {', '.join(self.options)}" if self.options else "are not taken by this recipe"
                 raise invalid(f"options of {self.name}", rule, option)
 
+    def run(self, scale: Scale = "quick", *, settings: Settings | None = None, **options: Any) -> RecipeResult:
+        """Measure and judge.
 
-def check_scale(scale: str) -> bool:
-    """Whether the scale is "paper"; "quick" is the other one."""
-    return check_choice("scale", scale, SCALES) == "paper"
-
-
-def judgement(claim: str, statistic: str, value: float, threshold: float, *, at_most: bool = True) -> dict[str, Any]:
-    """The verdict on one claim: the statistic must be at most, or at least, the threshold."""
-    passed = value <= threshold if at_most else value >= threshold
-    return {
-        "claim": claim,
-        "statistic": statistic,
-        "value": float(value),
-        "rule": "at most" if at_most else "at least",
-        "threshold": float(threshold),
-        "passed": bool(passed),
-    }
-
-
-def result(
-    recipe: Recipe,
-    scale: str,
-    parameters: dict[str, Any],
-    judgements: list[dict[str, Any]],
-    *,
-    measured: Sequence[str] = (),
-    **data: Any,
-) -> dict[str, Any]:
-    """What `run` returns; `measured` are sentences with the numbers that the claims do not hold themselves."""
-    return {
-        "recipe": recipe.name,
-        "scale": scale,
-        "parameters": parameters,
-        "measured": list(measured),
-        **data,
-        "judgement": judgements,
-        "passed": all(entry["passed"] for entry in judgements),
-    }
+        Parameters
+        ----------
+        scale : "quick" or "paper"
+        settings : optional
+            Instead of those of the scale.
+        **options
+            Those of the recipe.
+        """
+        check_choice("scale", scale, tuple(self.scales))
+        self.check_options(options)
+        found = self.measure(self.scales[scale] if settings is None else settings, **options)
+        return RecipeResult(
+            recipe=self.name,
+            scale=scale,
+            parameters=found.parameters,
+            judgements=tuple(found.judgements),
+            measured=tuple(found.measured),
+            data=found.data,
+        )

@@ -11,8 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from fewfire._errors import EngineUnavailable
-from fewfire.experiments._environment import environment_text
-from fewfire.experiments._row import Row, failed_row, row_of
+from fewfire.experiments.store import Row, environment_text, failed_row, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

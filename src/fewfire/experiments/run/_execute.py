@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import ExecutorError
 from fewfire.engines import get_engine
-from fewfire.experiments._progress import Progress
-from fewfire.experiments._sqlite_store import SqliteStore
-from fewfire.experiments._store import SweepRecord
 from fewfire.experiments.executors import choose_executor
 from fewfire.experiments.run._batch import batches, cost
 from fewfire.experiments.run._plan import Plan, make_plan
+from fewfire.experiments.run._progress import Progress
+from fewfire.experiments.store import SqliteStore, SweepRecord, succeeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from fewfire.engines import Engine
-    from fewfire.experiments._row import Row
-    from fewfire.experiments._store import Store
     from fewfire.experiments.executors import Executor
     from fewfire.experiments.spec import RunSpec, Sweep
+    from fewfire.experiments.store import Row, Store
 
 
 def execute(
@@ -77,7 +75,8 @@ def _carry_out(
             state = replace(
                 state,
                 ran=state.ran + len(rows),
-                successes=state.successes + sum(_succeeded(row, sweep.success_error) for row in rows),
+                successes=state.successes
+                + sum(succeeded(row.status, row.best_test_error, sweep.success_error) for row in rows),
                 diverged=state.diverged + sum(row.status == "diverged" for row in rows),
                 failed=state.failed + sum(row.status == "failed" for row in rows),
                 seconds=time.perf_counter() - start,
@@ -87,10 +86,6 @@ def _carry_out(
             if not keep_going:
                 _refuse_failures(rows)
     return state
-
-
-def _succeeded(row: Row, success_error: float) -> bool:
-    return row.status == "done" and row.best_test_error <= success_error
 
 
 def _refuse_failures(rows: list[Row]) -> None:

@@ -15,11 +15,12 @@ import numpy as np
 from fewfire._cores import usable_cores
 from fewfire.engines import get_engine
 from fewfire.experiments.run._batch import cost
+from fewfire.experiments.store import succeeded
 
 if TYPE_CHECKING:
     from fewfire._types import Float64Array, IdArray
-    from fewfire.experiments._store import Store
     from fewfire.experiments.spec import RunSpec, Sweep
+    from fewfire.experiments.store import Store
 
 PROBES = 5
 PROBE_COST = 5e8
@@ -72,7 +73,7 @@ def make_plan(sweep: Sweep, store: Store | None = None) -> Plan:
             pending.append(number)
         else:
             diverged += found[0] == "diverged"
-            successes += found[0] == "done" and found[1] <= sweep.success_error
+            successes += succeeded(*found, sweep.success_error)
     to_do = np.array(pending, dtype=np.int64)
     return Plan(len(sweep), len(sweep) - len(to_do), successes, diverged, to_do, cells[to_do % sweep.settings])
 

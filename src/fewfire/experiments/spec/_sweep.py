@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from fewfire.engines import Schedule
-    from fewfire.experiments._progress import Progress
-    from fewfire.experiments._store import Store
     from fewfire.experiments.executors import Executor
+    from fewfire.experiments.run._progress import Progress
+    from fewfire.experiments.store import Store
     from fewfire.networks.init import Initialiser
     from fewfire.problems import Problem
 

@@ -16,16 +16,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fewfire._errors import DataUnavailable, FileFormatError, MissingDependency
-from fewfire.experiments._environment import environment_text
-from fewfire.experiments._measurement import Measurement
 from fewfire.experiments.spec import canonical, text_hash
+from fewfire.experiments.store import Measurement, environment_text
 from fewfire.problems import tabular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from fewfire.experiments._store import Store
+    from fewfire.experiments.store import Store
     from fewfire.experiments.tabular._models import Model
     from fewfire.problems.tabular import Dataset
 

@@ -15,7 +15,7 @@ from fewfire.problems.tabular import DATASETS, training_rows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from fewfire.experiments._measurement import Measurement
+    from fewfire.experiments.store import Measurement
     from fewfire.experiments.tabular._models import Model
 
 Row = dict[str, Any]

@@ -112,5 +112,5 @@ def _neuron_norms(network: TwoLayer) -> AnyArray:
 
 
 def _first(history: History, error: float) -> float:
-    hits = np.flatnonzero(history.test_error <= error)
-    return float(history.step[hits[0]]) if len(hits) else np.inf
+    step = history.first_step(error)
+    return np.inf if step is None else float(step)

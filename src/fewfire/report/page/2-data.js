@@ -19,7 +19,7 @@ function cellAt(start, width, sample) {
   return { id, runs, successes, low, high, diverged, failed, early, middle, late, success: runs ? successes / runs : null };
 }
 
-/** The training curves of a cell: errors in units of `UNIT`, a list a run, at the steps they share. */
+/** The training curves of a cell: errors in units of `UNIT`, a list per run, at the steps they share. */
 function curvesOf(cell) {
   const found = cell && DATA.curves.cells[cell.id];
   if (!found) return null;

@@ -1,4 +1,4 @@
-// The success frontier: a heat map a start, with the line of even odds and the theory's shape on top.
+// The success frontier: a heat map per start, with the line of even odds and the theory's shape on top.
 
 function renderFrontier(section, select) {
   const { starts } = group();

@@ -1,4 +1,4 @@
-// Success and time to convergence against the number of samples, one line a width, one chart a start.
+// Success and time to convergence against the number of samples, one line per width, one chart per start.
 
 function renderSuccess(section, select) {
   section.replaceChildren(
@@ -55,14 +55,14 @@ function widthChoice(select) {
 
 const SUCCESS = {
   title: "runs that succeed", value: (cell) => cell.success, low: (cell) => cell.low, high: (cell) => cell.high, hollow: () => false,
-  tip: (cell) => successText(cell).replaceAll(", ", "\n"), label: (name) => `Success against samples from ${name}, one line a width`,
+  tip: (cell) => successText(cell).replaceAll(", ", "\n"), label: (name) => `Success against samples from ${name}, one line per width`,
   axis: () => ({ place: (a, b) => scale("linear", 0, 1, a, b), ticks: [0, 0.25, 0.5, 0.75, 1], text: percent }),
 };
 
 const CONVERGENCE = {
   title: "steps", value: (cell) => cell.middle, low: (cell) => cell.early, high: (cell) => cell.late, hollow: (cell) => cell.success < 0.5,
   tip: (cell) => `median ${number(cell.middle)} steps\nquartiles ${number(cell.early)} to ${number(cell.late)}\n${cell.successes} of ${cell.runs} runs succeed`,
-  label: (name) => `Median steps to convergence against samples from ${name}, one line a width`,
+  label: (name) => `Median steps to convergence against samples from ${name}, one line per width`,
   axis: () => {
     const all = group().starts.flatMap((start) => start.cells).filter((cell) => cell && cell[8] !== null).flatMap((cell) => [cell[7], cell[9]]);
     const low = Math.max(1, all.reduce((a, b) => Math.min(a, b), 1e9)), high = all.reduce((a, b) => Math.max(a, b), 10);

@@ -15,7 +15,7 @@ function renderSettings(section) {
   section.replaceChildren(
     html("h2", { id: "settings-title" }, "Every setting"),
     html("p", { class: "note" }, `${number(summary.cells)} cells. Engines: ${Object.entries(summary.engines).map(([name, runs]) => `${name} (${number(runs)} runs)`).join(", ") || "none"}. `,
-      `Curves show at most ${DATA.curves.limit[0]} runs a cell (its first trials) and about ${DATA.curves.limit[1]} of the recorded steps; everything else counts all runs.`),
+      `Curves show at most ${DATA.curves.limit[0]} runs per cell (its first trials) and about ${DATA.curves.limit[1]} of the recorded steps; everything else counts all runs.`),
     html("dl", { class: "shared" }, Object.entries(shared).map(([key, value]) => html("div", {}, html("dt", {}, key), html("dd", {}, value)))),
     html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "settings" }, html("table", { class: "numbers" },
       html("thead", {}, html("tr", {}, heads.map((name) => html("th", { scope: "col" }, name)))), html("tbody", {}, rows))),

@@ -1,5 +1,45 @@
-"""A figure for every recipe, drawn from the plain data that the recipe returned: one file a kind of figure."""
+"""The figures of the recipes, drawn from the plain data that they returned: one file per paper.
 
-from fewfire.report.recipes._figures import FIGURES, plot_recipe, save_recipe
+A recipe names its figure; `plot_recipe` looks it up here.
+"""
 
-__all__ = ["FIGURES", "plot_recipe", "save_recipe"]
+from fewfire.report.recipes._canvas import plot_recipe, save_recipe
+from fewfire.report.recipes._pareto import (
+    plot_convergence_time,
+    plot_lottery,
+    plot_offline_parity,
+    plot_proposition_3,
+    plot_success_frontier,
+)
+from fewfire.report.recipes._parities import plot_fits, plot_separation
+from fewfire.report.recipes._sparse_activations import (
+    plot_bounds,
+    plot_learning_curves,
+    plot_rademacher,
+    plot_scaling,
+    plot_statistical_queries,
+)
+from fewfire.report.recipes._sublinear import plot_activity, plot_cost, plot_robust_accuracy, plot_robust_loss
+from fewfire.report.recipes._tabular import plot_tabular
+
+__all__ = [
+    "plot_activity",
+    "plot_bounds",
+    "plot_convergence_time",
+    "plot_cost",
+    "plot_fits",
+    "plot_learning_curves",
+    "plot_lottery",
+    "plot_offline_parity",
+    "plot_proposition_3",
+    "plot_rademacher",
+    "plot_recipe",
+    "plot_robust_accuracy",
+    "plot_robust_loss",
+    "plot_scaling",
+    "plot_separation",
+    "plot_statistical_queries",
+    "plot_success_frontier",
+    "plot_tabular",
+    "save_recipe",
+]

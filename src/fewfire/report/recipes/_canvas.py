@@ -1,12 +1,17 @@
-"""What the figures of the recipes share: size, colours that are told apart without seeing red or green, small files."""
+"""What the figures of the recipes share, and how that of a result is found, drawn and written.
+
+Colours are told apart without seeing red or green; files are small.
+"""
 
 from __future__ import annotations
 
+import importlib
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import invalid
 from fewfire._optional import require
+from fewfire.experiments.recipes import RECIPES, RecipeResult, find
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +39,7 @@ def rows_of(info: Mapping[str, Any], *keys: str) -> list[Any]:
     """What the recipe returned under these keys; an error names the missing ones."""
     missing = [key for key in keys if not info.get(key)]
     if missing:
-        wanted, absent = " and ".join(keys), ", ".join(missing)
+        wanted, absent = " and ".join([", ".join(keys[:-1]), keys[-1]] if len(keys) > 1 else keys), ", ".join(missing)
         raise invalid("info", f"must hold {wanted}", f"a mapping without {absent}", "pass what the recipe returned")
     return [info[key] for key in keys]
 
@@ -44,9 +49,30 @@ def colour(place: int) -> str:
     return PALETTE[place % len(PALETTE)]
 
 
-def save_png(figure: Figure, path: Path) -> None:
-    """Write a PNG of few colours: a quarter of the size, and nothing that the eye would miss."""
+def plot_recipe(info: RecipeResult | Mapping[str, Any]) -> Figure:
+    """Draw what a recipe returned, by the figure that the recipe names.
+
+    Parameters
+    ----------
+    info : RecipeResult or mapping
+        The result of `fewfire.experiments.recipes.run`, or the JSON that `fewfire reproduce -o` wrote.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    table = info.to_dict() if isinstance(info, RecipeResult) else info
+    name = table.get("recipe")
+    if name not in RECIPES:
+        raise invalid("info", f"must be the result of one of {', '.join(RECIPES)}", name)
+    figures = importlib.import_module(__package__)  # which imports this module, so not above
+    figure: Figure = getattr(figures, f"plot_{find(name).figure}")(table)
+    return figure
+
+
+def save_recipe(info: RecipeResult | Mapping[str, Any], path: Path) -> None:
+    """Draw what a recipe returned into a PNG file of few colours: a quarter of the size, and nothing that is missed."""
     drawn = BytesIO()
-    figure.savefig(drawn, format="png", dpi=DPI)
+    plot_recipe(info).savefig(drawn, format="png", dpi=DPI)
     image = require("PIL.Image", "plot", "a figure").open(drawn).convert("RGB")
     image.quantize(COLOURS, dither=0).save(path, optimize=True)

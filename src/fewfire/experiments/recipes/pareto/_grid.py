@@ -1,4 +1,4 @@
-"""Grids of runs on a parity (pareto, C.1): one sweep, one plain row a cell. What Figures 1, 2 and 4 share.
+"""Grids of runs on a parity (pareto, C.1): one sweep, one plain row per cell. What Figures 1, 2 and 4 share.
 
 Settings of C.1: hinge loss, learning rate 0.1, weight decay 0.01, batches of 32. A run has converged when its error on
 held-out examples is at most 10%; it stops there.
@@ -7,18 +7,15 @@ held-out examples is at most 10%; it stops there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fewfire.engines import Phase, Schedule
-from fewfire.experiments._memory_store import MemoryStore
 from fewfire.experiments.spec import Sweep
+from fewfire.experiments.store import MemoryStore, succeeded
 from fewfire.networks import init
 from fewfire.problems import Parity
-
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray
 
 STARTS = {"dense": init.dense(), "sparse": init.sparse(2)}
 CONVERGED = 0.1
@@ -26,7 +23,7 @@ TESTS = 2000
 
 
 @dataclass(frozen=True)
-class Grid:
+class ParityGrid:
     """Every combination of starts, widths and samples (None is online), each `trials` times."""
 
     n: int
@@ -55,10 +52,10 @@ class Grid:
         return {"n": self.n, "k": self.k, "trials": self.trials, "steps": self.steps, "evaluate": self.evaluate}
 
 
-def run_grid(grid: Grid) -> tuple[list[dict[str, Any]], MemoryStore]:
-    """One row a cell, and the store with the histories.
+def run_grid(grid: ParityGrid) -> tuple[list[dict[str, Any]], MemoryStore]:
+    """One row per cell, and the store with the histories.
 
-    A row has "start", "width", "samples" (None: online), "trials", "successes", and two lists with an entry a run,
+    A row has "start", "width", "samples" (None: online), "trials", "successes", and two lists with an entry per run,
     None where it never came: "steps", until the held-out error was small, and "train_steps", until the training
     error was.
     """
@@ -66,17 +63,16 @@ def run_grid(grid: Grid) -> tuple[list[dict[str, Any]], MemoryStore]:
     grid.sweep().run(store, keep_going=False)
     rows = []
     for setting in store.settings():
-        histories = [row.history for row in store.rows(setting.id)]
-        steps = [_first(history.step, history.test_error) for history in histories]
+        runs = list(store.rows(setting.id))
         rows.append(
             {
                 "start": setting.start["name"],
                 "width": setting.width,
                 "samples": setting.samples,
-                "trials": len(histories),
-                "successes": sum(step is not None for step in steps),
-                "steps": steps,
-                "train_steps": [_first(history.step, history.train_error) for history in histories],
+                "trials": len(runs),
+                "successes": sum(succeeded(run.status, run.best_test_error, CONVERGED) for run in runs),
+                "steps": [run.history.first_step(CONVERGED) for run in runs],
+                "train_steps": [run.history.first_step(CONVERGED, "train_error") for run in runs],
             }
         )
     order = {None: np.inf}
@@ -92,9 +88,3 @@ def cell(rows: list[dict[str, Any]], start: str, width: int, samples: int | None
 def times(row: dict[str, Any], key: str = "steps") -> list[float]:
     """Steps to convergence, infinite where a run did not converge."""
     return [np.inf if step is None else float(step) for step in row[key]]
-
-
-def _first(step: AnyArray, error: AnyArray) -> int | None:
-    """The first recorded step at which the error was small."""
-    reached = np.flatnonzero(np.asarray(error) <= np.float32(CONVERGED))
-    return int(step[reached[0]]) if len(reached) else None

@@ -1,8 +1,8 @@
 """pareto, Figures 1 and 4: success of SGD over a grid of widths and samples, from a dense and from a 2-sparse start.
 
-Takes about 30 s (quick, the (30, 3)-parity; on the paper's scale, the (50, 3)-parity with 50 runs a cell and 10⁵ steps,
-hours). Expect a frontier: hardly any run learns from the fewest examples and most do from the most; between, wide
-networks learn where narrow ones fail, and the sparse start needs fewer examples than the dense one.
+Takes about 30 s (quick; on the paper's scale hours). Expect a frontier: hardly any run learns from the fewest examples
+and most do from the most; between, wide networks learn where narrow ones fail, and the sparse start needs fewer
+examples than the dense one.
 
 Width and samples are judged by Page's trend test, with the other coordinates as blocks; that no step up in width hurts
 by Fisher's test on every pair of neighbours, with Bonferroni's correction; the starts by Fisher's test on all runs of
@@ -17,33 +17,23 @@ from typing import Any
 
 import numpy as np
 
-from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
+from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
 from fewfire.experiments.recipes._statistics import more_often, rising
-from fewfire.experiments.recipes.pareto._grid import Grid, run_grid
+from fewfire.experiments.recipes.pareto._grid import ParityGrid, run_grid
 
-RECIPE = Recipe(
-    name="pareto/frontier",
-    title="Figures 1 and 4: success by width and samples, sparse start beside dense",
-    seconds=30,
-    expectation="success rises with width and with samples; the 2-sparse start succeeds more often than the dense one",
-)
 WIDE = 100
 """From this width on the starts are compared."""
 
-QUICK = Grid(30, 3, ("dense", "sparse"), (10, 30, 100, 300, 1000), (300, 350, 400, 500, 700), 10, 8000, 250)
-PAPER = Grid(
-    50, 3, ("dense", "sparse"), (10, 30, 100, 300, 1000, 3000), (200, 300, 600, 1000, 2000, 3000), 50, 100_000, 1000
-)
+
+def measure(settings: ParityGrid) -> RecipeOutcome:
+    """One row per cell."""
+    rows, _ = run_grid(settings)
+    return RecipeOutcome(
+        parameters=settings.parameters(), judgements=judge(rows), measured=_measured(rows), data={"rows": rows}
+    )
 
 
-def run(scale: str = "quick", *, grid: Grid | None = None) -> dict[str, Any]:
-    """One row a cell; a grid instead of that of the scale can be given."""
-    chosen = (PAPER if check_scale(scale) else QUICK) if grid is None else grid
-    rows, _ = run_grid(chosen)
-    return result(RECIPE, scale, chosen.parameters(), judge(rows), measured=_measured(rows), rows=rows)
-
-
-def judge(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def judge(rows: list[dict[str, Any]]) -> list[Judgement]:
     """The claims on success, from rows with start, width, samples, trials and successes."""
     success, trials = _table(rows), rows[0]["trials"]
     by_width = np.moveaxis(success, 1, 2).reshape(-1, success.shape[1])
@@ -59,16 +49,16 @@ def judge(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     sparse, dense = (sum(row["successes"] for row in side) for side in wide.values())
     better = more_often(sparse, dense, trials * len(wide["dense"]))
     return [
-        judgement("width buys success", "p of Page's trend test over widths", rising(by_width), 0.01),
-        judgement(
+        Judgement("width buys success", "p of Page's trend test over widths", rising(by_width), 0.01),
+        Judgement(
             "no step up in width hurts",
             f"smallest p of Fisher's test, times {len(falls)} pairs",
             min(1.0, min(falls) * len(falls)),
             0.05,
-            at_most=False,
+            "at least",
         ),
-        judgement("data buys success", "p of Page's trend test over samples", rising(by_samples), 0.01),
-        judgement("the sparse start beats the dense one", f"p of Fisher's test, widths from {WIDE}", better, 0.01),
+        Judgement("data buys success", "p of Page's trend test over samples", rising(by_samples), 0.01),
+        Judgement("the sparse start beats the dense one", f"p of Fisher's test, widths from {WIDE}", better, 0.01),
     ]
 
 
@@ -98,3 +88,35 @@ def _measured(rows: list[dict[str, Any]]) -> list[str]:
 
 def _half(row: dict[str, Any]) -> bool:
     return bool(2 * row["successes"] >= row["trials"])
+
+
+RECIPE = Recipe(
+    name="pareto/frontier",
+    title="Figures 1 and 4: success by width and samples, sparse start beside dense",
+    seconds=30,
+    expectation="success rises with width and with samples; the 2-sparse start succeeds more often than the dense one",
+    figure="success_frontier",
+    scales={
+        "quick": ParityGrid(
+            n=30,
+            k=3,
+            starts=("dense", "sparse"),
+            widths=(10, 30, 100, 300, 1000),
+            samples=(300, 350, 400, 500, 700),
+            trials=10,
+            steps=8000,
+            evaluate=250,
+        ),
+        "paper": ParityGrid(
+            n=50,
+            k=3,
+            starts=("dense", "sparse"),
+            widths=(10, 30, 100, 300, 1000, 3000),
+            samples=(200, 300, 600, 1000, 2000, 3000),
+            trials=50,
+            steps=100_000,
+            evaluate=1000,
+        ),
+    },
+    measure=measure,
+)

@@ -14,6 +14,7 @@ parameters do not ask for different parities. Only a model whose slopes are pari
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import comb
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ import numpy as np
 
 from fewfire._cube import cube
 from fewfire.engines import Phase, Run, Schedule, get_engine
-from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
+from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
 from fewfire.fourier import transform
 from fewfire.networks import init
 from fewfire.theory import pareto as theory
@@ -30,12 +31,6 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
     from fewfire.networks import TwoLayer
 
-RECIPE = Recipe(
-    name="pareto/proposition-3",
-    title="Lemma 6 and Proposition 3: the noise that hides a parity from gradient descent, beside the bound",
-    seconds=5,
-    expectation="both hold at every k; the noise needed falls at least like C(n, k)^(−1/2)",
-)
 CHANCES = (0.05, 0.1, 0.25, 0.5)
 """The probabilities δ at which the proposition is checked."""
 
@@ -45,39 +40,58 @@ FRACTION = 0.25
 RATE = 0.1
 
 
-def run(scale: str = "quick") -> dict[str, Any]:
+@dataclass(frozen=True)
+class HidingSettings:
+    """Bits, neurons, steps of gradient descent, and starts drawn."""
+
+    n: int
+    width: int
+    steps: int
+    draws: int
+
+
+def measure(settings: HidingSettings) -> RecipeOutcome:
     """For each k: shares hidden by noise τ, measured and bound, and the noise that hides one half."""
-    n, width, steps, draws = (20, 4, 16, 8) if check_scale(scale) else (16, 2, 4, 12)
+    n, width, steps = settings.n, settings.width, settings.steps
     parameters = width * (n + 2) + 1
     size = (cube(n) < 0).sum(axis=1)
     weights, peaks = [], []
-    for seed in range(draws):
+    for seed in range(settings.draws):
         weight, peak = path(init.dense()(n, width, seed=seed), steps, size)
         weights.append(weight)
         peaks.append(peak)
     needed = 2 * np.stack(peaks)  # half of the noise is the sample's
     levels = {k: needed[:, size == k].ravel() for k in range(1, n // 2 + 1)}
     rows = [_row(n, k, parameters, steps, values) for k, values in levels.items()]
-    judgements = judge(float(np.max(weights)), rows)
-    setting = {"n": n, "width": width, "parameters": parameters, "steps": steps, "draws": draws, "rate": RATE}
     hardest = rows[-1]
-    measured = [
-        f"k = {hardest['k']}: noise {hardest['half']:.2g} hides half of the parities, the bound asks for "
-        f"{hardest['half_bound']:.2g}, {hardest['half_bound'] / hardest['half']:.0f} times as much"
-    ]
-    return result(RECIPE, scale, setting, judgements, measured=measured, rows=rows)
+    return RecipeOutcome(
+        parameters={
+            "n": n,
+            "width": width,
+            "parameters": parameters,
+            "steps": steps,
+            "draws": settings.draws,
+            "rate": RATE,
+        },
+        judgements=judge(float(np.max(weights)), rows),
+        measured=[
+            f"k = {hardest['k']}: noise {hardest['half']:.2g} hides half of the parities, the bound asks for "
+            f"{hardest['half_bound']:.2g}, {hardest['half_bound'] / hardest['half']:.0f} times as much"
+        ],
+        data={"rows": rows},
+    )
 
 
-def judge(weight: float, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def judge(weight: float, rows: list[dict[str, Any]]) -> list[Judgement]:
     """The claims, from the largest C(n, k)·mean c² and the rows."""
     margins = [share - (1 - delta) for row in rows for delta, share in zip(CHANCES, row["hidden_at"], strict=True)]
     slope = np.polyfit(np.log([row["parities"] for row in rows]), np.log([row["half"] for row in rows]), 1)[0]
     return [
-        judgement("Lemma 6 holds", "largest C(n, k)·mean of c_i(S)², exact", weight, 1 + 1e-9),
-        judgement(
-            "Proposition 3 holds", "smallest share hidden − (1 − δ), exact over S", min(margins), 0.0, at_most=False
+        Judgement("Lemma 6 holds", "largest C(n, k)·mean of c_i(S)², exact", weight, 1 + 1e-9),
+        Judgement(
+            "Proposition 3 holds", "smallest share hidden − (1 − δ), exact over S", min(margins), 0.0, "at least"
         ),
-        judgement(
+        Judgement(
             "hiding takes noise of order C(n, k)^(−1/2) at most", "slope of log noise over log C(n, k)", slope, -0.5
         ),
     ]
@@ -140,3 +154,17 @@ def _noise(n: int, k: int, parameters: int, steps: int, delta: float) -> float:
 
 def _share(needed: Float64Array, tau: float) -> float:
     return float(np.mean(needed <= tau))
+
+
+RECIPE = Recipe(
+    name="pareto/proposition-3",
+    title="Lemma 6 and Proposition 3: the noise that hides a parity from gradient descent, beside the bound",
+    seconds=5,
+    expectation="both hold at every k; the noise needed falls at least like C(n, k)^(−1/2)",
+    figure="proposition_3",
+    scales={
+        "quick": HidingSettings(n=16, width=2, steps=4, draws=12),
+        "paper": HidingSettings(n=20, width=4, steps=16, draws=8),
+    },
+    measure=measure,
+)

@@ -6,23 +6,23 @@ the error is near 0.
 
 from __future__ import annotations
 
-from typing import Any
-
-from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
-from fewfire.experiments.recipes.pareto._theorem import fit
+from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._parity_fit import FitSettings, fits, largest_error, outcome
 from fewfire.problems import Parity
+
+
+def measure(settings: FitSettings) -> RecipeOutcome:
+    """One row per fit."""
+    rows = fits(settings, Parity(41, 4), 50_000, schedule="under_sparse", sparsity=2, width=3000)
+    return outcome([Judgement("a correlated subnetwork", "largest test error", largest_error(rows), 0.25)], rows)
+
 
 RECIPE = Recipe(
     name="pareto/under-sparse",
     title="Theorem 5: one truncated step from an under-sparse start",
     seconds=10,
     expectation="a subnetwork correlated with the (41, 4)-parity: test error at most 25%",
+    figure="fits",
+    scales={"quick": FitSettings(seeds=1), "paper": FitSettings(seeds=5)},
+    measure=measure,
 )
-
-
-def run(scale: str = "quick") -> dict[str, Any]:
-    """One row a fit."""
-    seeds = range(5 if check_scale(scale) else 1)
-    rows = [fit(Parity(41, 4), 50_000, seed, schedule="under_sparse", sparsity=2, width=3000) for seed in seeds]
-    judgements = [judgement("a correlated subnetwork", "largest test error", max(row["error"] for row in rows), 0.25)]
-    return result(RECIPE, scale, {"second_layer": "solver"}, judgements, rows=rows)

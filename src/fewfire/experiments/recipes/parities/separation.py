@@ -20,19 +20,12 @@ from sklearn.linear_model import LogisticRegression
 
 from fewfire._random import Stream
 from fewfire._types import AnyArray, SignArray
-from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
+from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
 from fewfire.learners import ParityNetClassifier
 from fewfire.learners.baselines import ConjugateKernel, RandomFeatures, TangentKernel
 from fewfire.networks import init
 from fewfire.problems import CorrelatedParity
 from fewfire.theory.parities import halfspace_accuracy
-
-RECIPE = Recipe(
-    name="parities/separation",
-    title="On D_A the network learns the parity, every linear method on fixed features fails, as k grows",
-    seconds=60,
-    expectation="network above 95%; the best rival of the same width at least 10 points below it",
-)
 
 ALPHAS = (1e-4, 1e-2, 1.0)
 TESTS = 4000
@@ -41,7 +34,7 @@ KERNEL_SAMPLES = 10_000
 
 
 @dataclass(frozen=True)
-class Setting:
+class SeparationSetting:
     """One comparison: an (n, k)-parity, the width of network and features, and examples."""
 
     n: int
@@ -51,63 +44,49 @@ class Setting:
 
 
 Predictor: TypeAlias = Callable[[SignArray], AnyArray]
-NetworkLearner: TypeAlias = Callable[[Setting, SignArray, SignArray, int], Predictor]
+NetworkLearner: TypeAlias = Callable[[SeparationSetting, SignArray, SignArray, int], Predictor]
 """(setting, X, y, seed) -> a function from ±1 rows to labels ±1, or to scores of that sign."""
 
-QUICK = (Setting(61, 3, 300, 3000), Setting(61, 5, 500, 3000))
-PAPER = (
-    Setting(101, 3, 300, 6000),
-    Setting(101, 5, 500, 6000),
-    Setting(101, 7, 1000, 6000),
-    Setting(301, 5, 1000, 10_000),
-    Setting(501, 7, 1000, 20_000),
-)
 
-
-def run(
-    scale: str = "quick",
-    *,
-    network: NetworkLearner | None = None,
-    settings: Sequence[Setting] | None = None,
-    seed: int = 0,
-) -> dict[str, Any]:
-    """Rows of (n, k, width, samples, method, accuracy, alpha), one a method and setting.
+def measure(
+    settings: Sequence[SeparationSetting], *, network: NetworkLearner | None = None, seed: int = 0
+) -> RecipeOutcome:
+    """Rows of (n, k, width, samples, method, accuracy, alpha), one per method and setting.
 
     Parameters
     ----------
-    scale : "quick" or "paper"
+    settings : sequence of SeparationSetting
     network : NetworkLearner, optional
         The network's training; `correlated_network` unless given.
-    settings : sequence of Setting, optional
-        Instead of those of the scale.
     seed : int
         Fixes the samples and the initial weights.
     """
-    chosen = (PAPER if check_scale(scale) else QUICK) if settings is None else settings
     rows, networks, gaps = [], [], []
-    for setting in chosen:
+    for setting in settings:
         measured = list(_measure(setting, network or correlated_network, seed))
         rows += [{**asdict(setting), **row} for row in measured]
         scores = {row["method"]: row["accuracy"] for row in measured}
         networks.append(scores.pop("network"))
         del scores["halfspace"]
         gaps.append(networks[-1] - max(scores.values()))
-    judgements = [
-        judgement("the network learns D_A", "lowest accuracy of the network", min(networks), 0.95, at_most=False),
-        judgement("fixed features do not", "smallest lead over the best rival", min(gaps), 0.1, at_most=False),
-    ]
-    parameters = {"seed": seed, "alphas": list(ALPHAS), "tests": TESTS}
-    return result(RECIPE, scale, parameters, judgements, rows=rows, gaps=gaps)
+    return RecipeOutcome(
+        parameters={"seed": seed, "alphas": list(ALPHAS), "tests": TESTS},
+        judgements=[
+            Judgement("the network learns D_A", "lowest accuracy of the network", min(networks), 0.95, "at least"),
+            Judgement("fixed features do not", "smallest lead over the best rival", min(gaps), 0.1, "at least"),
+        ],
+        data={"rows": rows, "gaps": gaps},
+    )
 
 
-def correlated_network(setting: Setting, X: SignArray, y: SignArray, seed: int) -> Predictor:
+def correlated_network(setting: SeparationSetting, X: SignArray, y: SignArray, seed: int) -> Predictor:
     """The network of Theorem 2: first step as stated, then the convex second layer."""
     model = ParityNetClassifier(schedule="correlated", k=setting.k, width=setting.width, random_state=seed)
     predictor: Predictor = model.fit(X, y).predict
     return predictor
 
 
-def _measure(setting: Setting, network: NetworkLearner, seed: int) -> Iterator[dict[str, Any]]:
+def _measure(setting: SeparationSetting, network: NetworkLearner, seed: int) -> Iterator[dict[str, Any]]:
     problem = CorrelatedParity(setting.n, setting.k)
     X, y = problem.sample(setting.samples, Stream(seed, "data"))
     X_test, y_test = problem.sample(TESTS, Stream(seed, "test"))
@@ -127,7 +106,7 @@ def _row(method: str, accuracy: float, alpha: float | None = None) -> dict[str, 
     return {"method": method, "accuracy": float(accuracy), "alpha": alpha}
 
 
-def _rivals(setting: Setting, seed: int) -> dict[str, Callable[[float], Any]]:
+def _rivals(setting: SeparationSetting, seed: int) -> dict[str, Callable[[float], Any]]:
     """Each rival as a function of the strength of its regularisation."""
     width, start = setting.width, init.symmetric(setting.k)
     return {
@@ -138,3 +117,26 @@ def _rivals(setting: Setting, seed: int) -> dict[str, Callable[[float], Any]]:
         "conjugate kernel": lambda alpha: ConjugateKernel(alpha=alpha),
         "tangent kernel": lambda alpha: TangentKernel(alpha=alpha),
     }
+
+
+RECIPE = Recipe(
+    name="parities/separation",
+    title="On D_A the network learns the parity, every linear method on fixed features fails, as k grows",
+    seconds=60,
+    expectation="network above 95%; the best rival of the same width at least 10 points below it",
+    figure="separation",
+    scales={
+        "quick": (
+            SeparationSetting(n=61, k=3, width=300, samples=3000),
+            SeparationSetting(n=61, k=5, width=500, samples=3000),
+        ),
+        "paper": (
+            SeparationSetting(n=101, k=3, width=300, samples=6000),
+            SeparationSetting(n=101, k=5, width=500, samples=6000),
+            SeparationSetting(n=101, k=7, width=1000, samples=6000),
+            SeparationSetting(n=301, k=5, width=1000, samples=10_000),
+            SeparationSetting(n=501, k=7, width=1000, samples=20_000),
+        ),
+    },
+    measure=measure,
+)

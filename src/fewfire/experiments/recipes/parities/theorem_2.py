@@ -8,26 +8,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
-from fewfire.experiments.recipes.pareto._theorem import fit
+from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._parity_fit import FitSettings, fits, largest_error, outcome
 from fewfire.problems import CorrelatedParity
+
+SIZES = ((301, 5), (501, 7))
+
+
+def measure(settings: FitSettings) -> RecipeOutcome:
+    """One row per fit."""
+    rows: list[dict[str, Any]] = []
+    judgements = []
+    for n, k in SIZES:
+        found = fits(settings, CorrelatedParity(n, k), 100_000, schedule="correlated", width=500)
+        judgements.append(Judgement(f"({n}, {k}) is learned", "largest test error", largest_error(found), 0.05))
+        rows += found
+    return outcome(judgements, rows)
+
 
 RECIPE = Recipe(
     name="parities/theorem-2",
     title="Theorem 2: the correlated parity is learned",
     seconds=20,
     expectation="at least 95% accuracy at (n, k) = (301, 5) and (501, 7)",
+    figure="fits",
+    scales={"quick": FitSettings(seeds=1), "paper": FitSettings(seeds=5)},
+    measure=measure,
 )
-
-
-def run(scale: str = "quick") -> dict[str, Any]:
-    """One row a fit."""
-    seeds = range(5 if check_scale(scale) else 1)
-    sizes = ((301, 5), (501, 7))
-    rows, judgements = [], []
-    for n, k in sizes:
-        fits = [fit(CorrelatedParity(n, k), 100_000, seed, schedule="correlated", width=500) for seed in seeds]
-        worst = max(row["error"] for row in fits)
-        judgements.append(judgement(f"({n}, {k}) is learned", "largest test error", worst, 0.05))
-        rows += fits
-    return result(RECIPE, scale, {"second_layer": "solver"}, judgements, rows=rows)

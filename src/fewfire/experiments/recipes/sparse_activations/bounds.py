@@ -7,21 +7,15 @@ attain the first: twice a parity, k times over, has AS = 4k²W² exactly.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fewfire._cube import cube
-from fewfire.experiments._member import compare_member
-from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
+from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.sparse_activations import compare_member
 from fewfire.networks import TwoLayer, construct
-
-RECIPE = Recipe(
-    name="sparse-activations/bounds",
-    title="Measured sensitivities and degrees beside Lemma 9, Lemma 10, Theorem 8 and their sharp forms",
-    seconds=2,
-    expectation="every bound holds; twice a parity attains the sharp average sensitivity",
-)
 
 
 def extremal_network(n: int, p: int, k: int) -> TwoLayer:
@@ -36,17 +30,27 @@ def extremal_network(n: int, p: int, k: int) -> TwoLayer:
     )
 
 
-def run(scale: str = "quick") -> dict[str, Any]:
+@dataclass(frozen=True)
+class BoundsSettings:
+    """Inputs of the random members, how many are drawn of each size, and what the bounds are asked for."""
+
+    inputs: tuple[int, ...]
+    seeds: int
+    eps: float = 0.1
+    delta: float = 0.05
+    rho: float = 0.9
+
+
+def measure(settings: BoundsSettings) -> RecipeOutcome:
     """One row for each network and bound."""
-    full = check_scale(scale)
-    eps, delta, rho = 0.1, 0.05, 0.9
-    sizes = [(n, s, k) for n in ((8, 12, 16) if full else (8, 12)) for s in (4, 16, 64) for k in (1, 2, 4)]
-    seeds = range(5 if full else 2)
+    eps, delta, rho = settings.eps, settings.delta, settings.rho
     networks = [
         (f"{kind} {(n, s, k)} seed {seed}", k, construct.random_member(n, s, k, seed, kind))
         for kind in ("dense", "junta")
-        for n, s, k in sizes
-        for seed in seeds
+        for n in settings.inputs
+        for s in (4, 16, 64)
+        for k in (1, 2, 4)
+        for seed in range(settings.seeds)
     ]
     networks += [(f"extremal p={p} k={k}", k, extremal_network(8, p, k)) for p in (2, 4, 6) for k in (1, 3)]
     rows: list[dict[str, Any]] = []
@@ -57,12 +61,26 @@ def run(scale: str = "quick") -> dict[str, Any]:
     judgements = []
     for statement in ("Lemma 9", "4k²W² (sharp)", "Lemma 10", "2(1 − ρ)k²W² (sharp)", "Theorem 8", "4k²W²/ε (sharp)"):
         ratios = [_ratio(row) for row in rows if row["statement"] == statement]
-        judgements.append(judgement(f"{statement} holds", "largest measured/bound", max(ratios), 1 + 1e-9))
+        judgements.append(Judgement(f"{statement} holds", "largest measured/bound", max(ratios), 1 + 1e-9))
     attained = [_ratio(row) for row in rows if "extremal" in row["network"] and row["statement"] == "4k²W² (sharp)"]
-    claim = "4k²W² is attained"
-    judgements.append(judgement(claim, "smallest measured/bound", min(attained), 1 - 1e-9, at_most=False))
-    return result(RECIPE, scale, {"eps": eps, "delta": delta, "rho": rho}, judgements, rows=rows)
+    judgements.append(Judgement("4k²W² is attained", "smallest measured/bound", min(attained), 1 - 1e-9, "at least"))
+    parameters = {"eps": eps, "delta": delta, "rho": rho}
+    return RecipeOutcome(parameters=parameters, judgements=judgements, data={"rows": rows})
 
 
 def _ratio(row: dict[str, Any]) -> float:
     return 0.0 if row["measured"] == 0 else float(row["measured"] / row["bound"])
+
+
+RECIPE = Recipe(
+    name="sparse-activations/bounds",
+    title="Measured sensitivities and degrees beside Lemma 9, Lemma 10, Theorem 8 and their sharp forms",
+    seconds=2,
+    expectation="every bound holds; twice a parity attains the sharp average sensitivity",
+    figure="bounds",
+    scales={
+        "quick": BoundsSettings(inputs=(8, 12), seeds=2),
+        "paper": BoundsSettings(inputs=(8, 12, 16), seeds=5),
+    },
+    measure=measure,
+)

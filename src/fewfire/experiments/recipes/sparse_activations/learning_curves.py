@@ -10,27 +10,27 @@ exactly once d reaches their degree (3 and b + 1) and m passes D.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from fewfire._random import Stream
-from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
+from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
 from fewfire.experiments.recipes.sparse_activations._learning import relative_error, relative_tail
 from fewfire.fourier import monomial_count
 from fewfire.networks import TwoLayer, construct
 
-RECIPE = Recipe(
-    name="sparse-activations/learning-curves",
-    title="Low-degree learning curves on juntas, indexing, Appendix A networks and random members of H(n, s, k)",
-    seconds=5,
-    expectation="test error falls to the spectrum's tail above the degree; to 0 where the tail is 0",
-)
+
+@dataclass(frozen=True)
+class CurvesSettings:
+    """Sizes of the training sets, ascending, and draws averaged at each."""
+
+    samples: tuple[int, ...]
+    seeds: int
 
 
-def run(scale: str = "quick") -> dict[str, Any]:
+def measure(settings: CurvesSettings) -> RecipeOutcome:
     """Rows of (target, degree, samples, error, tail), error and tail as shares of the variance."""
-    full = check_scale(scale)
-    samples = (250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000) if full else (500, 2000, 8000)
-    seeds = range(5 if full else 1)
+    samples, seeds = settings.samples, range(settings.seeds)
     rows: list[dict[str, Any]] = []
     for name, net in _targets().items():
         for degree in (1, 2, 3, 4):
@@ -52,20 +52,21 @@ def run(scale: str = "quick") -> dict[str, Any]:
                 )
     largest = [row for row in rows if row["samples"] == samples[-1]]
     judgements = [
-        judgement(
+        Judgement(
             "the error is the tail, times m/(m − D)",
             "largest |error − predicted| at the largest m",
             max(abs(row["error"] - row["predicted"]) for row in largest),
             0.05,
         ),
-        judgement(
+        Judgement(
             "a target of degree at most d is learned exactly",
             "largest error where the tail is 0",
             max(row["error"] for row in largest if row["tail"] < 1e-12),
             0.001,
         ),
     ]
-    return result(RECIPE, scale, {"samples": list(samples), "seeds": len(seeds)}, judgements, rows=rows)
+    parameters = {"samples": list(samples), "seeds": settings.seeds}
+    return RecipeOutcome(parameters=parameters, judgements=judgements, data={"rows": rows})
 
 
 def _targets() -> dict[str, TwoLayer]:
@@ -77,3 +78,17 @@ def _targets() -> dict[str, TwoLayer]:
         "random dense member (16, 16, 2)": construct.random_member(16, 16, 2, 0),
         "random junta member (16, 16, 2)": construct.random_member(16, 16, 2, 0, "junta"),
     }
+
+
+RECIPE = Recipe(
+    name="sparse-activations/learning-curves",
+    title="Low-degree learning curves on juntas, indexing, Appendix A networks and random members of H(n, s, k)",
+    seconds=5,
+    expectation="test error falls to the spectrum's tail above the degree; to 0 where the tail is 0",
+    figure="learning_curves",
+    scales={
+        "quick": CurvesSettings(samples=(500, 2000, 8000), seeds=1),
+        "paper": CurvesSettings(samples=(250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000), seeds=5),
+    },
+    measure=measure,
+)

@@ -11,30 +11,31 @@ never to fail.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fewfire._random import Stream
-from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
+from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
 from fewfire.learners.baselines import GaussianElimination
 from fewfire.learners.statistical_queries import SQOracle, learn_parity
 from fewfire.problems import Parity
 from fewfire.theory import sparse_activations as theory
 
-RECIPE = Recipe(
-    name="sparse-activations/statistical-queries",
-    title="Theorem 14: success against queries and tolerance for parities, Gaussian elimination beside it",
-    seconds=10,
-    expectation="success never above (q/τ² + 9)/2^n; families within 16 times the bound; elimination always right",
-)
+
+@dataclass(frozen=True)
+class QueriesSettings:
+    """Bits, random parities, and tolerances of the oracle."""
+
+    n: int
+    targets: int
+    tolerances: tuple[float, ...] = (0.4, 0.12, 0.06, 0.03)
 
 
-def run(scale: str = "quick") -> dict[str, Any]:
+def measure(settings: QueriesSettings) -> RecipeOutcome:
     """Rows of (strategy, tolerance, queries, success, largest possible success)."""
-    full = check_scale(scale)
-    n, targets = (12, 200) if full else (10, 60)
-    tolerances = (0.4, 0.12, 0.06, 0.03)
+    n, targets, tolerances = settings.n, settings.targets, settings.tolerances
     problems = _random_parities(n, targets)
     rows: list[dict[str, Any]] = []
     excess, cost = [0.0], [0.0]
@@ -53,16 +54,15 @@ def run(scale: str = "quick") -> dict[str, Any]:
                 cost.append(float(needed.max()) / theory.parity_queries(n, tolerance))
     elimination = _elimination(problems)
     judgements = [
-        judgement(
+        Judgement(
             "no learner beats Theorem 14", "largest excess over (q/τ² + 9)/2^n, in standard errors", max(excess), 4.0
         ),
-        judgement("families come within a constant of it", "largest queries/(2^n τ²)", max(cost), 32.0),
-        judgement(
-            "elimination learns every parity", "share of targets found", elimination["success"], 1.0, at_most=False
-        ),
+        Judgement("families come within a constant of it", "largest queries/(2^n τ²)", max(cost), 32.0),
+        Judgement("elimination learns every parity", "share of targets found", elimination["success"], 1.0, "at least"),
     ]
     parameters = {"n": n, "targets": targets, "tolerances": list(tolerances), "answers": "adversarial"}
-    return result(RECIPE, scale, parameters, judgements, rows=rows, elimination=elimination)
+    data = {"rows": rows, "elimination": elimination}
+    return RecipeOutcome(parameters=parameters, judgements=judgements, data=data)
 
 
 def _random_parities(n: int, count: int) -> list[Parity]:
@@ -86,3 +86,14 @@ def _elimination(problems: list[Parity]) -> dict[str, float]:
         fits.append((GaussianElimination().fit(X, y), problem.support))
     success = np.mean([fit.support_ == support for fit, support in fits])
     return {"success": float(success), "most_examples": max(float(fit.samples_used_) for fit, _ in fits)}
+
+
+RECIPE = Recipe(
+    name="sparse-activations/statistical-queries",
+    title="Theorem 14: success against queries and tolerance for parities, Gaussian elimination beside it",
+    seconds=10,
+    expectation="success never above (q/τ² + 9)/2^n; families within 16 times the bound; elimination always right",
+    figure="statistical_queries",
+    scales={"quick": QueriesSettings(n=10, targets=60), "paper": QueriesSettings(n=12, targets=200)},
+    measure=measure,
+)

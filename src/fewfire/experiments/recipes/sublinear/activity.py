@@ -8,53 +8,55 @@ over independent starts the counts add up to one binomial, which is tested exact
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.stats import binomtest
 
 from fewfire._random import Stream
-from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
+from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
 from fewfire.learners import RobustClassifier
 from fewfire.networks import init
 from fewfire.problems import SphereSlice
 from fewfire.theory import sublinear
 
-RECIPE = Recipe(
-    name="sublinear/activity",
-    title="Lemma 5.15, Remark 5.17: active neurons against the width",
-    seconds=10,
-    expectation="exactly binomial counts; half of the neurons at τ = 1/m; sublinear in m with τ from the quantile",
-)
-
 EXPONENT = 0.75
+THRESHOLDS = ("theorem", "lemma", "quantile")
 
 
-def run(scale: str = "quick") -> dict[str, Any]:
-    """One row a width and threshold at the start; one a width for the training."""
-    paper = check_scale(scale)
-    widths = [2**power for power in (range(8, 18, 2) if paper else range(8, 15, 2))]
+@dataclass(frozen=True)
+class ActivitySettings:
+    """Widths, independent starts at each, and iterations of training."""
+
+    widths: tuple[int, ...]
+    starts: int
+    iterations: int
+
+
+def measure(settings: ActivitySettings) -> RecipeOutcome:
+    """One row per width and threshold at the start; one per width for the training."""
+    widths = list(settings.widths)
     problem = SphereSlice(40, 10, 0.6, "xor")
     X, y = problem.sample(seed=0)
-    starts = [
-        _start(X, width, name, 40 if paper else 20) for width in widths for name in ("theorem", "lemma", "quantile")
-    ]
-    trained = [_train(X, y, width, 200 if paper else 60) for width in widths]
-    of = {name: [row for row in starts if row["threshold"] == name] for name in ("theorem", "lemma", "quantile")}
+    starts = [_start(X, width, name, settings.starts) for width in widths for name in THRESHOLDS]
+    trained = [_train(X, y, width, settings.iterations) for width in widths]
+    of = {name: [row for row in starts if row["threshold"] == name] for name in THRESHOLDS}
     least = min(row["pvalue"] for row in starts)
     excess = max(row["largest"] / row["bound"] for row in starts)
     first, last = (_slope(widths, [row[key] for row in trained]) for key in ("start", "end"))
     judgements = [
-        judgement("counts are binomial", "least p of the exact tests", least, 0.01 / len(starts), at_most=False),
-        judgement("Lemma 5.15 bounds them", "largest count over the bound", excess, 1.0),
-        judgement(
-            "τ = 1/m leaves half active", "least share", min(row["share"] for row in of["theorem"]), 0.45, at_most=False
+        Judgement("counts are binomial", "least p of the exact tests", least, 0.01 / len(starts), "at least"),
+        Judgement("Lemma 5.15 bounds them", "largest count over the bound", excess, 1.0),
+        Judgement(
+            "τ = 1/m leaves half active", "least share", min(row["share"] for row in of["theorem"]), 0.45, "at least"
         ),
-        judgement("the quantile is sublinear at the start", "slope of log active on log m", first, 0.8),
-        judgement("and stays so in training", "slope of log active on log m", last, 0.85),
+        Judgement("the quantile is sublinear at the start", "slope of log active on log m", first, 0.8),
+        Judgement("and stays so in training", "slope of log active on log m", last, 0.85),
     ]
     parameters = {"n": 40, "d": 10, "separation": 0.6, "exponent": EXPONENT, "widths": widths}
-    return result(RECIPE, scale, parameters, judgements, start=starts, training=trained, slopes=[first, last])
+    data = {"start": starts, "training": trained, "slopes": [first, last]}
+    return RecipeOutcome(parameters=parameters, judgements=judgements, data=data)
 
 
 def _start(X: Any, width: int, name: str, repeats: int) -> dict[str, Any]:
@@ -101,3 +103,17 @@ def _train(X: Any, y: Any, width: int, iterations: int) -> dict[str, Any]:
 
 def _slope(widths: list[int], counts: list[float]) -> float:
     return float(np.polyfit(np.log(widths), np.log(counts), 1)[0])
+
+
+RECIPE = Recipe(
+    name="sublinear/activity",
+    title="Lemma 5.15, Remark 5.17: active neurons against the width",
+    seconds=10,
+    expectation="exactly binomial counts; half of the neurons at τ = 1/m; sublinear in m with τ from the quantile",
+    figure="activity",
+    scales={
+        "quick": ActivitySettings(widths=(2**8, 2**10, 2**12, 2**14), starts=20, iterations=60),
+        "paper": ActivitySettings(widths=(2**8, 2**10, 2**12, 2**14, 2**16), starts=40, iterations=200),
+    },
+    measure=measure,
+)

@@ -2,12 +2,13 @@
 
 m^0.6 neurons are active on an example at the start, whatever m. Each iteration evaluates f and its gradient at the
 examples, moves them by ρ along it (one step of the fast gradient method, within the slice) and descends there. Work is
-counted, not timed: multiply-adds an iteration, after the first one, which scores everything once. Seconds are recorded
+counted, not timed: multiply-adds per iteration, after the first one, which scores everything once. Seconds are recorded
 beside.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -15,17 +16,11 @@ import numpy as np
 
 from fewfire._sphere import on_slice
 from fewfire.engines import robust
-from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
+from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
 from fewfire.networks import init
 from fewfire.problems import SphereSlice
 from fewfire.robustness import SliceCap
 
-RECIPE = Recipe(
-    name="sublinear/cost",
-    title="Multiply-adds of an iteration of robust training by width, dense and sparse, d from 4 to 256",
-    seconds=20,
-    expectation="work grows as the width to the power 0.6 to 0.8 with drift lists, as the width without",
-)
 EXPONENT, RHO, RATE = 0.6, 0.1, 0.5
 
 
@@ -37,7 +32,7 @@ def attacked(trainer: robust.ActiveTrainer, X: np.ndarray, y: np.ndarray) -> np.
 
 
 def cost(method: robust.TrainerMethod, width: int, d: int, examples: int, iterations: int) -> dict[str, Any]:
-    """Counts an iteration of one trainer, averaged over all but the first."""
+    """Counts per iteration of one trainer, averaged over all but the first."""
     X, y = SphereSlice(examples, d, separation=0.01).sample(seed=0)
     net = init.ntk(exponent=EXPONENT)(d, width, seed=0)
     trainer = robust.trainer(method, net, X, RHO)
@@ -69,16 +64,24 @@ def exponent(rows: list[dict[str, Any]], what: str) -> float:
     return float(np.polyfit(widths, work, 1)[0])
 
 
-def run(scale: str = "quick") -> dict[str, Any]:
-    """One row a trainer, width and dimension."""
-    paper = check_scale(scale)
-    widths = [2**k for k in (range(14, 20) if paper else range(12, 17))]
-    examples, iterations = (256, 20) if paper else (64, 10)
-    rows = [cost("lists", width, d, examples, iterations) for d in (4, 16, 64, 256) for width in widths]
-    return judge(rows, {"exponent": EXPONENT, "rho": RHO, "examples": examples, "iterations": iterations}, scale)
+@dataclass(frozen=True)
+class CostSettings:
+    """Widths, inputs, examples, and iterations that are counted."""
+
+    widths: tuple[int, ...]
+    inputs: tuple[int, ...]
+    examples: int
+    iterations: int
 
 
-def judge(rows: list[dict[str, Any]], parameters: dict[str, Any], scale: str) -> dict[str, Any]:
+def measure(settings: CostSettings) -> RecipeOutcome:
+    """One row per trainer, width and dimension."""
+    examples, iterations = settings.examples, settings.iterations
+    rows = [cost("lists", width, d, examples, iterations) for d in settings.inputs for width in settings.widths]
+    return judge(rows, {"exponent": EXPONENT, "rho": RHO, "examples": examples, "iterations": iterations})
+
+
+def judge(rows: list[dict[str, Any]], parameters: dict[str, Any]) -> RecipeOutcome:
     """The verdict: a fitted exponent below 0.8 in every dimension, against 1 of the dense iteration."""
     fits = []
     for d in dict.fromkeys(row["d"] for row in rows):
@@ -96,18 +99,18 @@ def judge(rows: list[dict[str, Any]], parameters: dict[str, Any], scale: str) ->
         )
     worst = max(fits, key=lambda fit: fit["lists"])
     judgements = [
-        judgement(
+        Judgement(
             "an iteration costs o(mnd)",
             f"largest fitted exponent of multiply-adds in the width, at d = {worst['d']}",
             worst["lists"],
             0.8,
         ),
-        judgement(
+        Judgement(
             "it does less than a dense one",
             "least saving at the largest width, times",
             min(fit["saved"] for fit in fits),
             5.0,
-            at_most=False,
+            "at least",
         ),
     ]
     measured = [
@@ -115,4 +118,23 @@ def judge(rows: list[dict[str, Any]], parameters: dict[str, Any], scale: str) ->
         f"{fit['saved']:.0f} times less than dense at the largest width"
         for fit in fits
     ]
-    return result(RECIPE, scale, parameters, judgements, measured=measured, rows=rows, fits=fits)
+    data = {"rows": rows, "fits": fits}
+    return RecipeOutcome(parameters=parameters, judgements=judgements, measured=measured, data=data)
+
+
+RECIPE = Recipe(
+    name="sublinear/cost",
+    title="Multiply-adds of an iteration of robust training by width, dense and sparse, d from 4 to 256",
+    seconds=20,
+    expectation="work grows as the width to the power 0.6 to 0.8 with drift lists, as the width without",
+    figure="cost",
+    scales={
+        "quick": CostSettings(
+            widths=tuple(2**k for k in range(12, 17)), inputs=(4, 16, 64, 256), examples=64, iterations=10
+        ),
+        "paper": CostSettings(
+            widths=tuple(2**k for k in range(14, 20)), inputs=(4, 16, 64, 256), examples=256, iterations=20
+        ),
+    },
+    measure=measure,
+)

@@ -9,59 +9,77 @@ of each above 95%) were settled after seeing results of these seeds; eight fresh
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from scipy.stats import binomtest
 
-from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
+from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._statistics import in_most
 from fewfire.learners import RobustClassifier
 from fewfire.problems import SphereSlice, gamma
 from fewfire.robustness import PGD
 
-RECIPE = Recipe(
-    name="sublinear/robust-loss",
-    title="Theorem 5.12: adversarial training converges on separable points",
-    seconds=20,
-    expectation="robust loss to a third or less, robust accuracy above 90%, more than plain training has",
-)
-
 RHO = 0.2
 POINTS = 40
+SEEDS = 8
 EVERY = 10
 """Iterations between two points of a curve that is kept."""
 
 
-def run(scale: str = "quick") -> dict[str, Any]:
+@dataclass(frozen=True)
+class RobustLossSettings:
+    """Neurons and iterations in practice, and the numbers of iterations T at which the theorem's average is taken."""
+
+    width: int
+    iterations: int
+    horizons: tuple[int, ...]
+
+
+def measure(settings: RobustLossSettings) -> RecipeOutcome:
     """The curves of every seed, and the accuracy under attack."""
-    paper = check_scale(scale)
-    width, iterations = (4096, 2000) if paper else (512, 500)
-    horizons = (25, 100, 400, 1600) if paper else (25, 100, 400)
-    rows = [_compare(seed, width, iterations) for seed in range(8)]
+    width, iterations, horizons = settings.width, settings.iterations, settings.horizons
+    rows = [_compare(seed, width, iterations) for seed in range(SEEDS)]
     averages = {
-        rate: [[_average(seed, width, horizon, rate) for horizon in horizons] for seed in range(8)]
+        rate: [[_average(seed, width, horizon, rate) for horizon in horizons] for seed in range(SEEDS)]
         for rate in ("theorem", "printed")
     }
     wins = sum(row["robust"]["accuracy"] > row["plain"]["accuracy"] for row in rows)
     falls = {rate: sum(bool(np.all(np.diff(average) < 0)) for average in values) for rate, values in averages.items()}
+    withstood = _least_share([row["robust"]["accuracy"] for row in rows])
     judgements = [
-        judgement("points are separable", "least γ", min(row["gamma"] for row in rows), 0.0, at_most=False),
-        judgement("the robust loss falls", "largest last/first", max(row["ratio"] for row in rows), 1 / 3),
-        judgement(
+        Judgement("points are separable", "least γ", min(row["gamma"] for row in rows), 0.0, "at least"),
+        Judgement("the robust loss falls", "largest last/first", max(row["ratio"] for row in rows), 1 / 3),
+        Judgement(
             "and the points withstand a stronger attack",
             "lower end of the exact 99% interval of robust accuracy, points taken as independent",
-            _least_share([row["robust"]["accuracy"] for row in rows]), 0.9, at_most=False,
+            withstood,
+            0.9,
+            "at least",
         ),
-        judgement("training against the adversary is why", "p of the sign test", _sign_test(wins), 0.01),
+        Judgement("training against the adversary is why", "p of the sign test", in_most(wins, SEEDS), 0.01),
         *(
-            judgement(f"the average loss falls with T, {rate} rate", "p of the sign test", _sign_test(count), 0.01)
+            Judgement(f"the average loss falls with T, {rate} rate", "p of the sign test", in_most(count, SEEDS), 0.01)
             for rate, count in falls.items()
         ),
-    ]  # fmt: skip
-    parameters = {"n": POINTS, "d": 10, "separation": 0.6, "rho": RHO, "width": width, "max_iter": iterations}
-    iteration = [*range(0, iterations - 1, EVERY), iterations - 1]
-    theorem = {"horizons": list(horizons), "average_robust_loss": averages}
-    return result(RECIPE, scale, parameters, judgements, iteration=iteration, rows=rows, theorem=theorem)
+    ]
+    return RecipeOutcome(
+        parameters={
+            "n": POINTS,
+            "d": 10,
+            "separation": 0.6,
+            "rho": RHO,
+            "width": width,
+            "max_iter": iterations,
+        },
+        judgements=judgements,
+        data={
+            "iteration": [*range(0, iterations - 1, EVERY), iterations - 1],
+            "rows": rows,
+            "theorem": {"horizons": list(horizons), "average_robust_loss": averages},
+        },
+    )
 
 
 def _data(seed: int) -> tuple[Any, Any]:
@@ -96,9 +114,16 @@ def _average(seed: int, width: int, horizon: int, rate: Literal["theorem", "prin
     """(1/T) Σ_t of the robust loss with the rate of Theorem 5.12 for T, corrected or printed: what it bounds."""
     X, y = _data(seed)
     model = RobustClassifier(
-        width, 0.1, RHO, domain="slice", setting="theorem", adversary="fgm", learning_rate=rate, iterations=horizon,
+        width,
+        0.1,
+        RHO,
+        domain="slice",
+        setting="theorem",
+        adversary="fgm",
+        learning_rate=rate,
+        iterations=horizon,
         random_state=seed,
-    )  # fmt: skip
+    )
     return float(model.fit(X, y).history_.robust_loss.mean())
 
 
@@ -109,5 +134,15 @@ def _least_share(accuracies: list[float]) -> float:
     return float(interval.low)
 
 
-def _sign_test(wins: int, trials: int = 8) -> float:
-    return float(binomtest(wins, trials, 0.5, alternative="greater").pvalue)
+RECIPE = Recipe(
+    name="sublinear/robust-loss",
+    title="Theorem 5.12: adversarial training converges on separable points",
+    seconds=20,
+    expectation="robust loss to a third or less, robust accuracy above 90%, more than plain training has",
+    figure="robust_loss",
+    scales={
+        "quick": RobustLossSettings(width=512, iterations=500, horizons=(25, 100, 400)),
+        "paper": RobustLossSettings(width=4096, iterations=2000, horizons=(25, 100, 400, 1600)),
+    },
+    measure=measure,
+)

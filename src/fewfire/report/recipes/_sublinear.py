@@ -1,10 +1,10 @@
-"""Figures of training against an adversary: active neurons, robust losses, accuracy under attack."""
+"""Figures of sublinear, training against an adversary: active neurons, cost, robust losses, accuracy under attack."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fewfire.report.recipes._canvas import canvas, colour, rows_of
+from fewfire.report.recipes._canvas import MARKERS, canvas, colour, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,29 @@ def plot_activity(info: Mapping[str, Any]) -> Figure:
         right.plot(row["mean_active"], color=colour(place), label=f"m = {row['width']}")
     right.set_yscale("log")
     _label(right, "iteration", "active neurons, mean", "in training, m^(3/4) at the start")
-    figure.suptitle("Active neurons an example", fontsize=11)
+    figure.suptitle("Active neurons per example", fontsize=11)
+    return figure
+
+
+def plot_cost(info: Mapping[str, Any]) -> Figure:
+    """sublinear/cost: multiply-adds per iteration by width, a colour per dimension; dashed is the dense iteration."""
+    rows, fits = rows_of(info, "rows", "fits")
+    figure, (axis,) = canvas()
+    for place, fit in enumerate(fits):
+        mine = [row for row in rows if row["d"] == fit["d"]]
+        widths = [row["width"] for row in mine]
+        axis.plot(widths, [row["dense_multiply_adds"] for row in mine], color=colour(place), linestyle="--")
+        label = f"d = {fit['d']}: m^{fit['lists']:.2f}"
+        axis.plot(
+            widths, [row["multiply_adds"] for row in mine], color=colour(place), marker=MARKERS[place], label=label
+        )
+    axis.plot([], [], color="black", linestyle="--", label="dense: m")
+    axis.set_xscale("log", base=2)
+    axis.set_yscale("log")
+    axis.set_xlabel("width m")
+    axis.set_ylabel("multiply-adds per iteration")
+    axis.set_title("Robust training with m^0.6 active neurons: work by width", fontsize=11)
+    figure.legend(ncols=3, loc="outside lower center", frameon=False, fontsize=9)
     return figure
 
 
@@ -47,7 +69,7 @@ def plot_robust_loss(info: Mapping[str, Any]) -> Figure:
         for number, row in enumerate(rows):
             named = None if number else label
             left.plot(iteration, row["robust"][key], color=colour(place), linewidth=0.9, alpha=0.7, label=named)
-    _label(left, "iteration", "logistic loss", "practical setting, a curve a seed")
+    _label(left, "iteration", "logistic loss", "practical setting, a curve per seed")
     for place, (rate, label) in enumerate(RATES.items()):
         for number, averages in enumerate(theorem["average_robust_loss"][rate]):
             named = None if number else label
@@ -61,7 +83,7 @@ def plot_robust_loss(info: Mapping[str, Any]) -> Figure:
 
 
 def plot_robust_accuracy(info: Mapping[str, Any]) -> Figure:
-    """sublinear/digits: accuracy under attack and proved accuracy against the radius, a line a model."""
+    """sublinear/digits: accuracy under attack and proved accuracy against the radius, a line per model."""
     radii, accuracy, certified = rows_of(info, "radii", "accuracy", "certified")
     figure, (left, right) = canvas(2, size=(9.0, 3.9), sharey=True)
     for axes, table, title in ((left, accuracy, "under attack"), (right, certified, "proved")):

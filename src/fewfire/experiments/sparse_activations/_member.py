@@ -14,7 +14,7 @@ from fewfire._cube import MAX_EXACT
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
 from fewfire._validate import check_integer, check_number
-from fewfire.experiments._rademacher import rademacher_table
+from fewfire.experiments.sparse_activations._rademacher import rademacher_table
 from fewfire.fourier import Interval, sampled, spectrum
 from fewfire.networks import TwoLayer, check_sparsity, construct
 from fewfire.theory import sparse_activations as theory

@@ -1,4 +1,4 @@
-"""One writer a store: a lock that ends with its process, however that ends.
+"""One writer per store: a lock that ends with its process, however that ends.
 
 The lock is the system's advisory lock on a small file beside the store, which holds the writer's name. The system
 drops it when the process dies, so there is no stale lock to clear. Where there are no such locks (Windows), two writers

@@ -45,7 +45,7 @@ class Progress:
 
     @property
     def rate(self) -> float:
-        """Runs a second, in this call."""
+        """Runs per second, in this call."""
         return self.ran / self.seconds if self.seconds > 0 else 0.0
 
     @property

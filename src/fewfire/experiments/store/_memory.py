@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fewfire._errors import InvalidArgument, invalid
-from fewfire.experiments._row import FINAL, STATUSES
-from fewfire.experiments._store import COLUMNS, Setting
 from fewfire.experiments.spec import canonical
+from fewfire.experiments.store._protocol import Setting
+from fewfire.experiments.store._row import COLUMNS, FINAL, STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fewfire._types import AnyArray
     from fewfire.engines import History
-    from fewfire.experiments._measurement import Measurement
-    from fewfire.experiments._row import Row
-    from fewfire.experiments._store import SweepRecord
+    from fewfire.experiments.store._protocol import Measurement, SweepRecord
+    from fewfire.experiments.store._row import Row
 
 
 class MemoryStore:
@@ -53,7 +52,7 @@ class MemoryStore:
         return [Setting(number, text) for text, number in self._settings.items()]
 
     def columns(self) -> dict[str, AnyArray]:
-        """All rows without histories, one array a column."""
+        """All rows without histories, one array per column."""
         rows = list(self.rows())
         values = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
         values["setting"] = [self._settings[row.setting] for row in rows]

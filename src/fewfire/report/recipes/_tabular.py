@@ -1,4 +1,4 @@
-"""Errors on tabular data against sample size, as pareto, Figure 6: a column a data set, dense above sparse starts."""
+"""The figure of pareto/table2, as pareto, Figure 6: errors against rows, a column per data set, dense above sparse."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import invalid
 from fewfire._optional import require
-from fewfire.report._plots import NARROW, WIDE
+from fewfire.report._plots import NARROW, TEST, TRAIN, WIDE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,13 +15,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INCHES = (3.0, 2.6)
-OTHERS = {"fewfire": "#c2410c", "forest": "#2f7d4f", "best of forest-grid": "#2f7d4f", "xgboost": "#3b6ea5",
-          "catboost": "#8a6d00", "mlp": "#555555"}  # fmt: skip
+OTHERS = {
+    "fewfire": TEST,
+    "forest": "#2f7d4f",
+    "best of forest-grid": "#2f7d4f",
+    "xgboost": TRAIN,
+    "catboost": "#8a6d00",
+    "mlp": "#555555",
+}
 """Colours of the models that are no network of the paper; drawn dashed, in both rows."""
 
 
 def plot_tabular(info: Mapping[str, Any]) -> Figure:
-    """Draw median test errors with their intervals over the number of rows trained on.
+    """pareto/table2: median test errors with their intervals over the number of rows trained on.
 
     Crosses are what Table 2 prints for the paper's best network and best forest, where the data set is whole; dotted
     lines are the tuned network and forest of Grinsztajn et al. on the full data that it quotes.
@@ -35,7 +41,7 @@ def plot_tabular(info: Mapping[str, Any]) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        A column a data set; above the paper's networks with dense starts, below with sparse ones, a line a width.
+        A column per data set; above the paper's networks with dense starts, below with sparse ones, a line per width.
     """
     rows = [row for row in info.get("rows", ()) if "median" in row]
     if not rows:

@@ -1,4 +1,4 @@
-"""Where results are kept: the protocol that every store follows, and how one is opened.
+"""Where results are kept: the protocol that every store follows, and the records it deals in.
 
 Rows are keyed by the hash of the run. Adding a run that is there already changes nothing, unless the old row is that
 of a failed run, which the new one replaces; so a sweep can be stopped, repeated and extended at will.
@@ -11,23 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-import numpy as np
+from fewfire.experiments.spec import text_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fewfire._types import AnyArray
     from fewfire.engines import History
-    from fewfire.experiments._measurement import Measurement
-    from fewfire.experiments._row import Row
-
-COLUMNS: dict[str, type[Any]] = {
-    "hash": np.str_, "setting": np.int64, "trial": np.int64, "status": np.str_, "stopped": np.str_,
-    "test_error": np.float64, "best_test_error": np.float64, "train_error": np.float64, "train_loss": np.float64,
-    "steps": np.int64, "examples": np.int64, "active_pairs": np.int64, "multiply_adds": np.int64,
-    "message": np.str_, "engine": np.str_,
-}  # fmt: skip
-"""The columns of `Store.columns`, with their types."""
+    from fewfire.experiments.store._row import Row
 
 
 @dataclass(frozen=True)
@@ -87,6 +78,47 @@ class SweepRecord:
     spec: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Measurement:
+    """One measured error of one model on one task: what a store keeps of experiments that are no sweep of networks.
+
+    It is keyed by the hash of its spec, as a run is; the spec is any JSON table. "failed" ones are made again by
+    whoever needs them.
+
+    Parameters
+    ----------
+    spec : str
+        Canonical JSON of everything the error depends on.
+    status : "done" or "failed"
+    error : float
+        NaN for a failed one.
+    seconds : float
+        Processor time of training.
+    message : str
+        Why it failed; empty otherwise.
+    environment : str
+        JSON of the versions and the machine; see `environment_text`.
+    """
+
+    spec: str
+    status: str
+    error: float
+    seconds: float
+    message: str
+    environment: str
+
+    @cached_property
+    def hash(self) -> str:
+        """128 bits of the BLAKE2b hash of the spec, in hexadecimal."""
+        return text_hash(self.spec)
+
+    @cached_property
+    def table(self) -> dict[str, Any]:
+        """The spec as a table."""
+        table: dict[str, Any] = json.loads(self.spec)
+        return table
+
+
 @runtime_checkable
 class Store(Protocol):
     """Rows of finished runs, keyed by hash. Use as a context manager, or call `close`."""
@@ -104,7 +136,7 @@ class Store(Protocol):
         """Every cell, in order of arrival."""
 
     def columns(self) -> dict[str, AnyArray]:
-        """All rows without histories, as one array of shape (runs,) a column of `COLUMNS`, sorted by hash.
+        """All rows without histories, as one array of shape (runs,) per column of `COLUMNS`, sorted by hash.
 
         `setting` is the id of the row's `Setting`.
         """

@@ -6,13 +6,20 @@ well), "failed" (an error that need not come back, such as too little memory; tr
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import platform
+import socket
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewfire import __version__
 from fewfire._errors import FileFormatError
+from fewfire._extension import load
 from fewfire.engines import History
 
 if TYPE_CHECKING:
@@ -77,27 +84,67 @@ class Row:
         return (*(v.hex() if isinstance(v, float) else v for v in plain), *encode_history(self.history))
 
 
+_KINDS: dict[Any, type[Any]] = {"str": np.str_, "int": np.int64, "float": np.float64}
+
+COLUMNS: dict[str, type[Any]] = {
+    field.name: _KINDS[field.type] for field in fields(Row) if field.name not in ("environment", "history")
+} | {"setting": np.int64}
+"""The columns of `Store.columns` with their types: the fields of a row, the setting by its number in the store."""
+
+
 def row_of(spec: RunSpec, result: Result, environment: str) -> Row:
     """The row of a trained run."""
     history, counters = single(result.history), result.counters
     diverged = result.divergence is not None
     errors = result.history.test_error
     return Row(
-        spec.hash, spec.setting, spec.trial,
-        "diverged" if diverged else "done", result.stopped,
-        _last(errors), float(np.fmin.reduce(errors)) if len(errors) else math.nan,
-        _last(result.history.train_error), _last(result.history.train_loss),
-        counters.steps, counters.examples, counters.active_pairs, counters.multiply_adds,
-        str(result.divergence or ""), result.engine, environment, history,
-    )  # fmt: skip
+        spec.hash,
+        spec.setting,
+        spec.trial,
+        "diverged" if diverged else "done",
+        result.stopped,
+        test_error=_last(errors),
+        best_test_error=float(np.fmin.reduce(errors)) if len(errors) else math.nan,
+        train_error=_last(result.history.train_error),
+        train_loss=_last(result.history.train_loss),
+        steps=counters.steps,
+        examples=counters.examples,
+        active_pairs=counters.active_pairs,
+        multiply_adds=counters.multiply_adds,
+        message=str(result.divergence or ""),
+        engine=result.engine,
+        environment=environment,
+        history=history,
+    )
 
 
 def failed_row(spec: RunSpec, error: BaseException, engine: str, environment: str) -> Row:
     """The row of a run that ended in an error."""
-    nothing = (math.nan,) * 4
+    errors, counters = (math.nan,) * 4, (0,) * 4
     message = f"{type(error).__name__}: {error}"
-    return Row(spec.hash, spec.setting, spec.trial, "failed", "", *nothing, 0, 0, 0, 0, message, engine, environment,
-               History.of([]))  # fmt: skip
+    nothing = (*errors, *counters)
+    return Row(
+        spec.hash, spec.setting, spec.trial, "failed", "", *nothing, message, engine, environment, History.of([])
+    )
+
+
+@cache
+def environment_text() -> str:
+    """Where a run is made, recorded with its row: versions, system and machine, as JSON with sorted keys."""
+    core = load()
+    return json.dumps(
+        {
+            "fewfire": __version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "system": platform.system(),
+            "machine": platform.machine(),
+            "host": socket.gethostname(),
+            "cores": os.cpu_count(),
+            "instructions": "none" if core is None else core.isa(),
+        },
+        sort_keys=True,
+    )
 
 
 def single(history: History) -> History:
@@ -107,7 +154,7 @@ def single(history: History) -> History:
 
 
 def encode_history(history: History) -> tuple[bytes, bytes]:
-    """Steps as little-endian int64 of shape (records,), curves as float32 of shape (6, records)."""
+    """Steps as little-endian int64 of shape (records,), curves as float32 of shape (len(CURVES), records)."""
     curves = np.array([getattr(history, name) for name in CURVES], dtype="<f4")
     return np.asarray(history.step, dtype="<i8").tobytes(), curves.tobytes()
 

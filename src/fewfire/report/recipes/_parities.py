@@ -1,4 +1,4 @@
-"""Figures of single fits: the theorems' schedules, and the network beside methods on fixed features."""
+"""Figures of parities, and of every recipe that fits single parities: test errors beside what the claim allows."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def plot_fits(info: Mapping[str, Any]) -> Figure:
     axis.set_xlim(0, 0.52)
     axis.set_xlabel("test error")
     axis.set_title(TITLES.get(name, name), fontsize=11)
-    figure.legend([points, allowed.patches[0], guess], ["measured", "allowed by the claim", "guessing"], ncols=3,
-                  loc="outside lower center", frameon=False, fontsize=9)  # fmt: skip
+    handles, names = [points, allowed.patches[0], guess], ["measured", "allowed by the claim", "guessing"]
+    figure.legend(handles, names, ncols=3, loc="outside lower center", frameon=False, fontsize=9)
     return figure
 
 
 def plot_separation(info: Mapping[str, Any]) -> Figure:
-    """parities/separation: accuracy of every method, a marker a setting; the dotted lines are the best half-spaces."""
+    """parities/separation: accuracy of every method, a marker per setting; dotted lines are the best half-spaces."""
     (rows,) = rows_of(info, "rows")
     settings = list(dict.fromkeys((row["n"], row["k"]) for row in rows))
     methods = [name for name in dict.fromkeys(row["method"] for row in rows) if name != "halfspace"]
@@ -50,8 +50,9 @@ def plot_separation(info: Mapping[str, Any]) -> Figure:
     for place, (n, k) in enumerate(settings):
         scores = {row["method"]: row["accuracy"] for row in rows if (row["n"], row["k"]) == (n, k)}
         shift = 0.14 * (place - (len(settings) - 1) / 2)
-        axis.plot([scores[name] for name in methods], [at + shift for at in range(len(methods))], linestyle="none",
-                  marker=MARKERS[place], color=colour(place), label=f"(n, k) = ({n}, {k})")  # fmt: skip
+        heights = [at + shift for at in range(len(methods))]
+        style: dict[str, Any] = {"linestyle": "none", "marker": MARKERS[place], "color": colour(place)}
+        axis.plot([scores[name] for name in methods], heights, **style, label=f"(n, k) = ({n}, {k})")
         axis.axvline(scores["halfspace"], color=colour(place), linestyle=":", label=f"best half-space, k = {k}")
     axis.set_yticks(range(len(methods)), methods)
     axis.invert_yaxis()

@@ -1,4 +1,4 @@
-"""The store in a file: SQLite with a write-ahead log, one transaction a batch of rows.
+"""The store in a file: SQLite with a write-ahead log, one transaction per batch of rows.
 
 A process that is killed loses the rows it had not handed over, and nothing else. Readers never wait for the writer;
 there is one writer at a time (`WriterLock`).
@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire.experiments._measurement import Measurement
-from fewfire.experiments._memory_store import sweep_key, unknown_run
-from fewfire.experiments._row import STATUSES, Row, decode_history, encode_history
-from fewfire.experiments._sqlite_file import SqliteFile
-from fewfire.experiments._store import COLUMNS, Setting, SweepRecord
 from fewfire.experiments.spec import canonical
+from fewfire.experiments.store._memory import sweep_key, unknown_run
+from fewfire.experiments.store._protocol import Measurement, Setting, SweepRecord
+from fewfire.experiments.store._row import COLUMNS, STATUSES, Row, decode_history, encode_history
+from fewfire.experiments.store._sqlite_file import SqliteFile
 
 if TYPE_CHECKING:
     import sqlite3
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray
     from fewfire.engines import History
 
-_REALS = ("test_error", "best_test_error", "train_error", "train_loss")
+_REALS = tuple(name for name, kind in COLUMNS.items() if kind is np.float64)
 
 
 class SqliteStore(SqliteFile):
@@ -76,7 +75,7 @@ class SqliteStore(SqliteFile):
         return [Setting(*values) for values in self._read("SELECT id, spec FROM settings ORDER BY id")]
 
     def columns(self) -> dict[str, AnyArray]:
-        """All rows without histories, one array a column, sorted by hash."""
+        """All rows without histories, one array per column, sorted by hash."""
         rows = self._read(f"SELECT {', '.join(COLUMNS)} FROM runs ORDER BY hash")
         columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
         return {
@@ -132,12 +131,12 @@ class SqliteStore(SqliteFile):
         with self._writing(f"The {len(measurements)} newest measurements were not kept; all others are.") as connection:
             for new in measurements:
                 connection.execute("DELETE FROM measurements WHERE hash = ? AND status = 'failed'", (new.hash,))
+                environment = self._environment_id(connection, new.environment)
                 connection.execute(
                     "INSERT INTO measurements (hash, spec, status, error, seconds, message, environment) "
                     "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING",
-                    (new.hash, new.spec, new.status, new.error, new.seconds, new.message,
-                     self._environment_id(connection, new.environment)),
-                )  # fmt: skip
+                    (new.hash, new.spec, new.status, new.error, new.seconds, new.message, environment),
+                )
 
     def measurements(self) -> Iterator[Measurement]:
         """All measurements, sorted by hash; a file of the first version has none."""
@@ -160,15 +159,20 @@ class SqliteStore(SqliteFile):
 
     def _setting_id(self, connection: sqlite3.Connection, text: str) -> int:
         if text not in self._setting_ids:
-            table = json.loads(text)
-            samples = table["data"]["samples"]
+            setting = Setting(0, text)  # its number is not known yet
             connection.execute(
                 "INSERT INTO settings (spec, problem, start, width, samples, test_samples, training) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (spec) DO NOTHING",
-                (text, canonical(table["problem"]), canonical(table["network"]["start"]), table["network"]["width"],
-                 None if samples == "online" else samples, table["data"]["test_samples"],
-                 canonical(table["training"])),
-            )  # fmt: skip
+                (
+                    text,
+                    canonical(setting.problem),
+                    canonical(setting.start),
+                    setting.width,
+                    setting.samples,
+                    setting.spec["data"]["test_samples"],
+                    canonical(setting.training),
+                ),
+            )
             found = connection.execute("SELECT id FROM settings WHERE spec = ?", (text,))
             self._setting_ids[text] = found.fetchone()[0]
         return self._setting_ids[text]

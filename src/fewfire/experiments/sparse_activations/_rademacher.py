@@ -17,7 +17,7 @@ import numpy as np
 
 from fewfire._random import Stream, as_stream
 from fewfire._validate import check_integer, check_number, check_signs
-from fewfire.experiments._address_blocks import Block, fit_block
+from fewfire.experiments.sparse_activations._address_blocks import Block, fit_block
 from fewfire.networks import TwoLayer
 from fewfire.theory import sparse_activations as bounds
 

@@ -1,4 +1,4 @@
-"""Figures of the grids of pareto: frontier, convergence times with grokking, and the slice of `offline-parity`."""
+"""Figures of pareto: frontier, convergence times with grokking, offline parity, lottery tickets, Proposition 3."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire.report._frontier import Frontier, Group, crossing
-from fewfire.report._intervals import wilson_interval
+from fewfire.report._frontier import Group, SuccessFrontier, crossing, wilson_interval
 from fewfire.report._plots import TEST, TRAIN, draw_widths, plot_frontier
 from fewfire.report.recipes._canvas import MARKERS, canvas, colour, rows_of
 
@@ -18,10 +17,12 @@ if TYPE_CHECKING:
 
 STEPS = [digit * 10**power for power in range(2, 6) for digit in (1, 2, 5)]
 NAMES = {"dense": "dense", "sparse": "2-sparse"}
+LEARNED = 0.1
+"""The test error of a run that has learned."""
 
 
 def plot_success_frontier(info: Mapping[str, Any]) -> Figure:
-    """pareto/frontier: a heat map of success a start, with the line of even odds."""
+    """pareto/frontier: a heat map of success per start, with the line of even odds."""
     figure = plot_frontier(group_of(info))
     figure.suptitle(f"{_problem(info)}: share of {info['parameters']['trials']} runs that succeed (line: one half)")
     return figure
@@ -47,8 +48,8 @@ def plot_convergence_time(info: Mapping[str, Any]) -> Figure:
     last = axes[-1]
     for place, curve in enumerate(curves):
         for key, ink, name in (("train_error", TRAIN, "training"), ("test_error", TEST, "test")):
-            last.plot(curve["step"], curve[key], color=ink, linewidth=1, label=None if place else name,
-                      linestyle="--" if key == "train_error" else "-")  # fmt: skip
+            style = "--" if key == "train_error" else "-"
+            last.plot(curve["step"], curve[key], style, color=ink, linewidth=1, label=None if place else name)
     last.set_xscale("symlog", linthresh=setting["evaluate"])
     last.set_title(f"grokking: width {setting['wide']}, {setting['edge']} samples", fontsize=10)
     last.set_xlabel("steps")
@@ -70,8 +71,9 @@ def plot_offline_parity(info: Mapping[str, Any]) -> Figure:
         low, high = wilson_interval(won, runs)
         share = won / runs
         shifted = [row["width"] * 1.04 ** (2 * place - 1) for row in mine]  # or the intervals would hide each other
-        axis.errorbar(shifted, share, [share - low, high - share], color=colour(place),
-                      marker=MARKERS[place], capsize=3, label=f"{NAMES[start]} start")  # fmt: skip
+        reach = [share - low, high - share]
+        label = f"{NAMES[start]} start"
+        axis.errorbar(shifted, share, reach, color=colour(place), marker=MARKERS[place], capsize=3, label=label)
     axis.set_xscale("log")
     axis.set_xticks(sorted({row["width"] for row in rows}), [f"{w}" for w in sorted({row["width"] for row in rows})])
     axis.minorticks_off()
@@ -80,6 +82,59 @@ def plot_offline_parity(info: Mapping[str, Any]) -> Figure:
     axis.set_ylabel("share of runs that succeed, 95% interval")
     axis.set_title(f"{_problem(info)} from {samples} samples")
     axis.legend()
+    return figure
+
+
+def plot_lottery(info: Mapping[str, Any]) -> Figure:
+    """pareto/lottery-tickets: test error against steps in three panels: wide, rewound, redrawn.
+
+    Parameters
+    ----------
+    info : mapping with "step", "wide", "rewound" and "redrawn"
+        Recorded steps, the wide network's test errors, and one list of test errors per trial.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    step, wide, rewound, redrawn = rows_of(info, "step", "wide", "rewound", "redrawn")
+    figure, panels = canvas(3, size=(10, 3.4), sharey=True)
+    groups = {"wide network": [wide], "rewound neurons": rewound, "redrawn neurons": redrawn}
+    for axes, (title, curves) in zip(panels, groups.items(), strict=True):
+        for curve in curves:
+            axes.plot(step, curve, color=TEST, alpha=0.6, linewidth=1)
+        learned = sum(curve[-1] <= LEARNED for curve in curves)
+        axes.set_title(f"{title}: {learned} of {len(curves)} learn")
+        axes.set_xscale("symlog", linthresh=100)
+        axes.set_xlabel("steps")
+    panels[0].set_ylabel("test error")
+    figure.suptitle("Lottery tickets: the neurons that end up large, alone", fontsize=11)
+    return figure
+
+
+def plot_proposition_3(info: Mapping[str, Any]) -> Figure:
+    """pareto/proposition-3: the share of parities that noise hides, and the noise that hides one half, with bounds."""
+    rows, setting = rows_of(info, "rows", "parameters")
+    figure, (left, right) = canvas(2, size=(9.0, 3.9))
+    for place, row in enumerate(row for row in rows if row["k"] % 2 == 0):
+        left.plot(row["noise"], row["hidden"], color=colour(place), label=f"k = {row['k']}")
+        left.plot(row["noise"], row["bound"], color=colour(place), linestyle="--", linewidth=1)
+    left.set_xscale("log")
+    left.set_xlabel("noise τ, in units of the largest slope")
+    left.set_ylabel("share of parities hidden")
+    left.set_title("measured (solid), at least (dashed)", fontsize=10)
+    left.legend(fontsize=8)
+    parities = [row["parities"] for row in rows]
+    right.plot(parities, [row["half"] for row in rows], color=colour(0), marker="o", label="measured")
+    right.plot(parities, [row["half_bound"] for row in rows], color="black", linestyle="--", label="Proposition 3")
+    right.set_xscale("log")
+    right.set_yscale("log")
+    right.set_xlabel(f"parities C(n, k), k = {rows[0]['k']}…{rows[-1]['k']}")
+    right.set_ylabel("noise τ that hides one half")
+    right.set_title("how much noise it takes", fontsize=10)
+    right.legend(fontsize=8)
+    resources = f"{setting['parameters']} parameters, {setting['steps']} steps, {setting['draws']} starts"
+    figure.suptitle(f"Proposition 3: n = {setting['n']}, {resources}", fontsize=11)
     return figure
 
 
@@ -98,7 +153,7 @@ def group_of(info: Mapping[str, Any]) -> Group:
 
 def _frontier(
     start: str, rows: Sequence[Mapping[str, Any]], widths: Sequence[int], samples: tuple[int | None, ...]
-) -> Frontier:
+) -> SuccessFrontier:
     shape = len(widths), len(samples)
     runs, successes, nothing = (np.zeros(shape, dtype=np.int64) for _ in range(3))
     steps = np.full((3, *shape), np.nan)
@@ -112,7 +167,7 @@ def _frontier(
     low, high = wilson_interval(successes, runs)
     share = np.where(runs > 0, successes / np.maximum(runs, 1), np.nan)
     half = np.array([crossing(line, samples) for line in share])
-    return Frontier(start, nothing, runs, successes, nothing, nothing, low, high, steps, half)
+    return SuccessFrontier(start, nothing, runs, successes, nothing, nothing, low, high, steps, half)
 
 
 def _thousands(samples: int | None) -> str:

@@ -1,0 +1,9 @@
+"""What sparse-activations bounds, measured: sensitivities and degrees of members of H(n, s, k), Rademacher complexity.
+
+The bounds themselves are in `fewfire.theory.sparse_activations`.
+"""
+
+from fewfire.experiments.sparse_activations._member import Comparison, compare_member, scaled_member
+from fewfire.experiments.sparse_activations._rademacher import RademacherTable, rademacher_table
+
+__all__ = ["Comparison", "RademacherTable", "compare_member", "rademacher_table", "scaled_member"]

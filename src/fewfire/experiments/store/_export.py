@@ -1,0 +1,134 @@
+"""Results as one flat table, for other tools: CSV, or Parquet (through pyarrow) with types and the histories.
+
+A row is one run: its columns, its settings as `problem.n`, `network.start.name`, … (empty where a setting has no such
+key; `data.samples` is empty for online runs) and the environment it was made in. Lists and phases are written as JSON.
+The file appears when it is complete.
+"""
+
+from __future__ import annotations
+
+import csv
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fewfire._errors import StoreError, invalid
+from fewfire._optional import require
+from fewfire.experiments.spec import canonical
+from fewfire.experiments.store._row import COLUMNS, CURVES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from types import ModuleType
+
+    from fewfire.experiments.store._protocol import Setting, Store
+    from fewfire.experiments.store._row import Row
+
+FORMATS = (".csv", ".parquet")
+OWN = tuple(name for name in COLUMNS if name != "setting")
+"""Columns of a run itself; its setting comes as columns of its own."""
+
+CHUNK = 10_000
+"""Rows of a Parquet row group: how many are in memory at once."""
+
+
+def export(store: Store, path: str | Path) -> int:
+    """Write all runs of a store to a .csv or .parquet file; gives their number."""
+    path = Path(path)
+    if path.suffix not in FORMATS:
+        raise invalid("path", f"must end in one of {', '.join(FORMATS)}", str(path), "the ending names the format")
+    settings = {setting.text: flat_setting(setting) for setting in store.settings()}
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    try:
+        if path.suffix == ".csv":
+            count = _write_csv(unfinished, settings, _records(store, settings))
+        else:
+            count = _write_parquet(unfinished, settings.values(), _records(store, settings))
+        unfinished.replace(path)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror or error}. The store is as it was.") from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return count
+
+
+def flat_setting(setting: Setting) -> dict[str, Any]:
+    """The spec of a setting as one table with dotted keys."""
+    return _flat(setting.spec) | {"data.samples": setting.samples}
+
+
+def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            result |= _flat(value, f"{prefix}{key}.")
+        else:
+            result[f"{prefix}{key}"] = canonical(value) if isinstance(value, list) else value
+    return result
+
+
+def _records(store: Store, settings: dict[str, dict[str, Any]]) -> Iterator[tuple[dict[str, Any], Row]]:
+    """For each run its values by column, and the row they came from."""
+    for row in store.rows():
+        own = {name: getattr(row, name) for name in OWN}
+        yield own | settings[row.setting] | {"environment": row.environment}, row
+
+
+def _write_csv(path: Path, settings: dict[str, dict[str, Any]], records: Iterator[tuple[dict[str, Any], Row]]) -> int:
+    shared = dict.fromkeys(name for table in settings.values() for name in table)
+    count = 0
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [*OWN, *shared, "environment"], restval="")
+        writer.writeheader()
+        for values, _ in records:
+            writer.writerow(values)
+            count += 1
+    return count
+
+
+def _write_parquet(
+    path: Path, settings: Collection[dict[str, Any]], records: Iterator[tuple[dict[str, Any], Row]]
+) -> int:
+    """Write the records; gives their number."""
+    arrow = require("pyarrow", "sweep", "writing Parquet")
+    parquet = require("pyarrow.parquet", "sweep", "writing Parquet")
+    schema = _schema(arrow, settings)
+    count = 0
+    with parquet.ParquetWriter(path, schema) as writer:
+        while chunk := list(islice(records, CHUNK)):
+            rows = [values | _history(row) for values, row in chunk]
+            columns = [
+                arrow.array([_fit(row.get(field.name), field, arrow) for row in rows], field.type) for field in schema
+            ]
+            writer.write_table(arrow.Table.from_arrays(columns, schema=schema))
+            count += len(chunk)
+    return count
+
+
+def _schema(arrow: ModuleType, settings: Collection[dict[str, Any]]) -> Any:
+    plain = {np.str_: arrow.string(), np.int64: arrow.int64(), np.float64: arrow.float64()}
+    types = {name: plain[COLUMNS[name]] for name in OWN}
+    for name in dict.fromkeys(name for table in settings for name in table):
+        types[name] = _type(arrow, {type(table.get(name)) for table in settings} - {type(None)})
+    types |= {"environment": arrow.string(), "history.step": arrow.list_(arrow.int64())}
+    types |= {f"history.{name}": arrow.list_(arrow.float32()) for name in CURVES}
+    return arrow.schema(list(types.items()))
+
+
+def _type(arrow: ModuleType, kinds: set[type[Any]]) -> Any:
+    if kinds == {bool}:
+        return arrow.bool_()
+    if kinds == {int}:
+        return arrow.int64()
+    return arrow.float64() if kinds and kinds <= {int, float} else arrow.string()
+
+
+def _fit(value: Any, field: Any, arrow: ModuleType) -> Any:
+    """Settings of several types, such as evaluate = 10 and evaluate = "log", share a column of texts."""
+    return str(value) if value is not None and field.type == arrow.string() else value
+
+
+def _history(row: Row) -> dict[str, Any]:
+    return {f"history.{name}": getattr(row.history, name) for name in ("step", *CURVES)}

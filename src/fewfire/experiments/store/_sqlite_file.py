@@ -1,0 +1,220 @@
+"""A SQLite file that is a store: its tables, opened for reading or by one writer at a time; errors come in words.
+
+A store is a SQLite database with `application_id` "fewf" and the schema's number in `user_version`. What the runs of a
+cell share is kept once, in `settings`; histories have a table of their own, so that reading all results reads no
+histories. The view `results` joins runs and settings for people who use SQL. Measurements that are no training run of
+a sweep have the table `measurements` (since version 2; a writer adds it to an older file).
+
+While it is written, the file has a log beside it (WAL), so that readers and the writer never wait for each other. A
+writer that closes folds the log in: a store at rest is one file, which can be copied and read from a read-only disk.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fewfire._errors import FewfireError, FileFormatError, StoreError
+from fewfire.experiments.store._row import COLUMNS, STATUSES
+from fewfire.experiments.store._writer_lock import WriterLock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+APPLICATION_ID = int.from_bytes(b"fewf", "big")
+SCHEMA_VERSION = 2
+
+_TYPES = {np.str_: "TEXT NOT NULL", np.int64: "INTEGER NOT NULL", np.float64: "REAL"}
+_RULES = {
+    "hash": "UNIQUE",
+    "setting": "REFERENCES settings (id)",
+    "status": f"CHECK (status IN {STATUSES})",
+}
+_RUN_COLUMNS = [f"{name} {_TYPES[kind]} {_RULES.get(name, '')}".rstrip() for name, kind in COLUMNS.items()]
+
+_MEASUREMENTS = """
+CREATE TABLE measurements (
+  id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, spec TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('done', 'failed')), error REAL, seconds REAL NOT NULL, message TEXT NOT NULL,
+  environment INTEGER NOT NULL REFERENCES environments (id),
+  finished TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')));
+"""
+
+SCHEMA = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE settings (
+  id INTEGER PRIMARY KEY, spec TEXT NOT NULL UNIQUE, problem TEXT NOT NULL, start TEXT NOT NULL,
+  width INTEGER NOT NULL, samples INTEGER, test_samples INTEGER NOT NULL, training TEXT NOT NULL);
+CREATE TABLE environments (id INTEGER PRIMARY KEY, environment TEXT NOT NULL UNIQUE);
+CREATE TABLE sweeps (
+  id INTEGER PRIMARY KEY, spec TEXT NOT NULL UNIQUE, name TEXT NOT NULL, success_error REAL NOT NULL,
+  started TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')));
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY, {", ".join(_RUN_COLUMNS)},
+  environment INTEGER NOT NULL REFERENCES environments (id),
+  finished TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')));
+CREATE INDEX runs_of_setting ON runs (setting);
+CREATE TABLE histories (
+  run INTEGER PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE, steps BLOB NOT NULL, curves BLOB NOT NULL);
+CREATE VIEW results AS
+  SELECT runs.*, problem, start, width, samples, test_samples, training
+  FROM runs JOIN settings ON settings.id = setting;
+{_MEASUREMENTS}
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+COMMIT;
+"""
+
+UPGRADE = f"""
+BEGIN IMMEDIATE;
+{_MEASUREMENTS}
+PRAGMA user_version = {SCHEMA_VERSION};
+COMMIT;
+"""
+"""From version 1."""
+
+
+class SqliteFile:
+    """An open file; see `SqliteStore` for the parameters."""
+
+    def __init__(self, path: str | Path, *, write: bool = False) -> None:
+        self.path = Path(path)
+        self._connection: sqlite3.Connection | None = None
+        if not write and not self.path.is_file():
+            raise StoreError(f"there is no store {self.path}. Remedy: run a sweep into it first.")
+        self._lock = WriterLock(self.path) if write else None
+        try:
+            self._connection = self._open(write)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the file; closing twice is harmless."""
+        if self._connection is not None:
+            if self._lock is not None:
+                with suppress(sqlite3.Error):  # a reader is looking on: the log stays until the next time
+                    self._connection.execute("PRAGMA journal_mode = DELETE")
+            self._connection.close()
+            self._connection = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def _open(self, write: bool) -> sqlite3.Connection:
+        connection = _connect(self.path, write)
+        try:
+            if not check_schema(connection, self.path):
+                if not write:
+                    raise StoreError(f"{self.path} is empty. Remedy: run a sweep into it first.")
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.executescript(SCHEMA)
+            if write:
+                connection.execute("PRAGMA journal_mode = WAL")
+                if is_old(connection):
+                    connection.executescript(UPGRADE)
+                connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA foreign_keys = ON")
+        except sqlite3.Error as error:
+            connection.close()
+            raise in_words(error, self.path, "Nothing was changed.") from None
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _read(self, query: str, parameters: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        """The answer to a query, row by row."""
+        if self._connection is None:
+            raise StoreError(f"{self.path} is closed. Remedy: open it again.")
+        try:
+            yield from self._connection.execute(query, parameters)
+        except sqlite3.Error as error:
+            raise in_words(error, self.path, "Nothing was changed.") from None
+
+    def _undone(self) -> None:
+        """A transaction was undone: forget what was learned in it."""
+
+    @contextmanager
+    def _writing(self, kept: str) -> Iterator[sqlite3.Connection]:
+        """One transaction: committed at the end, undone by any error."""
+        if self._connection is None:
+            raise StoreError(f"{self.path} is closed. Remedy: open it again.")
+        if self._lock is None:
+            raise StoreError(f"{self.path} was opened for reading. Remedy: open it with write=True.")
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield self._connection
+            self._connection.execute("COMMIT")
+        except BaseException as error:
+            self._undone()
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                raise in_words(error, self.path, kept) from None
+            raise
+
+
+def _connect(path: Path, write: bool) -> sqlite3.Connection:
+    """A connection in autocommit mode; read-only disks are opened as they are."""
+    place = path.resolve().as_uri()
+    modes = ("mode=rwc",) if write else ("mode=ro", "mode=ro&immutable=1")
+    for mode in modes:
+        connection = sqlite3.connect(f"{place}?{mode}", uri=True, timeout=10, isolation_level=None)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            return connection
+        except sqlite3.Error as error:
+            connection.close()
+            # Without a log beside it the file is complete, though SQLite cannot make helper files on a read-only disk.
+            if mode == modes[-1] or Path(f"{path}-wal").exists():
+                raise in_words(error, path, "Nothing was changed.") from None
+    raise AssertionError("unreachable")
+
+
+def is_old(connection: sqlite3.Connection) -> bool:
+    """Whether a store lacks tables of this version."""
+    return _pragma(connection, "user_version") < SCHEMA_VERSION
+
+
+def check_schema(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether the file holds a store this version can use; False when it is empty, an error when it is another's."""
+    number = _pragma(connection, "application_id")
+    if number == 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+        return False
+    if number != APPLICATION_ID:
+        raise FileFormatError(f"{path} is a database, but not a store of fewfire. Remedy: choose another file.")
+    version = _pragma(connection, "user_version")
+    if version > SCHEMA_VERSION:
+        raise FileFormatError(
+            f"{path} was written by a newer fewfire (store version {version}, this one knows {SCHEMA_VERSION}); "
+            "it was left as it is. Remedy: upgrade fewfire, or choose another file."
+        )
+    return True
+
+
+def in_words(error: sqlite3.Error, path: Path, kept: str) -> FewfireError:
+    """What went wrong with a store, and what to do; `kept` says what is safe."""
+    name = getattr(error, "sqlite_errorname", "")
+    if name.startswith("SQLITE_NOTADB"):
+        return FileFormatError(f"{path} is not a store of fewfire: it is no SQLite database. {kept}")
+    if name.startswith("SQLITE_CORRUPT"):
+        return FileFormatError(f"{path} is damaged ({error}). Remedy: restore a copy or use a new file.")
+    if name.startswith("SQLITE_FULL"):
+        return StoreError(f"the disk of {path} is full. {kept} Remedy: free some space and repeat the command.")
+    if name.startswith("SQLITE_READONLY"):
+        remedy = "Remedy: copy it to a folder you may write to."
+        return StoreError(f"{path} cannot be written: it or its disk is read-only. {kept} {remedy}")
+    if name.startswith("SQLITE_BUSY"):
+        return StoreError(f"{path} is being written by another program. {kept} Remedy: wait for it, or stop it.")
+    if name.startswith("SQLITE_CANTOPEN"):
+        return StoreError(f"{path} cannot be opened: the folder does not exist or may not be written to. {kept}")
+    return StoreError(f"{path} cannot be used: {error}. {kept}")
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])

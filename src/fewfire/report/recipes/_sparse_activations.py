@@ -1,0 +1,184 @@
+"""Figures of sparse-activations: sensitivities and Rademacher complexity beside bounds, learning curves, queries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fewfire.report.recipes._canvas import MARKERS, canvas, colour, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+BOUNDS = {
+    "theorem_19": "Theorem 19, eq. (15)",
+    "explicit": "eq. (15), every constant",
+    "conjecture_20": "Conjecture 20",
+    "classical": "classical",
+}
+
+STYLES = (("#0072B2", "--"), ("#D55E00", "-."), ("#009E73", ":"), ("#CC79A7", (0, (5, 1))))
+"""Colour and dashes of each bound."""
+
+STRATEGIES = {"random": "one parity per query", "families": "a family of parities per query"}
+
+
+def plot_bounds(info: Mapping[str, Any]) -> Figure:
+    """sparse-activations/bounds: measured over bound for every network, a line per statement; 1 is the limit."""
+    (rows,) = rows_of(info, "rows")
+    upper = [row for row in rows if row["upper"] and row["bound"] and row["measured"]]
+    statements = list(dict.fromkeys(row["statement"] for row in upper))
+    figure, (axis,) = canvas(size=(6.6, 4.0))
+    for place, statement in enumerate(statements):
+        for kind, extremal in (("random network", False), ("extremal network", True)):
+            mine = [row for row in upper if row["network"].startswith("extremal") == extremal]
+            ratios = [row["measured"] / row["bound"] for row in mine if row["statement"] == statement]
+            shift = 0.15 if extremal else -0.15
+            style: dict[str, Any] = {
+                "linestyle": "none",
+                "marker": "|",
+                "markersize": 9,
+                "color": colour(int(extremal)),
+            }
+            axis.plot(ratios, [place + shift] * len(ratios), **style, label=None if place else kind)
+    axis.axvline(1, color="black", linestyle=":", label="the bound", zorder=0)
+    axis.set_xscale("log")
+    axis.set_yticks(range(len(statements)), statements)
+    axis.invert_yaxis()
+    axis.set_xlabel("measured / bound")
+    axis.set_title("Members of H(n, s, k): how near to each bound", fontsize=11)
+    figure.legend(ncols=3, loc="outside lower center", frameon=False, fontsize=9)
+    return figure
+
+
+def plot_learning_curves(info: Mapping[str, Any]) -> Figure:
+    """sparse-activations/learning-curves: error by samples, a panel per target; dashes are the spectrum's tails."""
+    (rows,) = rows_of(info, "rows")
+    targets = list(dict.fromkeys(row["target"] for row in rows))
+    sizes = sorted({row["samples"] for row in rows})
+    columns = (len(targets) + 1) // 2
+    figure, axes = canvas(columns, rows=2, size=(3.1 * columns, 5.2), sharex=True, sharey=True)
+    for axis, target in zip(axes, targets, strict=False):
+        mine = [row for row in rows if row["target"] == target]
+        for degree in sorted({row["degree"] for row in mine}):
+            line = [row for row in mine if row["degree"] == degree]
+            ink = colour(degree - 1)
+            sizes_here, errors = ([row[key] for row in line] for key in ("samples", "error"))
+            style: dict[str, Any] = {"marker": MARKERS[degree - 1], "markersize": 4, "linewidth": 1.3}
+            axis.plot(sizes_here, errors, color=ink, **style, label=f"degree {degree}")
+            axis.axhline(line[0]["tail"], color=ink, linestyle="--", linewidth=0.8)
+        axis.set_title(target, fontsize=9)
+        axis.set_xscale("log")
+        axis.set_xticks(sizes, [f"{m}" for m in sizes], fontsize=8)
+        axis.minorticks_off()
+    axes[0].set_ylim(-0.05, 1.25)
+    for axis in axes[len(targets) :]:
+        axis.axis("off")
+    known = {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    labels = sorted(known)
+    axes[-1].legend(
+        [known[label] for label in labels],
+        labels,
+        loc="center",
+        title="dashes: the spectrum\nabove the degree",
+        fontsize=9,
+    )
+    figure.supxlabel("samples", fontsize=10)
+    figure.supylabel("test error / variance", fontsize=10)
+    figure.suptitle("Low-degree learning curves", fontsize=11)
+    return figure
+
+
+def plot_scaling(info: Mapping[str, Any]) -> Figure:
+    """sparse-activations/learning-scaling: samples over n, degree over s, error over k."""
+    over_n, over_s, over_k = rows_of(info, "over_n", "over_s", "over_k")
+    figure, axes = canvas(3, size=(9.3, 3.4))
+    places = [row["n"] for row in over_n]
+    axes[0].plot(places, [row["samples"] for row in over_n], color=colour(0), marker="o", label="samples needed")
+    axes[0].plot(places, [row["monomials"] for row in over_n], color="black", linestyle="--", label="C(n, ≤ 3)")
+    axes[0].set_xscale("log")
+    axes[0].set_yscale("log")
+    axes[0].set_xticks(places, [f"{n}" for n in places])
+    axes[0].minorticks_off()
+    axes[0].set_xlabel("inputs n")
+    axes[0].set_title("samples", fontsize=10)
+    axes[0].legend(fontsize=8)
+    for place, kind in enumerate(dict.fromkeys(row["kind"] for row in over_s)):
+        mine = [row for row in over_s if row["kind"] == kind]
+        neurons, degrees = ([row[key] for row in mine] for key in ("s", "degree"))
+        axes[1].plot(neurons, degrees, color=colour(place), marker=MARKERS[place], label=kind)
+    axes[1].set_xscale("log", base=2)
+    axes[1].set_xlabel("neurons s")
+    axes[1].set_title("degree that holds 90% of the variance", fontsize=10)
+    axes[1].legend(fontsize=8, title="members")
+    axes[2].plot([row["k"] for row in over_k], [row["error"] for row in over_k], color=colour(0), marker="o")
+    axes[2].set_xscale("log", base=2)
+    axes[2].set_ylim(0, 1.3 * float(np.max([row["error"] for row in over_k])))
+    axes[2].set_xlabel("active neurons k")
+    axes[2].set_title("test error / variance, degree 3", fontsize=10)
+    figure.suptitle("What the low-degree algorithm needs", fontsize=11)
+    return figure
+
+
+def plot_statistical_queries(info: Mapping[str, Any]) -> Figure:
+    """sparse-activations/statistical-queries: success against queries, a panel per strategy; dashes are Theorem 14."""
+    (rows,) = rows_of(info, "rows")
+    strategies = list(dict.fromkeys(row["strategy"] for row in rows))
+    figure, axes = canvas(len(strategies), size=(4.3 * len(strategies), 3.9), sharey=True)
+    for axis, strategy in zip(axes, strategies, strict=True):
+        for place, tolerance in enumerate(dict.fromkeys(row["tolerance"] for row in rows)):
+            mine = [row for row in rows if (row["strategy"], row["tolerance"]) == (strategy, tolerance)]
+            queries = [row["queries"] for row in mine]
+            ink = colour(place)
+            style: dict[str, Any] = {"marker": MARKERS[place], "markersize": 4, "linewidth": 1.3}
+            axis.plot(queries, [row["success"] for row in mine], color=ink, **style, label=f"τ = {tolerance:g}")
+            axis.plot(queries, [row["most"] for row in mine], color=ink, linestyle="--", linewidth=0.9)
+        axis.set_xscale("log", base=2)
+        axis.set_xlabel("queries")
+        axis.set_title(STRATEGIES.get(strategy, strategy), fontsize=10)
+    axes[0].set_ylabel("share of parities found")
+    figure.legend(*axes[0].get_legend_handles_labels(), ncols=4, loc="outside lower center", frameon=False, fontsize=9)
+    figure.suptitle(
+        f"Parities of {info['parameters']['n']} bits by statistical queries (dashed: Theorem 14)", fontsize=11
+    )
+    return figure
+
+
+def plot_rademacher(info: Mapping[str, Any]) -> Figure:
+    """sparse-activations/rademacher: lower estimates and bounds over s at fixed k, and over k at fixed s.
+
+    Parameters
+    ----------
+    info : mapping with "over_s" and "over_k"
+        Lists of rows with "s", "k", "estimate", "standard_error" and the bounds.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Of two panels; save it with its method `savefig`.
+    """
+    over_s, over_k = rows_of(info, "over_s", "over_k")
+    figure, panels = canvas(2, size=(10, 4.2), sharey=True)
+    _draw_bounds(panels[0], over_s, "s", f"hidden neurons s, k = {over_s[0]['k']}")
+    _draw_bounds(panels[1], over_k, "k", f"active neurons k, s = {over_k[0]['s']}")
+    panels[0].set_ylabel("Rademacher complexity")
+    panels[0].legend(fontsize="small")
+    figure.suptitle("Rademacher complexity of H(n, s, k): estimates from below, bounds from above", fontsize=11)
+    return figure
+
+
+def _draw_bounds(axes: Axes, rows: Sequence[Mapping[str, float]], along: str, label: str) -> None:
+    places = [row[along] for row in rows]
+    for (name, title), (ink, style) in zip(BOUNDS.items(), STYLES, strict=True):
+        axes.plot(places, [row[name] for row in rows], label=title, color=ink, linestyle=style)
+    errors = [2 * row["standard_error"] for row in rows]
+    values = [row["estimate"] for row in rows]
+    axes.errorbar(places, values, yerr=errors, label="lower estimate", color="black", marker="o")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xlabel(label)
