@@ -84,13 +84,13 @@ def turn(points: Float64Array, directions: Float64Array, angles: Float64Array) -
     return on_slice(flat)
 
 
-def project_to_cap(points: Float64Array, centers: Float64Array, rho: float) -> Float64Array:
-    """The nearest points of the caps of chord ρ around `centers`, both of shape (rows, d).
+def project_to_cap(points: Float64Array, centres: Float64Array, rho: float) -> Float64Array:
+    """The nearest points of the caps of chord ρ around `centres`, both of shape (rows, d).
 
     The nearest point of the whole slice has the direction of the flat part; outside the cap the nearest one lies on
     its rim, towards the point.
     """
-    axes, flat, limit = units(centers[:, :-1]), points[:, :-1], opening(rho)
+    axes, flat, limit = units(centres[:, :-1]), points[:, :-1], opening(rho)
     along = np.einsum("ij,ij->i", flat, axes)
     across = flat - along[:, None] * axes
     width = np.linalg.norm(across, axis=1)

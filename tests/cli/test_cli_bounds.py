@@ -23,12 +23,12 @@ def test_help_names_the_papers_and_the_options():
     assert "sparse-activations" in output
     result, output = bounds("--help")
     assert result.exit_code == 0
-    for option in ("--n", "--s", "--k", "--W", "--B", "--eps", "--delta", "--samples"):
+    for option in ("--n", "--s", "--k", "--W", "--B", "--epsilon", "--delta", "--samples"):
         assert option in output
 
 
 def test_exact_table():
-    result, output = bounds("--n", "10", "--s", "8", "--k", "2", "--eps", "0.2")
+    result, output = bounds("--n", "10", "--s", "8", "--k", "2", "--epsilon", "0.2")
     assert result.exit_code == 0, result.output
     net = construct.random_member(10, 8, 2, 0)
     W, B = net.norms()
@@ -66,7 +66,7 @@ def test_large_inputs_are_sampled_with_intervals():
     ("arguments", "message"),
     [
         (("--k", "40"), "k must be an integer of at least 1 and at most 16; got 40."),
-        (("--eps", "0"), "eps must be a finite number in (0, inf); got 0.0."),
+        (("--epsilon", "0"), "epsilon must be a finite number in (0, inf); got 0.0."),
         (("--rho", "1"), "rho must be a finite number in [0, 1); got 1.0."),
         (("--kind", "sparse"), "kind must be one of 'dense', 'junta'; got 'sparse'."),
         (("--n", "3", "--s", "64"), "s must be at most k·2**2 = 4 for 3 inputs"),

@@ -153,7 +153,9 @@ def test_names_of_docstrings_are_exported():
 AMERICAN = r"\b(initializ|optimiz|normaliz|regulariz|randomiz|summariz|behavior|center(ed|s)?\b)\w*"
 
 
-@pytest.mark.parametrize("page", sorted(p.relative_to(ROOT).as_posix() for p in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))))
+@pytest.mark.parametrize(
+    "page", sorted(p.relative_to(ROOT).as_posix() for p in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
+)
 def test_prose_is_british(page):
     text = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)|<[^>]*>", " ", (ROOT / page).read_text(), flags=re.S)
     assert [match.group(0) for match in re.finditer(AMERICAN, text, re.I)] == []

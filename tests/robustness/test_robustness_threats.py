@@ -17,24 +17,24 @@ ROUNDING = 1e-6  # feasibility to float32 rounding, as training needs it
 
 
 def make(kind, seed, rows, d, rho):
-    """A threat, feasible centers and points to project, all random."""
+    """A threat, feasible centres and points to project, all random."""
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(rows, d)) * rng.choice([0.01, 0.3, 3.0], size=(rows, 1))
     if kind == "slice":
         return SliceCap(rho), on_slice(rng.normal(size=(rows, d - 1))), points
     boxed = kind.endswith("box")
     low, high = (rng.uniform(-1, 0, d), rng.uniform(0, 1, d)) if boxed else (-np.inf, np.inf)
-    centers = np.clip(rng.normal(size=(rows, d)), low, high)
-    return (L2Ball if kind.startswith("l2") else LinfBall)(rho, low, high), centers, points
+    centres = np.clip(rng.normal(size=(rows, d)), low, high)
+    return (L2Ball if kind.startswith("l2") else LinfBall)(rho, low, high), centres, points
 
 
-def distance(threat, points, centers):
+def distance(threat, points, centres):
     order = np.inf if isinstance(threat, LinfBall) else 2
-    return np.linalg.norm(points - centers, ord=order, axis=1)
+    return np.linalg.norm(points - centres, ord=order, axis=1)
 
 
-def feasible(threat, points, centers):
-    inside = (distance(threat, points, centers) <= threat.rho + ROUNDING).all()
+def feasible(threat, points, centres):
+    inside = (distance(threat, points, centres) <= threat.rho + ROUNDING).all()
     if isinstance(threat, SliceCap):
         return inside and np.allclose(np.linalg.norm(points, axis=1), 1, atol=ROUNDING) and (points[:, -1] == 0.5).all()
     return inside and (points >= threat.low).all() and (points <= threat.high).all()
@@ -51,13 +51,13 @@ cases = given(
 
 @cases
 def test_projections_are_feasible_idempotent_and_nearest(kind, seed, d, rho):
-    threat, centers, points = make(kind, seed, 20, d, rho)
-    nearest = threat.project(points, centers)
-    assert feasible(threat, nearest, centers)
-    assert np.allclose(threat.project(nearest, centers), nearest, atol=1e-9)
+    threat, centres, points = make(kind, seed, 20, d, rho)
+    nearest = threat.project(points, centres)
+    assert feasible(threat, nearest, centres)
+    assert np.allclose(threat.project(nearest, centres), nearest, atol=1e-9)
     for trial in range(5):
-        other = threat.draw(centers, Stream(seed, str(trial)))
-        assert feasible(threat, other, centers)
+        other = threat.draw(centres, Stream(seed, str(trial)))
+        assert feasible(threat, other, centres)
         assert (np.linalg.norm(points - nearest, axis=1) <= np.linalg.norm(points - other, axis=1) + 1e-9).all()
         # Projections onto convex sets satisfy ⟨x − p, q − p⟩ ≤ 0; the slice is not convex.
         if not isinstance(threat, SliceCap):
@@ -66,50 +66,50 @@ def test_projections_are_feasible_idempotent_and_nearest(kind, seed, d, rho):
 
 @cases
 def test_ranges_of_linear_functions_hold_and_are_reached(kind, seed, d, rho):
-    threat, centers, weights = make(kind, seed, 20, d, rho)
-    low, high = threat.span(weights, centers)
+    threat, centres, weights = make(kind, seed, 20, d, rho)
+    low, high = threat.span(weights, centres)
     assert low.shape == high.shape == (20, 20)
-    own_low, own_high = threat.row_span(weights, centers)
+    own_low, own_high = threat.row_span(weights, centres)
     assert np.allclose(np.diag(low), own_low) and np.allclose(np.diag(high), own_high)
     for trial in range(5):
-        moved = threat.draw(centers, Stream(seed, str(trial))) - centers
+        moved = threat.draw(centres, Stream(seed, str(trial))) - centres
         values = moved @ weights.T
         assert (values >= low - 1e-9).all() and (values <= high + 1e-9).all()
     # With a box the 2-norm's range is the smaller of ball's and box's; a slice of two points has no arc between them.
     if kind != "l2 box" and (kind, d) != ("slice", 2):
-        far = threat.project(centers + 1e6 * weights, centers)
+        far = threat.project(centres + 1e6 * weights, centres)
         assert np.allclose(
-            np.einsum("ij,ij->i", far - centers, weights), own_high, atol=1e-5 * (1 + np.abs(own_high).max())
+            np.einsum("ij,ij->i", far - centres, weights), own_high, atol=1e-5 * (1 + np.abs(own_high).max())
         )
 
 
 @cases
 def test_steps_go_up_and_points_can_reach_what_they_may(kind, seed, d, rho):
-    threat, centers, gradients = make(kind, seed, 20, d, rho)
-    moved = threat.project(threat.ascend(centers, gradients, rho), centers)
-    assert feasible(threat, moved, centers)
+    threat, centres, gradients = make(kind, seed, 20, d, rho)
+    moved = threat.project(threat.ascend(centres, gradients, rho), centres)
+    assert feasible(threat, moved, centres)
     small = threat.project(
-        threat.ascend(centers, gradients, 1e-5), centers
+        threat.ascend(centres, gradients, 1e-5), centres
     )  # a long step on a curved set may overshoot
-    assert (np.einsum("ij,ij->i", small - centers, gradients) >= -1e-9).all()
-    assert (np.linalg.norm(moved - centers, axis=1) <= threat.reach(d) + 1e-9).all()
+    assert (np.einsum("ij,ij->i", small - centres, gradients) >= -1e-9).all()
+    assert (np.linalg.norm(moved - centres, axis=1) <= threat.reach(d) + 1e-9).all()
 
 
 @cases
 def test_whatever_the_search_finds_is_feasible_and_no_better_than_the_start(kind, seed, d, rho):
-    threat, centers, _ = make(kind, seed, 12, d, rho)
+    threat, centres, _ = make(kind, seed, 12, d, rho)
     heads = TwoLayerScores((init.dense()(d, 9, seed=seed).astype(np.float64),))
     labels = np.where(np.arange(12) % 2, 1.0, -1.0)
     criterion = negative_margin(labels, 1)
     for search in (PGD(steps=1), PGD(steps=4, restarts=2), PGD(steps=3, step_size=5.0)):
-        found = find_worst(heads, criterion, threat, centers, search, Stream(seed, "attack"))
-        assert feasible(threat, found.points, centers)
-        assert (found.value >= -labels * heads.scores(centers)[:, 0]).all()
+        found = find_worst(heads, criterion, threat, centres, search, Stream(seed, "attack"))
+        assert feasible(threat, found.points, centres)
+        assert (found.value >= -labels * heads.scores(centres)[:, 0]).all()
         assert np.allclose(found.scores, heads.scores(found.points)) and np.allclose(
             found.value, -labels * found.scores[:, 0]
         )
     # In float32, as training sees them, they are feasible to rounding too.
-    assert feasible(threat, found.points.astype(np.float32).astype(np.float64), centers) or kind.endswith("box")
+    assert feasible(threat, found.points.astype(np.float32).astype(np.float64), centres) or kind.endswith("box")
 
 
 def test_the_exact_projection_onto_ball_and_box():

@@ -93,41 +93,41 @@ def test_theorem_8_the_printed_rho_does_not_bring_lemma_10_to_a_third_of_eps():
     def lemma_10(one_minus_rho, ns):
         return math.sqrt(one_minus_rho) * math.log(ns / one_minus_rho) ** 2
 
-    def printed(eps, ns, c):
-        return c * eps**2 * math.log(ns / eps) / math.log(ns) ** 4
+    def printed(epsilon, ns, c):
+        return c * epsilon**2 * math.log(ns / epsilon) / math.log(ns) ** 4
 
-    ratios = [lemma_10(printed(eps, 100, 1e-6), 100) / (eps / 3) for eps in (1e-2, 1e-8, 1e-32)]
-    assert ratios[0] < 1 < ratios[1] < ratios[2] / 10  # no constant c serves all eps
+    ratios = [lemma_10(printed(epsilon, 100, 1e-6), 100) / (epsilon / 3) for epsilon in (1e-2, 1e-8, 1e-32)]
+    assert ratios[0] < 1 < ratios[1] < ratios[2] / 10  # no constant c serves all epsilon
 
-    def corrected(eps, ns):
-        return eps**2 / (100 * math.log(ns / eps)) ** 4
+    def corrected(epsilon, ns):
+        return epsilon**2 / (100 * math.log(ns / epsilon)) ** 4
 
-    for eps in (0.5, 1e-2, 1e-8, 1e-32):
-        assert lemma_10(corrected(eps, 100), 100) <= eps / 3
+    for epsilon in (0.5, 1e-2, 1e-8, 1e-32):
+        assert lemma_10(corrected(epsilon, 100), 100) <= epsilon / 3
 
 
 def test_theorem_8_the_tail_needs_degree_log_3_over_one_minus_rho():
     # A character of degree d + 1 scaled to NS_ρ = ε/3 has its whole weight above d.
-    eps, rho = 1.0, 0.999
+    epsilon, rho = 1.0, 0.999
 
     def largest_tail(d):
-        return 2 * (eps / 3) / (1 - rho ** (d + 1))
+        return 2 * (epsilon / 3) / (1 - rho ** (d + 1))
 
-    assert largest_tail(math.ceil(1 / (1 - rho))) > 1.05 * eps  # printed: d(1 − ρ) ≥ 1 suffices
-    assert largest_tail(math.ceil(math.log(3) / (1 - rho))) <= eps
+    assert largest_tail(math.ceil(1 / (1 - rho))) > 1.05 * epsilon  # printed: d(1 − ρ) ≥ 1 suffices
+    assert largest_tail(math.ceil(math.log(3) / (1 - rho))) <= epsilon
     # Printed: ε/(3(1 − ρ^d)) ≤ ε/(d(1 − ρ)), which fails for large d.
     assert 1 / (3 * (1 - rho**10_000)) > 1 / (10_000 * (1 - rho))
 
 
 @pytest.mark.parametrize("W", [4.0, 16.0, 64.0])
 def test_theorem_17_loses_the_output_bound_of_lemma_18(W):
-    n, s, k, B, eps, delta = 16, 8, 2, 1.0, 0.1, 0.05
-    m = int(sa.general_samples(n, s, k, W, B, eps, delta))
+    n, s, k, B, epsilon, delta = 16, 8, 2, 1.0, 0.1, 0.05
+    m = int(sa.general_samples(n, s, k, W, B, epsilon, delta))
     output = sa.output_bound(n, k, W, B)
     reached = output * sa.rademacher(n, s, k, W, B, m)
-    assert reached > output * eps  # Lemma 18 asks for at most eps
+    assert reached > output * epsilon  # Lemma 18 asks for at most epsilon
     corrected = math.ceil(m * output**2 * 4 * math.log(m * output**2))
-    assert output * sa.rademacher(n, s, k, W, B, corrected) <= eps
+    assert output * sa.rademacher(n, s, k, W, B, corrected) <= epsilon
 
 
 def test_theorem_19_depends_on_the_unit_of_inputs_and_the_class_does_not():

@@ -85,15 +85,15 @@ def test_balanced_probability_by_enumeration(k):
 @given(seed=st.integers(0, 50), alpha=st.floats(0.25, 1), r=st.sampled_from([-7, -5, -3, -1, 1, 3, 5, 7]))
 def test_lemma_8_with_the_plain_relu(seed, alpha, r):
     """The share of u for which the neuron is φ_r within ε on all of [−k, k] is at least ε/(8k²)."""
-    k, n, eps = 7, 1000, 0.5
+    k, n, epsilon = 7, 1000, 0.5
     b = 1 / (8 * k)
     u = np.linspace(-n / k, n / k, 20_001)
     z = np.arange(-k, k + 1.0)
     near = np.abs(u + b * n / (alpha * r)) < n / (2 * k)  # the rest of the range is far off
     feature = np.maximum(-np.sign(r) * z + abs(r), 0)
     values = abs(r) / b * np.maximum(alpha / n * u[near][:, None] * z + b, 0)
-    within = (np.abs(values - feature) <= eps).all(axis=1).sum() / len(u)
-    assert within >= parities.feature_probability(k, eps) - 1e-4
+    within = (np.abs(values - feature) <= epsilon).all(axis=1).sum() / len(u)
+    assert within >= parities.feature_probability(k, epsilon) - 1e-4
 
 
 def test_lemma_8_fails_with_the_printed_relu6():

@@ -51,8 +51,8 @@ def test_bounds_hold_on_members(k, net):
             assert picture.tail(d) <= sa.tail(picture.noise_sensitivity(rho), rho, d) + 1e-12
     for rho in (-1.0, -0.4):
         assert picture.noise_sensitivity(rho) <= sa.noise_sensitivity_sharp(rho, k, W) * (1 + 1e-12)
-    for eps in (0.01, 0.3, 2.0):
-        assert picture.degree_for(eps) <= sa.degree_sharp(k, W, eps)
+    for epsilon in (0.01, 0.3, 2.0):
+        assert picture.degree_for(epsilon) <= sa.degree_sharp(k, W, epsilon)
     assert np.abs(net(cube(n))).max() <= sa.output_bound(n, k, W, B)
 
 
@@ -170,13 +170,13 @@ def test_bounds_grow_with_the_class(values, k, factor):
 
 
 @given(parameters, st.floats(0.001, 1), st.floats(0.001, 0.9), st.floats(1.001, 4))
-def test_more_accuracy_costs_more(values, eps, delta, factor):
+def test_more_accuracy_costs_more(values, epsilon, delta, factor):
     n, s, W, B = values
     looser = min(0.99, delta * factor)
     for count in (sa.log10_samples, sa.general_samples, sa.rademacher_samples):
-        assert count(n, s, 1, W, B, eps / factor, delta) >= count(n, s, 1, W, B, eps, delta)
-        assert count(n, s, 1, W, B, eps, delta) >= count(n, s, 1, W, B, eps, looser)
-    assert sa.degree_sharp(1, W, eps / factor) >= sa.degree_sharp(1, W, eps)
+        assert count(n, s, 1, W, B, epsilon / factor, delta) >= count(n, s, 1, W, B, epsilon, delta)
+        assert count(n, s, 1, W, B, epsilon, delta) >= count(n, s, 1, W, B, epsilon, looser)
+    assert sa.degree_sharp(1, W, epsilon / factor) >= sa.degree_sharp(1, W, epsilon)
     assert sa.rademacher(n, s, 1, W, B, 400) <= sa.rademacher(n, s, 1, W, B, 100)
 
 
@@ -206,14 +206,14 @@ def test_huge_numbers_do_not_overflow():
     [
         (lambda: sa.average_sensitivity(3, 2, 3, 1, 1), "k must be an integer of at least 1 and at most 2; got 3. Remedy: no more neurons can fire than there are."),
         (lambda: sa.average_sensitivity(3, 2, 1, -1, 1), "W must be a finite number in [0, inf); got -1."),
-        (lambda: sa.degree(3, 2, 1, 1, 1, 0.0), "eps must be a finite number in (0, inf); got 0.0."),
+        (lambda: sa.degree(3, 2, 1, 1, 1, 0.0), "epsilon must be a finite number in (0, inf); got 0.0."),
         (lambda: sa.samples(3, 2, 1, 1, 1, 0.1, 1.0), "delta must be a finite number in (0, 1); got 1.0."),
         (lambda: sa.noise_sensitivity(-0.5, 3, 2, 1, 1, 1), "rho must be a finite number in [0, 1); got -0.5."),
         (lambda: sa.degree(3, 2, 1, 1, 1, 0.1, constant=0), "constant must be a finite number in (0, inf); got 0."),
         (lambda: sa.junta_class(0), "p must be an integer of at least 1; got 0."),
         (lambda: sa.parity_queries(3, 1.5), "tolerance must be a finite number in [0, 1]; got 1.5."),
         (lambda: sa.rademacher(1, 1, 1, 1, 0, 1, R=0.5), "k·m·(R + B) must be above 1 for the logarithm of the bound; got 0.5. Remedy: scale the inputs up."),
-        (lambda: sa.general_samples(1, 1, 1, 1, 0, 2, 0.1), "eps must be below k(R + B) for the logarithm of the bound; got 2. Remedy: ask for a smaller eps."),
+        (lambda: sa.general_samples(1, 1, 1, 1, 0, 2, 0.1), "epsilon must be below k(R + B) for the logarithm of the bound; got 2. Remedy: ask for a smaller epsilon."),
     ],
 )  # fmt: skip
 def test_errors_name_the_argument(call, message):

@@ -30,7 +30,7 @@ def sparse_activations(
     k: int = typer.Option(1, help="Neurons active on any input, at most."),
     W: float | None = typer.Option(None, "--W", help="Largest ‖u‖_∞·‖w_j‖; the member's own unless given."),
     B: float | None = typer.Option(None, "--B", help="Largest ‖u‖_∞·|b_j|; the member's own unless given."),
-    eps: float = typer.Option(0.1, help="Accuracy."),
+    epsilon: float = typer.Option(0.1, help="Accuracy."),
     delta: float = typer.Option(0.05, help="Failure probability."),
     rho: float = typer.Option(0.9, help="Correlation of the noise sensitivity, in [0, 1)."),
     samples: int | None = typer.Option(None, help="Add the Rademacher complexity on this many uniform inputs."),
@@ -41,9 +41,9 @@ def sparse_activations(
     net = scaled_member(n, s, k, seed, kind, W, B)
     own = net.norms()
     W, B = own.W if W is None else W, own.B if B is None else B
-    rows = compare_member(net, k, eps, delta, W=W, B=B, rho=rho, samples=samples, seed=seed)
+    rows = compare_member(net, k, epsilon, delta, W=W, B=B, rho=rho, samples=samples, seed=seed)
     console = wide_console()
-    console.print(f"Class: n = {n}, s = {s}, k = {k}, W = {W:.4g}, B = {B:.4g}; ε = {eps:g}, δ = {delta:g}.")
+    console.print(f"Class: n = {n}, s = {s}, k = {k}, W = {W:.4g}, B = {B:.4g}; ε = {epsilon:g}, δ = {delta:g}.")
     console.print(f"Member: random, {kind}, seed {seed}, W = {own.W:.4g}, B = {own.B:.4g}.")
     console.print(_table(rows))
     console.print("Constants the paper leaves open are 1; sharp and explicit bounds have none.")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ActiveSets(CompressedRows):
-    """The active neurons of every input; unpacks as the pair `indptr, indices = net.active(X)`.
+    """The active neurons of every input; unpacks as the pair `indptr, indices = network.active(X)`.
 
     Parameters
     ----------
@@ -97,23 +97,23 @@ class Activity:
         return f"Activity(rows={rows}, width={width}, {active})"
 
 
-def active_sets(net: TwoLayer, X: AnyArray) -> ActiveSets:
+def active_sets(network: TwoLayer, X: AnyArray) -> ActiveSets:
     """The neurons that fire on each row."""
     counts, indices = [np.zeros(1, dtype=np.int64)], []
-    for z in preactivation_blocks(net, X):
-        fires = net.activation.active(z)
+    for z in preactivation_blocks(network, X):
+        fires = network.activation.active(z)
         counts.append(np.count_nonzero(fires, axis=1))
         # Positions in the flat block, less those of the row starts: faster than the pairs of numpy.nonzero.
-        indices.append(np.flatnonzero(fires) - np.repeat(net.width * np.arange(len(fires)), counts[-1]))
-    return ActiveSets(np.concatenate(counts).cumsum(dtype=np.int64), np.concatenate(indices), net.width)
+        indices.append(np.flatnonzero(fires) - np.repeat(network.width * np.arange(len(fires)), counts[-1]))
+    return ActiveSets(np.concatenate(counts).cumsum(dtype=np.int64), np.concatenate(indices), network.width)
 
 
-def activity(net: TwoLayer, X: AnyArray) -> Activity:
+def activity(network: TwoLayer, X: AnyArray) -> Activity:
     """Counts of firing neurons per row and per neuron."""
     per_input = []
-    per_neuron = np.zeros(net.width, dtype=np.int64)
-    for z in preactivation_blocks(net, X):
-        fires = net.activation.active(z)
+    per_neuron = np.zeros(network.width, dtype=np.int64)
+    for z in preactivation_blocks(network, X):
+        fires = network.activation.active(z)
         per_input.append(np.count_nonzero(fires, axis=1))
         per_neuron += np.count_nonzero(fires, axis=0)
     return Activity(np.concatenate(per_input).astype(np.int64), per_neuron)
@@ -153,7 +153,7 @@ class SparsityReport:
 
 
 def check_sparsity(
-    net: TwoLayer,
+    network: TwoLayer,
     k: int | None = None,
     *,
     samples: int = 100_000,
@@ -164,7 +164,7 @@ def check_sparsity(
 
     Parameters
     ----------
-    net : TwoLayer
+    network : TwoLayer
     k : int, optional
         The bound that `report.holds()` then answers for.
     samples : int
@@ -175,18 +175,18 @@ def check_sparsity(
         The largest number of coordinates for which the whole cube is visited.
     """
     if k is not None:
-        check_integer("k", k, 0, net.width, "no more than all neurons can fire")
+        check_integer("k", k, 0, network.width, "no more than all neurons can fire")
     samples = check_integer("samples", samples, 1)
-    exact = net.inputs <= check_integer("exact_up_to", exact_up_to, 0, 30, "2**30 inputs take hours")
+    exact = network.inputs <= check_integer("exact_up_to", exact_up_to, 0, 30, "2**30 inputs take hours")
     stream = as_stream(seed, "sparsity")
-    rows = rows_per_block(net)
-    blocks = cube_blocks(net.inputs, rows) if exact else _drawn_blocks(stream, net.inputs, samples, rows)
-    largest, witness = -1, np.ones(net.inputs, dtype=np.int8)
+    rows = rows_per_block(network)
+    blocks = cube_blocks(network.inputs, rows) if exact else _drawn_blocks(stream, network.inputs, samples, rows)
+    largest, witness = -1, np.ones(network.inputs, dtype=np.int8)
     for block in blocks:
-        counts = activity(net, block).per_input
+        counts = activity(network, block).per_input
         if counts.max() > largest:
             largest, witness = int(counts.max()), block[counts.argmax()].copy()
-    return SparsityReport(largest, exact, 2**net.inputs if exact else samples, witness, k)
+    return SparsityReport(largest, exact, 2**network.inputs if exact else samples, witness, k)
 
 
 def _drawn_blocks(stream: Stream, inputs: int, samples: int, rows: int) -> Iterator[SignArray]:

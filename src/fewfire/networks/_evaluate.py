@@ -22,29 +22,29 @@ BLOCK_ELEMENTS = 1 << 20
 """Largest number of preactivations held at once: 4 MiB in float32, which stays in cache."""
 
 
-def rows_per_block(net: TwoLayer) -> int:
+def rows_per_block(network: TwoLayer) -> int:
     """How many inputs are evaluated together."""
-    return max(1, BLOCK_ELEMENTS // max(net.width, net.inputs))
+    return max(1, BLOCK_ELEMENTS // max(network.width, network.inputs))
 
 
-def preactivation_blocks(net: TwoLayer, X: AnyArray) -> Iterator[FloatArray]:
+def preactivation_blocks(network: TwoLayer, X: AnyArray) -> Iterator[FloatArray]:
     """⟨w_j, x⟩ + b_j for one block of rows after the other, each of shape (rows of the block, width)."""
-    table = check_inputs("X", X, net.inputs, net.dtype)
-    step = rows_per_block(net)
+    table = check_inputs("X", X, network.inputs, network.dtype)
+    step = rows_per_block(network)
     for start in range(0, len(table), step):
-        z = table[start : start + step].astype(net.dtype, copy=False) @ net.hidden.T
-        z += net.bias
+        z = table[start : start + step].astype(network.dtype, copy=False) @ network.hidden.T
+        z += network.bias
         yield z
 
 
-def values(net: TwoLayer, X: AnyArray) -> FloatArray:
+def values(network: TwoLayer, X: AnyArray) -> FloatArray:
     """f(x) for each row: shape (rows,), or (rows, outputs) where the output weights are a matrix."""
-    parts = [net.activation.value(z) @ net.output for z in preactivation_blocks(net, X)]
+    parts = [network.activation.value(z) @ network.output for z in preactivation_blocks(network, X)]
     total: FloatArray = np.concatenate(parts)
-    total += np.asarray(net.offset, dtype=net.dtype)
+    total += np.asarray(network.offset, dtype=network.dtype)
     return total
 
 
-def preactivations(net: TwoLayer, X: AnyArray) -> FloatArray:
+def preactivations(network: TwoLayer, X: AnyArray) -> FloatArray:
     """⟨w_j, x⟩ + b_j: shape (rows, width)."""
-    return np.concatenate(list(preactivation_blocks(net, X)))
+    return np.concatenate(list(preactivation_blocks(network, X)))

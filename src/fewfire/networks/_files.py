@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 FORMAT: Final = "fewfire.networks.TwoLayer"
 VERSION: Final = 2
 _FIELDS: Final = ("hidden", "bias", "output", "offset", "activation")
-_AGAIN: Final = "write it again with net.save"
+_AGAIN: Final = "write it again with network.save"
 
 
-def save(net: TwoLayer, path: str | os.PathLike[str]) -> None:
+def save(network: TwoLayer, path: str | os.PathLike[str]) -> None:
     """Write a network to exactly this path, replacing what is there only once the new file is complete."""
     parts = {
-        "hidden": net.hidden,
-        "bias": net.bias,
-        "output": net.output,
-        "offset": np.array(net.offset, dtype=net.dtype),
-        "activation": np.array(str(net.activation)),
+        "hidden": network.hidden,
+        "bias": network.bias,
+        "output": network.output,
+        "offset": np.array(network.offset, dtype=network.dtype),
+        "activation": np.array(str(network.activation)),
     }
-    _archive.write(path, FORMAT, 1 if net.output.ndim == 1 else VERSION, parts)
+    _archive.write(path, FORMAT, 1 if network.output.ndim == 1 else VERSION, parts)
 
 
 def load(path: str | os.PathLike[str]) -> TwoLayer:
@@ -46,7 +46,7 @@ def load(path: str | os.PathLike[str]) -> TwoLayer:
     FileFormatError
         The file is damaged, was not written by fewfire, or comes from a newer version of it.
     """
-    source, arrays = _archive.read(path, FORMAT, VERSION, _FIELDS, "net.save")
+    source, arrays = _archive.read(path, FORMAT, VERSION, _FIELDS, "network.save")
     hidden, output, offset, name = (arrays[part] for part in ("hidden", "output", "offset", "activation"))
     if hidden.dtype.kind != "f" or offset.shape != output.shape[1:] or name.dtype.kind != "U":
         raise _archive.unreadable(source, "its arrays have the wrong type", _AGAIN)

@@ -175,13 +175,13 @@ class TwoLayer:
         return TwoLayer, (self.hidden, self.bias, self.output, self.offset, self.activation)
 
 
-def check_single_output(net: TwoLayer, what: str) -> TwoLayer:
+def check_single_output(network: TwoLayer, what: str) -> TwoLayer:
     """The network itself, if its output weights are a vector; `what` names what takes no others."""
-    if net.output.ndim != 1:
-        rule = f"must have one output for {what}, output weights of shape ({net.width},)"
+    if network.output.ndim != 1:
+        rule = f"must have one output for {what}, output weights of shape ({network.width},)"
         remedy = "take one column of output and one entry of offset at a time"
-        raise invalid("network", rule, f"shape {net.output.shape}", remedy)
-    return net
+        raise invalid("network", rule, f"shape {network.output.shape}", remedy)
+    return network
 
 
 def _output_shape(output: ArrayLike, width: int) -> tuple[int, ...]:

@@ -26,11 +26,11 @@ class Norms(NamedTuple):
     B: float
 
 
-def norms(net: TwoLayer) -> Norms:
+def norms(network: TwoLayer) -> Norms:
     """The scales of a network, the largest over its outputs; the offsets of the outputs do not enter them."""
-    largest = float(np.abs(net.output).max())
-    rows = np.sqrt(np.einsum("ji,ji->j", net.hidden, net.hidden, dtype=np.float64))
-    return Norms(largest * float(rows.max()), largest * float(np.abs(net.bias).max()))
+    largest = float(np.abs(network.output).max())
+    rows = np.sqrt(np.einsum("ji,ji->j", network.hidden, network.hidden, dtype=np.float64))
+    return Norms(largest * float(rows.max()), largest * float(np.abs(network.bias).max()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +50,9 @@ class Relevance:
         return tuple(int(i) for i in np.argsort(-self.mass, kind="stable")[:k])
 
 
-def relevance(net: TwoLayer) -> Relevance:
+def relevance(network: TwoLayer) -> Relevance:
     """The weight mass Σ_j |output_j|·|hidden_ji| of each input i, summed over the outputs where there are several."""
-    size = np.abs(net.output)
+    size = np.abs(network.output)
     if size.ndim == 2:
         size = size.sum(axis=1, dtype=np.float64)
-    return Relevance(np.einsum("j,ji->i", size, np.abs(net.hidden), dtype=np.float64))
+    return Relevance(np.einsum("j,ji->i", size, np.abs(network.hidden), dtype=np.float64))

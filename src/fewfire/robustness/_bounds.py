@@ -67,12 +67,14 @@ class ReluNetwork:
             raise invalid("model", "must have finite weights to be certified", "NaN or infinity")
 
     @classmethod
-    def of(cls, net: TwoLayer) -> ReluNetwork:
+    def of(cls, network: TwoLayer) -> ReluNetwork:
         """A two-layer network in float64; its activation must be a ReLU or shifted ReLU."""
-        if np.isfinite(net.activation.ceiling):
-            raise invalid("model", "must have a relu or shifted relu to be certified", str(net.activation))
-        hidden, bias, output = (np.asarray(part, dtype=np.float64) for part in (net.hidden, net.bias, net.output))
-        return cls(hidden, bias, output, float(net.offset), net.activation.threshold)
+        if np.isfinite(network.activation.ceiling):
+            raise invalid("model", "must have a relu or shifted relu to be certified", str(network.activation))
+        hidden, bias, output = (
+            np.asarray(part, dtype=np.float64) for part in (network.hidden, network.bias, network.output)
+        )
+        return cls(hidden, bias, output, float(network.offset), network.activation.threshold)
 
     @classmethod
     def linear_function(cls, weights: Float64Array, offset: float) -> ReluNetwork:
@@ -116,7 +118,7 @@ class ReluNetwork:
         )
 
 
-def lower_bounds(net: ReluNetwork, points: Float64Array, threat: Threat) -> tuple[Float64Array, AnyArray]:
+def lower_bounds(network: ReluNetwork, points: Float64Array, threat: Threat) -> tuple[Float64Array, AnyArray]:
     """Every bound of BOUNDS on min f over the threat around points (rows, d), and the number of open neurons.
 
     Returns
@@ -124,33 +126,33 @@ def lower_bounds(net: ReluNetwork, points: Float64Array, threat: Threat) -> tupl
     table : array of shape (4, rows)
     open : int array of shape (rows,)
     """
-    tau, a = net.threshold, net.output
-    z = net.preactivations(points)
-    low, high = threat.span(net.hidden, points)
+    tau, a = network.threshold, network.output
+    z = network.preactivations(points)
+    low, high = threat.span(network.hidden, points)
     # What rounds are the terms of z, which cancel where columns are far from 0.
-    terms = np.outer(np.linalg.norm(points, axis=1), np.linalg.norm(net.hidden, axis=1)) + np.abs(net.bias)
+    terms = np.outer(np.linalg.norm(points, axis=1), np.linalg.norm(network.hidden, axis=1)) + np.abs(network.bias)
     slack = ROUNDING * (1.0 + terms + np.abs(low) + np.abs(high))
     low, high = z + low - slack, z + high + slack
     sure, silent = low > tau, high <= tau
     undecided = ~sure & ~silent
     ceiling = np.where(silent, 0.0, high)
     worst = np.where(a > 0, np.where(sure, low, 0.0), ceiling)
-    interval = worst @ a + net.offset
+    interval = worst @ a + network.offset
     straight: Float64Array | float = 0.0  # ⟨v, x⟩ at the points, and the terms that round in it
     straight_size: Float64Array | float = 0.0
-    if net.linear is not None:
-        straight, straight_size = points @ net.linear, np.abs(points) @ np.abs(net.linear)
-        fall = threat.row_span(np.broadcast_to(net.linear, points.shape), points)[0]
-        interval = interval + straight + fall - ROUNDING * (1.0 + straight_size + abs(net.offset) + np.abs(fall))
+    if network.linear is not None:
+        straight, straight_size = points @ network.linear, np.abs(points) @ np.abs(network.linear)
+        fall = threat.row_span(np.broadcast_to(network.linear, points.shape), points)[0]
+        interval = interval + straight + fall - ROUNDING * (1.0 + straight_size + abs(network.offset) + np.abs(fall))
 
     def linear(slope: Float64Array, intercept: Float64Array) -> Float64Array:
         """min over the threat of ⟨v, x⟩ + Σ_r a_r(slope_r·z_r(x) + intercept_r)."""
-        weights = (slope * a) @ net.hidden
-        if net.linear is not None:
-            weights = weights + net.linear
+        weights = (slope * a) @ network.hidden
+        if network.linear is not None:
+            weights = weights + network.linear
         least = threat.row_span(weights, points)[0]
-        value = (slope * z + intercept) @ a + net.offset + straight
-        size = (slope * terms + np.abs(intercept)) @ np.abs(a) + abs(net.offset) + straight_size
+        value = (slope * z + intercept) @ a + network.offset + straight
+        size = (slope * terms + np.abs(intercept)) @ np.abs(a) + abs(network.offset) + straight_size
         return np.asarray(value + least - ROUNDING * (1.0 + size + np.abs(least)))
 
     certain = sure.astype(np.float64)
@@ -165,10 +167,10 @@ def lower_bounds(net: ReluNetwork, points: Float64Array, threat: Threat) -> tupl
     return np.stack([interval, pattern, relaxed, floor]), np.count_nonzero(undecided, axis=1)
 
 
-def lipschitz_bound(net: ReluNetwork, points: Float64Array, threat: Threat) -> Float64Array:
+def lipschitz_bound(network: ReluNetwork, points: Float64Array, threat: Threat) -> Float64Array:
     """f − Σ_r |a_r|(max(u_r − z_r, z_r − l_r) + τ), which knows nothing of the active pattern; shape (rows,)."""
-    low, high = threat.span(net.hidden, points)
-    lowest = net(points) - (np.maximum(high, -low) + net.threshold) @ np.abs(net.output)
-    if net.linear is None:
+    low, high = threat.span(network.hidden, points)
+    lowest = network(points) - (np.maximum(high, -low) + network.threshold) @ np.abs(network.output)
+    if network.linear is None:
         return np.asarray(lowest)
-    return np.asarray(lowest + threat.row_span(np.broadcast_to(net.linear, points.shape), points)[0])
+    return np.asarray(lowest + threat.row_span(np.broadcast_to(network.linear, points.shape), points)[0])

@@ -95,18 +95,18 @@ def check_adversary(adversary: object) -> PGD:
 
 
 def find_worst(
-    model: Differentiable, criterion: Criterion, threat: Threat, centers: Float64Array, search: PGD, stream: Stream
+    model: Differentiable, criterion: Criterion, threat: Threat, centres: Float64Array, search: PGD, stream: Stream
 ) -> WorstPoints:
-    """For each row of centers (rows, d), the point of the threat at which the search found the criterion largest."""
+    """For each row of centres (rows, d), the point of the threat at which the search found the criterion largest."""
     best: WorstPoints | None = None
     still = search.steps == 0 or threat.rho == 0
     for start in range(1 if still else search.restarts + 1):
-        points = centers if start == 0 else threat.draw(centers, stream.child(f"restart {start}"))
+        points = centres if start == 0 else threat.draw(centres, stream.child(f"restart {start}"))
         for _ in range(0 if still else search.steps):
             scores, pull = model.linearise(points)
             best = _worse(best, points, criterion.value(scores), scores)
             gradients = pull(criterion.slope(scores))
-            points = threat.project(threat.ascend(points, gradients, search.size(threat.rho)), centers)
+            points = threat.project(threat.ascend(points, gradients, search.size(threat.rho)), centres)
         scores = model.scores(points)
         best = _worse(best, points, criterion.value(scores), scores)
     assert best is not None  # the first start always counts
@@ -114,7 +114,7 @@ def find_worst(
 
 
 def _worse(best: WorstPoints | None, points: Float64Array, value: Float64Array, scores: Float64Array) -> WorstPoints:
-    """The worse of two findings, row by row; the first one ever made is at the centers."""
+    """The worse of two findings, row by row; the first one ever made is at the centres."""
     if best is None:
         return WorstPoints(points, value, scores, scores)
     worse = value > best.value

@@ -27,7 +27,7 @@ NORMS: Final = get_args(Norm)
 
 
 class Threat(Protocol):
-    """The set of points an adversary may choose around each row of `centers`, an array of shape (rows, d)."""
+    """The set of points an adversary may choose around each row of `centres`, an array of shape (rows, d)."""
 
     @property
     def rho(self) -> float:
@@ -36,20 +36,20 @@ class Threat(Protocol):
     def reach(self, dimensions: int) -> float:
         """How far a point can be moved, in the 2-norm."""
 
-    def project(self, points: Float64Array, centers: Float64Array) -> Float64Array:
+    def project(self, points: Float64Array, centres: Float64Array) -> Float64Array:
         """The nearest allowed points, shape (rows, d)."""
 
     def ascend(self, points: Float64Array, gradients: Float64Array, size: float) -> Float64Array:
         """Points moved by `size` in the direction that raises a function with these gradients most."""
 
-    def draw(self, centers: Float64Array, stream: Stream) -> Float64Array:
+    def draw(self, centres: Float64Array, stream: Stream) -> Float64Array:
         """One random allowed point per row, shape (rows, d)."""
 
-    def span(self, weights: Float64Array, centers: Float64Array) -> Span:
-        """Range of ⟨w, x − x₀⟩ for every row w of weights (k, d) and x₀ of centers: two arrays (rows, k)."""
+    def span(self, weights: Float64Array, centres: Float64Array) -> Span:
+        """Range of ⟨w, x − x₀⟩ for every row w of weights (k, d) and x₀ of centres: two arrays (rows, k)."""
 
-    def row_span(self, weights: Float64Array, centers: Float64Array) -> Span:
-        """Range of ⟨w, x − x₀⟩ for row w of weights (rows, d) and the same row of centers: two arrays (rows,)."""
+    def row_span(self, weights: Float64Array, centres: Float64Array) -> Span:
+        """Range of ⟨w, x − x₀⟩ for row w of weights (rows, d) and the same row of centres: two arrays (rows,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,24 +64,24 @@ class L2Ball:
         """ρ."""
         return self.rho
 
-    def project(self, points: Float64Array, centers: Float64Array) -> Float64Array:
+    def project(self, points: Float64Array, centres: Float64Array) -> Float64Array:
         """The nearest points of ball and box: x₀ + t·(x − x₀), clipped to the box, with the largest t ≤ 1 that fits.
 
         t = 1 where clipping alone brings a point into the ball. Elsewhere the squared length Σ_j min(t·|δ_j|, room_j)²
         is quadratic in t between the places room_j/|δ_j| where a coordinate meets the box, so t is found exactly.
         """
         nearest = np.clip(points, self.low, self.high)
-        far = np.linalg.norm(nearest - centers, axis=1) > self.rho
+        far = np.linalg.norm(nearest - centres, axis=1) > self.rho
         if far.any():
-            nearest[far] = self._rim(points[far], centers[far])
+            nearest[far] = self._rim(points[far], centres[far])
         return np.asarray(nearest)
 
-    def _rim(self, points: Float64Array, centers: Float64Array) -> Float64Array:
-        delta = points - centers
+    def _rim(self, points: Float64Array, centres: Float64Array) -> Float64Array:
+        delta = points - centres
         if np.all(np.isinf(self.low)) and np.all(np.isinf(self.high)):
-            return centers + self.rho * units(delta)
+            return centres + self.rho * units(delta)
         size = np.abs(delta)
-        room = np.broadcast_to(np.where(delta > 0.0, self.high - centers, centers - self.low), delta.shape)
+        room = np.broadcast_to(np.where(delta > 0.0, self.high - centres, centres - self.low), delta.shape)
         meet = np.divide(room, size, out=np.full_like(size, math.inf), where=size > 0.0)
         order = np.argsort(meet, axis=1)
         meet = np.take_along_axis(meet, order, axis=1)
@@ -96,28 +96,28 @@ class L2Ball:
         row = np.arange(len(delta))
         left, rest = np.maximum(self.rho**2 - met[row, last], 0.0), free[row, last]
         t = np.minimum(1.0, np.sqrt(np.divide(left, rest, out=np.ones_like(rest), where=rest > 0.0)))
-        return np.asarray(np.clip(centers + t[:, None] * delta, self.low, self.high))
+        return np.asarray(np.clip(centres + t[:, None] * delta, self.low, self.high))
 
     def ascend(self, points: Float64Array, gradients: Float64Array, size: float) -> Float64Array:
         """Along the gradient."""
         return points + size * units(gradients)
 
-    def draw(self, centers: Float64Array, stream: Stream) -> Float64Array:
+    def draw(self, centres: Float64Array, stream: Stream) -> Float64Array:
         """Uniform in the ball, then projected."""
-        radii = stream.child("radius").uniform(len(centers)) ** (1.0 / centers.shape[1])
-        moved = centers + self.rho * radii[:, None] * units(stream.normal(centers.shape))
-        return self.project(moved, centers)
+        radii = stream.child("radius").uniform(len(centres)) ** (1.0 / centres.shape[1])
+        moved = centres + self.rho * radii[:, None] * units(stream.normal(centres.shape))
+        return self.project(moved, centres)
 
-    def span(self, weights: Float64Array, centers: Float64Array) -> Span:
+    def span(self, weights: Float64Array, centres: Float64Array) -> Span:
         """±ρ‖w‖, or what the box leaves of it."""
         most = self.rho * np.linalg.norm(weights, axis=1)
-        low, high = _box_span(weights, *_room(self, centers))
+        low, high = _box_span(weights, *_room(self, centres))
         return np.maximum(-most, low), np.minimum(most, high)
 
-    def row_span(self, weights: Float64Array, centers: Float64Array) -> Span:
+    def row_span(self, weights: Float64Array, centres: Float64Array) -> Span:
         """±ρ‖w‖, or what the box leaves of it."""
         most = self.rho * np.linalg.norm(weights, axis=1)
-        low, high = _box_row_span(weights, *_room(self, centers))
+        low, high = _box_row_span(weights, *_room(self, centres))
         return np.maximum(-most, low), np.minimum(most, high)
 
 
@@ -133,26 +133,26 @@ class LinfBall:
         """ρ√d."""
         return self.rho * math.sqrt(dimensions)
 
-    def project(self, points: Float64Array, centers: Float64Array) -> Float64Array:
+    def project(self, points: Float64Array, centres: Float64Array) -> Float64Array:
         """Clipped coordinate by coordinate."""
-        low = np.maximum(centers - self.rho, self.low)
-        return np.clip(points, low, np.minimum(centers + self.rho, self.high))
+        low = np.maximum(centres - self.rho, self.low)
+        return np.clip(points, low, np.minimum(centres + self.rho, self.high))
 
     def ascend(self, points: Float64Array, gradients: Float64Array, size: float) -> Float64Array:
         """Along the gradient's signs."""
         return points + size * np.sign(gradients)
 
-    def draw(self, centers: Float64Array, stream: Stream) -> Float64Array:
+    def draw(self, centres: Float64Array, stream: Stream) -> Float64Array:
         """Uniform in the cube, then clipped."""
-        return self.project(centers + stream.uniform(centers.shape, -self.rho, self.rho), centers)
+        return self.project(centres + stream.uniform(centres.shape, -self.rho, self.rho), centres)
 
-    def span(self, weights: Float64Array, centers: Float64Array) -> Span:
+    def span(self, weights: Float64Array, centres: Float64Array) -> Span:
         """Every coordinate at its end: ±ρ‖w‖₁ without a box."""
-        return _box_span(weights, *_room(self, centers))
+        return _box_span(weights, *_room(self, centres))
 
-    def row_span(self, weights: Float64Array, centers: Float64Array) -> Span:
+    def row_span(self, weights: Float64Array, centres: Float64Array) -> Span:
         """Every coordinate at its end: ±ρ‖w‖₁ without a box."""
-        return _box_row_span(weights, *_room(self, centers))
+        return _box_row_span(weights, *_room(self, centres))
 
 
 @dataclass(frozen=True)
@@ -165,30 +165,30 @@ class SliceCap:
         """ρ, or the slice's diameter √3."""
         return min(self.rho, DIAMETER)
 
-    def project(self, points: Float64Array, centers: Float64Array) -> Float64Array:
+    def project(self, points: Float64Array, centres: Float64Array) -> Float64Array:
         """The nearest points of the caps."""
-        return project_to_cap(points, centers, self.rho)
+        return project_to_cap(points, centres, self.rho)
 
     def ascend(self, points: Float64Array, gradients: Float64Array, size: float) -> Float64Array:
         """Along the gradient's part on the slice."""
         return points + size * units(tangents(gradients, points))
 
-    def draw(self, centers: Float64Array, stream: Stream) -> Float64Array:
+    def draw(self, centres: Float64Array, stream: Stream) -> Float64Array:
         """A random direction and an angle that fills the cap evenly where it is nearly flat."""
-        share = stream.child("radius").uniform(len(centers)) ** (1.0 / max(1, centers.shape[1] - 2))
-        directions = units(tangents(stream.normal(centers.shape), centers))
-        return turn(centers, directions, opening(self.rho) * share)
+        share = stream.child("radius").uniform(len(centres)) ** (1.0 / max(1, centres.shape[1] - 2))
+        directions = units(tangents(stream.normal(centres.shape), centres))
+        return turn(centres, directions, opening(self.rho) * share)
 
-    def span(self, weights: Float64Array, centers: Float64Array) -> Span:
+    def span(self, weights: Float64Array, centres: Float64Array) -> Span:
         """The closed form of `cap_span`; the last coordinate does not move."""
         flat = weights[:, :-1]
-        along = units(centers[:, :-1]) @ flat.T
+        along = units(centres[:, :-1]) @ flat.T
         return cap_span(along, np.broadcast_to(np.linalg.norm(flat, axis=1), along.shape), self.rho)
 
-    def row_span(self, weights: Float64Array, centers: Float64Array) -> Span:
+    def row_span(self, weights: Float64Array, centres: Float64Array) -> Span:
         """The closed form of `cap_span`; the last coordinate does not move."""
         flat = weights[:, :-1]
-        along = np.einsum("ij,ij->i", units(centers[:, :-1]), flat)
+        along = np.einsum("ij,ij->i", units(centres[:, :-1]), flat)
         return cap_span(along, np.linalg.norm(flat, axis=1), self.rho)
 
 
@@ -219,10 +219,10 @@ def _check_bounds(bounds: tuple[object, object], dimensions: int) -> tuple[Float
     return low, high
 
 
-def _room(threat: L2Ball | LinfBall, centers: Float64Array) -> Span:
+def _room(threat: L2Ball | LinfBall, centres: Float64Array) -> Span:
     """How far each coordinate can go down (≤ 0) and up (≥ 0), each of shape (rows, d)."""
-    down = np.maximum(-threat.rho, threat.low - centers)
-    return np.minimum(down, 0.0), np.maximum(np.minimum(threat.rho, threat.high - centers), 0.0)
+    down = np.maximum(-threat.rho, threat.low - centres)
+    return np.minimum(down, 0.0), np.maximum(np.minimum(threat.rho, threat.high - centres), 0.0)
 
 
 def _box_span(weights: Float64Array, down: Float64Array, up: Float64Array) -> Span:

@@ -39,9 +39,9 @@ def check_class(n: int, s: int, k: int, W: float, B: float) -> None:
     check_number("B", B, 0.0)
 
 
-def check_accuracy(eps: float, delta: float | None = None) -> None:
+def check_accuracy(epsilon: float, delta: float | None = None) -> None:
     """The accuracy and the failure probability of a PAC learner."""
-    check_number("eps", eps, 0.0, open_low=True)
+    check_number("epsilon", epsilon, 0.0, open_low=True)
     if delta is not None:
         check_number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
 

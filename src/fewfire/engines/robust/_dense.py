@@ -23,10 +23,10 @@ class DenseTrainer(TrainerBase):
     name = "dense"
 
     def __init__(
-        self, net: TwoLayer, X: AnyArray, reach: float, *, threads: int | None = None, debug: bool = False
+        self, network: TwoLayer, X: AnyArray, reach: float, *, threads: int | None = None, debug: bool = False
     ) -> None:
-        super().__init__(net, X, reach)
-        self._hidden = net.hidden.copy()
+        super().__init__(network, X, reach)
+        self._hidden = network.hidden.copy()
         self._active_counts = np.zeros(self.examples, dtype=np.int64)
         self._evaluations = self._products = self._active = self._updated = 0
 

@@ -29,11 +29,11 @@ class IndexTrainer(TrainerBase):
     name = "index"
 
     def __init__(
-        self, net: TwoLayer, X: AnyArray, reach: float, *, threads: int | None = None, debug: bool = False
+        self, network: TwoLayer, X: AnyArray, reach: float, *, threads: int | None = None, debug: bool = False
     ) -> None:
-        super().__init__(net, X, reach)
-        self._hidden = net.hidden.copy()
-        self._index = Index(self._hidden, net.bias, threads=threads)
+        super().__init__(network, X, reach)
+        self._hidden = network.hidden.copy()
+        self._index = Index(self._hidden, network.bias, threads=threads)
         self._debug = debug
         self._last: tuple[FloatTable, csr_array[np.float32]] | None = None  # examples asked about, and the answer
         self._active_counts = np.zeros(self.examples, dtype=np.int64)
@@ -87,15 +87,15 @@ class IndexTrainer(TrainerBase):
         """Touched are the pairs the index read, those it read while measuring its methods included,
         and active the pairs it reported: examples that stayed are not asked about twice. Neurons touched are
         these pairs an example, since an index answers example by example."""
-        net, searched = self._net, self._index.counters
+        network, searched = self._net, self._index.counters
         return TrainerCounters(
             active_last=int(self._active_counts.sum()),
             active=self._active,
             touched=searched.points,
             neurons_touched=searched.points // self.examples,
             neurons_updated=self._updated,
-            multiply_adds=(searched.points + self._pairs + self._active) * net.inputs,
-            dense_multiply_adds=self._products * net.width * self.examples * net.inputs,
+            multiply_adds=(searched.points + self._pairs + self._active) * network.inputs,
+            dense_multiply_adds=self._products * network.width * self.examples * network.inputs,
             bytes=searched.bytes + self._bytes,
         )
 

@@ -45,15 +45,15 @@ class ListTrainer(TrainerBase):
     name = "lists"
 
     def __init__(
-        self, net: TwoLayer, X: AnyArray, reach: float, *, threads: int | None = None, debug: bool = False
+        self, network: TwoLayer, X: AnyArray, reach: float, *, threads: int | None = None, debug: bool = False
     ) -> None:
-        super().__init__(net, X, reach)
+        super().__init__(network, X, reach)
         core: Any = load()
         self._core = core.ActiveTrainer(
-            hidden=net.hidden,
-            bias=net.bias,
-            output=net.output,
-            threshold=float(net.activation.threshold),
+            hidden=network.hidden,
+            bias=network.bias,
+            output=network.output,
+            threshold=float(network.activation.threshold),
             anchors=self._anchors,
             reach=self._reach,
             slack=self._slack,
@@ -99,9 +99,9 @@ class ListTrainer(TrainerBase):
     @property
     def counters(self) -> TrainerCounters:
         """Work done so far; the first scoring of all neurons is the one full pass."""
-        net = self._net
+        network = self._net
         counts = dict(zip(_COUNTS, self._core.counts, strict=True))
-        row, code = 64 * -(-net.inputs // 16), 64 * -(-net.inputs // 64)
+        row, code = 64 * -(-network.inputs // 16), 64 * -(-network.inputs // 64)
         pairs = counts["screened"] + counts["scored"] + counts["summed"] + counts["refreshed"] * self.examples
         rows = counts["rows"] + 2 * counts["updated"] + counts["refreshed"]
         return TrainerCounters(
@@ -110,10 +110,10 @@ class ListTrainer(TrainerBase):
             touched=counts["touched"],
             neurons_touched=counts["lists"],
             neurons_updated=counts["updated"],
-            refreshes=counts["refreshed"] - net.width,
+            refreshes=counts["refreshed"] - network.width,
             full_passes=1,
-            multiply_adds=pairs * net.inputs,
-            dense_multiply_adds=self._dense_products * net.width * self.examples * net.inputs,
+            multiply_adds=pairs * network.inputs,
+            dense_multiply_adds=self._dense_products * network.width * self.examples * network.inputs,
             bytes=row * rows + (64 + code) * counts["lists"] + 16 * counts["slots"] + 4 * counts["touched"],
         )
 

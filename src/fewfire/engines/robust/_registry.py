@@ -24,11 +24,17 @@ TRAINERS: dict[str, Callable[..., ActiveTrainer]] = {
     "lists": ListTrainer,
     "index": IndexTrainer,
 }
-"""Classes by name, each made as `Trainer(net, X, reach, *, threads=None, debug=False)`."""
+"""Classes by name, each made as `Trainer(network, X, reach, *, threads=None, debug=False)`."""
 
 
 def trainer(
-    method: TrainerMethod, net: TwoLayer, X: AnyArray, reach: float, *, threads: int | None = None, debug: bool = False
+    method: TrainerMethod,
+    network: TwoLayer,
+    X: AnyArray,
+    reach: float,
+    *,
+    threads: int | None = None,
+    debug: bool = False,
 ) -> ActiveTrainer:
     """A trainer of the named method; without the C++ part "dense" stands in for "lists", with one warning.
 
@@ -37,11 +43,11 @@ def trainer(
     method : a name of TRAINERS, or "auto"
         "auto" takes "dense" when over a quarter of the neurons is active on the anchors (up to 64 of them are tried)
         or the C++ part is missing, "lists" otherwise.
-    net, X, reach, threads, debug : as in `ActiveTrainer`
+    network, X, reach, threads, debug : as in `ActiveTrainer`
     """
     name = check_choice("method", method, get_args(TrainerMethod))
     if name == "auto":
-        name = "dense" if net.activity(X[:: max(1, -(-len(X) // 64))]).fraction > 0.25 else "lists"
+        name = "dense" if network.activity(X[:: max(1, -(-len(X) // 64))]).fraction > 0.25 else "lists"
     if name == "lists" and core() is None:
         name = "dense"
-    return TRAINERS[name](net, X, reach, threads=threads, debug=debug)
+    return TRAINERS[name](network, X, reach, threads=threads, debug=debug)

@@ -69,11 +69,11 @@ class TrainerCounters:
 class ActiveTrainer(Protocol):
     """Evaluates a network at moved examples and trains its hidden weights there.
 
-    Made as `Trainer(net, X, reach, *, threads=None, debug=False)`.
+    Made as `Trainer(network, X, reach, *, threads=None, debug=False)`.
 
     Parameters
     ----------
-    net : TwoLayer
+    network : TwoLayer
         float32, with a relu or shifted relu; not changed.
     X : array of shape (n, inputs)
         The anchors.
@@ -117,24 +117,26 @@ class ActiveTrainer(Protocol):
 class TrainerBase:
     """The anchors, the ball around them and the checks of moved examples and steps."""
 
-    def __init__(self, net: TwoLayer, X: AnyArray, reach: float) -> None:
-        if net.activation.name not in ("relu", "shifted_relu"):
-            raise invalid("net", "must have the activation relu or shifted_relu(τ)", str(net.activation))
-        if net.dtype != np.float32:
-            raise invalid("net", "must hold float32 weights", f"dtype {net.dtype}", "use net.astype('float32')")
-        anchors = check_inputs("X", X, net.inputs, net.dtype)
+    def __init__(self, network: TwoLayer, X: AnyArray, reach: float) -> None:
+        if network.activation.name not in ("relu", "shifted_relu"):
+            raise invalid("network", "must have the activation relu or shifted_relu(τ)", str(network.activation))
+        if network.dtype != np.float32:
+            raise invalid(
+                "network", "must hold float32 weights", f"dtype {network.dtype}", "use network.astype('float32')"
+            )
+        anchors = check_inputs("X", X, network.inputs, network.dtype)
         self._anchors: FloatTable = np.ascontiguousarray(anchors, dtype=np.float32)
         self._reach = check_number("reach", reach, 0.0)
         norms = np.linalg.norm(self._anchors.astype(np.float64), axis=1)
         # Moves made in float32 round: by 1e-7 of the move and of the coordinates.
         self._slack = 1e-5 * self._reach + 1e-6 * float(norms.max())
         self._largest_input = float(norms.max()) + self._reach + self._slack
-        self._largest_output = float(np.abs(net.output).max())
-        self._length_bound = math.sqrt(np.einsum("ij,ij->i", net.hidden, net.hidden, dtype=np.float64).max())
-        for name, size in (("net", self._length_bound), ("X", self._largest_input)):
+        self._largest_output = float(np.abs(network.output).max())
+        self._length_bound = math.sqrt(np.einsum("ij,ij->i", network.hidden, network.hidden, dtype=np.float64).max())
+        for name, size in (("network", self._length_bound), ("X", self._largest_input)):
             if size > LARGEST_WEIGHT:
                 raise invalid(name, f"must have rows of norm at most {LARGEST_WEIGHT:g}", size, "rescale it")
-        self._net = net
+        self._net = network
 
     @property
     def examples(self) -> int:

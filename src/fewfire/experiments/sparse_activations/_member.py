@@ -67,8 +67,8 @@ def scaled_member(
     n: int, s: int, k: int, seed: int | Stream, kind: str = "dense", W: float | None = None, B: float | None = None
 ) -> TwoLayer:
     """A random member of H(n, s, k), its hidden layer scaled so that it just fits W and B where they are given."""
-    net = construct.random_member(n, s, k, seed, kind)
-    own = net.norms()
+    network = construct.random_member(n, s, k, seed, kind)
+    own = network.norms()
     limits = [
         (check_number(name, limit, 0.0, open_low=name == "W"), size)
         for name, limit, size in (("W", W, own.W), ("B", B, own.B))
@@ -79,13 +79,13 @@ def scaled_member(
         raise invalid("B", "must be positive for this network, which has biases", B, "leave B out")
     # Rounding may put the largest weight a bit above its limit.
     factor *= 1.0 if factor == 1.0 else 1 - 1e-12
-    return net.with_parameters(hidden=net.hidden * factor, bias=net.bias * factor)
+    return network.with_parameters(hidden=network.hidden * factor, bias=network.bias * factor)
 
 
 def compare_member(
-    net: TwoLayer,
+    network: TwoLayer,
     k: int,
-    eps: float,
+    epsilon: float,
     delta: float,
     *,
     W: float | None = None,
@@ -99,10 +99,10 @@ def compare_member(
 
     Parameters
     ----------
-    net : TwoLayer
+    network : TwoLayer
     k : int
         The network is claimed to have at most k active neurons.
-    eps, delta : float
+    epsilon, delta : float
         Accuracy and failure probability of a learner.
     W, B : float, optional
         The scales of the class; the network's own norms unless given.
@@ -115,57 +115,57 @@ def compare_member(
     seed : int or Stream
         Of everything sampled (stream "measure").
     """
-    own = net.norms()
+    own = network.norms()
     W, B = own.W if W is None else W, own.B if B is None else B
-    n, s = net.inputs, net.width
+    n, s = network.inputs, network.width
     stream = as_stream(seed, "measure")
-    rows = [*_measured(net, k, W, B, eps, rho, points, stream)]
-    rows += _sample_counts(n, s, k, W, B, eps, delta)
+    rows = [*_measured(network, k, W, B, epsilon, rho, points, stream)]
+    rows += _sample_counts(n, s, k, W, B, epsilon, delta)
     if samples is not None:
         rows += _rademacher(n, s, k, W, B, check_integer("samples", samples, 1), stream)
     return rows
 
 
 def _measured(
-    net: TwoLayer, k: int, W: float, B: float, eps: float, rho: float, points: int, stream: Stream
+    network: TwoLayer, k: int, W: float, B: float, epsilon: float, rho: float, points: int, stream: Stream
 ) -> Sequence[Comparison]:
-    n, s = net.inputs, net.width
+    n, s = network.inputs, network.width
     if n <= MAX_EXACT:
-        exact = spectrum(net)
+        exact = spectrum(network)
         average = Interval(exact.average_sensitivity(), math.nan, math.nan)
         noise = Interval(exact.noise_sensitivity(rho), math.nan, math.nan)
-        degree = Interval(exact.degree_for(eps), math.nan, math.nan)
+        degree = Interval(exact.degree_for(epsilon), math.nan, math.nan)
     else:
-        drawn = sampled(net, samples=points, seed=stream.child("spectrum"))
+        drawn = sampled(network, samples=points, seed=stream.child("spectrum"))
         average, noise = drawn.average_sensitivity(), drawn.noise_sensitivity(rho)
-        most = float(min(n, max(0, math.ceil(average.high / eps) - 1)))
+        most = float(min(n, max(0, math.ceil(average.high / epsilon) - 1)))
         degree = Interval(most, math.nan, most)
-    report = check_sparsity(net, seed=stream.child("sparsity"))
+    report = check_sparsity(network, seed=stream.child("sparsity"))
     active = Interval(report.max_active, math.nan if report.exact else report.max_active, math.nan)
     name = f"noise sensitivity, ρ = {rho:g}"
-    least = f"degree for a tail ≤ {eps:g}"
+    least = f"degree for a tail ≤ {epsilon:g}"
     return [
         _row("active neurons, most", "Definition 1: k", k, active),
         _row("average sensitivity", "Lemma 9", theory.average_sensitivity(n, s, k, W, B), average),
         _row("average sensitivity", "4k²W² (sharp)", theory.average_sensitivity_sharp(k, W), average),
         _row(name, "Lemma 10", theory.noise_sensitivity(rho, n, s, k, W, B), noise),
         _row(name, "2(1 − ρ)k²W² (sharp)", theory.noise_sensitivity_sharp(rho, k, W), noise),
-        _row(least, "Theorem 8", theory.degree(n, s, k, W, B, eps), degree),
-        _row(least, "4k²W²/ε (sharp)", theory.degree_sharp(k, W, eps), degree),
+        _row(least, "Theorem 8", theory.degree(n, s, k, W, B, epsilon), degree),
+        _row(least, "4k²W²/ε (sharp)", theory.degree_sharp(k, W, epsilon), degree),
     ]
 
 
-def _sample_counts(n: int, s: int, k: int, W: float, B: float, eps: float, delta: float) -> list[Comparison]:
-    printed = theory.degree(n, s, k, W, B, eps)
-    sharp = min(float(n), theory.degree_sharp(k, W, eps))
+def _sample_counts(n: int, s: int, k: int, W: float, B: float, epsilon: float, delta: float) -> list[Comparison]:
+    printed = theory.degree(n, s, k, W, B, epsilon)
+    sharp = min(float(n), theory.degree_sharp(k, W, epsilon))
     rows = [
-        ("Theorem 8", theory.log10_samples(n, s, k, W, B, eps, delta, d=printed)),
-        ("Theorem 8, sharp degree", theory.log10_samples(n, s, k, W, B, eps, delta, d=sharp)),
+        ("Theorem 8", theory.log10_samples(n, s, k, W, B, epsilon, delta, d=printed)),
+        ("Theorem 8, sharp degree", theory.log10_samples(n, s, k, W, B, epsilon, delta, d=sharp)),
     ]
     found = [Comparison("samples, uniform inputs", name, _power(value), value) for name, value in rows]
     for name, count in (
-        ("Theorem 17", theory.general_samples(n, s, k, W, B, eps, delta)),
-        ("Lemma 18 with eq. (15)", theory.rademacher_samples(n, s, k, W, B, eps, delta)),
+        ("Theorem 17", theory.general_samples(n, s, k, W, B, epsilon, delta)),
+        ("Lemma 18 with eq. (15)", theory.rademacher_samples(n, s, k, W, B, epsilon, delta)),
     ):
         found.append(_row("samples, any inputs", name, count))
     if min(W**2, B) >= math.log2(s):  # the classes Theorem 13 speaks of

@@ -110,13 +110,13 @@ def good_neuron_bound(k: int) -> float:
     return 1 / (14 * sqrt(check_integer("k", k, 1)))
 
 
-def feature_probability(k: int, eps: float) -> float:
+def feature_probability(k: int, epsilon: float) -> float:
     """Lemma 8: u is such that a good neuron is φ_r within ε with probability at least ε/(8k²).
 
     φ_r must be the plain ReLU of −sign(r) z + |r|, which reaches 2k; printed, it is cut at 6.
     """
     k = check_integer("k", k, 1)
-    return check_number("eps", eps, 0.0, k * k, open_low=True) / (8 * k * k)
+    return check_number("epsilon", epsilon, 0.0, k * k, open_low=True) / (8 * k * k)
 
 
 def separator_thresholds(k: int) -> Float64Array:

@@ -1,7 +1,7 @@
 """sparse-activations (Awasthi, Dikkala, Kamath, Meka): every bound as a plain function of plain numbers.
 
 Symbols, as in the paper: n inputs, s hidden neurons of which at most k are active on any input; W and B the scales
-of Definition 2 (`TwoLayer.norms`); R ≥ ‖x‖, √n on the cube; eps and delta the accuracy and the failure probability
+of Definition 2 (`TwoLayer.norms`); R ≥ ‖x‖, √n on the cube; epsilon and delta the accuracy and the failure probability
 of a PAC learner; m samples, or in Theorem 14 the number of variables of a parity. log is the natural logarithm.
 A constant hidden in an O, Θ or Ω is the keyword `constant`, 1 unless given. Counts past the floats are infinite; their
 `log10_…` twins are not.

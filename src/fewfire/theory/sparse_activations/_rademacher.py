@@ -69,26 +69,28 @@ def general_samples(
     k: int,
     W: float,
     B: float,
-    eps: float,
+    epsilon: float,
     delta: float,
     *,
     R: float | None = None,
     constant: float = 1.0,
 ) -> float:
-    """Theorem 17: constant · ((WR + B)² k s n log(k(R + B)/eps) + log(1/delta))/eps² samples, any distribution.
+    """Theorem 17: constant · ((WR + B)² k s n log(k(R + B)/epsilon) + log(1/delta))/epsilon² samples, any distribution.
 
     It does not follow from Lemma 18, which multiplies the Rademacher complexity by C_H = k(WR + B): solving that
     lemma gives (WR + B)⁴ k³ in place of (WR + B)² k, and a logarithm that also grows with s, n and W
     (`rademacher_samples`).
     """
     radius = _check(n, s, k, W, B, 1, R)
-    check_accuracy(eps, delta)
+    check_accuracy(epsilon, delta)
     check_constant(constant)
-    inside = k * (radius + B) / eps
+    inside = k * (radius + B) / epsilon
     if inside <= 1:
-        raise invalid("eps", "must be below k(R + B) for the logarithm of the bound", eps, "ask for a smaller eps")
+        raise invalid(
+            "epsilon", "must be below k(R + B) for the logarithm of the bound", epsilon, "ask for a smaller epsilon"
+        )
     main = product(power(W * radius + B, 2), k * s * n, math.log(inside))
-    return constant * (main + math.log(1 / delta)) / eps / eps
+    return constant * (main + math.log(1 / delta)) / epsilon / epsilon
 
 
 def rademacher_samples(
@@ -97,25 +99,25 @@ def rademacher_samples(
     k: int,
     W: float,
     B: float,
-    eps: float,
+    epsilon: float,
     delta: float,
     *,
     R: float | None = None,
     constant: float = 1.0,
 ) -> float:
-    """Lemma 18 with eq. (15): the smallest m for which constant · (C_H 𝓡 + √(log(1/delta)/m)) ≤ eps, C_H = k(WR + B).
+    """Lemma 18 with eq. (15): the smallest m for which constant · (C_H 𝓡 + √(log(1/delta)/m)) ≤ epsilon, C_H = k(WR + B).
 
     Returns infinity past 2²⁰⁰ samples.
     """
     radius = _check(n, s, k, W, B, 1, R)
-    check_accuracy(eps, delta)
+    check_accuracy(epsilon, delta)
     check_constant(constant)
     scale = W * radius + B
 
     def enough(m: int) -> bool:
         # log(e + ·) is the logarithm of eq. (15) kept positive, so that the bound falls with m from the start.
         complexity = scale * math.sqrt(s * n * k * math.log(math.e + k * m * (radius + B)) / m)
-        return constant * (k * scale * complexity + math.sqrt(math.log(1 / delta) / m)) <= eps
+        return constant * (k * scale * complexity + math.sqrt(math.log(1 / delta) / m)) <= epsilon
 
     high = 1
     while not enough(high):

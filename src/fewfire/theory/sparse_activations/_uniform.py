@@ -20,61 +20,61 @@ def output_bound(n: int, k: int, W: float, B: float) -> float:
 
 
 def log10_low_degree_samples(
-    n: int, degree: float, output: float, eps: float, delta: float, *, constant: float = 1.0
+    n: int, degree: float, output: float, epsilon: float, delta: float, *, constant: float = 1.0
 ) -> float:
     """The decimal logarithm of `low_degree_samples`, finite where that is infinite."""
     check_integer("n", n, 1)
     check_number("degree", degree, 0.0)
     check_number("output", output, 0.0)
-    check_accuracy(eps, delta)
+    check_accuracy(epsilon, delta)
     check_constant(constant)
-    scale = log10(constant) + 2 * log10(output) + log10(math.log(1 / delta)) - log10(eps)
+    scale = log10(constant) + 2 * log10(output) + log10(math.log(1 / delta)) - log10(epsilon)
     return degree * log10(n) + scale
 
 
 def low_degree_samples(
-    n: int, degree: float, output: float, eps: float, delta: float, *, constant: float = 1.0
+    n: int, degree: float, output: float, epsilon: float, delta: float, *, constant: float = 1.0
 ) -> float:
-    """Lemma 7: constant · n^degree · output² · log(1/delta)/eps samples suffice for the low-degree algorithm.
+    """Lemma 7: constant · n^degree · output² · log(1/delta)/epsilon samples suffice for the low-degree algorithm.
 
     Parameters
     ----------
     n : int
     degree : float
-        d, such that every function of the class has Σ_{|T| > d} ĥ(T)² ≤ eps.
+        d, such that every function of the class has Σ_{|T| > d} ĥ(T)² ≤ epsilon.
     output : float
         C_H, the largest |h(x)| of the class.
-    eps, delta : float
-        The learner is off by O(eps) with probability 1 − delta.
+    epsilon, delta : float
+        The learner is off by O(epsilon) with probability 1 − delta.
     constant : float
         Of the O.
     """
-    return from_log10(log10_low_degree_samples(n, degree, output, eps, delta, constant=constant))
+    return from_log10(log10_low_degree_samples(n, degree, output, epsilon, delta, constant=constant))
 
 
-def degree(n: int, s: int, k: int, W: float, B: float, eps: float, *, constant: float = 1.0) -> float:
-    """Theorem 8: d = ⌈constant · (k⁸ W⁴ log(ns)⁴ + k⁶ B⁴ log s)/eps²⌉ leaves a tail of at most eps.
+def degree(n: int, s: int, k: int, W: float, B: float, epsilon: float, *, constant: float = 1.0) -> float:
+    """Theorem 8: d = ⌈constant · (k⁸ W⁴ log(ns)⁴ + k⁶ B⁴ log s)/epsilon²⌉ leaves a tail of at most epsilon.
 
     A value above n says nothing: degree n always suffices. The derivation from Lemma 10 as printed loses a power of
-    log(kW/eps); the statement is safe because `degree_sharp` implies it.
+    log(kW/epsilon); the statement is safe because `degree_sharp` implies it.
     """
     check_class(n, s, k, W, B)
-    check_accuracy(eps)
+    check_accuracy(epsilon)
     check_constant(constant)
     weights = product(power(k, 8), power(W, 4), math.log(n * s) ** 4)
     biases = product(power(k, 6), power(B, 4), math.log(s))
-    value = constant * (weights + biases) / eps / eps
+    value = constant * (weights + biases) / epsilon / epsilon
     return float(math.ceil(value)) if math.isfinite(value) else value
 
 
-def degree_sharp(k: int, W: float, eps: float) -> float:
-    """The smallest d with 4 k² W²/(d + 1) ≤ eps: the tail above it is at most eps, whatever n, s and B.
+def degree_sharp(k: int, W: float, epsilon: float) -> float:
+    """The smallest d with 4 k² W²/(d + 1) ≤ epsilon: the tail above it is at most epsilon, whatever n, s and B.
 
     Proof. (d + 1) Σ_{|T| > d} ĥ(T)² ≤ Σ_T |T| ĥ(T)² = AS(h) ≤ 4 k² W² (`average_sensitivity_sharp`). With the
-    W = √log₂ s of Theorem 13 this is O(log s) at fixed k and eps, the exponent that theorem says is needed.
+    W = √log₂ s of Theorem 13 this is O(log s) at fixed k and epsilon, the exponent that theorem says is needed.
     """
-    check_accuracy(eps)
-    value = average_sensitivity_sharp(k, W) / eps
+    check_accuracy(epsilon)
+    value = average_sensitivity_sharp(k, W) / epsilon
     return float(max(0, math.ceil(value) - 1)) if math.isfinite(value) else value
 
 
@@ -84,7 +84,7 @@ def log10_samples(
     k: int,
     W: float,
     B: float,
-    eps: float,
+    epsilon: float,
     delta: float,
     *,
     d: float | None = None,
@@ -92,10 +92,10 @@ def log10_samples(
     degree_constant: float = 1.0,
 ) -> float:
     """The decimal logarithm of `samples`, finite where that is infinite."""
-    used = degree(n, s, k, W, B, eps, constant=degree_constant) if d is None else d
+    used = degree(n, s, k, W, B, epsilon, constant=degree_constant) if d is None else d
     if math.isinf(used):
         return math.inf
-    return log10_low_degree_samples(n, used, output_bound(n, k, W, B), eps, delta, constant=constant)
+    return log10_low_degree_samples(n, used, output_bound(n, k, W, B), epsilon, delta, constant=constant)
 
 
 def samples(
@@ -104,23 +104,23 @@ def samples(
     k: int,
     W: float,
     B: float,
-    eps: float,
+    epsilon: float,
     delta: float,
     *,
     d: float | None = None,
     constant: float = 1.0,
     degree_constant: float = 1.0,
 ) -> float:
-    """Theorem 8: constant · n^d k² (W√n + B)² log(1/delta)/eps samples and time suffice under uniform inputs.
+    """Theorem 8: constant · n^d k² (W√n + B)² log(1/delta)/epsilon samples and time suffice under uniform inputs.
 
     Parameters
     ----------
     n, s, k, W, B : the class
-    eps, delta : float
+    epsilon, delta : float
     d : float, optional
         The degree; that of Theorem 8 with `degree_constant` unless given (`degree_sharp` is far smaller).
     constant, degree_constant : float
         Of the O in front and of the Θ in d.
     """
-    exponent = log10_samples(n, s, k, W, B, eps, delta, d=d, constant=constant, degree_constant=degree_constant)
+    exponent = log10_samples(n, s, k, W, B, epsilon, delta, d=d, constant=constant, degree_constant=degree_constant)
     return from_log10(exponent)

@@ -36,14 +36,14 @@ class BoundsSettings:
 
     inputs: tuple[int, ...]
     seeds: int
-    eps: float = 0.1
+    epsilon: float = 0.1
     delta: float = 0.05
     rho: float = 0.9
 
 
 def measure(settings: BoundsSettings) -> RecipeOutcome:
     """One row for each network and bound."""
-    eps, delta, rho = settings.eps, settings.delta, settings.rho
+    epsilon, delta, rho = settings.epsilon, settings.delta, settings.rho
     networks = [
         (f"{kind} {(n, s, k)} seed {seed}", k, construct.random_member(n, s, k, seed, kind))
         for kind in ("dense", "junta")
@@ -55,7 +55,7 @@ def measure(settings: BoundsSettings) -> RecipeOutcome:
     networks += [(f"extremal p={p} k={k}", k, extremal_network(8, p, k)) for p in (2, 4, 6) for k in (1, 3)]
     rows: list[dict[str, Any]] = []
     for name, k, net in networks:
-        for comparison in compare_member(net, k, eps, delta, rho=rho):
+        for comparison in compare_member(net, k, epsilon, delta, rho=rho):
             if comparison.measured is not None:
                 rows.append({"network": name} | comparison.as_dict())
     judgements = []
@@ -64,7 +64,7 @@ def measure(settings: BoundsSettings) -> RecipeOutcome:
         judgements.append(Judgement(f"{statement} holds", "largest measured/bound", max(ratios), 1 + 1e-9))
     attained = [_ratio(row) for row in rows if "extremal" in row["network"] and row["statement"] == "4k²W² (sharp)"]
     judgements.append(Judgement("4k²W² is attained", "smallest measured/bound", min(attained), 1 - 1e-9, "at least"))
-    parameters = {"eps": eps, "delta": delta, "rho": rho}
+    parameters = {"eps": epsilon, "delta": delta, "rho": rho}
     return RecipeOutcome(parameters=parameters, judgements=judgements, data={"rows": rows})
 
 
