@@ -23,20 +23,31 @@ from fewfire._errors import (
 )
 
 if TYPE_CHECKING:
-    from fewfire import engines, experiments, fourier, halfspace, learners, networks, problems, report, theory
+    from fewfire import (
+        engines,
+        experiments,
+        fourier,
+        halfspace,
+        learners,
+        networks,
+        problems,
+        report,
+        tabular,
+        theory,
+        torch,
+    )
     from fewfire.learners import (
         LowDegreeClassifier,
         LowDegreeRegressor,
         ParityNetClassifier,
         RobustClassifier,
         RobustRegressor,
-        SparseInitClassifier,
-        SparseInitRegressor,
         attack,
         baselines,
         certify,
         robust_score,
     )
+    from fewfire.tabular import SparseInitClassifier, SparseInitRegressor
 
 __version__ = "0.1.0"
 
@@ -49,7 +60,9 @@ _SUBPACKAGES = (
     "networks",
     "problems",
     "report",
+    "tabular",
     "theory",
+    "torch",
 )
 _LEARNERS = (
     "LowDegreeClassifier",
@@ -61,9 +74,8 @@ _LEARNERS = (
     "baselines",
     "certify",
     "robust_score",
-    "SparseInitClassifier",
-    "SparseInitRegressor",
 )
+_TABULAR = ("SparseInitClassifier", "SparseInitRegressor")
 
 __all__ = [
     "DataUnavailable",
@@ -96,7 +108,9 @@ __all__ = [
     "problems",
     "report",
     "robust_score",
+    "tabular",
     "theory",
+    "torch",
 ]
 
 
@@ -105,8 +119,10 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"fewfire.{name}")
     if name in _LEARNERS:
         return getattr(importlib.import_module("fewfire.learners"), name)
+    if name in _TABULAR:
+        return getattr(importlib.import_module("fewfire.tabular"), name)
     raise AttributeError(f"module 'fewfire' has no attribute {name!r}; it has {', '.join(__all__)}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_SUBPACKAGES, *_LEARNERS])
+    return sorted([*globals(), *_SUBPACKAGES, *_LEARNERS, *_TABULAR])

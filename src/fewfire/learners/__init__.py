@@ -1,4 +1,4 @@
-"""Learners: scikit-learn estimators (low-degree polynomials, networks that learn sparse parities or small tables or
+"""Learners: scikit-learn estimators (low-degree polynomials, networks that learn sparse parities or
 withstand an adversary, their classical rivals), attacks and certificates, and learners from statistical queries."""
 
 from fewfire.learners import baselines, statistical_queries
@@ -15,7 +15,6 @@ from fewfire.learners.robust import (
     certify,
     robust_score,
 )
-from fewfire.learners.sparse_init import SparseInitClassifier, SparseInitRegressor
 
 __all__ = [
     "PGD",
@@ -28,8 +27,6 @@ __all__ = [
     "RobustClassifier",
     "RobustHistory",
     "RobustRegressor",
-    "SparseInitClassifier",
-    "SparseInitRegressor",
     "attack",
     "baselines",
     "certify",

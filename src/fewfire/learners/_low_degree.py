@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from fewfire.learners._classes import two_classes
+from fewfire._classes import two_classes
 from fewfire.learners._low_degree_base import LowDegreeBase
 
 if TYPE_CHECKING:

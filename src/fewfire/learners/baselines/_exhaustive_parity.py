@@ -13,10 +13,10 @@ from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fewfire._classes import two_classes
 from fewfire._cores import thread_count
 from fewfire._errors import invalid
 from fewfire._validate import check_choice, check_integer
-from fewfire.learners._classes import two_classes
 from fewfire.learners._signs import BINARIZE, learn_signs
 from fewfire.learners.baselines._parity_search import MAX_SIZE, Hit, Search, search
 

@@ -11,9 +11,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fewfire._classes import two_classes
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.engines import get_engine
-from fewfire.learners._classes import two_classes
 from fewfire.learners._signs import learn_signs
 from fewfire.learners.parity_net._correlated import train_correlated
 from fewfire.learners.parity_net._outcome import Task

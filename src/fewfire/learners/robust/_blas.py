@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
-from fewfire.learners._one_blas_thread import ONE_BLAS_THREAD
+from fewfire._one_blas_thread import ONE_BLAS_THREAD
 
 SMALL = 1 << 27
 """Multiply-adds of a product that one core does in a few hundredths of a second."""

@@ -19,7 +19,7 @@ from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.experiments._memory_store import MemoryStore
 from fewfire.experiments._sqlite_store import SqliteStore
 from fewfire.experiments.recipes._base import Recipe, check_scale, judgement, result
-from fewfire.experiments.tabular import Plan, find_models, measure
+from fewfire.experiments.tabular import MeasurementPlan, find_models, measure
 from fewfire.experiments.tabular._table import overall, table_rows, text_table
 from fewfire.problems.tabular import DATASETS
 
@@ -71,7 +71,7 @@ def run(
         check_choice("datasets", name, DATASETS)
     for share in shares:
         check_number("fractions", share, 0.0, 1.0, open_low=True)
-    plan = Plan(names, shares, count, find_models(chosen), directory=data)
+    plan = MeasurementPlan(names, shares, count, find_models(chosen), directory=data)
     opened: Any = nullcontext(MemoryStore()) if store is None else SqliteStore(store, write=True)
     with opened as kept:
         measured, skipped = measure(plan, kept, tell)
