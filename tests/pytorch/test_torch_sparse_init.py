@@ -3,6 +3,7 @@
 The folder is not called torch: tests/ is on the path, and where PyTorch is missing it would be imported instead.
 """
 
+import subprocess
 import sys
 
 import numpy as np
@@ -43,3 +44,8 @@ def test_torch_missing_says_how_to_get_it(monkeypatch):
         "fewfire.torch.sparse_init_ needs the package 'torch', which is not installed. "
         "Remedy: pip install 'fewfire[torch]'."
     )
+
+
+def test_torch_is_loaded_by_the_call_alone():
+    script = "import sys, fewfire, fewfire.torch as ft; assert fewfire.torch is ft; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True)

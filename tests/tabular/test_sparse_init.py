@@ -20,7 +20,7 @@ ONE_VARIANT = {**QUICK, "scaling": "standard", "gains": "none"}
 
 
 def whole(epochs, **more):
-    """One network, all rows a step, nothing held out: no draw depends on rows."""
+    """One network, all rows per step, nothing held out: no draw depends on rows."""
     return {
         "hidden": (32,),
         "members": 1,
@@ -271,3 +271,28 @@ def test_default_weight_decay_and_batches_go_by_rows():
     assert [rule.decay(rows) for rows in (10, 100, 300, 30_000)] == [3.0, 3.0, 1.0, 0.01]
     assert [rule.rows_per_step(rows) for rows in (10, 100, 800, 10_000)] == [10, 16, 100, 256]
     assert (AdamW(weight_decay=0.5).decay(10), AdamW(batch_size=64).rows_per_step(10)) == (0.5, 10)
+
+
+# Fewer than 20 rows: nothing of them is held out, and other rows may say when to stop. Noise: training soon does harm.
+NOISE, COIN = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
+TINY = {"hidden": (8,), "members": 1, "scaling": "standard", "gains": "none", "random_state": 0}
+
+
+def test_without_other_rows_the_default_is_thirty_epochs():
+    model = ff.SparseInitClassifier(**TINY).fit(NOISE[:19], COIN[:19])
+    assert (model.n_iter_, model.validation_curve_) == (30, [])
+
+
+@pytest.mark.parametrize("rows", [10, 19, 30])
+def test_validation_data_stops_any_number_of_rows_by_patience(rows):
+    model = ff.SparseInitClassifier(**TINY).fit(NOISE[:rows], COIN[:rows], validation_data=(NOISE[30:], COIN[30:]))
+    best = int(np.argmin(model.validation_curve_))
+    assert model.n_iter_ == best + 1 + 20 < 400
+
+
+def test_validation_data_lifts_the_limit_of_thirty_epochs():
+    y = (NOISE[:, 0] > 0).astype(int)  # what helps for long
+    model = ff.SparseInitClassifier(**TINY).fit(NOISE[:19], y[:19], validation_data=(NOISE[30:], y[30:]))
+    assert model.n_iter_ > 30
+    whole = ff.SparseInitClassifier(**TINY, early_stopping=False)
+    assert whole.fit(NOISE[:19], y[:19], validation_data=(NOISE[30:], y[30:])).n_iter_ == 400

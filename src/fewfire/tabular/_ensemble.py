@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from fewfire.tabular._network import LossName
     from fewfire.tabular._optimisers import Optimiser
     from fewfire.tabular._preprocessing import Columns
-    from fewfire.tabular._training import Trainer
+    from fewfire.tabular._training import GroupTrainer
 
     Floats = NDArray[np.floating[Any]]
 
@@ -214,7 +214,7 @@ class NetworkGroup:
         self._set_weights(np.stack([network.flat for network in self.networks]))
         return best
 
-    def _trainer(self, parts: list[TrainingRows], held: list[TrainingRows], settings: Settings) -> Trainer:
+    def _trainer(self, parts: list[TrainingRows], held: list[TrainingRows], settings: Settings) -> GroupTrainer:
         if settings.engine != "torch":
             return CpuTrainer(self.networks, parts, held, settings.threads)
         from fewfire.tabular._torch import TorchTrainer  # loads torch

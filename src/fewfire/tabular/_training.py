@@ -2,8 +2,8 @@
 
 A network's held-out part is too small to stop it well; together the parts cover every row. So all networks advance
 epoch by epoch, every row is predicted by those that did not train on it, and the epoch of the lowest loss of that
-prediction is the one whose weights every network keeps. Who trains is a `Trainer`: threads of this process with NumPy's
-BLAS and C++ between the products (here), or PyTorch (_torch.py).
+prediction is the one whose weights every network keeps. Who trains is a `GroupTrainer`: threads of this process with
+NumPy's BLAS and C++ between the products (here), or PyTorch (_torch.py).
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class TrainedNetwork:
         self._backprop = None
 
 
-class Trainer(Protocol):
+class GroupTrainer(Protocol):
     """Networks in training, whoever carries it out; a context manager."""
 
     learning_rate: float
@@ -265,7 +265,7 @@ def held_out_folds(strata: AnyArray, networks: int, folds: int, stream: Stream) 
 
 
 def train_together(
-    trainer: Trainer, epochs: int, curves: Curves, held: HeldOut | None = None, patience: int = 1, label: str = ""
+    trainer: GroupTrainer, epochs: int, curves: Curves, held: HeldOut | None = None, patience: int = 1, label: str = ""
 ) -> Stop:
     """Train all networks for up to `epochs` epochs; with held-out rows, go back to the best epoch.
 
@@ -310,7 +310,7 @@ def _tell(label: str, epoch: int, epochs: int, curves: Curves, judged: bool) -> 
     print(f"{label}: epoch {epoch + 1} of at most {epochs}: loss {curves.training[-1]:.4f}{held}", file=sys.stderr)
 
 
-def _divergence(trainer: Trainer, what: str, otherwise: str = "") -> DivergenceError:
+def _divergence(trainer: GroupTrainer, what: str, otherwise: str = "") -> DivergenceError:
     rate = trainer.learning_rate
     return DivergenceError(
         f"{what} is not finite at learning rate {rate:g}. "

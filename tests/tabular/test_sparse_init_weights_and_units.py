@@ -1,4 +1,4 @@
-"""Weights of rows and classes: which are refused, which rows they leave out, and that their unit does not matter."""
+"""Weights of rows and classes: which are refused, which rows they leave out; and units of weights and targets."""
 
 import numpy as np
 import pytest
@@ -81,3 +81,28 @@ def test_a_weight_for_a_class_that_a_fold_lacks_is_ignored_where_all_others_are_
     named = ff.SparseInitClassifier(**QUICK, class_weight={0: 1, 1: 2, 2: 5}).fit(X, Y)
     plain = ff.SparseInitClassifier(**QUICK, class_weight={1: 2}).fit(X, Y)
     assert np.array_equal(named.decision_function(X), plain.decision_function(X))
+
+
+# The regressor's targets in any unit that float64 holds.
+NUMBERS = X[:, 0] + 2.0
+SLOWER = {**QUICK, "optimiser": AdamW(0.01, epochs=20)}
+
+
+@pytest.mark.parametrize("power", [-660, -200, 530, 1000])  # 2^530 is 3e159, 2^-660 is 2e-199
+def test_the_unit_of_targets_does_not_matter(power):
+    plain = ff.SparseInitRegressor(**SLOWER).fit(X, NUMBERS).predict(X)
+    scaled = ff.SparseInitRegressor(**SLOWER).fit(X, np.ldexp(NUMBERS, power)).predict(X)
+    assert np.array_equal(np.ldexp(scaled, -power), plain)
+    assert np.corrcoef(plain, NUMBERS)[0, 1] > 0.9
+
+
+def test_targets_of_very_different_units_are_learned_together():
+    units = np.array([1e160, 1e-200, 1.0])
+    model = ff.SparseInitRegressor(**SLOWER).fit(X, NUMBERS[:, None] * units)
+    found = model.predict(X) / units
+    assert min(np.corrcoef(found[:, column], NUMBERS)[0, 1] for column in range(3)) > 0.9
+
+
+def test_a_large_constant_target_is_predicted():
+    found = ff.SparseInitRegressor(**SLOWER).fit(X, np.full(30, 1e200)).predict(X)
+    np.testing.assert_allclose(found, 1e200)
