@@ -21,7 +21,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from fewfire.experiments.store import MemoryStore, SqliteStore
-from fewfire.experiments.tabular import Plan, find_models, mean_ranks, measure
+from fewfire.experiments.tabular import MeasurementPlan, find_models, mean_ranks, measure
 from fewfire.experiments.tabular._table import table_rows
 from fewfire.problems.tabular import DATASETS, load
 
@@ -45,7 +45,9 @@ def local_sets() -> list[str]:
     return found
 
 
-def complete_sets(plan: Plan, measured: list[Measurement], skipped: dict[str, str]) -> dict[str, dict[str, dict]]:
+def complete_sets(
+    plan: MeasurementPlan, measured: list[Measurement], skipped: dict[str, str]
+) -> dict[str, dict[str, dict]]:
     """Rows of the table by data set and model, of sets on which every model at hand has a result; tells of others."""
     for name, reason in skipped.items():
         print(f"{name} is left out: {reason.splitlines()[0]}")
@@ -77,7 +79,7 @@ def main() -> int:
     if not names:
         print(NO_DATA)
         return 1
-    plan = Plan(names, (options.fraction,), options.trials, find_models(MODELS))
+    plan = MeasurementPlan(names, (options.fraction,), options.trials, find_models(MODELS))
     opened = SqliteStore(options.store, write=True) if options.store else nullcontext(MemoryStore())
     with opened as store:
         measured, skipped = measure(plan, store, lambda text: print(text, file=sys.stderr, flush=True))
@@ -92,11 +94,21 @@ def main() -> int:
     ranks = mean_ranks(list(means.values()))
     wins = sum(cell["fewfire"] <= cell["forest"] for cell in means.values())
     asked = {0.01: 9, 0.1: 8}.get(options.fraction, 0) / 11 * len(cells)
-    print(json.dumps({"name": "tabular_accuracy", "ratio": round(ranks["catboost"] / ranks["fewfire"], 2)
-                      if "catboost" in ranks else None, "fraction": options.fraction, "trials": options.trials,
-                      "not_above_forest": wins, "sets": len(cells), "ranks": {m: round(r, 2) for m, r in ranks.items()},
-                      "means": {m: round(sum(c[m] for c in means.values()) / len(means), 2) for m in ranks},
-                      "skipped": skipped}))  # fmt: skip
+    print(
+        json.dumps(
+            {
+                "name": "tabular_accuracy",
+                "ratio": round(ranks["catboost"] / ranks["fewfire"], 2) if "catboost" in ranks else None,
+                "fraction": options.fraction,
+                "trials": options.trials,
+                "not_above_forest": wins,
+                "sets": len(cells),
+                "ranks": {m: round(r, 2) for m, r in ranks.items()},
+                "means": {m: round(sum(c[m] for c in means.values()) / len(means), 2) for m in ranks},
+                "skipped": skipped,
+            }
+        )
+    )
     return int(wins < asked or (options.fraction < 1 and behind(ranks)))
 
 

@@ -26,7 +26,7 @@ import torch  # noqa: E402
 from sklearn.neural_network import MLPClassifier  # noqa: E402
 
 import fewfire as ff  # noqa: E402
-from fewfire.learners.sparse_init import AdamW  # noqa: E402
+from fewfire.tabular import AdamW  # noqa: E402
 
 ROWS, COLUMNS, WIDTH, BATCH, EPOCHS, REPEATS = 10_000, 20, 1000, 200, 10, 5
 ASKED = {"sklearn": 3.0, "torch": 1.5, "default_seconds": 10.0}
@@ -49,8 +49,17 @@ Predict = Callable[[np.ndarray], np.ndarray]
 
 def fit_fewfire(X: np.ndarray, y: np.ndarray) -> Predict:
     optimiser = AdamW(1e-3, weight_decay=0.01, batch_size=BATCH, epochs=EPOCHS)
-    model = ff.SparseInitClassifier((WIDTH,), members=1, skip=False, scaling="standard", gains="none", random_state=0,
-                                    label_smoothing=0.0, optimiser=optimiser, early_stopping=False)  # fmt: skip
+    model = ff.SparseInitClassifier(
+        (WIDTH,),
+        members=1,
+        skip=False,
+        scaling="standard",
+        gains="none",
+        random_state=0,
+        label_smoothing=0.0,
+        optimiser=optimiser,
+        early_stopping=False,
+    )
     return model.fit(X, y).predict
 
 
@@ -99,14 +108,20 @@ def main() -> int:
     default, default_processor = seconds(ff.SparseInitClassifier(random_state=0).fit, *small)
     ratios = {name: wall[name] / wall["fewfire"] for name in ("sklearn", "torch")}
     for name in fits:
-        print(f"{name}: {wall[name]:.2f} s ({processor[name]:.2f} s of processor time), "
-              f"{wall[name] / wall['fewfire']:.1f}× fewfire's")  # fmt: skip
+        print(
+            f"{name}: {wall[name]:.2f} s ({processor[name]:.2f} s of processor time), "
+            f"{wall[name] / wall['fewfire']:.1f}× fewfire's"
+        )
     print(f"default fit of 1000 × {COLUMNS}: {default:.1f} s ({default_processor:.1f} s of processor time)")
     missed = any(ratios[name] < ASKED[name] for name in ratios) or default > ASKED["default_seconds"]
-    figures = {"seconds": {name: round(value, 3) for name, value in wall.items()},
-               "processor_seconds": {name: round(value, 3) for name, value in processor.items()},
-               "sklearn_ratio": round(ratios["sklearn"], 2), "torch_ratio": round(ratios["torch"], 2),
-               "default_seconds": round(default, 2), "asked": ASKED}  # fmt: skip
+    figures = {
+        "seconds": {name: round(value, 3) for name, value in wall.items()},
+        "processor_seconds": {name: round(value, 3) for name, value in processor.items()},
+        "sklearn_ratio": round(ratios["sklearn"], 2),
+        "torch_ratio": round(ratios["torch"], 2),
+        "default_seconds": round(default, 2),
+        "asked": ASKED,
+    }
     print(
         json.dumps({"name": "tabular_fit", "ratio": round(ratios["torch"], 2), "threads": THREADS, "figures": figures})
     )

@@ -20,7 +20,7 @@ from scipy.stats import ttest_1samp, wilcoxon
 
 import fewfire as ff
 from fewfire.experiments.store import MemoryStore, SqliteStore
-from fewfire.experiments.tabular import Model, Plan, find_models, measure
+from fewfire.experiments.tabular import MeasurementPlan, TabularModel, find_models, measure
 from tabular_accuracy import NO_DATA, complete_sets, local_sets
 
 VARIANTS = {"dense": {"sparsity": None}, "narrow": {"hidden": (32, 64)}}
@@ -30,10 +30,10 @@ def build(trial: int, **settings: object) -> ff.SparseInitClassifier:
     return ff.SparseInitClassifier(random_state=trial, **settings)
 
 
-def models(names: str) -> list[Model]:
+def models(names: str) -> list[TabularModel]:
     if names:
         return find_models(names.split(","))
-    return [*find_models(["fewfire"]), *(Model(name, build, kept, "fewfire") for name, kept in VARIANTS.items())]
+    return [*find_models(["fewfire"]), *(TabularModel(name, build, kept, "fewfire") for name, kept in VARIANTS.items())]
 
 
 def summary(apart: np.ndarray) -> dict[str, float]:
@@ -58,7 +58,7 @@ def main() -> int:
         parser.error(
             f"--models must name two models or more, the first to compare with the others; got {options.models}"
         )
-    plan = Plan(local_sets(), (options.fraction,), options.trials, compared)
+    plan = MeasurementPlan(local_sets(), (options.fraction,), options.trials, compared)
     if not plan.datasets:
         print(NO_DATA)
         return 1
@@ -79,8 +79,18 @@ def main() -> int:
         sets = "  ".join(f"{name} {value:+.2f}" for name, value in zip(cells, apart, strict=True))
         print(f"{first} less {other}, in points: {apart.mean():+.2f}\n  {sets}")
     means = {model: round(float(of_sets.mean()), 2) for model, of_sets in errors.items()}
-    print(json.dumps({"name": "tabular_start", "ratio": round(means[others[0]] / means[first], 4), "means": means,
-                      "sets": len(cells), "trials": options.trials, "comparisons": found}))  # fmt: skip
+    print(
+        json.dumps(
+            {
+                "name": "tabular_start",
+                "ratio": round(means[others[0]] / means[first], 4),
+                "means": means,
+                "sets": len(cells),
+                "trials": options.trials,
+                "comparisons": found,
+            }
+        )
+    )
     return int(found[others[0]]["difference"] >= 0)
 
 

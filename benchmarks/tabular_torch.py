@@ -1,8 +1,8 @@
 """Does engine="torch" fit the same models, and from which size on does a GPU pay?
 
-The same steps are checked first: gradient descent on two networks on each of three views (waves with every kind of
-gains), both engines, probabilities within 1e-4. Then default fits of growing tables and a wide network, torch against
-cpu in turns, medians of two. No figure is asked for; the exit status is 1 when the two engines disagree. Needs PyTorch;
+The same steps are checked first: gradient descent on two networks on each of three variants of the inputs (periodic
+embeddings with every kind of gains), both engines, probabilities within 1e-4. Then default fits of growing tables and a
+wide network, torch against cpu in turns, medians of two. No figure is asked for; the exit status is 1 when the two engines disagree. Needs PyTorch;
 without a GPU torch runs on the processor, and the last line says so.
 
     python benchmarks/tabular_torch.py
@@ -21,15 +21,17 @@ import torch
 import fewfire as ff
 from fewfire._cores import usable_cores
 from fewfire._extension import load
-from fewfire.learners.sparse_init import SGD, AdamW
+from fewfire.tabular import SGD, AdamW
 
 CASES = {
     "default, 1000 × 20": (1000, 20, {}),
     "default, 10,000 × 50": (10_000, 50, {"optimiser": AdamW(epochs=40)}),
     "(4096, 512), 20,000 × 50, 10 epochs": (
-        20_000, 50, {"hidden": (4096, 512), "scaling": "standard", "gains": "none", "optimiser": AdamW(epochs=10)},
+        20_000,
+        50,
+        {"hidden": (4096, 512), "scaling": "standard", "gains": "none", "optimiser": AdamW(epochs=10)},
     ),
-}  # fmt: skip
+}
 
 
 def table(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
@@ -48,7 +50,7 @@ def disagreement() -> float:
     settings = {
         "hidden": (64, 16),
         "members": 2,
-        "scaling": "waves",
+        "scaling": "periodic",
         "optimiser": SGD(0.05, batch_size=50, epochs=5),
         "random_state": 0,
     }
@@ -77,8 +79,18 @@ def main() -> int:
         cpu, ours = (statistics.median(taken[engine]) for engine in ("cpu", "torch"))
         ratios[name] = round(cpu / ours, 2)
         print(f"{name}: cpu {cpu:.2f} s, torch {ours:.2f} s, {cpu / ours:.2f} times", flush=True)
-    print(json.dumps({"name": "tabular_torch", "ratio": ratios, "device": device, "disagreement": apart,
-                      "extension": load() is not None, "cores": usable_cores()}))  # fmt: skip
+    print(
+        json.dumps(
+            {
+                "name": "tabular_torch",
+                "ratio": ratios,
+                "device": device,
+                "disagreement": apart,
+                "extension": load() is not None,
+                "cores": usable_cores(),
+            }
+        )
+    )
     return int(apart > 1e-4)
 
 

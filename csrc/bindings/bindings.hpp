@@ -17,7 +17,7 @@ void bind_parity_search(nb::module_& module);
 void bind_halfspace(nb::module_& module);
 void bind_robust(nb::module_& module);
 void bind_mlp(nb::module_& module);
-void bind_waves(nb::module_& module);
+void bind_periodic(nb::module_& module);
 
 template <class T>
 using ConstArray1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;

@@ -1,4 +1,4 @@
-// The passes of a training step of a multilayer network.
+// What a multilayer network does between its matrix products.
 #include "kernels/mlp.hpp"
 
 #include "bindings/bindings.hpp"
@@ -23,7 +23,8 @@ void adamw_step(Floats1 parameters, ConstArray1<float> gradient, Floats1 mean, F
                    AdamRule{rate, decay, beta1, beta2, tiny});
 }
 
-void bias_relu(Floats2 hidden, ConstArray1<float> bias) {
+template <class T>
+void bias_relu(Array2<T> hidden, ConstArray1<T> bias) {
   require(bias.shape(0) == hidden.shape(1), "bias must have one entry per neuron");
   nb::gil_scoped_release released;
   FEWFIRE_DISPATCH(bias_relu, hidden.data(), bias.data(), hidden.shape(0), hidden.shape(1));
@@ -54,7 +55,8 @@ void bind_mlp(nb::module_& module) {
   module.def("adamw_step", &adamw_step, nb::arg("parameters").noconvert(), nb::arg("gradient").noconvert(),
              nb::arg("mean").noconvert(), nb::arg("square").noconvert(), nb::arg("rate"), nb::arg("decay"),
              nb::arg("beta1"), nb::arg("beta2"), nb::arg("tiny"));
-  module.def("bias_relu", &bias_relu, nb::arg("hidden").noconvert(), nb::arg("bias").noconvert());
+  module.def("bias_relu", &bias_relu<float>, nb::arg("hidden").noconvert(), nb::arg("bias").noconvert());
+  module.def("bias_relu", &bias_relu<double>, nb::arg("hidden").noconvert(), nb::arg("bias").noconvert());
   module.def("relu_backward", &relu_backward, nb::arg("back").noconvert(), nb::arg("hidden").noconvert(),
              nb::arg("bias_gradient").noconvert());
   module.def("outer_relu_backward", &outer_relu_backward, nb::arg("errors").noconvert(), nb::arg("output").noconvert(),

@@ -20,5 +20,5 @@ NB_MODULE(_core, m) {
   fewfire::bind_halfspace(m);
   fewfire::bind_robust(m);
   fewfire::bind_mlp(m);
-  fewfire::bind_waves(m);
+  fewfire::bind_periodic(m);
 }

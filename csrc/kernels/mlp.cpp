@@ -5,6 +5,20 @@
 #include <cmath>
 
 namespace fewfire::FEWFIRE_ISA {
+namespace {
+
+template <class T>
+inline void add_and_rectify(T* __restrict hidden, const T* __restrict bias, std::size_t rows, std::size_t width) {
+  for (std::size_t i = 0; i < rows; ++i) {
+    T* row = hidden + i * width;
+    for (std::size_t j = 0; j < width; ++j) {
+      const T score = row[j] + bias[j];
+      row[j] = score > 0 ? score : 0;
+    }
+  }
+}
+
+}  // namespace
 
 void adamw_step(float* __restrict parameters, const float* __restrict gradient, float* __restrict mean,
                 float* __restrict square, std::size_t count, AdamRule rule) {
@@ -19,14 +33,12 @@ void adamw_step(float* __restrict parameters, const float* __restrict gradient, 
   }
 }
 
-void bias_relu(float* __restrict hidden, const float* __restrict bias, std::size_t rows, std::size_t width) {
-  for (std::size_t i = 0; i < rows; ++i) {
-    float* row = hidden + i * width;
-    for (std::size_t j = 0; j < width; ++j) {
-      const float score = row[j] + bias[j];
-      row[j] = score > 0 ? score : 0;
-    }
-  }
+void bias_relu(float* hidden, const float* bias, std::size_t rows, std::size_t width) {
+  add_and_rectify(hidden, bias, rows, width);
+}
+
+void bias_relu(double* hidden, const double* bias, std::size_t rows, std::size_t width) {
+  add_and_rectify(hidden, bias, rows, width);
 }
 
 void relu_backward(float* __restrict back, const float* __restrict hidden, float* __restrict bias_gradient,

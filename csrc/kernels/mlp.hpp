@@ -1,6 +1,6 @@
-// What a training step of a multilayer network does between its matrix products, each in one pass over its arrays.
+// What a multilayer network does between its matrix products, each in one pass over its arrays.
 //
-// Rows are examples, columns are neurons. src/fewfire/learners/sparse_init/_passes.py holds the twins.
+// Rows are examples, columns are neurons. src/fewfire/tabular/_kernels.py holds the twins.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,9 @@ struct AdamRule {
 FEWFIRE_DECLARE(
     void adamw_step(float* parameters, const float* gradient, float* mean, float* square, std::size_t count,
                     AdamRule rule);
-    // H ← max(H + bias, 0).
+    // H ← max(H + bias, 0); in float64 for prediction.
     void bias_relu(float* hidden, const float* bias, std::size_t rows, std::size_t width);
+    void bias_relu(double* hidden, const double* bias, std::size_t rows, std::size_t width);
     // D ← D·1[H > 0];  bias_gradient_j = Σ_i D_ij.
     void relu_backward(float* back, const float* hidden, float* bias_gradient, std::size_t rows, std::size_t width);
     // The same for D_ij = errors_i · output_j, the backward product of a network with one output.

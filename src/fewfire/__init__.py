@@ -34,7 +34,9 @@ if TYPE_CHECKING:
         problems,
         report,
         robustness,
+        tabular,
         theory,
+        torch,
     )
     from fewfire._compressed_rows import CompressedRows
     from fewfire._random import Stream
@@ -44,11 +46,10 @@ if TYPE_CHECKING:
         ParityNetClassifier,
         RobustClassifier,
         RobustRegressor,
-        SparseInitClassifier,
-        SparseInitRegressor,
         baselines,
     )
     from fewfire.robustness import attack, certify, robust_score
+    from fewfire.tabular import SparseInitClassifier, SparseInitRegressor
 
 __version__ = "0.1.0"
 
@@ -62,7 +63,9 @@ _SUBPACKAGES = (
     "problems",
     "report",
     "robustness",
+    "tabular",
     "theory",
+    "torch",
 )
 # Names that load the module they come from when they are first used.
 _OWNERS = {
@@ -72,8 +75,8 @@ _OWNERS = {
     "ParityNetClassifier": "fewfire.learners",
     "RobustClassifier": "fewfire.learners",
     "RobustRegressor": "fewfire.learners",
-    "SparseInitClassifier": "fewfire.learners",
-    "SparseInitRegressor": "fewfire.learners",
+    "SparseInitClassifier": "fewfire.tabular",
+    "SparseInitRegressor": "fewfire.tabular",
     "Stream": "fewfire._random",
     "attack": "fewfire.robustness",
     "baselines": "fewfire.learners",
@@ -116,7 +119,9 @@ __all__ = [
     "report",
     "robust_score",
     "robustness",
+    "tabular",
     "theory",
+    "torch",
 ]
 
 

@@ -179,7 +179,7 @@ def adamw_step(
     beta2: float,
     tiny: float,
 ) -> None: ...
-def wave_values(
+def periodic_values(
     x: NDArray[np.float32],
     mix: NDArray[np.float32],
     frequency: NDArray[np.float32],
@@ -189,7 +189,15 @@ def wave_values(
     cosines: NDArray[np.float32],
     sines: NDArray[np.float32],
 ) -> None: ...
-def wave_gradients(
+def periodic_outputs(
+    x: NDArray[np.float64],
+    mix: NDArray[np.float64],
+    frequency: NDArray[np.float64],
+    phase: NDArray[np.float64],
+    bias: NDArray[np.float64],
+    fed: NDArray[np.float64],
+) -> None: ...
+def periodic_gradients(
     x: NDArray[np.float32],
     back: NDArray[np.float32],
     cosines: NDArray[np.float32],
@@ -200,7 +208,10 @@ def wave_gradients(
     of_phase: NDArray[np.float32],
     of_bias: NDArray[np.float32],
 ) -> None: ...
+@overload
 def bias_relu(hidden: NDArray[np.float32], bias: NDArray[np.float32]) -> None: ...
+@overload
+def bias_relu(hidden: NDArray[np.float64], bias: NDArray[np.float64]) -> None: ...
 def relu_backward(
     back: NDArray[np.float32], hidden: NDArray[np.float32], bias_gradient: NDArray[np.float32]
 ) -> None: ...

@@ -14,11 +14,11 @@ from tiny_tables import COUNTED, Majority, write_tables
 from fewfire import FewfireError, InvalidArgument
 from fewfire.experiments import MemoryStore, SqliteStore, recipes
 from fewfire.experiments.recipes.pareto import table2
-from fewfire.experiments.tabular import Model, Plan, find_models, measure
+from fewfire.experiments.tabular import MeasurementPlan, TabularModel, find_models, measure
 from fewfire.experiments.tabular._table import table_rows, text_table
 from fewfire.problems.tabular import DATASETS
 
-COUNTING = Model("counting", Majority, {})
+COUNTING = TabularModel("counting", Majority, {})
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def offline(info):
 def test_every_cell_is_measured_once_whatever_is_repeated(tmp_path):
     folder = write_tables(tmp_path, "pol", "credit")
     store = MemoryStore()
-    plan = Plan(["pol", "credit"], [0.5, 0.1], 3, [COUNTING], directory=folder)
+    plan = MeasurementPlan(["pol", "credit"], [0.5, 0.1], 3, [COUNTING], directory=folder)
     measured, skipped = measure(plan, store)
     assert len(measured) == len(COUNTED) == 2 * 2 * 3 and skipped == {}
     assert {found.status for found in measured} == {"done"} and all(0 <= found.error <= 1 for found in measured)
@@ -42,9 +42,12 @@ def test_every_cell_is_measured_once_whatever_is_repeated(tmp_path):
     assert COUNTED[:4] == [(0, 11), (0, 11), (0, 54), (0, 54)] and COUNTED[4][0] == 1
     again, _ = measure(plan, store)
     assert len(COUNTED) == 12 and again == measured
-    measure(Plan(["pol", "credit"], [0.5, 0.1], 4, [COUNTING], directory=folder), store)
+    measure(MeasurementPlan(["pol", "credit"], [0.5, 0.1], 4, [COUNTING], directory=folder), store)
     assert len(COUNTED) == 16  # one more trial of each cell
-    measure(Plan(["pol"], [0.1], 1, [Model("counting", Majority, {"fail": False})], directory=folder), store)
+    measure(
+        MeasurementPlan(["pol"], [0.1], 1, [TabularModel("counting", Majority, {"fail": False})], directory=folder),
+        store,
+    )
     assert len(COUNTED) == 17  # other settings are another measurement
 
 
@@ -52,7 +55,7 @@ def test_the_error_is_that_of_the_split(tmp_path):
     from fewfire.problems import tabular
 
     folder = write_tables(tmp_path, "pol")
-    (found,), _ = measure(Plan(["pol"], [0.3], 1, [COUNTING], directory=folder), MemoryStore())
+    (found,), _ = measure(MeasurementPlan(["pol"], [0.3], 1, [COUNTING], directory=folder), MemoryStore())
     parts = tabular.split(tabular.load("pol", folder), 0, 0.3)
     answer = parts.y_train.mean() > 0.5
     assert found.error == pytest.approx((parts.y_test != answer).mean())
@@ -61,7 +64,7 @@ def test_the_error_is_that_of_the_split(tmp_path):
 
 def test_failures_are_told_and_tried_again(tmp_path):
     folder, store = write_tables(tmp_path, "pol"), MemoryStore()
-    plan = Plan(["pol"], [0.5], 2, [Model("failing", Majority, {"fail": True})], directory=folder)
+    plan = MeasurementPlan(["pol"], [0.5], 2, [TabularModel("failing", Majority, {"fail": True})], directory=folder)
     measured, _ = measure(plan, store)
     assert [found.message for found in measured] == ["ValueError: no wish to learn"] * 2
     again, _ = measure(plan, store)
@@ -76,7 +79,9 @@ def test_what_is_missing_is_skipped_with_the_reason(tmp_path, monkeypatch):
     (tmp_path / "credit.parquet").write_text("not a table")
     monkeypatch.setattr("fewfire.experiments.tabular._models.is_installed", lambda name: False)
     models = [COUNTING, *find_models(["xgboost", "catboost"])]
-    measured, skipped = measure(Plan(["pol", "credit", "heloc"], [0.5], 1, models, directory=folder), MemoryStore())
+    measured, skipped = measure(
+        MeasurementPlan(["pol", "credit", "heloc"], [0.5], 1, models, directory=folder), MemoryStore()
+    )
     assert len(measured) == 1 and list(skipped) == ["xgboost", "catboost", "credit", "heloc"]
     assert skipped["xgboost"].startswith("the package 'xgboost' is not installed")
     assert "credit.parquet is not a Parquet file" in skipped["credit"]
@@ -149,7 +154,7 @@ def test_whole_sets_are_judged_beside_the_paper(tmp_path, monkeypatch):
 
 def test_a_cap_makes_figures_that_do_not_compare(tmp_path):
     folder = write_tables(tmp_path, "pol", rows=10_082)
-    plan = Plan(["pol"], [0.01, 1.0], 1, [COUNTING], cap=500, directory=folder)
+    plan = MeasurementPlan(["pol"], [0.01, 1.0], 1, [COUNTING], cap=500, directory=folder)
     measured, _ = measure(plan, MemoryStore())
     rows = {row["fraction"]: row for row in table_rows(measured, [COUNTING])}
     assert rows[0.01]["training_rows"] == 91 and rows[0.01]["whole"]
@@ -191,7 +196,7 @@ import sys, time
 sys.path.insert(0, sys.argv[3])
 import tiny_tables
 from fewfire.experiments import SqliteStore
-from fewfire.experiments.tabular import Model, Plan, measure
+from fewfire.experiments.tabular import TabularModel, MeasurementPlan, measure
 class Slow(tiny_tables.Majority):
     def fit(self, X, y):
         time.sleep(0.02)
@@ -200,7 +205,7 @@ class Slow(tiny_tables.Majority):
             log.write(f"{self.trial} {len(X)}\\n")
         return self
 with SqliteStore(sys.argv[1] + "/kept.sqlite", write=True) as store:
-    measure(Plan(["pol"], [0.1, 0.5], 20, [Model("slow", Slow, {})], directory=sys.argv[1]), store)
+    measure(MeasurementPlan(["pol"], [0.1, 0.5], 20, [TabularModel("slow", Slow, {})], directory=sys.argv[1]), store)
 """
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tiny_tables import Majority, write_tables
 
-from fewfire.experiments.tabular import Model
+from fewfire.experiments.tabular import TabularModel
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -36,10 +36,10 @@ class SmallTables(Majority):
         return super().fit(X, y)
 
 
-GOOD = Model("fewfire", Majority, {})
-FOREST = Model("forest", Majority, {})
-FAILING = Model("failing", SmallTables, {})
-MISSING = Model("elsewhere", Majority, {}, package="fewfire-has-no-such-package")
+GOOD = TabularModel("fewfire", Majority, {})
+FOREST = TabularModel("forest", Majority, {})
+FAILING = TabularModel("failing", SmallTables, {})
+MISSING = TabularModel("elsewhere", Majority, {}, package="fewfire-has-no-such-package")
 
 
 @pytest.mark.parametrize("name", ["tabular_accuracy", "tabular_start"])
@@ -64,7 +64,7 @@ def test_models_and_sets_without_results_are_left_out(run, capsys, tmp_path, nam
     assert "elsewhere is left out: the package" in out
     assert "pol is left out: failing failed on it" in out
     assert json.loads(out.splitlines()[-1])["sets"] == 1
-    assert run(name, [GOOD, MISSING] if more else [GOOD, Model("forest", Majority, {"fail": True})], *more) == 1
+    assert run(name, [GOOD, MISSING] if more else [GOOD, TabularModel("forest", Majority, {"fail": True})], *more) == 1
     assert "no data set has results of" in capsys.readouterr().out
 
 

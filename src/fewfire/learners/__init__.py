@@ -1,11 +1,10 @@
-"""Learners: scikit-learn estimators (low-degree polynomials, networks that learn sparse parities or small tables or
-withstand an adversary, their classical rivals) and learners from statistical queries."""
+"""Learners: scikit-learn estimators (low-degree polynomials, networks that learn sparse parities or withstand an
+adversary, their classical rivals) and learners from statistical queries."""
 
 from fewfire.learners import baselines, statistical_queries
 from fewfire.learners._low_degree import LowDegreeClassifier, LowDegreeRegressor
 from fewfire.learners.parity_net import LotteryTickets, ParityNetClassifier, lottery_tickets
 from fewfire.learners.robust import RobustClassifier, RobustHistory, RobustRegressor
-from fewfire.learners.sparse_init import SparseInitClassifier, SparseInitRegressor
 
 __all__ = [
     "LotteryTickets",
@@ -15,8 +14,6 @@ __all__ = [
     "RobustClassifier",
     "RobustHistory",
     "RobustRegressor",
-    "SparseInitClassifier",
-    "SparseInitRegressor",
     "baselines",
     "lottery_tickets",
     "statistical_queries",

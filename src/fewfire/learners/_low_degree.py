@@ -20,12 +20,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fewfire._classes import two_classes
 from fewfire._errors import invalid
 from fewfire._types import Float64Array, SignArray
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.fourier import estimate, evaluate, least_squares, monomial_count, monomial_members
 from fewfire.fourier._monomials import Term, strongest, terms
-from fewfire.learners._classes import two_classes
 from fewfire.learners._signs import Binarize, column_names, learn_signs
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fewfire.experiments.store import Store
-    from fewfire.experiments.tabular._models import Model
+    from fewfire.experiments.tabular._models import TabularModel
     from fewfire.problems.tabular import Dataset
 
 VERSION = 1
@@ -33,7 +33,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Plan:
+class MeasurementPlan:
     """What to measure.
 
     Parameters
@@ -42,7 +42,7 @@ class Plan:
     fractions : floats in (0, 1]
         Shares of the rows outside the test set to train on.
     trials : int
-    models : list of Model
+    models : list of TabularModel
     cap : int
         Training rows at most.
     directory : path, optional
@@ -52,19 +52,19 @@ class Plan:
     datasets: Sequence[str]
     fractions: Sequence[float]
     trials: int
-    models: Sequence[Model]
+    models: Sequence[TabularModel]
     cap: int = tabular.CAP
     directory: str | Path | None = None
 
 
 def measure(
-    plan: Plan, store: Store, tell: Callable[[str], None] = lambda text: None
+    plan: MeasurementPlan, store: Store, tell: Callable[[str], None] = lambda text: None
 ) -> tuple[list[Measurement], dict[str, str]]:
     """The measurements of a plan, and what was skipped with the reason.
 
     Parameters
     ----------
-    plan : Plan
+    plan : MeasurementPlan
     store : Store
         Measurements it has are taken from it; new ones are added one by one.
     tell : callable
@@ -91,21 +91,27 @@ def measure(
 
 
 def _cells(
-    plan: Plan, datasets: list[Dataset], models: list[Model]
-) -> Iterator[tuple[Dataset, float, int, Model, str]]:
+    plan: MeasurementPlan, datasets: list[Dataset], models: list[TabularModel]
+) -> Iterator[tuple[Dataset, float, int, TabularModel, str]]:
     keys = {model.name: model.key() for model in models}
     for trial in range(plan.trials):
         for fraction in sorted(plan.fractions):
             for dataset in datasets:
                 for model in models:
                     table = {
-                        "experiment": "tabular", "version": VERSION, "dataset": dataset.name, "rows": len(dataset),
-                        "fraction": float(fraction), "cap": plan.cap, "trial": trial, "model": keys[model.name],
-                    }  # fmt: skip
+                        "experiment": "tabular",
+                        "version": VERSION,
+                        "dataset": dataset.name,
+                        "rows": len(dataset),
+                        "fraction": float(fraction),
+                        "cap": plan.cap,
+                        "trial": trial,
+                        "model": keys[model.name],
+                    }
                     yield dataset, fraction, trial, model, canonical(table)
 
 
-def _train(spec: str, dataset: Dataset, fraction: float, trial: int, model: Model, cap: int) -> Measurement:
+def _train(spec: str, dataset: Dataset, fraction: float, trial: int, model: TabularModel, cap: int) -> Measurement:
     parts = tabular.split(dataset, trial, fraction, cap)
     X_train, X_test = parts.X_train, parts.X_test
     if model.standardised:

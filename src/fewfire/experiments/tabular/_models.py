@@ -27,7 +27,7 @@ GRID = {"max_depth": (None, 2, 3, 4, 10), "max_features": (1, 2, 3, 4, "sqrt", N
 
 
 @dataclass(frozen=True)
-class Model:
+class TabularModel:
     """A model with its settings.
 
     Parameters
@@ -54,11 +54,7 @@ class Model:
 
     def missing(self) -> str:
         """Why the model cannot be measured here; "" where it can."""
-        if self.package == "fewfire":
-            import fewfire
-
-            return "" if hasattr(fewfire, "SparseInitClassifier") else "this fewfire has no SparseInitClassifier"
-        if self.package != "scikit-learn" and not is_installed(self.package):
+        if self.package not in ("fewfire", "scikit-learn") and not is_installed(self.package):
             return f"the package {self.package!r} is not installed (pip install --no-deps {self.package})"
         return ""
 
@@ -71,13 +67,13 @@ class Model:
         return {"name": self.name, "settings": settings, self.package: version(self.package)}
 
 
-def find_models(names: Sequence[str]) -> list[Model]:
+def find_models(names: Sequence[str]) -> list[TabularModel]:
     """The models of these names, families written out, each once."""
     found = {model.name: model for name in names for model in _expand(name)}
     return list(found.values())
 
 
-def _expand(name: str) -> list[Model]:
+def _expand(name: str) -> list[TabularModel]:
     if name in MODELS:
         return [MODELS[name]]
     grid = [_forest_of_grid(dict(zip(GRID, values, strict=True))) for values in product(*GRID.values())]
@@ -126,21 +122,21 @@ def _network(trial: int, **settings: Any) -> Any:
     return PaperNetwork(**settings, random_state=trial)
 
 
-def _paper_network(kind: str, width: int) -> Model:
+def _paper_network(kind: str, width: int) -> TabularModel:
     settings = {"width": width, "sparsity": 2 if kind == "sparse" else None}
-    return Model(f"{kind}-{width}", _network, settings, family="paper-network", standardised=True)
+    return TabularModel(f"{kind}-{width}", _network, settings, family="paper-network", standardised=True)
 
 
-def _forest_of_grid(settings: dict[str, Any]) -> Model:
+def _forest_of_grid(settings: dict[str, Any]) -> TabularModel:
     name = "forest-" + "-".join(str(value) for value in settings.values())
-    return Model(name, _forest, settings, family="forest-grid")
+    return TabularModel(name, _forest, settings, family="forest-grid")
 
 
 MODELS = {
-    "fewfire": Model("fewfire", _fewfire, {}, "fewfire"),
-    "forest": Model("forest", _forest, {"n_estimators": 300, "min_samples_leaf": 3}),
-    "xgboost": Model("xgboost", _xgboost, {}, "xgboost"),
-    "catboost": Model("catboost", _catboost, {"iterations": 500}, "catboost"),
-    "mlp": Model("mlp", _mlp, {}),
+    "fewfire": TabularModel("fewfire", _fewfire, {}, "fewfire"),
+    "forest": TabularModel("forest", _forest, {"n_estimators": 300, "min_samples_leaf": 3}),
+    "xgboost": TabularModel("xgboost", _xgboost, {}, "xgboost"),
+    "catboost": TabularModel("catboost", _catboost, {"iterations": 500}, "catboost"),
+    "mlp": TabularModel("mlp", _mlp, {}),
 }
 """Models by name: fewfire's default estimator, and its rivals at their defaults or at the settings given here."""

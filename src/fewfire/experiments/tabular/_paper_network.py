@@ -1,14 +1,14 @@
-"""The networks of pareto, appendix C.3: three hidden layers of one width, dense or with s inputs a first-layer neuron.
+"""The networks of pareto, appendix C.3: three hidden layers of one width, dense or with s inputs per neuron.
 
 scikit-learn's `MLPClassifier` trains them (log loss, Adam, learning rate 1e-3, batches of 256, 100 epochs); the weights
-start as C.1 says: uniform within one over the square root of the fan-in, a sparse first layer with s ones a row. The
+start as C.1 says: uniform within one over the square root of the fan-in, a sparse first layer with s ones per row. The
 paper names SGD in C.1 alone; with plain SGD at this rate the networks hardly leave their start (docs/errata.md).
 """
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -40,9 +40,16 @@ class PaperNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def __init__(
-        self, width: int = 100, sparsity: int | None = 2, depth: int = 3, solver: str = "adam",
-        learning_rate: float = 1e-3, batch_size: int = 256, epochs: int = 100, random_state: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        width: int = 100,
+        sparsity: int | None = 2,
+        depth: int = 3,
+        solver: Literal["adam", "sgd"] = "adam",
+        learning_rate: float = 1e-3,
+        batch_size: int = 256,
+        epochs: int = 100,
+        random_state: int = 0,
+    ) -> None:
         self.width = width
         self.sparsity = sparsity
         self.depth = depth
@@ -57,10 +64,18 @@ class PaperNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X = np.asarray(X, dtype=np.float32)
         hidden = (check_integer("width", self.width, 1),) * check_integer("depth", self.depth, 1)
         network = MLPClassifier(
-            hidden, solver=self.solver, alpha=0.0, batch_size=min(self.batch_size, len(X)), momentum=0.0,
-            learning_rate_init=self.learning_rate, max_iter=1, tol=0.0, n_iter_no_change=self.epochs + 1,
-            warm_start=True, random_state=self.random_state,
-        )  # fmt: skip
+            hidden,
+            solver=self.solver,
+            alpha=0.0,
+            batch_size=min(self.batch_size, len(X)),
+            momentum=0.0,
+            learning_rate_init=self.learning_rate,
+            max_iter=1,
+            tol=0.0,
+            n_iter_no_change=self.epochs + 1,
+            warm_start=True,
+            random_state=self.random_state,
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the number of epochs is the stop
             network.fit(X, y)  # makes the arrays; what it learned is overwritten

@@ -19,7 +19,7 @@ DRAWS = 2000
 
 
 @dataclass(frozen=True)
-class Summary:
+class ErrorSummary:
     """Errors of one model in one cell.
 
     Parameters
@@ -63,11 +63,11 @@ def median_interval(values: Sequence[float], level: float = 0.95, draws: int = D
     return float(np.median(sample)), float(low), float(high)
 
 
-def summarise(errors: Sequence[float]) -> Summary:
+def summarise(errors: Sequence[float]) -> ErrorSummary:
     """The summary of the errors of one or more trials."""
     median, low, high = median_interval(errors)
     deviation = float(np.std(errors, ddof=1)) if len(errors) > 1 else 0.0
-    return Summary(len(errors), median, low, high, float(np.mean(errors)), deviation)
+    return ErrorSummary(len(errors), median, low, high, float(np.mean(errors)), deviation)
 
 
 def mean_ranks(cells: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -75,7 +75,7 @@ def mean_ranks(cells: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
     Parameters
     ----------
-    cells : one mapping from model to error a cell
+    cells : one mapping from model to error per cell
         Cells that lack one of the models that others have are left out: ranks among fewer rivals do not compare.
     """
     models = list(dict.fromkeys(model for cell in cells for model in cell))

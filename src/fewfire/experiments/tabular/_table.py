@@ -1,4 +1,4 @@
-"""Measurements as rows, one a data set, fraction and model, with what the paper prints; and as text."""
+"""Measurements as rows, one per data set, fraction and model, with what the paper prints; and as text."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from fewfire.experiments.store import Measurement
-    from fewfire.experiments.tabular._models import Model
+    from fewfire.experiments.tabular._models import TabularModel
 
-Row = dict[str, Any]
+TableRow = dict[str, Any]
 
 SHOWN = 4
 """Families of more models are summed up by their best one."""
 
 
-def table_rows(measurements: Iterable[Measurement], models: Sequence[Model]) -> list[Row]:
-    """A row a cell: data set, fraction, model, training rows, trials, median with interval, mean, failures, seconds.
+def table_rows(measurements: Iterable[Measurement], models: Sequence[TabularModel]) -> list[TableRow]:
+    """A row per cell: data set, fraction, model, training rows, trials, median with interval, mean, failures, seconds.
 
     `whole` says whether there were as many rows to train on as in the paper, so that its figures compare. Of each
     family the model of the lowest median in a cell comes again, as "best of" it, which is how the paper chooses.
@@ -39,7 +39,7 @@ def table_rows(measurements: Iterable[Measurement], models: Sequence[Model]) -> 
     rows = []
     for (dataset, fraction, model), trials in cells.items():
         done = [found for found in trials if found.status == "done"]
-        row: Row = {"dataset": dataset, "fraction": fraction, "model": model, "family": family[model]}
+        row: TableRow = {"dataset": dataset, "fraction": fraction, "model": model, "family": family[model]}
         spec = trials[0].table
         row["training_rows"] = training_rows(spec["rows"], fraction, spec["cap"])
         row["whole"] = row["training_rows"] == training_rows(DATASETS[dataset].rows, fraction, None)
@@ -54,8 +54,8 @@ def table_rows(measurements: Iterable[Measurement], models: Sequence[Model]) -> 
     return rows + _best(rows)
 
 
-def _best(rows: Iterable[Row]) -> list[Row]:
-    cells: dict[tuple[str, float, str], list[Row]] = {}
+def _best(rows: Iterable[TableRow]) -> list[TableRow]:
+    cells: dict[tuple[str, float, str], list[TableRow]] = {}
     for row in rows:
         if row["family"] and "median" in row:
             cells.setdefault((row["dataset"], row["fraction"], row["family"]), []).append(row)
@@ -67,7 +67,7 @@ def _best(rows: Iterable[Row]) -> list[Row]:
     return [row | {"model": f"best of {family}", "family": "", "chosen": row["model"]} for family, row in best]
 
 
-def overall(rows: Iterable[Row]) -> list[dict[str, Any]]:
+def overall(rows: Iterable[TableRow]) -> list[dict[str, Any]]:
     """For each fraction the mean over data sets of each model's median error, and mean ranks.
 
     Only data sets on which every model was measured count; members of a family have no rank, the best of it has one.
@@ -89,8 +89,8 @@ def overall(rows: Iterable[Row]) -> list[dict[str, Any]]:
     return summary
 
 
-def text_table(rows: Sequence[Row], skipped: Mapping[str, str]) -> str:
-    """Medians in percent, a block a fraction, beside what the paper prints; then means, ranks and what was skipped."""
+def text_table(rows: Sequence[TableRow], skipped: Mapping[str, str]) -> str:
+    """Medians in percent, a block per fraction, beside the paper's; then means, ranks and what was skipped."""
     lines: list[str] = []
     measured = [row for row in rows if "median" in row]
     members = Counter(family for family, _ in {(row["family"], row["model"]) for row in measured})
@@ -129,6 +129,6 @@ def text_table(rows: Sequence[Row], skipped: Mapping[str, str]) -> str:
 
 
 def _line(title: str, columns: Sequence[str], values: Mapping[str, str]) -> str:
-    """A title and one right-aligned value a column, empty where there is none."""
+    """A title and one right-aligned value per column, empty where there is none."""
     cells = (f"{values.get(column, ''):>{max(9, len(column) + 2)}}" for column in columns)
     return (f"{title:<34}" + "".join(cells)).rstrip()

@@ -20,11 +20,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._bits import pack_columns
+from fewfire._classes import two_classes
 from fewfire._cores import thread_count
 from fewfire._errors import invalid
 from fewfire._extension import core
 from fewfire._validate import check_integer
-from fewfire.learners._classes import two_classes
 from fewfire.learners._signs import Binarize, column_names, learn_signs
 
 if TYPE_CHECKING:

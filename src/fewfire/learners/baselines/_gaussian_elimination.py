@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._bits import pack
+from fewfire._classes import two_classes
 from fewfire._errors import FewfireWarning
-from fewfire.learners._classes import two_classes
 from fewfire.learners._signs import Binarize, column_names, learn_signs
 
 if TYPE_CHECKING:

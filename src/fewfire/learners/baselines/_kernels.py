@@ -30,8 +30,8 @@ from sklearn.preprocessing import LabelBinarizer
 from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fewfire._classes import find_classes
 from fewfire._validate import check_choice, check_number
-from fewfire.learners._classes import find_classes
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, FloatArray

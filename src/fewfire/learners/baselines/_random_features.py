@@ -12,9 +12,9 @@ from sklearn.svm import SVC
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fewfire._classes import find_classes
 from fewfire._random import Stream
 from fewfire._validate import check_choice, check_integer, check_number
-from fewfire.learners._classes import find_classes
 from fewfire.networks import TwoLayer
 from fewfire.networks.init import Initialiser
 

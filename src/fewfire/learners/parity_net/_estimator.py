@@ -15,9 +15,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fewfire._classes import two_classes
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.engines import get_engine
-from fewfire.learners._classes import two_classes
 from fewfire.learners._signs import Binarize, column_names, learn_signs
 from fewfire.learners.parity_net._schedules import (
     InitName,

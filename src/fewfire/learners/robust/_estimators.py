@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
+from fewfire._classes import find_classes
 from fewfire._validate import check_choice
-from fewfire.learners._classes import find_classes
 from fewfire.learners.robust import _losses
 from fewfire.learners.robust._base import RobustNetwork
 from fewfire.robustness import TwoLayerScores

@@ -17,7 +17,7 @@ import numpy as np
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
 from fewfire.experiments.store import MemoryStore, SqliteStore
-from fewfire.experiments.tabular import Plan, find_models
+from fewfire.experiments.tabular import MeasurementPlan, find_models
 from fewfire.experiments.tabular import measure as measure_models
 from fewfire.experiments.tabular._table import overall, table_rows, text_table
 from fewfire.problems.tabular import DATASETS
@@ -86,7 +86,9 @@ def measure(
         trials=settings.trials if trials is None else trials,
         models=tuple(models or settings.models),
     )
-    plan = Plan(chosen.datasets, chosen.fractions, chosen.trials, find_models(chosen.models), directory=data)
+    plan = MeasurementPlan(
+        chosen.datasets, chosen.fractions, chosen.trials, find_models(chosen.models), directory=data
+    )
     opened: Any = nullcontext(MemoryStore()) if store is None else SqliteStore(store, write=True)
     with opened as kept:
         measured, skipped = measure_models(plan, kept, tell)

@@ -1,0 +1,204 @@
+"""What the classifier and the regressor share: fitting an ensemble to encoded targets, continuing it, evaluating it."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fewfire._errors import invalid
+from fewfire._random import Stream
+from fewfire.tabular._encodings import check_sample_weight
+from fewfire.tabular._ensemble import Ensemble, Examples, columns_for
+from fewfire.tabular._settings import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fewfire._types import AnyArray, Float64Array
+    from fewfire.tabular._network import LossName
+    from fewfire.tabular._preprocessing import Columns
+    from fewfire.tabular._settings import Settings
+
+
+@dataclass(frozen=True)
+class CheckedRows:
+    """Checked rows: table (rows, columns) with NaN where missing, y as given, weight (rows,) above 0, at most 1."""
+
+    table: Float64Array
+    y: AnyArray
+    weight: Float64Array
+
+
+@dataclass(frozen=True)
+class TargetRows:
+    """Rows with encoded targets: table (rows, columns), target (rows, outputs), weight of mean 1 and strata (rows,)."""
+
+    table: Float64Array
+    target: AnyArray
+    weight: AnyArray
+    strata: AnyArray
+
+    def encoded(self, columns: Columns) -> Examples:
+        """The rows as inputs of networks."""
+        return Examples(columns.encode(self.table), self.target, self.weight, self.strata)
+
+
+class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
+    """Fit, partial_fit and outputs; subclasses encode targets and decode outputs."""
+
+    target_checks: ClassVar[dict[str, Any]] = {}
+    _ensemble: Ensemble
+
+    def fit(
+        self, X: object, y: object, sample_weight: object = None, *, validation_data: tuple[Any, ...] | None = None
+    ) -> Self:
+        """Fit the ensemble.
+
+        Parameters
+        ----------
+        X : table (rows, columns)
+            Numbers; NaN marks a missing value.
+        y : (rows,) labels, or numbers of shape (rows,) or (rows, outputs) for the regressor
+        sample_weight : (rows,), optional
+            A row of weight 2 counts as two; rows of weight 0 are left out.
+        validation_data : (X, y) or (X, y, sample_weight), optional
+            Rows to stop early by; every network then trains on all of X.
+        """
+        continued = bool(self.warm_start and hasattr(self, "_ensemble"))
+        with _unchanged_on_error(self):
+            rows = self._rows(X, y, sample_weight, reset=not continued)
+            if not continued:
+                self._learn_target(rows)
+            targets = self._targets(rows)
+            held = None if validation_data is None else self._held_targets(validation_data)
+            settings = resolve(self, len(targets.table), judged=held is not None)
+            ensemble, examples = self._continue(targets) if continued else self._begin(targets, settings)
+            validation = None if held is None else held.encoded(ensemble.columns)
+            ensemble.train(examples, validation, settings, bool(self.verbose))
+            if not self.warm_start:
+                ensemble.forget_training()
+            return self._finish(ensemble)
+
+    def _partial_fit(self, X: object, y: object, sample_weight: object, classes: AnyArray | None = None) -> Self:
+        """One epoch of every network over the rows; `classes` are those of a first call."""
+        first = not hasattr(self, "_ensemble")
+        with _unchanged_on_error(self):
+            rows = self._rows(X, y, sample_weight, reset=first)
+            if first:
+                self._learn_target(rows, classes)
+            targets = self._targets(rows)
+            settings = resolve(self, len(targets.table), judged=False)
+            ensemble, examples = self._begin(targets, settings) if first else self._continue(targets)
+            ensemble.train_epoch(examples, settings, bool(self.verbose))
+            return self._finish(ensemble)
+
+    def _begin(self, targets: TargetRows, settings: Settings) -> tuple[Ensemble, Examples]:
+        stream = Stream(int(check_random_state(self.random_state).randint(2**31 - 1)), "sparse_init")
+        columns = columns_for(targets.table, targets.weight, settings)
+        examples = targets.encoded(columns)
+        return Ensemble(columns, examples, self._loss(), self._offset(targets), settings, stream), examples
+
+    def _continue(self, targets: TargetRows) -> tuple[Ensemble, Examples]:
+        """A copy of the ensemble to go on with: training changes it in place, and may fail or be interrupted half way.
+
+        The optimiser is shared, so that its settings can be changed between calls.
+        """
+        ensemble = copy.deepcopy(self._ensemble, {id(self.optimiser): self.optimiser})
+        return ensemble, targets.encoded(ensemble.columns)
+
+    def _finish(self, ensemble: Ensemble) -> Self:
+        self._ensemble, curves = ensemble, ensemble.main().curves
+        self.loss_curve_, self.validation_curve_ = list(curves.training), list(curves.validation)
+        self.n_iter_, self.engine_ = len(curves.training), "torch" if self.engine == "torch" else "cpu"
+        self.temperature_ = ensemble.temperature
+        weights = zip(ensemble.groups, ensemble.weights, strict=True)
+        self.mixing_weights_ = {str(variant): float(weight) for variant, weight in weights}
+        return self
+
+    def _rows(self, X: object, y: object, sample_weight: object, *, reset: bool) -> CheckedRows:
+        table, target = validate_data(
+            self, X, y, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan", **self.target_checks
+        )
+        weight, kept = _relative(check_sample_weight(sample_weight, len(table)))
+        return CheckedRows(table[kept], target[kept], weight[kept])
+
+    def _targets(self, rows: CheckedRows) -> TargetRows:
+        with np.errstate(over="ignore"):  # the loss will not be finite, and says so
+            target = np.ascontiguousarray(self._encode(rows.y), dtype=np.float32)
+        weight, kept = _relative(rows.weight * self._class_factors(rows))  # of labels that are known by now
+        if not kept.any():
+            raise invalid("class_weight", "must leave some row a weight above 0", self.class_weight)
+        weight = weight[kept]
+        scaled = (weight / weight.mean()).astype(np.float32)
+        return TargetRows(rows.table[kept], target[kept], scaled, self._strata(rows.y[kept]))
+
+    def _held_targets(self, validation_data: tuple[Any, ...]) -> TargetRows:
+        if not isinstance(validation_data, tuple) or len(validation_data) not in (2, 3):
+            got = f"a {type(validation_data).__name__}"
+            raise invalid("validation_data", "must be a tuple (X, y) or (X, y, sample_weight)", got)
+        X, y, *weight = validation_data
+        return self._targets(self._rows(X, y, weight[0] if weight else None, reset=False))
+
+    def _outputs(self, X: object) -> Float64Array:
+        """Mean output (rows, outputs) of the networks, in float64, so that rows do not depend on each other."""
+        check_is_fitted(self)
+        table = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+        return self._ensemble.outputs(table)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_iter_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    @abstractmethod
+    def _learn_target(self, rows: CheckedRows, classes: AnyArray | None = None) -> None:
+        """Learn what the targets are, such as the classes where they are not given."""
+
+    @abstractmethod
+    def _encode(self, y: AnyArray) -> AnyArray:
+        """Targets as the networks learn them: shape (rows, outputs)."""
+
+    @abstractmethod
+    def _strata(self, y: AnyArray) -> AnyArray:
+        """What held-out parts are balanced by: shape (rows,)."""
+
+    @abstractmethod
+    def _class_factors(self, rows: CheckedRows) -> Float64Array | float:
+        """Weights of the classes, row by row, or 1."""
+
+    @abstractmethod
+    def _loss(self) -> LossName:
+        """The name of the loss."""
+
+    @abstractmethod
+    def _offset(self, targets: TargetRows) -> AnyArray:
+        """Where the outputs start: shape (outputs,)."""
+
+
+def _relative(weight: Float64Array) -> tuple[Float64Array, AnyArray]:
+    """Weights as parts of the largest, so that sums of them stay finite, and which rows count in float32."""
+    relative = weight / (weight.max() or 1.0)
+    return relative, relative > np.finfo(np.float32).tiny
+
+
+@contextmanager
+def _unchanged_on_error(estimator: object) -> Iterator[None]:
+    """Give an estimator back the attributes it had, should the block raise."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise

@@ -1,0 +1,197 @@
+"""`SparseInitClassifier`: wide, sparsely initialised networks for small tables (pareto, sections 4.2 and C.3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import column_or_1d
+
+from fewfire._classes import class_places, find_classes
+from fewfire._errors import invalid
+from fewfire._validate import check_number
+from fewfire.tabular._base import SparseInitBase
+
+if TYPE_CHECKING:
+    from fewfire._types import AnyArray, Float64Array
+    from fewfire.tabular._base import CheckedRows, TargetRows
+    from fewfire.tabular._network import LossName
+    from fewfire.tabular._optimisers import Optimiser
+    from fewfire.tabular._settings import EngineName, GainName
+
+
+class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[misc]
+    """Classify rows of a small table with an ensemble of wide networks that start with few inputs per neuron.
+
+    Scaling, missing values and the weighing of inputs are part of the model: give it raw numbers. Several networks are
+    trained side by side, each on three quarters of the rows; the rows each left out say when all of them stop.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Widths of one to three hidden layers.
+    sparsity : int or None
+        Inputs each neuron of the first layer starts with; None is a dense start.
+    members : int
+        Networks per variant of the inputs (an encoding and a gain). Variants are mixed by the weights that predict
+        held-out rows best; beyond 2000 rows a trial on 2000 of them chooses four variants.
+    skip : bool
+        Whether the inputs also reach the outputs directly, a linear model beside the network.
+    scaling : "auto" or a key of `fewfire.tabular.ENCODINGS`
+        How columns are shown. "rank": normal quantiles of ranks. "piecewise_linear": by mean and deviation, smoothly
+        clipped, with a piecewise-linear encoding in 16 bins beside. "periodic": the same with a learned periodic
+        embedding beside. "standard": by mean and deviation alone. "auto" trains on the first three.
+    gains : {"auto", "none", "mild", "strong"}
+        Relevance gains: how much larger inputs are shown that say something about the target by themselves. "auto"
+        trains on all three.
+    label_smoothing : float
+        Share of a label that training spreads evenly over the classes; held-out rows are judged by the labels.
+    optimiser : AdamW, SGD or None
+        How to descend: learning rate, weight decay, batch size, epochs. None is AdamW(), or AdamW(epochs=30) where no
+        rows are held out to say when to stop.
+    early_stopping : "auto", bool or int
+        Epochs without a better loss on held-out rows before training stops; True is 20, False trains all epochs on all
+        rows. "auto" is True for 20 rows and more, and for any number with `validation_data`.
+    class_weight : dict, "balanced" or None
+        Weights by class, 1 where not named, that multiply those of the rows; a class of weight 0 is left out of
+        training. "balanced" gives every class the same weight in all.
+    warm_start : bool
+        Continue from the last fit's weights; widths, members, scaling and classes stay. The optimiser's state goes on
+        unless another optimiser is given.
+    engine : {"auto", "cpu", "torch"}
+        "torch" trains on a GPU where there is one; "auto" is "cpu".
+    n_jobs : int or None
+        Networks trained at a time, one per thread and at most `members`; −1 is one per core. None is one thread in
+        all, as matrix products this small gain nothing by more.
+    random_state : int, RandomState or None
+    verbose : bool
+        Tell every epoch on standard error.
+
+    Attributes
+    ----------
+    classes_ : array
+    loss_curve_, validation_curve_ : list of float
+        Mean loss of each epoch, in training and on held-out rows.
+    n_iter_ : int
+        Epochs trained.
+    mixing_weights_ : dict
+        Weights of the variants by name, such as "rank, mild gains"; those below 1% are dropped. Curves and epochs are
+        of the weightiest.
+    temperature_ : float
+        What the networks' outputs are divided by so that held-out rows are predicted best; 1 if none are held out.
+    n_features_in_, feature_names_in_, engine_
+    """
+
+    classes_: AnyArray
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] = (256, 64),
+        *,
+        sparsity: int | None = 2,
+        members: int = 4,
+        skip: bool = True,
+        scaling: str = "auto",
+        gains: GainName = "auto",
+        label_smoothing: float = 0.2,
+        optimiser: Optimiser | None = None,
+        early_stopping: Literal["auto"] | bool | int = "auto",
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        warm_start: bool = False,
+        engine: EngineName = "auto",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.hidden = hidden
+        self.sparsity = sparsity
+        self.members = members
+        self.skip = skip
+        self.scaling = scaling
+        self.gains = gains
+        self.label_smoothing = label_smoothing
+        self.optimiser = optimiser
+        self.early_stopping = early_stopping
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:
+        """One epoch of every network over these rows; the first call needs all `classes` and learns the scaling."""
+        first = not hasattr(self, "_ensemble")
+        if first and classes is None:
+            raise invalid("classes", "must be passed on the first call of partial_fit", None, "pass numpy.unique(y)")
+        if self.class_weight == "balanced":
+            rule = "must not be 'balanced' with partial_fit, which sees part of the rows"
+            raise invalid("class_weight", rule, "balanced", "pass a dict of weights")
+        given = None if classes is None else np.unique(np.asarray(classes))
+        if not first and given is not None and not np.array_equal(given, self.classes_):
+            rule = f"must stay {', '.join(map(str, self.classes_))}, those of the first call"
+            raise invalid("classes", rule, given.tolist(), "leave classes out, or start with a fresh estimator")
+        return self._partial_fit(X, y, sample_weight, given)
+
+    def decision_function(self, X: object) -> Float64Array:
+        """Log odds of `classes_[1]`, shape (rows,), for two classes; otherwise scores (rows, classes)."""
+        outputs = self._outputs(X)
+        return outputs[:, 0] if len(self.classes_) == 2 else outputs
+
+    def predict_proba(self, X: object) -> Float64Array:
+        """Probabilities of the classes, shape (rows, classes)."""
+        outputs = self._outputs(X)
+        if len(self.classes_) > 2:
+            return np.asarray(softmax(outputs, axis=1))
+        upper = expit(outputs)
+        return np.hstack([1.0 - upper, upper])
+
+    def predict(self, X: object) -> AnyArray:
+        """The likeliest class of every row, shape (rows,)."""
+        outputs = self._outputs(X)
+        best = outputs.argmax(axis=1) if len(self.classes_) > 2 else (outputs[:, 0] > 0).astype(np.int64)
+        return np.asarray(self.classes_[best])
+
+    def _learn_target(self, rows: CheckedRows, classes: AnyArray | None = None) -> None:
+        labels = column_or_1d(rows.y, warn=True)
+        self.classes_ = find_classes(labels if classes is None else classes)
+
+    def _encode(self, y: AnyArray) -> AnyArray:
+        places = self._places(y)
+        if len(self.classes_) == 2:
+            return np.asarray(places[:, None])
+        return np.asarray(np.eye(len(self.classes_))[places])
+
+    def _strata(self, y: AnyArray) -> AnyArray:
+        return self._places(y)
+
+    def _places(self, y: AnyArray) -> AnyArray:
+        return class_places(column_or_1d(y), self.classes_)
+
+    def _class_factors(self, rows: CheckedRows) -> Float64Array | float:
+        if self.class_weight is None:
+            return 1.0
+        places = self._places(rows.y)
+        if self.class_weight == "balanced":
+            mass = np.bincount(places, weights=rows.weight, minlength=len(self.classes_))
+            return np.asarray(mass.sum() / (np.count_nonzero(mass) * mass[places]))
+        if not isinstance(self.class_weight, dict):
+            raise invalid("class_weight", "must be a dict, 'balanced' or None", self.class_weight)
+        known = self.classes_.tolist()
+        for label, factor in self.class_weight.items():
+            # A fold may lack a class that the user did name; a key besides unnamed classes is a slip.
+            if label not in known and not set(known) <= set(self.class_weight):
+                rule = f"may name only the classes {', '.join(map(repr, known))}"
+                raise invalid("class_weight", rule, label, "remove the key; labels and keys must be of one type")
+            check_number(f"class_weight[{label!r}]", factor, 0.0)
+        factors = np.array([float(self.class_weight.get(label, 1.0)) for label in known])
+        return np.asarray(factors[places])
+
+    def _loss(self) -> LossName:
+        return "logistic" if len(self.classes_) == 2 else "cross_entropy"
+
+    def _offset(self, targets: TargetRows) -> AnyArray:
+        share = np.clip(np.average(targets.target, axis=0, weights=targets.weight), 1e-3, 1 - 1e-3)
+        return np.asarray(np.log(share / (1 - share)) if len(share) == 1 else np.log(share))

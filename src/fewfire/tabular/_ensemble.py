@@ -1,0 +1,394 @@
+"""The fitted model: groups of networks, one group per variant of the inputs, mixed by what held-out rows say.
+
+A variant is an encoding and a relevance gain. None suits all tables: ranks ruin columns that are one value nine times
+of ten, raw units are ruled by outliers; piecewise-linear encodings help where the target jumps along a column and
+periodic embeddings where it swings, and both cost rows to learn; gains save a table of mostly idle columns but hide
+interactions. So networks are trained on every variant.
+
+Mixing weights, none negative and 1 together, are those whose weighted mean of outputs has the lowest loss on held-out
+rows; a variant that says nothing new gets none. Smoothed labels and means of many networks leave classifiers timid, so
+a temperature, again the best on held-out rows, makes probabilities of their outputs and leaves the likeliest class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import softmax
+
+from fewfire.tabular._encodings import AUTO
+from fewfire.tabular._network import LOSSES, Layout, draw_start, evaluate
+from fewfire.tabular._preprocessing import EncodedTable, learn_columns
+from fewfire.tabular._relevance import GAINS, explained_shares, relevance_gains
+from fewfire.tabular._settings import FINALISTS, FOLDS, TRIAL_ROWS, Settings
+from fewfire.tabular._training import (
+    CpuTrainer,
+    Curves,
+    HeldOut,
+    Stop,
+    TrainedNetwork,
+    TrainingRows,
+    held_out_folds,
+    train_together,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fewfire._random import Stream
+    from fewfire._types import AnyArray, Float64Array, IdArray
+    from fewfire.tabular._network import LossName
+    from fewfire.tabular._optimisers import Optimiser
+    from fewfire.tabular._preprocessing import Columns
+    from fewfire.tabular._training import GroupTrainer
+
+    Floats = NDArray[np.floating[Any]]
+
+LEAST_WEIGHT = 0.01  # a variant of less weight is dropped
+HOTTEST = 3.0  # and 1/HOTTEST the coldest: rows that are all predicted right would ask for a temperature of 0
+DOUBT = 2.0  # a temperature e^t costs DOUBT · t² over all rows together: thirty rows do not say much about it
+
+# Seeds of networks are drawn from streams that bear the first names of the encodings: the same seed, the same fit.
+STREAMS = {"rank": "quantile", "piecewise_linear": "bins", "periodic": "waves"}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to present the inputs: an encoding and a relevance gain by name."""
+
+    encoding: str
+    gain: str
+
+    def __str__(self) -> str:
+        return f"{self.encoding}, {self.gain} gains"
+
+
+def choose_variants(scaling: str, gains: str) -> list[Variant]:
+    """All variants that two settings, a name or "auto" each, leave open."""
+    encodings = AUTO if scaling == "auto" else (scaling,)
+    return [Variant(*names) for names in product(encodings, GAINS if gains == "auto" else (gains,))]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Encoded rows with targets: target (rows, outputs), weight and strata (rows,); `chosen` of the encoded rows."""
+
+    inputs: EncodedTable
+    target: AnyArray
+    weight: AnyArray
+    strata: AnyArray
+    chosen: IdArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    def __getitem__(self, rows: IdArray) -> Examples:
+        chosen = rows if self.chosen is None else self.chosen[rows]
+        return Examples(self.inputs, self.target[rows], self.weight[rows], self.strata[rows], chosen)
+
+    def encoded(self, encoding: str) -> AnyArray:
+        """Inputs (rows, inputs), float32, without gains."""
+        return self.inputs[encoding] if self.chosen is None else self.inputs[encoding][self.chosen]
+
+    def rows(self, variant: Variant) -> TrainingRows:
+        """What networks of a variant train on, gains not yet included."""
+        return TrainingRows(self.encoded(variant.encoding), self.target, self.weight)
+
+    def shares(self) -> Float64Array:
+        """What each column and flag explains of the target; by ranks, which outliers do not squeeze together."""
+        return explained_shares(self.encoded("rank"), self.target, self.weight)
+
+
+@dataclass(frozen=True)
+class Division:
+    """Examples, the rows each network leaves out, what inputs explain on its other rows, rows to stop by instead."""
+
+    examples: Examples
+    folds: list[IdArray] | None
+    shares: list[Float64Array]
+    validation: Examples | None
+
+
+class NetworkGroup:
+    """Networks of one layout that see the same variant of the inputs.
+
+    Between fits only `weights` are kept, unless training may go on (`warm_start`, `partial_fit`): then the networks
+    with the state of their optimisers stay as well. Predictions are in float64, so that rows do not depend on each
+    other; the weights are converted once, at the end of a fit.
+
+    Parameters
+    ----------
+    layout : Layout
+    loss : str
+        A key of LOSSES.
+    offset : array (outputs,)
+        What every network says at its start.
+    stream : Stream
+    count : int
+        Networks.
+    """
+
+    def __init__(self, layout: Layout, loss: LossName, offset: Floats, stream: Stream, count: int) -> None:
+        self.layout, self.loss, self.offset, self.stream, self.count = layout, loss, offset, stream, count
+        self.networks: list[TrainedNetwork] = []
+        self.curves = Curves()
+        self._set_weights(None)
+
+    def _set_weights(self, weights: Floats | None) -> None:
+        """Take weights (networks, size), and convert them for predictions."""
+        self.weights = weights
+        self._doubles = None if weights is None else weights.astype(np.float64)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_doubles"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._set_weights(self.weights)
+
+    def train(
+        self,
+        examples: TrainingRows,
+        gains: list[Floats],
+        folds: list[IdArray] | None,
+        validation: TrainingRows | None,
+        settings: Settings,
+        label: str = "",
+    ) -> Stop:
+        """Train until the held-out rows, or the epochs, say stop.
+
+        Parameters
+        ----------
+        examples, validation : TrainingRows
+            Inputs without gains.
+        gains : list of arrays (inputs,)
+            How large each network sees the inputs.
+        folds : list of arrays, optional
+            Rows that each network does not train on, to stop by.
+            `validation`, if given, is what all stop by instead.
+        label : str
+            Named in the progress, which is told if it is not empty.
+        """
+        held, smoothed = None, examples.smoothed(settings.smoothing)
+        if folds is not None and validation is None:
+            everything = np.arange(len(examples))
+            shown = list(zip(folds, gains, strict=True))
+            parts = [smoothed[np.setdiff1d(everything, fold)].with_gains(gain) for fold, gain in shown]
+            held = HeldOut(examples, folds, [examples[fold].with_gains(gain) for fold, gain in shown], self.loss)
+        else:  # the same rows and gains for all networks: one table, not a copy per network
+            parts = [smoothed.with_gains(gains[0])] * self.count
+        if validation is not None:
+            rows = [np.arange(len(validation))] * self.count
+            held = HeldOut(validation, rows, [validation.with_gains(gains[0])] * self.count, self.loss)
+        return self._run(parts, held, settings.optimiser.epochs, settings, label)
+
+    def train_epoch(self, examples: TrainingRows, settings: Settings, label: str = "") -> None:
+        """One epoch of every network over all rows, gains included."""
+        self._run([examples.smoothed(settings.smoothing)] * self.count, None, 1, settings, label)
+
+    def forget_training(self) -> None:
+        """Keep what predicts alone."""
+        self.networks = []
+
+    def outputs(self, X: Floats) -> Float64Array:
+        """Mean output (rows, outputs) of the networks at X (rows, inputs), float64."""
+        assert self._doubles is not None
+        total, inputs = np.zeros((len(X), self.layout.outputs)), X.astype(np.float64)
+        for flat in self._doubles:
+            total += evaluate(self.layout, flat, inputs)
+        return total / len(self._doubles)
+
+    def _run(
+        self, parts: list[TrainingRows], held: HeldOut | None, epochs: int, settings: Settings, label: str
+    ) -> Stop:
+        if self.networks and not _alike(self.networks[0].optimiser, settings.optimiser):
+            self.networks = []  # another way to descend starts afresh, from these weights
+        if not self.networks:
+            self.networks = [self._network(number, part, settings) for number, part in enumerate(parts)]
+        with self._trainer(parts, [] if held is None else held.parts, settings) as trainer:
+            best = train_together(trainer, epochs, self.curves, held, settings.patience or epochs, label)
+        self._set_weights(np.stack([network.flat for network in self.networks]))
+        return best
+
+    def _trainer(self, parts: list[TrainingRows], held: list[TrainingRows], settings: Settings) -> GroupTrainer:
+        if settings.engine != "torch":
+            return CpuTrainer(self.networks, parts, held, settings.threads)
+        from fewfire.tabular._torch import TorchTrainer  # loads torch
+
+        return TorchTrainer(self.networks, parts, held)
+
+    def _network(self, number: int, rows: TrainingRows, settings: Settings) -> TrainedNetwork:
+        """A fresh network, or, after a finished fit, one with its weights and a fresh optimiser."""
+        stream = self.stream.child(f"member{number}")
+        if self.weights is None:
+            flat = draw_start(self.layout, settings.sparsity, rows.X, rows.weight, self.offset, stream)
+        else:
+            flat = self.weights[number].copy()
+        return TrainedNetwork(self.layout, flat, settings.optimiser, self.loss, stream.child("batches"), len(rows))
+
+
+def _alike(one: Optimiser, other: Optimiser) -> bool:
+    """Whether two optimisers differ in their number of epochs at most."""
+    settings, others = one.get_params(), other.get_params()
+    return type(one) is type(other) and {**settings, "epochs": 0} == {**others, "epochs": 0}
+
+
+class Ensemble:
+    """Groups of networks on several variants of one table.
+
+    Parameters
+    ----------
+    columns : Columns
+    examples : Examples
+        What gains are learned from.
+    loss : str
+    offset : array (outputs,)
+    settings : Settings
+    stream : Stream
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        examples: Examples,
+        loss: LossName,
+        offset: AnyArray,
+        settings: Settings,
+        stream: Stream,
+    ) -> None:
+        self.columns, self.shares = columns, examples.shares()
+        self.loss, self.offset, self.stream = loss, offset, stream
+        variants = choose_variants(settings.scaling, settings.gains)
+        self.groups = {variant: self._fresh(variant, settings) for variant in variants}
+        self.weights = np.full(len(variants), 1.0 / len(variants))
+        self.temperature = 1.0
+
+    def train(self, examples: Examples, validation: Examples | None, settings: Settings, verbose: bool) -> None:
+        """Train every group; with held-out rows, weigh the groups by them. Many rows: only the best of a trial."""
+        weighed = validation is not None or settings.patience is not None
+        if weighed and len(examples) > TRIAL_ROWS and len(self.groups) > FINALISTS and not self._begun():
+            self._hold_trial(examples, validation, settings, verbose)
+        division = self._divide(examples, validation, settings)
+        stops = [self._train_group(variant, division, settings, verbose) for variant in self.groups]
+        if validation is not None:
+            self._weigh(stops, validation)
+        elif division.folds is not None:
+            self._weigh(stops, examples[np.unique(np.concatenate(division.folds))])
+
+    def train_epoch(self, examples: Examples, settings: Settings, verbose: bool) -> None:
+        """One epoch of every network over all rows."""
+        for variant, group in self.groups.items():
+            shown = examples.rows(variant).with_gains(self._gains(variant, self.shares))
+            group.train_epoch(shown, settings, str(variant) if verbose else "")
+
+    def outputs(self, table: Float64Array) -> Float64Array:
+        """Weighted mean output (rows, outputs) at a table (rows, columns), over the temperature."""
+        inputs, total = self.columns.encode(table), 0.0
+        for weight, (variant, group) in zip(self.weights, self.groups.items(), strict=True):
+            shown = inputs[variant.encoding] * self._gains(variant, self.shares)
+            total = total + weight * group.outputs(shown)
+        return np.asarray(total / self.temperature)
+
+    def main(self) -> NetworkGroup:
+        """The group of the largest weight."""
+        return list(self.groups.values())[int(self.weights.argmax())]
+
+    def forget_training(self) -> None:
+        """Keep what predicts alone."""
+        for group in self.groups.values():
+            group.forget_training()
+
+    def _hold_trial(self, examples: Examples, validation: Examples | None, settings: Settings, verbose: bool) -> None:
+        """Train every group on TRIAL_ROWS rows and go on, afresh, with the FINALISTS best."""
+        sample = examples[self.stream.child("trial").permutation(len(examples))[:TRIAL_ROWS]]
+        division = self._divide(sample, validation, settings)
+        losses = {variant: self._train_group(variant, division, settings, verbose).loss for variant in self.groups}
+        best = sorted(losses, key=lambda variant: losses[variant])[:FINALISTS]
+        self.groups = {variant: self._fresh(variant, settings) for variant in best}
+
+    def _divide(self, examples: Examples, validation: Examples | None, settings: Settings) -> Division:
+        """What every group is trained on: rows left out are the same in all, so that their outputs can be mixed."""
+        count = next(iter(self.groups.values())).count
+        if validation is not None or settings.patience is None or len(examples) < 2:
+            return Division(examples, None, [self.shares] * count, validation)
+        parts = min(FOLDS, len(examples))
+        folds = held_out_folds(examples.strata, count, parts, self.stream.child("folds"))
+        return Division(examples, folds, [self._shares_without(examples, fold) for fold in folds], None)
+
+    def _shares_without(self, examples: Examples, fold: IdArray) -> Float64Array:
+        """What inputs explain of the targets, for a network that leaves a fold out.
+
+        Gains that know a row's target flatter it when the row is held out. Of many inputs and few rows some explain
+        much by chance, and held-out losses would be fiction; then the fold's rows do not count. Of few inputs none
+        does, and shares of all rows are better shares.
+        """
+        if len(self.shares) <= len(examples):
+            return self.shares
+        return examples[np.setdiff1d(np.arange(len(examples)), fold)].shares()
+
+    def _gains(self, variant: Variant, shares: Float64Array) -> AnyArray:
+        """Gains (inputs,), float32."""
+        return relevance_gains(shares, variant.gain)[self.columns.sources(variant.encoding)]
+
+    def _train_group(self, variant: Variant, division: Division, settings: Settings, verbose: bool) -> Stop:
+        gains = [self._gains(variant, shares) for shares in division.shares]
+        held = None if division.validation is None else division.validation.rows(variant)
+        label = str(variant) if verbose else ""
+        rows = division.examples.rows(variant)
+        return self.groups[variant].train(rows, gains, division.folds, held, settings, label)
+
+    def _weigh(self, stops: list[Stop], judges: Examples) -> None:
+        """Weigh the groups by the rows held out, drop the least, and learn the temperature."""
+        outputs = np.stack([stop.pooled for stop in stops if stop.pooled is not None])
+        weights = mixing_weights(self.loss, outputs, judges.target, judges.weight)
+        if self.loss != "squared":
+            mixed = np.tensordot(weights, outputs, 1)
+            self.temperature = best_temperature(self.loss, mixed, judges.target, judges.weight)
+        kept = weights > 0
+        self.groups = {name: group for (name, group), stays in zip(self.groups.items(), kept, strict=True) if stays}
+        self.weights = weights[kept]
+
+    def _fresh(self, variant: Variant, settings: Settings) -> NetworkGroup:
+        inputs = len(self.columns.sources(variant.encoding))
+        embedding = self.columns.embedding(variant.encoding)
+        layout = Layout(inputs, settings.hidden, len(self.offset), settings.skip, embedding)
+        stream = self.stream.child(f"{STREAMS.get(variant.encoding, variant.encoding)}/{variant.gain}")
+        return NetworkGroup(layout, self.loss, self.offset, stream, settings.members)
+
+    def _begun(self) -> bool:
+        return any(group.weights is not None for group in self.groups.values())
+
+
+def columns_for(table: Float64Array, weight: Float64Array, settings: Settings) -> Columns:
+    """The columns of a table (rows, columns) in the encodings an ensemble needs; ranks tell what inputs explain."""
+    encodings = {variant.encoding: None for variant in choose_variants(settings.scaling, settings.gains)}
+    return learn_columns(table, weight, encodings | {"rank": None})
+
+
+def mixing_weights(loss: LossName, outputs: Float64Array, target: AnyArray, weight: AnyArray) -> Float64Array:
+    """Weights (groups,) of outputs (groups, rows, outputs) at rows with targets and weights, the least cut off."""
+
+    def mean_loss(logits: Float64Array) -> tuple[float, Float64Array]:
+        shares = softmax(logits)
+        losses, errors = LOSSES[loss](np.tensordot(shares, outputs, 1), target)
+        slopes = np.einsum("vro,ro,r->v", outputs, errors, weight) / weight.sum()
+        return float(np.average(losses, weights=weight)), shares * (slopes - shares @ slopes)
+
+    found = softmax(minimize(mean_loss, np.zeros(len(outputs)), jac=True, method="L-BFGS-B").x)
+    found[found < LEAST_WEIGHT] = 0.0
+    return np.asarray(found / found.sum())
+
+
+def best_temperature(loss: LossName, outputs: Float64Array, target: AnyArray, weight: AnyArray) -> float:
+    """The number in [1/3, 3] over which outputs (rows, outputs) predict classes best, nearer to 1 for few rows."""
+
+    def mean_loss(logarithm: float) -> float:
+        losses, _ = LOSSES[loss](np.exp(logarithm) * outputs, target)
+        return float(np.average(losses, weights=weight)) + DOUBT * logarithm**2 / len(target)
+
+    bound = np.log(HOTTEST)
+    return float(np.exp(-minimize_scalar(mean_loss, bounds=(-bound, bound), method="bounded").x))

@@ -1,0 +1,125 @@
+"""From a table to inputs of a network: missing values filled and flagged, constant columns dropped, columns encoded.
+
+A missing value becomes the column's median, and a column that missed any in training gets a second input that says so.
+All is learned from weighted rows and part of the fitted model. Inputs are in this order: the columns, the flags, and
+what an encoding adds beside them. Each encoding of a table is computed once, however many networks see it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fewfire.tabular._embeddings import Embedding
+from fewfire.tabular._encodings import ENCODINGS, Encoding, StandardScaling, column_ranks
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from numpy.typing import NDArray
+
+    from fewfire._types import AnyArray, Float64Array, IdArray
+
+CLIP = 4.0
+"""Where columns are smoothly clipped that an encoding stands beside."""
+PLAIN = "plain"
+"""Names them, with the flags, among the encodings of a table."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What is learned of the columns of a table.
+
+    Parameters
+    ----------
+    places : array (used,)
+        The columns that are used.
+    medians : array (used,)
+    flagged : array (used,) of bool
+        Which columns missed values.
+    plain : StandardScaling
+    encodings : dict
+        Fitted encodings and embeddings by name.
+    """
+
+    places: IdArray
+    medians: Float64Array
+    flagged: NDArray[np.bool_]
+    plain: StandardScaling
+    encodings: dict[str, Encoding | Embedding]
+
+    def sources(self, name: str) -> NDArray[np.int64]:
+        """Of each input in an encoding the column or flag it comes from; a table of no columns has one input, 0."""
+        base = np.arange(max(1, len(self.places) + int(self.flagged.sum())))
+        encoding = self.encodings[name]
+        added = encoding.sources() if isinstance(encoding, Encoding) and encoding.beside else base[:0]
+        return np.concatenate([base, added])
+
+    def embedding(self, name: str) -> Embedding | None:
+        """What the network trains beside its inputs."""
+        encoding = self.encodings[name]
+        return encoding if isinstance(encoding, Embedding) else None
+
+    def encode(self, table: Float64Array) -> EncodedTable:
+        """The inputs of a table (rows, columns) in every encoding."""
+        return EncodedTable(self, table)
+
+
+class EncodedTable:
+    """Inputs (rows, inputs), float32, by name of their encoding, computed when first asked for and kept.
+
+    Parameters
+    ----------
+    columns : Columns
+    table : array (rows, columns)
+    """
+
+    def __init__(self, columns: Columns, table: Float64Array) -> None:
+        self._columns = columns
+        self._encoded: dict[str, AnyArray] = {}
+        values = table[:, columns.places]
+        self._missing = np.isnan(values)
+        self._filled = np.where(self._missing, columns.medians, values)
+
+    def __len__(self) -> int:
+        return len(self._filled)
+
+    def __getitem__(self, name: str) -> AnyArray:
+        if name not in self._encoded:
+            self._encoded[name] = self._encode(name)
+        return self._encoded[name]
+
+    def _encode(self, name: str) -> AnyArray:
+        columns = self._columns
+        if name == PLAIN:
+            return self._with_flags(columns.plain.encode(self._filled))
+        encoding = columns.encodings[name]
+        if isinstance(encoding, Embedding):
+            return self[PLAIN]
+        encoded = encoding.encode(self._filled)
+        if encoding.beside:
+            return np.hstack([self[PLAIN], encoded.astype(np.float32)])
+        return self._with_flags(encoded)
+
+    def _with_flags(self, encoded: Float64Array) -> AnyArray:
+        inputs = np.hstack([encoded, self._missing[:, self._columns.flagged]]).astype(np.float32)
+        return inputs if inputs.shape[1] else np.zeros((len(self), 1), np.float32)
+
+
+def learn_columns(table: Float64Array, weight: Float64Array, names: Collection[str]) -> Columns:
+    """Fit the named encodings to a table (rows, columns) with NaN where values are missing, and weights (rows,)."""
+    known = ~np.isnan(table)
+    values = [column[seen] for column, seen in zip(table.T, known.T, strict=True)]
+    gaps = np.array([len(column) < len(table) for column in values], dtype=bool)
+    # A column of one value and gaps is kept for its flag.
+    used = [place for place, column in enumerate(values) if len(column) and (gaps[place] or np.ptp(column) > 0)]
+    ranks = [column_ranks(values[place], weight[known[:, place]]) for place in used]
+    medians = [np.interp(0.5, column.middle, column.distinct) for column in ranks]
+    encodings: dict[str, Encoding | Embedding] = {}
+    for name in names:
+        encoding = ENCODINGS[name]()
+        encodings[name] = encoding.fit_ranks(ranks) if isinstance(encoding, Encoding) else encoding
+    plain = StandardScaling(CLIP).fit_ranks(ranks)
+    return Columns(np.array(used, dtype=np.int64), np.array(medians), gaps[used], plain, encodings)

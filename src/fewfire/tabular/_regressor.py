@@ -1,0 +1,118 @@
+"""`SparseInitRegressor`: the networks of `SparseInitClassifier` for one or several numbers per row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from fewfire._errors import invalid
+from fewfire.tabular._base import SparseInitBase
+
+if TYPE_CHECKING:
+    from fewfire._types import AnyArray, Float64Array
+    from fewfire.tabular._base import CheckedRows, TargetRows
+    from fewfire.tabular._network import LossName
+    from fewfire.tabular._optimisers import Optimiser
+    from fewfire.tabular._settings import EngineName, GainName
+
+
+class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
+    """Predict numbers from rows of a small table with wide networks that start with few inputs per neuron.
+
+    Targets are standardised inside, several at once if y has columns; the loss is the squared error. Parameters and
+    attributes are those of `SparseInitClassifier`, less `class_weight`, `label_smoothing` and `classes_`; the
+    temperature is 1.
+
+    Parameters
+    ----------
+    hidden, sparsity, members, skip, scaling, gains, optimiser, early_stopping, warm_start, engine, n_jobs
+    random_state, verbose
+
+    Attributes
+    ----------
+    loss_curve_, validation_curve_, n_iter_, mixing_weights_, temperature_, n_features_in_, feature_names_in_, engine_
+    """
+
+    target_checks: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
+    _centre: Float64Array
+    _scale: Float64Array
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] = (256, 64),
+        *,
+        sparsity: int | None = 2,
+        members: int = 4,
+        skip: bool = True,
+        scaling: str = "auto",
+        gains: GainName = "auto",
+        optimiser: Optimiser | None = None,
+        early_stopping: Literal["auto"] | bool | int = "auto",
+        warm_start: bool = False,
+        engine: EngineName = "auto",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.hidden = hidden
+        self.sparsity = sparsity
+        self.members = members
+        self.skip = skip
+        self.scaling = scaling
+        self.gains = gains
+        self.optimiser = optimiser
+        self.early_stopping = early_stopping
+        self.warm_start = warm_start
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def partial_fit(self, X: object, y: object, sample_weight: object = None) -> Self:
+        """One epoch of every network over these rows; the first call learns the scaling of inputs and targets."""
+        return self._partial_fit(X, y, sample_weight)
+
+    def predict(self, X: object) -> Float64Array:
+        """Predicted numbers, shape (rows,), or (rows, outputs) if y had columns."""
+        values = self._outputs(X) * self._scale + self._centre
+        return values if self._columned else values[:, 0]
+
+    def _learn_target(self, rows: CheckedRows, classes: AnyArray | None = None) -> None:
+        self._columned = rows.y.ndim == 2
+        target = _columns_of(rows.y)
+        # Squares of 1e160 or 1e-200 leave the numbers; dividing by a power of two first changes no digit.
+        unit = np.ldexp(0.5, np.frexp(np.abs(target).max(axis=0))[1])
+        centre = np.average(target / unit, axis=0, weights=rows.weight)
+        deviation = np.sqrt(np.average((target / unit - centre) ** 2, axis=0, weights=rows.weight))
+        self._centre = centre * unit
+        self._scale = np.where(deviation > 0, deviation * unit, 1.0)
+
+    def _encode(self, y: AnyArray) -> AnyArray:
+        target, columns = _columns_of(y), len(self._centre)
+        if target.shape[1] != columns:  # NumPy would repeat a single column
+            rule = f"must have {columns} column{'s' if columns > 1 else ''}, as in the first fit"
+            raise invalid("y", rule, f"shape {y.shape}", "fit a fresh estimator to other targets")
+        return (target - self._centre) / self._scale
+
+    def _strata(self, y: AnyArray) -> AnyArray:
+        return np.asarray(self._encode(y).sum(axis=1))
+
+    def _class_factors(self, rows: CheckedRows) -> Float64Array | float:
+        return 1.0
+
+    def _loss(self) -> LossName:
+        return "squared"
+
+    def _offset(self, targets: TargetRows) -> AnyArray:
+        return np.zeros(targets.target.shape[1])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _columns_of(y: AnyArray) -> Float64Array:
+    return np.asarray(y, dtype=np.float64).reshape(len(y), -1)

@@ -1,0 +1,104 @@
+"""The default rule, and the checks of the settings an estimator was made with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from fewfire._cores import usable_cores
+from fewfire._errors import invalid
+from fewfire._validate import check_choice, check_integer, check_number
+from fewfire.tabular._encodings import ENCODINGS
+from fewfire.tabular._optimisers import AdamW, Optimiser
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FOLDS = 4  # each network trains on three of four parts
+TRIAL_ROWS = 2000  # of more rows, so many choose the variants of the inputs
+FINALISTS = 4  # variants that are then trained on all rows
+PATIENCE = 20
+FEWEST = 20  # rows; below, nothing is held out
+SHORT = 30  # epochs where nothing is held out and the optimiser is the default one
+
+EngineName = Literal["auto", "cpu", "torch"]
+GainName = Literal["auto", "none", "mild", "strong"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What one fit goes by."""
+
+    hidden: tuple[int, ...]
+    sparsity: int | None
+    members: int
+    skip: bool
+    scaling: str
+    gains: str
+    smoothing: float
+    optimiser: Optimiser
+    patience: int | None
+    threads: int
+    engine: str
+
+
+def resolve(estimator: Any, rows: int, *, judged: bool) -> Settings:
+    """The settings of an estimator for a table of so many rows; raises on the first that breaks its rule.
+
+    `judged` says whether other rows are given to stop by.
+    """
+    optimiser = estimator.optimiser
+    if optimiser is not None and not isinstance(optimiser, Optimiser):
+        raise invalid("optimiser", "must be an AdamW, an SGD or None", optimiser, "pass fewfire.tabular.AdamW(...)")
+    patience = _patience(estimator.early_stopping, judged or rows >= FEWEST)
+    if optimiser is None:
+        optimiser = AdamW() if judged or patience is not None else AdamW(epochs=SHORT)
+    optimiser.check()
+    sparsity = estimator.sparsity
+    return Settings(
+        hidden=_hidden(estimator.hidden),
+        sparsity=None if sparsity is None else check_integer("sparsity", sparsity, 1, remedy="None is a dense start"),
+        members=check_integer("members", estimator.members, 1),
+        skip=bool(estimator.skip),
+        scaling=check_choice("scaling", estimator.scaling, ("auto", *ENCODINGS)),
+        gains=check_choice("gains", estimator.gains, get_args(GainName)),
+        smoothing=_smoothing(estimator),
+        optimiser=optimiser,
+        patience=patience,
+        threads=_threads(estimator.n_jobs),
+        engine=check_choice("engine", estimator.engine, get_args(EngineName)),
+    )
+
+
+def _hidden(widths: int | Sequence[int]) -> tuple[int, ...]:
+    try:
+        layers = (widths,) if isinstance(widths, int | np.integer) else tuple(widths)
+    except TypeError:
+        layers = ()
+    if not 1 <= len(layers) <= 3:
+        raise invalid("hidden", "must give the widths of one to three layers", widths, "pass (1000, 64) for example")
+    return tuple(check_integer(f"hidden[{layer}]", width, 1) for layer, width in enumerate(layers))
+
+
+def _patience(early_stopping: object, enough: bool) -> int | None:
+    if early_stopping == "auto":
+        return PATIENCE if enough else None
+    if isinstance(early_stopping, bool | np.bool_):
+        return PATIENCE if early_stopping else None
+    return check_integer("early_stopping", early_stopping, 1, remedy="pass 'auto', False, True or a number of epochs")
+
+
+def _smoothing(estimator: Any) -> float:
+    """Of the labels; a regressor has none."""
+    given = getattr(estimator, "label_smoothing", 0.0)
+    return check_number("label_smoothing", given, 0.0, 1.0, open_high=True, remedy="0 trains on the labels as they are")
+
+
+def _threads(n_jobs: int | None) -> int:
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, int | np.integer) and n_jobs < 0:
+        return max(1, usable_cores() + 1 + int(n_jobs))
+    return check_integer("n_jobs", n_jobs, 1, remedy="pass a number of threads, or −1 for all cores")

@@ -1,0 +1,125 @@
+"""Fits that go on from earlier ones: what they check, and that a failed one changes nothing."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import fewfire as ff
+from fewfire.tabular import SGD, AdamW
+from fewfire.tabular._training import CpuTrainer
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(30, 3)), np.arange(30) % 2
+QUICK = {"hidden": (8,), "members": 1, "scaling": "standard", "gains": "none", "random_state": 0}
+
+
+def test_classes_of_a_failed_partial_fit_are_forgotten():
+    model = ff.SparseInitClassifier(**QUICK)
+    with pytest.raises(ff.InvalidArgument):
+        model.partial_fit(X, Y + 5, classes=[0, 1, 2])
+    assert model.fit(X, Y).classes_.tolist() == [0, 1]
+
+
+def test_a_later_partial_fit_must_keep_the_classes():
+    model = ff.SparseInitClassifier(**QUICK).partial_fit(X, Y, classes=[0, 1])
+    model.partial_fit(X, Y, classes=[1, 0])  # the same ones
+    with pytest.raises(ff.InvalidArgument) as caught:
+        model.partial_fit(X, Y, classes=[0, 1, 2])
+    assert str(caught.value) == (
+        "classes must stay 0, 1, those of the first call; got [0, 1, 2]. "
+        "Remedy: leave classes out, or start with a fresh estimator."
+    )
+    with pytest.raises(ff.InvalidArgument, match="must stay 0, 1"):
+        model.partial_fit(X, Y, classes=["no", "yes"])
+
+
+@pytest.mark.parametrize("go_on", [lambda m: m.fit(X, Y), lambda m: m.partial_fit(X, Y)], ids=["fit", "partial_fit"])
+def test_an_interruption_in_the_second_variant_changes_nothing(monkeypatch, go_on):
+    all_variants = {**QUICK, "gains": "auto", "early_stopping": False, "optimiser": AdamW(epochs=2)}
+    model = ff.SparseInitClassifier(**all_variants, warm_start=True).fit(X, Y)
+    before, curve, left = model.decision_function(X), model.loss_curve_, pickle.dumps(model)
+    weights = dict(model.mixing_weights_)
+    assert len(weights) == 3
+    train_epoch, seen = CpuTrainer.train_epoch, []
+
+    def interrupted(trainer):
+        seen.append(id(trainer.networks))
+        if len(set(seen)) > 1:
+            raise KeyboardInterrupt
+        return train_epoch(trainer)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CpuTrainer, "train_epoch", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            go_on(model)
+    assert np.array_equal(model.decision_function(X), before)
+    assert (model.loss_curve_, model.mixing_weights_) == (curve, weights)
+    # Nor does it show later: training goes on as if the interruption had not been.
+    untouched = go_on(pickle.loads(left))
+    assert np.array_equal(go_on(model).decision_function(X), untouched.decision_function(X))
+
+
+def test_after_a_divergence_a_smaller_rate_goes_on():
+    rule = SGD(0.01, batch_size=8)
+    model = ff.SparseInitRegressor(**QUICK, optimiser=rule).partial_fit(X, X[:, 0])
+    before = model.predict(X)
+    model.set_params(optimiser__learning_rate=1e30)
+    with pytest.raises(ff.DivergenceError):
+        model.partial_fit(X, X[:, 0])
+    assert np.array_equal(model.predict(X), before)
+    model.set_params(optimiser__learning_rate=0.01).partial_fit(X, X[:, 0])
+    assert np.isfinite(model.predict(X)).all() and model.n_iter_ == 2
+
+
+def test_a_rate_set_between_calls_is_the_rate_of_the_next():
+    model = ff.SparseInitRegressor(**QUICK, optimiser=SGD(0.01)).partial_fit(X, X[:, 0]).partial_fit(X, X[:, 0])
+    before = model.predict(X)
+    model.set_params(optimiser__learning_rate=1e-12, optimiser__momentum=0.0).partial_fit(X, X[:, 0])
+    np.testing.assert_allclose(model.predict(X), before, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m, y, other: m.fit(X, y, validation_data=(X, other)),
+        lambda m, y, other: m.set_params(warm_start=True).fit(X, y).fit(X, other),
+        lambda m, y, other: m.partial_fit(X, y).partial_fit(X, other),
+    ],
+    ids=["validation_data", "warm_start", "partial_fit"],
+)
+def test_targets_keep_their_number_of_columns(call):
+    model = ff.SparseInitRegressor(**QUICK, optimiser=AdamW(epochs=1))
+    with pytest.raises(ff.InvalidArgument) as caught:
+        call(model, X, X[:, 0])
+    assert str(caught.value) == (
+        "y must have 3 columns, as in the first fit; got shape (30,). Remedy: fit a fresh estimator to other targets."
+    )
+    with pytest.raises(ff.InvalidArgument, match=r"must have 1 column, as in the first fit; got shape \(30, 2\)"):
+        call(ff.SparseInitRegressor(**QUICK, optimiser=AdamW(epochs=1)), X[:, 0], X[:, :2])
+
+
+def test_progress_of_partial_fit_tells_no_old_held_out_loss(capsys):
+    model = ff.SparseInitClassifier(**QUICK, optimiser=AdamW(epochs=1), verbose=True).fit(X, Y).partial_fit(X, Y)
+    fitted, partly = capsys.readouterr().err.splitlines()
+    assert model.validation_curve_
+    assert "held out" in fitted and "held out" not in partly
+
+
+def test_another_optimiser_takes_over_in_a_warm_fit():
+    settings = {**QUICK, "warm_start": True, "early_stopping": False}
+    moved = []
+    for rate in (1e-9, 1e-2):
+        model = ff.SparseInitClassifier(**{**settings, "optimiser": AdamW(0.01, epochs=2)}).fit(X, Y)
+        before = model.decision_function(X)
+        model.set_params(optimiser=AdamW(rate, epochs=2)).fit(X, Y)
+        moved.append(np.abs(model.decision_function(X) - before).max())
+    assert moved[0] < 1e-5 < 1e-2 < moved[1]
+
+
+def test_members_stay_in_a_warm_fit():
+    model = ff.SparseInitClassifier(**{**QUICK, "warm_start": True, "members": 2}).fit(X, Y)
+    before = model.decision_function(X)
+    (group,) = model.set_params(members=4).fit(X, Y)._ensemble.groups.values()
+    assert len(group.weights) == 2
+    assert not np.array_equal(model.decision_function(X), before)

@@ -1,0 +1,196 @@
+"""What the tabular learners say when something is wrong, and that nothing is changed by it."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import fewfire as ff
+from fewfire.tabular import SGD, AdamW
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(30, 3)), np.arange(30) % 2
+QUICK = {"hidden": (8,), "members": 1, "scaling": "standard", "gains": "none", "random_state": 0}
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        (
+            {"hidden": ()},
+            "hidden must give the widths of one to three layers; got (). Remedy: pass (1000, 64) for example.",
+        ),
+        (
+            {"hidden": (8, 8, 8, 8)},
+            "hidden must give the widths of one to three layers; got (8, 8, 8, 8). Remedy: pass (1000, 64) for example.",
+        ),
+        (
+            {"hidden": None},
+            "hidden must give the widths of one to three layers; got None. Remedy: pass (1000, 64) for example.",
+        ),
+        ({"hidden": (8, 0)}, "hidden[1] must be an integer of at least 1; got 0."),
+        ({"sparsity": 0}, "sparsity must be an integer of at least 1; got 0. Remedy: None is a dense start."),
+        ({"members": 0}, "members must be an integer of at least 1; got 0."),
+        (
+            {"scaling": "minmax"},
+            "scaling must be one of 'auto', 'standard', 'rank', 'piecewise_linear', 'periodic'; got 'minmax'.",
+        ),
+        ({"gains": "much"}, "gains must be one of 'auto', 'none', 'mild', 'strong'; got 'much'."),
+        ({"engine": "gpu"}, "engine must be one of 'auto', 'cpu', 'torch'; got 'gpu'."),
+        (
+            {"early_stopping": 0},
+            "early_stopping must be an integer of at least 1; got 0. Remedy: pass 'auto', False, True or a number of epochs.",
+        ),
+        (
+            {"n_jobs": 0},
+            "n_jobs must be an integer of at least 1; got 0. Remedy: pass a number of threads, or −1 for all cores.",
+        ),
+        (
+            {"optimiser": "adam"},
+            "optimiser must be an AdamW, an SGD or None; got 'adam'. Remedy: pass fewfire.tabular.AdamW(...).",
+        ),
+        ({"optimiser": AdamW(-1.0)}, "learning_rate must be a finite number in (0, inf); got -1.0."),
+        (
+            {"optimiser": AdamW(weight_decay=-1)},
+            "weight_decay must be a finite number in [0, inf); got -1. Remedy: pass a number or 'auto'.",
+        ),
+        (
+            {"optimiser": AdamW(batch_size=0)},
+            "batch_size must be an integer of at least 1; got 0. Remedy: pass a number of rows or 'auto'.",
+        ),
+        ({"optimiser": AdamW(epochs=0)}, "epochs must be an integer of at least 1; got 0."),
+        ({"optimiser": AdamW(betas=(0.9, 1.0))}, "betas[1] must be a finite number in [0, 1); got 1.0."),
+        (
+            {"optimiser": AdamW(betas=(0.9,))},
+            "betas must be two numbers; got (0.9,). Remedy: pass (0.9, 0.999) for example.",
+        ),
+        ({"optimiser": AdamW(betas=0.9)}, "betas must be two numbers; got 0.9. Remedy: pass (0.9, 0.999) for example."),
+        ({"optimiser": SGD(momentum=1.0)}, "momentum must be a finite number in [0, 1); got 1.0."),
+        ({"class_weight": "even"}, "class_weight must be a dict, 'balanced' or None; got 'even'."),
+    ],
+)
+def test_settings(settings, text):
+    with pytest.raises(ff.InvalidArgument) as caught:
+        ff.SparseInitClassifier(**{**QUICK, **settings}).fit(X, Y)
+    assert str(caught.value) == text
+
+
+def test_numbers_and_booleans_of_numpy_are_settings():
+    numpys = {"hidden": np.int64(4), "early_stopping": np.True_, "n_jobs": np.int64(-1), "members": np.int32(1)}
+    pythons = {"hidden": 4, "early_stopping": True, "n_jobs": -1, "members": 1}
+    models = [ff.SparseInitClassifier(**{**QUICK, **given}).fit(X, Y) for given in (numpys, pythons)]
+    assert np.array_equal(*(model.decision_function(X) for model in models))
+
+
+def test_bad_input_leaves_a_fitted_model_as_it_was():
+    model = ff.SparseInitClassifier(**QUICK).fit(X, Y)
+    before = model.decision_function(X)
+    for fit in (
+        lambda: model.fit(X, np.zeros(30)),
+        lambda: model.fit(X, Y, sample_weight=np.zeros(30)),
+        lambda: model.fit(X, Y + 5, validation_data=[X, Y]),
+        lambda: model.fit(X[:, :2], Y + 5, validation_data=[X, Y]),
+        lambda: model.partial_fit(X, np.full(30, 5)),
+    ):
+        with pytest.raises(ValueError, match="must|may"):
+            fit()
+        assert np.array_equal(model.decision_function(X), before)
+        assert model.classes_.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("weight", "text"),
+    [
+        (np.zeros(30), "sample_weight must be above 0 for at least one row; got an array of zeros."),
+        (
+            np.where(np.arange(30) == 7, -1.5, 1.0),
+            "sample_weight must not be negative; got -1.5. Remedy: leave rows out by a weight of 0.",
+        ),
+        (np.ones(29), "sample_weight must have one weight for each of the 30 rows; got shape (29,)."),
+        (np.ones((30, 1)), "sample_weight must have one weight for each of the 30 rows; got shape (30, 1)."),
+    ],
+)
+def test_sample_weights(weight, text):
+    with pytest.raises(ff.InvalidArgument) as caught:
+        ff.SparseInitClassifier(**QUICK).fit(X, Y, sample_weight=weight)
+    assert str(caught.value) == text
+
+
+def test_one_number_weighs_all_rows_alike():
+    plain, twice = (ff.SparseInitClassifier(**QUICK).fit(X, Y, sample_weight=weight) for weight in (None, 2))
+    assert np.array_equal(plain.decision_function(X), twice.decision_function(X))
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda m: m.fit(X, np.zeros(30, int)),
+            "y must hold at least two classes; got an array of one class (0). Remedy: pass samples of several classes.",
+        ),
+        (
+            lambda m: m.fit(X, Y, validation_data=X),
+            "validation_data must be a tuple (X, y) or (X, y, sample_weight); got a ndarray.",
+        ),
+        (
+            lambda m: m.fit(X, Y, validation_data=(X, Y + 1)),
+            "y may hold only the classes 0, 1; got 2. Remedy: name all classes at the start.",
+        ),
+        (
+            lambda m: m.partial_fit(X, Y),
+            "classes must be passed on the first call of partial_fit; got None. Remedy: pass numpy.unique(y).",
+        ),
+        (
+            lambda m: m.set_params(class_weight="balanced").partial_fit(X, Y, [0, 1]),
+            "class_weight must not be 'balanced' with partial_fit, which sees part of the rows; got 'balanced'. Remedy: pass a dict of weights.",
+        ),
+    ],
+)
+def test_data(call, text):
+    with pytest.raises(ff.InvalidArgument) as caught:
+        call(ff.SparseInitClassifier(**QUICK))
+    assert str(caught.value) == text
+
+
+def test_infinite_values_are_refused():
+    with pytest.raises(ValueError, match="infinity"):
+        ff.SparseInitClassifier(**QUICK).fit(np.where(X > 2, np.inf, X), Y)
+
+
+def test_divergence_names_the_rate_and_the_remedy():
+    optimiser = SGD(1e30, batch_size=8, epochs=5)
+    with pytest.raises(ff.DivergenceError) as caught:
+        ff.SparseInitRegressor(**QUICK, optimiser=optimiser).fit(X, X[:, 0])
+    assert "is not finite at learning rate 1e+30. Remedy: lower the optimiser's learning_rate, to 1e+29" in str(
+        caught.value
+    )
+    assert caught.value.learning_rate == 1e30
+    assert caught.value.step > 0
+
+
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")  # the targets leave float32
+def test_a_held_out_loss_that_is_not_finite_names_the_rows():
+    with pytest.raises(ff.DivergenceError) as caught:
+        ff.SparseInitRegressor(**QUICK, optimiser=AdamW(0.01)).fit(X, Y, validation_data=(X, 1e200 * X[:, 0]))
+    assert str(caught.value) == (
+        "the held-out loss of epoch 1 is not finite at learning rate 0.01. "
+        "Remedy: lower the optimiser's learning_rate, to 0.001 for example, "
+        "or look for extreme values in the held-out rows (validation_data, where it is passed)."
+    )
+
+
+def test_torch_missing_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ff.MissingDependency) as caught:
+        ff.SparseInitClassifier(**QUICK, engine="torch").fit(X, Y)
+    assert str(caught.value) == (
+        "engine='torch' needs the package 'torch', which is not installed. Remedy: pip install 'fewfire[torch]'."
+    )
+
+
+def test_progress_names_variant_epoch_and_losses(capsys):
+    ff.SparseInitClassifier(**QUICK, optimiser=AdamW(epochs=2), verbose=True).fit(X, Y)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("standard, none gains: epoch 1 of at most 2: loss 0.")
+    assert ", held out 0." in lines[1]
