@@ -70,7 +70,7 @@ def main() -> int:
     print(f"NumPy: {products * 1e3:.0f} ms by products, {counts * 1e3:.0f} ms by bitwise_count; ratio {ratio:.0f}")
 
     # What bounds it: the columns stay in the caches and each 64 bytes of them meet 4 prefixes, so the popcounts do.
-    # With long columns nothing else is left; with 16 words a column, reading out the counts shows as well.
+    # With long columns nothing else is left; with 16 words per column, reading out the counts shows as well.
     X_long, y_long = Parity(N, K, SUPPORT, noise=0.2).sample(100 * M, seed=0)
     columns, labels = pack_columns(X_long), pack_columns(y_long[:, None])[0]
     members, correlations = np.empty((2, K), dtype=np.int64), np.empty(2, dtype=np.int64)
@@ -78,7 +78,9 @@ def main() -> int:
     long = seconds(lambda: _core.parity_search(columns, labels, len(X_long), K, threads, members, correlations), 7)
     # Rates of the machine: the best repeat, not the median.
     rate, peak = found.words / min(kernel) / 1e9, work[1] / min(long) / 1e9
-    print(f"{rate:.1f} billion popcounts of 64 bits a second, packing included; {peak:.1f} with 100 times the examples")
+    print(
+        f"{rate:.1f} billion popcounts of 64 bits per second, packing included; {peak:.1f} with 100 times the examples"
+    )
     print(f"{found.words / found.sets:.1f} words met a set of {-(-M // 64)}; {rate * 2:.1f} GB/s of columns read")
     print(json.dumps({"name": "exhaustive_search", "seconds": round(ours, 6), "asked": ASKED, "ratio": round(ratio, 1),
                       "cores": threads, "isa": _core.isa(), "sets": found.sets, "gigawords_per_second": round(rate, 1),

@@ -1,7 +1,7 @@
 """How fast does the CPU engine train, against PyTorch eager and scikit-learn's MLP?
 
 Minibatch SGD on a two-layer ReLU network, batch 32, hinge loss (log loss for scikit-learn, which has no other),
-(50, 3)-parity data. fewfire trains as many runs as there are cores, one core a run, and is charged wall time per step
+(50, 3)-parity data. fewfire trains as many runs as there are cores, one core per run, and is charged wall time per step
 and run; PyTorch trains one run on all cores, the way a script would; each is a user's throughput on this machine.
 Asked: (n, width) = (50,100) 40×, (50,1000) 12×, (200,1000) 5×, (200,10000) 5× over PyTorch.
 

@@ -22,7 +22,7 @@ constexpr std::size_t kParityBlock = 8;    // columns a block
 constexpr std::size_t kParityPrefixes = 4; // prefixes met with a block at a time
 
 struct ParityData {
-  const std::uint64_t* columns;  // columns x words, one bit vector a column
+  const std::uint64_t* columns;  // columns x words, one bit vector per column
   const std::uint64_t* labels;   // words
   std::size_t count, words, examples, size;
   AlignedVector<std::uint64_t> blocks;  // ceil(count / 8) x words x 8, missing columns clear

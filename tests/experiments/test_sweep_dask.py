@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from executor_conformance import ExecutorConformance, expected  # noqa: F401
-from tiny_sweeps import cut_batches, outcomes, tiny
 
 from fewfire._errors import ExecutorError
 from fewfire._optional import is_installed
 from fewfire.engines import get_engine
 from fewfire.experiments import MemoryStore
 from fewfire.experiments.executors import Work, _dask, choose_executor
+from fewfire.testing import ExecutorConformance
+from fewfire.testing._sweeps import cut_batches, outcomes, tiny
 
 pytestmark = pytest.mark.skipif(
     not is_installed("distributed"), reason="dask is not installed: pip install 'fewfire[sweep]'"

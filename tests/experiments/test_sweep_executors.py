@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from executor_conformance import ExecutorConformance, expected  # noqa: F401
-from tiny_sweeps import outcomes, tiny
 
 from fewfire._cores import usable_cores
 from fewfire._errors import ExecutorError, InvalidArgument, MissingDependency
@@ -22,6 +20,8 @@ from fewfire.experiments.executors import (
     _processes,
     choose_executor,
 )
+from fewfire.testing import ExecutorConformance
+from fewfire.testing._sweeps import outcomes, tiny
 
 
 class TestInlineExecutor(ExecutorConformance):

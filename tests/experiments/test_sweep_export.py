@@ -5,11 +5,11 @@ import json
 
 import numpy as np
 import pytest
-from tiny_sweeps import made_up_row, tiny
 
 from fewfire._errors import InvalidArgument, MissingDependency, StoreError
 from fewfire._optional import is_installed
 from fewfire.experiments import COLUMNS, CURVES, MemoryStore, SqliteStore, export
+from fewfire.testing._sweeps import made_up_row, tiny
 
 needs_arrow = pytest.mark.skipif(
     not is_installed("pyarrow"), reason="pyarrow is not installed: pip install 'fewfire[sweep]'"

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
-from tiny_sweeps import outcomes
 
 from fewfire._errors import FewfireError
 from fewfire.experiments import MemoryStore, SqliteStore, Sweep
+from fewfire.testing._sweeps import outcomes
 
 SPEC = {
     "problem": {"name": "parity", "n": 10, "k": 2},

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tiny_sweeps import made_up_row, tiny
 
 from fewfire.experiments import MemoryStore, RunSpec, Sweep, estimate_seconds, make_plan
 from fewfire.experiments.run import _plan, cost
+from fewfire.testing._sweeps import made_up_row, tiny
 
 
 def test_without_a_store_everything_is_to_do():

@@ -4,7 +4,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from tiny_sweeps import cut_batches, outcomes, run_spec, tiny
 
 from fewfire._errors import EngineUnavailable, ExecutorError, StoreError
 from fewfire._random import Stream
@@ -13,6 +12,7 @@ from fewfire.experiments import MemoryStore, SqliteStore
 from fewfire.experiments.run import batches, cost, run_batch
 from fewfire.networks import init
 from fewfire.problems import Parity
+from fewfire.testing._sweeps import cut_batches, outcomes, run_spec, tiny
 
 DIVERGING = {"steps": 50, "learning_rate": [0.01, 1e6], "loss": "square", "evaluate": 10}
 

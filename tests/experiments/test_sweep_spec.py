@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny_sweeps import run_spec, table, tiny
 
 from fewfire._errors import FileFormatError, InvalidArgument
 from fewfire._random import Stream
@@ -14,6 +13,7 @@ from fewfire.engines import Phase, Schedule
 from fewfire.experiments import RunSpec, Sweep
 from fewfire.networks import init
 from fewfire.problems import Junta, Parity
+from fewfire.testing._sweeps import run_spec, tiny, tiny_table
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -92,7 +92,7 @@ def test_every_part_of_a_spec_changes_the_hash():
         {"problem": {"name": "parity", "n": 8, "k": 3}}, {"network": {"start": "dense", "width": 6}},
         {"network": {"start": {"name": "sparse", "s": 2}, "width": 5}}, {"data": {"samples": 31, "test_samples": 40}},
         {"data": {"samples": 30, "test_samples": 41}}, {"data": {"samples": "online", "test_samples": 40}},
-        *({"training": table()["training"] | one} for one in (
+        *({"training": tiny_table()["training"] | one} for one in (
             {"steps": 41}, {"learning_rate": 0.2}, {"weight_decay": 0}, {"batch_size": 9}, {"evaluate": "log"},
             {"loss": "square"}, {"sampling": "epochs"}, {"stop_error": 0.0}, {"truncation": 0.1}, {"decay": "direct"})),
     ]  # fmt: skip
@@ -102,7 +102,7 @@ def test_every_part_of_a_spec_changes_the_hash():
 
 def test_spelling_does_not_change_the_hash():
     """Defaults written out, integers for floats, the order of keys, names and thresholds of success."""
-    training = table()["training"]
+    training = tiny_table()["training"]
     same = [
         {"training": training | {"loss": "hinge", "truncation": -0.0, "sampling": "replacement"}},
         {"training": dict(reversed(training.items()))},
@@ -142,7 +142,7 @@ def test_a_sweep_of_objects():
 
 
 def changed(path, value):
-    spec = copy.deepcopy(table())
+    spec = copy.deepcopy(tiny_table())
     *parents, last = path.split(".")
     place = spec
     for parent in parents:

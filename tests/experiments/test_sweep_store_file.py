@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_sweeps import made_up_measurement, made_up_row, outcomes
 
 from fewfire._errors import FileFormatError, StoreError
 from fewfire.experiments import SqliteStore
 from fewfire.experiments.store import _sqlite_file as sqlite_file
 from fewfire.experiments.store._writer_lock import WriterLock
+from fewfire.testing._sweeps import made_up_measurement, made_up_row, outcomes
 
 
 @pytest.fixture

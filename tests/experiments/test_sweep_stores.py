@@ -1,10 +1,10 @@
 """Both stores do the same; the file also keeps what it was given."""
 
 import pytest
-from store_conformance import StoreConformance
-from tiny_sweeps import made_up_row, outcomes
 
 from fewfire.experiments import MemoryStore, SqliteStore
+from fewfire.testing import StoreConformance
+from fewfire.testing._sweeps import made_up_row, outcomes
 
 
 class TestMemoryStore(StoreConformance):

@@ -5,11 +5,11 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from tiny_sweeps import made_up_row
 
 from fewfire.engines import History
 from fewfire.experiments import COLUMNS, MemoryStore, Row, SqliteStore, succeeded
 from fewfire.experiments.store._row import single
+from fewfire.testing._sweeps import made_up_row
 
 
 @pytest.mark.parametrize(

@@ -6,71 +6,20 @@ import numpy as np
 import pytest
 
 from fewfire import FileFormatError, InvalidArgument, halfspace
-from fewfire.halfspace import METHODS, Index, Reporter, _methods, register_method, scores
+from fewfire.halfspace import METHODS, Index, Reporter, register_method, unregister_method
 from fewfire.halfspace._reference import ReferenceReporter
 
 DRAW = np.random.default_rng(3)
 POINTS = DRAW.normal(size=(200, 3)).astype(np.float32)
 
 
-class ListReporter:
-    """Points in a dictionary, scored one by one; nothing but what the protocol asks for."""
-
-    def __init__(self, dimension: int) -> None:
-        self.kept: dict[int, tuple[np.ndarray, np.float32]] = {}
-        self.dimension = dimension
-        self.counters = [0] * 6
-
-    def insert(self, ids, rows, offsets, threads):
-        wrong = next((i for i, id_ in enumerate(ids.tolist()) if id_ in self.kept), -1)
-        if wrong < 0:
-            self.kept.update({id_: (row.copy(), b) for id_, row, b in zip(ids.tolist(), rows, offsets, strict=True)})
-        return wrong
-
-    def remove(self, ids, threads):
-        wrong = self._unknown(ids)
-        if wrong < 0:
-            for id_ in ids.tolist():
-                del self.kept[id_]
-        return wrong
-
-    def update(self, ids, rows, offsets, threads):
-        wrong = self._unknown(ids)
-        if wrong < 0:
-            self.kept.update({id_: (row.copy(), b) for id_, row, b in zip(ids.tolist(), rows, offsets, strict=True)})
-        return wrong
-
-    def query(self, rows, thresholds, threads):
-        ids, points, offsets = self.points()
-        found = [np.sort(ids[scores(points, offsets, a) > t]) for a, t in zip(rows, thresholds, strict=True)]
-        self.counters[0] += len(rows)
-        return np.cumsum([0, *map(len, found)]), np.concatenate([np.empty(0, np.int64), *found])
-
-    def points(self):
-        rows = np.array([row for row, _ in self.kept.values()], dtype=np.float32).reshape(-1, self.dimension)
-        offsets = np.array([offset for _, offset in self.kept.values()], dtype=np.float32)
-        return np.array(list(self.kept), dtype=np.int64), rows, offsets
-
-    def _unknown(self, ids):
-        return next((i for i, id_ in enumerate(ids.tolist()) if id_ not in self.kept), -1)
-
-    @property
-    def size(self):
-        return len(self.kept)
-
-    @property
-    def memory(self):
-        return 0
-
-
 @pytest.fixture
-def toy(monkeypatch):
+def toy():
     """The method "toy", registered for one test."""
-    monkeypatch.setattr(_methods, "_methods", registered := dict(_methods._methods))
-    monkeypatch.setattr(_methods, "METHODS", registered)
-    monkeypatch.setattr("fewfire.halfspace._index.METHODS", registered)
-    register_method("toy", ListReporter)
-    return registered
+    register_method("toy", ReferenceReporter)
+    yield
+    if "toy" in METHODS:
+        unregister_method("toy")
 
 
 def test_a_registered_method_serves_an_index(toy):
@@ -92,13 +41,19 @@ def test_a_registered_method_serves_an_index(toy):
 def test_files_name_the_method(toy, tmp_path):
     Index(POINTS, method="toy").save(tmp_path / "index")
     assert halfspace.load(tmp_path / "index").requested == "toy"
-    del toy["toy"]
+    unregister_method("toy")
     with pytest.raises(FileFormatError, match="method must be one of 'auto', 'scan', 'tree', 'screen', 'layers'"):
         halfspace.load(tmp_path / "index")
 
 
-def test_a_method_says_what_it_can_hold(toy):
+@pytest.fixture
+def line():
     register_method("line", ReferenceReporter, dimension=1, offsets=False)
+    yield
+    unregister_method("line")
+
+
+def test_a_method_says_what_it_can_hold(line):
     assert Index([[1.0], [2.0]], method="line").query([1.0], 1.5).tolist() == [1]
     with pytest.raises(
         InvalidArgument, match="method may be 'line' only for points of dimension 1; got a dimension of 3"
@@ -118,6 +73,11 @@ def test_names_are_given_once(name):
         match="name must be a name other than 'auto', 'scan', 'tree', 'screen', 'layers'; got .*Remedy: choose a new one",
     ):
         register_method(name, ReferenceReporter)
+
+
+def test_what_was_not_registered_stays():
+    with pytest.raises(InvalidArgument, match="name must be that of a registered method; got 'scan'"):
+        unregister_method("scan")
 
 
 def test_the_register_is_read_only():

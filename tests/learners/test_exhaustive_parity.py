@@ -80,7 +80,7 @@ def test_p_value_is_the_union_bound_and_bounds_the_false_alarms():
     X = Stream(0, "inputs").sign_rows(60, 10)
     reached, values = [], []
     for trial in range(200):
-        model = ExhaustiveParity(k=2, threads=1).fit(X, Stream(trial, "coins").signs(60))
+        model = ExhaustiveParity(k=2, n_jobs=1).fit(X, Stream(trial, "coins").signs(60))
         agreeing = round(model.agreement_ * 60)
         values.append(model.p_value_)
         reached.append(min(1.0, 2 * 45 * binom.sf(agreeing - 1, 60, 0.5)))
@@ -104,7 +104,7 @@ def test_one_set_has_no_runner_up():
             ExhaustiveParity(k=4),
             r"k must be at most 3, the number of columns that vary; got 4\. Remedy: choose a smaller",
         ),
-        (ExhaustiveParity(k=2, threads=0), "threads must be an integer of at least 1 and at most 1024; got 0"),
+        (ExhaustiveParity(k=2, n_jobs=0), "n_jobs must be an integer of at least 1 and at most 1024; got 0"),
         (ExhaustiveParity(k=2, binarize="mean"), "binarize must be one of 'median'; got 'mean'"),
     ],
 )

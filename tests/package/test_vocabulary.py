@@ -87,7 +87,7 @@ def parameters(thing):
 
 def test_the_walk_finds_the_package():
     names = {name for name, _, _ in CALLABLES}
-    assert {"fewfire.engines.Run", "fewfire.halfspace.Index.query", "fewfire.problems.Parity.sample"} <= names
+    assert {"fewfire.engines.Run", "fewfire.halfspace.Index.query", "fewfire.problems.Problem.sample"} <= names
     assert len(names) > 300
 
 

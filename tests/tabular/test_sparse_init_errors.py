@@ -43,7 +43,7 @@ QUICK = {"hidden": (8,), "members": 1, "scaling": "standard", "gains": "none", "
         ),
         (
             {"n_jobs": 0},
-            "n_jobs must be an integer of at least 1; got 0. Remedy: pass a number of threads, or −1 for all cores.",
+            "n_jobs must be an integer of at least 1 and at most 1024; got 0. Remedy: pass a number of threads, or −1 for all cores.",
         ),
         (
             {"optimiser": "adam"},

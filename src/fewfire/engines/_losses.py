@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import expit
 
 from fewfire._validate import check_choice, check_inputs, check_labels
+from fewfire.networks import check_single_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,6 +88,7 @@ def gradients(network: TwoLayer, X: AnyArray, y: AnyArray, loss: LossName = "hin
     y : array of shape (rows,)
     loss : "hinge", "logistic", "square" or "absolute"
     """
+    check_single_output(network, "gradients")
     X = check_inputs("X", X, network.inputs, network.dtype)
     return unchecked_gradients(network, X, check_labels("y", y, len(X)).astype(network.dtype), loss)
 

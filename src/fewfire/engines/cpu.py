@@ -1,4 +1,4 @@
-"""The CPU engine: many runs side by side in C++, one core a run, weights resident for the whole training.
+"""The CPU engine: many runs side by side in C++, one core per run, weights resident for the whole training.
 
 csrc/kernels/train.cpp does the work. Python draws a run when its turn comes, hands over the data (signs as bits, other
 inputs as float32), lets the threads run for a fraction of a second at a time, so that Ctrl-C and progress work, and

@@ -66,7 +66,7 @@ class LeastSquares(Estimate):
     """
 
     alpha: float
-    solver: str
+    solver: Literal["cg", "gram"]
     iterations: int
     error: float
     converged: bool
@@ -155,7 +155,7 @@ class Solved:
     """Coefficients, intercept first, shape (monomials,); the solver that ran last; steps and error of the iteration."""
 
     values: Float64Array
-    solver: str
+    solver: Literal["cg", "gram"]
     iterations: int
     error: float
 

@@ -5,7 +5,15 @@
 """
 
 from fewfire.halfspace._index import Index, load
-from fewfire.halfspace._methods import METHODS, Method, MethodName, QueryCounters, Reporter, register_method
+from fewfire.halfspace._methods import (
+    METHODS,
+    Method,
+    MethodName,
+    QueryCounters,
+    Reporter,
+    register_method,
+    unregister_method,
+)
 from fewfire.halfspace._plan import IndexPlan
 from fewfire.halfspace._reference import scores
 
@@ -20,4 +28,5 @@ __all__ = [
     "load",
     "register_method",
     "scores",
+    "unregister_method",
 ]

@@ -20,7 +20,7 @@ def check_rows(name: str, values: ArrayLike, dimension: int | None) -> NDArray[n
     array = np.asarray(values)
     if array.ndim != 2 or array.shape[1] == 0 or (dimension is not None and array.shape[1] != dimension):
         columns = "d" if dimension is None else str(dimension)
-        raise invalid(name, f"must be a table of shape (count, {columns})", f"shape {array.shape}", "one point a row")
+        raise invalid(name, f"must be a table of shape (count, {columns})", f"shape {array.shape}", "one point per row")
     return _float32(name, array)
 
 
@@ -30,7 +30,7 @@ def check_column(name: str, values: ArrayLike, count: int) -> NDArray[np.float32
     if array.ndim == 0:
         array = np.broadcast_to(array, (count,))
     if array.shape != (count,):
-        raise invalid(name, f"must be a number or a vector of {count}", f"shape {array.shape}", "pass one a row")
+        raise invalid(name, f"must be a number or a vector of {count}", f"shape {array.shape}", "pass one per row")
     return _float32(name, array)
 
 

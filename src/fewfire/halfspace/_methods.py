@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol, get_args
 
 from fewfire._errors import invalid
 from fewfire._extension import core
@@ -127,6 +127,13 @@ def register_method(
         known = ", ".join(map(repr, ("auto", *_methods)))
         raise invalid("name", f"must be a name other than {known}", name, "choose a new one")
     _methods[name] = Method(factory, dimension, offsets)
+
+
+def unregister_method(name: str) -> None:
+    """Forget a method that was registered; indexes that use it go on."""
+    if name not in _methods or name in get_args(MethodName):
+        raise invalid("name", "must be that of a registered method", name)
+    del _methods[name]
 
 
 def _built_in(name: str, dimension: int) -> Reporter:

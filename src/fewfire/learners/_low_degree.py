@@ -21,6 +21,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._classes import two_classes
+from fewfire._cores import job_count
 from fewfire._errors import invalid
 from fewfire._types import Float64Array, SignArray
 from fewfire._validate import check_choice, check_integer, check_number
@@ -65,7 +66,7 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
         max_degree: int = 4,
         validation_fraction: float = 0.2,
         random_state: int | np.random.RandomState | None = None,
-        threads: int | None = None,
+        n_jobs: int | None = -1,
         verbose: bool | Callable[[int, int], object] = False,
     ) -> None:
         self.degree = degree
@@ -79,7 +80,7 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
         self.max_degree = max_degree
         self.validation_fraction = validation_fraction
         self.random_state = random_state
-        self.threads = threads
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     @property
@@ -128,7 +129,7 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
         signs = self._sign_map.transform(validate_data(self, X, reset=False))
         if not signs.shape[1]:
             return np.full(len(signs), self.coefficients_[0])
-        return evaluate(signs, self.coefficients_, self.degree_, threads=self.threads)
+        return evaluate(signs, self.coefficients_, self.degree_, threads=job_count(self.n_jobs))
 
     def _degree(self, signs: SignArray, labels: Float64Array, loss: Loss) -> tuple[int, dict[int, float]]:
         if isinstance(self.degree, str):
@@ -151,7 +152,7 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
             return np.array([labels.mean()]), "mean", 0
         progress = self.verbose if callable(self.verbose) else _print_progress if self.verbose else None
         if self.method == "estimation":
-            found = estimate(signs, labels, degree, threads=self.threads, progress=progress)
+            found = estimate(signs, labels, degree, threads=job_count(self.n_jobs), progress=progress)
             return found.values, "estimate", 0
         fit = least_squares(
             signs,
@@ -161,7 +162,7 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
             solver=self.solver,
             tol=self.tol,
             max_iter=self.max_iter,
-            threads=self.threads,
+            threads=job_count(self.n_jobs),
             progress=progress,
         )
         return fit.values, fit.solver, fit.iterations
@@ -195,8 +196,8 @@ class LowDegreeRegressor(RegressorMixin, LowDegreeBase):  # type: ignore[misc]
         Share of the samples that "auto" holds out; the final fit uses all.
     random_state : int, RandomState or None
         Decides which samples are held out.
-    threads : int or None
-        All cores unless given.
+    n_jobs : int or None
+        Threads; −1 is all cores, None is one.
     verbose : bool or callable (done, total)
         Tells the progress of long fits, on standard error or by calls.
 

@@ -163,7 +163,7 @@ def check_flip_probability(noise: object) -> float:
 
 
 def chance(stream: Stream, probability: float, rows: int, start: int) -> NDArray[np.bool_]:
-    """For each row, whether an event of this probability (to 2⁻³²) happens; one word a row."""
+    """For each row, whether an event of this probability (to 2⁻³²) happens; one word per row."""
     return np.asarray(stream.words(rows, start) < probability * 2.0**32)
 
 

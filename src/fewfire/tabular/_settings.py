@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from fewfire._cores import usable_cores
+from fewfire._cores import job_count
 from fewfire._errors import invalid
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.tabular._encodings import ENCODINGS
@@ -67,7 +67,7 @@ def resolve(estimator: Any, rows: int, *, judged: bool) -> Settings:
         smoothing=_smoothing(estimator),
         optimiser=optimiser,
         patience=patience,
-        threads=_threads(estimator.n_jobs),
+        threads=job_count(estimator.n_jobs),
         engine=check_choice("engine", estimator.engine, get_args(EngineName)),
     )
 
@@ -94,11 +94,3 @@ def _smoothing(estimator: Any) -> float:
     """Of the labels; a regressor has none."""
     given = getattr(estimator, "label_smoothing", 0.0)
     return check_number("label_smoothing", given, 0.0, 1.0, open_high=True, remedy="0 trains on the labels as they are")
-
-
-def _threads(n_jobs: int | None) -> int:
-    if n_jobs is None:
-        return 1
-    if isinstance(n_jobs, int | np.integer) and n_jobs < 0:
-        return max(1, usable_cores() + 1 + int(n_jobs))
-    return check_integer("n_jobs", n_jobs, 1, remedy="pass a number of threads, or −1 for all cores")

@@ -38,7 +38,7 @@ class ProcessExecutor:
     Parameters
     ----------
     workers : int, optional
-        How many; one a core by default.
+        How many; one per core by default.
     """
 
     name = "processes"

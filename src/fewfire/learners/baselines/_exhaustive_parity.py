@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._bits import pack_columns
 from fewfire._classes import two_classes
-from fewfire._cores import thread_count
+from fewfire._cores import job_count
 from fewfire._errors import invalid
 from fewfire._extension import core
 from fewfire._validate import check_integer
@@ -48,8 +48,8 @@ class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     at_most : bool
         Search the sets of at most k columns, the empty one included, instead of exactly k.
     binarize : None or "median"
-    threads : int, optional
-        All cores by default.
+    n_jobs : int or None
+        Threads; −1 is all cores, None is one.
 
     Attributes
     ----------
@@ -77,17 +77,17 @@ class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def __init__(
-        self, k: int = 3, *, at_most: bool = False, binarize: Binarize | None = None, threads: int | None = None
+        self, k: int = 3, *, at_most: bool = False, binarize: Binarize | None = None, n_jobs: int | None = -1
     ) -> None:
         self.k = k
         self.at_most = at_most
         self.binarize = binarize
-        self.threads = threads
+        self.n_jobs = n_jobs
 
     def fit(self, X: AnyArray, y: AnyArray) -> Self:
         """Search; X of shape (m, n), y of shape (m,) with two classes."""
         k = check_integer("k", self.k, 1, MAX_SIZE, "larger sets take too long to enumerate; train a network")
-        threads = thread_count(self.threads)
+        threads = job_count(self.n_jobs)
         X, y = validate_data(self, X, y)
         classes, labels = two_classes(y)
         sign_map = learn_signs(X, column_names(self), self.binarize)

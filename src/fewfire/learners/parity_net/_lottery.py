@@ -33,7 +33,7 @@ class LotteryTickets:
     wide : History
         Training of the wide network.
     rewound, redrawn : lists of History
-        Training of the rewound neurons, and of freshly drawn ones, one a trial.
+        Training of the rewound neurons, and of freshly drawn ones, one per trial.
     """
 
     kept: IdArray

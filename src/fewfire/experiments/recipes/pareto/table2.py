@@ -86,9 +86,7 @@ def measure(
         trials=settings.trials if trials is None else trials,
         models=tuple(models or settings.models),
     )
-    plan = MeasurementPlan(
-        chosen.datasets, chosen.fractions, chosen.trials, find_models(chosen.models), directory=data
-    )
+    plan = MeasurementPlan(chosen.datasets, chosen.fractions, chosen.trials, find_models(chosen.models), directory=data)
     opened: Any = nullcontext(MemoryStore()) if store is None else SqliteStore(store, write=True)
     with opened as kept:
         measured, skipped = measure_models(plan, kept, tell)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fewfire._sphere import on_slice
-from fewfire.engines import robust
+from fewfire.engines import get_loss, robust
 from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
 from fewfire.networks import init
 from fewfire.problems import SphereSlice
@@ -42,7 +42,7 @@ def cost(method: robust.TrainerMethod, width: int, d: int, examples: int, iterat
         if iteration == 1:
             before, start, active = trainer.counters, perf_counter(), []
         moved = attacked(trainer, X, y)
-        slopes = -y / (1 + np.exp(y * trainer.values(moved))) / examples
+        slopes = get_loss("logistic").slope(trainer.values(moved), y) / examples
         active.append(float(trainer.active_counts.mean()))
         trainer.step(moved, slopes, RATE * width**-0.6)
     seconds, spent = (perf_counter() - start) / iterations, trainer.counters - before
