@@ -129,7 +129,6 @@ def test_bare_networks(activation):
     )
 
 
-@pytest.mark.skipif(not hasattr(TwoLayer, "outputs"), reason="networks have one output here")
 def test_networks_of_several_outputs_are_classifiers():
     table = rng.normal(size=(30, 3))
     net = TwoLayer(rng.normal(size=(20, 3)), rng.normal(size=20), rng.normal(size=(20, 3)), rng.normal(size=3))
