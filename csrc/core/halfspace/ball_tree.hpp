@@ -1,4 +1,4 @@
-// A static tree of balls and cones over blocks of 64 points, sixteen children a node; points may be cleared, and moved a
+// A static tree of balls and cones over blocks of 64 points, sixteen children per node; points may be cleared, and moved a
 // little within their block, in which case the balls on the way up grow.
 //
 // Blocks are numbered in the order of the leaves, so a subtree is a range of blocks. The axes are the few directions in

@@ -37,7 +37,7 @@ class PointBlocks {
     offsets_[slot] = offset;
     ids_[slot] = id;
   }
-  // Asks for the cache lines that `write` to this slot will touch, one a coordinate.
+  // Asks for the cache lines that `write` to this slot will touch, one per coordinate.
   void expect_write(std::size_t slot) const {
     const float* at = points(slot / block_points) + slot % block_points;
     for (std::size_t j = 0; j < dimension_; ++j) __builtin_prefetch(at + j * block_points, 1);

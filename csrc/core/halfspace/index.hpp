@@ -1,5 +1,5 @@
 // Half-space reporting (sublinear, Definition 6.1): keep points p with offsets b under stable ids, and report for a query
-// (a, threshold) the ids with score(p, b; a) > threshold, the score of kernels/halfspace.hpp. One class a method,
+// (a, threshold) the ids with score(p, b; a) > threshold, the score of kernels/halfspace.hpp. One class per method,
 // all of them exact. A method keeps no locks: the binding lets queries run together and changes run alone.
 #pragma once
 
@@ -17,7 +17,7 @@ struct HalfspaceCounters {
   std::uint64_t points = 0;    // (point, query) pairs whose coordinates, or their codes, were read
   std::uint64_t rechecks = 0;  // pairs that the screen left open
   std::uint64_t nodes = 0;     // tree nodes whose children were bounded; convex layers entered
-  std::uint64_t bytes = 0;     // read from points, codes and nodes: once a block and batch, not once a query
+  std::uint64_t bytes = 0;     // read from points, codes and nodes: once per block and batch, not per query
 
   void add(const HalfspaceCounters& other);
 };

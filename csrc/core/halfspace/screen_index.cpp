@@ -1,5 +1,5 @@
 // The screened scan: int8 codes of the points are read instead of the points (a quarter of the bytes, four times the
-// products an instruction with VNNI), and only pairs that the error bound leaves open get the exact score.
+// products per instruction with VNNI), and only pairs that the error bound leaves open get the exact score.
 #include <algorithm>
 #include <bit>
 #include <cmath>
