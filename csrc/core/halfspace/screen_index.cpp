@@ -220,7 +220,7 @@ struct ScreenIndex::Prepared {
     for (std::size_t q = 0; q < batch.count; ++q) {
       const Quantised row = quantise(batch.rows + q * batch.dimension, batch.dimension,
                                      [&](std::size_t j, std::int8_t code) { codes[j] = code; });
-      bias[q] = static_cast<std::int32_t>(std::int64_t{-128} * row.sum);  // beyond most_coded, what it holds is not used
+      bias[q] = static_cast<std::int32_t>(std::int64_t{-128} * row.sum);  // beyond most_coded it is not used
       steps[q] = row.scale, norms[q] = row.norm, lost[q] = row.lost;
       const std::size_t first = q / tile_queries * tile_queries, here = std::min(tile_queries, batch.count - first);
       for (std::size_t k = 0; k < quads; ++k)
