@@ -3,13 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: help demo test test-slow check format bench clean
+.PHONY: help demo test test-slow check sanitize sanitize-quick release-check format bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    install into .venv, train 600 networks and draw their success frontier (two minutes or so)"
 	@echo "make test    install into .venv and run the tests"
 	@echo "make check   lint, types, import contracts"
+	@echo "make sanitize       run the C++ part under the address, undefined-behaviour and thread sanitizers"
+	@echo "make release-check  what is too long for every change: sanitize and the slow tests"
 	@echo "make bench   run every benchmark; each prints one JSON line"
 	@echo "make format  rewrite the code in the house format"
 	@echo "make clean   remove .venv and build output"
@@ -36,6 +38,13 @@ check:
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+# sanitize-quick is the part of it that every change runs, in three minutes or so.
+sanitize sanitize-quick:
+	@$(PYTHON) tools/environment.py --with dev
+	@$(BIN)/python tools/sanitize.py $(if $(filter %-quick,$@),--quick)
+
+release-check: sanitize test-slow
 
 bench:
 	@$(PYTHON) tools/environment.py --with dev --with torch --with bench

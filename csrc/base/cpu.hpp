@@ -3,10 +3,10 @@
 // A kernel file is compiled once per variant with FEWFIRE_ISA set to the variant's name; every variant exports the same
 // functions in its own namespace, and FEWFIRE_DISPATCH calls the one in use.
 //
-// Why code for AVX-512 cannot leak into the baseline. An inline function or a template with external linkage is compiled
-// in every file that calls it without inlining it, and the linker keeps one copy for all of them. Were a kernel file to
-// hold such a copy (of std::vector::resize, say), baseline callers might be linked to the one compiled for AVX-512 and
-// end in an illegal instruction on other processors. So
+// Why code for AVX-512 cannot leak into the baseline. An inline function or a template with external linkage is
+// compiled in every file that calls it without inlining it, and the linker keeps one copy for all of them. Were a kernel
+// file to hold such a copy (of std::vector::resize, say), baseline callers might be linked to the one compiled for
+// AVX-512 and end in an illegal instruction on other processors. So
 //   - what a kernel file defines for itself stands in an unnamed namespace inside the variant's: nobody else sees it;
 //     headers with such code are called -inl.hpp and are included by kernel files alone;
 //   - what it takes from headers shared with other folders, or from the standard library, is inlined or specialised
@@ -37,7 +37,8 @@ std::vector<std::string> available_isas();
 
 }  // namespace fewfire
 
-// FEWFIRE_DISPATCH(NAME, …) calls the current variant's function of that name; FEWFIRE_DECLARE declares in every variant.
+// FEWFIRE_DISPATCH(NAME, …) calls the current variant's function of that name; FEWFIRE_DECLARE declares functions in
+// every variant.
 #if defined(FEWFIRE_HAS_avx512)
 #define FEWFIRE_DISPATCH(NAME, ...)                                   \
   (::fewfire::current_isa() == ::fewfire::Isa::avx512                 \

@@ -69,7 +69,8 @@ class PlainVector {
       data_ = copy_.data();
       return;
     }
-    if (data_ != nullptr && !std::all_of(data_, data_ + dimension, [](float x) { return std::isfinite(x); })) data_ = nullptr;
+    const auto finite = [](float number) { return std::isfinite(number); };
+    if (data_ != nullptr && !std::all_of(data_, data_ + dimension, finite)) data_ = nullptr;
   }
   const float* data() const { return data_; }  // null where it is none
 

@@ -14,8 +14,8 @@
 namespace fewfire {
 namespace {
 
-// Runs `work` on that many threads, or as many as there are to be had, while the caller looks out for Ctrl-C, which sets
-// `stop`.
+// Runs `work` on that many threads, or as many as there are to be had, while the caller looks out for Ctrl-C, which
+// sets `stop`.
 template <class Work>
 void run_interruptibly(std::size_t threads, std::atomic<bool>& stop, Work work) {
   std::mutex guard;

@@ -15,7 +15,7 @@ constexpr unsigned smallest_part_bytes = 15;     // log2 of the least part worth
 constexpr std::size_t chunk_bytes = 1u << 14;    // columns of a pass handed out at a time
 constexpr std::size_t line_bytes = 64;
 
-// Levels left to passes over the whole array: at least four parts a thread, in whole passes.
+// Levels left to passes over the whole array: at least four parts per thread, in whole passes.
 template <class T>
 unsigned shared_levels(unsigned n, std::size_t threads) {
   constexpr unsigned value_bytes = std::countr_zero(sizeof(T));

@@ -80,7 +80,7 @@ struct DriftPiece {
   std::vector<std::uint32_t> active, active_ends;
   AlignedVector<float> gradients;  // examples × stride
   std::vector<double> values;      // examples
-  // Scratch: scores of a refresh (4 × columns), entries of a list, visits to refresh, scores of the active, one bit an
+  // Scratch: scores of a refresh (4 × columns), entries of a list, visits to refresh, scores of the active, one bit per
   // example.
   AlignedVector<float> scores;
   std::vector<std::uint32_t> picked, stale;

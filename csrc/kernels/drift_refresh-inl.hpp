@@ -1,5 +1,5 @@
-// Part of drift_lists.cpp: building the list of a neuron from its scores on all anchors, asking it how far a call has to
-// read, and the 8-bit scores that rule out most of what it reads.
+// Part of drift_lists.cpp: building the list of a neuron from its scores on all anchors, asking it how far a call has
+// to read, and the 8-bit scores that rule out most of what it reads.
 #pragma once
 
 #include <algorithm>

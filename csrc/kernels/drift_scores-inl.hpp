@@ -1,6 +1,6 @@
-// Part of drift_lists.cpp: scores. Those that decide activity come from one function, `pair_scores`, so that a pair's score does
-// not depend on the list it was found in: 16 lanes, each summing every 16th product in turn, then lanes l and l + 8,
-// l + 4, l + 2, l + 1 added. Variants with fused multiply-add round once a product, the baseline twice.
+// Part of drift_lists.cpp: scores. Those that decide activity come from one function, `pair_scores`, so that a pair's
+// score does not depend on the list it was found in: 16 lanes, each summing every 16th product in turn, then lanes l and
+// l + 8, l + 4, l + 2, l + 1 added. Variants with fused multiply-add round once per product, the baseline twice.
 #pragma once
 
 #include <cstddef>

@@ -9,7 +9,7 @@
 namespace fewfire::FEWFIRE_ISA {
 namespace {
 
-// Sums of ±1 labels over sets: one XOR and one popcount a word and set.
+// Sums of ±1 labels over sets: one XOR and one popcount per word and set.
 
 // Columns whose sums are taken side by side: they share the loads of the prefix and hide the latency of the sums.
 constexpr std::size_t sign_tile = 4;
@@ -111,7 +111,7 @@ struct SignLabels {
   }
 };
 
-// Sums of real labels over sets: one masked addition a vector and set.
+// Sums of real labels over sets: one masked addition per vector and set.
 
 // Columns whose sums are taken side by side.
 constexpr std::size_t real_tile = 4;

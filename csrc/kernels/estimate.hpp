@@ -2,7 +2,7 @@
 //
 // Sets of one size are ordered lexicographically; `first` and `last` are ranks in that order. Sets that share all
 // members but the last are neighbours, so the labels times χ of the shared part (the prefix) are formed once, and
-// each set costs one XOR and one popcount a word (±1 labels) or one masked addition a vector (real labels).
+// each set costs one XOR and one popcount per word (±1 labels) or one masked addition per vector (real labels).
 // src/fewfire/fourier/_estimate.py is the twin.
 #pragma once
 
@@ -23,7 +23,7 @@ FEWFIRE_DECLARE(
     // out[r − first] = Σ_i y_i χ_S(x_i), S of rank r, labels as bits (set: −1). Integers, so exact.
     void estimate_signs(BitColumns columns, const std::uint64_t* labels, std::size_t samples, std::size_t size,
                         std::uint64_t first, std::uint64_t last, double* out);
-    // The same for real labels, summed in blocks of 1024 samples, eight partial sums a block, on every variant.
+    // The same for real labels, summed in blocks of 1024 samples, eight partial sums per block, on every variant.
     void estimate_reals(BitColumns columns, const double* labels, std::size_t samples, std::size_t size,
                         std::uint64_t first, std::uint64_t last, double* out);)
 

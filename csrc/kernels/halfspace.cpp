@@ -26,7 +26,7 @@ Lanes operator*(Lanes a, Lanes b) { return {_mm512_mul_ps(a.v, b.v)}; }
 Lanes maximum(Lanes a, Lanes b) { return {_mm512_max_ps(a.v, b.v)}; }
 Lanes square_root(Lanes a) { return {_mm512_sqrt_ps(a.v)}; }
 float total(Lanes a) { return _mm512_reduce_add_ps(a.v); }
-// One bit a lane; false where either side is no number.
+// One bit per lane; false where either side is no number.
 std::uint32_t greater(Lanes a, Lanes b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ); }
 #elif defined(__AVX2__)
 struct Lanes {

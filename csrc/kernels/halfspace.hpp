@@ -2,9 +2,9 @@
 //
 //   score(p, b; a) = fl(s_d + b),  s_0 = 0,  s_j = fma(p_j, a_j, s_{j−1})          reported ⇔ score > threshold
 //
-// in float32, coordinates in order: one rounding per coordinate on every instruction set, so every method, thread count and
-// machine reports the same points, ties included. Points stand in blocks of 64, coordinate by coordinate, so that a lane
-// is a point and the order above costs nothing. src/fewfire/halfspace/_reference.py is the twin.
+// in float32, coordinates in order: one rounding per coordinate on every instruction set, so every method, thread count
+// and machine reports the same points, ties included. Points stand in blocks of 64, coordinate by coordinate, so that a
+// lane is a point and the order above costs nothing. src/fewfire/halfspace/_reference.py is the twin.
 #pragma once
 
 #include <cstddef>

@@ -3,7 +3,7 @@
 //   correlation(S) = Σ_i y_i ∏_{j∈S} x_ij = m − 2·popcount(y ⊕ ⊕_{j∈S} x_j)
 //
 // over all sets S of one size. Sets share prefixes: y ⊕ (all members but the last) is computed once and met with every
-// later column, so a set costs one XOR and one popcount a word of 64 examples. Columns are stored in blocks of 8,
+// later column, so a set costs one XOR and one popcount per word of 64 examples. Columns are stored in blocks of 8,
 // word by word, so that the lanes of a vector belong to 8 sets and no sum across lanes is needed; 4 prefixes share each
 // load of a block. src/fewfire/learners/baselines/_exhaustive_parity.py has the NumPy twin.
 #pragma once
@@ -18,7 +18,7 @@
 namespace fewfire {
 
 constexpr std::size_t kMaxParity = 5;      // largest set searched
-constexpr std::size_t kParityBlock = 8;    // columns a block
+constexpr std::size_t kParityBlock = 8;    // columns per block
 constexpr std::size_t kParityPrefixes = 4; // prefixes met with a block at a time
 
 struct ParityData {

@@ -3,9 +3,9 @@
 // The n coordinates are split into groups, and a subcube is a union of a few groups, few enough that the 2^t values
 // of a function of its t coordinates fit in cache. The subcubes together hold every monomial of degree ≤ d, each
 // assigned to one of them. On one subcube
-//   coefficients -> values:  Walsh–Hadamard transform of the coefficients, then one table lookup a sample;
-//   weights -> sums:         one histogram update a sample, then the same transform.
-// So a sample costs one memory access a subcube instead of one multiply-add a monomial.
+//   coefficients -> values:  Walsh–Hadamard transform of the coefficients, then one table lookup per sample;
+//   weights -> sums:         one histogram update per sample, then the same transform.
+// So a sample costs one memory access per subcube instead of one multiply-add per monomial.
 //
 // Bits: −1 is a set bit. A group's pattern holds its coordinates from the lowest bit up; a subcube's index holds the
 // patterns of its groups from the lowest bits up; the place of a monomial is the index with the bits of its members.

@@ -4,7 +4,7 @@
 //
 // The hidden weights are held as W = c·V: weight decay only shrinks the scalar c, so neurons that no example with a
 // non-zero loss gradient activates are not written at all. The update of step t is applied to a neuron just before its
-// score for step t + 1, so that V streams through the cache once per step. src/fewfire/engines/reference.py is the twin.
+// score for step t + 1, so that V streams through the cache once per step. The twin is src/fewfire/engines/reference.py.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ enum class ActivationKind { relu, relu6, shifted_relu };
 enum class Sampling { replacement, epochs, online };
 enum class Stop { running, steps, test_error, diverged };
 
-// A stretch of steps. Tables hold one row (hidden, bias, output, offset) a step, or one row for all when `varies` is off.
+// A stretch of steps. Tables hold one row (hidden, bias, output, offset) per step, or one for all when `varies` is off.
 struct PhaseTable {
   std::size_t steps = 0;
   std::size_t batch = 0;  // 0: every example

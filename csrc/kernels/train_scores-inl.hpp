@@ -124,7 +124,7 @@ float loss_slope(LossKind loss, float f, float y) {
   }
 }
 
-// z = c·sum + b, for two vectors of sums a neuron.
+// z = c·sum + b, for two vectors of sums per neuron.
 template <std::size_t count>
 void store_scores(const TrainingRun& run, std::size_t first, const Vec (&left)[count], const Vec (&right)[count], float* z) {
   const float scale = static_cast<float>(run.scale);

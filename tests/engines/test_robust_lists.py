@@ -151,9 +151,9 @@ def test_refusals_leave_everything_as_it_was(core, method):
 def test_bad_networks_and_anchors():
     net, X, _ = problem(60, 4, 6)
     for bad, message in [
-        (net.with_parameters(activation="relu6"), "net must have the activation relu or shifted_relu"),
-        (net.astype(np.float64), "net must hold float32 weights; got dtype float64"),
-        (net.with_parameters(hidden=net.hidden * np.float32(1e20)), "net must have rows of norm at most 1e[+]15"),
+        (net.with_parameters(activation="relu6"), "network must have the activation relu or shifted_relu"),
+        (net.astype(np.float64), "network must hold float32 weights; got dtype float64"),
+        (net.with_parameters(hidden=net.hidden * np.float32(1e20)), "network must have rows of norm at most 1e[+]15"),
     ]:
         with pytest.raises(InvalidArgument, match=message):
             robust.trainer("dense", bad, X, 0.1)

@@ -1,10 +1,11 @@
 """What docs/architecture.md says of adding a problem: one class outside the package, and specs can name it."""
 
 import numpy as np
+import pytest
 from toy_problem import ToyMajority
 
 from fewfire.experiments import MemoryStore, RunSpec, Sweep
-from fewfire.problems import Problem
+from fewfire.problems import Problem, register_problem, unregister_problem
 
 SPEC = {
     "problem": {"name": "toy_majority", "n": 9, "k": [3, 5]},
@@ -14,6 +15,13 @@ SPEC = {
 }
 
 
+@pytest.fixture
+def registered():
+    register_problem(ToyMajority)
+    yield
+    unregister_problem(ToyMajority)
+
+
 def test_it_is_a_problem():
     problem = ToyMajority(9, 3)
     X, y = problem.sample(50, seed=1)
@@ -21,7 +29,7 @@ def test_it_is_a_problem():
     assert problem.describe() == {"name": "toy_majority", "n": 9, "k": 3, "noise": 0.0}
 
 
-def test_a_sweep_names_it():
+def test_a_sweep_names_it(registered):
     store, sweep = MemoryStore(), Sweep.from_dict(SPEC)
     sweep.run(store)
     assert store.counts()["done"] == 2 and store.columns()["test_error"].max() < 0.3

@@ -5,10 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from fewfire.problems import SignProblem, register_problem
+from fewfire.problems import SignProblem
 
 
-@register_problem
 @dataclass(frozen=True)
 class ToyMajority(SignProblem):
     name: ClassVar = "toy_majority"

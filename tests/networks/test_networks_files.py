@@ -25,7 +25,7 @@ def small_net(dtype=np.float32, activation="relu"):
 @pytest.mark.parametrize("activation", ["relu", "relu6", "shifted_relu(0.1)"])
 def test_save_then_load_is_the_identity(tmp_path, dtype, activation):
     net = small_net(dtype, activation)
-    net.save(tmp_path / "net.npz")
+    network.save(tmp_path / "net.npz")
     again = load(tmp_path / "net.npz")
     assert again.equals(net)
     assert again.dtype == dtype
@@ -116,14 +116,14 @@ def test_files_of_version_1_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "wrong", "remedy"),
     [
-        ({"format": None}, "it was not written by fewfire.networks.save", "pass a file of net.save"),
-        ({"format": np.array("other")}, "it was not written by fewfire.networks.save", "pass a file of net.save"),
-        ({"version": None}, "it was not written by fewfire.networks.save", "pass a file of net.save"),
+        ({"format": None}, "it was not written by fewfire.networks.save", "pass a file of network.save"),
+        ({"format": np.array("other")}, "it was not written by fewfire.networks.save", "pass a file of network.save"),
+        ({"version": None}, "it was not written by fewfire.networks.save", "pass a file of network.save"),
         ({"version": np.array(3)}, "it has format version 3 and this fewfire reads up to 2", "upgrade fewfire"),
-        ({"bias": None}, "it lacks bias", "write it again with net.save"),
-        ({"hidden": np.ones((3, 2), int)}, "its arrays have the wrong type", "write it again with net.save"),
-        ({"offset": np.ones(2)}, "its arrays have the wrong type", "write it again with net.save"),
-        ({"activation": np.array(1)}, "its arrays have the wrong type", "write it again with net.save"),
+        ({"bias": None}, "it lacks bias", "write it again with network.save"),
+        ({"hidden": np.ones((3, 2), int)}, "its arrays have the wrong type", "write it again with network.save"),
+        ({"offset": np.ones(2)}, "its arrays have the wrong type", "write it again with network.save"),
+        ({"activation": np.array(1)}, "its arrays have the wrong type", "write it again with network.save"),
     ],
 )
 def test_foreign_newer_and_wrong_files(tmp_path, changes, wrong, remedy):

@@ -1,5 +1,5 @@
-// A static tree of balls and cones over blocks of 64 points, sixteen children a node; points may be cleared, and moved a
-// little within their block, in which case the balls on the way up grow.
+// A static tree of balls and cones over blocks of 64 points, sixteen children per node; points may be cleared, and moved
+// a little within their block, in which case the balls on the way up grow.
 //
 // Blocks are numbered in the order of the leaves, so a subtree is a range of blocks. The axes are the few directions in
 // which points stray from the centre of their block, where there are such: on data of low intrinsic dimension a query is

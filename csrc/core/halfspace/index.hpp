@@ -17,7 +17,7 @@ struct HalfspaceCounters {
   std::uint64_t points = 0;    // (point, query) pairs whose coordinates, or their codes, were read
   std::uint64_t rechecks = 0;  // pairs that the screen left open
   std::uint64_t nodes = 0;     // tree nodes whose children were bounded; convex layers entered
-  std::uint64_t bytes = 0;     // read from points, codes and nodes: once per block and batch, not once per query
+  std::uint64_t bytes = 0;     // read from points, codes and nodes: once per block and batch, not per query
 
   void add(const HalfspaceCounters& other);
 };

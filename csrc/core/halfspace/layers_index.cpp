@@ -3,7 +3,7 @@
 // Peel the hull off again and again. A half-plane that meets a layer meets every layer around it, so a query walks from the
 // outermost layer inwards: on each it finds the vertex farthest along a, reports to both sides while vertices are above,
 // and stops at the first layer with none. The farthest vertex is found by the angle of a among the normals of the edges:
-// a binary search on the first layer, and from there one step a layer through merged lists in which every second entry
+// a binary search on the first layer, and from there one step per layer through merged lists in which every second entry
 // comes from the layer below (fractional cascading). A query costs O(log n + reported), peeling O(n · layers).
 //
 // The index keeps the layers, a scanned tail of new points, and marks on vertices that are gone. Peeled anew

@@ -1,5 +1,5 @@
 // The screened scan: int8 codes of the points are read instead of the points (a quarter of the bytes, four times the
-// products an instruction with VNNI), and only pairs that the error bound leaves open get the exact score.
+// products per instruction with VNNI), and only pairs that the error bound leaves open get the exact score.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -220,7 +220,8 @@ struct ScreenIndex::Prepared {
     for (std::size_t q = 0; q < batch.count; ++q) {
       const Quantised row = quantise(batch.rows + q * batch.dimension, batch.dimension,
                                      [&](std::size_t j, std::int8_t code) { codes[j] = code; });
-      bias[q] = -128 * row.sum, steps[q] = row.scale, norms[q] = row.norm, lost[q] = row.lost;
+      bias[q] = static_cast<std::int32_t>(std::int64_t{-128} * row.sum);  // beyond most_coded it is not used
+      steps[q] = row.scale, norms[q] = row.norm, lost[q] = row.lost;
       const std::size_t first = q / tile_queries * tile_queries, here = std::min(tile_queries, batch.count - first);
       for (std::size_t k = 0; k < quads; ++k)
         std::memcpy(&packed[first * quads + k * here + (q - first)], &codes[4 * k], 4);
@@ -288,7 +289,10 @@ void ScreenIndex::screen_range(std::size_t first, std::size_t last, const Prepar
         low[q] = bounded ? threshold - error : -infinity;
         high[q] = bounded ? threshold + error : infinity;
       }
-      FEWFIRE_DISPATCH(screen_block, codes, quads, coded, low, high, from, here, maybe, sure);
+      if (dimension_ <= most_coded)
+        FEWFIRE_DISPATCH(screen_block, codes, quads, coded, low, high, from, here, maybe, sure);
+      else
+        std::fill_n(maybe, here, ~std::uint64_t{0}), std::fill_n(sure, here, std::uint64_t{0});
       for (std::size_t q = 0; q < here; ++q) {
         const std::uint64_t live = live_[block];
         std::uint64_t left = low[q] == -infinity ? live : maybe[q] & live;

@@ -1,7 +1,7 @@
 """Problems: target functions with the distributions they are learned under, each one a small frozen value."""
 
 from fewfire.problems import tabular
-from fewfire.problems._base import PROBLEMS, DescribedProblem, Problem, SignProblem, register_problem
+from fewfire.problems._base import PROBLEMS, DescribedProblem, Problem, SignProblem, register_problem, unregister_problem
 from fewfire.problems._correlated_parity import CorrelatedParity
 from fewfire.problems._indexing import Indexing
 from fewfire.problems._junta import Junta
@@ -29,4 +29,5 @@ __all__ = [
     "register_problem",
     "separation",
     "tabular",
+    "unregister_problem",
 ]

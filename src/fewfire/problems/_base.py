@@ -66,6 +66,11 @@ def register_problem(kind: Kind) -> Kind:
     return kind
 
 
+def unregister_problem(kind: type) -> None:
+    """Forget a problem that was registered."""
+    PROBLEMS.pop(kind.name)  # type: ignore[attr-defined]
+
+
 class DescribedProblem:
     """A problem that describes itself in plain data: its `name` and the values of its fields."""
 
