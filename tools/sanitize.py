@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("core", "fourier", "halfspace", "engines", "learners", "problems", "networks")
+FOLDERS = ("core", "fourier", "halfspace", "engines", "learners", "tabular", "robustness", "problems", "networks")
 QUICK = (
     "core/test_bits.py",
     "core/test_extension.py",
@@ -36,6 +36,7 @@ QUICK = (
     "engines/test_cpu_engine.py",
     "engines/test_robust_lists.py",
     "learners/test_parity_search.py",
+    "tabular/test_tabular_network.py",
 )
 
 

@@ -18,24 +18,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-template <class Kind>
-struct Named {
-  const char* name;
-  Kind kind;
-};
-constexpr Named<LossKind> losses[] = {{"hinge", LossKind::hinge},
-                                      {"logistic", LossKind::logistic},
-                                      {"square", LossKind::square},
-                                      {"absolute", LossKind::absolute}};
-constexpr Named<ActivationKind> activations[] = {{"relu", ActivationKind::relu},
-                                                 {"relu6", ActivationKind::relu6},
-                                                 {"shifted_relu", ActivationKind::shifted_relu}};
-constexpr Named<Sampling> samplings[] = {{"replacement", Sampling::replacement},
-                                         {"epochs", Sampling::epochs},
-                                         {"online", Sampling::online}};
-constexpr Named<Stop> stops[] = {
-    {"steps", Stop::steps}, {"test_error", Stop::test_error}, {"diverged", Stop::diverged}};
-
 template <class Kind, std::size_t count>
 Kind kind_of(const char* argument, const std::string& name, const Named<Kind> (&choices)[count]) {
   std::string known;

@@ -21,6 +21,25 @@ enum class ActivationKind { relu, relu6, shifted_relu };
 enum class Sampling { replacement, epochs, online };
 enum class Stop { running, steps, test_error, diverged };
 
+// The names by which Python says them; tests hold them to its own.
+template <class Kind>
+struct Named {
+  const char* name;
+  Kind kind;
+};
+constexpr Named<LossKind> losses[] = {{"hinge", LossKind::hinge},
+                                      {"logistic", LossKind::logistic},
+                                      {"square", LossKind::square},
+                                      {"absolute", LossKind::absolute}};
+constexpr Named<ActivationKind> activations[] = {{"relu", ActivationKind::relu},
+                                                 {"relu6", ActivationKind::relu6},
+                                                 {"shifted_relu", ActivationKind::shifted_relu}};
+constexpr Named<Sampling> samplings[] = {{"replacement", Sampling::replacement},
+                                         {"epochs", Sampling::epochs},
+                                         {"online", Sampling::online}};
+constexpr Named<Stop> stops[] = {
+    {"steps", Stop::steps}, {"test_error", Stop::test_error}, {"diverged", Stop::diverged}};
+
 // A stretch of steps. Tables hold one row (hidden, bias, output, offset) per step, or one for all when `varies` is off.
 struct PhaseTable {
   std::size_t steps = 0;

@@ -25,7 +25,7 @@ def small_net(dtype=np.float32, activation="relu"):
 @pytest.mark.parametrize("activation", ["relu", "relu6", "shifted_relu(0.1)"])
 def test_save_then_load_is_the_identity(tmp_path, dtype, activation):
     net = small_net(dtype, activation)
-    network.save(tmp_path / "net.npz")
+    net.save(tmp_path / "net.npz")
     again = load(tmp_path / "net.npz")
     assert again.equals(net)
     assert again.dtype == dtype
