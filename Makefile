@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: help demo test test-slow check sanitize sanitize-quick release-check format bench clean
+.PHONY: help demo test test-slow check sanitize sanitize-quick torture torture-quick release-check format bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -11,6 +11,7 @@ help:
 	@echo "make test    install into .venv and run the tests"
 	@echo "make check   lint, types, import contracts"
 	@echo "make sanitize       run the C++ part under the address, undefined-behaviour and thread sanitizers"
+	@echo "make torture        try to break it for half an hour: kills, full disks, damaged files, odd numbers"
 	@echo "make release-check  what is too long for every change: sanitize and the slow tests"
 	@echo "make bench   run every benchmark; each prints one JSON line"
 	@echo "make format  rewrite the code in the house format"
@@ -44,7 +45,15 @@ sanitize sanitize-quick:
 	@$(PYTHON) tools/environment.py --with dev
 	@$(BIN)/python tools/sanitize.py $(if $(filter %-quick,$@),--quick)
 
-release-check: sanitize test-slow
+# Hard tries at breaking things, for MINUTES; another SEED tries other things.
+MINUTES ?= 30
+SEED ?= 0
+torture torture-quick:
+	@$(PYTHON) tools/environment.py --with dev $(EXTRAS)
+	@FEWFIRE_TORTURE_SEED=$(SEED) FEWFIRE_TORTURE_SECONDS=$$(( 60 * $(if $(filter %-quick,$@),2,$(MINUTES)) )) \
+	  $(BIN)/python -m pytest tests/torture -m torture
+
+release-check: sanitize torture test-slow
 
 bench:
 	@$(PYTHON) tools/environment.py --with dev --with torch --with bench
