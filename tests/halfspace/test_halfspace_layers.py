@@ -12,7 +12,7 @@ from fewfire.halfspace import Index, scores
 GRID = st.integers(-3, 3)
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.lists(st.tuples(GRID, GRID), min_size=257, max_size=400),
     st.tuples(st.integers(-5, 5), st.integers(-5, 5)),

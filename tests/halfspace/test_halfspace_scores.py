@@ -26,7 +26,7 @@ def to_float32(value: Fraction) -> np.float32:
     return min(finite, key=lambda x: (abs(Fraction(float(x)) - value), int(x.view(np.uint32)) & 1))
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(FLOATS, FLOATS), min_size=1, max_size=4), FLOATS)
 def test_one_rounding_a_coordinate_in_order(pairs, offset):
     total = Fraction(0)

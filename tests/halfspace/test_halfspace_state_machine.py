@@ -91,5 +91,5 @@ class AgainstDictionary(RuleBasedStateMachine):
 def test_any_interleaving_equals_a_dictionary(method):
     machine = type(f"With{method.title()}", (AgainstDictionary,), {"method": method})
     run_state_machine_as_test(
-        machine, settings=settings(derandomize=True, deadline=None, max_examples=25, stateful_step_count=15)
+        machine, settings=settings(max_examples=25, stateful_step_count=15)
     )
