@@ -7,12 +7,12 @@ WORKERS ?= 2
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    install into .venv, train 600 networks and draw their success frontier (two minutes or so)"
+	@echo "make demo    install into .venv, train 600 networks and draw their success frontier (three minutes or so)"
 	@echo "make test    install into .venv and run the tests"
 	@echo "make check   lint, types, import contracts"
 	@echo "make sanitize       run the C++ part under the address, undefined-behaviour and thread sanitizers"
 	@echo "make torture        try to break it for half an hour: kills, full disks, damaged files, odd numbers"
-	@echo "make release-check  what is too long for every change: sanitize and the slow tests"
+	@echo "make release-check  what is too long for every change: sanitize, torture and the slow tests"
 	@echo "make bench   run every benchmark; each prints one JSON line"
 	@echo "make format  rewrite the code in the house format"
 	@echo "make clean   remove .venv and build output"

@@ -17,9 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
+_REMEDY = "Remedy: install a C++20 compiler (Debian: apt install g++) and reinstall fewfire."
+MISSING = f"fewfire's C++ part is not installed. {_REMEDY}"
+"""Why something that has no twin cannot run."""
+
 MESSAGE = (
     "fewfire's C++ part is not installed, so the NumPy reference code serves: results are the same, only slower. "
-    "Remedy: install a C++20 compiler (Debian: apt install g++) and reinstall fewfire."
+    f"{_REMEDY}"
 )
 
 _hidden = False

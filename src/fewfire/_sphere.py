@@ -96,7 +96,7 @@ def project_to_cap(points: Float64Array, centres: Float64Array, rho: float) -> F
     width = np.linalg.norm(across, axis=1)
     angles = np.where((width == 0.0) & (along == 0.0), 0.0, np.arctan2(width, along))
     sides = across / np.where(width > 0.0, width, 1.0)[:, None]
-    # Opposite to the center every side is as near: take the axis that the center leans to least.
+    # Opposite to the centre every side is as near: take the axis that the centre leans to least.
     lost = np.flatnonzero((width == 0.0) & (along < 0.0))
     if lost.size and flat.shape[1] > 1:
         basis = np.zeros((lost.size, flat.shape[1]))

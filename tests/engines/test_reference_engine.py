@@ -1,22 +1,29 @@
 """The reference engine: conformance, and the refusals of Run, Phase and Schedule."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 from fewfire._errors import EngineUnavailable
+from fewfire._random import Stream
 from fewfire.engines import (
+    CpuEngine,
     Engine,
     PerLayer,
     Phase,
     ReferenceEngine,
     Run,
+    Sample,
     Schedule,
+    Start,
     engine_report,
     get_engine,
     register_engine,
     unregister_engine,
 )
 from fewfire.networks import init
+from fewfire.problems import Junta, Parity
 from fewfire.testing import PROBLEM, EngineConformance, data, small_run
 
 
@@ -49,7 +56,10 @@ def test_choosing_an_engine():
             EngineUnavailable, match="engine 'broken' cannot run here: it needs a part. Remedy: install"
         ):
             get_engine("broken")
-        with pytest.raises(ValueError, match="name must be new; got 'broken'. Remedy: there are auto, .*broken"):
+        with pytest.raises(
+            ValueError,
+            match="name must be a name other than 'auto', .*'broken'; got 'broken'. Remedy: choose a new one",
+        ):
             register_engine("broken", lambda threads: Broken())
     finally:
         unregister_engine("broken")
@@ -83,7 +93,7 @@ def test_choosing_an_engine():
         (lambda: small_run(Schedule(Phase(1)), support=[9]),
          "support[0] must be an integer of at least 0 and at most 8; got 9."),
         (lambda: small_run(Schedule(Phase(1), stop_error=0.1)),
-         "stop_error needs held-out data; got 0.1. Remedy: pass X_test and y_test."),
+         "stop_error needs held-out data; got 0.1. Remedy: pass X_test and y_test, or test=Sample(…)."),
         (lambda: small_run(Schedule(Phase(1)), y=np.arange(40)),
          "y must be ±1 for the hinge loss; got 0.0. Remedy: recode the two classes."),
         (lambda: small_run(Schedule(Phase(1)), X=np.ones((40, 3))),
@@ -119,3 +129,70 @@ def test_per_layer_defaults_freeze_the_rest():
     network = ReferenceEngine().train([task])[0].network
     assert np.array_equal(network.hidden, task.network.hidden)
     assert not np.array_equal(network.output, task.network.output)
+
+
+P = Parity(9, 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Start("dense", 9, 4), "init must be an initialiser; got 'dense'. Remedy: write init.sparse(2), for example."),
+        (lambda: Start(init.dense(), 9, 0), "width must be an integer of at least 1; got 0."),
+        (lambda: Start(init.dense(), 9, 4, "a"), "seed must be an integer in [0, 2**64); got 'a'. Remedy: pass a non-negative integer."),
+        (lambda: Sample(P, 0), "rows must be an integer of at least 1; got 0."),
+        (lambda: Sample(P, 5, -1), "seed must be an integer in [0, 2**64); got -1. Remedy: pass a non-negative integer."),
+        (lambda: Run("dense", Schedule(Phase(1)), sample=Sample(P, 5)), "network must be a TwoLayer or a Start; got 'dense'."),
+        (lambda: Run(Start(init.dense(), 9, 4), Schedule(Phase(1)), sample=(1, 2)),
+         "sample must be a Sample; got (1, 2). Remedy: pass sample=Sample(problem, rows, seed)."),
+        (lambda: Run(Start(init.dense(), 9, 4), Schedule(Phase(1)), sample=Sample(Parity(12, 2), 5)),
+         "sample must have as many inputs as the network, 9; got 12. Remedy: give the start as many inputs as the problem has."),
+        (lambda: Run(Start(init.dense(), 9, 4), Schedule(Phase(1)), source=Parity(5, 2)),
+         "source must have as many inputs as the network, 9; got 5. Remedy: give the start as many inputs as the problem has."),
+        (lambda: Run(Start(init.dense(), 9, 4), Schedule(Phase(1))),
+         "X, sample or source must be given, exactly one of them; got a Run with none. Remedy: pass one."),
+    ],
+)  # fmt: skip
+def test_refusals_of_described_runs(make, message):
+    with pytest.raises(ValueError) as caught:
+        make()
+    assert str(caught.value) == message
+
+
+def test_one_number_for_both_sets_gives_two_sets():
+    task = Run(Start(init.dense(), 9, 4), Schedule(Phase(1)), sample=Sample(P, 40, 3), test=Sample(P, 40, 3)).drawn()
+    assert not np.array_equal(task.X, task.X_test)
+    assert np.array_equal(task.X, P.sample(40, 3)[0])
+    assert np.array_equal(task.X_test, P.sample(40, Stream(3, "test"))[0])
+
+
+def test_engines_get_what_they_cannot_draw():
+    class Drawing(ReferenceEngine):
+        draws_problems, draws_starts = frozenset({"parity"}), frozenset({"sparse"})
+
+    dense, sparse = (Start(start, 9, 4) for start in (init.dense(), init.sparse(2)))
+    parity, other = Sample(P, 5, 1), Sample(Junta(9, (1,), (1, -1)), 5, 1)
+    for start, sample in product((dense, sparse), (parity, other)):
+        run = Run(start, Schedule(Phase(1)), sample=sample, test=parity, seed=1).drawn_for(Drawing())
+        assert isinstance(run.network, Start) == (start is sparse)
+        assert (run.sample is not None) == (run.X is None) == (sample is parity) and run.test is not None
+
+
+def test_another_engine_can_come_first():
+    class First(ReferenceEngine):
+        name = "first"
+
+    register_engine("first", lambda threads: First(), before="cpu")
+    try:
+        assert get_engine().name == "first"
+    finally:
+        unregister_engine("first")
+    with pytest.raises(ValueError, match="name must be that of something registered from outside; got 'cpu'"):
+        unregister_engine("cpu")
+
+
+def test_the_cpu_engine_says_what_is_missing(without_core):
+    with pytest.raises(
+        EngineUnavailable, match=r"engine 'cpu' cannot run here: fewfire's C\+\+ part is not installed. Remedy"
+    ):
+        CpuEngine().train([small_run(Schedule(Phase(1)))])

@@ -120,7 +120,10 @@ def test_workers_are_processes_of_a_sweep():
     assert wrong == []
 
 
-CLOSED = ("loss", "sampling", "decay", "norm", "solver", "on_divergence", "schedule", "second_layer", "adversary")
+CLOSED = (
+    *("loss", "sampling", "decay", "norm", "solver", "on_divergence", "schedule", "second_layer", "adversary"),
+    *("strategy", "curve", "binarize"),
+)
 
 
 def test_choices_are_typed_as_choices():

@@ -8,6 +8,7 @@ how many tries there are, and every test makes at least one.
 import json
 import os
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,9 +19,8 @@ COUNTS: dict[str, int] = {}
 
 
 def pytest_collection_modifyitems(items):
-    here = os.path.dirname(__file__)
     for item in items:
-        if str(item.path).startswith(here):
+        if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.torture)
 
 

@@ -19,8 +19,8 @@ from fewfire.engines.cpu import CpuEngine
 from fewfire.engines.reference import ReferenceEngine
 
 # Fastest first: "auto" takes the first one that can run.
-register_engine(CpuEngine.name, CpuEngine)
-register_engine(ReferenceEngine.name, lambda threads: ReferenceEngine())
+register_engine(CpuEngine.name, CpuEngine, own=True)
+register_engine(ReferenceEngine.name, lambda threads: ReferenceEngine(), own=True)
 
 __all__ = [
     "LAYERS",

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
 
-from fewfire._errors import EngineUnavailable, invalid
+from fewfire._errors import EngineUnavailable
+from fewfire._registry import Registry
 from fewfire._validate import check_choice
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ class Engine(Protocol):
     ----------
     name : str
     draws_problems : frozenset of str
-        Names of the problems (`describe()["name"]`) whose examples it draws itself; it draws others with `Run.drawn`.
+        Names of the problems (`describe()["name"]`) whose examples it draws itself.
     draws_starts : frozenset of str
-        Names of the initialisers whose weights it draws itself.
+        Names of the initialisers whose weights it draws itself. All else `Run.drawn_for(engine)` draws.
     batch_cost, batch_runs : float, int
         Multiply-adds and runs that make a good batch: a batch is full at either.
     side_by_side : bool
@@ -73,30 +74,37 @@ class Engine(Protocol):
         ...
 
 
-_ENGINES: dict[str, Callable[[int | None], Engine]] = {}
+_ENGINES: Registry[Callable[[int | None], Engine]] = Registry("auto")
 
 
-def register_engine(name: str, make: Callable[[int | None], Engine]) -> None:
-    """Make an engine known by name; "auto" tries engines in the order of registration.
+def register_engine(
+    name: str, make: Callable[[int | None], Engine], *, before: str | None = None, own: bool = False
+) -> None:
+    """Make an engine known by name.
+
+    A sweep that runs in processes or on a cluster looks it up by name there: the module that registers it has to be
+    one that can be imported.
 
     Parameters
     ----------
     name : str
     make : callable
         Called with the number of threads that one call of `train` may use, or None for all cores.
+    before : str, optional
+        "auto" takes the first engine that can run: this one comes before that one, or else after all others.
+    own : bool
+        Whether it comes with fewfire and stays.
     """
-    if name == "auto" or name in _ENGINES:
-        raise invalid("name", "must be new", name, f"there are {', '.join(('auto', *_ENGINES))}")
-    _ENGINES[name] = make
+    _ENGINES.add(name, make, before=before, own=own)
 
 
 def unregister_engine(name: str) -> None:
-    """Forget an engine that was registered."""
-    del _ENGINES[check_choice("name", name, _ENGINES)]
+    """Forget an engine that was registered from outside."""
+    _ENGINES.remove(name)
 
 
 def get_engine(name: str = "auto", threads: int | None = None) -> Engine:
-    """The engine of that name, or the fastest usable one for "auto"; a named engine that cannot run raises."""
+    """The engine of that name, or the first usable one for "auto"; a named engine that cannot run raises."""
     check_choice("engine", name, ("auto", *_ENGINES))
     candidates = list(_ENGINES) if name == "auto" else [name]
     reasons = []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from fewfire._errors import DivergenceError, FewfireError
+from fewfire._validate import check_choice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 Stopped = Literal["steps", "test_error", "diverged"]
 """Why a run ended: all steps done, held-out error low enough, or no longer finite."""
+
+ErrorCurve = Literal["test_error", "train_error", "train_loss"]
+"""The curves of a history that fall as a run learns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +46,13 @@ class History:
         columns = np.array(records, dtype=np.float64).reshape(len(records), len(fields(cls))).T
         return cls(columns[0].astype(np.int64), *columns[1:])
 
-    def first_step(self, error: float, curve: str = "test_error") -> int | None:
+    def first_step(self, error: float, curve: ErrorCurve = "test_error") -> int | None:
         """The first recorded step at which an error was at most this; None where there was none.
 
         Both sides are rounded to float32, in which stores keep histories: there 0.1 is a little above the number 0.1,
         and a stored history must give the same step as the one it was made from.
         """
+        check_choice("curve", curve, get_args(ErrorCurve))
         reached = np.asarray(getattr(self, curve), dtype=np.float32) <= np.float32(error)
         return int(self.step[np.argmax(reached)]) if reached.any() else None
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fewfire._types import AnyArray, FloatArray
+    from fewfire.engines._protocol import Engine
     from fewfire.engines._schedule import Schedule
     from fewfire.networks.init import Initialiser
 
@@ -61,9 +62,12 @@ class Start:
     seed: int | Stream = 0
 
     def __post_init__(self) -> None:
+        if not callable(self.init):
+            raise invalid("init", "must be an initialiser", self.init, "write init.sparse(2), for example")
         if type(self.inputs) is not int or type(self.width) is not int or min(self.inputs, self.width) < 1:
             check_integer("inputs", self.inputs, 1)
             check_integer("width", self.width, 1)
+        _check_seed(self.seed)
 
     @property
     def stream(self) -> Stream:
@@ -84,7 +88,7 @@ class Sample:
     problem : Source
     rows : int
     seed : int or Stream
-        Stream "data" of the run with this number, or the stream itself.
+        Stream "data" of the run with this number ("test" for held-out examples), or the stream itself.
     """
 
     problem: Source
@@ -94,6 +98,7 @@ class Sample:
     def __post_init__(self) -> None:
         if type(self.rows) is not int or self.rows < 1:
             check_integer("rows", self.rows, 1)
+        _check_seed(self.seed)
 
     @property
     def stream(self) -> Stream:
@@ -103,6 +108,11 @@ class Sample:
     def draw(self) -> tuple[AnyArray, AnyArray]:
         """X of shape (rows, inputs) and y of shape (rows,)."""
         return self.problem.sample(self.rows, self.stream)
+
+
+def _check_seed(seed: object) -> None:
+    if type(seed) is not int or not 0 <= seed < 2**64:
+        as_stream(seed, "")  # type: ignore[arg-type]  # takes a Stream or another integer, refuses the rest
 
 
 def describe(source: Source | None) -> dict[str, Any] | None:
@@ -149,11 +159,16 @@ class Run:
     def __post_init__(self) -> None:
         if isinstance(self.network, TwoLayer):
             check_single_output(self.network, "training")
+        elif not isinstance(self.network, Start):
+            raise invalid("network", "must be a TwoLayer or a Start", self.network)
         if self.support is not None:
             object.__setattr__(self, "support", check_support("support", self.support, self.inputs))
-        if type(self.seed) is not int or not 0 <= self.seed < 2**64:
-            as_stream(self.seed, "batches")  # refuses a seed that is none
+        _check_seed(self.seed)
         self._check_sources()
+        if self.test is not None and not isinstance(self.test.seed, Stream):
+            # The same number for training and held-out examples must not give the same rows.
+            held_out = Sample(self.test.problem, self.test.rows, Stream(self.test.seed, "test"))
+            object.__setattr__(self, "test", held_out)
         if self.X is not None or self.X_test is not None:
             self._check_arrays()
         if self.source is not None and any(phase.batch_size is None for phase in self.schedule.phases):
@@ -161,7 +176,12 @@ class Run:
                 "batch_size", "must be a number when examples come from a source", None, "choose one, e.g. 32"
             )
         if self.schedule.stop_error is not None and self.X_test is None and self.test is None:
-            raise invalid("stop_error", "needs held-out data", self.schedule.stop_error, "pass X_test and y_test")
+            raise invalid(
+                "stop_error",
+                "needs held-out data",
+                self.schedule.stop_error,
+                "pass X_test and y_test, or test=Sample(…)",
+            )
 
     @property
     def inputs(self) -> int:
@@ -193,12 +213,23 @@ class Run:
 
     def drawn(self) -> Run:
         """The same run with arrays in place of descriptions; itself when it has none."""
-        if self.is_drawn:
-            return self
-        network = self.network.draw() if isinstance(self.network, Start) else self.network
-        X, y = (self.X, self.y) if self.sample is None else self.sample.draw()
-        X_test, y_test = (self.X_test, self.y_test) if self.test is None else self.test.draw()
-        return replace(self, network=network, X=X, y=y, X_test=X_test, y_test=y_test, sample=None, test=None)
+        return self._drawn(frozenset(), frozenset())
+
+    def drawn_for(self, engine: Engine) -> Run:
+        """The same run with arrays in place of what the engine does not draw itself."""
+        return self._drawn(engine.draws_problems, engine.draws_starts)
+
+    def _drawn(self, problems: frozenset[str], starts: frozenset[str]) -> Run:
+        """With arrays but for these problems and starts, which stay described."""
+        changes: dict[str, Any] = {}
+        if isinstance(self.network, Start) and self.network.init.name not in starts:
+            changes["network"] = self.network.draw()
+        for name, table, labels in (("sample", "X", "y"), ("test", "X_test", "y_test")):
+            described: Sample | None = getattr(self, name)
+            if described is not None and (describe(described.problem) or {}).get("name") not in problems:
+                changes[table], changes[labels] = described.draw()
+                changes[name] = None
+        return replace(self, **changes) if changes else self
 
     def arrays(self) -> tuple[TwoLayer, AnyArray | None, AnyArray | None, AnyArray | None, AnyArray | None]:
         """Network, X, y, X_test, y_test of a run that is drawn."""
@@ -218,9 +249,15 @@ class Run:
         if self.X_test is not None and self.test is not None:
             raise invalid("test", "and X_test exclude each other", "a Run with both", "pass one of them")
         for name, described in (("sample", self.sample), ("test", self.test)):
-            if described is not None and described.problem.inputs != self.inputs:
-                rule = f"must have as many inputs as the network, {self.inputs}"
-                raise invalid(name, rule, described.problem.inputs, "give the start as many inputs as the problem has")
+            if described is not None and not isinstance(described, Sample):
+                raise invalid(name, "must be a Sample", described, f"pass {name}=Sample(problem, rows, seed)")
+            self._check_inputs_of(name, None if described is None else described.problem)
+        self._check_inputs_of("source", self.source)
+
+    def _check_inputs_of(self, name: str, problem: Source | None) -> None:
+        if problem is not None and problem.inputs != self.inputs:
+            rule = f"must have as many inputs as the network, {self.inputs}"
+            raise invalid(name, rule, problem.inputs, "give the start as many inputs as the problem has")
 
     def _check_arrays(self) -> None:
         """Refuse tables and labels that do not fit, and keep labels in the network's precision."""

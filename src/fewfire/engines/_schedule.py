@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -72,7 +73,7 @@ class Phase:
 
     def __post_init__(self) -> None:
         check_integer("steps", self.steps, 1)
-        check_choice("decay", self.decay, ("coupled", "direct"))
+        check_choice("decay", self.decay, get_args(Decay))
         if self.batch_size is not None:
             check_integer("batch_size", self.batch_size, 1, remedy="use None for full-batch gradient descent")
         for name in ("learning_rate", "weight_decay", "truncation"):
@@ -95,8 +96,16 @@ class Phase:
         return self._table("truncation")
 
     def tables(self) -> tuple[Float64Array, Float64Array, Float64Array]:
-        """Rates, keeps and truncations of one shape: (1, 4) when none of them changes, else (steps, 4)."""
-        rates, keeps, truncations = np.broadcast_arrays(self.rates(), self.keeps(), self.truncations())
+        """Rates, keeps and truncations of one shape, read-only: (1, 4) when none of them changes, else (steps, 4)."""
+        return self._tables
+
+    @cached_property
+    def _tables(self) -> tuple[Float64Array, Float64Array, Float64Array]:
+        # The runs of a sweep share their phases: computed once.
+        shared = np.broadcast_arrays(self.rates(), self.keeps(), self.truncations())
+        rates, keeps, truncations = (np.ascontiguousarray(table) for table in shared)
+        for table in (rates, keeps, truncations):
+            table.flags.writeable = False
         return rates, keeps, truncations
 
     def _table(self, name: str) -> Float64Array:
@@ -149,7 +158,7 @@ class Schedule:
         if not several or not all(isinstance(phase, Phase) for phase in several):
             raise invalid("phases", "must be one or more Phase objects", phases, "pass Phase(steps=1000)")
         check_choice("loss", loss, LOSSES)
-        check_choice("sampling", sampling, ("replacement", "epochs"))
+        check_choice("sampling", sampling, get_args(Sampling))
         if evaluate != "log":
             check_integer("evaluate", evaluate, 1, remedy='give a number of steps or "log"')
         if stop_error is not None:

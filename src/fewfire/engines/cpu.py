@@ -8,15 +8,16 @@ collects what has ended.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
 
 import numpy as np
 
 from fewfire._bits import pack
 from fewfire._cores import thread_count
-from fewfire._errors import DivergenceError, invalid
-from fewfire._extension import MESSAGE, load
+from fewfire._errors import DivergenceError, EngineUnavailable, invalid
+from fewfire._extension import MISSING, load
 from fewfire._validate import check_choice
+from fewfire.engines._protocol import OnDivergence
 from fewfire.engines._result import Counters, History, Result, Stopped, divergence
 from fewfire.networks import TwoLayer
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fewfire._types import AnyArray
-    from fewfire.engines._protocol import OnDivergence
     from fewfire.engines._run import Run
     from fewfire.engines._schedule import Schedule
 
@@ -57,7 +57,7 @@ class CpuEngine:
 
     def unusable(self) -> str | None:
         """None when the C++ part is installed."""
-        return MESSAGE if load() is None else None
+        return MISSING if load() is None else None
 
     def train(
         self,
@@ -68,14 +68,17 @@ class CpuEngine:
         progress: Callable[[int, int], None] | None = None,
     ) -> list[Result]:
         """Train the runs; results come in the order of the runs, whatever order they end in."""
-        check_choice("on_divergence", on_divergence, ("raise", "record"))
+        check_choice("on_divergence", on_divergence, get_args(OnDivergence))
         for run in runs:
             if isinstance(run.network, TwoLayer) and run.network.dtype != np.float32:
                 rule, got = "must be float32 for the cpu engine", f"dtype {run.network.dtype}"
                 raise invalid("network", rule, got, "use the reference engine, or cast the weights")
         results: dict[int, Result] = {}
         total, finished_steps = sum(run.schedule.steps for run in runs), 0
-        preparing = _Preparing(load(), keep_networks)
+        reason = self.unusable()
+        if reason is not None:
+            raise EngineUnavailable(f"engine {self.name!r} cannot run here: {reason}")
+        preparing = _Preparing(self, keep_networks)
         waiting, active = list(enumerate(runs))[::-1], dict[int, _Job]()
         while waiting or active:
             # Each thread has a run, and a few more are kept ready where they are small; the rest wait as described.
@@ -102,12 +105,13 @@ class CpuEngine:
 class _Preparing:
     """Turns runs into jobs; a table of signs that several runs were given is packed once."""
 
-    def __init__(self, core: Any, keep_networks: bool) -> None:
-        self.core, self._keep = core, keep_networks
+    def __init__(self, engine: CpuEngine, keep_networks: bool) -> None:
+        self.core: Any = load()
+        self._engine, self._keep = engine, keep_networks
         self._packed: dict[int, AnyArray] = {}
 
     def job(self, run: Run) -> _Job:
-        drawn = run.drawn()
+        drawn = run.drawn_for(self._engine)
         network, X, y, X_test, y_test = drawn.arrays()
         schedule, stream = run.schedule, run.stream
         labels = [column for column in (y, y_test) if column is not None]
@@ -129,7 +133,7 @@ class _Preparing:
             support=list(run.support or ()),
         )
         for phase in schedule.phases:
-            trainer.add_phase(phase.steps, phase.batch_size or 0, *map(np.ascontiguousarray, phase.tables()))
+            trainer.add_phase(phase.steps, phase.batch_size or 0, *phase.tables())
         for table, column, test in ((X, y, False), (X_test, y_test, True)):
             if table is not None and column is not None:
                 given = table is run.X or table is run.X_test

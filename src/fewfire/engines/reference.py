@@ -6,13 +6,14 @@ The oracle the fast engines are tested against. It is not fast: it computes ever
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, get_args
 
 import numpy as np
 
 from fewfire._blas import ONE_BLAS_THREAD
 from fewfire._validate import check_choice
 from fewfire.engines._losses import Gradients, error_rate, get_loss, unchecked_gradients
+from fewfire.engines._protocol import OnDivergence
 from fewfire.engines._result import Counters, History, Result, divergence
 from fewfire.engines._schedule import draw_batch
 from fewfire.networks import relevance
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from fewfire._errors import DivergenceError
     from fewfire._types import AnyArray, Float64Array, FloatArray
-    from fewfire.engines._protocol import OnDivergence
     from fewfire.engines._result import Stopped
     from fewfire.engines._run import Run
     from fewfire.engines._schedule import Phase
@@ -56,7 +56,7 @@ class ReferenceEngine:
         progress: Callable[[int, int], None] | None = None,
     ) -> list[Result]:
         """Train the runs in order; `progress` gets (steps done, steps of all runs) at every checkpoint."""
-        check_choice("on_divergence", on_divergence, ("raise", "record"))
+        check_choice("on_divergence", on_divergence, get_args(OnDivergence))
         total, before, results = sum(run.schedule.steps for run in runs), 0, []
         with ONE_BLAS_THREAD:
             for run in runs:
@@ -66,7 +66,7 @@ class ReferenceEngine:
                     if progress is not None:
                         progress(done + step, total)
 
-                result = _Training(run.drawn()).carry_out(report)
+                result = _Training(run.drawn_for(self)).carry_out(report)
                 if result.divergence is not None and on_divergence == "raise":
                     raise result.divergence
                 results.append(result if keep_networks else replace(result, kept=None))

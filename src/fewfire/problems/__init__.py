@@ -1,7 +1,14 @@
 """Problems: target functions with the distributions they are learned under, each one a small frozen value."""
 
 from fewfire.problems import tabular
-from fewfire.problems._base import PROBLEMS, DescribedProblem, Problem, SignProblem, register_problem, unregister_problem
+from fewfire.problems._base import (
+    PROBLEMS,
+    DescribedProblem,
+    Problem,
+    SignProblem,
+    register_problem,
+    unregister_problem,
+)
 from fewfire.problems._correlated_parity import CorrelatedParity
 from fewfire.problems._indexing import Indexing
 from fewfire.problems._junta import Junta

@@ -8,13 +8,14 @@ the seed; label noise and everything else from its children, so the noise level 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
+from fewfire._registry import Registry
 from fewfire._validate import check_finite, check_integer, check_number, check_signs
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Problem(Protocol):
         """The noiseless label of each row of X, of shape (rows,)."""
 
 
-PROBLEMS: dict[str, type[Any]] = {}
+PROBLEMS: Registry[type[Any]] = Registry()
 """The problems that specs can name, by `name`."""
 
 Kind = TypeVar("Kind", bound=type)
@@ -57,18 +58,18 @@ Kind = TypeVar("Kind", bound=type)
 def register_problem(kind: Kind) -> Kind:
     """Make a problem known to specs under its class attribute `name`; a decorator of its frozen dataclass.
 
-    Its fields must be plain values (numbers, texts, tuples of these), since they are written into specs and hashed.
+    Its fields must be plain values (numbers, texts, tuples of these), since they are written into specs and hashed. A
+    sweep that runs in processes or on a cluster finds it there by its module, which has to be one that can be imported.
     """
-    name = kind.name  # type: ignore[attr-defined]
-    if PROBLEMS.get(name, kind) is not kind:
-        raise invalid("name", "must be new", name, f"there are {', '.join(PROBLEMS)}")
-    PROBLEMS[name] = kind
+    if not is_dataclass(kind) or not isinstance(getattr(kind, "name", None), str):
+        raise invalid("kind", "must be a dataclass with a class attribute name", kind, 'write name: ClassVar = "…"')
+    PROBLEMS.add(kind.name, kind, own=kind.__module__.startswith("fewfire."))  # type: ignore[attr-defined]
     return kind
 
 
 def unregister_problem(kind: type) -> None:
-    """Forget a problem that was registered."""
-    PROBLEMS.pop(kind.name)  # type: ignore[attr-defined]
+    """Forget a problem that was registered from outside."""
+    PROBLEMS.remove(kind.name)  # type: ignore[attr-defined]
 
 
 class DescribedProblem:

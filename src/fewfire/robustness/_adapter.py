@@ -144,7 +144,11 @@ class KindRegistry(Generic[T]):
 
 
 _ADAPTERS: KindRegistry[Adapt] = KindRegistry()
-_DESCRIPTIONS: dict[str, None] = {}  # in the order of registration
+# In the order of registration, after fewfire's own estimators: these register with the packages that define them, and
+# an error should name them whether or not such a package has been imported.
+_DESCRIPTIONS: dict[str, None] = dict.fromkeys(
+    ("SparseInitClassifier, SparseInitRegressor", "ParityNetClassifier", "RobustClassifier, RobustRegressor")
+)
 
 
 def register_adapter(*kinds: type | str, described: str = "") -> Callable[[Adapt], Adapt]:

@@ -1,14 +1,14 @@
 """Sound lower bounds on a two-layer network over an adversary's set; the best of them is a certificate.
 
 The network is f(x) = ⟨v, x⟩ + Σ_r a_r σ_τ(⟨w_r, x⟩ + b_r) + c with σ_τ(z) = z·1[z > τ]; v is 0 but for linear models.
-With z_r the preactivation at the center and [l_r, u_r] its exact range over the set, a neuron is *silent* when
+With z_r the preactivation at the centre and [l_r, u_r] its exact range over the set, a neuron is *silent* when
 u_r ≤ τ, *sure* when l_r > τ, and *open* otherwise. The shifted ReLU jumps from 0 to τ at τ, so an open neuron takes
 values in {0} ∪ (τ, u_r]: no Lipschitz constant holds for it, and each bound says how it deals with the jump.
 
 interval  every neuron at its own worst: a·l or a·u when sure; 0 or a·u_r when open
 pattern   the sure neurons together are linear, ⟨Σ a_r w_r, x⟩ + …, and its exact minimum is taken; open ones as above
 relaxed   open neurons too are replaced by lines below a·σ: σ ≤ u(z − l)/(u − l) when l ≤ 0 and σ ≤ z when l > 0 for
-          a < 0; σ ≥ u(z − τ)/(u − τ), or 0 where the neuron is silent at the center, for a > 0
+          a < 0; σ ≥ u(z − τ)/(u − τ), or 0 where the neuron is silent at the centre, for a > 0
 floor     as relaxed, with σ ≥ 0 for all open neurons of a > 0
 
 ⟨v, x⟩ is at its exact minimum in "interval" and part of the linear function in the others.

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._errors import invalid
 from fewfire._random import Stream
+from fewfire.robustness import black_box, register_adapter
 from fewfire.tabular._encodings import check_sample_weight
 from fewfire.tabular._ensemble import Ensemble, Examples, columns_for
 from fewfire.tabular._settings import resolve
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.tabular._network import LossName
+    from fewfire.tabular._network import TabularLoss
     from fewfire.tabular._preprocessing import Columns
     from fewfire.tabular._settings import Settings
 
@@ -178,7 +179,7 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         """Weights of the classes, row by row, or 1."""
 
     @abstractmethod
-    def _loss(self) -> LossName:
+    def _loss(self) -> TabularLoss:
         """The name of the loss."""
 
     @abstractmethod
@@ -202,3 +203,8 @@ def _unchanged_on_error(estimator: object) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+# Ranks and piecewise-linear encodings of the columns have kinks by the hundred, and inputs are rounded to float32:
+# slopes over a share of ρ lead further than the gradient at a point would.
+register_adapter(SparseInitBase, described="SparseInitClassifier, SparseInitRegressor")(black_box)

@@ -17,7 +17,7 @@ from fewfire.tabular._base import SparseInitBase
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
     from fewfire.tabular._base import CheckedRows, TargetRows
-    from fewfire.tabular._network import LossName
+    from fewfire.tabular._network import TabularLoss
     from fewfire.tabular._optimisers import Optimiser
     from fewfire.tabular._settings import EngineName, GainName
 
@@ -189,7 +189,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         factors = np.array([float(self.class_weight.get(label, 1.0)) for label in known])
         return np.asarray(factors[places])
 
-    def _loss(self) -> LossName:
+    def _loss(self) -> TabularLoss:
         return "logistic" if len(self.classes_) == 2 else "cross_entropy"
 
     def _offset(self, targets: TargetRows) -> AnyArray:

@@ -25,20 +25,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-    from numpy.typing import NDArray
-
     from fewfire._random import Stream
-
-    Floats = NDArray[np.floating[Any]]
+    from fewfire._types import FloatArray
 
 
 class EmbeddingLayer(Protocol):
     """An embedding with its parameters, for up to a fixed number of rows at a time."""
 
-    def forward(self, X: Floats) -> Floats:
+    def forward(self, X: FloatArray) -> FloatArray:
         """[X, embedded] (rows, inputs + outputs) of X (rows, inputs); overwritten by the next call."""
 
-    def backward(self, X: Floats, slopes: Floats, into: Sequence[Floats] | None = None) -> Sequence[Floats]:
+    def backward(
+        self, X: FloatArray, slopes: FloatArray, into: Sequence[FloatArray] | None = None
+    ) -> Sequence[FloatArray]:
         """Gradients of the parameters, right after `forward(X)`, of a loss whose derivative by embedded is `slopes`."""
 
 
@@ -62,12 +61,12 @@ class Embedding(ABC):
         """Numbers per row that a layer keeps for its gradients."""
 
     @abstractmethod
-    def draw(self, parameters: Sequence[Floats], stream: Stream) -> None:
+    def draw(self, parameters: Sequence[FloatArray], stream: Stream) -> None:
         """Fill in a random start."""
 
     @abstractmethod
     def layer(
-        self, parameters: Sequence[Floats], rows: int, *, gradient: bool = True, by: ModuleType | None = None
+        self, parameters: Sequence[FloatArray], rows: int, *, gradient: bool = True, by: ModuleType | None = None
     ) -> EmbeddingLayer:
         """The layer of these parameters, which are read at every call.
 
@@ -85,7 +84,7 @@ class Embedding(ABC):
     def torch_values(self, torch: Any, X: Any, *parameters: Any) -> Any:
         """The embedded values (members, rows, outputs) at tensors X (members, rows, inputs), parameters by member."""
 
-    def build(self, inputs: int, rows: int, seed: int | Stream = 0) -> tuple[Sequence[Floats], EmbeddingLayer]:
+    def build(self, inputs: int, rows: int, seed: int | Stream = 0) -> tuple[Sequence[FloatArray], EmbeddingLayer]:
         """Fresh float32 parameters for so many inputs, and their layer for up to `rows` rows at a time."""
         check_integer("inputs", inputs, 1)
         check_integer("rows", rows, 1)
@@ -98,10 +97,10 @@ class Embedding(ABC):
 class PeriodicParameters(NamedTuple):
     """Arrays (inputs, frequencies), and `bias` (inputs,)."""
 
-    mix: Floats
-    frequency: Floats
-    phase: Floats
-    bias: Floats
+    mix: FloatArray
+    frequency: FloatArray
+    phase: FloatArray
+    bias: FloatArray
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,7 @@ class PeriodicEmbedding(Embedding):
         """Cosines and sines."""
         return 2 * inputs * self.frequencies
 
-    def draw(self, parameters: Sequence[Floats], stream: Stream) -> None:
+    def draw(self, parameters: Sequence[FloatArray], stream: Stream) -> None:
         """Low frequencies, any phase, sums of variance ½."""
         mix, frequency, phase, bias = parameters
         drawn = stream.child("waves")  # names of streams outlive renamings: the same seed, the same start
@@ -168,7 +167,7 @@ class PeriodicEmbedding(Embedding):
         bias[:] = 0
 
     def layer(
-        self, parameters: Sequence[Floats], rows: int, *, gradient: bool = True, by: ModuleType | None = None
+        self, parameters: Sequence[FloatArray], rows: int, *, gradient: bool = True, by: ModuleType | None = None
     ) -> PeriodicLayer:
         """The layer of mix, frequency, phase and bias."""
         return PeriodicLayer(PeriodicParameters(*parameters), rows, gradient, by)
@@ -202,7 +201,7 @@ class PeriodicLayer:
         kept = inputs * count if self._keeps else 0
         self._cosines, self._sines = np.empty((rows, kept), dtype), np.empty((rows, kept), dtype)
 
-    def forward(self, X: Floats) -> Floats:
+    def forward(self, X: FloatArray) -> FloatArray:
         """[X, v] (rows, 2·inputs); overwritten by the next call."""
         rows, X = slice(0, len(X)), np.ascontiguousarray(X)
         fed = self._fed[rows]
@@ -212,7 +211,9 @@ class PeriodicLayer:
             self._by.periodic_outputs(X, *self.parameters, fed)
         return fed
 
-    def backward(self, X: Floats, slopes: Floats, into: Sequence[Floats] | None = None) -> Sequence[Floats]:
+    def backward(
+        self, X: FloatArray, slopes: FloatArray, into: Sequence[FloatArray] | None = None
+    ) -> Sequence[FloatArray]:
         """Gradients of mix, frequency, phase and bias, right after `forward(X)`.
 
         Parameters

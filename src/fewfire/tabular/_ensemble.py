@@ -37,16 +37,13 @@ from fewfire.tabular._training import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from fewfire._random import Stream
-    from fewfire._types import AnyArray, Float64Array, IdArray
-    from fewfire.tabular._network import LossName
+    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
+    from fewfire.tabular._network import TabularLoss
     from fewfire.tabular._optimisers import Optimiser
     from fewfire.tabular._preprocessing import Columns
     from fewfire.tabular._training import GroupTrainer
 
-    Floats = NDArray[np.floating[Any]]
 
 LEAST_WEIGHT = 0.01  # a variant of less weight is dropped
 HOTTEST = 3.0  # and 1/HOTTEST the coldest: rows that are all predicted right would ask for a temperature of 0
@@ -132,13 +129,13 @@ class NetworkGroup:
         Networks.
     """
 
-    def __init__(self, layout: Layout, loss: LossName, offset: Floats, stream: Stream, count: int) -> None:
+    def __init__(self, layout: Layout, loss: TabularLoss, offset: FloatArray, stream: Stream, count: int) -> None:
         self.layout, self.loss, self.offset, self.stream, self.count = layout, loss, offset, stream, count
         self.networks: list[TrainedNetwork] = []
         self.curves = Curves()
         self._set_weights(None)
 
-    def _set_weights(self, weights: Floats | None) -> None:
+    def _set_weights(self, weights: FloatArray | None) -> None:
         """Take weights (networks, size), and convert them for predictions."""
         self.weights = weights
         self._doubles = None if weights is None else weights.astype(np.float64)
@@ -153,7 +150,7 @@ class NetworkGroup:
     def train(
         self,
         examples: TrainingRows,
-        gains: list[Floats],
+        gains: list[FloatArray],
         folds: list[IdArray] | None,
         validation: TrainingRows | None,
         settings: Settings,
@@ -194,7 +191,7 @@ class NetworkGroup:
         """Keep what predicts alone."""
         self.networks = []
 
-    def outputs(self, X: Floats) -> Float64Array:
+    def outputs(self, X: FloatArray) -> Float64Array:
         """Mean output (rows, outputs) of the networks at X (rows, inputs), float64."""
         assert self._doubles is not None
         total, inputs = np.zeros((len(X), self.layout.outputs)), X.astype(np.float64)
@@ -255,7 +252,7 @@ class Ensemble:
         self,
         columns: Columns,
         examples: Examples,
-        loss: LossName,
+        loss: TabularLoss,
         offset: AnyArray,
         settings: Settings,
         stream: Stream,
@@ -369,7 +366,7 @@ def columns_for(table: Float64Array, weight: Float64Array, settings: Settings) -
     return learn_columns(table, weight, encodings | {"rank": None})
 
 
-def mixing_weights(loss: LossName, outputs: Float64Array, target: AnyArray, weight: AnyArray) -> Float64Array:
+def mixing_weights(loss: TabularLoss, outputs: Float64Array, target: AnyArray, weight: AnyArray) -> Float64Array:
     """Weights (groups,) of outputs (groups, rows, outputs) at rows with targets and weights, the least cut off."""
 
     def mean_loss(logits: Float64Array) -> tuple[float, Float64Array]:
@@ -383,7 +380,7 @@ def mixing_weights(loss: LossName, outputs: Float64Array, target: AnyArray, weig
     return np.asarray(found / found.sum())
 
 
-def best_temperature(loss: LossName, outputs: Float64Array, target: AnyArray, weight: AnyArray) -> float:
+def best_temperature(loss: TabularLoss, outputs: Float64Array, target: AnyArray, weight: AnyArray) -> float:
     """The number in [1/3, 3] over which outputs (rows, outputs) predict classes best, nearer to 1 for few rows."""
 
     def mean_loss(logarithm: float) -> float:

@@ -8,7 +8,7 @@ examples, and what is written is allocated by the caller. Training is in float32
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from fewfire import _extension
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.floating[Any]]
+    from fewfire._types import FloatArray
 
 
 def twins() -> ModuleType:
@@ -33,10 +31,10 @@ def kernels() -> ModuleType:
 
 
 def adamw_step(
-    parameters: Floats,
-    gradient: Floats,
-    mean: Floats,
-    square: Floats,
+    parameters: FloatArray,
+    gradient: FloatArray,
+    mean: FloatArray,
+    square: FloatArray,
     rate: float,
     decay: float,
     beta1: float,
@@ -50,26 +48,35 @@ def adamw_step(
     parameters -= rate * mean / (np.sqrt(square) + tiny)
 
 
-def bias_relu(hidden: Floats, bias: Floats) -> None:
+def bias_relu(hidden: FloatArray, bias: FloatArray) -> None:
     """hidden (rows, width) ← max(hidden + bias, 0)."""
     hidden += bias
     np.maximum(hidden, 0, out=hidden)
 
 
-def relu_backward(back: Floats, hidden: Floats, bias_gradient: Floats) -> None:
+def relu_backward(back: FloatArray, hidden: FloatArray, bias_gradient: FloatArray) -> None:
     """back (rows, width) ← back where hidden > 0, else 0; its column sums to `bias_gradient`."""
     back *= hidden > 0
     np.sum(back, axis=0, out=bias_gradient)
 
 
-def outer_relu_backward(errors: Floats, output: Floats, hidden: Floats, back: Floats, bias_gradient: Floats) -> None:
+def outer_relu_backward(
+    errors: FloatArray, output: FloatArray, hidden: FloatArray, back: FloatArray, bias_gradient: FloatArray
+) -> None:
     """`relu_backward` of the outer product of errors (rows,) and output (width,)."""
     np.multiply.outer(errors, output, out=back)
     relu_backward(back, hidden, bias_gradient)
 
 
 def periodic_values(
-    x: Floats, mix: Floats, frequency: Floats, phase: Floats, bias: Floats, fed: Floats, cosines: Floats, sines: Floats
+    x: FloatArray,
+    mix: FloatArray,
+    frequency: FloatArray,
+    phase: FloatArray,
+    bias: FloatArray,
+    fed: FloatArray,
+    cosines: FloatArray,
+    sines: FloatArray,
 ) -> None:
     """Fill fed (rows, 2·inputs) with [x, v], and cosines and sines (rows, inputs·frequencies) with those of the angles.
 
@@ -85,7 +92,9 @@ def periodic_values(
         fed[:, inputs + j] = cosines[:, part] @ mix[j] + bias[j]
 
 
-def periodic_outputs(x: Floats, mix: Floats, frequency: Floats, phase: Floats, bias: Floats, fed: Floats) -> None:
+def periodic_outputs(
+    x: FloatArray, mix: FloatArray, frequency: FloatArray, phase: FloatArray, bias: FloatArray, fed: FloatArray
+) -> None:
     """Fill fed (rows, 2·inputs) with [x, v], nothing kept for gradients."""
     inputs = len(mix)
     fed[:, :inputs] = x
@@ -95,15 +104,15 @@ def periodic_outputs(x: Floats, mix: Floats, frequency: Floats, phase: Floats, b
 
 
 def periodic_gradients(
-    x: Floats,
-    back: Floats,
-    cosines: Floats,
-    sines: Floats,
-    mix: Floats,
-    of_mix: Floats,
-    of_frequency: Floats,
-    of_phase: Floats,
-    of_bias: Floats,
+    x: FloatArray,
+    back: FloatArray,
+    cosines: FloatArray,
+    sines: FloatArray,
+    mix: FloatArray,
+    of_mix: FloatArray,
+    of_frequency: FloatArray,
+    of_phase: FloatArray,
+    of_bias: FloatArray,
 ) -> None:
     """Gradients of a loss whose derivative by v is back (rows, inputs)."""
     inputs, count = mix.shape

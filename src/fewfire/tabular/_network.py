@@ -24,14 +24,12 @@ from fewfire.tabular._kernels import kernels, twins
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from fewfire._random import Stream
+    from fewfire._types import FloatArray
     from fewfire.tabular._embeddings import Embedding, EmbeddingLayer
 
-    Floats = NDArray[np.floating[Any]]
 
-LossName = Literal["logistic", "cross_entropy", "squared"]
+TabularLoss = Literal["logistic", "cross_entropy", "squared"]
 
 FEWEST_ROWS, MOST_ROWS = 16, 1024
 """Rows of a prediction at a time, so that products are worth their call and the hidden layer stays in cache."""
@@ -42,12 +40,12 @@ BUFFERS = 2**24
 class Parameters(NamedTuple):
     """Parts of one flat vector: hidden matrices, output (outputs, width), skip (outputs, fed), biases, embedding's."""
 
-    hidden: list[Floats]
-    output: Floats
-    skip: Floats | None
-    biases: list[Floats]
-    offset: Floats
-    embedding: list[Floats]
+    hidden: list[FloatArray]
+    output: FloatArray
+    skip: FloatArray | None
+    biases: list[FloatArray]
+    offset: FloatArray
+    embedding: list[FloatArray]
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ class Layout:
         """Length of the whole vector."""
         return self.decayed + sum(math.prod(shape) for shape in self.vectors)
 
-    def unpack(self, flat: Floats) -> Parameters:
+    def unpack(self, flat: FloatArray) -> Parameters:
         """The parts of a vector of length `size`, sharing its memory."""
         parts, start = [], 0
         for shape in [*self.matrices, *self.vectors]:
@@ -108,8 +106,8 @@ class Layout:
 
 
 def draw_start(
-    layout: Layout, sparsity: int | None, X: Floats, weight: Floats, offset: Floats, stream: Stream
-) -> Floats:
+    layout: Layout, sparsity: int | None, X: FloatArray, weight: FloatArray, offset: FloatArray, stream: Stream
+) -> FloatArray:
     """Initial parameters (layout.size,), float32.
 
     Parameters
@@ -136,7 +134,7 @@ def draw_start(
     return flat
 
 
-def first_layer(width: int, inputs: int, sparsity: int | None, stream: Stream) -> Floats:
+def first_layer(width: int, inputs: int, sparsity: int | None, stream: Stream) -> FloatArray:
     """Rows (width, inputs) with `sparsity` entries ±1/√sparsity each, or dense normal rows of unit expected length."""
     if sparsity is None:
         return np.asarray(stream.child("dense").normal((width, inputs)) / np.sqrt(inputs))
@@ -147,7 +145,7 @@ def first_layer(width: int, inputs: int, sparsity: int | None, stream: Stream) -
     return weights
 
 
-def _rows_by_weight(X: Floats, weight: Floats, count: int, stream: Stream) -> Floats:
+def _rows_by_weight(X: FloatArray, weight: FloatArray, count: int, stream: Stream) -> FloatArray:
     """`count` rows drawn by their weights, in an order that depends on what the rows hold, not on where they stand."""
     X = X.astype(np.float64)
     order = np.argsort(np.einsum("ij,j->i", X, stream.child("order").normal(X.shape[1])), kind="stable")
@@ -156,7 +154,7 @@ def _rows_by_weight(X: Floats, weight: Floats, count: int, stream: Stream) -> Fl
     return np.asarray(X[order[np.minimum(chosen, len(X) - 1)]])
 
 
-def _embedded(layout: Layout, parts: Parameters, X: Floats) -> Floats:
+def _embedded(layout: Layout, parts: Parameters, X: FloatArray) -> FloatArray:
     """What the first layer sees at X, in float64 by NumPy: the start has the same bits on every machine."""
     if layout.embedding is None:
         return X
@@ -164,27 +162,27 @@ def _embedded(layout: Layout, parts: Parameters, X: Floats) -> Floats:
     return layout.embedding.layer(doubles, len(X), gradient=False, by=twins()).forward(X)
 
 
-def logistic(values: Floats, target: Floats) -> tuple[Floats, Floats]:
+def logistic(values: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray]:
     """−p log σ(z) − (1 − p) log σ(−z), and σ(z) − p."""
     losses = np.logaddexp(0.0, values) - target * values
     # σ by tanh, not by scipy's expit, whose last bit differs in float32: fits keep their bits.
     return losses[:, 0], 0.5 * (1.0 + np.tanh(0.5 * values)) - target
 
 
-def cross_entropy(values: Floats, target: Floats) -> tuple[Floats, Floats]:
+def cross_entropy(values: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray]:
     """−Σ_c p_c log softmax(z)_c, and softmax(z) − p."""
     top = values.max(axis=1, keepdims=True)
     log_sum = np.log(np.exp(values - top).sum(axis=1, keepdims=True)) + top
     return (target * (log_sum - values)).sum(axis=1), np.asarray(softmax(values, axis=1)) - target
 
 
-def squared(values: Floats, target: Floats) -> tuple[Floats, Floats]:
+def squared(values: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Half the mean over outputs of (z − y)², and (z − y) / outputs."""
     errors = (values - target) / values.shape[1]
     return 0.5 * (errors * (values - target)).sum(axis=1), errors
 
 
-LOSSES: dict[LossName, Callable[[Floats, Floats], tuple[Floats, Floats]]] = {
+LOSSES: dict[TabularLoss, Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]] = {
     "logistic": logistic,
     "cross_entropy": cross_entropy,
     "squared": squared,
@@ -209,7 +207,7 @@ class Backprop:
         Whether `differentiate` will be called.
     """
 
-    def __init__(self, layout: Layout, flat: Floats, rows: int, *, gradient: bool = True) -> None:
+    def __init__(self, layout: Layout, flat: FloatArray, rows: int, *, gradient: bool = True) -> None:
         self.layout, self.parameters, self.rows = layout, layout.unpack(flat), rows
         self._hidden = [np.empty((rows, width), flat.dtype) for width in layout.hidden]
         if gradient:
@@ -225,7 +223,7 @@ class Backprop:
         if layout.embedding is not None:
             self._layer = layout.embedding.layer(self.parameters.embedding, rows, gradient=gradient)
 
-    def values(self, X: Floats) -> Floats:
+    def values(self, X: FloatArray) -> FloatArray:
         """Outputs (rows, outputs) at X (rows, inputs); overwritten by the next call."""
         parameters = self.parameters
         self._fed = X if self._layer is None else self._layer.forward(X)
@@ -242,7 +240,7 @@ class Backprop:
             values += np.matmul(self._fed, parameters.skip.T, out=self._skipped[: len(X)])
         return values
 
-    def differentiate(self, X: Floats, errors: Floats) -> Floats:
+    def differentiate(self, X: FloatArray, errors: FloatArray) -> FloatArray:
         """Gradient (size,) of a loss whose derivative by the outputs is `errors`, right after `values(X)`."""
         rows, parts, parameters = len(X), self._parts, self.parameters
         hidden = [buffer[:rows] for buffer in self._hidden]
@@ -266,7 +264,7 @@ class Backprop:
             self._layer.backward(X, self._slopes_of_embedding(back[0], errors), parts.embedding)
         return self.gradient
 
-    def _slopes_of_embedding(self, back: Floats, errors: Floats) -> Floats:
+    def _slopes_of_embedding(self, back: FloatArray, errors: FloatArray) -> FloatArray:
         """Derivative by what the embedding shows, of which the first layer's scores (`back`) and the skip know."""
         beside, parameters = slice(self.layout.inputs, None), self.parameters
         slopes = np.matmul(back, parameters.hidden[0][:, beside], out=self._slopes[: len(back)])
@@ -282,7 +280,7 @@ def rows_at_once(layout: Layout, itemsize: int) -> int:
     return min(MOST_ROWS, max(FEWEST_ROWS, BUFFERS // (of_row * itemsize)))
 
 
-def evaluate(layout: Layout, flat: Floats, X: Floats) -> Floats:
+def evaluate(layout: Layout, flat: FloatArray, X: FloatArray) -> FloatArray:
     """Outputs (rows, outputs) of a network at X (rows, inputs), in the precision of `flat`."""
     out, block = np.empty((len(X), layout.outputs), flat.dtype), rows_at_once(layout, flat.itemsize)
     backprop = Backprop(layout, flat, min(block, max(len(X), 1)), gradient=False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,9 +17,8 @@ from fewfire._validate import check_integer, check_number
 from fewfire.tabular._kernels import kernels
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from fewfire._types import FloatArray
 
-    Floats = NDArray[np.floating[Any]]
 
 Auto = Literal["auto"]
 
@@ -143,7 +142,7 @@ class Descent(ABC):
         self.decayed, self.decay, self.steps = decayed, decay, 0
 
     @abstractmethod
-    def step(self, parameters: Floats, gradient: Floats) -> None:
+    def step(self, parameters: FloatArray, gradient: FloatArray) -> None:
         """Move `parameters` (size,) along −`gradient` (size,), in place."""
 
 
@@ -153,7 +152,7 @@ class _AdamDescent(Descent):
         self.rule = rule
         self.mean, self.square = np.zeros(size, np.float32), np.zeros(size, np.float32)
 
-    def step(self, parameters: Floats, gradient: Floats) -> None:
+    def step(self, parameters: FloatArray, gradient: FloatArray) -> None:
         self.steps += 1
         rule, (beta1, beta2) = self.rule, self.rule.betas
         # Both means start at 0; dividing them by 1 − βᵗ corrects that, here inside rate and tiny.
@@ -171,7 +170,7 @@ class _SgdDescent(Descent):
         super().__init__(decayed, decay)
         self.rule, self.velocity = rule, np.zeros(size, np.float32)
 
-    def step(self, parameters: Floats, gradient: Floats) -> None:
+    def step(self, parameters: FloatArray, gradient: FloatArray) -> None:
         self.steps += 1
         self.velocity *= self.rule.momentum
         self.velocity -= self.rule.learning_rate * gradient

@@ -13,7 +13,7 @@ from fewfire.tabular._base import SparseInitBase
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
     from fewfire.tabular._base import CheckedRows, TargetRows
-    from fewfire.tabular._network import LossName
+    from fewfire.tabular._network import TabularLoss
     from fewfire.tabular._optimisers import Optimiser
     from fewfire.tabular._settings import EngineName, GainName
 
@@ -102,7 +102,7 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
     def _class_factors(self, rows: CheckedRows) -> Float64Array | float:
         return 1.0
 
-    def _loss(self) -> LossName:
+    def _loss(self) -> TabularLoss:
         return "squared"
 
     def _offset(self, targets: TargetRows) -> AnyArray:

@@ -8,7 +8,7 @@ overall one, less what chance would explain. Three gains are made of it: "none" 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,26 +17,25 @@ from fewfire.tabular._encodings import column_ranks
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fewfire._types import Float64Array
+    from fewfire._types import Float64Array, FloatArray
 
-    Floats = NDArray[np.floating[Any]]
 
 GAINS = ("none", "mild", "strong")
 BINS = 5
 FLOOR = 0.1
 
 
-def relevance_gains(shares: Float64Array, kind: str) -> Floats:
+def relevance_gains(shares: Float64Array, kind: str) -> FloatArray:
     """Gains (inputs,) in [0, 1], float32, of shares (inputs,); all 1 when no input alone says anything."""
     largest = shares.max(initial=0.0)
     if kind == "none" or largest <= 0:
         return np.ones(len(shares), np.float32)
     relative = shares / largest
-    gains: Floats = FLOOR + (1 - FLOOR) * np.sqrt(relative) if kind == "mild" else relative
+    gains: FloatArray = FLOOR + (1 - FLOOR) * np.sqrt(relative) if kind == "mild" else relative
     return gains.astype(np.float32)
 
 
-def explained_shares(X: Floats, target: Floats, weight: Floats) -> Float64Array:
+def explained_shares(X: FloatArray, target: FloatArray, weight: FloatArray) -> Float64Array:
     """Share of the variance of target (rows, outputs) that each column of X (rows, inputs) explains beyond chance."""
     rows, mass = len(X), weight.astype(np.float64)
     centred = target - np.average(target, axis=0, weights=mass)
@@ -47,7 +46,7 @@ def explained_shares(X: Floats, target: Floats, weight: Floats) -> Float64Array:
     return np.array([_share(column, centred, mass, bins) / variance for column in X.T]).clip(0.0)
 
 
-def _share(column: Floats, centred: Floats, mass: Float64Array, bins: int) -> float:
+def _share(column: FloatArray, centred: FloatArray, mass: Float64Array, bins: int) -> float:
     """Variance between the bins of a column (rows,), less what bins drawn at random would show."""
     place = _bins(column, mass, bins)
     filled = np.bincount(place, weights=mass, minlength=bins)
@@ -58,7 +57,7 @@ def _share(column: Floats, centred: Floats, mass: Float64Array, bins: int) -> fl
     return float(between - overall * (np.count_nonzero(present) - 1) / (len(column) - 1))
 
 
-def _bins(column: Floats, mass: Float64Array, bins: int) -> NDArray[np.int64]:
+def _bins(column: FloatArray, mass: Float64Array, bins: int) -> NDArray[np.int64]:
     """The bin of each row: that of its value's middle rank, so that two values of a column are never all in one."""
     found = column_ranks(column, mass)
     return np.minimum(found.middle * bins, bins - 1).astype(np.int64)[found.of_row]

@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fewfire._types import IdArray
-    from fewfire.tabular._network import Layout, LossName
+    from fewfire._types import FloatArray, IdArray
+    from fewfire.tabular._network import Layout, TabularLoss
     from fewfire.tabular._training import TrainedNetwork, TrainingRows
 
-    Floats = NDArray[np.floating[Any]]
     Moves = NDArray[np.bool_]
 
 NO_ROW = -1  # the last row of a stack, which is empty
@@ -73,7 +72,7 @@ class TorchTrainer:
             together[: batch.shape[0], number, : batch.shape[1]] = batch
         return float(np.mean(self._torch.epoch(self._rows, together) / list(map(len, self.parts))))
 
-    def held_out(self) -> list[Floats]:
+    def held_out(self) -> list[FloatArray]:
         """Outputs of each network at its held-out rows."""
         values = self._torch.outputs(self._judged[0], rows_at_once(self.networks[0].layout, 4))
         return [rows[: len(part)] for rows, part in zip(values, self.held, strict=True)]
@@ -94,7 +93,7 @@ def _batches(network: TrainedNetwork, rows: int) -> IdArray:
     return np.pad(order, (0, -rows % size), constant_values=NO_ROW).reshape(-1, size)
 
 
-def _stack(parts: list[TrainingRows]) -> tuple[Floats, Floats, Floats]:
+def _stack(parts: list[TrainingRows]) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Inputs, targets and weights of several parts, padded by rows of weight 0 to one more than the longest has.
 
     Of a part that all networks share there is one block.
@@ -130,10 +129,10 @@ class TorchNetworks:
     def __init__(
         self,
         layout: Layout,
-        flats: Floats,
-        loss: LossName,
+        flats: FloatArray,
+        loss: TabularLoss,
         optimiser: Mapping[str, Any],
-        decays: Floats,
+        decays: FloatArray,
         device: str | None = None,
     ) -> None:
         self.torch: Any = require("torch", "torch", "engine='torch'")
@@ -173,7 +172,7 @@ class TorchNetworks:
     def _moved(self, array: NDArray[Any]) -> Any:
         return self.torch.as_tensor(array, device=self.device)
 
-    def epoch(self, rows: Sequence[Any], batches: NDArray[np.integer[Any]]) -> Floats:
+    def epoch(self, rows: Sequence[Any], batches: NDArray[np.integer[Any]]) -> FloatArray:
         """One pass over placed inputs, targets and weights (members, rows, ...), whose last row is empty, of weight 0.
 
         Parameters
@@ -201,7 +200,7 @@ class TorchNetworks:
             total = total + losses.detach().sum(dim=1)
         return np.asarray(total.cpu().numpy())
 
-    def outputs(self, X: Any, rows: int) -> Floats:
+    def outputs(self, X: Any, rows: int) -> FloatArray:
         """Outputs (members, rows, outputs) at placed inputs (members, rows, inputs), so many rows at a time."""
         with self.torch.no_grad():
             blocks = [self._values(block).cpu().numpy() for block in self.torch.split(X, rows, dim=1)]
@@ -216,7 +215,7 @@ class TorchNetworks:
         with self.torch.no_grad():
             self.parameters.copy_(self._kept)
 
-    def flats(self) -> Floats:
+    def flats(self) -> FloatArray:
         """The parameters (members, size)."""
         return np.asarray(self.parameters.detach().cpu().numpy())
 
@@ -229,7 +228,7 @@ class TorchNetworks:
 class UpdateRule(Protocol):
     """How parameters follow their gradient."""
 
-    def factors(self, moves: Moves) -> list[Floats]:
+    def factors(self, moves: Moves) -> list[FloatArray]:
         """Arrays (steps, members) for `step`, given which network moves in which of the next steps."""
 
     def step(self, parameters: Any, gradient: Any, *factors: Any) -> None:
@@ -252,7 +251,7 @@ class AdamRule:
         self.mean, self.square = parameters.new_zeros(parameters.shape), parameters.new_zeros(parameters.shape)
         self.steps = np.zeros(len(parameters), np.int64)
 
-    def factors(self, moves: Moves) -> list[Floats]:
+    def factors(self, moves: Moves) -> list[FloatArray]:
         """Shares of the gradient and of its square that are taken in, rate, and what keeps from dividing by 0."""
         counted = self.steps + np.cumsum(moves, axis=0)
         self.steps = counted[-1]
@@ -283,7 +282,7 @@ class MomentumRule:
         self.learning_rate, self.momentum = learning_rate, momentum
         self.velocity = parameters.new_zeros(parameters.shape)
 
-    def factors(self, moves: Moves) -> list[Floats]:
+    def factors(self, moves: Moves) -> list[FloatArray]:
         """Share of the velocity that is kept, rate, and whether the network moves."""
         return [np.where(moves, self.momentum, 1.0), self.learning_rate * moves, 1.0 * moves]
 

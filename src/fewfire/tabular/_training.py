@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -20,23 +20,19 @@ from fewfire._errors import DivergenceError
 from fewfire.tabular._network import LOSSES, Backprop, evaluate
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from fewfire._random import Stream
-    from fewfire._types import AnyArray, Float64Array, IdArray
-    from fewfire.tabular._network import Layout, LossName
+    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
+    from fewfire.tabular._network import Layout, TabularLoss
     from fewfire.tabular._optimisers import Optimiser
-
-    Floats = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
 class TrainingRows:
     """Rows as a network sees them: inputs X (rows, inputs), target (rows, outputs), weight (rows,); all float32."""
 
-    X: Floats
-    target: Floats
-    weight: Floats
+    X: FloatArray
+    target: FloatArray
+    weight: FloatArray
 
     def __getitem__(self, rows: IdArray) -> TrainingRows:
         return TrainingRows(self.X[rows], self.target[rows], self.weight[rows])
@@ -44,7 +40,7 @@ class TrainingRows:
     def __len__(self) -> int:
         return len(self.X)
 
-    def with_gains(self, gains: Floats) -> TrainingRows:
+    def with_gains(self, gains: FloatArray) -> TrainingRows:
         """Inputs multiplied by gains (inputs,)."""
         return TrainingRows(self.X * gains, self.target, self.weight)
 
@@ -74,7 +70,7 @@ class TrainedNetwork:
     """
 
     def __init__(
-        self, layout: Layout, flat: Floats, optimiser: Optimiser, loss: LossName, stream: Stream, rows: int
+        self, layout: Layout, flat: FloatArray, optimiser: Optimiser, loss: TabularLoss, stream: Stream, rows: int
     ) -> None:
         self.layout, self.flat, self.optimiser, self.loss, self.stream = layout, flat, optimiser, loss, stream
         self.descent = optimiser.start(layout.size, layout.decayed, rows)
@@ -104,7 +100,7 @@ class TrainedNetwork:
         self.rows_drawn += rows
         return order
 
-    def values(self, X: Floats) -> Floats:
+    def values(self, X: FloatArray) -> FloatArray:
         """Outputs (rows, outputs)."""
         return evaluate(self.layout, self.flat, X)
 
@@ -129,7 +125,7 @@ class GroupTrainer(Protocol):
     def train_epoch(self) -> float:
         """One epoch of every network; the mean loss."""
 
-    def held_out(self) -> list[Floats]:
+    def held_out(self) -> list[FloatArray]:
         """Outputs of each network at its held-out rows."""
 
     def keep(self) -> None:
@@ -157,7 +153,7 @@ class CpuTrainer:
         self.networks, self.parts, self.held = networks, parts, held
         self.threads = min(threads, len(networks))
         self.learning_rate = float(networks[0].optimiser.learning_rate)
-        self.kept: list[Floats] = []
+        self.kept: list[FloatArray] = []
 
     def __enter__(self) -> Self:
         self._pool = ThreadPoolExecutor(self.threads)
@@ -180,7 +176,7 @@ class CpuTrainer:
         """One epoch of every network; the mean loss."""
         return float(np.mean(list(self._pool.map(_train, self.networks, self.parts))))
 
-    def held_out(self) -> list[Floats]:
+    def held_out(self) -> list[FloatArray]:
         """Outputs of each network at its held-out rows."""
         return list(self._pool.map(_predict, self.networks, self.held))
 
@@ -199,7 +195,7 @@ def _train(network: TrainedNetwork, part: TrainingRows) -> float:
         return network.train_epoch(part)
 
 
-def _predict(network: TrainedNetwork, held: TrainingRows) -> Floats:
+def _predict(network: TrainedNetwork, held: TrainingRows) -> FloatArray:
     return network.values(held.X)
 
 
@@ -224,13 +220,15 @@ class HeldOut:
     loss : str
     """
 
-    def __init__(self, examples: TrainingRows, rows: list[IdArray], parts: list[TrainingRows], loss: LossName) -> None:
+    def __init__(
+        self, examples: TrainingRows, rows: list[IdArray], parts: list[TrainingRows], loss: TabularLoss
+    ) -> None:
         self.rows, self.parts, self.loss = rows, parts, loss
         self.count = np.bincount(np.concatenate(rows), minlength=len(examples))
         self.seen = np.flatnonzero(self.count)
         self.judged = examples[self.seen]
 
-    def pool(self, outputs: list[Floats]) -> Float64Array:
+    def pool(self, outputs: list[FloatArray]) -> Float64Array:
         """The mean output (seen, outputs) at each row that some network left out."""
         total = np.zeros((len(self.count), self.judged.target.shape[1]))
         for ids, values in zip(self.rows, outputs, strict=True):

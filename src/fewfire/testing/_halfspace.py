@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 
     from fewfire._types import AnyArray, IdArray
 
-DRAW = np.random.default_rng(7)
-POINTS = DRAW.normal(size=(3000, 5)).astype(np.float32)
-OFFSETS = DRAW.normal(size=3000).astype(np.float32)
-QUERIES = DRAW.normal(size=(40, 5)).astype(np.float32)
+POINTS = np.random.default_rng(7).normal(size=(3000, 5)).astype(np.float32)
+OFFSETS = np.random.default_rng(8).normal(size=3000).astype(np.float32)
+QUERIES = np.random.default_rng(9).normal(size=(40, 5)).astype(np.float32)
 
 
 class MakeIndex(Protocol):
@@ -41,7 +40,7 @@ class HalfspaceConformance:
 
     def test_reports_are_those_of_brute_force(self, make: MakeIndex) -> None:
         index = make(POINTS, OFFSETS)
-        thresholds = DRAW.uniform(0, 4, size=40)
+        thresholds = np.random.default_rng(10).uniform(0, 4, size=40)
         report = index.query_batch(QUERIES, thresholds)
         assert report.rows == 40
         for i, (query, threshold) in enumerate(zip(QUERIES, thresholds, strict=True)):
@@ -79,10 +78,10 @@ class HalfspaceConformance:
     @pytest.mark.parametrize("shift", [1e-4, 0.1, 30.0])
     def test_updates_near_and_far(self, make: MakeIndex, shift: float) -> None:
         index = make(POINTS, OFFSETS)
-        points, offsets = POINTS.copy(), OFFSETS.copy()
+        points, offsets, draw = POINTS.copy(), OFFSETS.copy(), np.random.default_rng(11)
         for round_ in range(4):
-            moved = DRAW.permutation(3000)[: 10 if round_ % 2 else 1500]
-            points[moved] += (shift * DRAW.normal(size=(len(moved), 5))).astype(np.float32)
+            moved = draw.permutation(3000)[: 10 if round_ % 2 else 1500]
+            points[moved] += (shift * draw.normal(size=(len(moved), 5))).astype(np.float32)
             offsets[moved] += np.float32(shift)
             index.update(moved, points[moved], offsets[moved])
             report = index.query_batch(QUERIES, 3.0)

@@ -2,7 +2,7 @@
 
 from fewfire.learners.statistical_queries._low_degree import QueriedPolynomial, learn_low_degree
 from fewfire.learners.statistical_queries._oracle import Query, QueryTarget, SQOracle
-from fewfire.learners.statistical_queries._parity import QueriedParity, learn_parity
+from fewfire.learners.statistical_queries._parity import QueriedParity, Strategy, learn_parity
 
 __all__ = [
     "QueriedParity",
@@ -10,6 +10,7 @@ __all__ = [
     "Query",
     "QueryTarget",
     "SQOracle",
+    "Strategy",
     "learn_low_degree",
     "learn_parity",
 ]

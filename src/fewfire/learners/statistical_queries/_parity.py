@@ -14,7 +14,7 @@ import math
 import sys
 from dataclasses import dataclass
 from itertools import chain, combinations, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, SignArray
     from fewfire.learners.statistical_queries._oracle import Query, SQOracle
 
-STRATEGIES = ("exhaustive", "random", "families")
+Strategy = Literal["exhaustive", "random", "families"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def character(X: SignArray, members: tuple[int, ...]) -> SignArray:
 
 def learn_parity(
     oracle: SQOracle,
-    strategy: str = "random",
+    strategy: Strategy = "random",
     *,
     budget: int | None = None,
     max_size: int | None = None,
@@ -80,7 +80,7 @@ def learn_parity(
     seed : int or Stream
         Of the random order (stream "strategy").
     """
-    check_choice("strategy", strategy, STRATEGIES)
+    check_choice("strategy", strategy, get_args(Strategy))
     n = oracle.inputs
     limit = sys.maxsize if budget is None else check_integer("budget", budget, 0)
     if strategy == "families":

@@ -1,4 +1,4 @@
-"""Networks and tabular estimators of fewfire: `TwoLayer` by its weights, `SparseInit*` by their predictions."""
+"""`TwoLayer`, by its weights; fewfire's estimators bring adapters of their own."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ import numpy as np
 
 from fewfire.networks import TwoLayer
 from fewfire.robustness._adapter import ModelAdapter, register_adapter
-from fewfire.robustness._black_box import black_box
 from fewfire.robustness._scores import TwoLayerScores
 
 if TYPE_CHECKING:
     from typing import Any
-
-# Ranks and piecewise linear encodings of the columns have kinks by the hundred, and inputs are rounded to float32:
-# slopes over a share of ρ lead further than the gradient at a point would.
-register_adapter("fewfire.SparseInitClassifier", "fewfire.SparseInitRegressor")(black_box)
 
 
 @register_adapter(TwoLayer)

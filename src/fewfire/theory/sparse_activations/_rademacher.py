@@ -105,7 +105,7 @@ def rademacher_samples(
     R: float | None = None,
     constant: float = 1.0,
 ) -> float:
-    """Lemma 18 with eq. (15): the smallest m for which constant · (C_H 𝓡 + √(log(1/delta)/m)) ≤ epsilon, C_H = k(WR + B).
+    """Lemma 18 with eq. (15): the smallest m with constant · (C_H 𝓡 + √(log(1/delta)/m)) ≤ epsilon, C_H = k(WR + B).
 
     Returns infinity past 2²⁰⁰ samples.
     """

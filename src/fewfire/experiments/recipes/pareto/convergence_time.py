@@ -1,6 +1,6 @@
 """pareto, Figure 2 and finding (4): steps to convergence against samples; grokking and sample-wise double descent.
 
-Takes about 25 s (quick: the dense start alone; on the paper's scale both starts, hours). Expect time to fall steeply
+Expect time to fall steeply
 with samples where learning is just feasible, with the training error small long before the test error (grokking); a
 minimum at about 10,000 samples; more steps again with still more data, up to fresh examples every step (double
 descent); and fewer steps at the larger width. The setting and the sizes compared were chosen after exploring it, so the

@@ -1,6 +1,6 @@
 """pareto, Figures 1 and 4: success of SGD over a grid of widths and samples, from a dense and from a 2-sparse start.
 
-Takes about 30 s (quick; on the paper's scale hours). Expect a frontier: hardly any run learns from the fewest examples
+Expect a frontier: hardly any run learns from the fewest examples
 and most do from the most; between, wide networks learn where narrow ones fail, and the sparse start needs fewer
 examples than the dense one.
 

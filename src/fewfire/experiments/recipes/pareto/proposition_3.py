@@ -5,7 +5,7 @@ gradient for the target χ_S differs from that path's own by c_i(S) = E[χ_S ∂
 size keeps the iterates on the path. All c_i(S) are Fourier coefficients, so Walsh–Hadamard transforms give them for
 every S at once, exact: nothing here is sampled but the starts.
 
-Takes about 5 s (quick). Expect Lemma 6 to hold (the mean of c_i(S)² over the C(n, k) parities is at most 1/C(n, k), in
+Expect Lemma 6 to hold (the mean of c_i(S)² over the C(n, k) parities is at most 1/C(n, k), in
 units of the largest slope |∂h/∂θ_i|), and the share of (start, S) that noise τ hides to stay above 1 − 4rT/(τ²C(n, k)),
 the proposition with its constant: half of τ is left to the error of the sample, so ¼ stands for the printed ½. The
 bound has room to spare, hundreds of times in τ: a ReLU network has little Fourier weight at high degree, and its

@@ -5,7 +5,7 @@ linear on random features, Gaussian ReLU ones and those with which the network i
 tangent kernel, of infinite width. A rival is fitted at several strengths of regularisation and keeps the one that
 does best *on the test set*, in its favour. "halfspace" is no learner but the accuracy of the best half-space.
 
-Takes about a minute (quick). Expect the network above 95% and every rival at or below the best half-space, 87.5% for
+Expect the network above 95% and every rival at or below the best half-space, 87.5% for
 k = 3, 84.4% for k = 5, 82.8% for k = 7.
 """
 

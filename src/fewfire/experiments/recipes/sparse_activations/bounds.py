@@ -1,6 +1,6 @@
 """Sensitivities and degrees of random members of H(n, s, k), exact, beside Lemmas 9 and 10 and Theorem 8.
 
-Takes about 2 s (quick). Expect every bound to hold: for random members the printed ones with constant 1 by a factor of
+Expect every bound to hold: for random members the printed ones with constant 1 by a factor of
 hundreds, the sharp ones AS ≤ 4k²W² and NS_ρ ≤ 2(1 − ρ)k²W² by a factor of ten to a hundred. Networks built for it
 attain the first: twice a parity, k times over, has AS = 4k²W² exactly.
 """

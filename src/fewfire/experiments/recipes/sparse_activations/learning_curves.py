@@ -3,7 +3,7 @@
 Targets: a junta of 3 of 20 inputs, the indexing function, the network of Appendix A, and random members of
 H(16, 16, 2). For each degree d, test error over variance against the number of samples m.
 
-Takes about 5 s (quick). Expect each curve to fall to the share of the spectrum above d, from above, and with D
+Expect each curve to fall to the share of the spectrum above d, from above, and with D
 monomials to be there by the factor m/(m − D): what is missed acts like label noise. Juntas and indexing are learned
 exactly once d reaches their degree (3 and b + 1) and m passes D.
 """

@@ -4,7 +4,7 @@
 - s: the degree that holds nine tenths of the variance, at k = 1;
 - k: test error over variance at degree 3 and 2000 samples, with 8 neurons for each active one.
 
-Takes about 10 s (quick). Expect samples in proportion to C(n, ≤ 3), so n to a power between 2.5 and 3; a degree that
+Expect samples in proportion to C(n, ≤ 3), so n to a power between 2.5 and 3; a degree that
 grows by 0.5 to 1 each time s doubles, the log s of Theorem 13; and an error that does not grow with k, where the
 degree of Theorem 8 grows like k⁸.
 """

@@ -1,6 +1,6 @@
 """Lower estimates of the Rademacher complexity of H(n, s, k) over s and over k, under the bounds of section 5.
 
-Takes about 5 s (quick). Expect every estimate below Conjecture 20 with constant 1, close to it at s = k = 1 (about
+Expect every estimate below Conjecture 20 with constant 1, close to it at s = k = 1 (about
 0.9 of it), falling behind as s grows: addresses that keep neurons apart use up the scale W. Theorem 19 stands one to
 two orders of magnitude above. An estimate is only ever from below, so it can refute a bound and not prove one.
 """

@@ -3,7 +3,7 @@
 For random parities and an oracle that hides the target as well as it may, the share learned within q queries, for
 single correlations in random order and for families of 1/(4τ²) to 1/(16τ²) parities a query.
 
-Takes about 10 s (quick). Expect single correlations to need 2^n queries whatever the tolerance; families to need 4 to
+Expect single correlations to need 2^n queries whatever the tolerance; families to need 4 to
 16 times 2^n τ², and a few more; no success rate above (q/τ² + 9)/2^n, the theorem with its constant; elimination
 never to fail.
 """
@@ -19,7 +19,7 @@ import numpy as np
 from fewfire._random import Stream
 from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
 from fewfire.learners.baselines import GaussianElimination
-from fewfire.learners.statistical_queries import SQOracle, learn_parity
+from fewfire.learners.statistical_queries import SQOracle, Strategy, learn_parity
 from fewfire.problems import Parity
 from fewfire.theory import sparse_activations as theory
 
@@ -39,7 +39,8 @@ def measure(settings: QueriesSettings) -> RecipeOutcome:
     problems = _random_parities(n, targets)
     rows: list[dict[str, Any]] = []
     excess, cost = [0.0], [0.0]
-    for strategy in ("random", "families"):
+    strategies: tuple[Strategy, ...] = ("random", "families")
+    for strategy in strategies:
         for tolerance in tolerances:
             needed = np.array([_queries_needed(p, tolerance, strategy, seed) for seed, p in enumerate(problems)])
             for queries in [2**j for j in range(n + 1)]:
@@ -72,7 +73,7 @@ def _random_parities(n: int, count: int) -> list[Parity]:
     return [Parity(n, support=support) for support in supports[:count]]
 
 
-def _queries_needed(problem: Parity, tolerance: float, strategy: str, seed: int) -> float:
+def _queries_needed(problem: Parity, tolerance: float, strategy: Strategy, seed: int) -> float:
     """Queries until the support was found; infinite when it was not."""
     found = learn_parity(SQOracle(problem, tolerance, "adversarial", seed), strategy, seed=seed)
     return found.queries if tuple(sorted(found.support)) == problem.support else math.inf
