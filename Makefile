@@ -22,8 +22,10 @@ demo:
 	@$(BIN)/fewfire demo
 
 # WITH_TORCH=1 also installs torch, for the tests that compare with autograd; WITH_SWEEP=1 Dask and pyarrow;
-# WITH_BROWSER=1 what drives a Chromium, for the tests of the report's page.
-EXTRAS = $(if $(WITH_TORCH),--with torch) $(if $(WITH_SWEEP),--with sweep) $(if $(WITH_BROWSER),--with browser)
+# WITH_BROWSER=1 what drives a Chromium, for the tests of the report's page; WITH_CUDA=1 NVRTC, which compiles the CUDA
+# kernels without a GPU (200 MB).
+EXTRAS = $(if $(WITH_TORCH),--with torch) $(if $(WITH_SWEEP),--with sweep) $(if $(WITH_BROWSER),--with browser) \
+  $(if $(WITH_CUDA),--with cuda)
 test:
 	@$(PYTHON) tools/environment.py --with dev $(EXTRAS)
 	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term:skip-covered

@@ -47,7 +47,9 @@ def main() -> int:
         del described, runs
     seconds = sorted(took)[REPEATS // 2]
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{RUNS:,} runs planned and described in {seconds:.2f} s of processor time (median of {REPEATS}), {megabytes:.0f} MB at most")
+    print(
+        f"{RUNS:,} runs planned and described in {seconds:.2f} s of processor time (median of {REPEATS}), {megabytes:.0f} MB at most"
+    )
     result = {"name": "described_runs", "seconds": seconds, "megabytes": megabytes, "ratio": SECONDS / seconds}
     print(json.dumps(result))
     return 0 if seconds < SECONDS and megabytes < MEGABYTES else 1

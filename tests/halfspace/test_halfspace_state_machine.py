@@ -90,6 +90,4 @@ class AgainstDictionary(RuleBasedStateMachine):
 @pytest.mark.parametrize("method", ["scan", "tree", "screen", "layers", "auto"])
 def test_any_interleaving_equals_a_dictionary(method):
     machine = type(f"With{method.title()}", (AgainstDictionary,), {"method": method})
-    run_state_machine_as_test(
-        machine, settings=settings(max_examples=25, stateful_step_count=15)
-    )
+    run_state_machine_as_test(machine, settings=settings(max_examples=25, stateful_step_count=15))

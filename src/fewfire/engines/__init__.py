@@ -18,8 +18,16 @@ from fewfire.engines._schedule import LAYERS, PerLayer, Phase, Schedule, draw_ba
 from fewfire.engines.cpu import CpuEngine
 from fewfire.engines.reference import ReferenceEngine
 
-# Fastest first: "auto" takes the first one that can run.
+
+def _cuda_engine(threads: int | None) -> Engine:
+    from fewfire.engines.cuda import CudaEngine  # loaded when it is asked for
+
+    return CudaEngine()
+
+
+# "auto" takes the first one that can run.
 register_engine(CpuEngine.name, CpuEngine, own=True)
+register_engine("cuda", _cuda_engine, own=True)  # asked for by name, or where the C++ part is missing
 register_engine(ReferenceEngine.name, lambda threads: ReferenceEngine(), own=True)
 
 __all__ = [

@@ -1,0 +1,25 @@
+"""CUDA beneath the engines: finding a device, compiling kernels by NVRTC, keeping them, launching them through CuPy.
+
+CuPy is the one GPU package: it brings memory pools, streams and launches, and has wheels for CUDA 12 and 13. NVRTC is
+called directly, because a kernel here is several files and CuPy's own cache does not see included ones.
+"""
+
+from fewfire._cuda._compile import KernelSource, compiled
+from fewfire._cuda._device import Device, current_device, missing
+from fewfire._cuda._launch import Arena, Kernel, rounded, watch, write_orders
+from fewfire._cuda._nvrtc import CompileError, find_nvrtc
+
+__all__ = [
+    "Arena",
+    "CompileError",
+    "Device",
+    "Kernel",
+    "KernelSource",
+    "compiled",
+    "current_device",
+    "find_nvrtc",
+    "missing",
+    "rounded",
+    "watch",
+    "write_orders",
+]

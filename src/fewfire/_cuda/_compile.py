@@ -1,0 +1,81 @@
+"""Kernels compiled at first use and kept: a folder of .cu and .cuh files, a set of definitions, an architecture.
+
+Machine code is kept in the user's cache folder ($XDG_CACHE_HOME or ~/.cache, under fewfire/cuda; FEWFIRE_CACHE names
+another) under a hash of everything that went into it, so an edited header or another NVRTC never meets old code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fewfire._cuda import _nvrtc
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_OPTIONS = ("--std=c++17", "--extra-device-vectorization")
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """A folder of kernels.
+
+    Parameters
+    ----------
+    folder : Path
+        Its .cuh files may be included by its .cu files.
+    """
+
+    folder: Path
+
+    @cached_property
+    def headers(self) -> dict[str, str]:
+        """The text of each header by name."""
+        return {path.name: path.read_text(encoding="utf-8") for path in sorted(self.folder.glob("*.cuh"))}
+
+    def text(self, file: str) -> str:
+        """The text of a .cu file."""
+        return (self.folder / file).read_text(encoding="utf-8")
+
+
+def compiled(source: KernelSource, file: str, architecture: int, definitions: Mapping[str, int] | None = None) -> bytes:
+    """The machine code of a file for an architecture such as 90, from the cache where it is there."""
+    text, headers = source.text(file), source.headers
+    options = (
+        *_OPTIONS,
+        f"-arch=sm_{architecture}",
+        *(f"-D{key}={value}" for key, value in (definitions or {}).items()),
+    )
+    parts = (repr(_nvrtc.version()), repr(options), text, *(part for item in headers.items() for part in item))
+    digest = hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+    kept = cache_folder() / f"{Path(file).stem}-sm_{architecture}-{digest}.cubin"
+    try:
+        return kept.read_bytes()
+    except OSError:
+        code = _nvrtc.to_cubin(text, file, headers, options)
+        _keep(kept, code)
+        return code
+
+
+def cache_folder() -> Path:
+    """Where machine code is kept."""
+    chosen = os.environ.get("FEWFIRE_CACHE")
+    root = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fewfire"
+    return root / "cuda"
+
+
+def _keep(path: Path, code: bytes) -> None:
+    """Write whole or not at all; a cache that cannot be written is no error."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(code)
+        Path(file.name).replace(path)
+    except OSError:
+        pass

@@ -1,0 +1,74 @@
+"""What the device offers, as plain numbers that planners take, and why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fewfire._cuda._nvrtc import REMEDY, find_nvrtc
+from fewfire._optional import is_installed, require
+
+
+@dataclass(frozen=True)
+class Device:
+    """Properties of a GPU.
+
+    Parameters
+    ----------
+    name : str
+    architecture : int
+        Compute capability as in sm_90.
+    multiprocessors : int
+    shared_bytes : int
+        Shared memory that one block may ask for, and one multiprocessor has.
+    registers : int
+        Of one multiprocessor.
+    memory : int
+        Bytes that are free now.
+    """
+
+    name: str
+    architecture: int
+    multiprocessors: int
+    shared_bytes: int
+    registers: int
+    memory: int
+
+
+def load_cupy() -> Any:
+    """CuPy itself, imported at the first call."""
+    return require("cupy", "cuda13", "the cuda engine")
+
+
+def missing() -> str | None:
+    """What keeps CUDA from running here, with the remedy; None when nothing does."""
+    if not is_installed("cupy"):
+        return f"CuPy is not installed. {REMEDY}"
+    cupy = load_cupy()
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"CUDA found no usable device ({error}). Remedy: install NVIDIA's driver, or use engine='cpu'."
+    if count == 0:
+        return "CUDA found no device. Remedy: run on a machine with an NVIDIA GPU, or use engine='cpu'."
+    if find_nvrtc() is None:
+        return f"NVRTC was not found. {REMEDY}"
+    if current_device().architecture < 80:
+        return "the GPU is older than compute capability 8.0 (Ampere). Remedy: use engine='cpu'."
+    return None
+
+
+def current_device() -> Device:
+    """The device that CuPy uses now."""
+    cupy = load_cupy()
+    number = cupy.cuda.Device().id
+    properties = cupy.cuda.runtime.getDeviceProperties(number)
+    free, _ = cupy.cuda.runtime.memGetInfo()
+    return Device(
+        properties["name"].decode(),
+        10 * properties["major"] + properties["minor"],
+        properties["multiProcessorCount"],
+        properties["sharedMemPerBlockOptin"],
+        properties["regsPerMultiprocessor"],
+        free + cupy.get_default_memory_pool().free_bytes(),
+    )

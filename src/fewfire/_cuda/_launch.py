@@ -1,0 +1,167 @@
+"""Memory, kernels and waiting, through CuPy: the only file that calls it to do something."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fewfire._cuda._device import load_cupy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fewfire._types import AnyArray
+
+_ALIGN = 256
+_TELL_EVERY = 0.2  # seconds
+_LONGEST_NAP = 0.01
+
+
+class Arena:
+    """One allocation, zeroed, from which a batch takes what it needs; addresses are plain integers.
+
+    Parameters
+    ----------
+    size : int
+        Bytes; each piece taken is rounded up to 256 of them.
+    """
+
+    def __init__(self, size: int) -> None:
+        cupy = load_cupy()
+        self._runtime = cupy.cuda.runtime
+        self._memory = cupy.cuda.alloc(size)
+        self._memory.memset_async(0, size)
+        cupy.cuda.Stream.null.synchronize()
+        self._start, self._size, self._used = int(self._memory.ptr), size, 0
+        self._beside = cupy.cuda.Stream(non_blocking=True)
+
+    def reserve(self, size: int) -> int:
+        """The address of `size` bytes of zeros."""
+        at = self._start + self._used
+        self._used += rounded(size)
+        assert self._used <= self._size, "a batch outgrew its plan"
+        return at
+
+    def put(self, array: AnyArray) -> int:
+        """The address of a copy of an array."""
+        array = np.ascontiguousarray(array)
+        at = self.reserve(array.nbytes)
+        self._runtime.memcpy(at, array.ctypes.data, array.nbytes, self._runtime.memcpyHostToDevice)
+        return at
+
+    def get(self, at: int, shape: int | tuple[int, ...], dtype: Any) -> AnyArray:
+        """What lies at an address."""
+        out = np.empty(shape, dtype)
+        self._runtime.memcpy(out.ctypes.data, at, out.nbytes, self._runtime.memcpyDeviceToHost)
+        return out
+
+    def peek(self, at: int, dtype: Any) -> AnyArray:
+        """One record at an address, as an array of length 1, read beside a running kernel."""
+        out = np.empty(1, dtype)
+        self._beside_copy(out.ctypes.data, at, out.nbytes, self._runtime.memcpyDeviceToHost)
+        return out
+
+    def poke(self, at: int, value: AnyArray) -> None:
+        """Write a small array at an address beside a running kernel."""
+        self._beside_copy(at, value.ctypes.data, value.nbytes, self._runtime.memcpyHostToDevice)
+
+    def _beside_copy(self, to: int, source: int, size: int, kind: int) -> None:
+        self._runtime.memcpyAsync(to, source, size, kind, self._beside.ptr)
+        self._beside.synchronize()
+
+
+def rounded(size: int) -> int:
+    """What `Arena.reserve` takes for so many bytes."""
+    return -(-size // _ALIGN) * _ALIGN
+
+
+class Kernel:
+    """A kernel of compiled machine code.
+
+    Parameters
+    ----------
+    code : bytes
+    name : str
+    """
+
+    def __init__(self, code: bytes, name: str) -> None:
+        self._cupy = cupy = load_cupy()
+        self._module = cupy.cuda.function.Module()
+        self._module.load(code)
+        self._function = self._module.get_function(name)
+
+    def numbers(self, symbol: str, count: int) -> list[int]:
+        """The 32-bit integers that the code keeps under a name."""
+        out, runtime = np.zeros(count, np.int32), self._cupy.cuda.runtime
+        runtime.memcpy(
+            out.ctypes.data, int(self._module.get_global_var(symbol)), out.nbytes, runtime.memcpyDeviceToHost
+        )
+        return [int(number) for number in out]
+
+    def allow_shared(self, size: int) -> None:
+        """Let a block have so many bytes of dynamic shared memory."""
+        driver = self._cupy.cuda.driver
+        driver.funcSetAttribute(self._function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, size)
+
+    def blocks_per_multiprocessor(self, threads: int, shared: int) -> int:
+        """How many blocks of this shape one multiprocessor holds at a time."""
+        driver = self._cupy.cuda.driver
+        return int(driver.occupancyMaxActiveBlocksPerMultiprocessor(self._function.ptr, threads, shared))
+
+    def launch(self, grid: tuple[int, ...], threads: int, arguments: Sequence[Any], shared: int = 0) -> None:
+        """Start it; integers among the arguments are addresses."""
+        given = tuple(np.uint64(value) if type(value) is int else value for value in arguments)
+        self._function(grid, (threads,), given, shared)
+
+
+def watch(start: Callable[[], None], tell: Callable[[], None], stop: Callable[[], None]) -> float:
+    """Start kernels and wait for them, with `tell` called now and then; on Ctrl-C `stop`, and wait still.
+
+    Returns
+    -------
+    float
+        Seconds that they took on the device.
+    """
+    cupy = load_cupy()
+    begun, done = cupy.cuda.Event(), cupy.cuda.Event()
+    begun.record()
+    start()
+    done.record()
+    nap, told = 2e-4, time.monotonic()
+    try:
+        while not done.done:
+            time.sleep(nap)
+            nap = min(2 * nap, _LONGEST_NAP)
+            if time.monotonic() - told > _TELL_EVERY:
+                tell()
+                told = time.monotonic()
+    except BaseException:
+        stop()
+        done.synchronize()
+        raise
+    return 1e-3 * float(cupy.cuda.get_elapsed_time(begun, done))
+
+
+def write_orders(draw: Kernel, key: int, stream: int, examples: int, positions: int, to: int) -> None:
+    """The stable orders of `examples` words each, one after the other, as 32-bit numbers from address `to` on.
+
+    Parameters
+    ----------
+    draw : Kernel
+        Writes words `start` … `start + count − 1` of a stream as 64-bit numbers: (key, stream, start, count, to).
+    """
+    cupy = load_cupy()
+    turns = -(-positions // examples)
+    per_turn = max(1, (1 << 24) // examples)
+    index = cupy.arange(examples, dtype=cupy.uint64)
+    for first in range(0, turns, per_turn):
+        count = min(per_turn, turns - first)
+        words = cupy.empty((count, examples), cupy.uint64)
+        numbers = (np.uint64(value) for value in (key, stream, first * examples, count * examples))
+        draw.launch((256,), 256, (*numbers, int(words.data.ptr)))
+        order = (cupy.sort((words << np.uint64(32)) | index, axis=1) & np.uint64(0xFFFFFFFF)).astype(cupy.uint32)
+        part = order.reshape(-1)[: positions - first * examples]
+        runtime = cupy.cuda.runtime
+        runtime.memcpy(to + 4 * first * examples, part.data.ptr, part.nbytes, runtime.memcpyDeviceToDevice)

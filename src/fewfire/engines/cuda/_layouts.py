@@ -1,0 +1,111 @@
+"""Which kernel serves a run, in which shape, and what it takes.
+
+A layout depends on the run alone, never on how many runs there are: sums then run in the same order whether a run is
+trained alone or among thousands, and a run repeats bit for bit.
+
+Resident layouts keep a run's weights in registers as tiles of 16 neurons × 16·K columns, 8·K registers per lane:
+
+=========  ==================  ===============================
+K          inputs              tiles per warp, warps per block
+=========  ==================  ===============================
+1 … 7      up to 111           2, up to 8
+8 … 14     112 … 223           1, up to 12
+15 … 20    224 … 319           1, up to 8
+=========  ==================  ===============================
+
+Up to 16 neurons are one warp. A run that needs more than one block has `parts` of them, which exchange 32 partial sums
+per step. Wider still, with one block on each multiprocessor and not enough registers, tiles stream from memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fewfire._cuda import Device
+
+BATCH = 32
+"""Examples per step of the resident kernel."""
+
+TILE = 16
+"""Neurons per tile."""
+
+MOST_COLUMNS = 20
+"""Largest K: a tile of 8·K registers still leaves enough for the products."""
+
+
+@dataclass(frozen=True)
+class KernelLayout:
+    """How a run lies on the chip.
+
+    Parameters
+    ----------
+    columns : int
+        K: blocks of 16 columns, inputs and bias; 0 for the general kernel.
+    tiles, warps, parts : int
+        Tiles per warp, warps per block, blocks per run.
+    blocks : int
+        Blocks that should fit on one multiprocessor, which bounds the registers of a thread.
+    keeps_scores : bool
+        Whether scores stay in registers until the output weights are updated; else weights tell what they were.
+    together : int
+        Tiles that a warp takes through a pass side by side; divides `tiles`.
+    streamed : bool
+        Whether tiles pass through the registers from memory, because there are more than registers hold.
+    """
+
+    columns: int = 0
+    tiles: int = 1
+    warps: int = 8
+    parts: int = 1
+    blocks: int = 1
+    keeps_scores: bool = True
+    together: int = 1
+    streamed: bool = False
+
+    @property
+    def fast(self) -> bool:
+        """Whether tensor cores serve it; else it is the general kernel."""
+        return self.columns > 0
+
+    def definitions(self) -> dict[str, int]:
+        """What the kernel is compiled with, besides loss and source."""
+        return {
+            "K": self.columns,
+            "TILES": self.tiles,
+            "WARPS": self.warps,
+            "PARTS": self.parts,
+            "MIN_BLOCKS": self.blocks,
+            "KEEP_SCORES": int(self.keeps_scores),
+            "AT_ONCE": self.together,
+            "STREAMED": int(self.streamed),
+        }
+
+    def at_once(self, device: Device, blocks: int | None = None) -> int:
+        """How many runs the device trains side by side, `blocks` of them on one multiprocessor."""
+        return (blocks or self.blocks) * device.multiprocessors // self.parts
+
+
+GENERAL = KernelLayout()
+"""One block per run, weights in global memory."""
+
+
+def choose_layout(inputs: int, width: int, device: Device) -> KernelLayout:
+    """The layout of a run of ±1 inputs, ReLU and batches of 32; GENERAL where a tile does not fit into registers."""
+    columns, count = inputs // TILE + 1, -(-width // TILE)
+    if columns > MOST_COLUMNS:
+        return GENERAL
+    if count == 1:
+        return KernelLayout(columns, 1, 1, 1, 12 if columns <= 4 else 8)
+    if columns <= 7:
+        # Two tiles per warp share what they read; at most 8 warps, so that a lane may have 255 registers.
+        tiles, most = 2, 8
+    else:
+        tiles, most = 1, 12 if columns <= 14 else 8
+    parts = -(-count // (tiles * most))
+    if parts > device.multiprocessors:
+        # Shared memory holds the next tile of every warp besides the examples.
+        return KernelLayout(columns, 1, 8 if columns <= 14 else 4, device.multiprocessors, 1, False, 1, streamed=True)
+    warps = -(-count // (tiles * parts))
+    return KernelLayout(columns, tiles, warps, parts, max(1, most // warps), True, tiles)
