@@ -46,10 +46,13 @@ Quantised quantise(const float* row, std::size_t dimension, const Put& put) {
     coded += value * value, lost += error * error, norm += static_cast<double>(row[j]) * row[j];
     out.sum += code;
   }
-  // Double sums are right to 2^-53 a term; one part in a million covers them and the rounding to float.
+  // Double sums are right to 2^-53 a term; one part in a million covers them. The step up covers the rounding to float,
+  // which below the normal range may be a large part of a number.
   const auto up = [](double square) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
     const double root = std::sqrt(square) * (1 + 1e-6);
-    return root < 3e38 ? static_cast<float>(root) : std::numeric_limits<float>::infinity();
+    if (root == 0) return 0.0f;
+    return root < 3e38 ? std::nextafter(static_cast<float>(root), infinity) : infinity;
   };
   out.coded = up(coded), out.lost = up(lost), out.norm = up(norm);
   return out;
