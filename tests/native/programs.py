@@ -27,6 +27,7 @@ FLAGS: Final = (
     "-DFEWFIRE_HAS_baseline",
 )
 SOURCES: Final[dict[str, tuple[str, ...]]] = {
+    "allocation_faults": ("csrc/base/*.cpp", "csrc/core/halfspace/*.cpp", "csrc/kernels/halfspace.cpp"),
     "thread_faults": (),
 }
 

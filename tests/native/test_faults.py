@@ -1,4 +1,4 @@
-"""Threads that cannot be started: the work is done by those that can."""
+"""Memory and threads that cannot be had, at every point where C++ asks for some: nothing is lost, nothing half done."""
 
 from __future__ import annotations
 
@@ -14,6 +14,17 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 needs_compiler = pytest.mark.skipif(programs.compiler() is None, reason="needs a C++ compiler (Debian: apt install g++)")
+
+
+@needs_compiler
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("method", ["scan", "screen", "tree", "layers"])
+def test_an_index_that_runs_out_of_memory_is_as_it_was(method, threads):
+    done = programs.run("allocation_faults", method, threads, threads, 4)
+    assert done.returncode == 0, done.stdout + done.stderr
+    counts = json.loads(done.stdout)
+    assert counts["injected"] > 300
+    assert counts["operations"] == 15
 
 
 @needs_compiler
