@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
+#include <memory>
 #include <optional>
-#include <shared_mutex>
 
 #include "bindings/bindings.hpp"
+#include "bindings/shared_state.hpp"
 #include "core/halfspace/index.hpp"
 
 namespace fewfire {
@@ -16,8 +16,9 @@ namespace {
 
 template <class T>
 nb::object to_array(std::vector<T>&& values, std::size_t columns = 0) {
-  auto* kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  auto moved = std::make_unique<std::vector<T>>(std::move(values));
+  const nb::capsule owner(moved.get(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  std::vector<T>* kept = moved.release();
   if (columns) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(kept->data(), {kept->size() / columns, columns}, owner));
   }
@@ -91,32 +92,28 @@ class HalfspaceBinding {
   // with nothing changed; −1 when all went in.
   std::int64_t insert(Ids ids, Rows rows, Numbers offsets, std::size_t threads) {
     check(ids.shape(0), rows, offsets);
-    const nb::gil_scoped_release released;
-    const std::lock_guard turn(turnstile_);
-    const std::unique_lock lock(guard_);
-    for (std::size_t i = 0; i < ids.shape(0); ++i)
-      if (index_->contains(ids.data()[i])) return static_cast<std::int64_t>(i);
-    index_->insert(ids.data(), rows.data(), offsets.data(), ids.shape(0), threads);
-    return -1;
+    return state_.change([&] {
+      const std::int64_t wrong = first_that(ids, true);
+      if (wrong < 0) index_->insert(ids.data(), rows.data(), offsets.data(), ids.shape(0), threads);
+      return wrong;
+    });
   }
 
   std::int64_t remove(Ids ids, std::size_t threads) {
-    const nb::gil_scoped_release released;
-    const std::lock_guard turn(turnstile_);
-    const std::unique_lock lock(guard_);
-    const std::int64_t wrong = first_unknown(ids);
-    if (wrong < 0) index_->remove(ids.data(), ids.shape(0), threads);
-    return wrong;
+    return state_.change([&] {
+      const std::int64_t wrong = first_that(ids, false);
+      if (wrong < 0) index_->remove(ids.data(), ids.shape(0), threads);
+      return wrong;
+    });
   }
 
   std::int64_t update(Ids ids, Rows rows, Numbers offsets, std::size_t threads) {
     check(ids.shape(0), rows, offsets);
-    const nb::gil_scoped_release released;
-    const std::lock_guard turn(turnstile_);
-    const std::unique_lock lock(guard_);
-    const std::int64_t wrong = first_unknown(ids);
-    if (wrong < 0) index_->update(ids.data(), rows.data(), offsets.data(), ids.shape(0), threads);
-    return wrong;
+    return state_.change([&] {
+      const std::int64_t wrong = first_that(ids, false);
+      if (wrong < 0) index_->update(ids.data(), rows.data(), offsets.data(), ids.shape(0), threads);
+      return wrong;
+    });
   }
 
   nb::tuple query(Rows rows, Numbers thresholds, std::size_t threads) {
@@ -135,64 +132,46 @@ class HalfspaceBinding {
   }
 
   nb::tuple points() {
-    HalfspacePoints points;
-    {
-      const nb::gil_scoped_release released;
-      const std::shared_lock lock = shared();
-      points = index_->points();
-    }
+    HalfspacePoints points = state_.ask([&] { return index_->points(); });
     return nb::make_tuple(to_array(std::move(points.ids)), to_array(std::move(points.rows), dimension_),
                           to_array(std::move(points.offsets)));
   }
 
   std::vector<std::uint64_t> counters() {
-    const std::lock_guard counting(counting_);
-    const HalfspaceCounters& c = counters_;
+    const HalfspaceCounters c = state_.note([&] { return counters_; });
     return {c.queries, c.reported, c.points, c.rechecks, c.nodes, c.bytes};
   }
 
   std::size_t size() {
-    const nb::gil_scoped_release released;
-    const std::shared_lock lock = shared();
-    return index_->size();
+    return state_.ask([&] { return index_->size(); });
   }
 
   std::size_t memory() {
-    const nb::gil_scoped_release released;
-    const std::shared_lock lock = shared();
-    return index_->memory();
+    return state_.ask([&] { return index_->memory(); });
   }
 
  private:
   HalfspaceReport answer(const HalfspaceQueries& queries, std::size_t threads) {
-    const nb::gil_scoped_release released;
-    const std::shared_lock lock = shared();
     HalfspaceCounters spent;
-    HalfspaceReport report = index_->query(queries, threads, spent);
+    HalfspaceReport report = state_.ask([&] { return index_->query(queries, threads, spent); });
     spent.queries = queries.count, spent.reported = report.ids.size();
-    const std::lock_guard counting(counting_);
-    counters_.add(spent);
+    state_.note([&] { counters_.add(spent); });
     return report;
   }
   void check(std::size_t count, const Rows& rows, const Numbers& numbers) const {
     if (rows.shape(0) != count || rows.shape(1) != dimension_ || numbers.shape(0) != count)
       throw nb::value_error("an array has the wrong shape");
   }
-  // Queries pass the turnstile one by one and a change holds it, so that a stream of queries cannot keep a change waiting.
-  std::shared_lock<std::shared_mutex> shared() {
-    const std::lock_guard turn(turnstile_);
-    return std::shared_lock(guard_);
-  }
-  std::int64_t first_unknown(const Ids& ids) const {
+  // The position of the first id that is known, or is not; −1 where there is none.
+  std::int64_t first_that(const Ids& ids, bool known) const {
     for (std::size_t i = 0; i < ids.shape(0); ++i)
-      if (!index_->contains(ids.data()[i])) return static_cast<std::int64_t>(i);
+      if (index_->contains(ids.data()[i]) == known) return static_cast<std::int64_t>(i);
     return -1;
   }
 
   std::unique_ptr<HalfspaceIndex> index_;
   std::size_t dimension_;
-  std::shared_mutex guard_;
-  std::mutex turnstile_, counting_;
+  SharedState state_;
   HalfspaceCounters counters_;
 };
 

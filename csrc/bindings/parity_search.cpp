@@ -1,70 +1,29 @@
-// The exhaustive parity search on a pool of threads, interruptible from Python.
+// The exhaustive parity search on several threads, interruptible from Python.
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
+#include <atomic>
 #include <mutex>
-#include <system_error>
-#include <thread>
 
+#include "base/parallel.hpp"
 #include "bindings/bindings.hpp"
 #include "kernels/parity_search.hpp"
 
 namespace fewfire {
 namespace {
 
-// Runs `work` on that many threads, or as many as there are to be had, while the caller looks out for Ctrl-C, which
-// sets `stop`.
+// Calls work(task) for every task on at most `threads` threads while the caller looks out for Ctrl-C, which sets `stop`.
 template <class Work>
-void run_interruptibly(std::size_t threads, std::atomic<bool>& stop, Work work) {
-  std::mutex guard;
-  std::condition_variable done;
-  std::size_t running = 0;
-  bool interrupted = false;
-  std::exception_ptr failure;
-  std::vector<std::thread> pool;
-  nb::gil_scoped_release released;
-  const auto run = [&] {
-    std::exception_ptr error;
-    try {
-      work();
-    } catch (...) {
-      error = std::current_exception();
-    }
-    const std::lock_guard<std::mutex> lock(guard);
-    if (error) failure = error;
-    --running;
-    done.notify_one();
-  };
-  pool.reserve(threads);
-  for (std::size_t t = 0; t < threads; ++t) {
-    {
-      const std::lock_guard<std::mutex> lock(guard);
-      ++running;
-    }
-    try {
-      pool.emplace_back(run);
-    } catch (const std::system_error&) {
-      const std::lock_guard<std::mutex> lock(guard);
-      --running;
-      if (pool.empty()) failure = std::current_exception();
-      break;
-    }
-  }
+void run_interruptibly(std::size_t tasks, std::size_t threads, std::atomic<bool>& stop, const Work& work) {
   {
-    std::unique_lock<std::mutex> lock(guard);
-    while (!done.wait_for(lock, std::chrono::milliseconds(100), [&] { return running == 0; })) {
-      if (interrupted) continue;
-      nb::gil_scoped_acquire acquired;
-      interrupted = PyErr_CheckSignals() != 0;
-      if (interrupted) stop = true;
-    }
+    const nb::gil_scoped_release released;
+    watched_for(tasks, threads, work, [&] {
+      if (stop) return;
+      const nb::gil_scoped_acquire acquired;
+      if (PyErr_CheckSignals() != 0) stop = true;
+    });
   }
-  for (std::thread& thread : pool) thread.join();
-  nb::gil_scoped_acquire acquired;
-  if (interrupted) throw nb::python_error();
-  if (failure) std::rethrow_exception(failure);
+  if (stop) throw nb::python_error();
 }
 
 }  // namespace
@@ -82,13 +41,11 @@ void bind_parity_search(nb::module_& module) {
         FEWFIRE_DISPATCH(fill_blocks, data);
         ParityBest total;
         std::mutex guard;
-        std::atomic<std::size_t> next{0};
         std::atomic<bool> stop{false};
-        const std::size_t tasks = FEWFIRE_DISPATCH(parity_tasks, data);
-        run_interruptibly(std::min(threads, tasks), stop, [&] {
+        run_interruptibly(FEWFIRE_DISPATCH(parity_tasks, data), threads, stop, [&](std::size_t task) {
+          if (stop) return;
           ParityBest best;
-          for (std::size_t task; !stop && (task = next.fetch_add(1)) < tasks;)
-            FEWFIRE_DISPATCH(search_parities, data, task, stop, best);
+          FEWFIRE_DISPATCH(search_parities, data, task, stop, best);
           const std::lock_guard<std::mutex> lock(guard);
           FEWFIRE_DISPATCH(consider, total, best.first, size);
           FEWFIRE_DISPATCH(consider, total, best.second, size);

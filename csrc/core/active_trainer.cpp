@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/parallel.hpp"
 
@@ -12,7 +13,9 @@ namespace {
 constexpr std::size_t most_pieces = 16, piece_neurons = 4096;
 constexpr std::size_t most_sums = std::size_t{1} << 24;  // floats in the gradient sums of all pieces
 
-float above(double value) { return static_cast<float>(value * (1.0 + 1e-6)); }
+float above(double value) {
+  return std::nextafter(static_cast<float>(value * (1.0 + 1e-6)), std::numeric_limits<float>::infinity());
+}
 
 // Σ_k (x_k − y_k)², y = 0 unless given.
 double squared(const float* x, const float* y, std::size_t count) {

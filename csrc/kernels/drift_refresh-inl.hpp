@@ -14,6 +14,7 @@ namespace {
 
 constexpr float up = 1.0f + 0x1p-20f;  // more than the rounding of the few operations of a bound
 constexpr float tiny = 1e-19f;         // more than what is lost where squares underflow
+constexpr float least = 0x1p-120f;     // more than what is lost where scores do; and levels per unit of it are finite
 
 // At least the norm of a vector with these sums of squares by lane.
 inline float norm_above(const DriftNet& net, Floats squares) {
@@ -41,7 +42,7 @@ inline void build_list(const DriftNet& net, DriftPiece& piece, DriftSlot& slot, 
   Floats squares{};
   for (std::size_t at = 0; at < net.stride; at += lanes) squares += load(w + at) * load(w + at);
   bound.norm = norm_above(net, squares);
-  bound.fixed = net.rounding * (bound.norm * net.norm_limit + std::abs(bias) + std::abs(net.threshold)) * up;
+  bound.fixed = net.rounding * (bound.norm * net.norm_limit + std::abs(bias) + std::abs(net.threshold)) * up + least;
   bound.moved = slot.excess = 0.0f;
   const float depth = (bound.norm * net.reach + slot.skin + 2 * bound.fixed) * up;
   slot.levels_per_unit = static_cast<float>(drift_levels - 2) / depth;
@@ -166,8 +167,9 @@ inline void set_cutoff(const DriftNet& net, const DriftPiece& piece, const Drift
   const DriftCode& code = piece.codes[visit.slot];
   const float error = ((bound.moved + code.error) * call.norm + (bound.norm + code.error) * call.code_error +
                        bound.moved * net.rounding * net.norm_limit + bound.fixed) * up;
-  if (depth < 2.0f * error) return;
-  const float cutoff = (net.threshold - visit.bias - error) / (code.scale * call.code_scale);
+  const float unit = code.scale * call.code_scale;
+  if (depth < 2.0f * error || !(unit >= least)) return;  // below, the product of the scales is not right to a part of it
+  const float cutoff = (net.threshold - visit.bias - error) / unit;
   if (!(std::abs(cutoff) < 1e9f)) return;
   visit.cutoff = static_cast<std::int32_t>(std::floor(cutoff - std::abs(cutoff) * 0x1p-20f)) - 1 + 128 * code.sum;
   visit.screened = true;

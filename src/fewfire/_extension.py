@@ -1,17 +1,19 @@
 """Access to the C++ part, `fewfire._core`, which may be missing.
 
 Code that has a fast twin asks `core()` and falls back to its NumPy twin on None. The first such fallback in a process
-warns, once. `without_extension()` is the one switch that hides the C++ part from all of them.
+warns, once. `without_extension()` is the one switch that hides the C++ part from all of them. The environment variable
+FEWFIRE_ISA selects an instruction set by name; one that cannot be used is refused, not passed over.
 """
 
 from __future__ import annotations
 
+import os
 import warnings
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
-from fewfire._errors import MissingExtensionWarning
+from fewfire._errors import MissingExtensionWarning, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +39,17 @@ def load() -> ModuleType | None:
         from fewfire import _core
     except ImportError:
         return None
+    _check_instruction_set(_core)
     return _core
+
+
+@cache
+def _check_instruction_set(module: ModuleType) -> None:
+    """C++ reads the variable itself and takes the best instruction set for a name that it cannot use."""
+    wanted, usable = os.environ.get("FEWFIRE_ISA", ""), module.available_isas()
+    if wanted and wanted not in usable:
+        rule = f"must name an instruction set that this machine runs: {', '.join(map(repr, usable))}"
+        raise invalid("FEWFIRE_ISA", rule, wanted, "unset the environment variable to use the best of them")
 
 
 def core() -> ModuleType | None:

@@ -1,4 +1,4 @@
-"""Where bounds could fail: sums of codes beyond int32, products that underflow; and refusals of the public score."""
+"""Where bounds could fail: sums of codes beyond int32, exponents at the ends; and refusals of the public score."""
 
 from __future__ import annotations
 
@@ -30,6 +30,33 @@ def test_cones_where_products_underflow():
         threshold = np.nextafter(scored.max(), np.float32(-1))
         expected = np.flatnonzero(scored > threshold)
         np.testing.assert_array_equal(Index(points * tiny, method="tree").query(query, threshold), expected)
+
+
+@pytest.mark.parametrize("method", ["scan", "screen", "tree", "layers"])
+def test_a_query_below_the_normal_range_meets_a_huge_point(method):
+    index = Index([[-1.0000827912762163e19, 9.999963696622731e18]], method=method)
+    assert index.query([-5.605193857299268e-45, 7.006492321624085e-45], 1.2611688e-25).tolist() == [0]
+
+
+@pytest.mark.parametrize("total", [-149, -126, 0, 127])
+@pytest.mark.parametrize("exponent", [-149, -140, -126, -60, 0, 60, 120, 127])
+def test_every_method_is_exact_at_the_ends_of_the_exponents(core, exponent, total):
+    """Points of one exponent and queries of another, so that scores are near 2^total; thresholds at scores."""
+    draw = np.random.default_rng([exponent + 200, total + 200])
+
+    def numbers(shape, base):
+        spread = np.clip(base + draw.integers(-4, 3, size=shape), -149, 127)
+        return np.ldexp(draw.uniform(-1.9, 1.9, size=shape), spread).astype(np.float32)
+
+    points, queries = numbers((2500, 2), exponent), numbers((60, 2), total - exponent)
+    exact = [scores(points, 0.0, query) for query in queries]
+    thresholds = np.array([np.nan_to_num(draw.choice(row)) for row in exact], dtype=np.float32)
+    for isa in core.available_isas():
+        core.set_isa(isa)
+        for method in ("scan", "screen", "tree", "layers"):
+            report = Index(points, method=method).query_batch(queries, thresholds)
+            for i, row in enumerate(exact):
+                np.testing.assert_array_equal(report.row(i), np.flatnonzero(row > thresholds[i]), f"{isa} {method}")
 
 
 def test_scores_refuse_what_does_not_fit():

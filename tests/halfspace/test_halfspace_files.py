@@ -58,6 +58,15 @@ def test_wrong_parts_are_named(saved, changes, text):
         halfspace.load(saved)
 
 
+def test_memory_follows_the_points_and_not_their_ids(saved):
+    change(saved, ids=np.array([0, 7, 2**41, 2**62]), next_id=np.array(2**62 + 1))
+    index = halfspace.load(saved)
+    assert index.memory < 100_000
+    index.remove([2**41])
+    assert index.insert([[1.0, 2.0, 3.0]]).tolist() == [2**62 + 1]
+    assert index.ids.tolist() == [0, 7, 2**62, 2**62 + 1]
+
+
 def test_a_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no such file"):
         halfspace.load(tmp_path / "none")

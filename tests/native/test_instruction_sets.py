@@ -6,9 +6,11 @@ processor (a weak symbol, which the linker keeps once) would bring that kernel's
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,3 +97,25 @@ def test_every_variant_exports_the_same_functions(objects):
         for variant, paths in objects.items()
     }
     assert names["baseline"] == names["avx2"] == names["avx512"] != set()
+
+
+def asked_for(name: str) -> subprocess.CompletedProcess[str]:
+    code = "from fewfire import _extension; print(_extension.load().isa())"
+    environment = {**os.environ, "FEWFIRE_ISA": name}
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+
+
+def test_an_instruction_set_that_there_is_not_is_refused(core):
+    refused = asked_for("sse9")
+    known = ", ".join(map(repr, core.available_isas()))
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1] == (
+        f"fewfire._errors.InvalidArgument: FEWFIRE_ISA must name an instruction set that this machine runs: {known}; "
+        "got 'sse9'. Remedy: unset the environment variable to use the best of them."
+    )
+
+
+def test_an_empty_name_asks_for_the_best_and_others_for_themselves(core):
+    assert asked_for("").stdout.strip() == core.available_isas()[-1]
+    for name in core.available_isas():
+        assert asked_for(name).stdout.strip() == name

@@ -1,11 +1,14 @@
 """Train and query from several threads at once, for the thread sanitizer (`make sanitize`); runs alone as well.
 
 Every part of C++ that starts threads or is shared between them is used as users may: one index asked and changed at
-once, several trainings side by side, transforms, estimates and searches each on several threads.
+once, several trainings side by side, transforms, estimates and searches each on several threads. With --alone, for a
+process in which no thread can be started: each part in turn, and C++ has to do without as well.
 """
 
 from __future__ import annotations
 
+import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROUNDS = 6
+ALONE = "--alone" in sys.argv
 
 
 def ask_and_change(method: str) -> None:
@@ -109,13 +113,28 @@ def analyse() -> None:
 
 
 def side_by_side(*parts: Callable[[], None]) -> None:
-    """Run the parts in a thread each; the first error of one of them is raised."""
+    """Run the parts in a thread each, or in turn where there are no threads; the first error of one of them is raised."""
+    if ALONE:
+        for part in parts:
+            part()
+        return
     with ThreadPoolExecutor(len(parts)) as pool:
         for future in [pool.submit(part) for part in parts]:
             future.result()
 
 
+def threads_start() -> bool:
+    """Whether a thread can be started."""
+    try:
+        threading.Thread(target=int).start()
+    except RuntimeError:
+        return False
+    return True
+
+
 if __name__ == "__main__":
+    if ALONE and threads_start():
+        raise SystemExit("threads can be started")
     for name in ("scan", "screen", "tree", "layers", "auto"):
         ask_and_change(name)
     train_runs()

@@ -71,12 +71,11 @@ void BallTree::store(std::size_t node, std::size_t child, const Extent& extent) 
   field(node, inverse_field)[child] = cone ? static_cast<float>(1 / length) : 0.0f;
 }
 
-bool BallTree::move(std::size_t slot, const float* row, float offset) {
+bool BallTree::move(std::size_t slot, const float* row, float offset, double* gaps) {
   const std::size_t block = slot / block_points, dimension = blocks_.dimension();
   double norm = 0;
   for (std::size_t j = 0; j < dimension; ++j) norm += static_cast<double>(row[j]) * row[j];
   norm = std::sqrt(norm);
-  std::vector<double> gaps(dimension);
   double product;
   const auto distance = [&](std::size_t node, std::size_t child) {
     const float* centres = field(node, fields) + child;
@@ -85,7 +84,7 @@ bool BallTree::move(std::size_t slot, const float* row, float offset) {
       gaps[j] = row[j] - static_cast<double>(centres[j * node_children]);
       product += static_cast<double>(centres[j * node_children]) * row[j];
     }
-    return parts(gaps.data());
+    return parts(gaps);
   };
   std::uint32_t node = leaf_node_[block], child = leaf_child_[block];
   const double reach = 1.5 * static_cast<double>(leaf_radius_[block]);

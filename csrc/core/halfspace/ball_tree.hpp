@@ -32,8 +32,13 @@ class BallTree {
 
   void clear(std::size_t slot) { blocks_.clear(slot), --live_; }
   // Replaces a point where its block's ball, at most half as large again as it was built, can hold the new one; else
-  // leaves everything as it is and says false.
-  bool move(std::size_t slot, const float* row, float offset);
+  // leaves everything as it is and says false. Allocates nothing: `gaps` is scratch for one number per dimension.
+  bool move(std::size_t slot, const float* row, float offset, double* gaps);
+  // Takes `clear` or `move` of a point back; the balls stay as large as they have become.
+  void restore(std::size_t slot, const float* row, float offset) {
+    if (!blocks_.is_live(slot)) blocks_.revive(slot), ++live_;
+    blocks_.write(slot, blocks_.id(slot), row, offset);
+  }
 
   // Appends blocks that have to be scanned to `leaves`, and ranges of blocks all of whose points are above to `ranges`.
   // `query` comes without its parts along and across the axes, which each tree has for itself.

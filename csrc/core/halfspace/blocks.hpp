@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/aligned.hpp"
+#include "core/halfspace/slots.hpp"
 #include "kernels/halfspace.hpp"
 
 namespace fewfire {
@@ -24,6 +25,13 @@ class PointBlocks {
   std::uint64_t live(std::size_t block) const { return live_[block]; }
   std::size_t block_bytes() const { return (dimension_ + 1) * block_points * sizeof(float); }
 
+  // Room for so many blocks, after which `resize` to them does not throw.
+  void reserve(std::size_t blocks) {
+    reserve_doubling(points_, blocks * dimension_ * block_points);
+    reserve_doubling(offsets_, blocks * block_points);
+    reserve_doubling(ids_, blocks * block_points);
+    reserve_doubling(live_, blocks);
+  }
   void resize(std::size_t blocks) {
     points_.resize(blocks * dimension_ * block_points);
     offsets_.resize(blocks * block_points);

@@ -7,15 +7,17 @@
 // comes from the layer below (fractional cascading). A query costs O(log n + reported), peeling O(n · layers).
 //
 // The index keeps the layers, a scanned tail of new points, and marks on vertices that are gone. Peeled anew
-// when the tail or the marks have grown to a part of the whole.
+// when the tail or the marks have grown to a part of the whole; that can be interrupted.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <numeric>
 #include <utility>
 #include <vector>
 
+#include "base/interrupt.hpp"
 #include "core/halfspace/index.hpp"
 #include "core/halfspace/scan_index.hpp"
 #include "core/halfspace/slots.hpp"
@@ -88,6 +90,7 @@ ConvexLayers::ConvexLayers(const HalfspacePoints& points) {
   std::vector<std::uint32_t> hull, place(points.ids.size());
   std::vector<char> used(points.ids.size(), 0);
   while (!left.empty()) {
+    interruption_point();
     hull.clear();
     const auto add = [&](std::uint32_t i, std::size_t floor) {
       while (hull.size() >= floor + 2 && turn(row(hull[hull.size() - 2]), row(hull.back()), row(i)) <= 0) hull.pop_back();
@@ -207,30 +210,40 @@ class LayersIndex final : public HalfspaceIndex {
 
   void insert(const std::int64_t* ids, const float* rows, const float* offsets, std::size_t count,
               std::size_t threads) override {
-    for (std::size_t i = 0; i < 2 * count; ++i) largest_ = std::max(largest_, std::fabs(double{rows[i]}));
-    tail_.insert(ids, rows, offsets, count, threads);
-    for (std::size_t i = 0; i < count; ++i) places_.set(ids[i], in_tail);
-    peel_when_due();
+    if (!peeled({}, {ids, rows, count})) {
+      places_.expect(ids, count);
+      tail_.insert(ids, rows, offsets, count, threads);
+      for (std::size_t i = 0; i < count; ++i) places_.set(ids[i], in_tail);
+    }
+    note_sizes(rows, count);
   }
 
   void remove(const std::int64_t* ids, std::size_t count, std::size_t threads) override {
+    if (peeled({ids, nullptr, count}, {})) return;
     std::vector<std::int64_t> from_tail;
+    for (std::size_t i = 0; i < count; ++i)
+      if (places_.find(ids[i]) == in_tail) from_tail.push_back(ids[i]);
+    tail_.remove(from_tail.data(), from_tail.size(), threads);
     for (std::size_t i = 0; i < count; ++i) {
-      const std::int64_t at = places_.find(ids[i]);
-      if (at == in_tail)
-        from_tail.push_back(ids[i]);
-      else
-        gone_[static_cast<std::size_t>(at)] = 1, ++gone_count_;
+      mark_gone(places_.find(ids[i]));
       places_.erase(ids[i]);
     }
-    tail_.remove(from_tail.data(), from_tail.size(), threads);
-    peel_when_due();
   }
 
   void update(const std::int64_t* ids, const float* rows, const float* offsets, std::size_t count,
               std::size_t threads) override {
-    remove(ids, count, threads);
-    insert(ids, rows, offsets, count, threads);
+    if (!peeled({ids, rows, count}, {ids, rows, count})) {
+      HalfspacePoints to_tail;
+      for (std::size_t i = 0; i < count; ++i)
+        if (places_.find(ids[i]) != in_tail) append_point(to_tail, ids[i], rows + 2 * i, 2, 0.0f);
+      tail_.insert(to_tail.ids.data(), to_tail.rows.data(), to_tail.offsets.data(), to_tail.ids.size(), threads);
+      tail_.update(ids, rows, offsets, count, threads);
+      for (const std::int64_t id : to_tail.ids) {
+        mark_gone(places_.find(id));
+        places_.set(id, in_tail);
+      }
+    }
+    note_sizes(rows, count);
   }
 
   HalfspaceReport query(const HalfspaceQueries& queries, std::size_t threads,
@@ -276,13 +289,49 @@ class LayersIndex final : public HalfspaceIndex {
  private:
   static constexpr std::int64_t in_tail = std::int64_t{1} << 62;
 
-  void peel_when_due() {
-    if (tail_.size() <= std::max<std::size_t>(256, size() / 8) && 2 * gone_count_ <= layers_.size()) return;
-    const HalfspacePoints all = points();
-    layers_ = ConvexLayers(all);
-    tail_ = ScanIndex(2);
-    gone_.assign(layers_.size(), 0), gone_count_ = 0;
-    for (std::size_t v = 0; v < layers_.size(); ++v) places_.set(layers_.id(v), static_cast<std::int64_t>(v));
+  struct Change {
+    const std::int64_t* ids = nullptr;
+    const float* rows = nullptr;
+    std::size_t count = 0;
+  };
+
+  void note_sizes(const float* rows, std::size_t count) {
+    for (std::size_t i = 0; i < 2 * count; ++i) largest_ = std::max(largest_, std::fabs(double{rows[i]}));
+  }
+  void mark_gone(std::int64_t place) {
+    if (place != in_tail) gone_[static_cast<std::size_t>(place)] = 1, ++gone_count_;
+  }
+
+  // Makes the change by peeling all points anew, if that is due; false if it is not, or if there is no memory for it.
+  // All or nothing, also when interrupted.
+  bool peeled(const Change& out, const Change& in) {
+    std::size_t from_tail = 0;
+    for (std::size_t i = 0; i < out.count; ++i) from_tail += places_.find(out.ids[i]) == in_tail;
+    const std::size_t tail = tail_.size() - from_tail + in.count, gone = gone_count_ + (out.count - from_tail);
+    const std::size_t whole = size() - out.count + in.count;
+    if (tail <= std::max<std::size_t>(256, whole / 8) && 2 * gone <= layers_.size()) return false;
+    try {
+      std::vector<std::int64_t> left_out(out.ids, out.ids + out.count);
+      std::sort(left_out.begin(), left_out.end());
+      const HalfspacePoints now = points();
+      HalfspacePoints all;
+      for (std::size_t i = 0; i < now.ids.size(); ++i)
+        if (!std::binary_search(left_out.begin(), left_out.end(), now.ids[i]))
+          append_point(all, now.ids[i], &now.rows[2 * i], 2, 0.0f);
+      for (std::size_t i = 0; i < in.count; ++i) append_point(all, in.ids[i], in.rows + 2 * i, 2, 0.0f);
+      ConvexLayers layers(all);
+      std::vector<char> none_gone(layers.size(), 0);
+      ScanIndex tail_of_none(2);
+      places_.expect(in.ids, in.count);
+      // From here on nothing fails.
+      if (in.count == 0)  // else those that go out come in again, or none go out
+        for (std::size_t i = 0; i < out.count; ++i) places_.erase(out.ids[i]);
+      layers_ = std::move(layers), tail_ = std::move(tail_of_none), gone_ = std::move(none_gone), gone_count_ = 0;
+      for (std::size_t v = 0; v < layers_.size(); ++v) places_.set(layers_.id(v), static_cast<std::int64_t>(v));
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
   }
 
   IdTable places_;  // in_tail or the vertex

@@ -1,6 +1,8 @@
 #include "core/halfspace/scan_index.hpp"
 
 #include <algorithm>
+#include <new>
+#include <utility>
 
 #include "base/parallel.hpp"
 
@@ -37,23 +39,31 @@ void scan_range(const PointBlocks& blocks, std::size_t first, std::size_t last, 
   counters.points += (last - first) * block_points * queries.count;
 }
 
+void append_point(HalfspacePoints& points, std::int64_t id, const float* row, std::size_t dimension, float offset) {
+  points.ids.push_back(id);
+  points.rows.insert(points.rows.end(), row, row + dimension);
+  points.offsets.push_back(offset);
+}
+
 void copy_points(const PointBlocks& blocks, HalfspacePoints& points) {
   std::vector<float> row(blocks.dimension());
   for (std::size_t slot = 0; slot < blocks.slots(); ++slot) {
     if (!blocks.is_live(slot)) continue;
     float offset;
     blocks.get(slot, row.data(), offset);
-    points.ids.push_back(blocks.id(slot));
-    points.rows.insert(points.rows.end(), row.begin(), row.end());
-    points.offsets.push_back(offset);
+    append_point(points, blocks.id(slot), row.data(), row.size(), offset);
   }
 }
 
 void ScanIndex::insert(const std::int64_t* ids, const float* rows, const float* offsets, std::size_t count,
                        std::size_t threads) {
   std::vector<std::size_t> slots(count);
+  const std::size_t blocks = std::max(blocks_.blocks(), slots_.blocks_with(count));
+  blocks_.reserve(blocks);
+  slots_.expect(ids, count);
+  // From here on nothing fails.
+  blocks_.resize(blocks);
   for (std::size_t i = 0; i < count; ++i) slots[i] = slots_.take(ids[i]);
-  blocks_.resize(std::max(blocks_.blocks(), slots_.blocks()));
   const std::size_t pieces = count < 4096 ? 1 : 4 * threads;
   parallel_for(pieces, threads, [&](std::size_t piece) {
     for (std::size_t i = piece * count / pieces; i < (piece + 1) * count / pieces; ++i)
@@ -63,12 +73,16 @@ void ScanIndex::insert(const std::int64_t* ids, const float* rows, const float* 
 }
 
 void ScanIndex::remove(const std::int64_t* ids, std::size_t count, std::size_t threads) {
+  slots_.expect_release(count);
   for (std::size_t i = 0; i < count; ++i) blocks_.clear(slots_.release(ids[i]));
   if (!slots_.is_sparse()) return;
-  const HalfspacePoints kept = points();
-  ScanIndex fresh(blocks_.dimension());
-  fresh.insert(kept.ids.data(), kept.rows.data(), kept.offsets.data(), kept.ids.size(), threads);
-  *this = std::move(fresh);
+  try {
+    const HalfspacePoints kept = points();
+    ScanIndex fresh(blocks_.dimension());
+    fresh.insert(kept.ids.data(), kept.rows.data(), kept.offsets.data(), kept.ids.size(), threads);
+    *this = std::move(fresh);
+  } catch (const std::bad_alloc&) {  // no memory to move them together: a later removal will
+  }
 }
 
 void ScanIndex::update(const std::int64_t* ids, const float* rows, const float* offsets, std::size_t count,

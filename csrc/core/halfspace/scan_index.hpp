@@ -32,13 +32,18 @@ class ScanIndex final : public HalfspaceIndex {
   std::size_t memory() const override { return blocks_.memory() + slots_.memory(); }
 
   const PointBlocks& blocks() const { return blocks_; }
+  // The point of an id that is here.
+  void get(std::int64_t id, float* row, float& offset) const {
+    blocks_.get(static_cast<std::size_t>(slots_.find(id)), row, offset);
+  }
 
  private:
   PointBlocks blocks_;
   SlotTable slots_;
 };
 
-// Appends every live point of the blocks to `points`.
+// Appends one point, and every live point of the blocks, to `points`.
+void append_point(HalfspacePoints& points, std::int64_t id, const float* row, std::size_t dimension, float offset);
 void copy_points(const PointBlocks& blocks, HalfspacePoints& points);
 
 }  // namespace fewfire

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "base/aligned.hpp"
@@ -46,10 +47,13 @@ Quantised quantise(const float* row, std::size_t dimension, const Put& put) {
     coded += value * value, lost += error * error, norm += static_cast<double>(row[j]) * row[j];
     out.sum += code;
   }
-  // Double sums are right to 2^-53 a term; one part in a million covers them and the rounding to float.
+  // Double sums are right to 2^-53 a term; one part in a million covers them. The step up covers the rounding to float,
+  // which below the normal range may be a large part of a number.
   const auto up = [](double square) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
     const double root = std::sqrt(square) * (1 + 1e-6);
-    return root < 3e38 ? static_cast<float>(root) : std::numeric_limits<float>::infinity();
+    if (root == 0) return 0.0f;
+    return root < 3e38 ? std::nextafter(static_cast<float>(root), infinity) : infinity;
   };
   out.coded = up(coded), out.lost = up(lost), out.norm = up(norm);
   return out;
@@ -119,15 +123,18 @@ void ScreenIndex::bound_block(std::size_t block) {
 void ScreenIndex::insert(const std::int64_t* ids, const float* rows, const float* offsets, std::size_t count,
                          std::size_t threads) {
   std::vector<std::size_t> slots(count);
+  const std::size_t blocks = std::max(live_.size(), slots_.blocks_with(count)), points = blocks * block_points;
+  const auto each_column = [&](const auto& change) {
+    change(codes_, blocks * code_block(dimension_), std::uint8_t{128}), change(rows_, points * dimension_, 0.0f);
+    change(scales_, points, 0.0f), change(offsets_, points, 0.0f);
+    change(lost_, points, 0.0f), change(coded_, points, 0.0f), change(ids_, points, std::int64_t{0});
+    change(live_, blocks, std::uint64_t{0}), change(bounds_, blocks, BlockBounds{});
+  };
+  each_column([](auto& column, std::size_t size, auto) { reserve_doubling(column, size); });
+  slots_.expect(ids, count);
+  // From here on nothing fails.
+  each_column([](auto& column, std::size_t size, auto empty) { column.resize(size, empty); });
   for (std::size_t i = 0; i < count; ++i) slots[i] = slots_.take(ids[i]);
-  if (const std::size_t blocks = slots_.blocks(); blocks > live_.size()) {
-    codes_.resize(blocks * code_block(dimension_), 128);
-    rows_.resize(blocks * block_points * dimension_);
-    for (auto* column : {&scales_, &offsets_}) column->resize(blocks * block_points);
-    for (auto* column : {&lost_, &coded_}) column->resize(blocks * block_points);
-    ids_.resize(blocks * block_points);
-    live_.resize(blocks), bounds_.resize(blocks);
-  }
   const std::size_t pieces = count < 1024 ? 1 : 4 * threads;
   parallel_for(pieces, threads, [&](std::size_t piece) {
     for (std::size_t i = piece * count / pieces; i < (piece + 1) * count / pieces; ++i)
@@ -141,15 +148,19 @@ void ScreenIndex::insert(const std::int64_t* ids, const float* rows, const float
 }
 
 void ScreenIndex::remove(const std::int64_t* ids, std::size_t count, std::size_t threads) {
+  slots_.expect_release(count);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t slot = slots_.release(ids[i]);
     live_[slot / block_points] &= ~(std::uint64_t{1} << slot % block_points);
   }
   if (!slots_.is_sparse()) return;
-  const HalfspacePoints kept = points();
-  ScreenIndex fresh(dimension_);
-  fresh.insert(kept.ids.data(), kept.rows.data(), kept.offsets.data(), kept.ids.size(), threads);
-  *this = std::move(fresh);
+  try {
+    const HalfspacePoints kept = points();
+    ScreenIndex fresh(dimension_);
+    fresh.insert(kept.ids.data(), kept.rows.data(), kept.offsets.data(), kept.ids.size(), threads);
+    *this = std::move(fresh);
+  } catch (const std::bad_alloc&) {  // no memory to move them together: a later removal will
+  }
 }
 
 void ScreenIndex::expect_write(std::size_t slot) const {

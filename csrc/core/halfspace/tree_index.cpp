@@ -8,6 +8,8 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <new>
+#include <utility>
 #include <vector>
 
 #include "base/parallel.hpp"
@@ -39,8 +41,18 @@ class TreeIndex final : public HalfspaceIndex {
   static constexpr std::int64_t in_tail = std::int64_t{1} << 62;
   static constexpr unsigned tree_shift = 40;
 
-  void note_sizes(const float* rows, const float* offsets, std::size_t count);
-  void place(const HalfspacePoints& fresh, std::size_t threads);
+  static constexpr std::size_t no_tree = static_cast<std::size_t>(-1);
+
+  struct Sizes {
+    double norm = 0, offset = 0;
+  };
+
+  BallTree& tree_at(std::int64_t place) { return *trees_[static_cast<std::size_t>(place >> tree_shift)]; }
+  static std::size_t slot_at(std::int64_t place) {
+    return static_cast<std::size_t>(place) & ((std::size_t{1} << tree_shift) - 1);
+  }
+  Sizes sizes_with(const float* rows, const float* offsets, std::size_t count) const;
+  void place(const HalfspacePoints& fresh, std::size_t from, std::size_t threads);
   void rebuild_sparse(std::size_t threads);
   void search_one(const HalfspaceQueries& queries, std::size_t query, std::vector<std::int64_t>& row,
                   HalfspaceCounters& counters) const;
@@ -49,31 +61,38 @@ class TreeIndex final : public HalfspaceIndex {
   IdTable places_;                                // in_tail, or tree << tree_shift | slot
   std::vector<std::unique_ptr<BallTree>> trees_;  // empty places are used again
   ScanIndex tail_;
-  double largest_norm_ = 0, largest_offset_ = 0;  // of all points there ever were
+  Sizes largest_;  // of all points there ever were
 };
 
-void TreeIndex::note_sizes(const float* rows, const float* offsets, std::size_t count) {
+TreeIndex::Sizes TreeIndex::sizes_with(const float* rows, const float* offsets, std::size_t count) const {
+  Sizes sizes = largest_;
   for (std::size_t i = 0; i < count; ++i) {
     double square = 0;
     for (std::size_t j = 0; j < dimension_; ++j)
       square += static_cast<double>(rows[i * dimension_ + j]) * rows[i * dimension_ + j];
-    largest_norm_ = std::max(largest_norm_, std::sqrt(square));
-    largest_offset_ = std::max<double>(largest_offset_, std::fabs(offsets[i]));
+    sizes.norm = std::max(sizes.norm, std::sqrt(square));
+    sizes.offset = std::max<double>(sizes.offset, std::fabs(offsets[i]));
   }
+  return sizes;
 }
 
-// Gives new points their place; `places_` may know them already, from where they were.
-void TreeIndex::place(const HalfspacePoints& fresh, std::size_t threads) {
+// Gives points their place and drops the tree they come from, if they do; `places_` may know them already. All or
+// nothing.
+void TreeIndex::place(const HalfspacePoints& fresh, std::size_t from, std::size_t threads) {
+  const auto drop_source = [&] {
+    if (from != no_tree) trees_[from].reset();
+  };
   if (tail_.size() + fresh.ids.size() <= tail_limit) {
+    places_.expect(fresh.ids.data(), fresh.ids.size());
     tail_.insert(fresh.ids.data(), fresh.rows.data(), fresh.offsets.data(), fresh.ids.size(), threads);
     for (const std::int64_t id : fresh.ids) places_.set(id, in_tail);
-    return;
+    return drop_source();
   }
   HalfspacePoints all = fresh;
   copy_points(tail_.blocks(), all);
   std::vector<std::size_t> by_size;
   for (std::size_t t = 0; t < trees_.size(); ++t)
-    if (trees_[t]) by_size.push_back(t);
+    if (trees_[t] && t != from) by_size.push_back(t);
   std::sort(by_size.begin(), by_size.end(),
             [&](std::size_t a, std::size_t b) { return trees_[a]->live() < trees_[b]->live(); });
   std::vector<std::size_t> merged;
@@ -83,8 +102,13 @@ void TreeIndex::place(const HalfspacePoints& fresh, std::size_t threads) {
     merged.push_back(t);
   }
   auto tree = std::make_unique<BallTree>(dimension_, all, threads);
+  ScanIndex empty(dimension_);
+  reserve_doubling(trees_, trees_.size() + 1);
+  places_.expect(fresh.ids.data(), fresh.ids.size());
+  // From here on nothing fails.
+  drop_source();
   for (const std::size_t t : merged) trees_[t].reset();
-  tail_ = ScanIndex(dimension_);
+  tail_ = std::move(empty);
   const auto free = static_cast<std::size_t>(std::find(trees_.begin(), trees_.end(), nullptr) - trees_.begin());
   if (free == trees_.size()) trees_.emplace_back();
   trees_[free] = std::move(tree);
@@ -94,56 +118,80 @@ void TreeIndex::place(const HalfspacePoints& fresh, std::size_t threads) {
       places_.set(blocks.id(slot), static_cast<std::int64_t>(free << tree_shift | slot));
 }
 
+// Builds a tree of more holes than points anew. A change that got this far is made: without the memory for this, a
+// later one will do it.
 void TreeIndex::rebuild_sparse(std::size_t threads) {
-  for (auto& tree : trees_) {
-    if (!tree || 2 * tree->live() >= tree->built()) continue;
-    HalfspacePoints kept;
-    copy_points(tree->blocks(), kept);
-    tree.reset();
-    if (!kept.ids.empty()) return place(kept, threads);  // one tree at a time: a change rarely empties several
+  for (std::size_t t = 0; t < trees_.size(); ++t) {
+    if (!trees_[t] || 2 * trees_[t]->live() >= trees_[t]->built()) continue;
+    if (trees_[t]->live() == 0) {
+      trees_[t].reset();
+      continue;
+    }
+    try {
+      HalfspacePoints kept;
+      copy_points(trees_[t]->blocks(), kept);
+      place(kept, t, threads);
+    } catch (const std::bad_alloc&) {
+    }
+    return;  // one tree at a time: a change rarely empties several
   }
 }
 
 void TreeIndex::insert(const std::int64_t* ids, const float* rows, const float* offsets, std::size_t count,
                        std::size_t threads) {
-  note_sizes(rows, offsets, count);
-  place({{ids, ids + count}, {rows, rows + count * dimension_}, {offsets, offsets + count}}, threads);
+  place({{ids, ids + count}, {rows, rows + count * dimension_}, {offsets, offsets + count}}, no_tree, threads);
+  largest_ = sizes_with(rows, offsets, count);
 }
 
 void TreeIndex::remove(const std::int64_t* ids, std::size_t count, std::size_t threads) {
   std::vector<std::int64_t> from_tail;
+  for (std::size_t i = 0; i < count; ++i)
+    if (places_.find(ids[i]) == in_tail) from_tail.push_back(ids[i]);
+  tail_.remove(from_tail.data(), from_tail.size(), threads);
   for (std::size_t i = 0; i < count; ++i) {
     const std::int64_t at = places_.find(ids[i]);
-    if (at == in_tail)
-      from_tail.push_back(ids[i]);
-    else
-      trees_[static_cast<std::size_t>(at >> tree_shift)]->clear(static_cast<std::size_t>(at) & ((1ull << tree_shift) - 1));
+    if (at != in_tail) tree_at(at).clear(slot_at(at));
     places_.erase(ids[i]);
   }
-  tail_.remove(from_tail.data(), from_tail.size(), threads);
   rebuild_sparse(threads);
 }
 
 void TreeIndex::update(const std::int64_t* ids, const float* rows, const float* offsets, std::size_t count,
                        std::size_t threads) {
-  note_sizes(rows, offsets, count);
+  std::vector<float> before(count * dimension_), offsets_before(count);
+  std::vector<double> gaps(dimension_);
   HalfspacePoints moved;
-  for (std::size_t i = 0; i < count; ++i) {
-    const float* row = rows + i * dimension_;
+  // A point as it was, where it stands: nothing there can fail.
+  const auto write_back = [&](std::size_t i) {
     const std::int64_t at = places_.find(ids[i]);
-    if (at == in_tail) {
-      tail_.update(ids + i, row, offsets + i, 1, 1);
-      continue;
+    if (at == in_tail)
+      tail_.update(ids + i, &before[i * dimension_], &offsets_before[i], 1, 1);
+    else
+      tree_at(at).restore(slot_at(at), &before[i * dimension_], offsets_before[i]);
+  };
+  std::size_t changed = 0;
+  try {
+    for (; changed < count; ++changed) {
+      const std::size_t i = changed;
+      const float* row = rows + i * dimension_;
+      const std::int64_t at = places_.find(ids[i]);
+      if (at == in_tail) {
+        tail_.get(ids[i], &before[i * dimension_], offsets_before[i]);
+        tail_.update(ids + i, row, offsets + i, 1, 1);
+        continue;
+      }
+      BallTree& tree = tree_at(at);
+      tree.blocks().get(slot_at(at), &before[i * dimension_], offsets_before[i]);
+      if (tree.move(slot_at(at), row, offsets[i], gaps.data())) continue;
+      append_point(moved, ids[i], row, dimension_, offsets[i]);
+      tree.clear(slot_at(at));
     }
-    BallTree& tree = *trees_[static_cast<std::size_t>(at >> tree_shift)];
-    const std::size_t slot = static_cast<std::size_t>(at) & ((1ull << tree_shift) - 1);
-    if (tree.move(slot, row, offsets[i])) continue;
-    tree.clear(slot);
-    moved.ids.push_back(ids[i]);
-    moved.rows.insert(moved.rows.end(), row, row + dimension_);
-    moved.offsets.push_back(offsets[i]);
+    if (!moved.ids.empty()) place(moved, no_tree, threads);
+  } catch (...) {
+    while (changed-- > 0) write_back(changed);
+    throw;
   }
-  if (!moved.ids.empty()) place(moved, threads);
+  largest_ = sizes_with(rows, offsets, count);
   rebuild_sparse(threads);
 }
 
@@ -181,7 +229,7 @@ void TreeIndex::search_one(const HalfspaceQueries& queries, std::size_t query, s
   const double norm = std::sqrt(square);
   const NodeQuery prepared = prepare(direction, queries.thresholds[query], dimension_, norm);
   // Beyond this, partial sums may overflow and the bounds say nothing: look at every block.
-  const bool bounded = 4 * norm * largest_norm_ + largest_offset_ < 1e38;
+  const bool bounded = 4 * norm * largest_.norm + largest_.offset < 1e38;
   std::vector<std::uint32_t> stack, leaves;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> ranges;
   for (const auto& tree : trees_) {

@@ -7,8 +7,10 @@ archives (`fewfire._archive`) of ids, points and offsets; trees are built when l
 
 from __future__ import annotations
 
+import os
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 import numpy as np
 
@@ -23,8 +25,6 @@ from fewfire.halfspace._methods import METHODS, MethodName, QueryCounters, Repor
 from fewfire.halfspace._plan import MANY, SMALL, IndexPlan, measure
 
 if TYPE_CHECKING:
-    import os
-
     from numpy.typing import ArrayLike, NDArray
 
     from fewfire._types import AnyArray, IdArray
@@ -38,7 +38,8 @@ _AGAIN: Final = "write it again with index.save"
 class Index:
     """Points that report which of them lie in a half-space: exactly, whatever the method.
 
-    Queries may run in several threads at once; a change waits for them and has the index alone.
+    Queries may run in several threads at once; a change waits for them and has the index alone. A change that fails,
+    also for want of memory, has changed nothing.
 
     Parameters
     ----------
@@ -87,6 +88,7 @@ class Index:
         first = "scan" if method == "auto" else method
         self._kept: dict[str, Reporter] = {first: self._build(first, ids, rows, offsets)}
         self._plans: dict[bool, IndexPlan] = {}
+        _indexes.add(self)
 
     @classmethod
     def _restored(
@@ -130,9 +132,14 @@ class Index:
         shifts = check_column("offsets", 0.0 if offsets is None else offsets, len(rows))
         self._check_offsets(shifts)
         with self._lock:
-            ids = np.arange(self._next_id, self._next_id + len(rows), dtype=np.int64)
-            self._change("insert", ids, rows, shifts)
-            self._next_id += len(rows)
+            first = self._next_id
+            ids = np.arange(first, first + len(rows), dtype=np.int64)
+            self._next_id = first + len(rows)  # before: an insertion that Ctrl-C meets may have been made
+            try:
+                self._change("insert", ids, rows, shifts)
+            except Exception:
+                self._next_id = first
+                raise
         return ids
 
     def remove(self, ids: ArrayLike) -> None:
@@ -227,7 +234,7 @@ class Index:
             return next(iter(self._kept.values()))
         with self._lock:
             plan = self._plans.get(queries >= MANY)
-            return None if plan is None or plan.stale(len(self)) else self._kept[plan.method]
+            return None if plan is None or plan.stale(len(self)) else self._kept.get(plan.method)
 
     def _planned(self, rows: NDArray[np.float32], thresholds: NDArray[np.float32]) -> Reporter:
         """Plan for calls of this kind, and keep what the plans there are use."""
@@ -256,20 +263,46 @@ class Index:
         return kept
 
     def _change(self, what: str, ids: IdArray, *arrays: NDArray[np.float32]) -> None:
-        """Change every structure; the first one refuses unknown ids with nothing changed."""
+        """Change every structure; the first one refuses unknown ids with nothing changed.
+
+        Others, which "auto" may keep, are let go before and taken up again once they have changed as well: whatever
+        comes between (Ctrl-C, a fork, no memory), those that are kept hold the same points.
+        """
         with self._lock:
-            size = len(self)
-            first, *others = self._kept
-            wrong = getattr(self._kept[first], what)(ids, *arrays, self.threads)
-            if wrong >= 0:
-                raise unknown_id(int(ids[wrong]), size)
-            for name in others:
-                getattr(self._kept[name], what)(ids, *arrays, self.threads)
+            size, kept = len(self), self._kept
+            (first, reporter), *others = kept.items()
+            self._kept = {first: reporter}
+            try:
+                wrong = getattr(reporter, what)(ids, *arrays, self.threads)
+                if wrong >= 0:
+                    raise unknown_id(int(ids[wrong]), size)
+            except BaseException:
+                self._kept = kept
+                raise
+            after = {first: reporter}
+            for name, other in others:
+                try:
+                    getattr(other, what)(ids, *arrays, self.threads)
+                    after[name] = other
+                except MemoryError:  # done without: the next queries of its kind measure anew
+                    self._past += QueryCounters(*other.counters)
+            self._kept = after
 
     def _check_offsets(self, offsets: NDArray[np.float32]) -> None:
         if self.requested != "auto" and not METHODS[self.requested].offsets and offsets.any():
             wrong = float(offsets[offsets != 0][0])
             raise invalid("offsets", f"must be 0 with method={self.requested!r}", wrong, "use method='tree'")
+
+
+def _renew_locks() -> None:
+    """In the child of a fork: what other threads held would stay held for ever."""
+    for index in _indexes:
+        index._lock = RLock()
+
+
+_indexes: Final[WeakSet[Index]] = WeakSet()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 def load(path: str | os.PathLike[str], threads: int | None = None) -> Index:

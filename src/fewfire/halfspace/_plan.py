@@ -81,7 +81,7 @@ def measure(
     threads : int
     """
     many = len(rows) >= MANY
-    chosen = np.unique(np.linspace(0, len(rows) - 1, _QUERIES).astype(int))
+    chosen = np.linspace(0, len(rows) - 1, min(len(rows), _QUERIES)).astype(int)
     rows, thresholds = np.ascontiguousarray(rows[chosen]), np.ascontiguousarray(thresholds[chosen])
     ids, points, offsets = scan.points()
     candidates: dict[str, Reporter] = {"scan": scan, "screen": build("screen", ids, points, offsets)}

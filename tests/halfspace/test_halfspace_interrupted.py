@@ -1,0 +1,192 @@
+"""What may come between: Ctrl-C, a fork, no memory. The index is as it was, or says that it is not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from fewfire.halfspace import Index, _index
+
+MANY = np.random.default_rng(1).normal(size=(100_000, 2))  # some seconds to peel
+FEW = np.random.default_rng(0).normal(size=(300, 2))
+
+
+@pytest.fixture
+def press_ctrl_c():
+    """Presses Ctrl-C a moment after it is called."""
+    timers = []
+
+    def press():
+        timers.append(threading.Timer(0.15, lambda: os.kill(os.getpid(), signal.SIGINT)))
+        timers[-1].start()
+
+    yield press
+    for timer in timers:
+        timer.join()
+
+
+def test_an_insertion_that_peels_layers_can_be_interrupted(core, press_ctrl_c):
+    index = Index(FEW, method="layers")
+    expected = index.query([1.0, 2.0], 0.5)
+    press_ctrl_c()
+    with pytest.raises(KeyboardInterrupt):
+        index.insert(MANY)
+    assert len(index) == 300
+    np.testing.assert_array_equal(index.query([1.0, 2.0], 0.5), expected)
+    index.insert(FEW[:2])
+    assert len(index) == 302
+
+
+def test_an_update_that_peels_layers_can_be_interrupted(core, press_ctrl_c):
+    index = Index(MANY, method="layers")
+    expected = index.query([1.0, 2.0], 5.0)
+    press_ctrl_c()
+    with pytest.raises(KeyboardInterrupt):
+        index.update(index.ids, -2 * MANY)
+    np.testing.assert_array_equal(index.query([1.0, 2.0], 5.0), expected)
+    assert len(index) == len(MANY)
+
+
+def test_a_handler_that_raises_nothing_may_ask_the_index_and_the_change_is_made(core, press_ctrl_c):
+    index, seen = Index(FEW, method="layers"), []
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append(len(index)))
+    try:
+        press_ctrl_c()
+        index.insert(MANY)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == [300]
+    assert len(index) == 300 + len(MANY)
+
+
+class Failing:
+    """A structure of `auto` that has no memory for changes."""
+
+    counters = (3, 0, 0, 0, 0, 0)
+
+    def __getattr__(self, name):
+        def fail(*_):
+            raise MemoryError
+
+        return fail
+
+
+def test_auto_goes_on_without_a_structure_that_could_not_be_changed(core):
+    points = np.random.default_rng(2).normal(size=(40_000, 3)).astype(np.float32)
+    index = Index(points, method="auto")
+    query, batch = points[0], points[:20]
+    index.query(query, 3.0)
+    index._kept = {**index._kept, "failing": Failing()}
+    (name, _), *_ = index._kept.items()
+    queries = index.counters.queries
+    ids = index.insert(points[:5])
+    assert list(index._kept) == [name]
+    assert index.counters.queries == queries  # what it answered still counts
+    expected = Index(np.concatenate([points, points[:5]]), method="scan")
+    assert ids.tolist() == [40_000, 40_001, 40_002, 40_003, 40_004]
+    np.testing.assert_array_equal(index.query(query, 3.0), expected.query(query, 3.0))
+    np.testing.assert_array_equal(index.query_batch(batch, 3.0).indices, expected.query_batch(batch, 3.0).indices)
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_a_change_that_fails_gives_back_what_was_kept_and_takes_no_id(monkeypatch, error):
+    index = Index(FEW, method="auto")
+    kept = index._kept
+
+    class Refusing:
+        size = 300
+
+        def insert(self, *_):
+            raise error
+
+    monkeypatch.setattr(index, "_kept", {"scan": Refusing(), "other": Failing()})
+    during = index._kept
+    with pytest.raises(error):
+        index.insert(FEW)
+    assert index._kept is during
+    monkeypatch.setattr(index, "_kept", kept)
+    first = index.insert(FEW[:1])[0]
+    assert first == (300 if error is MemoryError else 600)  # an interrupted insertion may have been made
+    assert index in _index._indexes
+
+
+FORK = """
+import os, signal, sys, threading, time, warnings
+import numpy as np
+from fewfire.halfspace import Index
+
+warnings.simplefilter("ignore")  # of forking with threads: that is what is tried
+method, points = sys.argv[1], np.random.default_rng(0).normal(size=(100_000, 2 if sys.argv[1] == "layers" else 16))
+few = points[:300]
+index = Index(few if sys.argv[2] == "change" else points, method="layers" if sys.argv[2] == "change" else method)
+done = threading.Event()
+
+def ask():
+    while not done.is_set():
+        index.query_batch(points[:400], 1.0)
+        index.counters, len(index)
+
+def in_child(work):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # ends a child that hangs
+        try:
+            work()
+        except BaseException as error:
+            print(type(error).__name__, error, flush=True)
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+def use():
+    ids = index.insert(few)
+    index.update(ids, few + 1)
+    assert len(index.query(points[0], 1.0)) > 0
+    index.remove(ids)
+    assert len(index) == len(points) and index.counters.queries >= 0
+
+if sys.argv[2] == "ask":
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    print([in_child(use) for _ in range(5)])
+    done.set()
+    for thread in threads:
+        thread.join()
+else:
+    thread = threading.Thread(target=lambda: index.insert(points))
+    thread.start()
+    time.sleep(0.15)
+    print([in_child(lambda: len(index))])
+    thread.join()
+    assert len(index) == 100_300
+    print([in_child(lambda: len(index))])
+"""
+
+
+def forked(*arguments):
+    done = subprocess.run(
+        [sys.executable, "-c", FORK, *arguments], capture_output=True, text=True, check=True, timeout=300
+    )
+    return done.stdout.splitlines()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("method", ["scan", "screen", "tree", "auto"])
+def test_a_child_may_use_an_index_that_other_threads_were_asking(core, method):
+    assert forked(method, "ask") == ["[0, 0, 0, 0, 0]"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_is_told_when_the_index_was_being_changed(core):
+    message, first, second = forked("layers", "change")
+    assert message.startswith("RuntimeError this index was being changed by another thread when the process was forked")
+    assert message.endswith("Remedy: make it in the child, or fork between changes")
+    assert first == "[1]"
+    assert second == "[0]"  # the parent's is whole, and so are later copies of it

@@ -1,0 +1,104 @@
+// Threads that cannot be started, and memory for them that cannot be had: csrc/base/parallel.hpp does every piece of
+// work once whichever of them fail, passes on what the work throws, and nothing else.
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <stdexcept>
+#include <vector>
+
+#include "base/parallel.hpp"
+
+namespace {
+
+std::atomic<long> starts{0}, allocations{0}, refused_start{-1}, refused_allocation{-1};
+std::atomic<bool> lasting{false};
+
+bool refused(std::atomic<long>& count, const std::atomic<long>& at) {
+  if (at < 0) return false;
+  const long now = count.fetch_add(1);
+  return now == at || (lasting && now > at);
+}
+
+}  // namespace
+
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                              void* argument) {
+  using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static const auto create = reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));
+  return refused(starts, refused_start) ? EAGAIN : create(thread, attributes, start, argument);
+}
+
+void* operator new(std::size_t size) {
+  void* memory = refused(allocations, refused_allocation) ? nullptr : std::malloc(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace {
+
+constexpr std::size_t pieces = 40, threads = 6;
+
+void check(bool holds, const char* what) {
+  if (holds) return;
+  std::printf("%s\n", what);
+  std::exit(1);
+}
+
+// Each piece once, whatever fails.
+template <class Run>
+void all_done(const Run& run, const char* what) {
+  std::vector<std::atomic<int>> done(pieces);
+  run([&](std::size_t piece) { ++done[piece]; });
+  for (const auto& times : done) check(times == 1, what);
+}
+
+// The work's own exception arrives.
+template <class Run>
+void passed_on(const Run& run, const char* what) {
+  bool caught = false;
+  try {
+    run([](std::size_t piece) {
+      if (piece == 7) throw std::out_of_range("seven");
+    });
+  } catch (const std::out_of_range&) {
+    caught = true;
+  }
+  check(caught, what);
+}
+
+void try_all() {
+  const auto plain = [](const auto& work) { fewfire::parallel_for(pieces, threads, work); };
+  const auto watched = [](const auto& work) { fewfire::watched_for(pieces, threads, work, [] {}); };
+  all_done(plain, "parallel_for left a piece out"), all_done(watched, "watched_for left a piece out");
+  passed_on(plain, "parallel_for lost an exception"), passed_on(watched, "watched_for lost an exception");
+}
+
+}  // namespace
+
+int main() {
+  long tries = 0;
+  try_all();
+  for (const bool all : {false, true})
+    for (long n = 0; n < static_cast<long>(2 * threads); ++n, ++tries) {
+      lasting = all;
+      starts = 0, refused_start = n;
+      try_all();
+      check(starts > 0, "no thread was started through pthread_create");
+      refused_start = -1;
+      // Of memory: an exception of the work's own needs some, so only what is done is looked at.
+      std::vector<std::atomic<int>> done(pieces);
+      const auto work = [&](std::size_t piece) { ++done[piece]; };
+      allocations = 0, refused_allocation = n;
+      fewfire::parallel_for(pieces, threads, work), fewfire::watched_for(pieces, threads, work, [] {});
+      refused_allocation = -1;
+      for (const auto& times : done) check(times == 2, "a piece was left out for want of memory");
+    }
+  std::printf("{\"injected\": %ld}\n", 2 * tries);
+}
