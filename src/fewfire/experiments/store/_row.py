@@ -161,9 +161,11 @@ def encode_history(history: History) -> tuple[bytes, bytes]:
 
 def decode_history(steps: bytes, curves: bytes) -> History:
     """The history of two blobs."""
-    step = np.frombuffer(steps, dtype="<i8").astype(np.int64)
-    if len(steps) % 8 or len(curves) != len(step) * len(CURVES) * 4:
+    if not isinstance(steps, bytes) or not isinstance(curves, bytes):
+        raise FileFormatError("a history is damaged: its steps or curves are no bytes.")
+    if len(steps) % 8 or len(curves) != len(steps) // 8 * len(CURVES) * 4:
         raise FileFormatError(f"a history is damaged: {len(steps)} bytes of steps, {len(curves)} bytes of curves.")
+    step = np.frombuffer(steps, dtype="<i8").astype(np.int64)
     table: AnyArray = np.frombuffer(curves, dtype="<f4").reshape(len(CURVES), len(step)).astype(np.float32)
     return History(step, *table)
 
