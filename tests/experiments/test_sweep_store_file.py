@@ -11,8 +11,9 @@ import pytest
 from fewfire._errors import FileFormatError, StoreError
 from fewfire.experiments import Setting, SqliteStore, SweepRecord
 from fewfire.experiments.store import _sqlite_file as sqlite_file
+from fewfire.experiments.store import failed_row
 from fewfire.experiments.store._writer_lock import WriterLock
-from fewfire.testing._sweeps import made_up_measurement, made_up_row, outcomes
+from fewfire.testing._sweeps import made_up_measurement, made_up_row, outcomes, run_spec
 
 
 @pytest.fixture
@@ -95,6 +96,31 @@ def test_a_truncated_file_is_said_to_be_damaged(path):
         outcomes(store)
 
 
+@pytest.mark.parametrize(
+    ("new", "wrong"),
+    [
+        (b"'now\n))", r"malformed database schema \(.*\) - unrecognized token: .'now\?"),
+        (b"'no\xff\xff))", "a text in it is no text"),
+    ],
+)
+def test_a_damaged_schema_is_said_to_be_in_one_line(path, new, wrong):
+    """SQLite quotes what it cannot read, line breaks and bytes that are no text included."""
+    path.write_bytes(path.read_bytes().replace(b"'now'))", new, 1))
+    for write in (False, True):
+        with pytest.raises(FileFormatError, match=rf"runs.sqlite is damaged \({wrong}") as caught:
+            SqliteStore(path, write=write)
+        assert "\n" not in str(caught.value)
+
+
+def test_an_error_that_is_no_text_is_kept(path):
+    row = failed_row(run_spec(9), OSError("no such file: \udcff"), "cpu", "{}")
+    with SqliteStore(path, write=True) as store:
+        store.add([row])
+        assert [found.message for found in store.rows() if found.status == "failed"] == [
+            "OSError: no such file: \\udcff"
+        ]
+
+
 def test_a_damaged_history_is_said_to_be(path):
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE histories SET curves = x'00'")
@@ -143,6 +169,24 @@ def test_a_read_only_folder(path):
             SqliteStore(path, write=True)
     finally:
         path.parent.chmod(0o755)
+
+
+def test_a_writer_stopped_in_the_middle_of_changing_the_file_is_undone_by_the_first_reader(path, tmp_path):
+    """As it is when power is lost while a store is closed: changed pages in the file, the old ones in a journal."""
+    stopped = tmp_path / "stopped" / "runs.sqlite"
+    stopped.parent.mkdir()
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA cache_size = 1")
+    connection.execute("BEGIN")
+    for name in ("trial", "steps", "examples"):
+        connection.execute(f"UPDATE runs SET {name} = {name} + 1")
+        connection.execute("UPDATE histories SET steps = zeroblob(9000)")
+    for helper in ("", "-journal"):
+        Path(f"{stopped}{helper}").write_bytes(Path(f"{path}{helper}").read_bytes())
+    connection.execute("ROLLBACK")
+    connection.close()
+    assert stopped.read_bytes() != path.read_bytes()
+    assert kept(stopped) and [found.name for found in stopped.parent.iterdir()] == [path.name]
 
 
 def test_stores_opened_for_reading_or_closed_refuse_rows(path):

@@ -121,7 +121,8 @@ def row_of(spec: RunSpec, result: Result, environment: str) -> Row:
 def failed_row(spec: RunSpec, error: BaseException, engine: str, environment: str) -> Row:
     """The row of a run that ended in an error."""
     errors, counters = (math.nan,) * 4, (0,) * 4
-    message = f"{type(error).__name__}: {error}"
+    told = f"{type(error).__name__}: {error}"
+    message = told.encode(errors="backslashreplace").decode()  # names of files need not be text, what is kept must be
     nothing = (*errors, *counters)
     return Row(
         spec.hash, spec.setting, spec.trial, "failed", "", *nothing, message, engine, environment, History.of([])

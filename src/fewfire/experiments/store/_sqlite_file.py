@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 APPLICATION_ID = int.from_bytes(b"fewf", "big")
 SCHEMA_VERSION = 2
 
+SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged or unusable file raises; the second where SQLite's own message quotes bytes that are no text."""
+
 _TYPES = {np.str_: "TEXT NOT NULL", np.int64: "INTEGER NOT NULL", np.float64: "REAL"}
 _RULES = {
     "hash": "UNIQUE",
@@ -119,11 +122,11 @@ class SqliteFile:
                 connection.execute("PRAGMA journal_mode = WAL")
                 if is_old(connection):
                     connection.executescript(UPGRADE)
-                connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA cell_size_check = ON")
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             connection.close()
             raise in_words(error, self.path, "Nothing was changed.") from None
         except BaseException:
@@ -137,7 +140,7 @@ class SqliteFile:
             raise StoreError(f"{self.path} is closed. Remedy: open it again.")
         try:
             yield from self._connection.execute(query, parameters)
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             raise in_words(error, self.path, "Nothing was changed.") from None
 
     def _undone(self) -> None:
@@ -161,27 +164,39 @@ class SqliteFile:
             if self._connection.in_transaction:
                 with suppress(sqlite3.Error):  # the error before it is the one to report
                     self._connection.execute("ROLLBACK")
-            if isinstance(error, sqlite3.Error):
+            if isinstance(error, SQLITE_ERRORS):
                 raise in_words(error, self.path, kept) from None
             raise
 
 
 def _connect(path: Path, place: Path, write: bool) -> sqlite3.Connection:
     """A connection in autocommit mode to a store at a resolved place; read-only disks are opened as they are."""
-    modes = ("mode=rwc",) if write else ("mode=ro", "mode=ro&immutable=1")
-    for mode in modes:
+    failed: Exception | None = None
+    for mode in _modes(place, write):
         connection: sqlite3.Connection | None = None
         try:
-            connection = sqlite3.connect(f"{place.as_uri()}?{mode}", uri=True, timeout=10, isolation_level=None)
+            connection = sqlite3.connect(f"{place.as_uri()}?mode={mode}", uri=True, timeout=10, isolation_level=None)
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            connection.execute(f"PRAGMA query_only = {not write}")
             return connection
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
+            failed = error
             if connection is not None:
                 connection.close()
-            # Without a log beside it the file is complete, though SQLite cannot make helper files on a read-only disk.
-            if mode == modes[-1] or Path(f"{place}-wal").exists():
-                raise in_words(error, path, "Nothing was changed.") from None
-    raise AssertionError("unreachable")
+    assert failed is not None
+    raise in_words(failed, path, "Nothing was changed.") from None
+
+
+def _modes(place: Path, write: bool) -> Iterator[str]:
+    """Ways to open a store, one after the other until one of them works."""
+    yield "rwc" if write else "ro"
+    if write:
+        return
+    if Path(f"{place}-journal").exists():
+        yield "rw"  # a writer was stopped while it closed: its last step has to be undone before anything is read
+    elif not Path(f"{place}-wal").exists():
+        # Without a log beside it the file is complete, though SQLite cannot make helper files on a read-only disk.
+        yield "ro&immutable=1"
 
 
 def is_old(connection: sqlite3.Connection) -> bool:
@@ -205,13 +220,16 @@ def check_schema(connection: sqlite3.Connection, path: Path) -> bool:
     return True
 
 
-def in_words(error: sqlite3.Error, path: Path, kept: str) -> FewfireError:
+def in_words(error: Exception, path: Path, kept: str) -> FewfireError:
     """What went wrong with a store, and what to do; `kept` says what is safe."""
     name = getattr(error, "sqlite_errorname", "")
+    said = "".join(letter if letter.isprintable() else "?" for letter in str(error))  # it quotes what it could not read
+    if isinstance(error, UnicodeDecodeError):
+        return damaged(path, "a text in it is no text")
     if name.startswith("SQLITE_NOTADB"):
         return FileFormatError(f"{path} is not a store of fewfire: it is no SQLite database. {kept}")
     if name.startswith("SQLITE_CORRUPT"):
-        return damaged(path, str(error))
+        return damaged(path, said)
     if name.startswith("SQLITE_FULL"):
         return StoreError(f"the disk of {path} is full. {kept} Remedy: free some space and repeat the command.")
     if name.startswith("SQLITE_READONLY"):
@@ -221,7 +239,7 @@ def in_words(error: sqlite3.Error, path: Path, kept: str) -> FewfireError:
         return StoreError(f"{path} is being written by another program. {kept} Remedy: wait for it, or stop it.")
     if name.startswith("SQLITE_CANTOPEN"):
         return StoreError(f"{path} cannot be opened: the folder does not exist or may not be written to. {kept}")
-    return StoreError(f"{path} cannot be used: {error}. {kept}")
+    return StoreError(f"{path} cannot be used: {said}. {kept}")
 
 
 def damaged(path: Path, what: str) -> FileFormatError:
