@@ -64,6 +64,20 @@ def test_the_store_is_not_written_over(store):
     assert store.read_bytes() == before
 
 
+def test_the_page_on_standard_output_is_the_page_alone(store):
+    command = [sys.executable, "-c", "from fewfire.cli import main; main()", "report", "s.sqlite", "-o", "/dev/stdout"]
+    with (store.parent / "page.html").open("wb") as out:
+        done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, check=True)
+    assert done.stderr.startswith("Wrote /dev/stdout (")
+    page = (store.parent / "page.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>") and page.rstrip().endswith("</html>")
+
+
+def test_a_page_with_a_name_that_cannot_be(store):
+    result = runner.invoke(cli.app, ["report", "s.sqlite", "-o", "x" * 300])
+    assert str(result.exception).startswith("output must be a file that can be written (File name too long); got 'xxx")
+
+
 def test_a_missing_store_is_one_line(tmp_path):
     done = subprocess.run([sys.executable, "-c", "from fewfire.cli import main; main()", "report", "none.sqlite"],
                           capture_output=True, text=True, cwd=tmp_path)  # fmt: skip

@@ -85,3 +85,10 @@ def test_a_failed_claim_is_said_and_gives_status_1(small):
 def test_a_wrong_name_runs_nothing(small):
     result = runner.invoke(cli.app, ["reproduce", "a/holds", "a/typo"])
     assert result.exit_code != 0 and "expect" not in result.output
+
+
+def test_a_folder_that_cannot_be_made_is_said_in_a_line(small, tmp_path):
+    (tmp_path / "taken").write_text("no folder")
+    result = runner.invoke(cli.app, ["reproduce", "a/holds", "-o", str(tmp_path / "taken")])
+    assert str(result.exception).startswith("--output must be a folder that can be written to (File exists); got '")
+    assert (tmp_path / "taken").read_text() == "no folder"

@@ -86,6 +86,19 @@ def test_the_ending_names_the_format(store, tmp_path):
         export(store, tmp_path / "runs.xlsx")
 
 
+def test_the_store_is_not_written_over(tmp_path):
+    path = tmp_path / "runs.csv"
+    with SqliteStore(path, write=True) as store:
+        store.add([made_up_row(0)])
+    (tmp_path / "link.csv").symlink_to(path)
+    before = path.read_bytes()
+    with SqliteStore(path) as store:
+        for place in (path, tmp_path / "link.csv"):
+            with pytest.raises(InvalidArgument, match=r"path must not be the store itself; got .* choose another file"):
+                export(store, place)
+    assert path.read_bytes() == before
+
+
 def test_a_file_that_cannot_be_written(store, tmp_path):
     with pytest.raises(
         StoreError, match=r"runs.csv cannot be written: No such file or directory. The store is as it was"

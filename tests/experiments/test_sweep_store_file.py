@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from fewfire._errors import FileFormatError, StoreError
-from fewfire.experiments import SqliteStore
+from fewfire.experiments import Setting, SqliteStore, SweepRecord
 from fewfire.experiments.store import _sqlite_file as sqlite_file
+from fewfire.experiments.store import failed_row
 from fewfire.experiments.store._writer_lock import WriterLock
-from fewfire.testing._sweeps import made_up_measurement, made_up_row, outcomes
+from fewfire.testing._sweeps import made_up_measurement, made_up_row, outcomes, run_spec
 
 
 @pytest.fixture
@@ -95,6 +96,31 @@ def test_a_truncated_file_is_said_to_be_damaged(path):
         outcomes(store)
 
 
+@pytest.mark.parametrize(
+    ("new", "wrong"),
+    [
+        (b"'now\n))", r"malformed database schema \(.*\) - unrecognized token: .'now\?"),
+        (b"'no\xff\xff))", "a text in it is no text"),
+    ],
+)
+def test_a_damaged_schema_is_said_to_be_in_one_line(path, new, wrong):
+    """SQLite quotes what it cannot read, line breaks and bytes that are no text included."""
+    path.write_bytes(path.read_bytes().replace(b"'now'))", new, 1))
+    for write in (False, True):
+        with pytest.raises(FileFormatError, match=rf"runs.sqlite is damaged \({wrong}") as caught:
+            SqliteStore(path, write=write)
+        assert "\n" not in str(caught.value)
+
+
+def test_an_error_that_is_no_text_is_kept(path):
+    row = failed_row(run_spec(9), OSError("no such file: \udcff"), "cpu", "{}")
+    with SqliteStore(path, write=True) as store:
+        store.add([row])
+        assert [found.message for found in store.rows() if found.status == "failed"] == [
+            "OSError: no such file: \\udcff"
+        ]
+
+
 def test_a_damaged_history_is_said_to_be(path):
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE histories SET curves = x'00'")
@@ -124,7 +150,7 @@ def test_a_full_disk_keeps_what_was_there(path):
 
 def test_a_read_only_store_can_be_read(path, monkeypatch):
     connect = sqlite_file._connect
-    monkeypatch.setattr(sqlite_file, "_connect", lambda path, write: connect(path, write=False))
+    monkeypatch.setattr(sqlite_file, "_connect", lambda path, place, write: connect(path, place, write=False))
     with pytest.raises(
         StoreError,
         match=r"runs.sqlite cannot be written: it or its disk is read-only. Nothing was changed. Remedy: copy it",
@@ -143,6 +169,24 @@ def test_a_read_only_folder(path):
             SqliteStore(path, write=True)
     finally:
         path.parent.chmod(0o755)
+
+
+def test_a_writer_stopped_in_the_middle_of_changing_the_file_is_undone_by_the_first_reader(path, tmp_path):
+    """As it is when power is lost while a store is closed: changed pages in the file, the old ones in a journal."""
+    stopped = tmp_path / "stopped" / "runs.sqlite"
+    stopped.parent.mkdir()
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA cache_size = 1")
+    connection.execute("BEGIN")
+    for name in ("trial", "steps", "examples"):
+        connection.execute(f"UPDATE runs SET {name} = {name} + 1")
+        connection.execute("UPDATE histories SET steps = zeroblob(9000)")
+    for helper in ("", "-journal"):
+        Path(f"{stopped}{helper}").write_bytes(Path(f"{path}{helper}").read_bytes())
+    connection.execute("ROLLBACK")
+    connection.close()
+    assert stopped.read_bytes() != path.read_bytes()
+    assert kept(stopped) and [found.name for found in stopped.parent.iterdir()] == [path.name]
 
 
 def test_stores_opened_for_reading_or_closed_refuse_rows(path):
@@ -184,7 +228,7 @@ def test_a_second_writer_is_told_who_the_first_is(path):
 
 HOLD = """
 import sys
-from fewfire.experiments import SqliteStore
+from fewfire.experiments import Setting, SqliteStore, SweepRecord
 store = SqliteStore(sys.argv[1], write=True)
 print("held", flush=True)
 sys.stdin.read()
@@ -207,6 +251,177 @@ def test_a_writer_that_is_killed_leaves_no_lock(path):
         store.add([made_up_row(3)])
         assert store.counts()["done"] == 4
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_places_that_are_no_store_are_named(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    os.mkfifo(tmp_path / "pipe")
+    long = tmp_path / ("x" * 300)
+    for place, message in (
+        (tmp_path, f"{tmp_path} is a folder, not a store. Remedy: name a file inside it."),
+        (tmp_path / "loop", "loop cannot be opened: Too many levels of symbolic links. Nothing was changed."),
+        (tmp_path / "pipe", "pipe is not a regular file, so it is no store. Remedy: name a file on a disk."),
+        (long, f"{long} cannot be opened: File name too long. Nothing was changed."),
+        (Path("a\0b"), "a\0b cannot be opened: embedded null byte. Nothing was changed."),
+    ):
+        for write in (False, True):
+            with pytest.raises(StoreError) as caught:
+                SqliteStore(place, write=write)
+            assert str(caught.value).endswith(message)
+    assert {found.name for found in tmp_path.iterdir()} == {"loop", "pipe"}
+
+
+def test_all_paths_to_a_store_share_its_lock(path, tmp_path):
+    (tmp_path / "alias.sqlite").symlink_to(path.name)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "up").symlink_to("..")
+    others = (tmp_path / "alias.sqlite", tmp_path / "folder" / "up" / path.name)
+    for one, two in ((path, others[0]), (others[0], path), (others[0], others[1])):
+        with SqliteStore(one, write=True) as store:
+            store.add([made_up_row(3)])
+            with pytest.raises(StoreError, match=f"{two.name} is being written by process {os.getpid()} on "):
+                SqliteStore(two, write=True)
+            with SqliteStore(two) as reader:
+                assert reader.counts()["done"] == 4
+    assert {found.name for found in tmp_path.iterdir()} == {path.name, "alias.sqlite", "folder"}
+
+
+def test_a_link_to_nothing_becomes_a_store_where_it_points(tmp_path):
+    (tmp_path / "link.sqlite").symlink_to("real.sqlite")
+    with SqliteStore(tmp_path / "link.sqlite", write=True) as store:
+        store.add([made_up_row(trial) for trial in range(3)])
+    assert (tmp_path / "link.sqlite").is_symlink() and kept(tmp_path / "real.sqlite") and kept(tmp_path / "link.sqlite")
+
+
+def test_a_store_of_two_names_is_read_and_not_written(path, tmp_path):
+    """Two sweeps through two names lost half of their rows: each had a log and a lock of its own."""
+    (tmp_path / "second.sqlite").hardlink_to(path)
+    for name in (path, tmp_path / "second.sqlite"):
+        assert kept(name)
+        with pytest.raises(
+            StoreError,
+            match=r"has 2 names \(hard links\), .*\. Nothing was changed\. Remedy: copy it \(cp, not ln\) and write to",
+        ):
+            SqliteStore(name, write=True)
+    (tmp_path / "second.sqlite").unlink()
+    with SqliteStore(path, write=True) as store:
+        assert store.counts()["done"] == 3
+
+
+PLANTED = [
+    (helper, kind)
+    for helper in ("-writer", "-wal", "-shm", "-journal")
+    for kind in ("link", "hard link", "folder", "pipe")
+]
+
+
+@pytest.mark.parametrize(("helper", "planted"), [*PLANTED, ("-writer", "file")])
+def test_what_lies_where_helper_files_belong_is_not_written_to(path, tmp_path, helper, planted):
+    place, victim = Path(f"{path}{helper}"), tmp_path / "victim"
+    victim.write_text("precious")
+    if planted == "link":
+        place.symlink_to(victim)
+    elif planted == "hard link":
+        place.hardlink_to(victim)
+    elif planted == "folder":
+        place.mkdir()
+    elif planted == "pipe":
+        os.mkfifo(place)
+    else:
+        place.write_text("precious")
+    with pytest.raises(StoreError, match=rf"runs.sqlite cannot be opened: .*{helper} is a link or another's file"):
+        SqliteStore(path, write=True)
+    assert victim.read_text() == "precious"
+    if planted == "file":
+        assert place.read_text() == "precious"
+    place.rmdir() if planted == "folder" else place.unlink()
+    assert kept(path)
+
+
+def test_a_lock_that_cannot_be_removed_hides_no_error_and_is_taken_over(path, monkeypatch):
+    def stuck(*_, **__):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", stuck)
+        with pytest.raises(ZeroDivisionError), SqliteStore(path, write=True):
+            raise ZeroDivisionError
+    assert Path(f"{path}-writer").exists()
+    with SqliteStore(path, write=True) as store:
+        store.add([made_up_row(3)])
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_rollback_that_fails_hides_no_error_and_is_made_up_for(path):
+    class Stuck:
+        def __init__(self, connection):
+            self.connection, self.stuck = connection, True
+
+        def execute(self, statement, *values):
+            if statement == "ROLLBACK" and self.stuck:
+                self.stuck = False
+                raise sqlite3.OperationalError("disk I/O error")
+            return self.connection.execute(statement, *values)
+
+        def __getattr__(self, name):
+            return getattr(self.connection, name)
+
+    with SqliteStore(path, write=True) as store:
+        store._connection = Stuck(store._connection)
+        with pytest.raises(StoreError, match="CHECK constraint failed"):
+            store.add([made_up_row(10), made_up_row(11, "odd")])
+        store.add([made_up_row(12)])
+        assert store.counts()["done"] == 4
+
+
+DAMAGE = [
+    ("settings", "UPDATE settings SET spec = '{'", "the spec of a setting has changed"),
+    ("settings", "UPDATE settings SET spec = replace(spec, 'width', 'widht')", "the spec of a setting has changed"),
+    ("settings", "UPDATE settings SET id = 1 << 41", "the settings are not 1, 2, 3, …"),
+    ("columns", "UPDATE runs SET setting = 1 << 41", "a run has no setting"),
+    ("columns", "UPDATE runs SET steps = x'00'", "a value of steps has the wrong type"),
+    ("columns", "UPDATE runs SET status = 'dome'", "a run has an unknown status"),
+    ("counts", "UPDATE runs SET status = 'dome'", "a run has an unknown status"),
+    ("finished", "UPDATE runs SET hash = zeroblob(id)", "a hash is no text"),
+    ("rows", "UPDATE settings SET spec = '{'", "the hash of a run is not that of its spec"),
+    ("rows", "UPDATE runs SET status = 'dome'", "a run has an unknown status"),
+    ("rows", "UPDATE runs SET environment = 9", "a run has no setting or environment"),
+    ("rows", "UPDATE runs SET steps = x'00'", "a value of steps has the wrong type"),
+    ("rows", "UPDATE runs SET trial = trial + 10", "the hash of a run is not that of its spec"),
+    ("rows", "UPDATE histories SET steps = 'text'", "a history is damaged: its steps or curves are no bytes"),
+    ("rows", "DELETE FROM histories", "a history is damaged: its steps or curves are no bytes"),
+    ("measurements", "UPDATE measurements SET spec = '{}'", "the hash of a measurement is not that of its spec"),
+    ("measurements", "UPDATE measurements SET seconds = 'long'", "a value of a measurement has the wrong type"),
+    ("sweeps", "UPDATE sweeps SET spec = '{'", "a sweep in .*runs.sqlite is damaged: it is no JSON"),
+    ("sweeps", "UPDATE sweeps SET spec = '[1]'", "a sweep in .*runs.sqlite is damaged: it is no table of JSON"),
+    ("sweeps", "UPDATE sweeps SET name = x'00'", "a sweep has no name or success error"),
+]
+
+
+@pytest.mark.parametrize(("reader", "statement", "wrong"), DAMAGE)
+def test_contents_that_no_store_has(path, reader, statement, wrong):
+    with SqliteStore(path, write=True) as store:
+        store.record_sweep(SweepRecord("a sweep", 0.1, {"trials": 1}))
+        store.add_measurements([made_up_measurement(0)])
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute(statement)
+    connection.close()
+    with SqliteStore(path) as store, pytest.raises(FileFormatError, match=wrong) as caught:
+        list(getattr(store, reader)())
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_without_their_tables_are_said_to_be_damaged():
+    for text, wrong in (
+        ("{", "it is no JSON"),
+        ("[" * 100_000, "it is no JSON"),
+        ("[]", "it is no table of JSON"),
+        ("{}", "it lacks data.samples"),
+        ('{"data":{"samples":1,"test_samples":1},"network":3}', "it lacks network.start"),
+    ):
+        with pytest.raises(FileFormatError, match=f"a setting is damaged: {wrong}"):
+            _ = Setting(1, text).width
 
 
 def test_a_lock_that_was_removed_is_made_anew(path, monkeypatch):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made_up_store import cell, frontier_store, store_of
 
-from fewfire import MissingDependency
+from fewfire import InvalidArgument, MissingDependency
 from fewfire.report import (
     curves_info,
     frontier_info,
@@ -82,3 +82,23 @@ def test_files(tmp_path):
     assert [path.name for path in save_figures(two, tmp_path)][:5] == [f"{name}-1.png" for name in names] + [
         "frontier-2.png"
     ]
+
+
+def test_figures_replace_files_whole_and_say_where_they_cannot(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    (tmp_path / "frontier.png").write_bytes(b"old")
+    (tmp_path / "taken").write_bytes(b"no folder")
+    with pytest.raises(
+        InvalidArgument, match=r"folder must be a folder that can be made \(File exists\); got '.*taken'"
+    ):
+        save_figures(frontier_store(), tmp_path / "taken")
+
+    def full(figure, file, **options):
+        file.write(b"half a picture")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
+    with pytest.raises(InvalidArgument, match=r"folder must be a folder that can be written to \(No space left on dev"):
+        save_figures(frontier_store(), tmp_path)
+    assert (tmp_path / "frontier.png").read_bytes() == b"old"
+    assert {path.name for path in tmp_path.iterdir()} == {"frontier.png", "taken"}

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
+from fewfire._atomic import same_file
 from fewfire._errors import invalid
 from fewfire.cli._output import file_size, say
 from fewfire.experiments import SqliteStore
@@ -24,14 +26,15 @@ def report(
     title: Annotated[str | None, typer.Option(help="Heading of the page; by default the sweep's name.")] = None,
 ) -> None:
     """Write a store as one page that needs nothing else: success frontiers, training curves, every setting."""
-    if output.exists() and store.exists() and output.samefile(store):
+    if same_file(output, store):
         raise invalid("output", "must not be the store itself", str(output), "choose another file")
     with SqliteStore(store) as opened:
         results = read_results(opened, success_error)
         size = write_page(results, output, title=title)
         runs, cells = len(results.columns["hash"]), len(results.settings)
-        say(f"Wrote {output} ({file_size(size)}): {runs:,} runs in {cells:,} cells.")
+        console = Console(stderr=output == Path("/dev/stdout"))  # where the page goes, nothing else does
+        say(f"Wrote {output} ({file_size(size)}): {runs:,} runs in {cells:,} cells.", console)
         for folder, suffix in ((png, "png"), (pdf, "pdf")):
             if folder is not None:
                 count = len(save_figures(results, folder, (suffix,)))
-                say(f"Wrote {count} figures as {suffix.upper()} to {folder}.")
+                say(f"Wrote {count} figures as {suffix.upper()} to {folder}.", console)

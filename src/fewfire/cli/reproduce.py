@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from fewfire._atomic import write_text
 from fewfire._errors import invalid
 from fewfire._optional import is_installed
 from fewfire.cli._output import say, wide_console
@@ -121,13 +122,19 @@ def _write(console: Console, result: RecipeResult, path: Path) -> None:
     if result.data.get("rows") == []:
         console.print(f"  nothing measured, so {path} is left as it is")
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result.to_dict()) + "\n")
-    if "text" in result.data:
-        path.with_suffix(".txt").write_text(result.data["text"])
+    drawn = is_installed("matplotlib")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps(result.to_dict()) + "\n")
+        if "text" in result.data:
+            write_text(path.with_suffix(".txt"), result.data["text"])
+        if drawn:
+            save_recipe(result, path.with_suffix(".png"))
+    except OSError as error:
+        rule = f"must be a folder that can be written to ({error.strerror})"
+        raise invalid("--output", rule, str(path.parent)) from None
     console.print(f"  written to {path}")
-    if is_installed("matplotlib"):
-        save_recipe(result, path.with_suffix(".png"))
+    if drawn:
         console.print(f"  drawn in {path.with_suffix('.png')}")
     else:
         console.print("  not drawn: pip install 'fewfire[plot]'", markup=False)

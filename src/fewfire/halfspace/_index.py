@@ -33,6 +33,8 @@ _FORMAT: Final = "fewfire.halfspace.Index"
 _VERSION: Final = 1
 _FIELDS: Final = ("ids", "points", "offsets", "next_id", "method")
 _AGAIN: Final = "write it again with index.save"
+_MOST_IDS: Final = 2**36
+"""Ids in files are below this: the table of ids takes 8 bytes per 4,096 of them, whether they are in use or not."""
 
 
 class Index:
@@ -316,13 +318,16 @@ def load(path: str | os.PathLike[str], threads: int | None = None) -> Index:
         The file is damaged, was not written by fewfire, or comes from a newer version of it.
     """
     source, arrays = _archive.read(path, _FORMAT, _VERSION, _FIELDS, "index.save")
-    ids, points, offsets, next_id, method = (arrays[name] for name in _FIELDS)
+    ids, points, offsets, next_id = (arrays[name] for name in _FIELDS[:4])
+    method = _archive.text(arrays["method"])
     kinds = [array.dtype.str[1:] for array in (ids, points, offsets, next_id)]
-    if kinds != ["i8", "f4", "f4", "i8"] or method.dtype.kind != "U" or next_id.shape != () or points.ndim != 2:
+    if kinds != ["i8", "f4", "f4", "i8"] or method is None or next_id.shape != () or points.ndim != 2:
         raise _archive.unreadable(source, "its arrays have the wrong type", _AGAIN)
     if ids.shape != (len(points),) or (np.diff(ids) <= 0).any() or (len(ids) and not 0 <= ids[0] <= ids[-1] < next_id):
         raise _archive.unreadable(source, "its ids are not ascending and below next_id", _AGAIN)
+    if not 0 <= next_id <= _MOST_IDS:
+        raise _archive.unreadable(source, f"its next id is {next_id}, beyond the {_MOST_IDS} there may be", _AGAIN)
     try:
-        return Index._restored(ids, points, offsets, int(next_id), str(method), threads)
+        return Index._restored(ids, points, offsets, int(next_id), method, threads)
     except InvalidArgument as error:
         raise _archive.unreadable(source, f"its arrays do not fit together ({error})", _AGAIN) from error

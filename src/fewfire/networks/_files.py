@@ -47,10 +47,11 @@ def load(path: str | os.PathLike[str]) -> TwoLayer:
         The file is damaged, was not written by fewfire, or comes from a newer version of it.
     """
     source, arrays = _archive.read(path, FORMAT, VERSION, _FIELDS, "network.save")
-    hidden, output, offset, name = (arrays[part] for part in ("hidden", "output", "offset", "activation"))
-    if hidden.dtype.kind != "f" or offset.shape != output.shape[1:] or name.dtype.kind != "U":
+    hidden, output, offset = (arrays[part] for part in ("hidden", "output", "offset"))
+    name = _archive.text(arrays["activation"])
+    if hidden.dtype.kind != "f" or offset.shape != output.shape[1:] or name is None:
         raise _archive.unreadable(source, "its arrays have the wrong type", _AGAIN)
     try:
-        return TwoLayer(hidden, arrays["bias"], output, offset if offset.ndim else float(offset), str(name))
+        return TwoLayer(hidden, arrays["bias"], output, offset if offset.ndim else float(offset), name)
     except (InvalidArgument, TypeError, ValueError) as error:
         raise _archive.unreadable(source, f"its arrays do not fit together ({error})", _AGAIN) from error

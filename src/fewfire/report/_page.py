@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import re
 from base64 import b64encode
-from contextlib import suppress
 from dataclasses import asdict
 from hashlib import sha256
 from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fewfire import __version__
+from fewfire._atomic import write_bytes
 from fewfire._errors import invalid
 from fewfire.report._curves import curves_info, fit_budget
 from fewfire.report._findings import findings_info
@@ -31,6 +29,8 @@ from fewfire.report._settings import settings_info
 from fewfire.report._theory import theory_info
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fewfire._types import AnyArray, Float64Array
     from fewfire.experiments import Store
     from fewfire.report._curves import CellCurves
@@ -79,14 +79,9 @@ def write_page(
 ) -> int:
     """Write the report of a store to a file, whole or not at all; gives its size in bytes. See `render_page`."""
     page = render_page(source, success_error, title=title).encode()
-    path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        partial.write_bytes(page)
-        partial.replace(path)
+        write_bytes(path, page)
     except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
         raise invalid("output", f"must be a file that can be written ({error.strerror})", str(path)) from None
     return len(page)
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewfire._atomic import replacing
+from fewfire._errors import invalid
 from fewfire._optional import require
 from fewfire.report._curves import curves_info
 from fewfire.report._frontier import frontier_info
@@ -162,7 +164,10 @@ def save_figures(
     groups, curves = frontier_info(results), curves_info(results)
     folder = Path(folder)
     require("matplotlib.figure", "plot", "a figure")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise invalid("folder", f"must be a folder that can be made ({error.strerror})", str(folder)) from None
     written = []
     for number, group in enumerate(groups, start=1):
         figures = {
@@ -175,7 +180,12 @@ def save_figures(
             for suffix in formats:
                 path = folder / (f"{name}.{suffix}" if len(groups) == 1 else f"{name}-{number}.{suffix}")
                 plain: dict[str, Any] = {"CreationDate": None} if suffix == "pdf" else {}
-                figure.savefig(path, dpi=150, metadata=plain)
+                try:
+                    with replacing(path) as file:
+                        figure.savefig(file, format=suffix, dpi=150, metadata=plain)
+                except OSError as error:
+                    rule = f"must be a folder that can be written to ({error.strerror})"
+                    raise invalid("folder", rule, str(folder)) from None
                 written.append(path)
     return written
 

@@ -8,16 +8,19 @@ The file appears when it is complete.
 from __future__ import annotations
 
 import csv
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewfire._atomic import replacing, same_file
 from fewfire._errors import StoreError, invalid
 from fewfire._optional import require
 from fewfire.experiments.spec import canonical
 from fewfire.experiments.store._row import COLUMNS, CURVES
+from fewfire.experiments.store._sqlite_file import SqliteFile
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -39,19 +42,15 @@ def export(store: Store, path: str | Path) -> int:
     path = Path(path)
     if path.suffix not in FORMATS:
         raise invalid("path", f"must end in one of {', '.join(FORMATS)}", str(path), "the ending names the format")
+    if isinstance(store, SqliteFile) and same_file(path, store.path):
+        raise invalid("path", "must not be the store itself", str(path), "choose another file")
     settings = {setting.text: flat_setting(setting) for setting in store.settings()}
-    unfinished = path.with_name(f"{path.name}.unfinished")
+    write = _write_csv if path.suffix == ".csv" else _write_parquet
     try:
-        if path.suffix == ".csv":
-            count = _write_csv(unfinished, settings, _records(store, settings))
-        else:
-            count = _write_parquet(unfinished, settings.values(), _records(store, settings))
-        unfinished.replace(path)
+        with replacing(path) as file:
+            return write(file, settings, _records(store, settings))
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error.strerror or error}. The store is as it was.") from None
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return count
 
 
 def flat_setting(setting: Setting) -> dict[str, Any]:
@@ -76,27 +75,31 @@ def _records(store: Store, settings: dict[str, dict[str, Any]]) -> Iterator[tupl
         yield own | settings[row.setting] | {"environment": row.environment}, row
 
 
-def _write_csv(path: Path, settings: dict[str, dict[str, Any]], records: Iterator[tuple[dict[str, Any], Row]]) -> int:
+def _write_csv(
+    file: IO[bytes], settings: dict[str, dict[str, Any]], records: Iterator[tuple[dict[str, Any], Row]]
+) -> int:
+    """Write the records; gives their number."""
     shared = dict.fromkeys(name for table in settings.values() for name in table)
+    text = TextIOWrapper(file, encoding="utf-8", newline="")
+    writer = csv.DictWriter(text, [*OWN, *shared, "environment"], restval="")
+    writer.writeheader()
     count = 0
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [*OWN, *shared, "environment"], restval="")
-        writer.writeheader()
-        for values, _ in records:
-            writer.writerow(values)
-            count += 1
+    for values, _ in records:
+        writer.writerow(values)
+        count += 1
+    text.detach()
     return count
 
 
 def _write_parquet(
-    path: Path, settings: Collection[dict[str, Any]], records: Iterator[tuple[dict[str, Any], Row]]
+    file: IO[bytes], settings: dict[str, dict[str, Any]], records: Iterator[tuple[dict[str, Any], Row]]
 ) -> int:
     """Write the records; gives their number."""
     arrow = require("pyarrow", "sweep", "writing Parquet")
     parquet = require("pyarrow.parquet", "sweep", "writing Parquet")
-    schema = _schema(arrow, settings)
+    schema = _schema(arrow, settings.values())
     count = 0
-    with parquet.ParquetWriter(path, schema) as writer:
+    with parquet.ParquetWriter(file, schema) as writer:
         while chunk := list(islice(records, CHUNK)):
             rows = [values | _history(row) for values, row in chunk]
             columns = [

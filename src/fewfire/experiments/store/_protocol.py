@@ -6,12 +6,12 @@ of a failed run, which the new one replaces; so a sweep can be stopped, repeated
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from fewfire.experiments.spec import text_hash
+from fewfire.experiments.store._checks import setting_table, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,8 +39,7 @@ class Setting:
     @cached_property
     def spec(self) -> dict[str, Any]:
         """The nested tables `data`, `network`, `problem`, `training`, and `version`."""
-        table: dict[str, Any] = json.loads(self.text)
-        return table
+        return setting_table(self.text)
 
     @property
     def problem(self) -> dict[str, Any]:
@@ -115,8 +114,7 @@ class Measurement:
     @cached_property
     def table(self) -> dict[str, Any]:
         """The spec as a table."""
-        table: dict[str, Any] = json.loads(self.spec)
-        return table
+        return table_of(self.spec, "the spec of a measurement")
 
 
 @runtime_checkable

@@ -121,7 +121,8 @@ def row_of(spec: RunSpec, result: Result, environment: str) -> Row:
 def failed_row(spec: RunSpec, error: BaseException, engine: str, environment: str) -> Row:
     """The row of a run that ended in an error."""
     errors, counters = (math.nan,) * 4, (0,) * 4
-    message = f"{type(error).__name__}: {error}"
+    told = f"{type(error).__name__}: {error}"
+    message = told.encode(errors="backslashreplace").decode()  # names of files need not be text, what is kept must be
     nothing = (*errors, *counters)
     return Row(
         spec.hash, spec.setting, spec.trial, "failed", "", *nothing, message, engine, environment, History.of([])
@@ -161,9 +162,11 @@ def encode_history(history: History) -> tuple[bytes, bytes]:
 
 def decode_history(steps: bytes, curves: bytes) -> History:
     """The history of two blobs."""
-    step = np.frombuffer(steps, dtype="<i8").astype(np.int64)
-    if len(steps) % 8 or len(curves) != len(step) * len(CURVES) * 4:
+    if not isinstance(steps, bytes) or not isinstance(curves, bytes):
+        raise FileFormatError("a history is damaged: its steps or curves are no bytes.")
+    if len(steps) % 8 or len(curves) != len(steps) // 8 * len(CURVES) * 4:
         raise FileFormatError(f"a history is damaged: {len(steps)} bytes of steps, {len(curves)} bytes of curves.")
+    step = np.frombuffer(steps, dtype="<i8").astype(np.int64)
     table: AnyArray = np.frombuffer(curves, dtype="<f4").reshape(len(CURVES), len(step)).astype(np.float32)
     return History(step, *table)
 

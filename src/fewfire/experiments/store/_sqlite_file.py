@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire._errors import FewfireError, FileFormatError, StoreError
+from fewfire.experiments.store._place import store_place
 from fewfire.experiments.store._row import COLUMNS, STATUSES
 from fewfire.experiments.store._writer_lock import WriterLock
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 APPLICATION_ID = int.from_bytes(b"fewf", "big")
 SCHEMA_VERSION = 2
+
+SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged or unusable file raises; the second where SQLite's own message quotes bytes that are no text."""
 
 _TYPES = {np.str_: "TEXT NOT NULL", np.int64: "INTEGER NOT NULL", np.float64: "REAL"}
 _RULES = {
@@ -84,8 +88,7 @@ class SqliteFile:
     def __init__(self, path: str | Path, *, write: bool = False) -> None:
         self.path = Path(path)
         self._connection: sqlite3.Connection | None = None
-        if not write and not self.path.is_file():
-            raise StoreError(f"there is no store {self.path}. Remedy: run a sweep into it first.")
+        self._place = store_place(self.path, write=write)
         self._lock = WriterLock(self.path) if write else None
         try:
             self._connection = self._open(write)
@@ -95,18 +98,20 @@ class SqliteFile:
 
     def close(self) -> None:
         """Let go of the file; closing twice is harmless."""
-        if self._connection is not None:
-            if self._lock is not None:
+        connection, self._connection = self._connection, None
+        lock, self._lock = self._lock, None
+        try:
+            if connection is not None:
                 with suppress(sqlite3.Error):  # a reader is looking on: the log stays until the next time
-                    self._connection.execute("PRAGMA journal_mode = DELETE")
-            self._connection.close()
-            self._connection = None
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+                    if lock is not None:
+                        connection.execute("PRAGMA journal_mode = DELETE")
+                connection.close()
+        finally:
+            if lock is not None:
+                lock.release()
 
     def _open(self, write: bool) -> sqlite3.Connection:
-        connection = _connect(self.path, write)
+        connection = _connect(self.path, self._place, write)
         try:
             if not check_schema(connection, self.path):
                 if not write:
@@ -117,9 +122,11 @@ class SqliteFile:
                 connection.execute("PRAGMA journal_mode = WAL")
                 if is_old(connection):
                     connection.executescript(UPGRADE)
-                connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
-        except sqlite3.Error as error:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA cell_size_check = ON")
+        except SQLITE_ERRORS as error:
             connection.close()
             raise in_words(error, self.path, "Nothing was changed.") from None
         except BaseException:
@@ -133,7 +140,7 @@ class SqliteFile:
             raise StoreError(f"{self.path} is closed. Remedy: open it again.")
         try:
             yield from self._connection.execute(query, parameters)
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             raise in_words(error, self.path, "Nothing was changed.") from None
 
     def _undone(self) -> None:
@@ -147,33 +154,49 @@ class SqliteFile:
         if self._lock is None:
             raise StoreError(f"{self.path} was opened for reading. Remedy: open it with write=True.")
         try:
+            if self._connection.in_transaction:  # one before this could not be undone
+                self._connection.execute("ROLLBACK")
             self._connection.execute("BEGIN IMMEDIATE")
             yield self._connection
             self._connection.execute("COMMIT")
         except BaseException as error:
             self._undone()
             if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            if isinstance(error, sqlite3.Error):
+                with suppress(sqlite3.Error):  # the error before it is the one to report
+                    self._connection.execute("ROLLBACK")
+            if isinstance(error, SQLITE_ERRORS):
                 raise in_words(error, self.path, kept) from None
             raise
 
 
-def _connect(path: Path, write: bool) -> sqlite3.Connection:
-    """A connection in autocommit mode; read-only disks are opened as they are."""
-    place = path.resolve().as_uri()
-    modes = ("mode=rwc",) if write else ("mode=ro", "mode=ro&immutable=1")
-    for mode in modes:
-        connection = sqlite3.connect(f"{place}?{mode}", uri=True, timeout=10, isolation_level=None)
+def _connect(path: Path, place: Path, write: bool) -> sqlite3.Connection:
+    """A connection in autocommit mode to a store at a resolved place; read-only disks are opened as they are."""
+    failed: Exception | None = None
+    for mode in _modes(place, write):
+        connection: sqlite3.Connection | None = None
         try:
+            connection = sqlite3.connect(f"{place.as_uri()}?mode={mode}", uri=True, timeout=10, isolation_level=None)
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            connection.execute(f"PRAGMA query_only = {not write}")
             return connection
-        except sqlite3.Error as error:
-            connection.close()
-            # Without a log beside it the file is complete, though SQLite cannot make helper files on a read-only disk.
-            if mode == modes[-1] or Path(f"{path}-wal").exists():
-                raise in_words(error, path, "Nothing was changed.") from None
-    raise AssertionError("unreachable")
+        except SQLITE_ERRORS as error:
+            failed = error
+            if connection is not None:
+                connection.close()
+    assert failed is not None
+    raise in_words(failed, path, "Nothing was changed.") from None
+
+
+def _modes(place: Path, write: bool) -> Iterator[str]:
+    """Ways to open a store, one after the other until one of them works."""
+    yield "rwc" if write else "ro"
+    if write:
+        return
+    if Path(f"{place}-journal").exists():
+        yield "rw"  # a writer was stopped while it closed: its last step has to be undone before anything is read
+    elif not Path(f"{place}-wal").exists():
+        # Without a log beside it the file is complete, though SQLite cannot make helper files on a read-only disk.
+        yield "ro&immutable=1"
 
 
 def is_old(connection: sqlite3.Connection) -> bool:
@@ -197,13 +220,16 @@ def check_schema(connection: sqlite3.Connection, path: Path) -> bool:
     return True
 
 
-def in_words(error: sqlite3.Error, path: Path, kept: str) -> FewfireError:
+def in_words(error: Exception, path: Path, kept: str) -> FewfireError:
     """What went wrong with a store, and what to do; `kept` says what is safe."""
     name = getattr(error, "sqlite_errorname", "")
+    said = "".join(letter if letter.isprintable() else "?" for letter in str(error))  # it quotes what it could not read
+    if isinstance(error, UnicodeDecodeError):
+        return damaged(path, "a text in it is no text")
     if name.startswith("SQLITE_NOTADB"):
         return FileFormatError(f"{path} is not a store of fewfire: it is no SQLite database. {kept}")
     if name.startswith("SQLITE_CORRUPT"):
-        return FileFormatError(f"{path} is damaged ({error}). Remedy: restore a copy or use a new file.")
+        return damaged(path, said)
     if name.startswith("SQLITE_FULL"):
         return StoreError(f"the disk of {path} is full. {kept} Remedy: free some space and repeat the command.")
     if name.startswith("SQLITE_READONLY"):
@@ -213,7 +239,12 @@ def in_words(error: sqlite3.Error, path: Path, kept: str) -> FewfireError:
         return StoreError(f"{path} is being written by another program. {kept} Remedy: wait for it, or stop it.")
     if name.startswith("SQLITE_CANTOPEN"):
         return StoreError(f"{path} cannot be opened: the folder does not exist or may not be written to. {kept}")
-    return StoreError(f"{path} cannot be used: {error}. {kept}")
+    return StoreError(f"{path} cannot be used: {said}. {kept}")
+
+
+def damaged(path: Path, what: str) -> FileFormatError:
+    """The error of a store that does not hold what a store holds."""
+    return FileFormatError(f"{path} is damaged ({what}). Remedy: restore a copy or use a new file.")
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

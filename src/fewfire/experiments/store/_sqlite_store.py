@@ -6,17 +6,17 @@ there is one writer at a time (`WriterLock`).
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fewfire.experiments.spec import canonical
+from fewfire.experiments.store._checks import are, run_hash, table_of
 from fewfire.experiments.store._memory import sweep_key, unknown_run
 from fewfire.experiments.store._protocol import Measurement, Setting, SweepRecord
 from fewfire.experiments.store._row import COLUMNS, STATUSES, Row, decode_history, encode_history
-from fewfire.experiments.store._sqlite_file import SqliteFile
+from fewfire.experiments.store._sqlite_file import SqliteFile, damaged
 
 if TYPE_CHECKING:
     import sqlite3
@@ -63,26 +63,38 @@ class SqliteStore(SqliteFile):
 
     def finished(self) -> set[str]:
         """The hashes of runs that are final: done or diverged."""
-        return {hash for (hash,) in self._read("SELECT hash FROM runs WHERE status <> 'failed'")}
+        found = {hash for (hash,) in self._read("SELECT hash FROM runs WHERE status <> 'failed'")}
+        self._check(are(found, np.str_), "a hash is no text")
+        return found
 
     def counts(self) -> dict[str, int]:
         """How many runs have each status."""
         found = dict(self._read("SELECT status, count(*) FROM runs GROUP BY status"))
+        self._check(found.keys() <= set(STATUSES), "a run has an unknown status")
         return {status: int(found.get(status, 0)) for status in STATUSES}
 
     def settings(self) -> list[Setting]:
         """Every cell, in order of arrival."""
-        return [Setting(*values) for values in self._read("SELECT id, spec FROM settings ORDER BY id")]
+        first = "FROM runs WHERE setting = settings.id ORDER BY id LIMIT 1"
+        query = f"SELECT id, spec, (SELECT hash {first}), (SELECT trial {first}) FROM settings ORDER BY id"
+        found = list(self._read(query))
+        self._check([id for id, *_ in found] == list(range(1, len(found) + 1)), "the settings are not 1, 2, 3, …")
+        for _, spec, hash, trial in found:  # one run tells whether the text of its setting is what it was
+            right = isinstance(spec, str) and (hash is None or run_hash(spec, trial) == hash)
+            self._check(right, "the spec of a setting has changed")
+        return [Setting(id, spec) for id, spec, *_ in found]
 
     def columns(self) -> dict[str, AnyArray]:
         """All rows without histories, one array per column, sorted by hash."""
         rows = self._read(f"SELECT {', '.join(COLUMNS)} FROM runs ORDER BY hash")
-        columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
-        return {
-            # NULL is SQLite's NaN; numpy turns None into NaN where the type is a float.
-            name: np.array(values, dtype=kind)
-            for (name, kind), values in zip(COLUMNS.items(), columns, strict=True)
-        }
+        columns = dict(zip(COLUMNS, list(zip(*rows, strict=True)) or [()] * len(COLUMNS), strict=True))
+        for name, kind in COLUMNS.items():
+            self._check(are(columns[name], kind), f"a value of {name} has the wrong type")
+        self._check(set(columns["status"]) <= set(STATUSES), "a run has an unknown status")
+        known = {id for (id,) in self._read("SELECT id FROM settings")}
+        self._check(set(columns["setting"]) <= known, "a run has no setting")
+        # NULL is SQLite's NaN; numpy turns None into NaN where the type is a float.
+        return {name: np.array(columns[name], dtype=kind) for name, kind in COLUMNS.items()}
 
     def rows(self, setting: int | None = None) -> Iterator[Row]:
         """All rows, or those of one setting, with histories, sorted by hash."""
@@ -90,14 +102,19 @@ class SqliteStore(SqliteFile):
         query = (
             "SELECT settings.spec, environments.environment, histories.steps, curves, "
             + ", ".join(f"runs.{name}" for name in names)
-            + " FROM runs JOIN settings ON settings.id = setting"
-            " JOIN environments ON environments.id = runs.environment"
-            " JOIN histories ON run = runs.id"
+            + " FROM runs LEFT JOIN settings ON settings.id = setting"
+            " LEFT JOIN environments ON environments.id = runs.environment"
+            " LEFT JOIN histories ON run = runs.id"
         )
         # Two queries, not one with "?1 IS NULL OR …", which would look at every row for one cell.
         query, wanted = (query, ()) if setting is None else (f"{query} WHERE setting = ?", (setting,))
         for spec, environment, steps, curves, *values in self._read(f"{query} ORDER BY hash", wanted):
             fields: dict[str, Any] = dict(zip(names, values, strict=True))
+            for name, value in fields.items():
+                self._check(are((value,), COLUMNS[name]), f"a value of {name} has the wrong type")
+            self._check(are((spec, environment), np.str_), "a run has no setting or environment")
+            self._check(fields["status"] in STATUSES, "a run has an unknown status")
+            self._check(run_hash(spec, fields["trial"]) == fields["hash"], "the hash of a run is not that of its spec")
             fields |= {name: math.nan for name in _REALS if fields[name] is None}
             yield Row(setting=spec, environment=environment, history=decode_history(steps, curves), **fields)
 
@@ -120,11 +137,12 @@ class SqliteStore(SqliteFile):
 
     def sweeps(self) -> list[SweepRecord]:
         """The specs that were run into this store, oldest first."""
-        rows = self._read("SELECT name, success_error, spec FROM sweeps ORDER BY id")
-        return [
-            SweepRecord(name, error, {"name": name, "success_error": error, **json.loads(spec)})
-            for name, error, spec in rows
-        ]
+        found = []
+        for name, error, spec in self._read("SELECT name, success_error, spec FROM sweeps ORDER BY id"):
+            self._check(isinstance(name, str) and isinstance(error, float), "a sweep has no name or success error")
+            table = table_of(spec, f"a sweep in {self.path}")
+            found.append(SweepRecord(name, error, {"name": name, "success_error": error, **table}))
+        return found
 
     def add_measurements(self, measurements: Sequence[Measurement]) -> None:
         """Keep these, all or none."""
@@ -141,17 +159,26 @@ class SqliteStore(SqliteFile):
     def measurements(self) -> Iterator[Measurement]:
         """All measurements, sorted by hash; a file of the first version has none."""
         if next(self._read("SELECT count(*) FROM sqlite_master WHERE name = 'measurements'"))[0]:
-            for spec, status, error, *rest in self._read(
-                "SELECT spec, status, error, seconds, message, environments.environment FROM measurements "
-                "JOIN environments ON environments.id = measurements.environment ORDER BY hash"
+            for hash, spec, status, error, seconds, message, environment in self._read(
+                "SELECT hash, spec, status, error, seconds, message, environments.environment FROM measurements "
+                "LEFT JOIN environments ON environments.id = measurements.environment ORDER BY hash"
             ):
-                yield Measurement(spec, status, math.nan if error is None else error, *rest)
+                right = are((spec, message, environment), np.str_) and are((error,), np.float64)
+                right = right and isinstance(seconds, float) and status in ("done", "failed")
+                self._check(right, "a value of a measurement has the wrong type")
+                found = Measurement(spec, status, math.nan if error is None else error, seconds, message, environment)
+                self._check(found.hash == hash, "the hash of a measurement is not that of its spec")
+                yield found
 
     def __enter__(self) -> SqliteStore:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def _check(self, right: bool, what: str) -> None:
+        if not right:
+            raise damaged(self.path, what)
 
     def _undone(self) -> None:
         self._setting_ids.clear()

@@ -9,6 +9,7 @@ import importlib
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from fewfire._atomic import replacing
 from fewfire._errors import invalid
 from fewfire._optional import require
 from fewfire.experiments.recipes import RECIPES, RecipeResult, find
@@ -75,4 +76,5 @@ def save_recipe(info: RecipeResult | Mapping[str, Any], path: Path) -> None:
     drawn = BytesIO()
     plot_recipe(info).savefig(drawn, format="png", dpi=DPI)
     image = require("PIL.Image", "plot", "a figure").open(drawn).convert("RGB")
-    image.quantize(COLOURS, dither=0).save(path, optimize=True)
+    with replacing(path) as file:
+        image.quantize(COLOURS, dither=0).save(file, format="PNG", optimize=True)
