@@ -91,4 +91,7 @@ def test_guilty_runs_are_told_from_innocent_ones(rounds, draw, tally, monkeypatc
             sweep.run(store, executor=ProcessExecutor(2))
         tally("worker kills", killer.kills)
         tally("sweeps with deadly runs")
-        assert {(row.status, '"width":8}' in row.setting) for row in store.rows()} == {("failed", True), ("done", False)}
+        assert {(row.status, '"width":8}' in row.setting) for row in store.rows()} == {
+            ("failed", True),
+            ("done", False),
+        }

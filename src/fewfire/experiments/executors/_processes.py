@@ -178,8 +178,8 @@ class _Worker:
                 ends[how.endswith(("SIGKILL", "SIGTERM"))] += 1
         raise ExecutorError(
             f"workers cannot start: {ends.total()} processes in a row ended before they began with a run, the last one "
-            f"{how}. Finished runs are kept. Remedy: see what they print, and that there is memory for another process; "
-            "or run the sweep in this one, with the executor 'inline'."
+            f"{how}. Finished runs are kept. Remedy: see what they print, and that there is memory for another "
+            "process; or run the sweep in this one, with the executor 'inline'."
         )
 
     def _end(self) -> str:
