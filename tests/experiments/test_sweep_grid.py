@@ -50,6 +50,7 @@ def test_phases_keep_their_order():
         ({"log": [10, 100]}, "x.points must be given; got a table without it. Remedy: add points = … to [x]."),
         ({"log": 10, "points": 3}, "x.log must be [first, last]; got 10. Remedy: list the two ends of the range."),
         ({"log": [0, 3], "points": 3}, "x.log must have positive ends; got [0, 3]. Remedy: use linear for ranges that reach 0."),
+        ({"linear": [-1e308, 1e308], "points": 3}, "x.linear must be a range within the floats; got [-1e+308, 1e+308]. Remedy: choose ends nearer to 0."),
         ({"log": [1, 3], "points": 1}, "x.points must be an integer of at least 2; got 1."),
         ({"log": [1, "a"], "points": 2}, "x.log[1] must be a finite number in (-inf, inf); got 'a'."),
         ({"log": [1, 2], "point": 2}, "x.point is not a known key; the keys here are log, points; got 2. Remedy: write 'points' if that is what was meant."),

@@ -186,6 +186,7 @@ def changed(path, value):
         ("training.batch_size", "all", "training.batch_size must be a number of examples or \"full\"; got 'all'."),
         ("training.stop_error", -0.5, "training.stop_error must be a finite number in [0, inf); got -0.5."),
         ("training.phases", [{"steps": 3}], "training must have either phases or the keys of one phase; got ['batch_size', 'learning_rate', 'steps', 'weight_decay']. Remedy: move them into phases."),
+        ("training", {"phases": 3}, "training.phases must be a list of tables; got 3. Remedy: write [{steps = 100}]."),
         ("training.evaluate", "often", "training.evaluate must be an integer of at least 1; got 'often'. Remedy: give a number of steps or \"log\"."),
         ("trials", 0, "trials must be an integer of at least 1; got 0."),
         ("success_error", -1, "success_error must be a finite number in [0, inf); got -1."),

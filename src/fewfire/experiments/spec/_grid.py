@@ -88,7 +88,10 @@ def _range(table: Mapping[str, Any], path: str) -> list[int] | list[float]:
     if kind == "log" and min(first, last) <= 0:
         raise invalid(join(path, kind), "must have positive ends", list(ends), "use linear for ranges that reach 0")
     space = np.geomspace if kind == "log" else np.linspace
-    grid = [float(f"{number:.12g}") for number in space(first, last, points).tolist()]
+    with np.errstate(all="ignore"):  # what leaves the floats is refused below
+        grid = [float(f"{number:.12g}") for number in space(first, last, points).tolist()]
+    if not all(map(math.isfinite, grid)):
+        raise invalid(join(path, kind), "must be a range within the floats", list(ends), "choose ends nearer to 0")
     if all(isinstance(end, int) for end in ends):
         return list(dict.fromkeys(round(number) for number in grid))
     return list(dict.fromkeys(grid))

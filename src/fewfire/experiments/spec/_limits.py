@@ -26,6 +26,7 @@ VALUES = 100_000
 DEPTH = 16
 """Tables and lists within each other; a spec has at most five."""
 
+KEY = 200
 FILE_BYTES = 16_000_000
 INPUTS = 1_000_000
 STEPS = 10**12
@@ -43,6 +44,10 @@ def check_plain(value: object, path: str, depth: int = DEPTH) -> None:
         named = isinstance(value, Mapping)
         for key, member in value.items() if isinstance(value, Mapping) else enumerate(value):
             check_plain(key, path or "a key", depth)
+            if isinstance(key, str) and len(key) > KEY:
+                raise invalid(
+                    path or "a key", f"must have keys of at most {KEY} characters", key, "write a shorter one"
+                )
             check_plain(member, (f"{path}.{key}" if path else str(key)) if named else f"{path}[{key}]", depth - 1)
     elif isinstance(value, int) and not -(2**63) <= value < 2**63:
         got = f"an integer of {value.bit_length()} bits"  # its digits may be too many to be written

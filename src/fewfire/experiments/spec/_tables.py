@@ -118,6 +118,8 @@ def parse_training(value: object, path: str = "training") -> Schedule:
     if "loss" in table:
         check_name(join(path, "loss"), table["loss"], LOSSES)
     if "phases" in table:
+        if not isinstance(table["phases"], list | tuple):
+            raise invalid(join(path, "phases"), "must be a list of tables", table["phases"], "write [{steps = 100}]")
         phases = tuple(_phase(phase, f"{path}.phases[{i}]") for i, phase in enumerate(table["phases"]))
     else:
         phases = (_phase(flat, path),)
