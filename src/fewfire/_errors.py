@@ -75,6 +75,15 @@ def invalid(argument: str, rule: str, got: object, remedy: str = "") -> InvalidA
     ...
     fewfire._errors.InvalidArgument: k must be at most n = 3; got 5. Remedy: choose k between 1 and 3.
     """
-    shown = got if isinstance(got, str) and got.startswith(("shape", "dtype", "a ", "an ", "NaN")) else repr(got)
+    shown = got if isinstance(got, str) and got.startswith(("shape", "dtype", "a ", "an ", "NaN")) else _shown(got)
     message = f"{argument} {rule}; got {shown}."
     return InvalidArgument(f"{message} Remedy: {remedy}." if remedy else message)
+
+
+def _shown(value: object, most: int = 500) -> str:
+    """A value as Python writes it, cut where it would fill the screen."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not write integers of more than 4300 digits
+        return "an integer of thousands of digits"
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"

@@ -37,7 +37,10 @@ def check_number(
 ) -> float:
     """A finite real number in the interval from low to high, ends included unless opened."""
     real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    number = float(value) if real else math.nan  # type: ignore[arg-type]
+    try:
+        number = float(value) if real else math.nan  # type: ignore[arg-type]
+    except OverflowError:  # an integer of more than 1024 bits
+        number = math.inf
     too_low = number <= low if open_low else number < low
     too_high = number >= high if open_high else number > high
     if not math.isfinite(number) or too_low or too_high:

@@ -1,13 +1,19 @@
 """The command line as a user sees it."""
 
+import io
+import os
 import re
 import subprocess
 import sys
 
+import pytest
+from rich.table import Table
 from typer.testing import CliRunner
 
 from fewfire import __version__, cli
 from fewfire.cli import doctor
+from fewfire.cli._output import PlainConsole, say
+from fewfire.experiments.executors import DaskExecutor
 
 runner = CliRunner()
 
@@ -54,3 +60,61 @@ def test_errors_are_one_line_without_traceback():
 def test_the_package_runs_as_a_module():
     done = subprocess.run([sys.executable, "-m", "fewfire", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"fewfire {__version__}\n"
+
+
+def fewfire(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-c", "from fewfire.cli import main; main()", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        **options,
+    )
+
+
+def test_errors_keep_brackets_of_remedies(monkeypatch, capsys):
+    """Square brackets are no markup: `fewfire[sweep]` is what has to be installed."""
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.setattr(sys, "argv", ["fewfire", "sweep", "run", "SPEC", "--store", "s.sqlite", "--dask", "local"])
+    monkeypatch.setattr(cli.sweep.Sweep, "from_toml", lambda path: DaskExecutor())
+    with pytest.raises(SystemExit, match="2"):
+        cli.main()
+    assert capsys.readouterr().err.endswith("Remedy: pip install 'fewfire[sweep]'.\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("[red][/].toml", "[red][/].toml"),
+        (":smile:.toml", ":smile:.toml"),
+        ("\x1b[2J\x07\r\n.toml", r"\x1b[2J\x07\r\n.toml"),
+        ("\udcff\u202e.toml", r"\udcff\u202e.toml"),
+    ],
+)
+def test_names_in_errors_are_text_with_controls_escaped(tmp_path, name, shown):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text('"[/red]" = 1\n')
+    done = fewfire("sweep", "plan", path)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("error: [/red] is not a known key; the keys here are name,")
+    path.write_text("[[[")
+    done = fewfire("sweep", "plan", path)
+    assert done.stderr.count("\n") == 1 and f"{tmp_path}/{shown} is not valid TOML" in done.stderr
+
+
+def test_output_is_escaped_where_the_terminal_lacks_a_character():
+    done = fewfire("bounds", "sublinear", env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0 and r"\u03c4" in done.stdout
+
+
+def test_tables_and_lines_show_controls_as_escapes():
+    stream = io.StringIO()
+    console = PlainConsole(file=stream, width=80)
+    table = Table(box=None)
+    table.add_column("[b]name[/b]")
+    table.add_row("\x1b[2J[/red]")
+    console.print(table)
+    console.print("one \x9b:smile:\ntwo [/]")
+    say("three\x00\nfour", console)
+    lines = [line.strip() for line in stream.getvalue().splitlines()]
+    assert lines == ["[b]name[/b]", r"\x1b[2J[/red]", r"one \x9b:smile:", "two [/]", r"three\x00\nfour"]

@@ -135,6 +135,32 @@ def test_a_scheduler_that_goes_away_is_said(tmp_path):
         cluster.close()
 
 
+def test_a_scheduler_that_hangs_is_said(tmp_path, monkeypatch):
+    """Nobody answers and no connection breaks: only the clock tells."""
+    monkeypatch.setattr(_dask, "_HEARTBEAT_SECONDS", 0.5)
+    monkeypatch.setattr(_dask, "_ANSWER_SECONDS", 2)
+    monkeypatch.setattr(_dask, "_CLOSE_SECONDS", 1)
+    cluster, store = Cluster(tmp_path), MemoryStore()
+    cluster.start_worker("only")
+    try:
+        cluster.wait_for_workers(1)
+        sweep = tiny(training={"steps": 20_000, "evaluate": 5000}, trials=300)
+
+        def freeze(state):
+            if state.ran:
+                cluster.processes["scheduler"].send_signal(signal.SIGSTOP)
+
+        with pytest.raises(ExecutorError) as caught:
+            sweep.run(store, executor=cluster.address, progress=freeze)
+        assert str(caught.value) == (
+            f"the Dask scheduler at {cluster.address} has not answered for 2 s. Finished runs are kept. "
+            "Remedy: see whether it hangs, start it again, and repeat the sweep to go on."
+        )
+        assert store.counts()["done"] > 0
+    finally:
+        cluster.close()
+
+
 def test_no_scheduler_at_the_address(monkeypatch):
     monkeypatch.setattr(_dask, "_CONNECT_SECONDS", 1)
     with pytest.raises(
@@ -148,7 +174,8 @@ def test_no_scheduler_at_the_address(monkeypatch):
 def test_a_run_that_kills_workers_is_recorded_and_given_up(tmp_path, monkeypatch):
     """The nanny replaces the worker; the batch is cut up, and the runs that kill are found out."""
     folder = str(Path(__file__).parent)  # workers have to find Deadly
-    cluster = Cluster(tmp_path, PYTHONPATH=folder, DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")
+    path = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))
+    cluster = Cluster(tmp_path, PYTHONPATH=path, DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")
     monkeypatch.setattr(_dask, "Work", Deadly)
     try:
         cluster.start_worker("only", "--nanny")
@@ -160,7 +187,10 @@ def test_a_run_that_kills_workers_is_recorded_and_given_up(tmp_path, monkeypatch
         cluster.processes["only"].wait()
         cluster.close()
     assert (state.ran, state.failed) == (2, 1)
-    assert {row.status: row.message[:13] for row in store.rows()} == {"done": "", "failed": "KilledWorker:"}
+    assert {row.status: row.message for row in store.rows()} == {
+        "done": "",
+        "failed": "ExecutorError: the workers that had it died, and so it went 2 times while the run was alone there",
+    }
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 
 from fewfire._cores import usable_cores
 from fewfire._errors import ExecutorError, InvalidArgument, MissingDependency
-from fewfire.engines import CpuEngine, ReferenceEngine
+from fewfire.engines import CpuEngine, ReferenceEngine, get_engine
 from fewfire.experiments import MemoryStore
 from fewfire.experiments.executors import (
     DaskExecutor,
@@ -21,7 +21,7 @@ from fewfire.experiments.executors import (
     choose_executor,
 )
 from fewfire.testing import ExecutorConformance
-from fewfire.testing._sweeps import outcomes, tiny
+from fewfire.testing._sweeps import cut_batches, outcomes, tiny
 
 
 class TestInlineExecutor(ExecutorConformance):
@@ -76,15 +76,119 @@ class Deadly(Work):
         return super().__call__(texts)
 
 
-def test_a_run_that_kills_its_process_is_recorded_and_given_up(monkeypatch):
-    monkeypatch.setattr(_processes, "Work", Deadly)
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))  # workers have to find Deadly
+class DeadlyByChance(Work):
+    """Kills its process at one call in three, whatever the runs: by chance, as it seems to them."""
+
+    def __call__(self, texts):
+        if os.urandom(1)[0] < 256 / 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(texts)
+
+
+class DeadlyWhenUnpacked(Work):
+    """Its process dies while it starts, two times in three."""
+
+    def __setstate__(self, state):
+        if os.urandom(1)[0] < 256 * 2 / 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.__dict__.update(state)
+
+
+class NeverUnpacked(Work):
+    """Its process dies while it starts, each time."""
+
+    def __setstate__(self, state):
+        os._exit(3)
+
+
+@pytest.fixture
+def use(monkeypatch):
+    """Have workers carry out a class of this file."""
+
+    def use(work):
+        monkeypatch.setattr(_processes, "Work", work)
+        monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+
+    return use
+
+
+def test_a_run_that_kills_its_process_is_recorded_and_given_up(use):
+    use(Deadly)
     sweep, store = tiny(trials=2, network={"start": "dense", "width": [5, 8]}, data={"samples": 30}), MemoryStore()
     state = sweep.run(store, executor=ProcessExecutor(1))
     assert state.failed == 2 and state.ran == 4
     messages = {row.message for row in store.rows() if row.status == "failed"}
-    assert messages == {"_Died: its process ended with status 9"}
+    assert messages == {
+        "ExecutorError: its process ended with status 9, and so it went 4 times while the run was alone in it"
+    }
     assert {row.status for row in store.rows() if '"width":5}' in row.setting} == {"done"}
+
+
+def test_chance_has_to_hit_a_lone_run_again_and_again(use, monkeypatch):
+    """One death of a lone run proves nothing; as many tries as it takes find that it is innocent."""
+    monkeypatch.setattr(_processes, "TRIES", 40)  # 3⁻⁴⁰: never
+    use(DeadlyByChance)
+    cut_batches(monkeypatch, 2)
+    store, undisturbed = MemoryStore(), MemoryStore()
+    assert tiny(trials=1).run(store, executor=ProcessExecutor(2)).failed == 0
+    tiny(trials=1).run(undisturbed, executor="inline")
+    assert outcomes(store) == outcomes(undisturbed)
+
+
+def test_deaths_while_a_process_starts_are_not_held_against_a_run(use, monkeypatch):
+    monkeypatch.setattr(_processes, "TRIES", 1)
+    use(DeadlyWhenUnpacked)
+    cut_batches(monkeypatch, 2)
+    store = MemoryStore()
+    assert tiny(trials=1).run(store, executor=ProcessExecutor(2)).failed == 0
+    assert store.counts() == {"done": len(tiny(trials=1)), "diverged": 0, "failed": 0}
+
+
+def test_workers_that_never_start_are_said(use):
+    use(NeverUnpacked)
+    with pytest.raises(ExecutorError) as caught:
+        tiny().run(MemoryStore(), executor=ProcessExecutor(1))
+    assert str(caught.value) == (
+        "workers cannot start: 5 processes in a row ended before they began with a run, the last one ended with status "
+        "3. Finished runs are kept. Remedy: see what they print, and that there is memory for another process; or run "
+        "the sweep in this one, with the executor 'inline'."
+    )
+
+
+def test_work_that_a_worker_cannot_import_is_said(monkeypatch, capfd):
+    monkeypatch.setattr(_processes, "Work", Deadly)  # of a module that workers do not find
+    monkeypatch.setattr(_processes, "STARTS", 2)
+    with pytest.raises(ExecutorError, match="workers cannot start: .* the last one ended with status 1"):
+        tiny().run(MemoryStore(), executor=ProcessExecutor(1))
+    assert "No module named" in capfd.readouterr().err
+
+
+def test_a_machine_that_cannot_start_processes(monkeypatch):
+    def refuse(*arguments, **options):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(_processes.subprocess, "Popen", refuse)
+    with pytest.raises(ExecutorError, match="workers cannot start: .*Resource temporarily unavailable.* fewer workers"):
+        tiny().run(MemoryStore(), executor=ProcessExecutor(2))
+
+
+def test_a_worker_killed_while_it_has_nothing_to_do(monkeypatch):
+    """The next batch finds it dead and is not blamed, not even a run that is alone in its batch."""
+    monkeypatch.setattr(_processes, "TRIES", 1)
+    cut_batches(monkeypatch, 1)
+    killed = []
+
+    def batches(specs):
+        for spec in specs:
+            for pid in set(children()) - before:
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+            yield [spec]
+
+    before, specs = set(children()), list(tiny(trials=1).runs())
+    rows = [row for rows in ProcessExecutor(1).run(batches(specs), get_engine().name) for row in rows]
+    assert {row.status for row in rows} == {"done"} and len(rows) == len(specs)
+    assert len(set(killed)) >= len(specs) - 1
 
 
 def test_errors_that_are_no_runs_stop_the_sweep(monkeypatch):

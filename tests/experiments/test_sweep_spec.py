@@ -186,6 +186,7 @@ def changed(path, value):
         ("training.batch_size", "all", "training.batch_size must be a number of examples or \"full\"; got 'all'."),
         ("training.stop_error", -0.5, "training.stop_error must be a finite number in [0, inf); got -0.5."),
         ("training.phases", [{"steps": 3}], "training must have either phases or the keys of one phase; got ['batch_size', 'learning_rate', 'steps', 'weight_decay']. Remedy: move them into phases."),
+        ("training", {"phases": 3}, "training.phases must be a list of tables; got 3. Remedy: write [{steps = 100}]."),
         ("training.evaluate", "often", "training.evaluate must be an integer of at least 1; got 'often'. Remedy: give a number of steps or \"log\"."),
         ("trials", 0, "trials must be an integer of at least 1; got 0."),
         ("success_error", -1, "success_error must be a finite number in [0, inf); got -1."),
@@ -218,3 +219,84 @@ def test_files_that_are_no_specs(tmp_path):
         '[problem]\nname="parity"\nn=8\nk=2\n[network]\nstart="dense"\nwidth=5\n[data]\nsamples=9\n[training]\nsteps=3\n'
     )
     assert Sweep.from_toml(good).name == "my frontier"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("trials", 10**12, "the spec must stand for at most 10,000,000 runs; got a grid of 8,000,000,000,000 (8 cells × 1,000,000,000,000 trials). Remedy: ask for fewer trials or values."),
+        ("trials", 2**63, "trials must be an integer of at least −2^63 and less than 2^63; got an integer of 64 bits. Remedy: choose a smaller one."),
+        ("trials", [16**5000], "trials[0] must be an integer of at least −2^63 and less than 2^63; got an integer of 20001 bits. Remedy: choose a smaller one."),
+        ("network.width", [3, -(2**63) - 1], "network.width[1] must be an integer of at least −2^63 and less than 2^63; got an integer of 64 bits. Remedy: choose a smaller one."),
+        ("training.learning_rate", float("inf"), "training.learning_rate must be a finite number; got inf. Remedy: write one between −1.7e308 and 1.7e308."),
+        ("name", "\ud800", "name must be Unicode text; got '\\ud800'. Remedy: remove the lone surrogates."),
+        ("problem.n", 10**9, "problem.n must be at most 1,000,000; got 1000000000. Remedy: choose fewer inputs."),
+        ("training.steps", 2 * 10**12, "training.steps must be at most 1,000,000,000,000 in all phases together; got 2000000000000."),
+        ("training", {"steps": 10**12, "evaluate": 1}, 'training.evaluate must be so large that a run of 1,000,000,000,000 steps has at most 1,000,000 records; got 1. Remedy: choose a larger one, or "log".'),
+    ],
+)  # fmt: skip
+def test_work_is_bounded_before_it_starts(path, value, message):
+    with pytest.raises(InvalidArgument) as caught:
+        Sweep.from_dict(changed(path, value))
+    assert str(caught.value) == message
+
+
+def test_cells_are_counted_over_all_tables():
+    table = tiny_table(network={"start": "dense", "width": {"linear": [1, 10_000], "points": 10_000}})
+    table["training"]["learning_rate"] = {"linear": [0.0, 1.0], "points": 1000}
+    with pytest.raises(InvalidArgument) as caught:
+        Sweep.from_dict(table)
+    assert str(caught.value) == (
+        "the spec must stand for at most 1,000,000 cells; got a grid of 20,000,000 "
+        "(10,000 of networks × 2 of data × 1,000 of schedules). "
+        "Remedy: list fewer values, or cut it into several sweeps."
+    )
+
+
+def nested(depth):
+    value = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def test_deep_nesting_is_one_line(tmp_path):
+    for depth in (17, 200, 100_000):
+        with pytest.raises(
+            InvalidArgument, match=r"training.steps.* must not be nested deeper than 16; got a deeper one"
+        ):
+            Sweep.from_dict(changed("training.steps", nested(depth)))
+    spec = tmp_path / "deep.toml"
+    for text in ("a = " + "[" * 10_000 + "]" * 10_000, "a = " + "{b = " * 10_000 + "1" + "}" * 10_000):
+        spec.write_text(text)
+        with pytest.raises(FileFormatError, match=r"deep.toml is no spec: it is nested deeper than 16.$"):
+            Sweep.from_toml(spec)
+    spec.write_text("a." * 10_000 + "b = 1")
+    with pytest.raises(InvalidArgument, match="must not be nested deeper than 16"):
+        Sweep.from_toml(spec)
+    with pytest.raises(FileFormatError, match="the text of a run is not valid JSON: "):
+        RunSpec.from_json("[" * 100_000)
+
+
+def test_hostile_files(tmp_path):
+    spec = tmp_path / "spec.toml"
+    spec.write_text("trials = " + "9" * 5000)
+    with pytest.raises(FileFormatError, match="spec.toml is not valid TOML: Exceeds the limit"):
+        Sweep.from_toml(spec)
+    with pytest.raises(FileFormatError, match="/dev/zero is no spec: it has more than 16,000,000 bytes"):
+        Sweep.from_toml("/dev/zero")
+    with pytest.raises(InvalidArgument, match=r"must be a file that can be read \(embedded null byte\)"):
+        Sweep.from_toml("a\0b")
+    with pytest.raises(InvalidArgument, match=r"the spec must be a table; got \[1\]."):
+        Sweep.from_dict([1])
+    for text in ("{}", "[1]", '{"data":{}}', "", "nonsense", '{"trial":1e999}'):
+        with pytest.raises((InvalidArgument, FileFormatError)):
+            RunSpec.from_json(text)
+
+
+def test_a_file_whose_name_is_no_text_gives_the_sweep_a_name_that_is(tmp_path):
+    spec = tmp_path / "\udcff.toml"
+    spec.write_text(
+        '[problem]\nname="parity"\nn=8\nk=2\n[network]\nstart="dense"\nwidth=5\n[data]\nsamples=9\n[training]\nsteps=3\n'
+    )
+    assert Sweep.from_toml(spec).name == "?"

@@ -68,6 +68,28 @@ def test_bad_files_say_what_is_wrong(tmp_path):
         tabular.load("pol", tmp_path)
 
 
+def test_missing_classes_and_infinite_features_are_refused_by_name(tmp_path):
+    path = write(tmp_path, a=[1.0, 2.0, 3.0], target=[1, None, None])
+    for target in ([1, None, None], ["a", None, None], [1.5, float("nan"), None]):
+        write(tmp_path, a=[1.0, 2.0, 3.0], target=target)
+        with pytest.raises(FileFormatError) as caught:
+            tabular.load("pol", tmp_path)
+        assert str(caught.value) == (
+            f"{path} has no class (column 'target') in 2 rows, the first being row 2. "
+            "Remedy: leave out the rows without one."
+        )
+    for value in (float("inf"), -1e300):
+        write(tmp_path, a=[1.0, 2.0], b=[0.0, value], target=[0, 1])
+        with pytest.raises(FileFormatError) as caught:
+            tabular.load("pol", tmp_path)
+        assert str(caught.value) == (
+            f"{path} has {value} in row 2 of the column 'b'; features must be finite numbers of float32."
+        )
+    write(tmp_path, a=[1.0, 2.0], target=[[0], [1]])
+    with pytest.raises(FileFormatError, match="has the column 'target' of type list<.*>; classes are single"):
+        tabular.load("pol", tmp_path)
+
+
 def test_a_table_and_its_description_must_agree():
     mask = np.zeros(2, dtype=bool)
     X = np.zeros((3, 2), dtype=np.float32)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 
 import typer
-from rich.console import Console
 
 from fewfire import __version__
 from fewfire._errors import FewfireError
 from fewfire.cli import bounds, demo, doctor, report, reproduce, sweep
+from fewfire.cli._output import complain, never_fail_to_encode
 
 app = typer.Typer(
     name="fewfire",
@@ -41,8 +41,9 @@ def _root(
 
 def main() -> None:
     """Run the command line; errors of fewfire are printed as one line, without a traceback."""
+    never_fail_to_encode()
     try:
         app()
     except FewfireError as error:
-        Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
+        complain(error)
         sys.exit(2)

@@ -1,9 +1,14 @@
-"""What the commands print: lines as they are, the progress of a sweep, durations and sizes in words."""
+"""What the commands print: text as it is, the progress of a sweep, durations and sizes in words.
+
+Names of files, keys and sweeps come from outside: no console here reads markup or emoji codes in them, and characters
+that would steer the terminal are shown as escapes, as Python writes them.
+"""
 
 from __future__ import annotations
 
 import math
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +16,51 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
+from rich.text import Text
 
 from fewfire.experiments import Progress, Sweep
 
 
-def wide_console() -> Console:
-    """A console of at least 100 columns, for tables; numbers are not coloured."""
-    return Console(width=max(100, Console().width), highlight=False)
+class PlainConsole(Console):
+    """Prints text as it is: no markup, no emoji codes, no colours for numbers; what is to be styled is a `Text`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Lines and cells of tables alike come through here."""
+        return super().render_str("\n".join(map(visible, text.split("\n"))), **options)
+
+
+def wide_console() -> PlainConsole:
+    """A console of at least 100 columns, for tables."""
+    return PlainConsole(width=max(100, Console().width))
+
+
+def visible(text: str) -> str:
+    r"""One line of text: control characters, line ends, lone surrogates and invisible marks are written as escapes.
+
+    >>> print(visible("red \x1b[31m"))
+    red \x1b[31m
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def say(line: str, console: Console | None = None) -> None:
-    """Print a line as it is: names of files and specs are no markup, and nothing is wrapped."""
-    (console or Console()).print(line, highlight=False, soft_wrap=True, markup=False)
+    """Print one line as it is, controls as escapes; nothing is wrapped."""
+    (console or PlainConsole()).print(Text(visible(line)), soft_wrap=True)
+
+
+def complain(error: Exception) -> None:
+    """Print an error as one line on standard error."""
+    PlainConsole(stderr=True).print(Text.assemble(("error:", "bold red"), " ", visible(str(error))), soft_wrap=True)
+
+
+def never_fail_to_encode() -> None:
+    """Where the terminal's encoding lacks a character, print its escape."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 class SweepBar:

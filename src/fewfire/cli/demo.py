@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 from rich.columns import Columns
-from rich.console import Console
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
 from fewfire._errors import invalid
 from fewfire._random import Stream
-from fewfire.cli._output import duration, file_size, run_sweep
+from fewfire.cli._output import PlainConsole, duration, file_size, run_sweep, say
 from fewfire.engines import Phase, Run, Schedule, get_engine
 from fewfire.experiments import SqliteStore, Sweep
 from fewfire.networks import init, relevance
@@ -28,7 +27,7 @@ from fewfire.problems import Parity
 from fewfire.report import RAMP, findings_info, frontier_info, read_results, write_page
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
     from fewfire.report import Group, SuccessFrontier
 
@@ -66,7 +65,7 @@ def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("frontier.html"),
 ) -> None:
     """Learn a parity of k hidden bits among n with networks of many widths, and see what width and data buy."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = PlainConsole(soft_wrap=True)
     store = output.with_suffix(".sqlite")
     if store == output:
         raise invalid("output", "must not end in .sqlite, where the runs are kept", str(output), "choose a .html")
@@ -83,7 +82,7 @@ def demo(
     _show(console, sweep, store, output)
     learned = _look_inside(console, problem, steps, seed, name)
     size = file_size(output.stat().st_size)
-    console.print(f"Wrote {output} ({size}): open it in a browser. The runs are kept in {store}.", markup=False)
+    say(f"Wrote {output} ({size}): open it in a browser. The runs are kept in {store}.", console)
     if not learned:
         raise typer.Exit(1)
 
@@ -106,7 +105,7 @@ def _show(console: Console, sweep: Sweep, store: Path, output: Path) -> None:
     console.print()
     for finding in findings_info(group):
         if finding.start.startswith("sparse"):
-            console.print(finding.text, markup=False)
+            console.print(finding.text)
 
 
 def _look_inside(console: Console, problem: Parity, steps: int, seed: int, engine: str) -> bool:

@@ -6,12 +6,11 @@ import os
 import platform
 from importlib.metadata import PackageNotFoundError, requires, version
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from fewfire import __version__
 from fewfire._extension import MESSAGE, load
+from fewfire.cli._output import PlainConsole
 from fewfire.engines import engine_report
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "threadpoolctl", "typer", "rich")
@@ -19,11 +18,11 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "threadpoolctl", "typer", "rich")
 
 def doctor() -> None:
     """Print versions, the CPU features in use, the engines available and how to get the missing ones."""
-    console = Console()
+    console = PlainConsole()
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in facts():
-        table.add_row(name, escape(value))
-    console.print(table, highlight=False)
+        table.add_row(name, value)
+    console.print(table)
 
 
 def facts() -> list[tuple[str, str]]:

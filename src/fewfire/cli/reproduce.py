@@ -10,11 +10,12 @@ from typing import Any, cast
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from fewfire._atomic import write_text
 from fewfire._errors import invalid
 from fewfire._optional import is_installed
-from fewfire.cli._output import say, wide_console
+from fewfire.cli._output import visible, wide_console
 from fewfire.experiments import recipes
 from fewfire.experiments.recipes import RecipeResult, Scale
 from fewfire.report import save_recipe
@@ -64,7 +65,7 @@ def reproduce(
         recipes.find(name).check_options(options)  # refuse a wrong name or option before anything runs
     failed = [name for name in chosen if not _run(console, name, scale, output, options)]
     if failed:
-        console.print(f"[bold red]Not confirmed:[/] {', '.join(failed)}")
+        console.print(Text.assemble(("Not confirmed:", "bold red"), f" {', '.join(failed)}"))
         raise typer.Exit(1)
 
 
@@ -79,7 +80,7 @@ def _list(console: Console, settings: bool) -> None:
     if settings:
         for name in recipes.RECIPES:
             for scale, chosen in recipes.find(name).scales.items():
-                console.print(f"{name}, {scale}: {chosen}", markup=False, soft_wrap=True)
+                console.print(f"{name}, {scale}: {chosen}", soft_wrap=True)
     console.print("Run one with: fewfire reproduce NAME [--scale paper], or all with --all.")
 
 
@@ -96,21 +97,21 @@ def _numbers(text: str | None) -> list[float] | None:
 
 def _run(console: Console, name: str, scale: str, output: Path | None, options: dict[str, Any]) -> bool:
     recipe = recipes.find(name)
-    console.print(f"[bold]{name}[/]: {recipe.title}")
+    console.print(Text.assemble((name, "bold"), f": {recipe.title}"))
     usual = f"about {recipe.seconds} s on two cores" if scale == "quick" else "minutes to hours"
     console.print(f"  takes: {usual}\n  expect: {recipe.expectation}")
     start = time.perf_counter()
     with console.status("running") as status:
-        telling = {"tell": status.update} if "tell" in recipe.options else {}
+        telling = {"tell": lambda told: status.update(Text(visible(told)))} if "tell" in recipe.options else {}
         result = recipes.run(name, cast(Scale, scale), **options, **telling)
     for line in result.measured:
-        console.print(f"  measured: {line}", markup=False)
+        console.print(f"  measured: {line}")
     if "text" in result.data:
-        say(result.data["text"], console)
+        console.print(result.data["text"], soft_wrap=True)
     for entry in result.judgements:
-        verdict = "[green]holds[/]" if entry.passed else "[red]fails[/]"
+        verdict = ("holds", "green") if entry.passed else ("fails", "red")
         measured = f"{entry.statistic} = {entry.value:.4g}, {entry.rule} {entry.threshold:.4g}"
-        console.print(f"  {verdict}  {entry.claim} ({measured})")
+        console.print(Text.assemble("  ", verdict, f"  {entry.claim} ({measured})"))
     console.print(f"  took {time.perf_counter() - start:.0f} s")
     if output is not None:
         _write(console, result, output / f"{name.replace('/', '-')}.json")

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from fewfire._cores import usable_cores
-from fewfire.cli._output import duration, run_sweep, say
+from fewfire.cli._output import PlainConsole, duration, run_sweep, say
 from fewfire.engines import get_engine
 from fewfire.experiments import SqliteStore, Sweep, estimate_seconds, export, make_plan
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from fewfire.experiments import Progress
 
 app = typer.Typer(help="Grids of training runs from one TOML file: plan, run, resume, export.", no_args_is_help=True)
@@ -32,7 +33,7 @@ def plan(
     probe: Annotated[bool, typer.Option(help="Train a few runs for a moment to estimate the time.")] = True,
 ) -> None:
     """Say how many runs a spec stands for, how many are done, and about how long the rest will take."""
-    console = Console()
+    console = PlainConsole()
     sweep = Sweep.from_toml(spec)
     if store is not None and store.exists():
         with SqliteStore(store) as opened:
@@ -65,7 +66,7 @@ def run(
     ] = True,
 ) -> None:
     """Train every run that the store does not have yet. Stop it with Ctrl-C; repeat the command to go on."""
-    console = Console()
+    console = PlainConsole()
     sweep = Sweep.from_toml(spec)
     executor = "local" if dask is None else "dask" if dask == "local" else dask
     command = ["fewfire", "sweep", "run", str(spec), "--store", str(store), *(["--dask", dask] if dask else [])]

@@ -27,6 +27,7 @@ from fewfire._types import Float64Array, SignArray
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.fourier import estimate, evaluate, least_squares, monomial_count, monomial_members
 from fewfire.fourier._monomials import Term, strongest, terms
+from fewfire.learners._fitting import all_or_nothing, label_unit
 from fewfire.learners._signs import Binarize, column_names, learn_signs
 
 if TYPE_CHECKING:
@@ -108,19 +109,21 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
         return explain_terms(self.coefficients_, names, self.degree_, check_integer("top", top, 0))
 
     def _fit(self, table: AnyArray, labels: Float64Array, loss: Loss) -> None:
-        """Fit to a validated table (samples, columns) and labels (samples,); sets attributes only at the end."""
+        """Fit to a validated table (samples, columns) and labels (samples,)."""
         check_choice("method", self.method, get_args(Method))
         prune = check_number("prune", self.prune, 0.0)
         sign_map = learn_signs(table, column_names(self), self.binarize)
         signs = sign_map.transform(table)
-        degree, scores = self._degree(signs, labels, loss)
-        values, solver, iterations = self._coefficients(signs, labels, degree)
+        unit = label_unit(labels)
+        degree, scores = self._degree(signs, labels / unit, loss)
+        values, solver, iterations = self._coefficients(signs, labels / unit, degree)
+        values *= unit
         values[1:][np.abs(values[1:]) < prune] = 0.0
         self._sign_map = sign_map
         self.mapping_ = sign_map.mapping
         self.active_ = sign_map.active
         self.coefficients_ = values
-        self.degree_, self.degree_scores_ = degree, scores
+        self.degree_, self.degree_scores_ = degree, {tried: score * unit * unit for tried, score in scores.items()}
         self.solver_, self.n_iter_ = solver, max(1, iterations)
 
     def _values(self, X: object) -> Float64Array:
@@ -221,6 +224,7 @@ class LowDegreeRegressor(RegressorMixin, LowDegreeBase):  # type: ignore[misc]
     n_features_in_, feature_names_in_
     """
 
+    @all_or_nothing
     def fit(self, X: object, y: object) -> Self:
         """Fit to a table of binary columns (samples, columns) and numbers (samples,)."""
         table, labels = validate_data(self, X, y, y_numeric=True)
@@ -252,6 +256,7 @@ class LowDegreeClassifier(ClassifierMixin, LowDegreeBase):  # type: ignore[misc]
     classes_ : array of the two labels, ascending
     """
 
+    @all_or_nothing
     def fit(self, X: object, y: object) -> Self:
         """Fit to a table of binary columns (samples, columns) and labels of two classes (samples,)."""
         table, labels = validate_data(self, X, y)

@@ -63,6 +63,7 @@ class SignMap:
 
     def transform(self, table: AnyArray) -> SignArray:
         """The active columns as signs, shape (rows, active); values not seen in training are refused."""
+        _refuse_text(table, self.names)
         active = self.active
         signs = np.empty((len(active), len(table)), dtype=np.int8)
         identity, cuts = self._identity, ~np.isnan(self.cut)
@@ -104,6 +105,7 @@ def learn_signs(
     """
     if binarize is not None:
         check_choice("binarize", binarize, get_args(Binarize))
+    _refuse_text(table, names)
     count = table.shape[1]
     if keep_constant_signs and np.all((table == 1) | (table == -1)):
         one = np.ones(count, dtype=np.int8)
@@ -124,6 +126,17 @@ def column_names(estimator: Any) -> list[str]:
     """The names of the columns of the table an estimator was shown, or x0, x1, … where they had none."""
     names = getattr(estimator, "feature_names_in_", None)
     return [f"x{column}" for column in range(estimator.n_features_in_)] if names is None else [str(n) for n in names]
+
+
+def _refuse_text(table: AnyArray, names: list[str]) -> None:
+    """Refuse columns of text; those of a data frame's categories come through scikit-learn's own checks."""
+    if table.dtype.kind not in "OSU":
+        return
+    for column, values in enumerate(table.T):
+        for value in values:
+            if not isinstance(value, int | float | np.number | np.bool_):
+                got = f"a {type(value).__name__}, {str(value)[:80]!r}, in column {names[column]!r}"
+                raise invalid("X", "must hold numbers", got, "encode its two values as 0 and 1")
 
 
 def _too_many_values(name: str, distinct: AnyArray) -> InvalidArgument:

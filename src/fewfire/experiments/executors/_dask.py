@@ -1,14 +1,20 @@
 """Dask: batches go to the workers of any scheduler, so clusters are used through dask-jobqueue or dask-kubernetes.
 
 The scheduler gives the batch of a worker that died to another one. Batches that were there when several workers died
-are given up by it; their runs are tried once more at the end, one at a time and alone, so that the run that kills
-workers is told from those that stood beside it. It becomes a failed row.
+are given up by it; their runs are tried again at the end, one at a time and alone, so that the run that kills workers
+is told from those that stood beside it. When the scheduler has given it up `TRIES` times while it was alone, it becomes
+a failed row.
+
+A scheduler that hangs is noticed: whenever nothing has ended for a while it is asked how many workers it has, and the
+sweep stops when no answer comes.
 """
 
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
+import queue
+from collections import Counter
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from fewfire._cores import usable_cores
@@ -26,6 +32,12 @@ if TYPE_CHECKING:
 
 _AHEAD = 3  # batches a worker's thread that are with the scheduler, so that none waits for the next
 _CONNECT_SECONDS = 30
+_HEARTBEAT_SECONDS = 30
+_ANSWER_SECONDS = 60
+_CLOSE_SECONDS = 10
+
+TRIES = 2
+"""How often the scheduler may give up a run that was alone; each time takes several workers that died."""
 
 
 class DaskExecutor:
@@ -50,21 +62,29 @@ class DaskExecutor:
         with _client(distributed, self.address) as client:
             waiting: dict[Any, list[RunSpec]] = {}
             suspects: list[RunSpec] = []
-            finished = distributed.as_completed([], loop=client.loop)
+            deaths: Counter[str] = Counter()
+            finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
             def submit(batch: list[RunSpec]) -> None:
                 texts = [spec.canonical for spec in batch]
                 future = client.submit(work, texts, pure=False)
                 waiting[future] = batch
-                finished.add(future)
+                future.add_done_callback(finished.put)
 
             def fill() -> None:
-                room = _AHEAD * max(1, sum(client.nthreads().values())) - len(waiting)
+                room = _AHEAD * max(1, self._threads(client)) - len(waiting)
                 for _ in range(room):
                     batch = next(batches, None)
                     if batch is None:
                         return
                     submit(batch)
+
+            def first() -> Any:
+                while True:
+                    try:
+                        return finished.get(timeout=_HEARTBEAT_SECONDS)
+                    except queue.Empty:
+                        self._threads(client)
 
             try:
                 fill()
@@ -72,13 +92,17 @@ class DaskExecutor:
                     alone = not waiting
                     if alone:
                         submit([suspects.pop()])
-                    future = next(finished)
+                    future = first()
                     batch = waiting.pop(future)
+                    rows: list[Row] = []
                     try:
-                        rows = future.result()
-                    except distributed.KilledWorker as error:
-                        rows = [failed_row(batch[0], error, engine, environment_text())] if alone else []
-                        suspects += [] if alone else batch
+                        rows = future.result(timeout=_ANSWER_SECONDS)
+                    except distributed.KilledWorker:
+                        deaths[batch[0].hash] += alone
+                        if deaths[batch[0].hash] < TRIES:
+                            suspects += batch
+                        else:
+                            rows = [_given_up(batch[0], engine)]
                     fill()
                     if rows:
                         yield rows
@@ -86,8 +110,16 @@ class DaskExecutor:
                 raise
             except Exception as error:
                 raise self._unusable(error) from error
-            finally:
-                client.cancel(list(waiting), force=True)
+
+    def _threads(self, client: Any) -> int:
+        """How many runs the cluster trains at the same time; an error when its scheduler does not answer."""
+        try:
+            return sum(client.sync(client.scheduler.ncores, callback_timeout=_ANSWER_SECONDS).values())
+        except TimeoutError:
+            raise ExecutorError(
+                f"the Dask scheduler at {self.address} has not answered for {_ANSWER_SECONDS} s. Finished runs are "
+                "kept. Remedy: see whether it hangs, start it again, and repeat the sweep to go on."
+            ) from None
 
     def _unusable(self, error: Exception) -> ExecutorError:
         reason = f"{type(error).__name__}: {error}".splitlines()[0].rstrip(".")
@@ -97,9 +129,14 @@ class DaskExecutor:
         )
 
 
+def _given_up(spec: RunSpec, engine: str) -> Row:
+    error = ExecutorError(f"the workers that had it died, and so it went {TRIES} times while the run was alone there")
+    return failed_row(spec, error, engine, environment_text())
+
+
 @contextmanager
 def _client(distributed: ModuleType, address: str) -> Iterator[Any]:
-    """A client of the scheduler; a local cluster ends with it."""
+    """A client of the scheduler; a local cluster ends with it, and the scheduler forgets what it still waits for."""
     if address == "local":
         with _local_cluster(distributed) as cluster, distributed.Client(cluster, set_as_default=False) as client:
             yield client
@@ -111,8 +148,11 @@ def _client(distributed: ModuleType, address: str) -> Iterator[Any]:
             f"no Dask scheduler answers at {address}: {error}. "
             "Remedy: start one with 'dask scheduler', or use a local cluster."
         ) from None
-    with client:
+    try:
         yield client
+    finally:
+        with suppress(Exception):  # a scheduler that hangs does not say good-bye
+            client.close(timeout=_CLOSE_SECONDS)
 
 
 def _local_cluster(distributed: ModuleType) -> Any:

@@ -1,8 +1,11 @@
 """Processes of this machine, one core each: nothing is shared, so they scale with the cores.
 
-Each process is owned by a thread, which hands it a batch, waits for the rows and takes the next. A process that dies
-(out of memory, killed) is replaced; its batch is tried again one run at a time, and a run whose process dies twice
-becomes a failed row.
+Each process is owned by a thread, which hands it a batch, waits for the rows and takes the next. A process says when it
+begins with a batch. One that dies before (while it starts, or between batches) costs nobody anything: it is replaced,
+and the batch is handed over again. One that dies at work (out of memory, killed) is replaced too, and the runs of its
+batch are tried again at the end, each alone in its process. Only a run whose process died `TRIES` times while it was
+alone there becomes a failed row: a run that kills its process does so each time, whereas chance would have to hit the
+same moment again and again.
 """
 
 from __future__ import annotations
@@ -10,16 +13,19 @@ from __future__ import annotations
 import os
 import pickle
 import queue
+import signal
 import subprocess
 import sys
 import threading
+from collections import Counter, deque
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fewfire._cores import usable_cores
 from fewfire._errors import ExecutorError
 from fewfire._validate import check_integer
 from fewfire.experiments.executors._protocol import Work
+from fewfire.experiments.executors._worker import BEGUN
 from fewfire.experiments.store import environment_text, failed_row
 
 if TYPE_CHECKING:
@@ -28,8 +34,14 @@ if TYPE_CHECKING:
     from fewfire.experiments.spec import RunSpec
     from fewfire.experiments.store import Row
 
-TRIES = 2
-"""How often a run may take its process with it before it is given up."""
+TRIES = 4
+"""How often the process of a run that is alone in it may die before the run is given up."""
+
+STARTS, KILLED_STARTS = 5, 100
+"""How often in a row a worker's process may end by itself, or be killed from outside, before it begins with a run."""
+
+BROKEN = (OSError, EOFError, ValueError, pickle.UnpicklingError)
+"""What reading from or writing to a process raises that has died, or whose pipes another thread has closed."""
 
 
 class ProcessExecutor:
@@ -78,15 +90,28 @@ class _Team:
         self.work = work
         self.stopped = False
         self._batches, self._lock = batches, threading.Lock()
+        self._again: deque[RunSpec] = deque()
+        self._deaths: Counter[str] = Counter()
 
     def next(self) -> list[RunSpec] | None:
-        """The next batch, or None when there is no more to do."""
+        """The next batch, then the runs to be tried alone, or None when there is no more to do."""
         with self._lock:  # a generator serves one caller at a time
-            return None if self.stopped else next(self._batches, None)
+            if self.stopped:
+                return None
+            batch = next(self._batches, None)
+            return [self._again.popleft()] if batch is None and self._again else batch
 
-
-class _Died(Exception):
-    """A worker's process ended before it answered."""
+    def died(self, batch: list[RunSpec], how: str) -> None:
+        """A process died at work on this batch: its runs are tried alone; one that was alone is given up in the end."""
+        if len(batch) == 1:
+            spec = batch[0]
+            self._deaths[spec.hash] += 1
+            if self._deaths[spec.hash] == TRIES:
+                error = ExecutorError(f"its process {how}, and so it went {TRIES} times while the run was alone in it")
+                self.answers.put([failed_row(spec, error, self.work.engine, environment_text())])
+                return
+        with self._lock:
+            self._again.extend(batch)
 
 
 class _Worker:
@@ -99,54 +124,73 @@ class _Worker:
 
     def _serve(self) -> None:
         try:
+            # The worker whose process dies comes back for the runs it has put aside, even when it is the last one.
             while (batch := self._team.next()) is not None:
-                try:
-                    self._team.answers.put(self._ask(batch))
-                except _Died:
-                    for spec in batch:
-                        self._team.answers.put([self._alone(spec)])
+                rows = self._ask(batch)
+                if rows is not None:
+                    self._team.answers.put(rows)
             self._team.answers.put(None)
         except BaseException as error:
             self._team.answers.put(error)
         finally:
             self.kill()
 
-    def kill(self) -> None:
-        """End the process; from any thread, any number of times."""
+    def kill(self) -> int | None:
+        """End the process and give its status; from any thread, any number of times."""
         with self._lock:
             process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with suppress(OSError):  # unsent bytes of a batch that nobody waits for
-                        pipe.close()
+        if process is None:
+            return None
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with suppress(OSError):  # unsent bytes of a batch that nobody waits for
+                    pipe.close()
+        return process.returncode
 
-    def _alone(self, spec: RunSpec) -> Row:
-        for attempt in range(TRIES):
-            try:
-                return self._ask([spec])[0]
-            except _Died as error:
-                if attempt == TRIES - 1:
-                    return failed_row(spec, error, self._team.work.engine, environment_text())
-        raise AssertionError("unreachable")
-
-    def _ask(self, batch: list[RunSpec]) -> list[Row]:
-        process = self._child()
-        assert process.stdin is not None and process.stdout is not None
+    def _ask(self, batch: list[RunSpec]) -> list[Row] | None:
+        """The rows of a batch, or None when the process died at it and the team has been told."""
+        answers = self._hand_over(pickle.dumps((self._team.work, [spec.canonical for spec in batch])))
         try:
-            pickle.dump((self._team.work, [spec.canonical for spec in batch]), process.stdin)
-            process.stdin.flush()
-            answer: list[Row] | Exception = pickle.load(process.stdout)
-        except (OSError, EOFError, ValueError, pickle.UnpicklingError):
-            self.kill()
-            if self._team.stopped:
-                raise ExecutorError("the sweep was stopped.") from None
-            raise _Died(f"its process ended with status {process.returncode}") from None
+            answer: list[Row] | Exception = pickle.load(answers)
+        except BROKEN:
+            self._team.died(batch, self._end())
+            return None
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+    def _hand_over(self, task: bytes) -> Any:
+        """Where the rows of the task will be read, once a process has said that it begins; as many as it takes."""
+        ends: Counter[bool] = Counter()
+        how = ""
+        while ends[False] < STARTS and ends[True] < KILLED_STARTS:
+            process = self._child()
+            assert process.stdin is not None and process.stdout is not None
+            try:
+                process.stdin.write(task)
+                process.stdin.flush()
+                if pickle.load(process.stdout) == BEGUN:
+                    return process.stdout
+            except BROKEN:
+                how = self._end()
+                ends[how.endswith(("SIGKILL", "SIGTERM"))] += 1
+        raise ExecutorError(
+            f"workers cannot start: {ends.total()} processes in a row ended before they began with a run, the last one "
+            f"{how}. Finished runs are kept. Remedy: see what they print, and that there is memory for another "
+            "process; or run the sweep in this one, with the executor 'inline'."
+        )
+
+    def _end(self) -> str:
+        """How the process ended, in words."""
+        status = self.kill()
+        if self._team.stopped or status is None:
+            raise ExecutorError("the sweep was stopped.") from None
+        if status >= 0:
+            return f"ended with status {status}"
+        named = -status in set(signal.Signals)
+        return f"was killed by {signal.Signals(-status).name if named else f'signal {-status}'}"
 
     def _child(self) -> subprocess.Popen[bytes]:
         with self._lock:
@@ -156,7 +200,12 @@ class _Worker:
                 command = [sys.executable, "-P", "-W", "ignore", "-m", "fewfire.experiments.executors._worker"]
                 # A group of its own: Ctrl-C in a terminal is for the parent alone.
                 group = 0 if os.name == "posix" else -1
-                self._process = subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=group
-                )
+                try:
+                    self._process = subprocess.Popen(
+                        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=group
+                    )
+                except OSError as error:
+                    raise ExecutorError(
+                        f"workers cannot start: {error}. Finished runs are kept. Remedy: ask for fewer workers."
+                    ) from None
             return self._process

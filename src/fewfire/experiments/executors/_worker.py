@@ -1,5 +1,8 @@
 """A worker process: batches come in on standard input, rows go out on standard output, until the input ends.
 
+Each batch is answered twice: when the worker begins with it, so that a death before is not held against its runs, and
+with its rows.
+
 The input ends when the parent closes it or dies, however that happens; the worker then leaves at once, in the middle
 of a batch if need be. It has nothing to lose: only the parent writes results.
 """
@@ -12,10 +15,13 @@ import queue
 import signal
 import sys
 import threading
+import traceback
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fewfire.experiments.executors._protocol import Work
+
+BEGUN = "begun"
 
 
 def main() -> None:
@@ -27,7 +33,9 @@ def main() -> None:
     threading.Thread(target=_listen, args=(tasks,), daemon=True).start()
     while True:
         work, texts = tasks.get()
-        answer: Any
+        answer: Any = BEGUN
+        pickle.dump(answer, answers)
+        answers.flush()
         try:
             answer = work(texts)
         except Exception as error:  # not a run's: those are rows already
@@ -42,6 +50,9 @@ def _listen(tasks: queue.SimpleQueue[tuple[Work, list[str]]]) -> None:
             tasks.put(pickle.load(sys.stdin.buffer))
         except (EOFError, pickle.UnpicklingError):
             os._exit(0)
+        except BaseException:  # what the batch needs cannot be imported here
+            traceback.print_exc()
+            os._exit(1)
 
 
 if __name__ == "__main__":

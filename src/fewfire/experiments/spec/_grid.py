@@ -8,11 +8,13 @@
 * `phases` is a sequence: one choice for each phase, in order.
 
 Ranges between integers give integers, rounded and without repeats; others are rounded to 12 digits, so that the
-last bit of a machine's logarithm does not change the hash of a run.
+last bit of a machine's logarithm does not change the hash of a run. What a value stands for is counted before it is
+built.
 """
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._validate import check_integer, check_number
+from fewfire.experiments.spec._limits import VALUES, too_many
 from fewfire.experiments.spec._tables import check_keys, join
 
 if TYPE_CHECKING:
@@ -30,8 +33,30 @@ SEQUENCES = ("phases",)
 RANGES = ("log", "linear")
 
 
-def expand(value: Any, path: str, key: str = "") -> list[Any]:
-    """Every concrete value that a value of a spec stands for."""
+def expand(value: Any, path: str) -> list[Any]:
+    """Every concrete value that a value of a spec stands for; refused, with the count, where they are too many."""
+    count = _count(value)
+    if count > VALUES:
+        raise too_many(path, count, VALUES, "values")
+    return _expand(value, path)
+
+
+def _count(value: Any, key: str = "") -> int:
+    """How many values `_expand` would build; whatever it refuses counts as little as it costs to find out."""
+    if isinstance(value, dict):
+        if any(name in value for name in RANGES):
+            points = value.get("points")
+            return points if isinstance(points, int) else 1
+        return math.prod(_count(member, name) for name, member in value.items())
+    if not isinstance(value, list | tuple) or (key in VECTORS and not any(isinstance(m, list | tuple) for m in value)):
+        return 1
+    if key in VECTORS:
+        return len(value)
+    counts = [_count(member) for member in value]
+    return math.prod(counts) if key in SEQUENCES else sum(counts)
+
+
+def _expand(value: Any, path: str, key: str = "") -> list[Any]:
     if isinstance(value, dict):
         return _range(value, path) if any(name in value for name in RANGES) else _combinations(value, path)
     if not isinstance(value, list | tuple):
@@ -42,14 +67,14 @@ def expand(value: Any, path: str, key: str = "") -> list[Any]:
         return [tuple(value)]
     if key in VECTORS:
         return [tuple(member) if isinstance(member, list) else member for member in value]
-    members = [expand(member, f"{path}[{i}]") for i, member in enumerate(value)]
+    members = [_expand(member, f"{path}[{i}]") for i, member in enumerate(value)]
     if key in SEQUENCES:
         return [tuple(choice) for choice in product(*members)]
     return [concrete for choices in members for concrete in choices]
 
 
 def _combinations(table: Mapping[str, Any], path: str) -> list[dict[str, Any]]:
-    axes = [expand(value, join(path, key), key) for key, value in table.items()]
+    axes = [_expand(value, join(path, key), key) for key, value in table.items()]
     return [dict(zip(table, choice, strict=True)) for choice in product(*axes)]
 
 
@@ -63,7 +88,10 @@ def _range(table: Mapping[str, Any], path: str) -> list[int] | list[float]:
     if kind == "log" and min(first, last) <= 0:
         raise invalid(join(path, kind), "must have positive ends", list(ends), "use linear for ranges that reach 0")
     space = np.geomspace if kind == "log" else np.linspace
-    grid = [float(f"{number:.12g}") for number in space(first, last, points).tolist()]
+    with np.errstate(all="ignore"):  # what leaves the floats is refused below
+        grid = [float(f"{number:.12g}") for number in space(first, last, points).tolist()]
+    if not all(map(math.isfinite, grid)):
+        raise invalid(join(path, kind), "must be a range within the floats", list(ends), "choose ends nearer to 0")
     if all(isinstance(end, int) for end in ends):
         return list(dict.fromkeys(round(number) for number in grid))
     return list(dict.fromkeys(grid))

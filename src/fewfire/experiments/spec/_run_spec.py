@@ -14,10 +14,11 @@ from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, cast
 
-from fewfire._errors import invalid
+from fewfire._errors import FileFormatError, invalid
 from fewfire._random import Stream, digest64
 from fewfire._validate import check_integer
 from fewfire.engines import Run, Sample, Start
+from fewfire.experiments.spec._limits import check_plain
 from fewfire.experiments.spec._tables import (
     at,
     check_given,
@@ -43,6 +44,7 @@ VERSION = 1
 """Part of every hash: a change of what a spec means must change it."""
 
 TEST_SAMPLES = 2000
+PARTS = ("data", "network", "problem", "training", "trial", "version")
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,12 @@ class RunSpec:
     @classmethod
     def from_json(cls, text: str) -> RunSpec:
         """The spec whose canonical text this is."""
-        table = json.loads(text)
+        try:
+            table = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise FileFormatError(f"the text of a run is not valid JSON: {error}.") from None
+        check_plain(table, "")
+        check_keys("", check_table("the text of a run", table), PARTS, PARTS)
         start, width = parse_network(table["network"])
         samples, test_samples = parse_data(table["data"])
         problem, schedule = parse_problem(table["problem"]), _schedule_of(canonical(table["training"]))

@@ -7,7 +7,7 @@ shows the whole picture.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import FileFormatError, InvalidArgument, invalid
 from fewfire._validate import check_integer, check_number
-from fewfire.engines import Run
+from fewfire.engines import Phase, Run, Schedule
 from fewfire.experiments.spec._grid import expand
+from fewfire.experiments.spec._limits import DEPTH, FILE_BYTES, check_plain, check_size, check_work
 from fewfire.experiments.spec._run_spec import (
     RunSpec,
     parse_data,
@@ -24,12 +25,18 @@ from fewfire.experiments.spec._run_spec import (
     plain_data,
     plain_network,
 )
-from fewfire.experiments.spec._tables import check_keys, parse_problem, parse_training, plain_problem, plain_training
+from fewfire.experiments.spec._tables import (
+    check_keys,
+    check_table,
+    parse_problem,
+    parse_training,
+    plain_problem,
+    plain_training,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from fewfire.engines import Schedule
     from fewfire.experiments.executors import Executor
     from fewfire.experiments.run._progress import Progress
     from fewfire.experiments.store import Store
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
 
 SECTIONS = ("problem", "network", "data", "training")
 KEYS = ("name", "trials", "success_error", *SECTIONS)
+AXES = ("problems", "networks", "data", "schedules")
 
 
 @dataclass(frozen=True)
@@ -67,15 +75,16 @@ class Sweep:
     success_error: float = 0.1
 
     def __post_init__(self) -> None:
-        check_integer("trials", self.trials, 1)
+        trials = check_integer("trials", self.trials, 1)
         check_number("success_error", self.success_error, 0.0)
         for schedule in self.schedules:
-            plain_training(schedule)  # refuses rates that change from step to step: a spec has none
-        for axis in ("problems", "networks", "data", "schedules"):
+            plain_training(check_work(schedule, "training"))  # refuses rates that change from step to step
+        for axis in AXES:
             distinct = tuple(dict.fromkeys(getattr(self, axis)))
             if not distinct:
                 raise invalid(axis, "must not be empty", (), "give at least one")
             object.__setattr__(self, axis, distinct)
+        check_size({axis: len(getattr(self, axis)) for axis in AXES}, trials)
         _check_combinations(self)
 
     @classmethod
@@ -83,17 +92,25 @@ class Sweep:
         """Read a spec file; its name without the suffix is the sweep's name unless the file gives one."""
         path = Path(path)
         try:
-            table = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            reason = error.strerror or "cannot be read"
+            with path.open("rb") as file:
+                content = file.read(FILE_BYTES + 1)
+        except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+            reason = getattr(error, "strerror", None) or error
             raise invalid("spec", f"must be a file that can be read ({reason})", str(path)) from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        if len(content) > FILE_BYTES:
+            raise FileFormatError(f"{path} is no spec: it has more than {FILE_BYTES:,} bytes.")
+        try:
+            table = tomllib.loads(content.decode())
+        except RecursionError:
+            raise FileFormatError(f"{path} is no spec: it is nested deeper than {DEPTH}.") from None
+        except ValueError as error:  # no TOML, no UTF-8, or a number of thousands of digits
             raise FileFormatError(f"{path} is not valid TOML: {error}.") from None
-        return cls.from_dict({"name": path.stem, **table})
+        return cls.from_dict({"name": path.stem.encode(errors="replace").decode(), **table})
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Sweep:
         """The sweep of a spec given as nested dictionaries and lists, as TOML and JSON hold them."""
+        check_plain(check_table("the spec", table), "")
         check_keys("", table, KEYS, SECTIONS)
         name = table.get("name", "sweep")
         if not isinstance(name, str):
@@ -192,22 +209,30 @@ class Sweep:
 
 
 def _check_combinations(sweep: Sweep) -> None:
-    """Refuse combinations that cannot run (too sparse a start, a loss that does not fit the labels …), by tiny runs."""
+    """Refuse combinations that cannot run (too sparse a start, a loss that does not fit the labels …), by tiny runs.
+
+    A start is tried with each number of inputs, a schedule with each problem: neither asks anything else of the other.
+    """
     online = {samples is None for samples, _ in sweep.data}
     # Starts may ask for pairs of neurons, so a small width of the same parity stands for the others.
-    networks = dict.fromkeys((start, width if width < 6 else 4 + width % 2) for start, width in sweep.networks)
-    schedules = [_shortest(schedule) for schedule in sweep.schedules]
+    networks = list(dict.fromkeys((start, width if width < 6 else 4 + width % 2) for start, width in sweep.networks))
+    schedules = list(dict.fromkeys(_shortest(schedule) for schedule in sweep.schedules))
+    tried: set[int] = set()
     for problem in sweep.problems:
         X, y = problem.sample(8, 0)
-        for (start, width), schedule, fresh in product(networks, schedules, online):
-            data: dict[str, Any] = {"source": problem} if fresh else {"X": X, "y": y}
-            try:
-                Run(start(problem.inputs, width, 0), schedule, X_test=X, y_test=y, **data)
-            except InvalidArgument as error:
-                parts = f"{problem}, {start} and " + ("online data" if fresh else "a training set")
-                raise InvalidArgument(f"the spec combines {parts}, which cannot run: {error}") from None
+        for number, (start, width) in enumerate(networks if problem.inputs not in tried else networks[:1]):
+            for schedule, fresh in product(schedules if number == 0 else schedules[:1], online):
+                data: dict[str, Any] = {"source": problem} if fresh else {"X": X, "y": y}
+                try:
+                    Run(start(problem.inputs, width, 0), schedule, X_test=X, y_test=y, **data)
+                except InvalidArgument as error:
+                    parts = f"{problem}, {start} and " + ("online data" if fresh else "a training set")
+                    raise InvalidArgument(f"the spec combines {parts}, which cannot run: {error}") from None
+        tried.add(problem.inputs)
 
 
 def _shortest(schedule: Schedule) -> Schedule:
-    """The same rules for one step per phase."""
-    return replace(schedule, phases=tuple(replace(phase, steps=1) for phase in schedule.phases))
+    """What a combination may depend on: the loss, whole training sets as batches, and an early stop."""
+    sizes = dict.fromkeys(None if phase.batch_size is None else 1 for phase in schedule.phases)
+    phases = [Phase(1, batch_size=size) for size in sizes]
+    return Schedule(phases, schedule.loss, stop_error=None if schedule.stop_error is None else 1.0)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from fewfire._errors import InvalidArgument, invalid
 from fewfire._validate import check_integer, check_number
 from fewfire.engines import LAYERS, LOSSES, PerLayer, Phase, Schedule
+from fewfire.experiments.spec._limits import check_few_inputs
 from fewfire.problems import PROBLEMS
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _PER_LAYER = ("learning_rate", "weight_decay", "truncation")
 def check_table(path: str, value: object) -> Mapping[str, Any]:
     """A table of keys and values."""
     if not isinstance(value, dict):
-        raise invalid(path, "must be a table", value, f"write it under [{path}]")
+        raise invalid(path, "must be a table", value, "" if " " in path else f"write it under [{path}]")
     return value
 
 
@@ -88,6 +89,7 @@ def parse_problem(value: object, path: str = "problem") -> Problem:
     check_given(path, table, ("name",))
     kind = PROBLEMS[check_name(f"{path}.name", table.pop("name"), PROBLEMS)]
     check_keys(path, table, [field.name for field in fields(kind)])
+    check_few_inputs(path, table)
     try:
         with at(path):
             problem: Problem = kind(**table)
@@ -116,6 +118,8 @@ def parse_training(value: object, path: str = "training") -> Schedule:
     if "loss" in table:
         check_name(join(path, "loss"), table["loss"], LOSSES)
     if "phases" in table:
+        if not isinstance(table["phases"], list | tuple):
+            raise invalid(join(path, "phases"), "must be a list of tables", table["phases"], "write [{steps = 100}]")
         phases = tuple(_phase(phase, f"{path}.phases[{i}]") for i, phase in enumerate(table["phases"]))
     else:
         phases = (_phase(flat, path),)

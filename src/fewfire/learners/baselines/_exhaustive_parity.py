@@ -25,6 +25,7 @@ from fewfire._cores import job_count
 from fewfire._errors import invalid
 from fewfire._extension import core
 from fewfire._validate import check_integer
+from fewfire.learners._fitting import all_or_nothing
 from fewfire.learners._signs import Binarize, column_names, learn_signs
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.binarize = binarize
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(self, X: AnyArray, y: AnyArray) -> Self:
         """Search; X of shape (m, n), y of shape (m,) with two classes."""
         k = check_integer("k", self.k, 1, MAX_SIZE, "larger sets take too long to enumerate; train a network")

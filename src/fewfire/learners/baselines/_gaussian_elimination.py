@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fewfire._bits import pack
 from fewfire._classes import two_classes
 from fewfire._errors import FewfireWarning
+from fewfire.learners._fitting import all_or_nothing
 from fewfire.learners._signs import Binarize, column_names, learn_signs
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class GaussianElimination(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.intercept = intercept
         self.binarize = binarize
 
+    @all_or_nothing
     def fit(self, X: AnyArray, y: AnyArray) -> Self:
         """Solve for the support.
 

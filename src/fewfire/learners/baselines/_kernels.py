@@ -32,6 +32,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._classes import find_classes
 from fewfire._validate import check_choice, check_number
+from fewfire.learners._fitting import all_or_nothing
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, FloatArray
@@ -99,6 +100,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             gram[start : start + _BLOCK] = self._kernel(left[start : start + _BLOCK], right)
         return gram
 
+    @all_or_nothing
     def fit(self, X: AnyArray, y: AnyArray) -> KernelClassifier:
         """Solve; X of shape (m, n), y of shape (m,). Memory 8 m² bytes."""
         loss = check_choice("loss", self.loss, get_args(KernelLoss))

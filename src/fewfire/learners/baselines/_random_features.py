@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fewfire._classes import find_classes
 from fewfire._random import Stream
 from fewfire._validate import check_choice, check_integer, check_number
+from fewfire.learners._fitting import all_or_nothing
 from fewfire.networks import TwoLayer
 from fewfire.networks.init import Initialiser
 
@@ -73,6 +74,7 @@ class RandomFeatures(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.alpha = alpha
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: AnyArray, y: AnyArray) -> RandomFeatures:
         """Draw the features and fit the linear classifier; X of shape (m, n), y of shape (m,)."""
         width = check_integer("width", self.width, 1)

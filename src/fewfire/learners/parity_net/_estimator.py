@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fewfire._classes import two_classes
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.engines import get_engine
+from fewfire.learners._fitting import all_or_nothing
 from fewfire.learners._signs import Binarize, column_names, learn_signs
 from fewfire.learners.parity_net._schedules import (
     InitName,
@@ -131,6 +132,7 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: object, y: object) -> Self:
         """Fit to a table of binary columns (samples, columns) and labels of two classes (samples,)."""
         check_choice("schedule", self.schedule, SCHEDULES)
@@ -144,7 +146,8 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.network_, self.initial_network_ = outcome.network, outcome.initial
         self.history_, self.engine_ = outcome.result.history, outcome.result.engine
         self.n_iter_ = outcome.result.counters.steps
-        found = find_support(outcome.network, self.k)
+        # Without a column that varies, the network has looked at a made-up one.
+        found = find_support(outcome.network, self.k) if len(self.active_) else ()
         self.lucky_neurons_ = lucky_neurons(outcome.initial, found)
         self.support_ = tuple(int(self.active_[column]) for column in found)
         return self
@@ -214,8 +217,11 @@ def find_support(network: TwoLayer, k: int | None) -> tuple[int, ...]:
 def lucky_neurons(initial: TwoLayer, support: tuple[int, ...]) -> IdArray:
     """Neurons whose initial large weights contain the support, or are contained in it (pareto, B.2 and B.3).
 
-    Large are weights above half of the row's largest. Dense starts have no such sets, and no lucky neurons.
+    Large are weights above half of the row's largest. Dense starts have no such sets, and no lucky neurons; nor has an
+    empty support.
     """
+    if not support:
+        return np.empty(0, dtype=np.int64)
     size = np.abs(initial.hidden)
     large = size > 0.5 * size.max(axis=1, keepdims=True)
     inside = large[:, list(support)].sum(axis=1)

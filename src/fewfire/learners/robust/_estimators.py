@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from fewfire._classes import find_classes
 from fewfire._validate import check_choice
+from fewfire.learners._fitting import all_or_nothing, label_unit
 from fewfire.learners.robust import _losses
 from fewfire.learners.robust._base import RobustNetwork
 from fewfire.robustness import TwoLayerScores
@@ -74,6 +75,7 @@ class RobustClassifier(ClassifierMixin, RobustNetwork):  # type: ignore[misc]
         more="classes_, ",
     )
 
+    @all_or_nothing
     def fit(self, X: object, y: object) -> Self:
         """Fit to a table (rows, columns) and labels (rows,)."""
         table, labels = validate_data(self, X, y, dtype=np.float64)
@@ -110,11 +112,13 @@ class RobustRegressor(RegressorMixin, RobustNetwork):  # type: ignore[misc]
         more="",
     )
 
+    @all_or_nothing
     def fit(self, X: object, y: object) -> Self:
         """Fit to a table (rows, columns) and numbers (rows,)."""
         table, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         labels = np.asarray(labels, dtype=np.float64)
-        center, spread = float(labels.mean()), float(labels.std()) or 1.0
+        unit = label_unit(labels)
+        center, spread = float((labels / unit).mean() * unit), float((labels / unit).std() * unit) or 1.0
         check_choice("loss", self.loss, ("auto", *_losses.REGRESSION))
         auto = "absolute" if self.setting == "theorem" else "huber"
         loss = auto if self.loss == "auto" else self.loss

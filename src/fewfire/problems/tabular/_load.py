@@ -5,17 +5,13 @@ their names and the suite; the numbers of the data sets are the suite's. Its col
 (docs/errata.md), so `features` here is one less.
 
 Local files are Parquet: numeric feature columns, and the class in a column named `target`; a dictionary-encoded column
-is categorical. Reading them needs pyarrow (extra `tabular`). OpenML is asked through scikit-learn's `fetch_openml`,
-which checks sums and keeps what it fetched; pandas, where it is installed, parses the large sets about ten times
-faster.
+is categorical. Reading them needs pyarrow (extra `tabular`). What OpenML gives is kept beside what scikit-learn has
+fetched. Features may be missing (NaN); infinite ones, and rows without a class, are refused.
 """
 
 from __future__ import annotations
 
 import os
-import socket
-import warnings
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,12 +19,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire._errors import DataUnavailable, FileFormatError, invalid
-from fewfire._optional import is_installed, require
+from fewfire._optional import require
 from fewfire._validate import check_choice
+from fewfire.problems.tabular._arff import MISSING, Attribute, read_arff
 from fewfire.problems.tabular._dataset import Dataset, encode_classes
+from fewfire.problems.tabular._openml import fetch_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from fewfire._types import AnyArray
 
@@ -56,9 +56,6 @@ VARIABLE = "FEWFIRE_DATA"
 """The environment variable that names the folder of local files."""
 
 TARGET = "target"
-
-SECONDS = 60.0
-"""How long to wait for an answer."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +104,7 @@ def load(name: str, directory: str | Path | None = None, *, download: bool = Tru
         Folder with `NAME.parquet`: numeric feature columns, and the class in a column `target`. By default the folder
         named by the environment variable FEWFIRE_DATA, if it is set.
     download : bool
-        Whether a set that is not there is fetched from OpenML. scikit-learn keeps it in its own data folder.
+        Whether a set that is not there is fetched from OpenML; it is kept in scikit-learn's data folder.
 
     Returns
     -------
@@ -125,10 +122,8 @@ def load(name: str, directory: str | Path | None = None, *, download: bool = Tru
         return fetch(info)
     except OSError as error:  # URLError, HTTPError, timeouts, a folder that cannot be written
         raise _unavailable(name, where, f"OpenML could not be asked ({error})") from error
-    except FileFormatError:
-        raise
-    except ValueError as error:  # a wrong checksum, columns of text
-        raise FileFormatError(f"OpenML's answer for {name!r} cannot be used: {error}") from error
+    except FileFormatError as error:
+        raise FileFormatError(f"OpenML's answer for {name!r} cannot be used: {error}") from None
 
 
 def read_parquet(path: Path, name: str, task: str) -> Dataset:
@@ -147,10 +142,15 @@ def read_parquet(path: Path, name: str, task: str) -> Dataset:
             f"columns {found}."
         )
     columns = [_column(arrow, table.column(column), column, path) for column in names]
+    if arrow.types.is_nested(table.column(TARGET).type):
+        raise FileFormatError(
+            f"{path} has the column {TARGET!r} of type {table.column(TARGET).type}; classes are single."
+        )
     labels = table.column(TARGET).to_numpy()
+    _refuse_missing(str(path), TARGET, np.array([label is None or label != label for label in labels]))
     return Dataset(
         name,
-        np.stack([values for values, _ in columns], axis=1),
+        _finite(str(path), names, [values for values, _ in columns]),
         encode_classes(labels) if task == "classification" else labels.astype(np.float64),
         task,
         tuple(names),
@@ -160,37 +160,32 @@ def read_parquet(path: Path, name: str, task: str) -> Dataset:
 
 
 def fetch(info: DatasetInfo) -> Dataset:
-    """The data set from OpenML, or from the folder that scikit-learn keeps its downloads in.
+    """The data set from OpenML, or from the folder that earlier downloads are kept in.
 
     Raises `OSError` where the network does not answer.
     """
-    from sklearn.datasets import fetch_openml  # only here: it takes a while to import
-
-    with warnings.catch_warnings(), _patience():
-        warnings.filterwarnings("ignore", "A network error occurred")  # of the retry; the last error is raised
-        found = fetch_openml(
-            data_id=info.openml_id,
-            as_frame=False,
-            parser="pandas" if is_installed("pandas") else "liac-arff",
-            n_retries=1,
-        )
-    rows, features = found.data.shape
-    if (rows, features) != (info.rows, info.features):
+    description, lines = fetch_table(info.openml_id, info.rows, info.features + 1)
+    table, target = read_arff(lines), description["default_target_attribute"]
+    left_out = {target, *_texts(description.get("ignore_attribute")), *_texts(description.get("row_id_attribute"))}
+    labels = [values for (name, _), values in zip(*table, strict=True) if name == target]
+    kept = [pair for pair in zip(*table, strict=True) if pair[0].name not in left_out]
+    rows = len(table.columns[0])
+    if not labels or (rows, len(kept)) != (info.rows, info.features):
+        found = f"{rows} and {len(kept)}" + ("" if labels else f", and no column {target!r}")
         raise FileFormatError(
-            f"OpenML's data set {info.openml_id} should be {info.name!r} with {info.rows} rows and {info.features} "
-            f"features; it has {rows} and {features}."
+            f"data set {info.openml_id} should have {info.rows} rows and {info.features} features; it has {found}."
         )
-    names = tuple(found.feature_names)
-    categories: dict[str, list[object]] = found.categories or {}
-    columns = [_numbers(found.data[:, place], categories.get(name)) for place, name in enumerate(names)]
+    where, names = f"OpenML {info.openml_id}", tuple(attribute.name for attribute, _ in kept)
+    missing = labels[0] == MISSING if labels[0].dtype.kind == "U" else np.isnan(labels[0])
+    _refuse_missing(where, target, missing)
     return Dataset(
         info.name,
-        np.stack(columns, axis=1),
-        encode_classes(found.target),
+        _finite(where, names, [_numbers(attribute, values) for attribute, values in kept]),
+        encode_classes(labels[0]),
         info.task,
         names,
-        np.array([name in categories for name in names]),
-        f"OpenML {info.openml_id}",
+        np.array([attribute.categories is not None for attribute, _ in kept]),
+        where,
     )
 
 
@@ -215,33 +210,47 @@ def _column(arrow: Any, column: Any, name: str, path: Path) -> tuple[AnyArray, b
     kind = column.type
     if arrow.types.is_dictionary(kind):
         codes = column.unify_dictionaries().combine_chunks().indices
-        return codes.to_numpy(zero_copy_only=False).astype(np.float32), True
+        return codes.to_numpy(zero_copy_only=False), True
     if not (arrow.types.is_floating(kind) or arrow.types.is_integer(kind) or arrow.types.is_boolean(kind)):
         raise FileFormatError(
             f"{path} has the column {name!r} of type {kind}; columns must be numbers, or dictionary-encoded categories."
         )
-    return column.to_numpy().astype(np.float32), False
+    return column.to_numpy(), False
 
 
-@contextmanager
-def _patience() -> Iterator[None]:
-    """Give up on an address that does not answer; scikit-learn would wait for ever."""
-    before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(before or SECONDS)
-    try:
-        yield
-    finally:
-        socket.setdefaulttimeout(before)
+def _texts(value: object) -> list[str]:
+    """A text, or a list of them, or nothing."""
+    if isinstance(value, list):
+        return [str(part) for part in value]
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else []
 
 
-def _numbers(values: AnyArray, categories: list[object] | None) -> AnyArray:
-    """A column as float32; categories are numbered in sorted order.
+def _numbers(attribute: Attribute, values: AnyArray) -> NDArray[np.float64]:
+    """A column as numbers; categories are numbered in sorted order, missing ones NaN."""
+    if attribute.categories is None:
+        return values
+    numbers: dict[str, float] = {name: place for place, name in enumerate(sorted(attribute.categories))}
+    return np.array([numbers.get(value, np.nan) for value in values.tolist()])
 
-    pandas' parser leaves the names of the categories in the column, the other one their places in the list.
-    """
-    if categories is None:
-        return values.astype(np.float32)
-    numbers: dict[object, int] = {name: number for number, name in enumerate(sorted(categories, key=str))}
-    if values.dtype != object:
-        numbers = {place: numbers[name] for place, name in enumerate(categories)}
-    return np.array([numbers.get(value, np.nan) for value in values], dtype=np.float32)
+
+def _finite(where: str, names: Sequence[str], columns: Sequence[AnyArray]) -> NDArray[np.float32]:
+    """The features as float32 of shape (rows, features)."""
+    with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
+        table = np.stack([values.astype(np.float32) for values in columns], axis=1)
+    infinite = np.isinf(table)
+    if infinite.any():
+        row, column = (int(place) for place in np.argwhere(infinite)[0])
+        raise FileFormatError(
+            f"{where} has {columns[column][row]} in row {row + 1} of the column {names[column]!r}; features must be "
+            "finite numbers of float32."
+        )
+    return table
+
+
+def _refuse_missing(where: str, target: str, missing: AnyArray) -> None:
+    if missing.any():
+        rows = np.flatnonzero(missing)
+        raise FileFormatError(
+            f"{where} has no class (column {target!r}) in {len(rows)} rows, the first being row {rows[0] + 1}. "
+            "Remedy: leave out the rows without one."
+        )
