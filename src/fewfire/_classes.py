@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 def find_classes(labels: AnyArray) -> AnyArray:
     """The classes that occur, ascending; at least two."""
-    check_classification_targets(labels)
-    classes: AnyArray = np.unique(labels)
+    try:
+        check_classification_targets(labels)
+        classes: AnyArray = np.unique(labels)
+    except TypeError:  # labels that cannot be sorted
+        kinds = sorted({type(label).__name__ for label in labels.tolist()})
+        raise invalid("y", "must hold classes of one type", f"a mix of {', '.join(kinds)}", "make them texts") from None
     if len(classes) < 2:
         got = f"an array of one class ({classes[0]})"
         raise invalid("y", "must hold at least two classes", got, "pass samples of several classes")

@@ -135,3 +135,19 @@ def test_labels_of_any_size_are_learned_alike(learner, size):
     with pytest.raises(InvalidArgument) as caught:
         learner(**options).fit(X, 1e306 * y)
     assert str(caught.value) == "y must be at most 1e+300 in magnitude; got 1e+306. Remedy: measure it in other units."
+
+
+@pytest.mark.parametrize("name", ["parity net", "random features", "robust classifier", "conjugate kernel"])
+def test_classes_of_two_types_are_refused(name):
+    X, _ = signs(30, 5)
+    with pytest.raises(InvalidArgument) as caught:
+        LEARNERS[name]().fit(X, np.array(["x", None] * 15))
+    assert str(caught.value) == "y must hold classes of one type; got a mix of NoneType, str. Remedy: make them texts."
+
+
+def test_kernels_of_numbers_whose_squares_are_infinite():
+    X, y = signs(30, 5)
+    with pytest.raises(InvalidArgument, match=r"bias must be a finite number in \[0, 1e\+150\]; got 1e\+300"):
+        TangentKernel(bias=1e300).fit(X, y)
+    with pytest.raises(InvalidArgument, match=r"X must be less than about 1e\+150 in magnitude; got 1e\+200"):
+        ConjugateKernel().fit(1e200 * X, y)

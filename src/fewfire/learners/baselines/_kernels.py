@@ -31,6 +31,7 @@ from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._classes import find_classes
+from fewfire._errors import invalid
 from fewfire._validate import check_choice, check_number
 from fewfire.learners._fitting import all_or_nothing
 
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 KernelLoss: TypeAlias = Literal["ridge", "hinge"]
 """The loss of the classifiers."""
+
+LARGEST = 1e150
+"""Of an input or a bias, whose squares are summed."""
 
 _BLOCK = 512  # rows of a Gram matrix worked on at a time: its temporaries are as large as the block
 
@@ -92,12 +96,16 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def kernel(self, A: AnyArray, B: AnyArray | None = None) -> Float64Array:
         """The kernel matrix of rows of numbers, of shape (len(A), len(B)); B is A unless given."""
-        check_number("bias", self.bias, 0.0)
+        check_number("bias", self.bias, 0.0, LARGEST)
         left = np.asarray(A, dtype=np.float64)
         right = left if B is None else np.asarray(B, dtype=np.float64)
         gram = np.empty((len(left), len(right)))
         for start in range(0, len(left), _BLOCK):
-            gram[start : start + _BLOCK] = self._kernel(left[start : start + _BLOCK], right)
+            with np.errstate(over="ignore", invalid="ignore"):  # refused below
+                gram[start : start + _BLOCK] = self._kernel(left[start : start + _BLOCK], right)
+        if not np.isfinite(gram).all():
+            largest = max(float(np.abs(left).max()), float(np.abs(right).max()))
+            raise invalid("X", f"must be less than about {LARGEST:g} in magnitude", largest, "scale its columns")
         return gram
 
     @all_or_nothing
