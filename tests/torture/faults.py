@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,17 @@ KILLS = {"before": 0, "torn": 1, "after": 2}
 FAILURES = {"once": 3, "torn": 4, "from then on": 5}
 ERRORS = (errno.EIO, errno.ENOSPC)
 SECTOR = 512
+
+
+@contextmanager
+def quick_folder(otherwise):
+    """A folder in memory where there is one: what a killed process leaves does not depend on how slow the disk is."""
+    memory = Path("/dev/shm")
+    if not (memory.is_dir() and os.access(memory, os.W_OK)):
+        yield otherwise
+        return
+    with tempfile.TemporaryDirectory(dir=memory, prefix="fewfire-") as folder:
+        yield Path(folder)
 
 
 class Victim:

@@ -4,8 +4,10 @@ What was reported as kept must be there, once and unchanged; what was not may be
 work done again must end in the store of an undisturbed writer.
 """
 
+import shutil
+
 import pytest
-from faults import ERRORS, FAILURES, KILLS, PowerLoss, Victim, read_log
+from faults import ERRORS, FAILURES, KILLS, PowerLoss, Victim, quick_folder, read_log
 from victim import BATCHES, ROWS, SIZE
 
 from fewfire._errors import StoreError
@@ -19,6 +21,12 @@ EXPECTED = {row.hash: row.outcome() for rows in ROWS for row in rows}
 def victim(tmp_path_factory):
     with Victim(tmp_path_factory.mktemp("disk")) as process:
         yield process
+
+
+@pytest.fixture
+def folder(tmp_path):
+    with quick_folder(tmp_path) as quick:
+        yield quick
 
 
 def check(path, kept):
@@ -57,11 +65,11 @@ def counted(victim, folder):
     return calls
 
 
-def test_writers_that_are_killed(victim, tmp_path, rounds, draw, tally):
+def test_writers_that_are_killed(victim, folder, rounds, draw, tally):
     """Killed at one call after the other, then several times in a row, until the work is done."""
-    calls = counted(victim, tmp_path / "whole")
+    calls = counted(victim, folder / "whole")
     for number in rounds:
-        path = tmp_path / str(number) / "runs.sqlite"
+        path = folder / str(number) / "runs.sqlite"
         path.parent.mkdir()
         kept, at = set(), number % calls
         for action in [KILLS[name] for name in draw.permutation(list(KILLS))]:
@@ -72,12 +80,13 @@ def test_writers_that_are_killed(victim, tmp_path, rounds, draw, tally):
             check(path, kept)
             at = int(draw.integers(calls))
         finish(victim, path)
+        shutil.rmtree(path.parent)
 
 
-def test_disks_that_fail(victim, tmp_path, rounds, draw, tally):
-    calls = counted(victim, tmp_path / "whole")
+def test_disks_that_fail(victim, folder, rounds, draw, tally):
+    calls = counted(victim, folder / "whole")
     for number in rounds:
-        path = tmp_path / str(number) / "runs.sqlite"
+        path = folder / str(number) / "runs.sqlite"
         path.parent.mkdir()
         kept, at = set(), number % calls
         for name in draw.permutation(list(FAILURES)):
@@ -89,14 +98,15 @@ def test_disks_that_fail(victim, tmp_path, rounds, draw, tally):
             check(path, kept)
             at = int(draw.integers(calls))
         finish(victim, path)
+        shutil.rmtree(path.parent)
 
 
-def test_sweeps_that_are_killed_resume(victim, tmp_path, rounds, draw, tally):
+def test_sweeps_that_are_killed_resume(victim, folder, rounds, draw, tally):
     whole, undisturbed = Sweep.from_dict(tiny_table()), MemoryStore()
     whole.run(undisturbed, executor="inline")
     expected = dict(zip((row.hash for row in undisturbed.rows()), outcomes(undisturbed), strict=True))
     for number in rounds:
-        path, done, signal = tmp_path / str(number) / "runs.sqlite", 0, 9
+        path, done, signal = folder / str(number) / "runs.sqlite", 0, 9
         path.parent.mkdir()
         while signal:
             action = KILLS[str(draw.choice(list(KILLS)))]
@@ -111,23 +121,25 @@ def test_sweeps_that_are_killed_resume(victim, tmp_path, rounds, draw, tally):
                 assert {row.hash: row.outcome() for row in rows}.items() <= expected.items()
         with SqliteStore(path) as store:
             assert outcomes(store) == outcomes(undisturbed)
+        shutil.rmtree(path.parent)
 
 
-def test_machines_that_lose_power(victim, tmp_path, rounds, draw, tally):
+def test_machines_that_lose_power(victim, folder, rounds, draw, tally):
     """The calls of a writer, recorded and cut off anywhere, on a disk that had only done what it was made to."""
-    source = tmp_path / "recorded"
+    source = folder / "recorded"
     source.mkdir()
-    victim("store", path=source / "runs.sqlite", log=tmp_path / "log")
-    calls = read_log(tmp_path / "log")
+    victim("store", path=source / "runs.sqlite", log=folder / "log")
+    calls = read_log(folder / "log")
     assert sum(kind == "sync" for kind, *_ in calls) >= BATCHES
     for number in rounds:
         disk = PowerLoss()
         for call in calls[: number % (len(calls) + 1)]:
             disk.play(*call)
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        disk.left(draw, folder, source)
+        left = folder / str(number)
+        left.mkdir()
+        disk.left(draw, left, source)
         tally("store power losses")
-        check(folder / "runs.sqlite", {more for what, more in disk.told if what == "kept"})
+        check(left / "runs.sqlite", {more for what, more in disk.told if what == "kept"})
         if number % 5 == 0:
-            finish(victim, folder / "runs.sqlite")
+            finish(victim, left / "runs.sqlite")
+        shutil.rmtree(left)

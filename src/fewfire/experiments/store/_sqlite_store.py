@@ -1,7 +1,7 @@
 """The store in a file: SQLite with a write-ahead log, one transaction per batch of rows.
 
-A process that is killed loses the rows it had not handed over, and nothing else. Readers never wait for the writer;
-there is one writer at a time (`WriterLock`).
+A process that is killed, or a machine that loses power, loses the rows that had not been handed over, and nothing else.
+Readers never wait for the writer; there is one writer at a time (`WriterLock`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class SqliteStore(SqliteFile):
     path : path of the file
     write : bool
         Whether rows may be added; the file is made when it does not exist. Otherwise it must exist, and nothing is
-        changed: any number of readers may look on while a sweep runs.
+        changed, except that what a stopped writer left half done is undone: any number of readers may look on while a
+        sweep runs.
     """
 
     def __init__(self, path: str | Path, *, write: bool = False) -> None:
