@@ -103,7 +103,7 @@ void load_batch(TrainingRun& run, const Examples& from, const std::uint64_t* cho
     transpose(run, rows, columns);
 }
 
-// Choosing: the law of src/fewfire/engines/_batches.py.
+// Choosing: the law of src/fewfire/engines/_schedule.py.
 
 void choose(TrainingRun& run, std::size_t count, std::uint64_t* chosen) {
   const std::size_t rows = run.train.rows;

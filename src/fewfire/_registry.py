@@ -50,6 +50,10 @@ class Registry(Mapping[str, T]):
                 raise invalid("name", "must be that of something registered from outside", name)
             self._entries = {key: entry for key, entry in self._entries.items() if key != name}
 
+    def added(self) -> dict[str, T]:
+        """What was added from outside."""
+        return {name: entry for name, entry in self._entries.items() if name not in self._own}
+
     def __getitem__(self, name: str) -> T:
         return self._entries[name]
 

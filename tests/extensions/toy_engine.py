@@ -32,6 +32,11 @@ class ToyEngine:
         return results
 
 
+def make_toy_engine(threads):
+    """What `register_engine` takes: a function that other processes can import."""
+    return ToyEngine()
+
+
 def _train(run, keep):
     net, start, step, seen, fired, drawn = run.network, run.network, 0, 0, 0, 0
     records, checkpoints, error, stopped = [_record(run, net, 0)], set(run.schedule.checkpoints()), None, "steps"

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fewfire._atomic import write_bytes
 from fewfire._cuda import _nvrtc
+from fewfire._errors import FewfireError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,10 +74,6 @@ def cache_folder() -> Path:
 
 def _keep(path: Path, code: bytes) -> None:
     """Write whole or not at all; a cache that cannot be written is no error."""
-    try:
+    with suppress(OSError, FewfireError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(code)
-        Path(file.name).replace(path)
-    except OSError:
-        pass
+        write_bytes(path, code)

@@ -69,14 +69,15 @@ def demo(
     store = output.with_suffix(".sqlite")
     if store == output:
         raise invalid("output", "must not end in .sqlite, where the runs are kept", str(output), "choose a .html")
-    problem, name = hidden_parity(n, k, seed), get_engine(engine).name
-    grid = SMALL if quick or name == "reference" else FULL
+    problem, trainer = hidden_parity(n, k, seed), get_engine(engine)
+    name, slow = trainer.name, trainer.batch_cost < CpuEngine.batch_cost
+    grid = SMALL if quick or slow else FULL
     sweep = sweep_of(problem, grid, steps)
     console.print(f"Task: the product of {k} hidden bits among {n}, from labelled examples.")
     starts = "all weights random (dense) or 2 non-zero ones per neuron (sparse)"
     console.print(f"Networks: ReLU neurons, {starts}; at most {steps:,} steps of SGD on the hinge loss.")
     console.print(f"Runs: {grid}, {len(sweep)} in all, on the {name} engine.")
-    if grid is SMALL and not quick:
+    if slow and load() is None and not quick:
         console.print("Without the C++ part this is a small grid; 'fewfire doctor' says how to get the full one.")
     _train(console, sweep, store, name)
     _show(console, sweep, store, output)

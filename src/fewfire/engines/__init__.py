@@ -11,7 +11,7 @@ from fewfire.engines._population import (
     population_correlations,
     sample_correlations,
 )
-from fewfire.engines._protocol import Engine, engine_report, get_engine, register_engine, unregister_engine
+from fewfire.engines._protocol import ENGINES, Engine, engine_report, get_engine, register_engine, unregister_engine
 from fewfire.engines._result import Counters, History, Result, divergence
 from fewfire.engines._run import Run, Sample, Source, Start
 from fewfire.engines._schedule import LAYERS, PerLayer, Phase, Schedule, draw_batch
@@ -31,6 +31,7 @@ register_engine("cuda", _cuda_engine, own=True)  # asked for by name, or where t
 register_engine(ReferenceEngine.name, lambda threads: ReferenceEngine(), own=True)
 
 __all__ = [
+    "ENGINES",
     "LAYERS",
     "LOSSES",
     "Correlations",

@@ -74,7 +74,8 @@ class Engine(Protocol):
         ...
 
 
-_ENGINES: Registry[Callable[[int | None], Engine]] = Registry("auto")
+ENGINES: Registry[Callable[[int | None], Engine]] = Registry("auto")
+"""Makers of engines by name, in the order in which "auto" tries them."""
 
 
 def register_engine(
@@ -95,21 +96,21 @@ def register_engine(
     own : bool
         Whether it comes with fewfire and stays.
     """
-    _ENGINES.add(name, make, before=before, own=own)
+    ENGINES.add(name, make, before=before, own=own)
 
 
 def unregister_engine(name: str) -> None:
     """Forget an engine that was registered from outside."""
-    _ENGINES.remove(name)
+    ENGINES.remove(name)
 
 
 def get_engine(name: str = "auto", threads: int | None = None) -> Engine:
     """The engine of that name, or the first usable one for "auto"; a named engine that cannot run raises."""
-    check_choice("engine", name, ("auto", *_ENGINES))
-    candidates = list(_ENGINES) if name == "auto" else [name]
+    check_choice("engine", name, ("auto", *ENGINES))
+    candidates = list(ENGINES) if name == "auto" else [name]
     reasons = []
     for candidate in candidates:
-        engine = _ENGINES[candidate](threads)
+        engine = ENGINES[candidate](threads)
         reason = engine.unusable()
         if reason is None:
             return engine
@@ -119,4 +120,4 @@ def get_engine(name: str = "auto", threads: int | None = None) -> Engine:
 
 def engine_report() -> dict[str, str | None]:
     """For each engine, why it cannot run here, or None."""
-    return {name: make(None).unusable() for name, make in _ENGINES.items()}
+    return {name: make(None).unusable() for name, make in ENGINES.items()}

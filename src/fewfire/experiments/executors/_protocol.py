@@ -5,18 +5,22 @@ Every executor gives the same rows bit for bit, because each run is a pure funct
 
 from __future__ import annotations
 
+import pickle
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from fewfire import __version__
 from fewfire._errors import ExecutorError
-from fewfire.engines import get_engine
-from fewfire.experiments.run._batch import run_batch
+from fewfire.engines import ENGINES, get_engine
+from fewfire.experiments.executors._batch import run_batch
 from fewfire.experiments.spec import RunSpec
+from fewfire.problems import PROBLEMS
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
+    from fewfire._registry import Registry
     from fewfire.experiments.store import Row
 
 
@@ -32,11 +36,15 @@ class Work:
         How many runs one call may train at the same time; all cores by default.
     version : str
         The version of fewfire that asks for the work; a worker that has another one refuses.
+    additions : tuple of (register, name, pickle)
+        Problems and engines that were registered from outside: a worker registers them too. They travel as references,
+        so they have to be defined in modules that the worker can import.
     """
 
     engine: str
     threads: int | None = None
     version: str = field(default=__version__)
+    additions: tuple[tuple[str, str, bytes], ...] = field(default_factory=lambda: tuple(_additions()))
 
     def __call__(self, texts: Sequence[str]) -> list[Row]:
         """The rows of the runs with these canonical texts."""
@@ -45,11 +53,35 @@ class Work:
                 f"a worker has fewfire {__version__}, but the sweep was started with {self.version}. "
                 "Remedy: install the same version everywhere."
             )
+        self._register()
         return self.rows([RunSpec.from_json(text) for text in texts])
+
+    def _register(self) -> None:
+        for register, name, pickled in self.additions:
+            known = _REGISTERS[register]
+            if name not in known:
+                try:
+                    known.add(name, pickle.loads(pickled))
+                except (ImportError, AttributeError) as error:
+                    raise ExecutorError(
+                        f"a worker cannot import the {register} {name!r} ({error}). Remedy: define it in a module that "
+                        "is installed where workers run."
+                    ) from None
 
     def rows(self, specs: Sequence[RunSpec]) -> list[Row]:
         """The rows of these runs, for callers in the same process."""
         return run_batch(specs, get_engine(self.engine, self.threads))
+
+
+_REGISTERS: dict[str, Registry[Any]] = {"problem": PROBLEMS, "engine": ENGINES}
+
+
+def _additions() -> Iterator[tuple[str, str, bytes]]:
+    """What was registered from outside and can be sent; a class of a notebook or a lambda cannot, and is left out."""
+    for register, known in _REGISTERS.items():
+        for name, entry in known.added().items():
+            with suppress(pickle.PicklingError, AttributeError, TypeError):
+                yield register, name, pickle.dumps(entry)
 
 
 @runtime_checkable

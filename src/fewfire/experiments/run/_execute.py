@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fewfire._errors import ExecutorError
 from fewfire.engines import get_engine
 from fewfire.experiments.executors import choose_executor
-from fewfire.experiments.run._batch import batches, cost
+from fewfire.experiments.executors._batch import batches, cost
 from fewfire.experiments.run._plan import Plan, make_plan
 from fewfire.experiments.run._progress import Progress
 from fewfire.experiments.store import SqliteStore, SweepRecord, succeeded

@@ -14,7 +14,7 @@ import numpy as np
 
 from fewfire._cores import usable_cores
 from fewfire.engines import get_engine
-from fewfire.experiments.run._batch import cost
+from fewfire.experiments.executors._batch import cost
 from fewfire.experiments.store import succeeded
 
 if TYPE_CHECKING:

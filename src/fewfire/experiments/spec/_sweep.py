@@ -201,7 +201,7 @@ class Sweep:
         Progress
             The state at the end.
         """
-        from fewfire.experiments.run import execute  # a spec can be read and planned without what carries it out
+        from fewfire.experiments.run import execute  # running stands on specs, so the method looks up
 
         return execute(
             self, store, engine=engine, executor=executor, workers=workers, keep_going=keep_going, progress=progress
