@@ -7,11 +7,13 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 import pytest
 from typer.testing import CliRunner
 
 from fewfire import cli
+from fewfire._extension import without_extension
 from fewfire.cli.demo import FULL, DemoGrid, heat_maps, hidden_parity, sweep_of
 from fewfire.experiments import SqliteStore
 
@@ -108,12 +110,15 @@ def test_the_page_cannot_take_the_place_of_the_store(folder):
     assert not list(folder.iterdir())
 
 
-def test_the_reference_engine_gets_a_small_grid(monkeypatch):
+@pytest.mark.parametrize("extension", [True, False])
+def test_a_slow_engine_gets_a_small_grid(monkeypatch, extension):
     monkeypatch.setattr("fewfire.cli.demo.SMALL", DemoGrid((4, 8), (50,), 1))
-    result = runner.invoke(cli.app, ["demo", "--n", "8", "--k", "2", "--steps", "700", "--engine", "reference"])
+    with nullcontext() if extension else without_extension():
+        result = runner.invoke(cli.app, ["demo", "--n", "8", "--k", "2", "--steps", "700", "--engine", "reference"])
     output = plain(result.output)
     assert "Runs: 2 widths × 1 sample sizes × 2 starts × 1 trials, 4 in all, on the reference engine." in output
-    assert "Without the C++ part this is a small grid; 'fewfire doctor' says how to get the full one." in output
+    why = "Without the C++ part this is a small grid; 'fewfire doctor' says how to get the full one."
+    assert (why in output) == (not extension)
 
 
 def test_the_full_grid_is_the_one_promised():

@@ -18,9 +18,10 @@ from rich.table import Table
 from rich.text import Text
 
 from fewfire._errors import invalid
+from fewfire._extension import load
 from fewfire._random import Stream
 from fewfire.cli._output import PlainConsole, duration, file_size, run_sweep, say
-from fewfire.engines import Phase, Run, Schedule, get_engine
+from fewfire.engines import CpuEngine, Phase, Run, Schedule, get_engine
 from fewfire.experiments import SqliteStore, Sweep
 from fewfire.networks import init, relevance
 from fewfire.problems import Parity
@@ -52,7 +53,7 @@ class DemoGrid:
 
 FULL = DemoGrid((10, 30, 100, 300, 1000), (300, 350, 400, 500, 700, 1000), 10)
 SMALL = DemoGrid((10, 30, 100), (400, 600, 1000), 3)
-"""For a look in passing, and for the reference engine, which is an order of magnitude slower."""
+"""For a look in passing, and for engines that are an order of magnitude slower."""
 
 
 def demo(
