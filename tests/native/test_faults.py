@@ -13,7 +13,9 @@ import programs
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-needs_compiler = pytest.mark.skipif(programs.compiler() is None, reason="needs a C++ compiler (Debian: apt install g++)")
+needs_compiler = pytest.mark.skipif(
+    programs.compiler() is None, reason="needs a C++ compiler (Debian: apt install g++)"
+)
 
 
 @needs_compiler
