@@ -1,5 +1,6 @@
 """Workers are killed at random for as long as a sweep runs: while they start, work, wait; no innocent run is failed."""
 
+import contextlib
 import os
 import signal
 import threading
@@ -45,8 +46,9 @@ class Killer:
         while not self._over.wait(self._draw.exponential(self._mean)):
             workers = sorted(set(children()) - self._before)
             if workers:
-                os.kill(int(self._draw.choice(workers)), self._draw.choice([signal.SIGKILL, signal.SIGTERM]))
-                self.kills += 1
+                with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
+                    os.kill(int(self._draw.choice(workers)), self._draw.choice([signal.SIGKILL, signal.SIGTERM]))
+                    self.kills += 1
 
 
 class Deadly(Work):
