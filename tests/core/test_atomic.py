@@ -185,8 +185,8 @@ print("three", flush=True)
 @pytest.mark.parametrize("place", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 @pytest.mark.parametrize("kind", ["pipe", "file", "appended"])
 def test_standard_output_is_written_in_its_turn(tmp_path, place, kind):
-    if not Path(place).exists():
-        pytest.skip(f"there is no {place}")
+    if not Path(place).exists() or (place == "/dev/stdout" and not Path(place).is_symlink()):
+        pytest.skip(f"there is no {place}, or it is a file that something has put in its place")
     command = [sys.executable, "-c", WRITE, place]
     if kind == "pipe":
         assert subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout == b"one\ntwo\nthree\n"

@@ -33,8 +33,8 @@ _FORMAT: Final = "fewfire.halfspace.Index"
 _VERSION: Final = 1
 _FIELDS: Final = ("ids", "points", "offsets", "next_id", "method")
 _AGAIN: Final = "write it again with index.save"
-_MOST_IDS: Final = 2**36
-"""Ids in files are below this: the table of ids takes 8 bytes per 4,096 of them, whether they are in use or not."""
+_MOST_IDS: Final = 2**63 - 2**40
+"""Ids in files are below this, which leaves 2⁴⁰ of 64 bits for insertions."""
 
 
 class Index:
