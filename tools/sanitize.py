@@ -126,6 +126,7 @@ def run(sanitizer: Sanitizer, library: str, module: Path, command: list[str]) ->
     """Run Python under the sanitizer; stop when it finds something."""
     environment = {
         **os.environ,
+        "FEWFIRE_SANITIZER": sanitizer.name,  # for tests of what a sanitizer itself cannot do
         **sanitizer.options,
         "LD_PRELOAD": library,
         "FEWFIRE_PRELOAD": str(module),
