@@ -20,6 +20,7 @@ from fewfire.learners.baselines import (
     RandomFeatures,
     TangentKernel,
 )
+from fewfire.tabular import SparseInitRegressor
 
 LEARNERS = {
     "low degree classifier": lambda: LowDegreeClassifier(n_jobs=1, random_state=0),
@@ -135,6 +136,17 @@ def test_labels_of_any_size_are_learned_alike(learner, size):
     with pytest.raises(InvalidArgument) as caught:
         learner(**options).fit(X, 1e306 * y)
     assert str(caught.value) == "y must be at most 1e+300 in magnitude; got 1e+306. Remedy: measure it in other units."
+
+
+@pytest.mark.parametrize("rows", [1, 30])
+@pytest.mark.parametrize("learner", [LowDegreeRegressor, RobustRegressor, SparseInitRegressor])
+def test_none_among_numbers_is_a_missing_label(learner, rows):
+    """scikit-learn checks before it makes a None NaN: one row of it was learned, and predicted NaN."""
+    X, y = signs(30, 5)
+    with pytest.raises(InvalidArgument) as caught:
+        learner().fit(X[:rows], np.array([None, *y[1:rows]], dtype=object))
+    message = "y must hold finite numbers; got a nan at index (0,). Remedy: drop or impute the missing values."
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("name", ["parity net", "random features", "robust classifier", "conjugate kernel"])

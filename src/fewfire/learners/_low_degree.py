@@ -24,7 +24,7 @@ from fewfire._classes import two_classes
 from fewfire._cores import job_count
 from fewfire._errors import invalid
 from fewfire._types import Float64Array, SignArray
-from fewfire._validate import check_choice, check_integer, check_number
+from fewfire._validate import check_choice, check_finite, check_integer, check_number
 from fewfire.fourier import estimate, evaluate, least_squares, monomial_count, monomial_members
 from fewfire.fourier._monomials import Term, strongest, terms
 from fewfire.learners._fitting import all_or_nothing, label_unit
@@ -228,7 +228,7 @@ class LowDegreeRegressor(RegressorMixin, LowDegreeBase):  # type: ignore[misc]
     def fit(self, X: object, y: object) -> Self:
         """Fit to a table of binary columns (samples, columns) and numbers (samples,)."""
         table, labels = validate_data(self, X, y, y_numeric=True)
-        self._fit(table, labels.astype(np.float64), _squared_error)
+        self._fit(table, check_finite("y", labels.astype(np.float64)), _squared_error)
         return self
 
     def predict(self, X: object) -> Float64Array:

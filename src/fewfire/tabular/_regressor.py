@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from fewfire._errors import invalid
+from fewfire._validate import check_finite
 from fewfire.tabular._base import SparseInitBase
 
 if TYPE_CHECKING:
@@ -115,4 +116,5 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
 
 
 def _columns_of(y: AnyArray) -> Float64Array:
-    return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    """Targets as a table; a None among them is NaN by now, which scikit-learn's own check lets pass."""
+    return check_finite("y", np.asarray(y, dtype=np.float64)).reshape(len(y), -1)

@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from fewfire._classes import find_classes
-from fewfire._validate import check_choice
+from fewfire._validate import check_choice, check_finite
 from fewfire.learners._fitting import all_or_nothing, label_unit
 from fewfire.learners.robust import _losses
 from fewfire.learners.robust._base import RobustNetwork
@@ -116,7 +116,7 @@ class RobustRegressor(RegressorMixin, RobustNetwork):  # type: ignore[misc]
     def fit(self, X: object, y: object) -> Self:
         """Fit to a table (rows, columns) and numbers (rows,)."""
         table, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        labels = np.asarray(labels, dtype=np.float64)
+        labels = check_finite("y", np.asarray(labels, dtype=np.float64))
         unit = label_unit(labels)
         center, spread = float((labels / unit).mean() * unit), float((labels / unit).std() * unit) or 1.0
         check_choice("loss", self.loss, ("auto", *_losses.REGRESSION))
