@@ -5,7 +5,7 @@ Three domains, each with the space of *points* in which the adversary moves:
 ==========  ==================================================================  =====================================
 domain      network input                                                       points
 ==========  ==================================================================  =====================================
-ball        ((x − center)/scale, 1/2), with one scale for all columns           the table itself, in its own units
+ball        ((x − centre)/scale, 1/2), with one scale for all columns           the table itself, in its own units
 slice       x itself, with ‖x‖ = 1 and x_d = 1/2 (sublinear, section 3.2)       the slice
 projected   columns standardised, rows given length √3/2, 1/2 appended          the slice
 ==========  ==================================================================  =====================================
@@ -38,11 +38,11 @@ class InputMap:
     Parameters
     ----------
     domain : "ball", "slice" or "projected"
-    center, scale : arrays of shape (columns,)
+    centre, scale : arrays of shape (columns,)
     """
 
     domain: Domain
-    center: Float64Array
+    centre: Float64Array
     scale: Float64Array
 
     @classmethod
@@ -51,25 +51,25 @@ class InputMap:
         columns = X.shape[1]
         if domain == "slice":
             return cls(domain, np.zeros(columns), np.ones(columns))
-        center = X.mean(axis=0)
+        centre = X.mean(axis=0)
         if domain == "projected":
             spread = X.std(axis=0)
         else:
-            spread = np.full(columns, np.sqrt(np.mean(np.sum((X - center) ** 2, axis=1))) / RADIUS)
-        return cls(domain, center, np.where(spread > 0.0, spread, 1.0))
+            spread = np.full(columns, np.sqrt(np.mean(np.sum((X - centre) ** 2, axis=1))) / RADIUS)
+        return cls(domain, centre, np.where(spread > 0.0, spread, 1.0))
 
     @property
     def columns(self) -> int:
         """Columns of the user's table."""
-        return len(self.center)
+        return len(self.centre)
 
     def points(self, X: Float64Array) -> Float64Array:
         """The points that the rows of X (rows, columns) are."""
         if self.domain == "ball":
             return X
         if self.domain == "projected":
-            standard = (X - self.center) / self.scale
-            standard[~standard.any(axis=1), 0] = 1.0  # a row at the center has no direction; any one serves
+            standard = (X - self.centre) / self.scale
+            standard[~standard.any(axis=1), 0] = 1.0  # a row at the centre has no direction; any one serves
             return on_slice(standard)
         check_on_slice("X", X, ' in domain="slice"', 'use domain="projected", or "ball" for ordinary columns')
         return on_slice(X[:, :-1])
@@ -78,14 +78,14 @@ class InputMap:
         """The rows (rows, columns) that moved points stand for; in "projected" they keep the length of those of X."""
         if self.domain != "projected":
             return points
-        lengths = np.linalg.norm((X - self.center) / self.scale, axis=1, keepdims=True)
-        return np.asarray(self.center + self.scale * points[:, :-1] * (lengths / RADIUS))
+        lengths = np.linalg.norm((X - self.centre) / self.scale, axis=1, keepdims=True)
+        return np.asarray(self.centre + self.scale * points[:, :-1] * (lengths / RADIUS))
 
     def embed(self, points: Float64Array) -> Float64Array:
         """Network inputs of shape (rows, inputs) of points."""
         if self.domain != "ball":
             return points
-        return np.column_stack([(points - self.center) / self.scale, np.full(len(points), LAST)])
+        return np.column_stack([(points - self.centre) / self.scale, np.full(len(points), LAST)])
 
     def pull(self, gradients: Float64Array) -> Float64Array:
         """Gradients in the points from gradients in the network inputs, both with one row per point."""
@@ -101,4 +101,4 @@ class InputMap:
         if self.domain != "ball":
             return net
         hidden = net.hidden[:, :-1] / self.scale
-        return net.with_parameters(hidden, net.bias + LAST * net.hidden[:, -1] - hidden @ self.center)
+        return net.with_parameters(hidden, net.bias + LAST * net.hidden[:, -1] - hidden @ self.centre)

@@ -118,12 +118,12 @@ class RobustRegressor(RegressorMixin, RobustNetwork):  # type: ignore[misc]
         table, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         labels = check_finite("y", np.asarray(labels, dtype=np.float64))
         unit = label_unit(labels)
-        center, spread = float((labels / unit).mean() * unit), float((labels / unit).std() * unit) or 1.0
+        centre, spread = float((labels / unit).mean() * unit), float((labels / unit).std() * unit) or 1.0
         check_choice("loss", self.loss, ("auto", *_losses.REGRESSION))
         auto = "absolute" if self.setting == "theorem" else "huber"
         loss = auto if self.loss == "auto" else self.loss
-        self._train(table, 1, loss, _losses.regression(loss, (labels - center) / spread))
-        self._label_center, self._label_spread = center, spread
+        self._train(table, 1, loss, _losses.regression(loss, (labels - centre) / spread))
+        self._label_centre, self._label_spread = centre, spread
         return self
 
     def predict(self, X: object) -> Float64Array:
@@ -133,5 +133,5 @@ class RobustRegressor(RegressorMixin, RobustNetwork):  # type: ignore[misc]
     def heads(self) -> TwoLayerScores:
         """The fitted network as a function of points that gives labels in their own units."""
         (net,) = super().heads().networks
-        offset = net.offset * self._label_spread + self._label_center
+        offset = net.offset * self._label_spread + self._label_centre
         return TwoLayerScores((net.with_parameters(output=net.output * self._label_spread, offset=offset),))
