@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fewfire._types import AnyArray, FloatArray, SignArray
+
+Floats = TypeVar("Floats", bound="FloatArray")
 
 
 def check_integer(name: str, value: object, low: int, high: int | None = None, remedy: str = "") -> int:
@@ -90,7 +92,7 @@ def check_inputs(name: str, values: object, columns: int | None, dtype: np.dtype
     return check_finite(name, array.astype(dtype, copy=False))
 
 
-def check_finite(name: str, array: FloatArray) -> FloatArray:
+def check_finite(name: str, array: Floats) -> Floats:
     """An array without NaN or infinity."""
     finite = np.isfinite(array)
     if not finite.all():
