@@ -146,7 +146,7 @@ def test_a_batch_takes_no_more_memory_than_planned(monkeypatch, width, batch):
         assert all(jobs["width"] == width) and all(jobs["inputs"] == 50) and all(jobs["steps"] == 200)
         assert all(jobs["checks"] == [len(task.schedule.checkpoints()) for task in tasks])
         assert np.array_equal(made._arena.held[int(jobs["checkpoints"][-1])], tasks[-1].schedule.checkpoints())
-    assert jobs["source"]["problem"][0] == 1 and jobs["measure_train"][0] == 0
+    assert jobs["source"]["problem"][0] == 1 and jobs["measured"][0] == 0
 
 
 def test_tables_of_a_schedule():

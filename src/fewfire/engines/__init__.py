@@ -12,7 +12,7 @@ from fewfire.engines._population import (
     sample_correlations,
 )
 from fewfire.engines._protocol import ENGINES, Engine, engine_report, get_engine, register_engine, unregister_engine
-from fewfire.engines._result import Counters, History, Result, divergence
+from fewfire.engines._result import MEASURED_ROWS, Counters, History, Result, divergence
 from fewfire.engines._run import Run, Sample, Source, Start
 from fewfire.engines._schedule import LAYERS, PerLayer, Phase, Schedule, draw_batch
 from fewfire.engines.cpu import CpuEngine
@@ -34,6 +34,7 @@ __all__ = [
     "ENGINES",
     "LAYERS",
     "LOSSES",
+    "MEASURED_ROWS",
     "Correlations",
     "Counters",
     "CpuEngine",

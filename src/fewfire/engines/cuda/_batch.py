@@ -15,6 +15,7 @@ import numpy as np
 
 from fewfire._cuda import Arena, Kernel, KernelSource, compiled, current_device, rounded, watch, write_orders
 from fewfire.engines._losses import LOSSES
+from fewfire.engines._result import MEASURED_ROWS
 from fewfire.engines._run import Run, Start, describe
 from fewfire.engines.cuda import _records as records
 from fewfire.engines.cuda._layouts import TILE
@@ -199,7 +200,8 @@ class Batch:
             job["order"] = self._arena.put(np.arange(ScheduleTables.of(schedule).positions, dtype=np.uint32))
         elif schedule.sampling == "epochs":
             job["order"] = self._epoch_order(stream.child("epochs"), int(job["train"]["count"]), schedule)
-        job["measure_train"] = run.source is None and not isinstance(run, Walked)
+        if run.source is None and not isinstance(run, Walked):
+            job["measured"] = min(int(job["train"]["count"]), MEASURED_ROWS)
         if run.support is not None:
             job["support"] = self._support(run.support, run.inputs)
         job["records"] = self._arena.reserve(int(job["checks"]) * record_size(self.variant.layout) * 8)

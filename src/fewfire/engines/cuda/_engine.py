@@ -10,7 +10,7 @@ import numpy as np
 from fewfire._cuda import current_device, missing
 from fewfire._errors import invalid
 from fewfire._validate import check_choice
-from fewfire.engines._result import Counters, History, Result, divergence
+from fewfire.engines._result import MEASURED_ROWS, Counters, History, Result, divergence
 from fewfire.engines._run import Run, Start, describe
 from fewfire.engines.cuda import _records as records
 from fewfire.engines.cuda._batch import Batch, KernelVariant, Walked, run_bytes
@@ -175,7 +175,7 @@ def _counters(run: Run, steps: int, active_pairs: int) -> Counters:
 def _history(batch: Batch, place: int, count: int) -> History:
     run, table = batch.runs[place], batch.checkpoints(place, count)
     loss, error, test_error, hidden, output, mass, inside, fired = table.T
-    rows = run.sample.rows if run.sample is not None else len(run.X) if run.X is not None else 0
+    rows = min(run.sample.rows if run.sample is not None else len(run.X) if run.X is not None else 0, MEASURED_ROWS)
     none = np.full(count, np.nan)
     active = fired / (rows * run.width) if rows and not isinstance(run, Walked) else none
     with np.errstate(invalid="ignore"):

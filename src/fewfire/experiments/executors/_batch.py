@@ -1,7 +1,7 @@
 """A batch of runs: how specs are cut into batches that suit an engine, and what becomes of one.
 
 One run is a pure function of its spec, whatever else is in the batch. Its cost is the dense multiply-adds to the last
-step: 2·batch·width·(inputs + 1) per step, and a forward pass over both sets at each checkpoint. That is an upper bound
+step: 2·batch·width·(inputs + 1) per step, and a forward pass over what each checkpoint looks at. That is an upper bound
 (early stops, inactive neurons), good for cutting and estimates.
 """
 
@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from fewfire._errors import EngineUnavailable
+from fewfire.engines import MEASURED_ROWS
 from fewfire.experiments.store import Row, environment_text, failed_row, row_of
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def cost(spec: RunSpec) -> float:
     """The dense multiply-adds of a run that trains to its last step."""
     samples = spec.samples or 0
     examples, checks = _work(spec.schedule, samples)
-    return spec.width * (spec.problem.inputs + 1) * (2.0 * examples + checks * (samples + spec.test_samples))
+    looked_at = checks * (min(samples, MEASURED_ROWS) + spec.test_samples)
+    return spec.width * (spec.problem.inputs + 1) * (2.0 * examples + looked_at)
 
 
 @lru_cache(maxsize=4096)
