@@ -5,7 +5,7 @@ import pytest
 
 from fewfire._random import Stream
 from fewfire.engines import PerLayer, Phase, ReferenceEngine, Run, Sample, Schedule, Start
-from fewfire.engines.cuda import CudaEngine, KernelLayout, _engine
+from fewfire.engines.cuda import CudaEngine, KernelLayout, _variants
 from fewfire.networks import TwoLayer, init, shifted_relu
 from fewfire.problems import CorrelatedParity, Parity
 from fewfire.testing import EngineConformance
@@ -72,7 +72,7 @@ def test_a_wide_network_of_many_blocks():
 def test_streamed_weights_agree(monkeypatch, inputs, width):
     """The layout of very wide networks, forced on small ones: two blocks, several tiles per warp."""
     layout = KernelLayout(inputs // 16 + 1, 1, 3, 2, 1, False, 1, streamed=True)
-    monkeypatch.setattr(_engine, "choose_layout", lambda inputs, width, device: layout)
+    monkeypatch.setattr(_variants, "choose_layout", lambda inputs, width, device: layout)
     assert_agrees(described(inputs, width, support=(0,)))
     assert_agrees(described(inputs, width, schedule=Schedule(Phase(60, 0.1, weight_decay=1.0), loss="logistic")))
 
