@@ -148,6 +148,7 @@ class TestOnAFakeDevice:
             CudaEngine().train([run()], progress=press)
         assert len(fake_device.poked) == 1 and fake_device.poked[0].tolist() == [1]
         assert time.monotonic() - begun < 1
+        fake_device.naps = 0
         CudaEngine().train([run()])  # and the device is free for the next
 
     def test_one_batch_trains_at_a_time(self, fake_device, monkeypatch):
