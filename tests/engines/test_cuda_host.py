@@ -83,6 +83,13 @@ def test_the_longest_trainings_come_first():
     assert plan.members == (2, 1, 0)
 
 
+def test_runs_that_see_few_examples_come_first():
+    """They rarely stop early, so the others fill the gaps at the end."""
+    tasks = [run(width=100, rows=rows) for rows in (500, 100, 300)]
+    (plan,) = plan_batches(tasks, H200)
+    assert plan.members == (1, 2, 0)
+
+
 def test_a_run_that_never_fits_is_refused_before_anything_is_allocated(monkeypatch):
     device = FakeDevice(SMALL).install(monkeypatch)
     with pytest.raises(DeviceMemoryError) as caught:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _ALIGN = 256
 _TELL_EVERY = 0.2  # seconds
-_LONGEST_NAP = 0.01
+_LONGEST_NAP = 0.002
 _ORDERED_AT_ONCE = 1 << 24  # words
 
 

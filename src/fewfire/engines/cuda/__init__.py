@@ -10,7 +10,8 @@
 | `general.cu` | any run, correct first |
 | `_layouts.py`, `_variants.py` | which shapes there are, how many runs at once; which kernel serves a run |
 | `_memory.py` | batches that fit, planned before anything is allocated |
-| `_records.py`, `_schedules.py`, `_batch.py`, `_results.py` | the host's side: records, tables, a batch, its results |
+| `_records.py`, `_same.py`, `_schedules.py` | the host's side of a batch: records and tables |
+| `_batch.py`, `_results.py` | a batch on the device, and what became of its runs |
 | `_ahead.py`, `_pace.py`, `_engine.py` | kernels compiled ahead, microseconds per step, the engine |
 """
 

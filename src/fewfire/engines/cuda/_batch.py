@@ -16,10 +16,11 @@ import numpy as np
 from fewfire._cuda import Arena, Kernel, current_device, rounded, watch, write_orders
 from fewfire.engines._losses import LOSSES
 from fewfire.engines._result import MEASURED_ROWS
-from fewfire.engines._run import Run, Start, describe
+from fewfire.engines._run import Run, Start
 from fewfire.engines.cuda import _records as records
 from fewfire.engines.cuda._ahead import machine_code
 from fewfire.engines.cuda._layouts import TILE
+from fewfire.engines.cuda._same import told
 from fewfire.engines.cuda._schedules import ScheduleTables
 from fewfire.networks import TwoLayer
 
@@ -219,10 +220,10 @@ class Batch:
         self._add_examples(run.X, run.y, run.sample, run.inputs, job["train"], job)
         self._add_examples(run.X_test, run.y_test, run.test, run.inputs, job["test"], job)
         if run.source is not None:
-            told = describe(run.source)
-            assert told is not None, "the engine takes only sources that it can draw"
-            support = self._support(told["support"], run.inputs)
-            job["source"] = records.source_record(told, stream.child("online"), support)
+            description, _ = told(run.source)
+            assert description is not None, "the engine takes only sources that it can draw"
+            support = self._support(description["support"], run.inputs)
+            job["source"] = records.source_record(description, stream.child("online"), support)
         elif isinstance(run, Walked):
             job["order"] = self._arena.put(np.arange(ScheduleTables.of(schedule).positions, dtype=np.uint32))
         elif schedule.sampling == "epochs":
@@ -260,14 +261,15 @@ class Batch:
     ) -> None:
         part["words"] = words = records.words_for(inputs)
         if sample is not None:
-            told = describe(sample.problem)
-            assert told is not None, "the engine takes only problems that it can draw"
-            key = ("sample", repr(told), sample.stream, sample.rows)
+            description, text = told(sample.problem)
+            assert description is not None, "the engine takes only problems that it can draw"
+            key = ("sample", text, sample.stream, sample.rows)
             part["count"] = sample.rows
             if key not in self._put_before:
                 self._put_before[key] = self._arena.reserve(4 * words * sample.rows)
                 task = self._sample_tasks.next()
-                task["source"] = records.source_record(told, sample.stream, self._support(told["support"], inputs))
+                support = self._support(description["support"], inputs)
+                task["source"] = records.source_record(description, sample.stream, support)
                 task["bits"], task["count"], task["words"] = self._put_before[key], sample.rows, words
             part["bits"] = self._put_before[key]
         elif X is not None and y is not None:

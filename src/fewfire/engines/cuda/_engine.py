@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from fewfire.engines._run import Run
     from fewfire.engines.cuda._memory import MemoryPlan
 
-_TRAINING = threading.Lock()
-"""Held while a batch trains: one at a time, whatever other threads prepare or read back."""
+_PREPARING, _TRAINING = threading.Lock(), threading.Lock()
+"""Held while a batch is described, and while one trains: one at a time each, whatever others do. Two that are described
+at once would both be ready late."""
 
 
 class CudaEngine:
@@ -94,12 +95,14 @@ class CudaEngine:
                 raise invalid("network", rule, got, "use the reference engine, or cast the weights")
         total, before = sum(run.schedule.steps for run in runs), 0
         results: dict[int, Result] = {}
-        waiting = deque(plan_batches(runs, current_device()))
+        with _PREPARING:
+            waiting = deque(plan_batches(runs, current_device()))
         self.prepare([runs[plan.members[0]] for plan in waiting])
         while waiting:
             plan = waiting.popleft()
             try:
-                batch = Batch([_drawable(runs[index]) for index in plan.members], plan.variant)
+                with _PREPARING:
+                    batch = Batch([_drawable(runs[index]) for index in plan.members], plan.variant)
                 steps = sum(run.schedule.steps for run in batch.runs)
 
                 def report(done: int, before: int = before, steps: int = steps) -> None:

@@ -37,6 +37,9 @@ MOST_RUNS = 1 << 16
 HOST_BYTES = 4 << 30
 """Of examples that only the host can draw, for one batch."""
 
+MANY_ROWS = 1 << 62
+"""How many an online run seems to have."""
+
 _SLACK = 64 << 10
 
 
@@ -88,8 +91,17 @@ def plan_batches(runs: Sequence[Run], device: Device) -> Iterator[MemoryPlan]:
             if alone > ALONE * device.memory:
                 raise too_large(runs[index], alone, device)
     for variant, members in groups.items():
-        members.sort(key=lambda index: (-runs[index].schedule.steps * runs[index].width, index))
+        members.sort(key=lambda index: (*_turn(runs[index]), index))
         yield from _cut(runs, sizes, members, variant, device)
+
+
+def _turn(run: Run) -> tuple[int, int]:
+    """When a run's turn comes: first those that take longest, and of them those that see few examples.
+
+    The latter rarely learn, so they rarely stop early; the short ones then fill the gaps at the end.
+    """
+    rows = run.sample.rows if run.sample is not None else MANY_ROWS if run.X is None else len(run.X)
+    return -run.schedule.steps * run.width, rows
 
 
 def _cut(

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fewfire.engines._run import Start, describe
+from fewfire.engines._run import Start
 from fewfire.engines.cuda import _records as records
 from fewfire.engines.cuda._batch import KernelVariant
 from fewfire.engines.cuda._layouts import GENERAL, choose_layout
+from fewfire.engines.cuda._same import told
 from fewfire.engines.cuda._schedules import ScheduleTables
 
 if TYPE_CHECKING:
     from fewfire._cuda import Device
-    from fewfire.engines._run import Run
+    from fewfire.engines._run import Run, Source
 
 
 def variant_of(run: Run, device: Device) -> KernelVariant:
@@ -35,10 +36,10 @@ def variant_of(run: Run, device: Device) -> KernelVariant:
     return KernelVariant(layout, schedule.loss, run.source is not None) if layout.fast else KernelVariant(GENERAL)
 
 
-def draws(source: object) -> bool:
+def draws(source: Source) -> bool:
     """Whether the device draws the examples of a source."""
-    told = describe(source)  # type: ignore[arg-type]
-    return told is not None and told.get("name") in records.PROBLEMS
+    description, _ = told(source)
+    return description is not None and description.get("name") in records.PROBLEMS
 
 
 def draws_start(start: Start) -> bool:
