@@ -22,6 +22,7 @@ import time
 from collections import defaultdict
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,10 +34,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fewfire.experiments import Progress, Row, SweepRecord
+    from fewfire.experiments.recipes import Judgement
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 ASKED = {"hours": 40.0, "hours_without_100000": 6.0}
 WIDEST = 100_000
+
+
+HEAD = """# Figure 4 of `pareto`
+
+{runs} runs in {cells} cells: `benchmarks/figure4.py`, `examples/figure4_part.toml`. In the tables the per cent of runs whose
+test error on 10,000 held-out examples falls to 10% within 10⁵ steps, by width (rows) and samples (columns); 50 runs per cell.
+
+The paper's findings: (1) wide networks learn from few samples; (2) width never hurts; (3) the sparse start widens the
+feasible regime, where the dense one no longer works; (4) success is not monotone in the samples."""
 
 
 class StorePerProblem:
@@ -200,7 +211,7 @@ def plan(folder: Path, spec: str, engine: str) -> int:
 
 
 def page(folder: Path, out: Path) -> int:
-    """The summary and a page about it, judged by the frontier recipe's tests."""
+    """The summary and a page about it, judged by the frontier recipe's tests and one more."""
     from fewfire.experiments.recipes.pareto.frontier import judge  # SciPy
 
     table = json.loads((folder / "figure4.json").read_text())
@@ -208,26 +219,46 @@ def page(folder: Path, out: Path) -> int:
     problems: dict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
     for entry in table:
         problems[entry["n"], entry["k"]].append(entry)
-    lines = [f"# Figure 4 of `pareto`\n\n{sum(entry['trials'] for entry in table)} runs in {len(table)} cells."]
-    lines.append(
-        "Per cent of runs that reach a test error of 10% within 10⁵ steps, by width (rows) and samples (columns)."
-    )
+    seen: dict[str, dict[str, list[str]]] = defaultdict(lambda: {"seen": [], "not seen": []})
+    lines = [HEAD.format(runs=sum(entry["trials"] for entry in table), cells=len(table))]
     for (n, k), entries in sorted(problems.items()):
         lines.append(f"## ({n}, {k})-parity")
         for start in sorted({entry["start"] for entry in entries}):
             lines.append(f"{start} start:\n\n" + grid([entry for entry in entries if entry["start"] == start]))
-        full = complete(entries)
+        full = [{**entry, "samples": samples_of(entry)} for entry in complete(entries)]
         if len({entry["width"] for entry in full}) < 3:
             lines.append("Not judged: fewer than three widths are complete.")
             continue
-        judged = judge([{**entry, "samples": samples_of(entry)} for entry in full])
-        rows = "\n".join(
-            f"| {entry.claim} | {entry.statistic} | {entry.value:.2g} | {entry.rule} {entry.threshold:g} | {'yes' if entry.passed else '**no**'} |"
-            for entry in judged
+        rows = []
+        for entry in (*judge(full), more_data_hurts(full)):
+            seen[entry.claim]["seen" if entry.passed else "not seen"].append(f"({n}, {k})")
+            asked = f"{entry.rule} {entry.threshold:g}"
+            rows.append(
+                f"| {entry.claim} | {entry.statistic} | {entry.value:.2g} | {asked} | {'yes' if entry.passed else '**no**'} |"
+            )
+        lines.append(
+            "| claim | judged by | value | asked | seen |\n| --- | --- | --- | --- | --- |\n" + "\n".join(rows)
         )
-        lines.append(f"| claim | judged by | value | asked | seen |\n| --- | --- | --- | --- | --- |\n{rows}")
+    if seen:
+        told = (
+            f"| {claim} | {' '.join(where['seen'])} | {' '.join(where['not seen'])} |" for claim, where in seen.items()
+        )
+        lines.append("## Claim by claim\n\n| claim | seen on | not seen on |\n| --- | --- | --- |\n" + "\n".join(told))
     (out / "figure4.md").write_text("\n\n".join(lines) + "\n")
     return 0
+
+
+def more_data_hurts(rows: list[dict[str, Any]]) -> Judgement:
+    """Finding (4) of the figure: along a row, success falls somewhere as samples grow."""
+    from fewfire.experiments.recipes import Judgement
+    from fewfire.experiments.recipes._statistics import more_often
+
+    falls = []
+    for key in {(row["start"], row["width"]) for row in rows}:
+        line = sorted((row for row in rows if (row["start"], row["width"]) == key), key=samples_of)
+        falls += [more_often(a["successes"], b["successes"], a["trials"]) for a, b in pairwise(line)]
+    statistic = f"smallest p of Fisher's test on neighbours, times {len(falls)} pairs"
+    return Judgement("more data can hurt", statistic, min(1.0, min(falls) * len(falls)), 0.01)
 
 
 def complete(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
