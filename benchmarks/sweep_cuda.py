@@ -20,6 +20,7 @@ from typing import Any
 import train_cuda
 from fewfire._cuda import current_device
 from fewfire.engines import get_engine
+from fewfire.engines.cuda._batch import Batch
 from fewfire.experiments import SqliteStore, Sweep
 
 ASKED = 1.25
@@ -43,8 +44,16 @@ def microseconds() -> dict[int, float]:
     return found
 
 
-def train(sweep: Sweep, path: Path) -> tuple[float, dict[int, int], int]:
-    """Seconds of the sweep, the steps that the runs of each width took, and how many runs there were."""
+def watched(batch: Batch, progress: Any, busy: list[float], train: Any = Batch.train) -> None:
+    """A batch that notes the seconds for which it keeps the device busy."""
+    train(batch, progress)
+    busy.append(batch.seconds)
+
+
+def train(sweep: Sweep, path: Path) -> tuple[float, float, dict[int, int], int]:
+    """Seconds of the sweep and of the device, the steps that the runs of each width took, and how many runs there were."""
+    busy: list[float] = []
+    Batch.train = lambda batch, progress: watched(batch, progress, busy)  # type: ignore[method-assign]
     start = time.perf_counter()
     state = sweep.run(path, engine="cuda")
     seconds = time.perf_counter() - start
@@ -53,7 +62,7 @@ def train(sweep: Sweep, path: Path) -> tuple[float, dict[int, int], int]:
         columns, steps = store.columns(), dict.fromkeys(WIDTHS, 0)
         for setting in store.settings():
             steps[setting.width] += int(columns["steps"][columns["setting"] == setting.id].sum())
-    return seconds, steps, state.ran
+    return seconds, sum(busy), steps, state.ran
 
 
 def main() -> int:
@@ -61,17 +70,18 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         # The first runs of every width load what is compiled; they are no part of the measured sweep.
         get_engine("cuda").train([sweep.run_at(cell).describe() for cell in range(sweep.settings)], keep_networks=False)
-        seconds, steps, runs = train(sweep, Path(folder) / "runs.sqlite")
+        seconds, busy, steps, runs = train(sweep, Path(folder) / "runs.sqlite")
     floor = sum(1e-6 * steps[width] * pace[width] for width in WIDTHS)
     share = sum(steps.values()) / (runs * 100_000)
     print(
-        f"{runs} runs took {share:.0%} of their steps: {seconds:.2f} s, of which steps alone {floor:.2f} s: {seconds / floor:.2f}×"
+        f"{runs} runs took {share:.0%} of their steps: {seconds:.2f} s, of which steps alone {floor:.2f} s: {seconds / floor:.2f}×; the device was busy for {busy:.2f} s"
     )
     told = {
         "ratio": round(seconds / floor, 3),
         "asked": ASKED,
         "seconds": round(seconds, 2),
         "steps_seconds": round(floor, 2),
+        "device_seconds": round(busy, 2),
     }
     paces = {width: round(value, 5) for width, value in pace.items()}
     print(
