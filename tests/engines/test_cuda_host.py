@@ -7,15 +7,17 @@ import numpy as np
 import pytest
 from fake_cuda import A100, H200, SMALL, FakeDevice
 
-from fewfire._errors import DeviceMemoryError, InvalidArgument
+from fewfire._errors import DeviceMemoryError, EngineUnavailable, InvalidArgument
 from fewfire._random import Stream
-from fewfire.engines import DeviceEngine, Phase, Run, Sample, Schedule, Start
+from fewfire.engines import DeviceEngine, Phase, Run, Sample, Schedule, Start, _protocol, get_engine
 from fewfire.engines.cuda import CudaEngine, _ahead, _engine, _memory
 from fewfire.engines.cuda._batch import stream_bytes
 from fewfire.engines.cuda._memory import plan_batches, planned_bytes
 from fewfire.engines.cuda._variants import variant_of
+from fewfire.experiments import MemoryStore
 from fewfire.networks import TwoLayer, init
 from fewfire.problems import Indexing, Parity
+from fewfire.testing._sweeps import tiny
 
 
 def run(inputs=50, width=100, rows=200, schedule=None, seed=3, start=None, **fields):
@@ -169,7 +171,7 @@ class TestOnAFakeDevice:
             training.pop()
 
         def call():
-            with pytest.raises(KeyError):  # no kernel has written outcomes
+            with pytest.raises(KeyError):  # 0: no kernel has written outcomes
                 CudaEngine().train([run()], keep_networks=False)
 
         threads = [threading.Thread(target=call) for _ in range(4)]
@@ -178,6 +180,34 @@ class TestOnAFakeDevice:
         for thread in threads:
             thread.join()
         assert most == [1, 1, 1, 1]
+
+    def test_an_error_of_the_device_is_no_runs_fault(self, fake_device, monkeypatch):
+        """It stops a sweep instead of failing run after run."""
+
+        def broken(start, tell, stop):
+            raise ZeroDivisionError("an illegal memory access was encountered.")
+
+        monkeypatch.setattr("fewfire.engines.cuda._batch.watch", broken)
+        monkeypatch.setattr(_engine, "device_errors", lambda: (ZeroDivisionError,))
+        store = MemoryStore()
+        with pytest.raises(EngineUnavailable) as caught:
+            tiny(training={"steps": 10}).run(store, engine="cuda")
+        assert str(caught.value) == (
+            "engine 'cuda' cannot go on: the GPU answered an illegal memory access was encountered. Finished runs of a "
+            "sweep are kept. Remedy: start the program again; if it comes back, use engine='cpu'."
+        )
+        assert store.counts() == {"done": 0, "diverged": 0, "failed": 0}
+
+    def test_a_sweep_survives_too_little_memory(self, monkeypatch):
+        """The device says that it has much, and gives little: batches are split, and what never fits goes to the cores."""
+        device = FakeDevice(H200, memory=400_000).install(monkeypatch)
+        monkeypatch.setattr(_protocol, "DEVICE_WORK", 1.0)
+        sweep, store = tiny(network={"start": "dense", "width": [5, 20_000]}, training={"steps": 10}), MemoryStore()
+        state = sweep.run(store)
+        assert (state.engine, state.executor, state.ran, state.failed) == ("cuda", "device", 8, 0)
+        assert device.refused > 0 and device.peak <= device.memory
+        engines = {(row.engine, '"width":5}' in row.setting) for row in store.rows()}
+        assert engines == {("cuda", True), (get_engine().name, False)}
 
     def test_it_tells_its_devices(self, fake_device):
         engine = CudaEngine()

@@ -58,6 +58,14 @@ def missing() -> str | None:
     return None
 
 
+def device_errors() -> tuple[type[Exception], ...]:
+    """What CuPy raises when CUDA answers with an error."""
+    if not is_installed("cupy"):
+        return ()
+    cuda = load_cupy().cuda
+    return cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError
+
+
 def take_device(number: int) -> None:
     """Have CuPy use another device from now on, in this thread; numbers beyond the last begin again."""
     cupy = load_cupy()

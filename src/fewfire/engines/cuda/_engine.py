@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, get_args
 
 import numpy as np
 
-from fewfire._cuda import all_devices, current_device, missing, take_device
-from fewfire._errors import DeviceMemoryError, invalid
+from fewfire._cuda import all_devices, current_device, device_errors, missing, take_device
+from fewfire._errors import DeviceMemoryError, EngineUnavailable, invalid
 from fewfire._validate import check_choice
 from fewfire.engines._protocol import OnDivergence
 from fewfire.engines._run import Start
@@ -93,6 +93,22 @@ class CudaEngine:
             if isinstance(run.network, TwoLayer) and run.network.dtype != np.float32:
                 rule, got = "must be float32 for the cuda engine", f"dtype {run.network.dtype}"
                 raise invalid("network", rule, got, "use the reference engine, or cast the weights")
+        try:
+            return self._train(runs, keep_networks, on_divergence, progress or (lambda done, total: None))
+        except device_errors() as error:
+            # Most of them leave the device unusable for this process: no run's fault, and no use in going on.
+            raise EngineUnavailable(
+                f"engine 'cuda' cannot go on: the GPU answered {str(error).rstrip('.')}. Finished runs of a sweep are "
+                "kept. Remedy: start the program again; if it comes back, use engine='cpu'."
+            ) from error
+
+    def _train(
+        self,
+        runs: Sequence[Run],
+        keep_networks: bool,
+        on_divergence: OnDivergence,
+        progress: Callable[[int, int], None],
+    ) -> list[Result]:
         total, before = sum(run.schedule.steps for run in runs), 0
         results: dict[int, Result] = {}
         with _PREPARING:
@@ -100,29 +116,38 @@ class CudaEngine:
         self.prepare([runs[plan.members[0]] for plan in waiting])
         while waiting:
             plan = waiting.popleft()
+            steps = sum(runs[index].schedule.steps for index in plan.members)
+
+            def report(done: int, before: int = before, steps: int = steps) -> None:
+                progress(before + min(done, steps), total)
+
             try:
-                with _PREPARING:
-                    batch = Batch([_drawable(runs[index]) for index in plan.members], plan.variant)
-                steps = sum(run.schedule.steps for run in batch.runs)
-
-                def report(done: int, before: int = before, steps: int = steps) -> None:
-                    if progress is not None:
-                        progress(before + min(done, steps), total)
-
-                with _TRAINING:
-                    batch.train(report)
+                found = _results(plan, runs, report, keep_networks)
             except DeviceMemoryError:
                 waiting.extendleft(reversed(_split(plan, runs)))
                 continue
-            outcomes = batch.outcomes()
-            for place, index in enumerate(plan.members):
-                results[index] = result = result_of(batch, place, outcomes[place], self.name, keep_networks)
+            for index, result in found.items():
                 if result.divergence is not None and on_divergence == "raise":
                     raise result.divergence
+                results[index] = result
             before += steps
-            report(0, before, 0)
-            del batch  # its memory is the next one's
+            progress(before, total)
         return [results[index] for index in range(len(runs))]
+
+
+def _results(
+    plan: MemoryPlan, runs: Sequence[Run], report: Callable[[int], None], keep_networks: bool
+) -> dict[int, Result]:
+    """Train a batch; its memory is free again at the end."""
+    with _PREPARING:
+        batch = Batch([_drawable(runs[index]) for index in plan.members], plan.variant)
+    with _TRAINING:
+        batch.train(report)
+    outcomes = batch.outcomes()
+    return {
+        index: result_of(batch, place, outcomes[place], CudaEngine.name, keep_networks)
+        for place, index in enumerate(plan.members)
+    }
 
 
 def _split(plan: MemoryPlan, runs: Sequence[Run]) -> tuple[MemoryPlan, MemoryPlan]:
