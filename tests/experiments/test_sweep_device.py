@@ -139,6 +139,8 @@ class TestSeveralDevices:
         assert isinstance(choose_executor("local", one, 1e9), DeviceExecutor)
         assert isinstance(choose_executor("device", one, 1e9), DeviceExecutor)
         assert isinstance(choose_executor("inline", two, 1e9), InlineExecutor)
+        asked = choose_executor("processes", one, 1e9)
+        assert isinstance(asked, ProcessExecutor) and asked.devices and asked.workers == 1
 
     def test_each_device_has_a_process(self, engines, log):
         sweep, store, expected = tiny(trials=6), MemoryStore(), MemoryStore()

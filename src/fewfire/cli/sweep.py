@@ -79,7 +79,9 @@ def run(
         str | None,
         typer.Option(help='Address of a Dask scheduler, such as tcp://10.0.0.1:8786, or "local".'),
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes on this machine; one per core by default.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes on this machine; one per core or GPU by default.")
+    ] = None,
     keep_going: Annotated[
         bool, typer.Option("--keep-going/--fail-fast", help="Record runs that diverge or fail, or stop at the first.")
     ] = True,

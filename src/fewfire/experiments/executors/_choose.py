@@ -44,10 +44,11 @@ def choose_executor(executor: str | Executor, engine: Engine, work: float, worke
     """
     if isinstance(executor, Executor):
         return executor
+    if executor in ("local", "processes") and isinstance(engine, DeviceEngine):
+        devices = min(len(engine.devices()), workers or sys.maxsize)
+        alone = devices == 1 and executor == "local"
+        return DeviceExecutor() if alone else ProcessExecutor(devices, devices=True)
     if executor == "local":
-        if isinstance(engine, DeviceEngine):
-            devices = min(len(engine.devices()), workers or sys.maxsize)
-            return ProcessExecutor(devices, devices=True) if devices > 1 else DeviceExecutor()
         alone = engine.side_by_side or work < SMALL or (workers or usable_cores()) == 1
         return InlineExecutor(workers) if alone else ProcessExecutor(workers)
     if executor in NAMED:
