@@ -21,7 +21,7 @@ from fewfire._cuda import current_device
 from fewfire.engines import Phase, ReferenceEngine, Run, Sample, Schedule, Start
 from fewfire.engines.cuda import CudaEngine
 from fewfire.engines.cuda._batch import Batch
-from fewfire.engines.cuda._engine import variant_of
+from fewfire.engines.cuda._variants import variant_of
 from fewfire.networks import TwoLayer, init
 from fewfire.problems import Parity
 

@@ -235,13 +235,14 @@ struct Measured {
   double loss = NAN, error = NAN, active = NAN;
 };
 
-Measured measure(TrainingRun& run, const Examples& data) {
-  if (data.rows == 0) return {};
+// On the first `rows` rows.
+Measured measure(TrainingRun& run, const Examples& data, std::size_t rows) {
+  if (rows == 0) return {};
   double loss = 0, error = 0;
   std::uint64_t fired = 0;
   alignas(64) float labels[batch_lanes], outputs[batch_lanes], z_tile[tile * batch_lanes];
-  for (std::size_t done = 0; done < data.rows; done += batch_lanes) {
-    const std::size_t count = std::min(batch_lanes, data.rows - done);
+  for (std::size_t done = 0; done < rows; done += batch_lanes) {
+    const std::size_t count = std::min(batch_lanes, rows - done);
     std::uint64_t chosen[batch_lanes];
     for (std::size_t e = 0; e < count; ++e) chosen[e] = done + e;
     if (data.bits) {
@@ -263,8 +264,8 @@ Measured measure(TrainingRun& run, const Examples& data) {
       error += run.boolean_labels ? (outputs[e] * labels[e] <= 0 ? 1.0 : 0.0) : miss * miss;
     }
   }
-  const double rows = static_cast<double>(data.rows);
-  return {loss / rows, error / rows, static_cast<double>(fired) / (rows * static_cast<double>(run.width))};
+  const double all = static_cast<double>(rows);
+  return {loss / all, error / all, static_cast<double>(fired) / (all * static_cast<double>(run.width))};
 }
 
 double norm(const AlignedVector<float>& values) {
@@ -291,8 +292,9 @@ double support_weight(const TrainingRun& run) {
 
 void record(TrainingRun& run) {
   flush(run);
-  const Measured train = run.sampling == Sampling::online ? Measured{} : measure(run, run.train);
-  const Measured test = measure(run, run.test);
+  const bool online = run.sampling == Sampling::online;
+  const Measured train = online ? Measured{} : measure(run, run.train, std::min(run.train.rows, measured_rows));
+  const Measured test = measure(run, run.test, run.test.rows);
   run.records.push_back({static_cast<double>(run.step), train.loss, train.error, test.error,
                          std::abs(run.scale) * norm(run.weights), norm(run.output), train.active, support_weight(run)});
   ++run.next_checkpoint;

@@ -58,6 +58,10 @@ struct Examples {
   std::size_t words = 0;
 };
 
+// A checkpoint looks at no more than so many rows of the training set, the first ones; MEASURED_ROWS of
+// fewfire.engines.
+constexpr std::size_t measured_rows = 10000;
+
 struct Record {
   double step, train_loss, train_error, test_error, hidden_norm, output_norm, active_fraction, support_weight;
 };

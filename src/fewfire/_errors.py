@@ -43,6 +43,10 @@ class DivergenceError(FewfireError, ArithmeticError):
         return _rebuild_divergence, (str(self), self.step, self.learning_rate)
 
 
+class DeviceMemoryError(FewfireError, MemoryError):
+    """A device has too little memory for what was asked of it."""
+
+
 class EngineUnavailable(FewfireError, RuntimeError):
     """A named engine cannot run here; the message says what to install."""
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from fewfire import __version__, cli
 from fewfire.cli import doctor
 from fewfire.cli._output import PlainConsole, say
+from fewfire.engines import ReferenceEngine, register_engine, unregister_engine
 from fewfire.experiments.executors import DaskExecutor
 
 runner = CliRunner()
@@ -38,6 +39,27 @@ def test_doctor_reports_versions_features_and_engines():
         assert subject in output
     facts = dict(doctor.facts())
     assert facts["engine reference"] == "available"
+
+
+def test_doctor_names_the_devices_of_an_engine(monkeypatch):
+    class Fake(ReferenceEngine):
+        side_by_side = True
+
+        def devices(self):
+            return ["NVIDIA H200 (sm_90, 139 GiB free)", "NVIDIA H200 (sm_90, 12 GiB free)"]
+
+        use_device = prepare = pace = devices
+
+    register_engine("fake", lambda threads: Fake())
+    try:
+        facts = dict(doctor.facts())
+    finally:
+        unregister_engine("fake")
+    assert facts["engine reference"] == "available"
+    assert facts["engine fake"] == (
+        "available, and used by sweeps of 1e+12 multiply-adds and more: "
+        "NVIDIA H200 (sm_90, 139 GiB free), NVIDIA H200 (sm_90, 12 GiB free)"
+    )
 
 
 def test_doctor_says_how_to_get_what_is_missing(monkeypatch):

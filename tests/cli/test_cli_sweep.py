@@ -13,7 +13,7 @@ from fewfire import cli
 from fewfire._errors import InvalidArgument
 from fewfire.cli._output import SweepBar, duration, facts
 from fewfire.engines import get_engine
-from fewfire.experiments import Progress, SqliteStore
+from fewfire.experiments import Progress, SqliteStore, TimeEstimate
 
 runner = CliRunner()
 
@@ -118,6 +118,31 @@ def test_errors_are_one_line(spec, tmp_path):
         "error: network.wdthh is not a known key; the keys here are start, width; got 5. "
         "Remedy: write 'width' if that is what was meant.\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("estimate", "stops", "text"),
+    [
+        (TimeEstimate(90.0, None, "cpu", 0, 0), False, "About 1 min 30 s on 4 cores with the cpu engine"),
+        (TimeEstimate(90.0, None, "cpu", 0, 0), True, "About 1 min 30 s on 4 cores with the cpu engine, less with early stops"),
+        (TimeEstimate(90.0, 45.0, "cpu", 0, 8), True, "About 1 min 30 s on 4 cores with the cpu engine; 45 s with early stops as in 8 finished runs"),
+        (TimeEstimate(36_000.0, None, "cuda", 1, 0), False, "About 10 GPU-hours, 10 h on 1 device with the cuda engine"),
+        (TimeEstimate(36_000.0, 9000.0, "cuda", 2, 500), True, "About 20 GPU-hours, 10 h on 2 devices with the cuda engine; 5 GPU-hours with early stops as in 500 finished runs"),
+    ],
+)  # fmt: skip
+def test_times_in_words(monkeypatch, estimate, stops, text):
+    monkeypatch.setattr(cli.sweep, "usable_cores", lambda: 4)
+    assert cli.sweep._time(estimate, stops) == text
+
+
+def test_a_plan_learns_of_early_stops_from_other_stores(spec, tmp_path):
+    spec.write_text(spec.read_text() + "stop_error = 0.5\n")
+    store = tmp_path / "runs.sqlite"
+    assert sweep("run", spec, "--store", store)[0] == 0
+    _, output, _ = sweep("plan", spec)
+    assert output.splitlines()[-1].endswith("engine, less with early stops")
+    _, output, _ = sweep("plan", spec, "--measured", store)
+    assert output.splitlines()[-1].endswith("with early stops as in 8 finished runs")
 
 
 def test_unknown_engines_and_addresses(spec, tmp_path):

@@ -1,11 +1,18 @@
 """The CUDA engine on a GPU: conformance, and agreement with the reference engine on every layout and awkward shapes."""
 
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fewfire._random import Stream
 from fewfire.engines import PerLayer, Phase, ReferenceEngine, Run, Sample, Schedule, Start
-from fewfire.engines.cuda import CudaEngine, KernelLayout, _engine
+from fewfire.engines.cuda import CudaEngine, KernelLayout, _variants
+from fewfire.experiments import MemoryStore, Sweep, row_of
 from fewfire.networks import TwoLayer, init, shifted_relu
 from fewfire.problems import CorrelatedParity, Parity
 from fewfire.testing import EngineConformance
@@ -72,7 +79,7 @@ def test_a_wide_network_of_many_blocks():
 def test_streamed_weights_agree(monkeypatch, inputs, width):
     """The layout of very wide networks, forced on small ones: two blocks, several tiles per warp."""
     layout = KernelLayout(inputs // 16 + 1, 1, 3, 2, 1, False, 1, streamed=True)
-    monkeypatch.setattr(_engine, "choose_layout", lambda inputs, width, device: layout)
+    monkeypatch.setattr(_variants, "choose_layout", lambda inputs, width, device: layout)
     assert_agrees(described(inputs, width, support=(0,)))
     assert_agrees(described(inputs, width, schedule=Schedule(Phase(60, 0.1, weight_decay=1.0), loss="logistic")))
 
@@ -135,6 +142,52 @@ def test_finished_runs_make_room_for_waiting_ones():
     slow = ReferenceEngine().train(tasks[:40])
     assert [result.stopped for result in results[:40]] == [result.stopped for result in slow]
     assert {result.stopped for result in results} == {"steps", "test_error"}
+
+
+@pytest.mark.parametrize("kind", ["resident", "streamed", "general"])
+def test_ctrl_c_ends_a_kernel_within_a_second(monkeypatch, kind):
+    if kind == "streamed":
+        layout = KernelLayout(4, 1, 3, 2, 1, False, 1, streamed=True)
+        monkeypatch.setattr(_variants, "choose_layout", lambda inputs, width, device: layout)
+    size = 100 if kind == "general" else 32
+    endless = Schedule(Phase(10**9, 0.1, batch_size=size), evaluate=10**9)
+    short = Schedule(Phase(10, 0.1, batch_size=size))
+    CudaEngine().train([described(50, 1000, schedule=short)])  # compiled and loaded
+    pressed = []
+    timer = threading.Timer(0.5, lambda: (pressed.append(time.monotonic()), os.kill(os.getpid(), signal.SIGINT)))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        CudaEngine().train([described(50, 1000, schedule=endless, seed=seed) for seed in range(50)])
+    assert time.monotonic() - pressed[0] < 1
+    CudaEngine().train([described(50, 1000, schedule=short)])  # and the device is free
+
+
+def test_a_sweep_gives_the_rows_of_single_runs():
+    """Two threads on one device, batches of one shape: the same bits as run by run."""
+    spec = {
+        "problem": {"name": "parity", "n": 20, "k": 3},
+        "network": {"start": ["dense", {"name": "sparse", "s": 2}], "width": [10, 300]},
+        "data": {"samples": [100, "online"], "test_samples": 300},
+        "training": {"steps": 500, "learning_rate": 0.1, "weight_decay": 0.01, "evaluate": 100, "stop_error": 0.1},
+        "trials": 20,
+    }
+    sweep, together = Sweep.from_dict(spec), MemoryStore()
+    state = sweep.run(together, engine="cuda")
+    assert (state.executor, state.ran, state.failed) == ("device", 160, 0)
+    rows = {row.hash: row for row in together.rows()}
+    for number in range(0, 160, 7):
+        run_spec = sweep.run_at(number)
+        result = CudaEngine().train([run_spec.describe()], keep_networks=False)[0]
+        assert rows[run_spec.hash].outcome() == row_of(run_spec, result, rows[run_spec.hash].environment).outcome()
+
+
+def test_the_pace_is_that_of_training():
+    task = described(50, 100, schedule=Schedule(Phase(20_000, 0.1, weight_decay=0.01), evaluate=20_000))
+    pace, many = CudaEngine().pace(task), [replace(task, seed=seed) for seed in range(2000)]
+    begun = time.monotonic()
+    CudaEngine().train(many, keep_networks=False)
+    spent = time.monotonic() - begun
+    assert 0.3 * spent < 2000 * 20_000 * pace.step < 1.2 * spent
 
 
 def test_ties_are_rare_over_the_suite():

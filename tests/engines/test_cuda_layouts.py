@@ -1,24 +1,21 @@
 """The CUDA engine without a GPU: planning on recorded devices, records, packing, and what it says is missing."""
 
-from typing import ClassVar
-
 import numpy as np
 import pytest
+from fake_cuda import A100, H200
 
-from fewfire._cuda import CompileError, Device, _compile, _nvrtc, compiled, find_nvrtc, rounded
+from fewfire._cuda import CompileError, _compile, _nvrtc, compiled, find_nvrtc
 from fewfire._errors import MissingDependency
 from fewfire.engines import LOSSES, Phase, Run, Sample, Schedule, Start
-from fewfire.engines.cuda import CudaEngine, _batch, choose_layout
+from fewfire.engines.cuda import CudaEngine, choose_layout
 from fewfire.engines.cuda import _records as records
-from fewfire.engines.cuda._batch import KERNELS, Batch, KernelVariant, run_bytes
-from fewfire.engines.cuda._engine import _batches, variant_of
+from fewfire.engines.cuda._ahead import KERNELS
+from fewfire.engines.cuda._batch import Batch, KernelVariant, run_bytes
 from fewfire.engines.cuda._layouts import GENERAL, TILE, KernelLayout
 from fewfire.engines.cuda._schedules import ScheduleTables
+from fewfire.engines.cuda._variants import variant_of
 from fewfire.networks import TwoLayer, init
 from fewfire.problems import Parity
-
-H200 = Device("NVIDIA H200", 90, 132, 232448, 65536, 149_557_477_376)
-A100 = Device("NVIDIA A100", 80, 108, 166912, 65536, 42_000_000_000)
 
 
 def run(inputs=50, width=100, rows=200, schedule=None, **fields):
@@ -86,56 +83,9 @@ def test_networks_with_another_activation_and_real_rows_go_to_the_general_kernel
     assert variant_of(clipped, H200) == variant_of(real, H200) == KernelVariant(GENERAL)
 
 
-def test_batches_fit_into_memory_and_hold_every_run_once():
-    tasks = [run(width=width, rows=50_000) for width in (100, 3000) for _ in range(40)]
-    small = Device("small", 90, 132, 232448, 65536, 40_000_000)
-    batches = list(_batches(tasks, small))
-    assert sorted(index for chosen, _ in batches for index in chosen) == list(range(80))
-    for chosen, variant in batches:
-        assert sum(run_bytes(tasks[index], variant.layout) for index in chosen) <= 0.8 * small.memory
-
-
-class FakeArena:
-    """Device memory that is only counted."""
-
-    def __init__(self, size):
-        self.size, self.used, self.held = size, 0, {}
-
-    def reserve(self, size):
-        at, self.used = 4096 + self.used, self.used + rounded(size)
-        assert self.used <= self.size
-        return at
-
-    def put(self, array):
-        at = self.reserve(array.nbytes)
-        self.held[at] = np.array(array)
-        return at
-
-
-class FakeKernel:
-    """A kernel that remembers what it was started with."""
-
-    started: ClassVar = []
-
-    def allow_shared(self, size):
-        assert size <= H200.shared_bytes
-
-    def blocks_per_multiprocessor(self, threads, shared):
-        return 1
-
-    def launch(self, grid, threads, arguments, shared=0):
-        self.started.append((grid, threads))
-
-
-def sizes_of(file, name, definitions=()):
-    return FakeKernel(), [40_000, 4224, records.JOB.itemsize, records.OUTCOME.itemsize]
-
-
 @pytest.mark.parametrize("width", [10, 1000, 100_000])
 @pytest.mark.parametrize("batch", [32, 100])
-def test_a_batch_takes_no_more_memory_than_planned(monkeypatch, width, batch):
-    for name, fake in (("Arena", FakeArena), ("kernel", sizes_of), ("current_device", lambda: H200)):
-        monkeypatch.setattr(_batch, name, fake)
+def test_a_batch_takes_no_more_memory_than_planned(fake_device, width, batch):
     schedules = [Schedule(Phase(200, batch_size=batch), evaluate=every) for every in (1, 50)]
     drawn = run(width=width, schedule=schedules[0], support=(0, 1)).drawn()
     online = run(width=width, schedule=schedules[1], sample=None, source=Parity(50, 3, noise=0.1))
@@ -146,7 +96,7 @@ def test_a_batch_takes_no_more_memory_than_planned(monkeypatch, width, batch):
         assert all(jobs["width"] == width) and all(jobs["inputs"] == 50) and all(jobs["steps"] == 200)
         assert all(jobs["checks"] == [len(task.schedule.checkpoints()) for task in tasks])
         assert np.array_equal(made._arena.held[int(jobs["checkpoints"][-1])], tasks[-1].schedule.checkpoints())
-    assert jobs["source"]["problem"][0] == 1 and jobs["measure_train"][0] == 0
+    assert jobs["source"]["problem"][0] == 1 and jobs["measured"][0] == 0
 
 
 def test_tables_of_a_schedule():

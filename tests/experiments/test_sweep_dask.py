@@ -6,11 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import device_engine
 import pytest
 
+from fewfire._cores import usable_cores
 from fewfire._errors import ExecutorError
 from fewfire._optional import is_installed
-from fewfire.engines import get_engine
+from fewfire.engines import get_engine, register_engine, unregister_engine
 from fewfire.experiments import MemoryStore
 from fewfire.experiments.executors import Work, _dask, choose_executor
 from fewfire.testing import ExecutorConformance
@@ -103,6 +105,33 @@ def test_a_worker_that_is_killed_is_survived(cluster, monkeypatch):
     sweep.run(local, executor="inline")
     assert killed and killed[0] < len(sweep) and state.ran == len(sweep) and state.failed == 0
     assert outcomes(store) == outcomes(local)
+
+
+def test_numbered_workers_use_the_device_of_their_number(tmp_path, monkeypatch):
+    """Two workers, two devices of a made-up engine that only they can run."""
+    log, folder = tmp_path / "log", str(Path(__file__).parent)
+    cluster = Cluster(tmp_path, FAKE_DEVICE_LOG=str(log), PYTHONPATH=os.pathsep.join([folder, *sys.path]))
+    register_engine("two_devices", device_engine.make_two)
+    monkeypatch.setattr(device_engine.TwoDevices, "unusable", lambda engine: "there is no device here")
+    try:
+        for name in ("0", "1"):
+            cluster.start_worker(name)
+        cluster.wait_for_workers(2)
+        state = tiny(trials=6).run(MemoryStore(), engine="two_devices", executor=cluster.address)
+    finally:
+        unregister_engine("two_devices")
+        cluster.close()
+    assert (state.engine, state.executor, state.ran, state.failed) == ("two_devices", "dask", 48, 0)
+    used = {tuple(line.split()[:2]) for line in log.read_text().splitlines()}
+    assert {device for device, _ in used} == {"0", "1"} and len(used) == 2
+
+
+def test_a_cluster_of_this_machine_has_a_worker_per_device_or_core():
+    register_engine("two_devices", device_engine.make_two)
+    try:
+        assert (_dask._workers_for("two_devices"), _dask._workers_for("reference")) == (2, usable_cores())
+    finally:
+        unregister_engine("two_devices")
 
 
 class Deadly(Work):

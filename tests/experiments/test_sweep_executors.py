@@ -239,7 +239,7 @@ def test_the_choice_of_an_executor():
     assert choose_executor(given, cpu, large) is given
     with pytest.raises(
         InvalidArgument,
-        match="executor must be one of 'local', 'inline', 'processes', 'dask' or the address of a Dask scheduler; got 'slurm'",
+        match="executor must be one of 'local', 'inline', 'device', 'processes', 'dask' or the address of a Dask scheduler; got 'slurm'",
     ):
         choose_executor("slurm", cpu, large)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fewfire.experiments import MemoryStore, RunSpec, Sweep, estimate_seconds, make_plan
-from fewfire.experiments.run import _plan, cost
+from fewfire.experiments import MemoryStore, RunSpec, Sweep, estimate_time, make_plan
+from fewfire.experiments.run import _estimate, cost
 from fewfire.testing._sweeps import made_up_row, tiny
 
 
@@ -33,10 +33,10 @@ def test_a_plan_counts_what_the_store_has():
 def test_the_estimate_adds_up_what_the_probes_took(engine, monkeypatch):
     """With a clock that ticks once a look: each probe takes one tick to make and one to train."""
     ticks = iter(range(1000))
-    monkeypatch.setattr(_plan.time, "perf_counter", lambda: float(next(ticks)))
+    monkeypatch.setattr(_estimate.time, "perf_counter", lambda: float(next(ticks)))
     sweep = tiny(data={"samples": [30, 3000]}, trials=1)  # 8 runs, each shorter than a probe
     plan = make_plan(sweep)
-    seconds = estimate_seconds(sweep, plan, engine, workers=2)
+    seconds = estimate_time(sweep, plan, engine, workers=2).seconds
     probes = np.unique(plan.costs)
     assert probes.size == 4
     paces = np.interp(np.log(plan.costs), np.log(probes), 1 / probes)
@@ -47,16 +47,16 @@ def test_long_runs_are_probed_for_a_moment(monkeypatch):
     seen, real = [], RunSpec.describe
     monkeypatch.setattr(RunSpec, "describe", lambda spec: seen.append(spec) or real(spec))
     sweep = tiny(training={"steps": 1_000_000, "stop_error": 0.0, "evaluate": 1000}, trials=1)
-    assert estimate_seconds(sweep, make_plan(sweep)) > 0
+    assert estimate_time(sweep, make_plan(sweep)).seconds > 0
     probes = seen[1:]
     assert len(probes) == 4 and all(spec.schedule.stop_error is None for spec in probes)
-    assert all(cost(spec) < 1.1 * _plan.PROBE_COST for spec in probes)
+    assert all(cost(spec) < 1.1 * _estimate.PROBE_COST for spec in probes)
 
 
 def test_nothing_to_do_takes_no_time():
     sweep, store = tiny(), MemoryStore()
     sweep.run(store)
-    assert estimate_seconds(sweep, make_plan(sweep, store)) == 0.0
+    assert estimate_time(sweep, make_plan(sweep, store)).seconds == 0.0
 
 
 def test_a_large_plan_matches_a_small_store():

@@ -4,7 +4,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from fewfire.engines import Counters, History, Result, divergence, draw_batch, error_rate, get_loss, gradients
+from fewfire.engines import (
+    MEASURED_ROWS,
+    Counters,
+    History,
+    Result,
+    divergence,
+    draw_batch,
+    error_rate,
+    get_loss,
+    gradients,
+)
 from fewfire.networks import relevance
 
 
@@ -81,9 +91,10 @@ def _batch(run, size, drawn):
 def _record(run, net, step):
     loss = error = test = active = support = np.nan
     if run.X is not None:
-        out = net(run.X)
-        loss, error = float(np.mean(get_loss(run.schedule.loss).value(out, run.y))), error_rate(out, run.y)
-        active = net.activity(run.X).fraction
+        X, y = run.X[:MEASURED_ROWS], run.y[:MEASURED_ROWS]
+        out = net(X)
+        loss, error = float(np.mean(get_loss(run.schedule.loss).value(out, y))), error_rate(out, y)
+        active = net.activity(X).fraction
     if run.X_test is not None:
         test = error_rate(net(run.X_test), run.y_test)
     if run.support is not None:

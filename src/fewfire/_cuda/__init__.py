@@ -5,8 +5,8 @@ called directly, because a kernel here is several files and CuPy's own cache doe
 """
 
 from fewfire._cuda._compile import KernelSource, compiled
-from fewfire._cuda._device import Device, current_device, missing
-from fewfire._cuda._launch import Arena, Kernel, rounded, watch, write_orders
+from fewfire._cuda._device import Device, all_devices, current_device, device_errors, missing, take_device
+from fewfire._cuda._launch import Arena, Kernel, order_bytes, rounded, watch, write_orders
 from fewfire._cuda._nvrtc import CompileError, find_nvrtc
 
 __all__ = [
@@ -15,11 +15,15 @@ __all__ = [
     "Device",
     "Kernel",
     "KernelSource",
+    "all_devices",
     "compiled",
     "current_device",
+    "device_errors",
     "find_nvrtc",
     "missing",
+    "order_bytes",
     "rounded",
+    "take_device",
     "watch",
     "write_orders",
 ]

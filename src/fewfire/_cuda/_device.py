@@ -58,6 +58,30 @@ def missing() -> str | None:
     return None
 
 
+def device_errors() -> tuple[type[Exception], ...]:
+    """What CuPy raises when CUDA answers with an error."""
+    if not is_installed("cupy"):
+        return ()
+    cuda = load_cupy().cuda
+    return cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError
+
+
+def take_device(number: int) -> None:
+    """Have CuPy use another device from now on, in this thread; numbers beyond the last begin again."""
+    cupy = load_cupy()
+    cupy.cuda.Device(number % cupy.cuda.runtime.getDeviceCount()).use()
+
+
+def all_devices() -> list[Device]:
+    """Every device that this process may use."""
+    cupy = load_cupy()
+    found = []
+    for number in range(cupy.cuda.runtime.getDeviceCount()):
+        with cupy.cuda.Device(number):
+            found.append(current_device())
+    return found
+
+
 def current_device() -> Device:
     """The device that CuPy uses now."""
     cupy = load_cupy()

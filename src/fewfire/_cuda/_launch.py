@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fewfire._cuda._device import load_cupy
+from fewfire._errors import DeviceMemoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from fewfire._types import AnyArray
 
 _ALIGN = 256
 _TELL_EVERY = 0.2  # seconds
-_LONGEST_NAP = 0.01
+_LONGEST_NAP = 0.002
+_ORDERED_AT_ONCE = 1 << 24  # words
 
 
 class Arena:
-    """One allocation, zeroed, from which a batch takes what it needs; addresses are plain integers.
+    """One allocation from which a batch takes what it needs; addresses are plain integers.
+
+    Nothing happens on the device before `flush`: a batch is described while the one before it still trains.
 
     Parameters
     ----------
@@ -31,9 +36,9 @@ class Arena:
     def __init__(self, size: int) -> None:
         cupy = load_cupy()
         self._runtime = cupy.cuda.runtime
-        self._memory = cupy.cuda.alloc(size)
-        self._memory.memset_async(0, size)
-        cupy.cuda.Stream.null.synchronize()
+        with _memory_in_words():
+            self._memory = cupy.cuda.alloc(size)
+        self._waiting: list[tuple[int, AnyArray]] = []
         self._start, self._size, self._used = int(self._memory.ptr), size, 0
         self._beside = cupy.cuda.Stream(non_blocking=True)
 
@@ -45,16 +50,23 @@ class Arena:
         return at
 
     def put(self, array: AnyArray) -> int:
-        """The address of a copy of an array."""
+        """The address that a copy of an array will have; it must not change before `flush`."""
         array = np.ascontiguousarray(array)
         at = self.reserve(array.nbytes)
-        self._runtime.memcpy(at, array.ctypes.data, array.nbytes, self._runtime.memcpyHostToDevice)
+        self._waiting.append((at, array))
         return at
 
+    def flush(self) -> None:
+        """Zero everything and copy what was put."""
+        self._memory.memset_async(0, self._size)
+        for at, array in self._waiting:
+            self._runtime.memcpy(at, array.ctypes.data, array.nbytes, self._runtime.memcpyHostToDevice)
+        self._waiting.clear()
+
     def get(self, at: int, shape: int | tuple[int, ...], dtype: Any) -> AnyArray:
-        """What lies at an address."""
+        """What lies at an address, read beside whatever other batch is training."""
         out = np.empty(shape, dtype)
-        self._runtime.memcpy(out.ctypes.data, at, out.nbytes, self._runtime.memcpyDeviceToHost)
+        self._beside_copy(out.ctypes.data, at, out.nbytes, self._runtime.memcpyDeviceToHost)
         return out
 
     def peek(self, at: int, dtype: Any) -> AnyArray:
@@ -70,6 +82,15 @@ class Arena:
     def _beside_copy(self, to: int, source: int, size: int, kind: int) -> None:
         self._runtime.memcpyAsync(to, source, size, kind, self._beside.ptr)
         self._beside.synchronize()
+
+
+@contextmanager
+def _memory_in_words() -> Iterator[None]:
+    """CuPy's error about memory as the package's own."""
+    try:
+        yield
+    except load_cupy().cuda.memory.OutOfMemoryError as error:
+        raise DeviceMemoryError(f"the device has too little memory: {error}") from None
 
 
 def rounded(size: int) -> int:
@@ -144,8 +165,16 @@ def watch(start: Callable[[], None], tell: Callable[[], None], stop: Callable[[]
     return 1e-3 * float(cupy.cuda.get_elapsed_time(begun, done))
 
 
+def order_bytes(examples: int) -> int:
+    """What `write_orders` takes for a while: words, keys, sorted keys, room to sort, and the order."""
+    return 40 * max(_ORDERED_AT_ONCE, examples)
+
+
+@_memory_in_words()
 def write_orders(draw: Kernel, key: int, stream: int, examples: int, positions: int, to: int) -> None:
     """The stable orders of `examples` words each, one after the other, as 32-bit numbers from address `to` on.
+
+    Takes `order_bytes(examples)` besides.
 
     Parameters
     ----------
@@ -154,7 +183,7 @@ def write_orders(draw: Kernel, key: int, stream: int, examples: int, positions: 
     """
     cupy = load_cupy()
     turns = -(-positions // examples)
-    per_turn = max(1, (1 << 24) // examples)
+    per_turn = max(1, _ORDERED_AT_ONCE // examples)
     index = cupy.arange(examples, dtype=cupy.uint64)
     for first in range(0, turns, per_turn):
         count = min(per_turn, turns - first)

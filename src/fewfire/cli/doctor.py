@@ -11,7 +11,7 @@ from rich.table import Table
 from fewfire import __version__
 from fewfire._extension import MESSAGE, load
 from fewfire.cli._output import PlainConsole
-from fewfire.engines import engine_report
+from fewfire.engines import DEVICE_WORK, ENGINES, DeviceEngine, engine_report
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "threadpoolctl", "typer", "rich")
 
@@ -40,8 +40,16 @@ def facts() -> list[tuple[str, str]]:
         others = [isa for isa in core.available_isas() if isa != core.isa()]
         lines.append(("C++ part", f"uses {core.isa()} (also compiled and usable: {', '.join(others) or 'none'})"))
     for engine, reason in engine_report().items():
-        lines.append((f"engine {engine}", "available" if reason is None else f"not available: {reason}"))
+        lines.append((f"engine {engine}", available(engine) if reason is None else f"not available: {reason}"))
     return lines + [(f"extra {extra}", state) for extra, state in sorted(extras().items())]
+
+
+def available(name: str) -> str:
+    """What an engine that can run has to offer."""
+    engine = ENGINES[name](None)
+    if not isinstance(engine, DeviceEngine):
+        return "available"
+    return f"available, and used by sweeps of {DEVICE_WORK:.0e} multiply-adds and more: {', '.join(engine.devices())}"
 
 
 def extras() -> dict[str, str]:

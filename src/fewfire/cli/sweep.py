@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +12,7 @@ import typer
 
 from fewfire._cores import usable_cores
 from fewfire.cli._output import PlainConsole, duration, run_sweep, say
-from fewfire.engines import get_engine
-from fewfire.experiments import SqliteStore, Sweep, estimate_seconds, export, make_plan
+from fewfire.experiments import SqliteStore, Sweep, TimeEstimate, estimate_time, export, make_plan
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,24 +31,43 @@ def plan(
     store: Annotated[Path | None, typer.Option(help="Count what this store already has.")] = None,
     engine: Engine = "auto",
     probe: Annotated[bool, typer.Option(help="Train a few runs for a moment to estimate the time.")] = True,
+    measured: Annotated[
+        list[Path] | None,
+        typer.Option(help="A store whose runs tell how early runs stop, besides --store; may be given several times."),
+    ] = None,
 ) -> None:
     """Say how many runs a spec stands for, how many are done, and about how long the rest will take."""
     console = PlainConsole()
     sweep = Sweep.from_toml(spec)
-    if store is not None and store.exists():
-        with SqliteStore(store) as opened:
-            found = make_plan(sweep, opened)
-    else:
-        found = make_plan(sweep)
+    with ExitStack() as stack:
+        opened = stack.enter_context(SqliteStore(store)) if store is not None and store.exists() else None
+        found = make_plan(sweep, opened)
+        stores = [stack.enter_context(SqliteStore(path)) for path in measured or ()] + ([opened] if opened else [])
+        probed = estimate_time(sweep, found, engine, measured=stores) if probe and len(found.pending) else None
     problems, networks, data, schedules = map(len, (sweep.problems, sweep.networks, sweep.data, sweep.schedules))
     say(sweep.name, console)
     axes = f"{problems} problems × {networks} networks × {data} data sizes × {schedules} schedules"
     say(f"{found.total} runs: {axes} × {sweep.trials} trials", console)
     say(f"{found.finished} done, {len(found.pending)} to do", console)
-    if probe and len(found.pending):
-        name, seconds = get_engine(engine).name, estimate_seconds(sweep, found, engine)
-        early = ", less with early stops" if any(s.stop_error is not None for s in sweep.schedules) else ""
-        say(f"About {duration(seconds)} on {usable_cores()} cores with the {name} engine{early}", console)
+    if probed is not None:
+        say(_time(probed, any(schedule.stop_error is not None for schedule in sweep.schedules)), console)
+
+
+def _time(probed: TimeEstimate, stops: bool) -> str:
+    """How long the rest will take, in words: GPU-hours where a device trains."""
+    hours, stopping = probed.device_hours, probed.stopping_device_hours
+    if probed.devices:
+        devices = "device" if probed.devices == 1 else "devices"
+        text = f"About {hours:.3g} GPU-hours, {duration(probed.seconds)} on {probed.devices} {devices}"
+    else:
+        text = f"About {duration(probed.seconds)} on {usable_cores()} cores"
+    text += f" with the {probed.engine} engine"
+    if not stops:
+        return text
+    if probed.stopping_seconds is None:
+        return f"{text}, less with early stops"
+    less = duration(probed.stopping_seconds) if stopping is None or not probed.devices else f"{stopping:.3g} GPU-hours"
+    return f"{text}; {less} with early stops as in {probed.measured_runs} finished runs"
 
 
 @app.command()
@@ -60,7 +79,9 @@ def run(
         str | None,
         typer.Option(help='Address of a Dask scheduler, such as tcp://10.0.0.1:8786, or "local".'),
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes on this machine; one per core by default.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes on this machine; one per core or GPU by default.")
+    ] = None,
     keep_going: Annotated[
         bool, typer.Option("--keep-going/--fail-fast", help="Record runs that diverge or fail, or stop at the first.")
     ] = True,

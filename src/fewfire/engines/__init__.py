@@ -11,8 +11,18 @@ from fewfire.engines._population import (
     population_correlations,
     sample_correlations,
 )
-from fewfire.engines._protocol import ENGINES, Engine, engine_report, get_engine, register_engine, unregister_engine
-from fewfire.engines._result import Counters, History, Result, divergence
+from fewfire.engines._protocol import (
+    DEVICE_WORK,
+    ENGINES,
+    DeviceEngine,
+    Engine,
+    Pace,
+    engine_report,
+    get_engine,
+    register_engine,
+    unregister_engine,
+)
+from fewfire.engines._result import MEASURED_ROWS, Counters, History, Result, divergence
 from fewfire.engines._run import Run, Sample, Source, Start
 from fewfire.engines._schedule import LAYERS, PerLayer, Phase, Schedule, draw_batch
 from fewfire.engines.cpu import CpuEngine
@@ -25,23 +35,27 @@ def _cuda_engine(threads: int | None) -> Engine:
     return CudaEngine()
 
 
-# "auto" takes the first one that can run.
+# "auto" takes the first one that can run, and where there is much to do one with a device of its own.
 register_engine(CpuEngine.name, CpuEngine, own=True)
-register_engine("cuda", _cuda_engine, own=True)  # asked for by name, or where the C++ part is missing
+register_engine("cuda", _cuda_engine, own=True)
 register_engine(ReferenceEngine.name, lambda threads: ReferenceEngine(), own=True)
 
 __all__ = [
+    "DEVICE_WORK",
     "ENGINES",
     "LAYERS",
     "LOSSES",
+    "MEASURED_ROWS",
     "Correlations",
     "Counters",
     "CpuEngine",
+    "DeviceEngine",
     "Engine",
     "Gradients",
     "History",
     "Loss",
     "LossName",
+    "Pace",
     "PerLayer",
     "Phase",
     "ReferenceEngine",

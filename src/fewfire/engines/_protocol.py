@@ -6,6 +6,7 @@ name. To add one, write a class with these attributes and `register_engine` it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
 
 from fewfire._errors import EngineUnavailable
@@ -36,8 +37,8 @@ class Engine(Protocol):
     batch_cost, batch_runs : float, int
         Multiply-adds and runs that make a good batch: a batch is full at either.
     side_by_side : bool
-        Whether it wants one caller with large batches, because it has a device of its own, rather than several callers
-        with small ones.
+        Whether it wants one caller with large batches of runs of one shape, because it has a device of its own, rather
+        than several callers with small ones. `DeviceEngine` says what such an engine may have besides.
     """
 
     name: ClassVar[str]
@@ -74,8 +75,49 @@ class Engine(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Pace:
+    """How fast a device that is full of runs of one shape trains them: seconds of the device per run.
+
+    Parameters
+    ----------
+    step : float
+        Seconds per step of a run.
+    row : float
+        Seconds per row that a checkpoint of a run looks at.
+    """
+
+    step: float
+    row: float
+
+
+@runtime_checkable
+class DeviceEngine(Engine, Protocol):
+    """An engine with devices of its own that tells about them; a sweep then uses all of them."""
+
+    def devices(self) -> list[str]:
+        """What each device of this machine is, in words."""
+        ...
+
+    def use_device(self, number: int) -> None:
+        """Train on that device from now on, in this thread: the number counts along `devices`, round and round."""
+        ...
+
+    def prepare(self, runs: Sequence[Run]) -> None:
+        """Begin with what has to be done once for runs of such shapes, such as compiling; waits for nothing."""
+        ...
+
+    def pace(self, run: Run) -> Pace:
+        """Measured in a moment on the device at hand."""
+        ...
+
+
+DEVICE_WORK = 1e12
+"""Multiply-adds from which "auto" takes an engine with a device of its own: less is done by the cores before kernels
+are compiled."""
+
 ENGINES: Registry[Callable[[int | None], Engine]] = Registry("auto")
-"""Makers of engines by name, in the order in which "auto" tries them."""
+"""Makers of engines by name, in the order in which "auto" tries them where there is little to do."""
 
 
 def register_engine(
@@ -92,7 +134,8 @@ def register_engine(
     make : callable
         Called with the number of threads that one call of `train` may use, or None for all cores.
     before : str, optional
-        "auto" takes the first engine that can run: this one comes before that one, or else after all others.
+        "auto" takes the first engine that can run: this one comes before that one, or else after all others. Where
+        there is much to do, those with a device of their own come before all that have none.
     own : bool
         Whether it comes with fewfire and stays.
     """
@@ -104,17 +147,27 @@ def unregister_engine(name: str) -> None:
     ENGINES.remove(name)
 
 
-def get_engine(name: str = "auto", threads: int | None = None) -> Engine:
-    """The engine of that name, or the first usable one for "auto"; a named engine that cannot run raises."""
+def get_engine(name: str = "auto", threads: int | None = None, *, work: float = 0.0) -> Engine:
+    """The engine of that name, or the first usable one for "auto"; a named engine that cannot run raises.
+
+    Parameters
+    ----------
+    name : str
+    threads : int, optional
+        How many one call of `train` may use; all cores by default.
+    work : float
+        Multiply-adds that are to do. From `DEVICE_WORK` on "auto" tries engines with a device of their own first.
+    """
     check_choice("engine", name, ("auto", *ENGINES))
-    candidates = list(ENGINES) if name == "auto" else [name]
+    engines = [make(threads) for make in ENGINES.values()] if name == "auto" else [ENGINES[name](threads)]
+    if work >= DEVICE_WORK:
+        engines.sort(key=lambda engine: not engine.side_by_side)
     reasons = []
-    for candidate in candidates:
-        engine = ENGINES[candidate](threads)
+    for engine in engines:
         reason = engine.unusable()
         if reason is None:
             return engine
-        reasons.append(f"engine {candidate!r} cannot run here: {reason}")
+        reasons.append(f"engine {engine.name!r} cannot run here: {reason}")
     raise EngineUnavailable(" ".join(reasons))
 
 

@@ -22,13 +22,18 @@ Stopped = Literal["steps", "test_error", "diverged"]
 ErrorCurve = Literal["test_error", "train_error", "train_loss"]
 """The curves of a history that fall as a run learns."""
 
+MEASURED_ROWS = 10_000
+"""A checkpoint looks at no more than so many rows of the training set, the first ones: all of 10⁶ would cost more than
+the steps between two checkpoints."""
+
 
 @dataclass(frozen=True, eq=False)
 class History:
     """What was measured at the recorded steps; each field is a vector of shape (records,).
 
-    Errors are shares of wrong signs for ±1 labels, mean squared errors otherwise. `support_weight` is the share of the
-    weight mass Σ_j |output_j|·|hidden_ji| on the inputs i of the run's `support`. NaN where there is no such data.
+    What is measured on the training set is measured on its first `MEASURED_ROWS` rows. Errors are shares of wrong signs
+    for ±1 labels, mean squared errors otherwise. `support_weight` is the share of the weight
+    mass Σ_j |output_j|·|hidden_ji| on the inputs i of the run's `support`. NaN where there is no such data.
     """
 
     step: AnyArray

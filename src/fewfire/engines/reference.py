@@ -14,7 +14,7 @@ from fewfire._blas import ONE_BLAS_THREAD
 from fewfire._validate import check_choice
 from fewfire.engines._losses import Gradients, error_rate, get_loss, unchecked_gradients
 from fewfire.engines._protocol import OnDivergence
-from fewfire.engines._result import Counters, History, Result, divergence
+from fewfire.engines._result import MEASURED_ROWS, Counters, History, Result, divergence
 from fewfire.engines._schedule import draw_batch
 from fewfire.networks import relevance
 
@@ -134,10 +134,11 @@ class _Training:
         network = self.network
         loss = error = test_error = active = np.nan
         if self.X is not None and self.y is not None:
-            outputs = network(self.X)
-            loss = float(np.mean(get_loss(self.run.schedule.loss).value(outputs, self.y)))
-            error = error_rate(outputs, self.y)
-            active = network.activity(self.X).fraction
+            X, y = self.X[:MEASURED_ROWS], self.y[:MEASURED_ROWS]
+            outputs = network(X)
+            loss = float(np.mean(get_loss(self.run.schedule.loss).value(outputs, y)))
+            error = error_rate(outputs, y)
+            active = network.activity(X).fraction
         if self.X_test is not None and self.y_test is not None:
             test_error = error_rate(network(self.X_test), self.y_test)
         norms = float(np.linalg.norm(network.hidden)), float(np.linalg.norm(network.output))

@@ -1,7 +1,7 @@
 """Experiments: sweeps (grids of runs from one spec file, kept in a store), measurements beside bounds, recipes."""
 
 from fewfire.experiments import sparse_activations
-from fewfire.experiments.run import Plan, Progress, estimate_seconds, make_plan
+from fewfire.experiments.run import Plan, Progress, TimeEstimate, estimate_time, make_plan
 from fewfire.experiments.spec import RunSpec, Sweep
 from fewfire.experiments.store import (
     COLUMNS,
@@ -39,9 +39,10 @@ __all__ = [
     "Store",
     "Sweep",
     "SweepRecord",
+    "TimeEstimate",
     "cells",
     "environment_text",
-    "estimate_seconds",
+    "estimate_time",
     "export",
     "failed_row",
     "make_plan",

@@ -10,6 +10,7 @@ import pytest
 from fewfire._errors import DivergenceError, FewfireError
 from fewfire._random import Stream
 from fewfire.engines import (
+    MEASURED_ROWS,
     Engine,
     PerLayer,
     Phase,
@@ -231,6 +232,16 @@ class EngineConformance:
         mass = np.abs(net.output) @ np.abs(net.hidden)
         assert history.support_weight[-1] == pytest.approx(mass[:2].sum() / mass.sum(), rel=1e-5)
         assert history.support_weight[0] < history.support_weight[-1] < 1
+
+    def test_a_checkpoint_looks_at_the_first_rows_of_a_large_training_set(self) -> None:
+        X, y = data(MEASURED_ROWS + 500)
+        y[MEASURED_ROWS:] *= -1  # the labels of the rest would show
+        history = self.train(small_run(Schedule(Phase(1)), X=X, y=y))[0].history
+        network, X, y = small_run(Schedule(Phase(1))).network, X[:MEASURED_ROWS], y[:MEASURED_ROWS]
+        assert isinstance(network, TwoLayer)
+        assert history.train_error[0] == pytest.approx(error_rate(network(X), y), abs=2e-4)
+        assert history.train_loss[0] == pytest.approx(np.maximum(1 - network(X) * y, 0).mean(), rel=1e-5)
+        assert history.active_fraction[0] == pytest.approx(network.activity(X).fraction, rel=1e-5)
 
     def test_weight_on_an_unknown_support_is_not_recorded(self) -> None:
         assert np.isnan(self.train(small_run(Schedule(Phase(3))))[0].history.support_weight).all()

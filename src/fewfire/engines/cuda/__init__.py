@@ -8,8 +8,11 @@
 | `checkpoints.cuh` | what a run tells on its way |
 | `resident.cu`, `stream.cu` | weights in registers for the whole training; weights streaming through them |
 | `general.cu` | any run, correct first |
-| `_layouts.py` | which kernel and shape serves a run, how many at once |
-| `_records.py`, `_schedules.py`, `_batch.py`, `_engine.py` | the host's side: records, tables, a batch, the engine |
+| `_layouts.py`, `_variants.py` | which shapes there are, how many runs at once; which kernel serves a run |
+| `_memory.py` | batches that fit, planned before anything is allocated |
+| `_records.py`, `_same.py`, `_schedules.py` | the host's side of a batch: records and tables |
+| `_batch.py`, `_results.py` | a batch on the device, and what became of its runs |
+| `_ahead.py`, `_pace.py`, `_engine.py` | kernels compiled ahead, microseconds per step, the engine |
 """
 
 from fewfire.engines.cuda._engine import CudaEngine

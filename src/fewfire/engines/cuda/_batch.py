@@ -1,36 +1,39 @@
 """One batch of runs of one layout on the device: described, drawn, trained and read back.
 
 Everything a batch needs lies in one allocation, whose size is known before it is made. Runs that share a schedule share
-its tables, and runs that are given the same array share its copy.
+its tables, and runs that are given the same array share its copy. The device is left in peace until `train`: the next
+batch is described while one trains, and read back while the next one does.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire._cuda import Arena, Kernel, KernelSource, compiled, current_device, rounded, watch, write_orders
+from fewfire._cuda import Arena, Kernel, current_device, rounded, watch, write_orders
 from fewfire.engines._losses import LOSSES
-from fewfire.engines._run import Run, Start, describe
+from fewfire.engines._result import MEASURED_ROWS
+from fewfire.engines._run import Run, Start
 from fewfire.engines.cuda import _records as records
+from fewfire.engines.cuda._ahead import machine_code
 from fewfire.engines.cuda._layouts import TILE
+from fewfire.engines.cuda._same import told
 from fewfire.engines.cuda._schedules import ScheduleTables
 from fewfire.networks import TwoLayer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from fewfire._cuda import Device
     from fewfire._random import Stream
     from fewfire._types import AnyArray
     from fewfire.engines._run import Sample
     from fewfire.engines._schedule import Schedule
     from fewfire.engines.cuda._layouts import KernelLayout
 
-KERNELS = KernelSource(Path(__file__).parent)
 _GENERAL_THREADS = 256
 _GENERAL_BLOCKS = 4  # per multiprocessor
 _PIECE = 16  # bytes that a lane reads at once
@@ -46,10 +49,15 @@ class KernelVariant:
 
     def kernel(self) -> tuple[Kernel, list[int]]:
         """The kernel and the sizes it tells."""
+        names = {"general.cu": "train_general", "stream.cu": "train_streamed", "resident.cu": "train_resident"}
+        file, definitions = self.source()
+        return kernel(file, names[file], definitions)
+
+    def source(self) -> tuple[str, tuple[tuple[str, int], ...]]:
+        """Its file, and what that is compiled with."""
         if not self.layout.fast:
-            return kernel("general.cu", "train_general")
-        file, name = ("stream.cu", "train_streamed") if self.layout.streamed else ("resident.cu", "train_resident")
-        return kernel(file, name, tuple(self.definitions().items()))
+            return "general.cu", ()
+        return "stream.cu" if self.layout.streamed else "resident.cu", tuple(self.definitions().items())
 
     def definitions(self) -> dict[str, int]:
         """What the resident and the streaming kernel are compiled with."""
@@ -64,7 +72,7 @@ class KernelVariant:
 @cache
 def kernel(file: str, name: str, definitions: tuple[tuple[str, int], ...] = ()) -> tuple[Kernel, list[int]]:
     """A loaded kernel, and the sizes that its file tells: shared memory, space per group of blocks, job, outcome."""
-    loaded = Kernel(compiled(KERNELS, file, current_device().architecture, dict(definitions)), name)
+    loaded = Kernel(machine_code(file, current_device().architecture, definitions), name)
     if file == "draw.cu":
         return loaded, []
     sizes, expected = loaded.numbers("sizes", 4), [records.JOB.itemsize, records.OUTCOME.itemsize]
@@ -102,8 +110,35 @@ def record_size(layout: KernelLayout) -> int:
     return records.RECORD + records.SUMS * layout.parts
 
 
+def stream_bytes(runs: Sequence[Run], layout: KernelLayout) -> int:
+    """Of one run whose tiles stream: each has its weights, which neurons fire and output weights, lane by lane."""
+    tiles = -(-max(run.width for run in runs) // TILE) if layout.streamed else 0
+    return tiles * (2 * layout.columns + 3) * 32 * _PIECE
+
+
+def scratch_sizes(runs: Sequence[Run]) -> tuple[int, int, int, int]:
+    """Of one block of the general kernel: rows, scores, gradient, drawn rows."""
+    large = any((phase.batch_size or 33) > 32 for run in runs for phase in run.schedule.phases)
+    return (
+        max(4 * 33 * run.inputs for run in runs),
+        max(4 * 32 * run.width for run in runs),
+        max(4 * run.width * (run.inputs + 2) for run in runs) if large else 0,
+        max(4 * 32 * records.words_for(run.inputs) for run in runs),
+    )
+
+
+def group_bytes(runs: Sequence[Run], layout: KernelLayout) -> int:
+    """What each of the runs trained side by side takes besides its own data."""
+    return stream_bytes(runs, layout) if layout.fast else sum(map(rounded, scratch_sizes(runs)))
+
+
+def general_groups(device: Device, space: int) -> int:
+    """How many blocks the general kernel has: scratch of wide networks may take an eighth of the memory, not more."""
+    return max(1, min(_GENERAL_BLOCKS * device.multiprocessors, device.memory // (8 * space)))
+
+
 class Batch:
-    """Runs of one variant, on the device from construction on."""
+    """Runs of one variant, described and with their memory reserved from construction on."""
 
     def __init__(self, runs: Sequence[Run], variant: KernelVariant) -> None:
         self.runs, self.variant, layout = runs, variant, variant.layout
@@ -111,20 +146,31 @@ class Batch:
         self._kernel, (self._shared_bytes, unit, *_) = variant.kernel()
         self.at_once = self._fit()  # runs that the device trains side by side
         self._groups = min(len(runs), self.at_once)
-        space = self._stream_bytes() if layout.fast else sum(map(rounded, self._scratch_sizes()))
-        if not layout.fast:  # scratch of wide networks may take an eighth of the memory, not more
-            self._groups = max(1, min(self._groups, current_device().memory // (8 * (unit + space))))
+        space = group_bytes(runs, layout)
+        if not layout.fast:
+            self._groups = min(self._groups, general_groups(current_device(), unit + space))
         self._arena = Arena(sum(run_bytes(run, layout) for run in runs) + self._groups * (unit + space) + (16 << 10))
         self._put_before: dict[Any, int] = {}
-        self._sample_tasks: list[AnyArray] = []
-        self._start_tasks: list[AnyArray] = []
+        self._sample_tasks = _Tasks(np.zeros(2 * len(runs), records.SAMPLE_TASK))
+        self._start_tasks = _Tasks(np.zeros(len(runs), records.START_TASK))
+        self._orders: list[Callable[[], None]] = []
+        self._record_size = record_size(layout)
+        checks = [len(ScheduleTables.of(run.schedule).checkpoints) for run in runs]
+        self._first_record = np.concatenate([[0], np.cumsum(checks)])  # of each run, and the number of all
+        self._records = self._arena.reserve(int(self._first_record[-1]) * self._record_size * 8)
+        self._read: AnyArray | None = None
         self._control = self._arena.reserve(records.CONTROL.itemsize)
         self._outcomes = self._arena.reserve(len(runs) * records.OUTCOME.itemsize)
         self._jobs = np.zeros(len(runs), records.JOB)
+        self._jobs["records"] = self._records + 8 * self._record_size * self._first_record[:-1]
         for index, run in enumerate(runs):
             self._describe(run, self._jobs[index])
         self._arguments = self._kernel_arguments(self._arena.put(self._jobs), unit)
-        self._draw()
+        self._drawings = [
+            (name, self._arena.put(tasks.filled), len(tasks.filled))
+            for name, tasks in (("draw_samples", self._sample_tasks), ("draw_starts", self._start_tasks))
+            if len(tasks.filled)
+        ]
 
     def _put_once(self, key: Any, make: Callable[[], AnyArray]) -> int:
         if key not in self._put_before:
@@ -143,32 +189,15 @@ class Batch:
         assert at_once > 0, f"{layout} does not fit on {device.name}"
         return at_once
 
-    def _stream_bytes(self) -> int:
-        """Of one run whose tiles stream: each has its weights, which neurons fire and output weights, lane by lane."""
-        layout = self.variant.layout
-        tiles = -(-max(run.width for run in self.runs) // TILE) if layout.streamed else 0
-        return tiles * (2 * layout.columns + 3) * 32 * _PIECE
-
-    def _scratch_sizes(self) -> tuple[int, int, int, int]:
-        """Of one block of the general kernel: rows, scores, gradient, drawn rows."""
-        runs = self.runs
-        large = any((phase.batch_size or 33) > 32 for run in runs for phase in run.schedule.phases)
-        return (
-            max(4 * 33 * run.inputs for run in runs),
-            max(4 * 32 * run.width for run in runs),
-            max(4 * run.width * (run.inputs + 2) for run in runs) if large else 0,
-            max(4 * 32 * records.words_for(run.inputs) for run in runs),
-        )
-
     def _kernel_arguments(self, jobs: int, unit: int) -> tuple[Any, ...]:
         count = np.int32(len(self.runs))
         if self.variant.layout.fast:
             given = jobs, self._outcomes, count, self._arena.reserve(self._groups * unit), self._control
             if not self.variant.layout.streamed:
                 return given
-            size = self._stream_bytes()
+            size = stream_bytes(self.runs, self.variant.layout)
             return (*given, self._arena.reserve(self._groups * size), np.uint64(size // _PIECE))
-        scratch, sizes = np.zeros(self._groups, records.SCRATCH), self._scratch_sizes()
+        scratch, sizes = np.zeros(self._groups, records.SCRATCH), scratch_sizes(self.runs)
         for name, size in zip(("rows", "scores", "gradient", "drawn"), sizes, strict=True):
             scratch[name] = [self._arena.reserve(size) for _ in range(self._groups)]
         fits = sizes[0] + self._shared_bytes <= current_device().shared_bytes - 1024
@@ -191,18 +220,18 @@ class Batch:
         self._add_examples(run.X, run.y, run.sample, run.inputs, job["train"], job)
         self._add_examples(run.X_test, run.y_test, run.test, run.inputs, job["test"], job)
         if run.source is not None:
-            told = describe(run.source)
-            assert told is not None, "the engine takes only sources that it can draw"
-            support = self._support(told["support"], run.inputs)
-            job["source"] = records.source_record(told, stream.child("online"), support)
+            description, _ = told(run.source)
+            assert description is not None, "the engine takes only sources that it can draw"
+            support = self._support(description["support"], run.inputs)
+            job["source"] = records.source_record(description, stream.child("online"), support)
         elif isinstance(run, Walked):
             job["order"] = self._arena.put(np.arange(ScheduleTables.of(schedule).positions, dtype=np.uint32))
         elif schedule.sampling == "epochs":
             job["order"] = self._epoch_order(stream.child("epochs"), int(job["train"]["count"]), schedule)
-        job["measure_train"] = run.source is None and not isinstance(run, Walked)
+        if run.source is None and not isinstance(run, Walked):
+            job["measured"] = min(int(job["train"]["count"]), MEASURED_ROWS)
         if run.support is not None:
             job["support"] = self._support(run.support, run.inputs)
-        job["records"] = self._arena.reserve(int(job["checks"]) * record_size(self.variant.layout) * 8)
 
     def _support(self, support: Sequence[int], inputs: int) -> int:
         return self._put_once(("support", tuple(support), inputs), lambda: records.support_bits(tuple(support), inputs))
@@ -225,23 +254,23 @@ class Batch:
             return
         for name, size in sizes.items():
             job[name] = self._arena.reserve(size)
-        self._start_tasks.append(_start_task(run.network, job))
+        _fill_start(self._start_tasks.next(), run.network, job)
 
     def _add_examples(
         self, X: AnyArray | None, y: AnyArray | None, sample: Sample | None, inputs: int, part: AnyArray, job: AnyArray
     ) -> None:
         part["words"] = words = records.words_for(inputs)
         if sample is not None:
-            told = describe(sample.problem)
-            assert told is not None, "the engine takes only problems that it can draw"
-            key = ("sample", repr(told), sample.stream, sample.rows)
+            description, text = told(sample.problem)
+            assert description is not None, "the engine takes only problems that it can draw"
+            key = ("sample", text, sample.stream, sample.rows)
             part["count"] = sample.rows
             if key not in self._put_before:
                 self._put_before[key] = self._arena.reserve(4 * words * sample.rows)
-                task = np.zeros((), records.SAMPLE_TASK)
-                task["source"] = records.source_record(told, sample.stream, self._support(told["support"], inputs))
+                task = self._sample_tasks.next()
+                support = self._support(description["support"], inputs)
+                task["source"] = records.source_record(description, sample.stream, support)
                 task["bits"], task["count"], task["words"] = self._put_before[key], sample.rows, words
-                self._sample_tasks.append(task)
             part["bits"] = self._put_before[key]
         elif X is not None and y is not None:
             part["count"] = len(X)
@@ -258,20 +287,28 @@ class Batch:
         """The example at each position of the run's endless row of permutations, sorted on the device."""
         positions = ScheduleTables.of(schedule).positions
         at = self._arena.reserve(4 * positions)
-        write_orders(kernel("draw.cu", "draw_words")[0], epochs.key, epochs.id, examples, positions, at)
+        words = kernel("draw.cu", "draw_words")[0]
+        self._orders.append(lambda: write_orders(words, epochs.key, epochs.id, examples, positions, at))
         return at
 
     # Drawing and training.
 
     def _draw(self) -> None:
-        for name, tasks in (("draw_samples", self._sample_tasks), ("draw_starts", self._start_tasks)):
-            if tasks:
-                drawing, across = kernel("draw.cu", name)[0], 64 if len(tasks) < 64 else 4
-                at = self._arena.put(np.array(tasks))
-                drawing.launch((across, min(len(tasks), 16384)), 256, (at, np.int32(len(tasks))))
+        for name, at, count in self._drawings:
+            drawing, across = kernel("draw.cu", name)[0], 64 if count < 64 else 4
+            drawing.launch((across, min(count, 16384)), 256, (at, np.int32(count)))
+        for write in self._orders:
+            write()
 
     def train(self, progress: Callable[[int], None]) -> None:
-        """Run the kernel to its end; `progress` gets the steps made. Ctrl-C ends the kernel within a moment."""
+        """Draw what is described and run the kernel to its end.
+
+        `progress` gets the steps made a few times per second. What it raises, and Ctrl-C, end the kernel within a
+        moment. No other batch may train on the device meanwhile: blocks of one run wait for each other, so all of a
+        batch's have to be there.
+        """
+        self._arena.flush()
+        self._draw()
         layout = self.variant.layout
         threads = 32 * layout.warps if layout.fast else _GENERAL_THREADS
         grid = (self._groups * layout.parts,)
@@ -290,9 +327,12 @@ class Batch:
 
     def checkpoints(self, index: int, count: int) -> AnyArray:
         """The first `count` checkpoints of a run, of shape (count, RECORD + SUMS), its blocks added up in order."""
-        parts = self.variant.layout.parts
-        at = int(self._jobs[index]["records"])
-        raw = self._arena.get(at, (count, record_size(self.variant.layout)), np.float64)
+        parts, first = self.variant.layout.parts, int(self._first_record[index])
+        if self._read is None:  # those of all runs at once
+            self._read = self._arena.get(self._records, (int(self._first_record[-1]), self._record_size), np.float64)
+        raw = self._read[first : first + count]
+        if parts == 1:
+            return raw
         sums = raw[:, records.RECORD :].reshape(count, parts, records.SUMS).sum(axis=1)
         return np.concatenate([raw[:, : records.RECORD], sums], axis=1)
 
@@ -306,9 +346,26 @@ class Batch:
         return TwoLayer(hidden, bias, output, offset, activation)
 
 
-def _start_task(start: Start, job: AnyArray) -> AnyArray:
+class _Tasks:
+    """Records to be filled one after the other."""
+
+    def __init__(self, space: AnyArray) -> None:
+        self._space, self._count = space, 0
+
+    def next(self) -> AnyArray:
+        """The next one."""
+        self._count += 1
+        return self._space[self._count - 1]  # type: ignore[no-any-return]
+
+    @property
+    def filled(self) -> AnyArray:
+        """Those handed out so far."""
+        return self._space[: self._count]
+
+
+def _fill_start(task: AnyArray, start: Start, job: AnyArray) -> None:
     """The device's form of a described start."""
-    task, stream, given = np.zeros((), records.START_TASK), start.stream, start.init.parameters()
+    stream, given = start.stream, start.init.parameters()
     task["key"] = stream.key
     for name in ("hidden", "bias", "output", "offset"):
         task[name], task[f"to_{name}"] = stream.child(name).id, job[name]
@@ -316,4 +373,3 @@ def _start_task(start: Start, job: AnyArray) -> AnyArray:
     task["inputs"], task["width"] = start.inputs, start.width
     if start.init.name == "sparse":
         task["ones"], task["value"] = given["s"], given["value"]
-    return task

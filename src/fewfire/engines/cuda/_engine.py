@@ -1,33 +1,40 @@
-"""The CUDA engine: sorts runs by what serves them, plans memory, and turns what the device measured into results."""
+"""The CUDA engine: plans memory, trains batch after batch, and splits a batch that does not fit after all."""
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, get_args
 
 import numpy as np
 
-from fewfire._cuda import current_device, missing
-from fewfire._errors import invalid
+from fewfire._cuda import all_devices, current_device, device_errors, missing, take_device
+from fewfire._errors import DeviceMemoryError, EngineUnavailable, invalid
 from fewfire._validate import check_choice
-from fewfire.engines._result import Counters, History, Result, divergence
-from fewfire.engines._run import Run, Start, describe
+from fewfire.engines._protocol import OnDivergence
+from fewfire.engines._run import Start
 from fewfire.engines.cuda import _records as records
-from fewfire.engines.cuda._batch import Batch, KernelVariant, Walked, run_bytes
-from fewfire.engines.cuda._layouts import GENERAL, choose_layout
+from fewfire.engines.cuda._ahead import compile_ahead
+from fewfire.engines.cuda._batch import Batch, Walked
+from fewfire.engines.cuda._memory import plan_batches, too_large
+from fewfire.engines.cuda._pace import measure_pace
+from fewfire.engines.cuda._results import result_of
 from fewfire.engines.cuda._schedules import ScheduleTables
+from fewfire.engines.cuda._variants import draws, draws_start, variant_of
 from fewfire.networks import TwoLayer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-    from fewfire._cuda import Device
-    from fewfire._types import AnyArray
-    from fewfire.engines._protocol import OnDivergence
-    from fewfire.engines._result import Stopped
+    from fewfire.engines._protocol import Pace
+    from fewfire.engines._result import Result
+    from fewfire.engines._run import Run
+    from fewfire.engines.cuda._memory import MemoryPlan
 
-_MEMORY_SHARE = 0.8  # of what is free
-_MOST_RUNS = 1 << 16  # of one batch
+_PREPARING, _TRAINING = threading.Lock(), threading.Lock()
+"""Held while a batch is described, and while one trains: one at a time each, whatever others do. Two that are described
+at once would both be ready late."""
 
 
 class CudaEngine:
@@ -37,13 +44,37 @@ class CudaEngine:
     draws_problems: ClassVar[frozenset[str]] = frozenset(records.PROBLEMS)
     draws_starts: ClassVar[frozenset[str]] = frozenset({"dense", "sparse"})
     # Some seconds of a large GPU, and enough runs to fill it with the smallest layout several times over.
-    batch_cost: ClassVar = 2e14
+    batch_cost: ClassVar = 4e14
     batch_runs: ClassVar = 8192
     side_by_side: ClassVar = True
 
     def unusable(self) -> str | None:
         """What is missing here, with the remedy; None when the engine can run."""
         return missing()
+
+    def devices(self) -> list[str]:
+        """Name, architecture and free memory of each GPU that CUDA_VISIBLE_DEVICES lets this process see."""
+        return [
+            f"{device.name} (sm_{device.architecture}, {device.memory / 2**30:.0f} GiB free)"
+            for device in all_devices()
+        ]
+
+    def use_device(self, number: int) -> None:
+        """Train on that GPU from now on, in this thread."""
+        take_device(number)
+
+    def prepare(self, runs: Sequence[Run]) -> None:
+        """Begin to compile what runs of such shapes need."""
+        device = current_device()
+        compile_ahead("draw.cu", device.architecture)
+        for variant in dict.fromkeys(variant_of(run, device) for run in runs):
+            file, definitions = variant.source()
+            compile_ahead(file, device.architecture, definitions)
+
+    def pace(self, run: Run) -> Pace:
+        """How fast this GPU trains runs of such a shape when it is full of them."""
+        with _TRAINING:
+            return measure_pace(_drawable(run), current_device())
 
     def train(
         self,
@@ -53,133 +84,90 @@ class CudaEngine:
         on_divergence: OnDivergence = "raise",
         progress: Callable[[int, int], None] | None = None,
     ) -> list[Result]:
-        """Train the runs; results come in the order of the runs, whatever order they end in."""
-        check_choice("on_divergence", on_divergence, ("raise", "record"))
+        """Train the runs; results come in the order of the runs, whatever order they end in.
+
+        Several threads may call it: while the runs of one train, the others prepare theirs and read them back.
+        """
+        check_choice("on_divergence", on_divergence, get_args(OnDivergence))
         for run in runs:
             if isinstance(run.network, TwoLayer) and run.network.dtype != np.float32:
                 rule, got = "must be float32 for the cuda engine", f"dtype {run.network.dtype}"
                 raise invalid("network", rule, got, "use the reference engine, or cast the weights")
-        device = current_device()
+        try:
+            return self._train(runs, keep_networks, on_divergence, progress or (lambda done, total: None))
+        except device_errors() as error:
+            # Most of them leave the device unusable for this process: no run's fault, and no use in going on.
+            raise EngineUnavailable(
+                f"engine 'cuda' cannot go on: the GPU answered {str(error).rstrip('.')}. Finished runs of a sweep are "
+                "kept. Remedy: start the program again; if it comes back, use engine='cpu'."
+            ) from error
+
+    def _train(
+        self,
+        runs: Sequence[Run],
+        keep_networks: bool,
+        on_divergence: OnDivergence,
+        progress: Callable[[int, int], None],
+    ) -> list[Result]:
         total, before = sum(run.schedule.steps for run in runs), 0
         results: dict[int, Result] = {}
-        for chosen, variant in _batches(runs, device):
-            own = [_drawable(runs[index]) for index in chosen]
-            steps = sum(run.schedule.steps for run in own)
+        with _PREPARING:
+            waiting = deque(plan_batches(runs, current_device()))
+        self.prepare([runs[plan.members[0]] for plan in waiting])
+        while waiting:
+            plan = waiting.popleft()
+            steps = sum(runs[index].schedule.steps for index in plan.members)
 
             def report(done: int, before: int = before, steps: int = steps) -> None:
-                if progress is not None:
-                    progress(before + min(done, steps), total)
+                progress(before + min(done, steps), total)
 
-            batch = Batch(own, variant)
-            batch.train(report)
-            outcomes = batch.outcomes()
-            for place, index in enumerate(chosen):
-                results[index] = _result(batch, place, outcomes[place], keep_networks)
-                if results[index].divergence is not None and on_divergence == "raise":
-                    raise results[index].divergence  # type: ignore[misc]
+            try:
+                found = _results(plan, runs, report, keep_networks)
+            except DeviceMemoryError:
+                waiting.extendleft(reversed(_split(plan, runs)))
+                continue
+            for index, result in found.items():
+                if result.divergence is not None and on_divergence == "raise":
+                    raise result.divergence
+                results[index] = result
             before += steps
-            report(0, before, 0)
+            progress(before, total)
         return [results[index] for index in range(len(runs))]
 
 
-def variant_of(run: Run, device: Device) -> KernelVariant:
-    """What a run is served by."""
-    schedule, network = run.schedule, run.network
-    plain = _draws_start(network) if isinstance(network, Start) else network.activation.name == "relu"
-    sources = [run.source, *(sample.problem for sample in (run.sample, run.test) if sample is not None)]
-    plain = plain and all(source is None or _draws(source) for source in sources)
-    signs = all(
-        table is None or (table.dtype == np.int8 and bool(np.all(np.abs(table) == 1)) and bool(np.all(np.abs(y) == 1)))
-        for table, y in ((run.X, run.y), (run.X_test, run.y_test))
-        if y is not None
-    )
-    fast = ScheduleTables.of(schedule).fast and schedule.loss in ("hinge", "absolute", "logistic")
-    if not (plain and signs and fast):
-        return KernelVariant(GENERAL)
-    layout = choose_layout(run.inputs, run.width, device)
-    return KernelVariant(layout, schedule.loss, run.source is not None) if layout.fast else KernelVariant(GENERAL)
+def _results(
+    plan: MemoryPlan, runs: Sequence[Run], report: Callable[[int], None], keep_networks: bool
+) -> dict[int, Result]:
+    """Train a batch; its memory is free again at the end."""
+    with _PREPARING:
+        batch = Batch([_drawable(runs[index]) for index in plan.members], plan.variant)
+    with _TRAINING:
+        batch.train(report)
+    outcomes = batch.outcomes()
+    return {
+        index: result_of(batch, place, outcomes[place], CudaEngine.name, keep_networks)
+        for place, index in enumerate(plan.members)
+    }
+
+
+def _split(plan: MemoryPlan, runs: Sequence[Run]) -> tuple[MemoryPlan, MemoryPlan]:
+    """Two batches in place of one that found less memory than was planned; one run alone cannot be split."""
+    if len(plan.members) == 1:
+        raise too_large(runs[plan.members[0]], plan.nbytes, current_device())
+    return plan.halves()
 
 
 def _drawable(run: Run) -> Run:
     """The run with everything drawn here that the device cannot draw."""
     network = run.network
-    if isinstance(network, Start) and not _draws_start(network):
+    if isinstance(network, Start) and not draws_start(network):
         run = replace(run, network=network.draw())
-    if any(sample is not None and not _draws(sample.problem) for sample in (run.sample, run.test)):
+    if any(sample is not None and not draws(sample.problem) for sample in (run.sample, run.test)):
         run = run.drawn()
-    if run.source is not None and not _draws(run.source):
+    if run.source is not None and not draws(run.source):
         # A source that only the host can draw becomes the training set that its steps walk through once.
         X, y = run.source.sample(ScheduleTables.of(run.schedule).positions, run.stream.child("online"))
         run = Walked(
             run.network, run.schedule, X, y, run.X_test, run.y_test, test=run.test, seed=run.seed, support=run.support
         )
     return run
-
-
-def _draws(source: object) -> bool:
-    told = describe(source)  # type: ignore[arg-type]
-    return told is not None and told.get("name") in records.PROBLEMS
-
-
-def _draws_start(start: Start) -> bool:
-    if start.init.name == "sparse":
-        ones = start.init.parameters()["s"]
-        return isinstance(ones, int) and ones <= min(records.MOST_ONES, start.inputs)
-    return start.init.name == "dense"
-
-
-def _batches(runs: Sequence[Run], device: Device) -> Iterator[tuple[list[int], KernelVariant]]:
-    """Runs of one variant that fit into memory together; the longest trainings first."""
-    groups: dict[KernelVariant, list[int]] = {}
-    for index, run in enumerate(runs):
-        groups.setdefault(variant_of(run, device), []).append(index)
-    for variant, members in groups.items():
-        members.sort(key=lambda index: (-runs[index].schedule.steps * runs[index].width, index))
-        chosen: list[int] = []
-        held, room = 0, int(_MEMORY_SHARE * device.memory)
-        for index in members:
-            size = run_bytes(runs[index], variant.layout)
-            if chosen and (held + size > room or len(chosen) == _MOST_RUNS):
-                yield chosen, variant
-                chosen, held = [], 0
-            chosen.append(index)
-            held += size
-        yield chosen, variant
-
-
-def _result(batch: Batch, place: int, outcome: AnyArray, keep_network: bool) -> Result:
-    """What a run ended with; a diverged run gives back its initial network."""
-    run, stopped = batch.runs[place], records.STOPPED[int(outcome["stopped"])]
-    diverged = stopped == "diverged"
-    error = divergence(int(outcome["steps"]), float(outcome["rate"])) if diverged else None
-    network: TwoLayer | None = None
-    if keep_network and diverged:
-        network = run.network.draw() if isinstance(run.network, Start) else run.network
-    elif keep_network:
-        network = batch.network(place)
-    steps = int(outcome["steps"]) - diverged
-    kind: Stopped = "diverged" if diverged else "test_error" if stopped == "test_error" else "steps"
-    counters = _counters(run, steps, int(outcome["active_pairs"]))
-    return Result(network, _history(batch, place, int(outcome["records"])), counters, kind, CudaEngine.name, error)
-
-
-def _counters(run: Run, steps: int, active_pairs: int) -> Counters:
-    examples, left = 0, steps
-    for phase in run.schedule.phases:
-        size = phase.batch_size or (run.sample.rows if run.sample is not None else len(run.X))  # type: ignore[arg-type]
-        examples += min(left, phase.steps) * size
-        left -= min(left, phase.steps)
-    return Counters(steps, examples, active_pairs, 2 * examples * run.width * (run.inputs + 1))
-
-
-def _history(batch: Batch, place: int, count: int) -> History:
-    run, table = batch.runs[place], batch.checkpoints(place, count)
-    loss, error, test_error, hidden, output, mass, inside, fired = table.T
-    rows = run.sample.rows if run.sample is not None else len(run.X) if run.X is not None else 0
-    none = np.full(count, np.nan)
-    active = fired / (rows * run.width) if rows and not isinstance(run, Walked) else none
-    with np.errstate(invalid="ignore"):
-        share = none if run.support is None else np.where(mass > 0, inside / mass, np.nan)
-    steps = ScheduleTables.of(run.schedule).checkpoints[:count].astype(np.float64)
-    columns = (steps, loss, error, test_error, np.sqrt(hidden), np.sqrt(output), active, share)
-    return History.of(np.stack(columns, axis=1).tolist())

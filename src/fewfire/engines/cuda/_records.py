@@ -40,7 +40,7 @@ JOB = _record(
     ("low", np.float32),
     ("high", np.float32),
     ("boolean_labels", np.int32),
-    ("measure_train", np.int32),
+    ("measured", np.int32),
 )
 OUTCOME = _record(
     ("active_pairs", _WORD), ("stopped", np.int32), ("steps", np.int32), ("records", np.int32), ("rate", np.float32)

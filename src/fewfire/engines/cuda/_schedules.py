@@ -10,6 +10,7 @@ import numpy as np
 
 from fewfire.engines.cuda import _records as records
 from fewfire.engines.cuda._layouts import BATCH
+from fewfire.engines.cuda._same import Same
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray
@@ -42,7 +43,7 @@ class ScheduleTables:
     @classmethod
     def of(cls, schedule: Schedule) -> ScheduleTables:
         """The tables of a schedule; the same object for the same schedule, as long as it is among the last used."""
-        return _tables(_Same(schedule))
+        return _tables(Same(schedule))
 
     @property
     def nbytes(self) -> tuple[int, int, int]:
@@ -50,22 +51,9 @@ class ScheduleTables:
         return self.checkpoints.nbytes, self.segments.nbytes, self.rates.nbytes
 
 
-class _Same:
-    """A schedule as a key: equal only to itself, because schedules may hold lists."""
-
-    def __init__(self, schedule: Schedule) -> None:
-        self.schedule = schedule
-
-    def __hash__(self) -> int:
-        return id(self.schedule)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.schedule is other.schedule
-
-
 @lru_cache(maxsize=1024)
-def _tables(same: _Same) -> ScheduleTables:
-    schedule, segments, tables, row, fast = same.schedule, [], [], 0, True
+def _tables(same: Same[Schedule]) -> ScheduleTables:
+    schedule, segments, tables, row, fast = same.of, [], [], 0, True
     for phase in schedule.phases:
         rates, keeps, truncations = phase.tables()
         table = np.concatenate([rates, keeps, truncations], axis=1).astype(np.float32)

@@ -13,20 +13,20 @@ DEVICE double lane_sum(double value) {
   return value;
 }
 
-// Mean loss and error over a set whose rows pass through two slots; returns how many pairs fired in this warp's
-// neurons.
+// Mean loss and error over the first `rows` rows of a set, which pass through two slots; returns how many pairs fired in
+// this warp's neurons.
 template <class Self>
-DEVICE u64 measure(Self& self, const Examples& data, int slot, int other, double* loss, double* error) {
+DEVICE u64 measure(Self& self, const Examples& data, int rows, int slot, int other, double* loss, double* error) {
   double losses = 0, errors = 0;
   u64 fired = 0;
-  const int last = data.count - 1;
+  const int last = rows - 1;
   block_sync();
   self.incoming.fetch(data.bits, min(self.lane, last));
   self.incoming.store(self.shared.rows, slot);
   block_sync();
 #pragma unroll 1
-  for (int done = 0; done < data.count; done += 32) {
-    const int count = min(32, data.count - done);
+  for (int done = 0; done < rows; done += 32) {
+    const int count = min(32, rows - done);
     self.incoming.fetch(data.bits, min(done + 32 + self.lane, last));
     self.score(slot);
     const float y = self.shared.rows.negative[slot] >> self.example & 1 ? -1.f : 1.f;
@@ -42,8 +42,8 @@ DEVICE u64 measure(Self& self, const Examples& data, int slot, int other, double
     slot = other;
     other = swap;
   }
-  *loss = lane_sum(losses) / data.count;
-  *error = lane_sum(errors) / data.count;
+  *loss = lane_sum(losses) / rows;
+  *error = lane_sum(errors) / rows;
   return fired;
 }
 
@@ -59,8 +59,8 @@ DEVICE double record(Self& self, int index, int slot, int other) {
     double loss = nan("");
     error = nan("");
     const Examples& data = set ? self.job.test : self.job.train;
-    const bool wanted = set ? data.count > 0 : self.job.measure_train;
-    const u64 fired = wanted ? measure(self, data, slot, other, &loss, &error) : 0;
+    const int rows = set ? data.count : self.job.measured;
+    const u64 fired = rows ? measure(self, data, rows, slot, other, &loss, &error) : 0;
     if (set == 0) active = fired;
     if (threadIdx.x == 0 && self.exchange.part == 0) {
       if (set == 0) out[TRAIN_LOSS] = loss;

@@ -10,6 +10,10 @@
 constexpr int WARPS = 8, THREADS = 32 * WARPS, LANES = 32;
 constexpr u32 ALL = 0xFFFFFFFFu;
 
+// How many steps, and how many examples of one step, pass between two looks at whether the host wants to end: wide
+// networks take milliseconds for 32 examples.
+constexpr int LOOK_OFTEN = 16, LARGE_BATCH = 64 * LANES;
+
 // Scratch of one block, given by the host.
 struct Scratch {
   float* rows;      // 33·inputs, unless they fit into shared memory
@@ -156,8 +160,17 @@ struct Training {
     __syncthreads();
   }
 
-  // One step; false when an output is not finite.
-  DEVICE bool step(const Segment& segment, const float* rate) {
+  // Whether the host wants the kernel to end; the same in every thread.
+  DEVICE bool leaves(const Control* control) {
+    if (threadIdx.x == 0) shared.leave = asked_to_stop(control);
+    __syncthreads();
+    const bool leave = shared.leave;
+    __syncthreads();
+    return leave;
+  }
+
+  // One step; false when an output is not finite. A large batch is left in the middle when the host wants to end.
+  DEVICE bool step(const Segment& segment, const float* rate, const Control* control) {
     const bool everything = segment.batch == 0;
     const int batch = everything ? job.train.count : segment.batch;
     const bool whole = batch <= LANES;
@@ -169,6 +182,7 @@ struct Training {
     double slope_offset = 0.0;
     for (int done = 0; done < batch; done += LANES) {
       const int count = min(LANES, batch - done);
+      if (done % LARGE_BATCH == LARGE_BATCH - LANES && leaves(control)) return true;
       choose(done, count, everything);
       load(from, count);
       const float out = forward(count, true);
@@ -199,12 +213,12 @@ struct Training {
     return true;
   }
 
-  // Mean loss and error over a set, and how many pairs fired (in this warp's neurons).
-  DEVICE void measure(const Examples& data, double* loss, double* error, u64* active) {
+  // Mean loss and error over the first `rows` rows of a set, and how many pairs fired (in this warp's neurons).
+  DEVICE void measure(const Examples& data, int rows, double* loss, double* error, u64* active) {
     const u64 before = fired;
     double losses = 0, errors = 0;
-    for (int done = 0; done < data.count; done += LANES) {
-      const int count = min(LANES, data.count - done);
+    for (int done = 0; done < rows; done += LANES) {
+      const int count = min(LANES, rows - done);
       if (threadIdx.x < LANES) shared.chosen[lane] = done + lane;
       __syncthreads();
       load(data, count);
@@ -216,8 +230,8 @@ struct Training {
       }
       __syncthreads();
     }
-    *loss = lane_sum(losses) / data.count;
-    *error = lane_sum(errors) / data.count;
+    *loss = lane_sum(losses) / rows;
+    *error = lane_sum(errors) / rows;
     *active = fired - before;
     fired = before;
   }
@@ -226,8 +240,8 @@ struct Training {
   DEVICE double record(int index) {
     double loss = nan(""), error = nan(""), test_loss, test_error = nan("");
     u64 active = 0, ignored;
-    if (job.measure_train) measure(job.train, &loss, &error, &active);
-    if (job.test.count) measure(job.test, &test_loss, &test_error, &ignored);
+    if (job.measured) measure(job.train, job.measured, &loss, &error, &active);
+    if (job.test.count) measure(job.test, job.test.count, &test_loss, &test_error, &ignored);
     double sums[SUMS] = {0, 0, 0, 0, lane == 0 ? (double)active : 0.0};
     for (int i = warp; i < job.width; i += WARPS) {
       const double u = job.output[i];
@@ -271,18 +285,13 @@ struct Training {
         if (error <= job.stop_error) outcome.stopped = TEST_ERROR;
         else if (s == job.steps) outcome.stopped = ALL_STEPS;
       }
-      if (s % LOOK_EVERY == 0) {
-        if (threadIdx.x == 0) {
-          shared.leave = asked_to_stop(control);
-          if (s) atomicAdd(&control->steps, (u64)LOOK_EVERY);
-        }
-        __syncthreads();
-        if (shared.leave && outcome.stopped == RUNNING) outcome.stopped = INTERRUPTED;
-        __syncthreads();
+      if (s % LOOK_OFTEN == 0) {
+        if (threadIdx.x == 0 && s) atomicAdd(&control->steps, (u64)LOOK_OFTEN);
+        if (leaves(control) && outcome.stopped == RUNNING) outcome.stopped = INTERRUPTED;
       }
       if (outcome.stopped != RUNNING) break;
       const float* rate = clock.rates();
-      if (!step(clock.here(), rate)) {
+      if (!step(clock.here(), rate, control)) {
         outcome.stopped = DIVERGED;
         outcome.steps = s + 1;
         outcome.rate = fmaxf(fmaxf(rate[0], rate[1]), fmaxf(rate[2], rate[3]));

@@ -50,7 +50,8 @@ struct Job {
   double stop_error;         // no early stop below 0
   int inputs, width, steps, phases, checks, loss;
   float low, high;           // σ(z) = min(z·1[z > low], high)
-  int boolean_labels, measure_train;
+  int boolean_labels;
+  int measured;              // rows of the training set that a checkpoint looks at, the first ones
 };
 
 // How a run ended. `records` counts the checkpoints reached, `steps` the updates made.

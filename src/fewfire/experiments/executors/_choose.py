@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from fewfire._cores import usable_cores
 from fewfire._errors import invalid
+from fewfire.engines import DeviceEngine
 from fewfire.experiments.executors._dask import DaskExecutor
+from fewfire.experiments.executors._device import DeviceExecutor
 from fewfire.experiments.executors._processes import ProcessExecutor
 from fewfire.experiments.executors._protocol import Executor, InlineExecutor
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
 NAMED: dict[str, Callable[[int | None], Executor]] = {
     "inline": InlineExecutor,
+    "device": lambda workers: DeviceExecutor(),
     "processes": ProcessExecutor,
     "dask": lambda workers: DaskExecutor("local"),
 }
@@ -27,17 +31,23 @@ SMALL = 1e11
 def choose_executor(executor: str | Executor, engine: Engine, work: float, workers: int | None = None) -> Executor:
     """The executor that was asked for; "local" is decided by the engine, the cores and the amount of work.
 
+    An engine with devices gets one process per device, or one thread beside this one where it has one device.
+
     Parameters
     ----------
-    executor : "local", "inline", "processes", "dask", a scheduler's address (with "://"), or an Executor
+    executor : "local", "inline", "device", "processes", "dask", a scheduler's address (with "://"), or an Executor
     engine : Engine
     work : float
         Multiply-adds of all runs together, as `cost` counts them.
     workers : int, optional
-        Processes of this machine; one per core by default.
+        Processes of this machine; one per core or device by default.
     """
     if isinstance(executor, Executor):
         return executor
+    if executor in ("local", "processes") and isinstance(engine, DeviceEngine):
+        devices = min(len(engine.devices()), workers or sys.maxsize)
+        alone = devices == 1 and executor == "local"
+        return DeviceExecutor() if alone else ProcessExecutor(devices, devices=True)
     if executor == "local":
         alone = engine.side_by_side or work < SMALL or (workers or usable_cores()) == 1
         return InlineExecutor(workers) if alone else ProcessExecutor(workers)

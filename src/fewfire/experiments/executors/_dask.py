@@ -5,6 +5,9 @@ are given up by it; their runs are tried again at the end, one at a time and alo
 is told from those that stood beside it. When the scheduler has given it up `TRIES` times while it was alone, it becomes
 a failed row.
 
+An engine with devices of its own wants one worker per device. A cluster of this machine gets that, and worker i uses
+device i; workers that are started by hand see one device each (CUDA_VISIBLE_DEVICES).
+
 A scheduler that hangs is noticed: whenever nothing has ended for a while it is asked how many workers it has, and the
 sweep stops when no answer comes.
 """
@@ -15,11 +18,13 @@ import logging
 import queue
 from collections import Counter
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fewfire._cores import usable_cores
 from fewfire._errors import ExecutorError, FewfireError
 from fewfire._optional import require
+from fewfire.engines import ENGINES, DeviceEngine
 from fewfire.experiments.executors._protocol import Work
 from fewfire.experiments.store import environment_text, failed_row
 
@@ -59,7 +64,7 @@ class DaskExecutor:
     def run(self, batches: Iterator[list[RunSpec]], engine: str) -> Generator[list[Row], None, None]:
         """The rows of each batch as it ends."""
         distributed, work = self._distributed, Work(engine, threads=1)
-        with _client(distributed, self.address) as client:
+        with _client(distributed, self.address, _workers_for(engine)) as client:
             waiting: dict[Any, list[RunSpec]] = {}
             suspects: list[RunSpec] = []
             deaths: Counter[str] = Counter()
@@ -67,7 +72,7 @@ class DaskExecutor:
 
             def submit(batch: list[RunSpec]) -> None:
                 texts = [spec.canonical for spec in batch]
-                future = client.submit(work, texts, pure=False)
+                future = client.submit(on_worker, work, texts, pure=False)
                 waiting[future] = batch
                 future.add_done_callback(finished.put)
 
@@ -129,16 +134,31 @@ class DaskExecutor:
         )
 
 
+def on_worker(work: Work, texts: list[str]) -> list[Row]:
+    """The rows of a batch, on the device that a numbered worker is meant to use."""
+    name = str(require("distributed", "sweep", "the Dask executor").get_worker().name)
+    return (replace(work, device=int(name)) if name.isdecimal() else work)(texts)
+
+
+def _workers_for(engine: str) -> int:
+    """How many workers a cluster of this machine should have: one per device of the engine, else one per core."""
+    chosen = ENGINES[engine](1)
+    return len(chosen.devices()) if isinstance(chosen, DeviceEngine) and chosen.unusable() is None else usable_cores()
+
+
 def _given_up(spec: RunSpec, engine: str) -> Row:
     error = ExecutorError(f"the workers that had it died, and so it went {TRIES} times while the run was alone there")
     return failed_row(spec, error, engine, environment_text())
 
 
 @contextmanager
-def _client(distributed: ModuleType, address: str) -> Iterator[Any]:
+def _client(distributed: ModuleType, address: str, workers: int) -> Iterator[Any]:
     """A client of the scheduler; a local cluster ends with it, and the scheduler forgets what it still waits for."""
     if address == "local":
-        with _local_cluster(distributed) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        with (
+            _local_cluster(distributed, workers) as cluster,
+            distributed.Client(cluster, set_as_default=False) as client,
+        ):
             yield client
         return
     try:
@@ -155,10 +175,10 @@ def _client(distributed: ModuleType, address: str) -> Iterator[Any]:
             client.close(timeout=_CLOSE_SECONDS)
 
 
-def _local_cluster(distributed: ModuleType) -> Any:
+def _local_cluster(distributed: ModuleType, workers: int) -> Any:
     try:
         return distributed.LocalCluster(
-            n_workers=usable_cores(), threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+            n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
         )
     except RuntimeError as error:
         raise ExecutorError(

@@ -1,4 +1,4 @@
-"""Processes of this machine, one core each: nothing is shared, so they scale with the cores.
+"""Processes of this machine, one core each or one device each: nothing is shared, so they scale with both.
 
 Each process is owned by a thread, which hands it a batch, waits for the rows and takes the next. A process says when it
 begins with a batch. One that dies before (while it starts, or between batches) costs nobody anything: it is replaced,
@@ -19,6 +19,7 @@ import sys
 import threading
 from collections import Counter, deque
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fewfire._cores import usable_cores
@@ -45,23 +46,26 @@ BROKEN = (OSError, EOFError, ValueError, pickle.UnpicklingError)
 
 
 class ProcessExecutor:
-    """Worker processes with single-threaded engines.
+    """Worker processes with single-threaded engines, or with a device of the engine's each.
 
     Parameters
     ----------
     workers : int, optional
         How many; one per core by default.
+    devices : bool
+        Whether worker i is to use device i of the engine.
     """
 
     name = "processes"
 
-    def __init__(self, workers: int | None = None) -> None:
+    def __init__(self, workers: int | None = None, *, devices: bool = False) -> None:
         self.workers = usable_cores() if workers is None else check_integer("workers", workers, 1)
+        self.devices = devices
 
     def run(self, batches: Iterator[list[RunSpec]], engine: str) -> Generator[list[Row], None, None]:
         """The rows of each batch as it ends."""
         team = _Team(batches, Work(engine, threads=1))
-        workers = [_Worker(team) for _ in range(self.workers)]
+        workers = [_Worker(team, number if self.devices else None) for number in range(self.workers)]
         for worker in workers:
             worker.thread.start()
         try:
@@ -117,8 +121,9 @@ class _Team:
 class _Worker:
     """A thread that owns a process."""
 
-    def __init__(self, team: _Team) -> None:
+    def __init__(self, team: _Team, device: int | None) -> None:
         self._team, self._lock = team, threading.Lock()
+        self._work = team.work if device is None else replace(team.work, device=device)
         self._process: subprocess.Popen[bytes] | None = None
         self.thread = threading.Thread(target=self._serve, daemon=True)
 
@@ -151,7 +156,7 @@ class _Worker:
 
     def _ask(self, batch: list[RunSpec]) -> list[Row] | None:
         """The rows of a batch, or None when the process died at it and the team has been told."""
-        answers = self._hand_over(pickle.dumps((self._team.work, [spec.canonical for spec in batch])))
+        answers = self._hand_over(pickle.dumps((self._work, [spec.canonical for spec in batch])))
         try:
             answer: list[Row] | Exception = pickle.load(answers)
         except BROKEN:

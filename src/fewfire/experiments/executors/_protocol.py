@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from fewfire import __version__
 from fewfire._errors import ExecutorError
-from fewfire.engines import ENGINES, get_engine
+from fewfire.engines import ENGINES, DeviceEngine, get_engine
 from fewfire.experiments.executors._batch import run_batch
 from fewfire.experiments.spec import RunSpec
 from fewfire.problems import PROBLEMS
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from fewfire._registry import Registry
     from fewfire.experiments.store import Row
@@ -34,6 +34,8 @@ class Work:
         A named engine, not "auto": every worker has to use the same.
     threads : int, optional
         How many runs one call may train at the same time; all cores by default.
+    device : int, optional
+        Which of its devices the engine is to use, where it has several.
     version : str
         The version of fewfire that asks for the work; a worker that has another one refuses.
     additions : tuple of (register, name, pickle)
@@ -43,6 +45,7 @@ class Work:
 
     engine: str
     threads: int | None = None
+    device: int | None = None
     version: str = field(default=__version__)
     additions: tuple[tuple[str, str, bytes], ...] = field(default_factory=lambda: tuple(_additions()))
 
@@ -68,9 +71,13 @@ class Work:
                         "is installed where workers run."
                     ) from None
 
-    def rows(self, specs: Sequence[RunSpec]) -> list[Row]:
+    def rows(self, specs: Sequence[RunSpec], progress: Callable[[int, int], None] | None = None) -> list[Row]:
         """The rows of these runs, for callers in the same process."""
-        return run_batch(specs, get_engine(self.engine, self.threads))
+        if self.device is not None:
+            chosen = ENGINES[self.engine](self.threads)
+            if isinstance(chosen, DeviceEngine):
+                chosen.use_device(self.device)  # before anything else touches another one
+        return run_batch(specs, get_engine(self.engine, self.threads), progress)
 
 
 _REGISTERS: dict[str, Registry[Any]] = {"problem": PROBLEMS, "engine": ENGINES}
@@ -96,7 +103,7 @@ class Executor(Protocol):
 
 
 class InlineExecutor:
-    """One batch after the other in this process: for small sweeps, and for engines with a device of their own.
+    """One batch after the other in this process: for small sweeps.
 
     Parameters
     ----------

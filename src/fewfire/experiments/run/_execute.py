@@ -1,4 +1,8 @@
-"""Carrying out a sweep: what is not in the store yet goes to an executor, and each batch is kept as it ends."""
+"""Carrying out a sweep: what is not in the store yet goes to an executor, and each batch is kept as it ends.
+
+"auto" takes an engine with a device of its own where one is there and the work is worth it. Runs that the device has no
+room for, even alone, are then trained by the engine that "auto" takes without one; rows say which it was.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fewfire._errors import ExecutorError
-from fewfire.engines import get_engine
-from fewfire.experiments.executors import choose_executor
+from fewfire._errors import DeviceMemoryError, ExecutorError
+from fewfire._validate import check_choice
+from fewfire.engines import ENGINES, DeviceEngine, get_engine
+from fewfire.experiments.executors import DaskExecutor, DeviceExecutor, choose_executor
 from fewfire.experiments.executors._batch import batches, cost
-from fewfire.experiments.run._plan import Plan, make_plan
+from fewfire.experiments.run._plan import Plan, in_device_order, make_plan, one_of_each_shape
 from fewfire.experiments.run._progress import Progress
 from fewfire.experiments.store import SqliteStore, SweepRecord, succeeded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from fewfire._types import IdArray
     from fewfire.engines import Engine
     from fewfire.experiments.executors import Executor
     from fewfire.experiments.spec import RunSpec, Sweep
@@ -38,54 +44,94 @@ def execute(
     """Run what is missing; see `Sweep.run`."""
     opened: Any = SqliteStore(store, write=True) if isinstance(store, str | Path) else nullcontext(store)
     with opened as kept:
-        chosen = get_engine(engine)
+        check_choice("engine", engine, ("auto", *ENGINES))
         plan = make_plan(sweep, kept)
+        chosen = _engine_for(engine, executor, plan)
         kept.record_sweep(SweepRecord(sweep.name, sweep.success_error, sweep.to_dict()))
         carrier = choose_executor(executor, chosen, plan.cost, workers)
-        return _carry_out(sweep, plan, kept, chosen, carrier, keep_going, progress or (lambda state: None))
+        going = _Going(sweep, plan, kept, chosen, carrier, keep_going, progress or (lambda state: None))
+        going.carry_out(chosen, carrier, in_device_order(sweep, plan) if chosen.side_by_side else plan.pending)
+        if engine == "auto" and going.refused:
+            other = get_engine()
+            carrier = choose_executor(executor, other, sum(cost(sweep.run_at(i)) for i in going.refused), workers)
+            going.carry_out(other, carrier, list(going.refused))
+        return going.state
 
 
-def _carry_out(
-    sweep: Sweep,
-    plan: Plan,
-    store: Store,
-    engine: Engine,
-    executor: Executor,
-    keep_going: bool,
-    progress: Callable[[Progress], None],
-) -> Progress:
-    start, spent = time.perf_counter(), 0.0
-    before = plan.total, plan.finished, 0, plan.successes, plan.diverged, 0
-    state = Progress(*before, 0.0, 0.0, engine.name, executor.name)
-    progress(state)
-    if not len(plan.pending):
-        return replace(state, share=1.0)
-    costs: dict[str, float] = {}  # of the runs under way
+def _engine_for(engine: str, executor: str | Executor, plan: Plan) -> Engine:
+    """The engine by name; one that workers elsewhere have need not be able to run here."""
+    elsewhere = "://" in executor if isinstance(executor, str) else isinstance(executor, DaskExecutor)
+    return ENGINES[engine](None) if elsewhere and engine != "auto" else get_engine(engine, work=plan.cost)
 
-    def missing() -> Iterator[RunSpec]:
-        for number in plan.pending:
-            spec = sweep.run_at(int(number))
-            costs[spec.hash] = cost(spec)
-            yield spec
 
-    with closing(executor.run(batches(missing(), engine), engine.name)) as results:
-        for rows in results:
-            store.add(rows)
-            spent += sum(costs.pop(row.hash) for row in rows)
-            state = replace(
-                state,
-                ran=state.ran + len(rows),
-                successes=state.successes
-                + sum(succeeded(row.status, row.best_test_error, sweep.success_error) for row in rows),
-                diverged=state.diverged + sum(row.status == "diverged" for row in rows),
-                failed=state.failed + sum(row.status == "failed" for row in rows),
-                seconds=time.perf_counter() - start,
-                share=min(1.0, spent / plan.cost),
-            )
-            progress(state)
-            if not keep_going:
-                _refuse_failures(rows)
-    return state
+class _Going:
+    """A sweep under way; `refused` holds the numbers of runs that a device had no room for."""
+
+    def __init__(
+        self,
+        sweep: Sweep,
+        plan: Plan,
+        store: Store,
+        engine: Engine,
+        executor: Executor,
+        keep_going: bool,
+        progress: Callable[[Progress], None],
+    ) -> None:
+        self._sweep, self._plan, self._store, self._keep_going, self._progress = (
+            sweep,
+            plan,
+            store,
+            keep_going,
+            progress,
+        )
+        self._start, self._spent = time.perf_counter(), 0.0
+        self.refused: dict[int, None] = {}
+        before = plan.total, plan.finished, 0, plan.successes, plan.diverged, 0
+        share = 0.0 if len(plan.pending) else 1.0
+        self.state = Progress(*before, 0.0, share, engine.name, executor.name)
+        progress(self.state)
+
+    def carry_out(self, engine: Engine, executor: Executor, numbers: Sequence[int] | IdArray) -> None:
+        """Train these runs of the sweep and keep them."""
+        if not len(numbers):
+            return
+        under_way: dict[str, tuple[int, float]] = {}  # number and cost by hash
+        again = set(self.refused)
+        self.refused.clear()
+
+        def missing() -> Iterator[RunSpec]:
+            for number in numbers:
+                spec = self._sweep.run_at(int(number))
+                under_way[spec.hash] = int(number), cost(spec)
+                yield spec
+
+        if isinstance(engine, DeviceEngine) and isinstance(executor, DeviceExecutor):
+            engine.prepare([spec.describe() for spec in one_of_each_shape(self._sweep, numbers)])
+        with closing(executor.run(batches(missing(), engine), engine.name)) as results:
+            for rows in results:
+                self._store.add(rows)
+                for row in rows:
+                    number, spent = under_way.pop(row.hash)
+                    self._spent += 0.0 if number in again else spent
+                    if row.message.startswith(DeviceMemoryError.__name__):
+                        self.refused[number] = None
+                self._count(rows, len(rows) if again else 0)
+                self._progress(self.state)
+                if not self._keep_going:
+                    _refuse_failures(rows)
+
+    def _count(self, rows: list[Row], tried_again: int) -> None:
+        """Take these rows into the state; runs that are tried again were counted as failed before."""
+        state, error = self.state, self._sweep.success_error
+        self.state = replace(
+            state,
+            ran=state.ran + len(rows) - tried_again,
+            successes=state.successes + sum(succeeded(row.status, row.best_test_error, error) for row in rows),
+            diverged=state.diverged + sum(row.status == "diverged" for row in rows),
+            failed=state.failed - tried_again + sum(row.status == "failed" for row in rows),
+            seconds=time.perf_counter() - self._start,
+            share=min(1.0, self._spent / self._plan.cost),
+        )
 
 
 def _refuse_failures(rows: list[Row]) -> None:

@@ -1,30 +1,21 @@
-"""What a sweep has to do: its runs against those a store has, and how long the rest will take.
-
-The estimate comes from a probe: a few of the missing cells, from the cheapest to the dearest, are trained for a moment,
-and seconds per multiply-add are interpolated between them. Early stops make a sweep faster than that.
-"""
+"""What a sweep has to do: its runs against those a store has, and in which order."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fewfire._cores import usable_cores
-from fewfire.engines import get_engine
-from fewfire.experiments.executors._batch import cost
+from fewfire.experiments.executors._batch import cost, shape
 from fewfire.experiments.store import succeeded
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
     from fewfire._types import Float64Array, IdArray
     from fewfire.experiments.spec import RunSpec, Sweep
     from fewfire.experiments.store import Store
-
-PROBES = 5
-PROBE_COST = 5e8
-"""Multiply-adds of one probe: a moment on one core."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,31 +69,25 @@ def make_plan(sweep: Sweep, store: Store | None = None) -> Plan:
     return Plan(len(sweep), len(sweep) - len(to_do), successes, diverged, to_do, cells[to_do % sweep.settings])
 
 
-def estimate_seconds(sweep: Sweep, plan: Plan, engine: str = "auto", workers: int | None = None) -> float:
-    """How long the missing runs will take on this machine, at most: a few of them are tried for a moment."""
-    if not len(plan.pending):
-        return 0.0
-    trainer = get_engine(engine, threads=1)
-    _, places = np.unique(plan.costs, return_index=True)
-    chosen = places[np.unique(np.linspace(0, len(places) - 1, PROBES).astype(int))]
-    sweep.run_at(int(plan.pending[chosen[0]])).describe().drawn()  # the first call pays for imports
-    preparing, paces = [], []
-    for i in chosen:
-        short = _shortened(sweep.run_at(int(plan.pending[i])))
-        start = time.perf_counter()
-        run = short.describe().drawn()
-        middle = time.perf_counter()
-        trainer.train([run], keep_networks=False, on_divergence="record")
-        preparing.append(middle - start)
-        paces.append((time.perf_counter() - middle) / cost(short))
-    costs = np.log(np.maximum(plan.costs, 1.0))
-    seconds = np.interp(costs, costs[chosen], paces) * plan.costs + np.mean(preparing)
-    parallel = 1 if trainer.side_by_side else (workers or usable_cores())
-    return float(seconds.sum() / min(parallel, len(plan.pending)))
+def in_device_order(sweep: Sweep, plan: Plan) -> IdArray:
+    """What is to do, runs of one shape together, the cheapest shapes first; trial by trial within a shape."""
+    rank = {name: place for place, name in enumerate(_shapes(sweep, plan.pending))}
+    cells = plan.pending % sweep.settings
+    ranks = {int(cell): rank[shape(sweep.run_at(int(cell)))] for cell in np.unique(cells)}
+    return plan.pending[np.argsort([ranks[int(cell)] for cell in cells], kind="stable")]
 
 
-def _shortened(spec: RunSpec) -> RunSpec:
-    """The same run, for a small part of its steps."""
-    part = min(1.0, PROBE_COST / cost(spec))
-    phases = tuple(replace(phase, steps=max(1, round(phase.steps * part))) for phase in spec.schedule.phases)
-    return replace(spec, schedule=replace(spec.schedule, phases=phases, stop_error=None))
+def one_of_each_shape(sweep: Sweep, numbers: Sequence[int] | IdArray) -> list[RunSpec]:
+    """A run of each shape among these, the cheapest first."""
+    return [specs[len(specs) // 2] for specs in _shapes(sweep, numbers).values()]
+
+
+def _shapes(sweep: Sweep, numbers: Sequence[int] | IdArray) -> dict[tuple[Hashable, ...], list[RunSpec]]:
+    """The cells of these runs by shape, the cheapest shapes and cells first."""
+    found: dict[tuple[Hashable, ...], list[RunSpec]] = {}
+    for cell in np.unique(np.asarray(numbers, dtype=np.int64) % sweep.settings):
+        spec = sweep.run_at(int(cell))
+        found.setdefault(shape(spec), []).append(spec)
+    for specs in found.values():
+        specs.sort(key=cost)
+    return dict(sorted(found.items(), key=lambda item: cost(item[1][0])))
