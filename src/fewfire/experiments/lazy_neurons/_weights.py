@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fewfire._atomic import replacing
@@ -17,6 +16,8 @@ from fewfire._optional import require
 from fewfire.experiments.lazy_neurons._decoder import Decoder, DecoderShape
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fewfire.experiments.lazy_neurons._language import TrainedDecoder
 
 torch: Any = require("torch", "torch", "fewfire.experiments.lazy_neurons")

@@ -182,3 +182,40 @@ def _draw_bounds(axes: Axes, rows: Sequence[Mapping[str, float]], along: str, la
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlabel(label)
+
+
+def plot_lazy_neurons(info: Mapping[str, Any]) -> Figure:
+    """sparse-activations/lazy-neurons: activity in training, on digits by width and depth, in transformers by layer."""
+    digits, text = rows_of(info, "perceptrons", "transformers")
+    figure, axes = canvas(1 + len(text), size=(4.2 * (1 + len(text)), 3.9), sharey=True)
+    widths = sorted({row["width"] for row in digits})
+    depths = sorted({row["depth"] for row in digits})
+    for row in digits:
+        values = np.array(row["activity"])
+        errors = np.array(row["half_width"])[:, -1]
+        style: dict[str, Any] = {
+            "color": colour(widths.index(row["width"])),
+            "linestyle": ("-", "--", ":", "-.")[depths.index(row["depth"]) % 4],
+            "linewidth": 1.2,
+        }
+        label = f"width {row['width']}, depth {row['depth']}"
+        places = np.array(row["epochs"]) + 1
+        axes[0].errorbar(places, values[:, -1], yerr=errors, **style, capsize=2, label=label)
+    axes[0].set_title("digits: last hidden layer", fontsize=10)
+    axes[0].set_xlabel("epoch + 1")
+    for axis, row in zip(axes[1:], text, strict=True):
+        steps = np.array([entry["step"] for entry in row["curve"]]) + 1
+        activity = np.array([entry["activity"] for entry in row["curve"]])
+        halves = np.array([entry["half_width"] for entry in row["curve"]])
+        for layer in range(activity.shape[1]):
+            label = f"layer {layer + 1}"
+            axis.errorbar(steps, activity[:, layer], yerr=halves[:, layer], color=colour(layer), capsize=2, label=label)
+        axis.set_title(f"transformer, {row['parameters'] / 1e6:.1f} M, mlp of {row['width']}", fontsize=10)
+        axis.set_xlabel("step + 1")
+    for axis in axes:
+        axis.set_xscale("log")
+        axis.set_ylim(0, 0.7)
+        axis.legend(fontsize=7)
+    axes[0].set_ylabel("share of neurons that fire")
+    figure.suptitle("Neurons grow lazy in training (95% intervals)", fontsize=11)
+    return figure
