@@ -96,7 +96,7 @@ class ActivityPenalty:
     def __init__(
         self,
         model: Any,
-        weight: float = 1e-3,
+        weight: float = 0.1,
         *,
         target: float | None = None,
         keep: int | None = None,
