@@ -258,10 +258,10 @@ def plot_learn_back(info: Mapping[str, Any]) -> Figure:
     ends = [min(row["predicted"] for row in rows), max(row["predicted"] for row in rows)]
     left.plot(ends, ends, color="black", linestyle=":", zorder=0)
     for axis, label in ((left, "tail above degree 3, times m/(m − D)"), (right, "average sensitivity / variance")):
-        axis.set_xscale("log")
         axis.set_yscale("log")
         axis.set_xlabel(label)
         axis.legend(fontsize=8)
+    left.set_xscale("log")
     left.set_ylabel("test error / variance")
     figure.suptitle("Neurons of a trained block, learned back from uniform examples", fontsize=11)
     return figure

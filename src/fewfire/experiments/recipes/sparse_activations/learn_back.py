@@ -106,7 +106,7 @@ def measure(settings: LearnBackSettings) -> RecipeOutcome:
         parameters=parameters,
         judgements=judgements,
         measured=_told(rows, blocks),
-        data={"rows": rows, "blocks": blocks},
+        data={"rows": [_rounded(row) for row in rows], "blocks": [_rounded(row) for row in blocks]},
     )
 
 
@@ -157,6 +157,11 @@ def _lower_end(values: Any, errors: Any) -> float:
     """The lower end of the 95% interval of Spearman's correlation, by Fisher's transform (Fieller's variance)."""
     correlation = float(spearmanr(values, errors).statistic)
     return math.tanh(math.atanh(min(correlation, 1 - 1e-12)) - 1.96 * math.sqrt(1.06 / (len(values) - 3)))
+
+
+def _rounded(row: dict[str, Any]) -> dict[str, Any]:
+    """Floats to five digits: files are for reading."""
+    return {key: float(f"{value:.5g}") if isinstance(value, float) else value for key, value in row.items()}
 
 
 def _told(rows: list[dict[str, Any]], blocks: list[dict[str, Any]]) -> list[str]:
