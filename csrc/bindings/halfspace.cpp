@@ -118,8 +118,15 @@ class HalfspaceBinding {
 
   nb::tuple query(Rows rows, Numbers thresholds, std::size_t threads) {
     check(rows.shape(0), rows, thresholds);
-    HalfspaceReport report = answer({rows.data(), thresholds.data(), rows.shape(0), dimension_}, threads);
+    HalfspaceReport report = answer({rows.data(), thresholds.data(), rows.shape(0), dimension_}, threads, false);
     return nb::make_tuple(to_array(std::move(report.starts)), to_array(std::move(report.ids)));
+  }
+
+  nb::tuple query_scores(Rows rows, Numbers thresholds, std::size_t threads) {
+    check(rows.shape(0), rows, thresholds);
+    HalfspaceReport report = answer({rows.data(), thresholds.data(), rows.shape(0), dimension_}, threads, true);
+    return nb::make_tuple(to_array(std::move(report.starts)), to_array(std::move(report.ids)),
+                          to_array(std::move(report.scores)));
   }
 
   // The ids of one query. None where `a` or the threshold is not plainly what it has to be: the caller then converts
@@ -128,7 +135,7 @@ class HalfspaceBinding {
     const PlainVector row(a, dimension_);
     const std::optional<float> above = row.data() == nullptr ? std::nullopt : plain_number(threshold);
     if (!above) return nb::none();
-    return to_array(std::move(answer({row.data(), &*above, 1, dimension_}, threads).ids));
+    return to_array(std::move(answer({row.data(), &*above, 1, dimension_}, threads, false).ids));
   }
 
   nb::tuple points() {
@@ -151,9 +158,13 @@ class HalfspaceBinding {
   }
 
  private:
-  HalfspaceReport answer(const HalfspaceQueries& queries, std::size_t threads) {
+  HalfspaceReport answer(const HalfspaceQueries& queries, std::size_t threads, bool scores) {
     HalfspaceCounters spent;
-    HalfspaceReport report = state_.ask([&] { return index_->query(queries, threads, spent); });
+    HalfspaceReport report = state_.ask([&] {
+      HalfspaceReport found = index_->query(queries, threads, spent);
+      if (scores) add_scores(*index_, queries, threads, found);
+      return found;
+    });
     spent.queries = queries.count, spent.reported = report.ids.size();
     state_.note([&] { counters_.add(spent); });
     return report;
@@ -187,6 +198,8 @@ void bind_halfspace(nb::module_& module) {
            nb::arg("offsets").noconvert(), nb::arg("threads"))
       .def("query", &HalfspaceBinding::query, nb::arg("rows").noconvert(), nb::arg("thresholds").noconvert(),
            nb::arg("threads"))
+      .def("query_scores", &HalfspaceBinding::query_scores, nb::arg("rows").noconvert(),
+           nb::arg("thresholds").noconvert(), nb::arg("threads"))
       .def("query_one", &HalfspaceBinding::query_one, nb::arg("a").none(), nb::arg("threshold").none(),
            nb::arg("threads"))
       .def("points", &HalfspaceBinding::points)

@@ -10,6 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from fewfire._types import IdArray
 
 
@@ -44,3 +46,22 @@ class CompressedRows:
     def row(self, i: int) -> IdArray:
         """The ids of row i."""
         return self.indices[self.indptr[i] : self.indptr[i + 1]]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRows(CompressedRows):
+    """A list of ids and a score of each for every row; unpacks as `indptr, indices` all the same.
+
+    Parameters
+    ----------
+    indptr : int64 array of shape (rows + 1,)
+    indices : int64 array of shape (total,)
+    scores : float32 array of shape (total,)
+        Beside `indices`.
+    """
+
+    scores: NDArray[np.float32]
+
+    def row_scores(self, i: int) -> NDArray[np.float32]:
+        """The scores of row i, in the order of its ids."""
+        return self.scores[self.indptr[i] : self.indptr[i + 1]]

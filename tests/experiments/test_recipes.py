@@ -14,11 +14,11 @@ FAST = ("pareto/proposition-3", "sparse-activations/bounds", "sparse-activations
 
 
 def test_the_registry_lists_what_the_modules_say():
-    assert list(recipes.RECIPES) == sorted(recipes.RECIPES) and len(recipes.RECIPES) == 19
+    assert list(recipes.RECIPES) == sorted(recipes.RECIPES) and len(recipes.RECIPES) == 22
     for name in recipes.RECIPES:
         recipe = recipes.find(name)
         assert recipe.name == name and recipe.title and recipe.expectation
-        assert 1 <= recipe.seconds <= 60
+        assert 1 <= recipe.seconds <= 180
     with pytest.raises(ValueError, match="recipe must be one of pareto/convergence-time, .*; got 'nothing'."):
         recipes.find("nothing")
     with pytest.raises(ValueError, match="scale must be one of 'quick', 'paper'; got 'huge'."):

@@ -43,6 +43,18 @@ def test_clouds_of_every_shape(shape):
             np.testing.assert_array_equal(index.query(query, threshold), np.flatnonzero(exact > threshold))
 
 
+def test_scores_on_request_from_layers_and_from_the_tail():
+    draw = np.random.default_rng(4)
+    table = draw.normal(size=(3000, 2)).astype(np.float32)
+    index = Index(table[:2900], method="layers")
+    index.insert(table[2900:])  # few enough to stay unpeeled
+    queries = draw.normal(size=(20, 2))
+    report = index.query_batch(queries, 1.0, scores=True)
+    assert (report.indices >= 2900).any()
+    for i, query in enumerate(queries):
+        np.testing.assert_array_equal(report.row_scores(i), scores(table[report.row(i)], 0.0, query))
+
+
 def test_a_query_touches_little_more_than_it_reports():
     draw = np.random.default_rng(2)
     index = Index(draw.normal(size=(20_000, 2)), method="layers")

@@ -61,6 +61,9 @@ def test_every_instruction_set_reports_by_this_score(isa, dimension):
             for query in queries:
                 exact = scores(points, offsets, query)
                 for threshold in (0.0, float(exact[3]), float(exact[40])):  # ties: a score is not above itself
-                    assert index.query(query, threshold).tolist() == np.flatnonzero(exact > threshold).tolist()
+                    above = np.flatnonzero(exact > threshold)
+                    assert index.query(query, threshold).tolist() == above.tolist()
+                    ids, values = index.query(query, threshold, scores=True)
+                    assert (ids.tolist(), values.tolist()) == (above.tolist(), exact[above].tolist())
     finally:
         _core.set_isa(before)

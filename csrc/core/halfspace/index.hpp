@@ -29,9 +29,10 @@ struct HalfspaceQueries {
   std::size_t count, dimension;
 };
 
-// Row q is ids[starts[q]] … ids[starts[q + 1] − 1], ascending.
+// Row q is ids[starts[q]] … ids[starts[q + 1] − 1], ascending; `scores` are beside the ids where they were asked for.
 struct HalfspaceReport {
   std::vector<std::int64_t> starts, ids;
+  std::vector<float> scores;
 };
 
 struct HalfspacePoints {
@@ -52,11 +53,18 @@ class HalfspaceIndex {
                       std::size_t threads) = 0;
   virtual HalfspaceReport query(const HalfspaceQueries& queries, std::size_t threads,
                                 HalfspaceCounters& counters) const = 0;
+  // The point of an id that is here: its row where it stands as one, else a copy of it in `scratch`.
+  virtual const float* point(std::int64_t id, float* scratch, float& offset) const = 0;
   // Every point, ids in no order.
   virtual HalfspacePoints points() const = 0;
   // Memory held, in bytes.
   virtual std::size_t memory() const = 0;
 };
+
+// Scores of what the index has reported for these queries, after which nothing changed: a second visit of the reported
+// points alone, so that no method pays for scores it was not asked for.
+void add_scores(const HalfspaceIndex& index, const HalfspaceQueries& queries, std::size_t threads,
+                HalfspaceReport& report);
 
 // "scan", "tree", "screen" or (dimension 2, no offsets) "layers".
 std::unique_ptr<HalfspaceIndex> make_halfspace_index(const std::string& method, std::size_t dimension);

@@ -272,6 +272,13 @@ class LayersIndex final : public HalfspaceIndex {
     return collector.finish(threads);
   }
 
+  const float* point(std::int64_t id, float* scratch, float& offset) const override {
+    const std::int64_t at = places_.find(id);
+    if (at == in_tail) return tail_.point(id, scratch, offset);
+    offset = 0.0f;
+    return layers_.row(static_cast<std::size_t>(at));
+  }
+
   HalfspacePoints points() const override {
     HalfspacePoints points;
     copy_points(tail_.blocks(), points);

@@ -28,6 +28,10 @@ class ScanIndex final : public HalfspaceIndex {
               std::size_t threads) override;
   HalfspaceReport query(const HalfspaceQueries& queries, std::size_t threads,
                         HalfspaceCounters& counters) const override;
+  const float* point(std::int64_t id, float* scratch, float& offset) const override {
+    get(id, scratch, offset);
+    return scratch;
+  }
   HalfspacePoints points() const override;
   std::size_t memory() const override { return blocks_.memory() + slots_.memory(); }
 

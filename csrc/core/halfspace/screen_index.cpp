@@ -72,6 +72,11 @@ class ScreenIndex final : public HalfspaceIndex {
               std::size_t threads) override;
   HalfspaceReport query(const HalfspaceQueries& queries, std::size_t threads,
                         HalfspaceCounters& counters) const override;
+  const float* point(std::int64_t id, float*, float& offset) const override {
+    const auto slot = static_cast<std::size_t>(slots_.find(id));
+    offset = offsets_[slot];
+    return rows_.data() + slot * dimension_;
+  }
   HalfspacePoints points() const override;
   std::size_t memory() const override;
 

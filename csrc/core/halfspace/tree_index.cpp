@@ -33,6 +33,12 @@ class TreeIndex final : public HalfspaceIndex {
               std::size_t threads) override;
   HalfspaceReport query(const HalfspaceQueries& queries, std::size_t threads,
                         HalfspaceCounters& counters) const override;
+  const float* point(std::int64_t id, float* scratch, float& offset) const override {
+    const std::int64_t at = places_.find(id);
+    if (at == in_tail) return tail_.point(id, scratch, offset);
+    trees_[static_cast<std::size_t>(at >> tree_shift)]->blocks().get(slot_at(at), scratch, offset);
+    return scratch;
+  }
   HalfspacePoints points() const override;
   std::size_t memory() const override;
 

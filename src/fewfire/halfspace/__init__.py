@@ -1,9 +1,10 @@
 """Half-space reporting (sublinear, section 6.1): which points have ⟨p, a⟩ + b > threshold, exactly and fast.
 
-`Index` keeps points under stable ids; `load` reads one back; `scores` is the float32 sum that decides;
-`register_method` adds a way of keeping points, a class that follows `Reporter`.
+`Index` keeps points under stable ids; `load` reads one back; `scores` is the float32 sum that decides,
+also reported on request; `register_method` adds a way of keeping points, a class that follows `Reporter`.
 """
 
+from fewfire._compressed_rows import ScoredRows
 from fewfire.halfspace._index import Index, load
 from fewfire.halfspace._methods import (
     METHODS,
@@ -25,6 +26,7 @@ __all__ = [
     "MethodName",
     "QueryCounters",
     "Reporter",
+    "ScoredRows",
     "load",
     "register_method",
     "scores",

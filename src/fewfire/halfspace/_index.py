@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 from weakref import WeakSet
 
 import numpy as np
 
 from fewfire import _archive
-from fewfire._compressed_rows import CompressedRows
+from fewfire._compressed_rows import CompressedRows, ScoredRows
 from fewfire._cores import thread_count
 from fewfire._errors import InvalidArgument, invalid
 from fewfire._extension import core
@@ -23,6 +23,7 @@ from fewfire._validate import check_choice
 from fewfire.halfspace._arguments import check_column, check_ids, check_rows, check_vector, unknown_id
 from fewfire.halfspace._methods import METHODS, MethodName, QueryCounters, Reporter
 from fewfire.halfspace._plan import MANY, SMALL, IndexPlan, measure
+from fewfire.halfspace._reference import scores_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -107,26 +108,55 @@ class Index:
         index._start(ids, points, shifts, next_id, method, threads)
         return index
 
-    def query(self, a: ArrayLike, threshold: float = 0.0) -> IdArray:
-        """The ids with ⟨p, a⟩ + b > threshold, ascending, for one direction of shape (d,)."""
-        # C++ takes plain arrays, lists and numbers as they are; all else is converted or refused here, and then asked.
-        quick = getattr(self._reporter(1), "query_one", None)
-        found: IdArray | None = None if quick is None else quick(a, threshold, self.threads)
-        if found is not None:
-            return found
-        row = check_vector("a", a, self.dimension)[None]
-        return self._answer(row, check_column("threshold", threshold, 1)).indices
+    @overload
+    def query(self, a: ArrayLike, threshold: float = 0.0, *, scores: Literal[False] = False) -> IdArray: ...
+    @overload
+    def query(
+        self, a: ArrayLike, threshold: float = 0.0, *, scores: Literal[True]
+    ) -> tuple[IdArray, NDArray[np.float32]]: ...
+    def query(
+        self, a: ArrayLike, threshold: float = 0.0, *, scores: bool = False
+    ) -> IdArray | tuple[IdArray, NDArray[np.float32]]:
+        """The ids with ⟨p, a⟩ + b > threshold, ascending, for one direction of shape (d,).
 
-    def query_batch(self, A: ArrayLike, thresholds: ArrayLike = 0.0) -> CompressedRows:
+        Parameters
+        ----------
+        a : array of shape (d,)
+        threshold : float
+        scores : bool
+            Return the pair (ids, their float32 scores), the very sums that decided; `counters` do not count them.
+        """
+        if not scores:
+            # C++ takes plain arrays, lists and numbers as they are; all else is converted or refused here, then asked.
+            quick = getattr(self._reporter(1), "query_one", None)
+            found: IdArray | None = None if quick is None else quick(a, threshold, self.threads)
+            if found is not None:
+                return found
+        row, above = check_vector("a", a, self.dimension)[None], check_column("threshold", threshold, 1)
+        if not scores:
+            return self._answer(row, above).indices
+        report = self._answer_scored(row, above)
+        return report.indices, report.scores
+
+    @overload
+    def query_batch(
+        self, A: ArrayLike, thresholds: ArrayLike = 0.0, *, scores: Literal[False] = False
+    ) -> CompressedRows: ...
+    @overload
+    def query_batch(self, A: ArrayLike, thresholds: ArrayLike = 0.0, *, scores: Literal[True]) -> ScoredRows: ...
+    def query_batch(self, A: ArrayLike, thresholds: ArrayLike = 0.0, *, scores: bool = False) -> CompressedRows:
         """The same for each row of A, shape (queries, d), as compressed rows `indptr, indices`.
 
         Parameters
         ----------
         A : array of shape (queries, d)
         thresholds : array of shape (queries,), or number
+        scores : bool
+            Let the rows have `scores` beside `indices`.
         """
         rows = check_rows("A", A, self.dimension)
-        return self._answer(rows, check_column("thresholds", thresholds, len(rows)))
+        above = check_column("thresholds", thresholds, len(rows))
+        return self._answer_scored(rows, above) if scores else self._answer(rows, above)
 
     def insert(self, points: ArrayLike, offsets: ArrayLike | None = None) -> IdArray:
         """Add points of shape (count, d); returns their new ids, ascending."""
@@ -224,11 +254,24 @@ class Index:
             return ids[order], rows[order], offsets[order], self._next_id
 
     def _answer(self, rows: NDArray[np.float32], thresholds: NDArray[np.float32]) -> CompressedRows:
+        return CompressedRows(*self._asked(rows, thresholds).query(rows, thresholds, self.threads))
+
+    def _answer_scored(self, rows: NDArray[np.float32], thresholds: NDArray[np.float32]) -> ScoredRows:
+        reporter = self._asked(rows, thresholds)
+        scoring = getattr(reporter, "query_scores", None)
+        if scoring is not None:
+            return ScoredRows(*scoring(rows, thresholds, self.threads))
+        with self._lock:  # no change between the two questions
+            starts, ids = reporter.query(rows, thresholds, self.threads)
+            return ScoredRows(starts, ids, scores_of(reporter.points(), rows, starts, ids))
+
+    def _asked(self, rows: NDArray[np.float32], thresholds: NDArray[np.float32]) -> Reporter:
+        """Who answers these queries; for "auto" planned with them where that is due."""
         reporter = self._reporter(len(rows))
         if reporter is None:
             with self._lock:  # another thread may have planned meanwhile
                 reporter = self._reporter(len(rows)) or self._planned(rows, thresholds)
-        return CompressedRows(*reporter.query(rows, thresholds, self.threads))
+        return reporter
 
     def _reporter(self, queries: int) -> Reporter | None:
         """Where so many queries go, for "auto" as planned for calls of their kind; None when that has to be planned."""

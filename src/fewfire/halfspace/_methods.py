@@ -64,6 +64,9 @@ class Reporter(Protocol):
     each query's ids start, one more than queries, and the ids, ascending for each query. `counters` are those of
     `QueryCounters`, in order. Arrays are contiguous and checked; `points` may come in any order. Queries may come from
     several threads at once, and changes while queries run.
+
+    A reporter may also have `query_scores`, which takes what `query` takes and returns scores beside starts and ids:
+    those of `fewfire.halfspace.scores`, bit for bit. An index finds those of other reporters itself, from `points`.
     """
 
     def insert(self, ids: IdArray, rows: NDArray[np.float32], offsets: NDArray[np.float32], threads: int) -> int: ...

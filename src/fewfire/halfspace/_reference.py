@@ -66,6 +66,23 @@ def _fused(a: AnyArray, b: np.float32, c: AnyArray) -> NDArray[np.float32]:
     return np.where(inexact, odd, total).astype(np.float32)
 
 
+def scores_of(
+    points: tuple[IdArray, NDArray[np.float32], NDArray[np.float32]],
+    queries: NDArray[np.float32],
+    starts: IdArray,
+    ids: IdArray,
+) -> NDArray[np.float32]:
+    """The scores of what was reported: of ids[starts[q]:starts[q + 1]] and query q, from all ids, rows and offsets."""
+    names, rows, offsets = points
+    order = np.argsort(names)
+    at = order[np.searchsorted(names, ids, sorter=order)]
+    parts = [
+        _scores(rows[at[first:last]], offsets[at[first:last]], query)
+        for first, last, query in zip(starts[:-1], starts[1:], queries, strict=True)
+    ]
+    return np.concatenate([np.empty(0, dtype=np.float32), *parts])
+
+
 class ReferenceReporter:
     """Points in a table, scored one query after the other; serves every method where the C++ part is missing."""
 
@@ -103,14 +120,23 @@ class ReferenceReporter:
     def query(
         self, rows: NDArray[np.float32], thresholds: NDArray[np.float32], threads: int
     ) -> tuple[IdArray, IdArray]:
-        found = [
-            np.sort(self._ids[_scores(self._rows, self._offsets, row) > threshold])
-            for row, threshold in zip(rows, thresholds, strict=True)
-        ]
-        starts = np.cumsum([0, *map(len, found)], dtype=np.int64)
-        pairs = len(rows) * len(self._ids)
+        starts, ids, _ = self.query_scores(rows, thresholds, threads)
+        return starts, ids
+
+    def query_scores(
+        self, rows: NDArray[np.float32], thresholds: NDArray[np.float32], threads: int
+    ) -> tuple[IdArray, IdArray, NDArray[np.float32]]:
+        ids, points, offsets = self._ids, self._rows, self._offsets  # a change meanwhile puts others in their place
+        order = np.argsort(ids)
+        found, values = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.float32)]
+        for row, threshold in zip(rows, thresholds, strict=True):
+            score = _scores(points, offsets, row)[order]
+            found.append(ids[order][score > threshold])
+            values.append(score[score > threshold])
+        starts = np.cumsum([len(part) for part in found], dtype=np.int64)
+        pairs = len(rows) * len(ids)
         self._counts += [len(rows), starts[-1], pairs, 0, 0, pairs * 4 * (rows.shape[1] + 1)]
-        return starts, np.concatenate([np.empty(0, dtype=np.int64), *found])
+        return starts, np.concatenate(found), np.concatenate(values)
 
     def points(self) -> tuple[IdArray, NDArray[np.float32], NDArray[np.float32]]:
         return self._ids, self._rows, self._offsets

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
     from fewfire._types import AnyArray, FloatArray
+    from fewfire.halfspace import MethodName
     from fewfire.networks._activity import ActiveSets, Activity
+    from fewfire.networks._indexed import IndexedTwoLayer
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -126,6 +128,20 @@ class TwoLayer:
     def norms(self) -> Norms:
         """W = ‖u‖_∞ max‖w_j‖₂ and B = ‖u‖_∞ max|b_j|, largest over outputs (sparse-activations, Definition 2)."""
         return norms(self)
+
+    def indexed(self, method: MethodName | str = "auto", threads: int | None = None) -> IndexedTwoLayer:
+        """The same network, asked at the cost of the neurons that fire: its hidden neurons in a `halfspace.Index`.
+
+        Parameters
+        ----------
+        method : "auto", "scan", "tree", "screen" or a name given to `halfspace.register_method`
+            As in `halfspace.Index`: "auto" measures on the first queries.
+        threads : int, optional
+            All cores by default.
+        """
+        from fewfire.networks._indexed import IndexedTwoLayer  # which extends this class
+
+        return IndexedTwoLayer(self, method, threads)
 
     def with_parameters(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -61,6 +62,37 @@ class HalfspaceConformance:
         index = make(np.zeros((5, 3)), [-2, -1, 0, 1, 2])
         assert index.query([9, 9, 9], 0.0).tolist() == [3, 4]
         assert make(np.zeros((5, 3)), 1.5).query([1, 0, 0], 1.0).tolist() == [0, 1, 2, 3, 4]
+
+    def test_scores_on_request_are_those_that_decided(self, make: MakeIndex) -> None:
+        index = make(POINTS, OFFSETS)
+        index.remove(np.arange(0, 3000, 11))
+        index.update([1, 2999], POINTS[[5, 6]], OFFSETS[[5, 6]])
+        index.insert(POINTS[:30], OFFSETS[:30])
+        points = np.concatenate([POINTS, POINTS[:30]])
+        offsets = np.concatenate([OFFSETS, OFFSETS[:30]])
+        points[[1, 2999]], offsets[[1, 2999]] = POINTS[[5, 6]], OFFSETS[[5, 6]]
+        before = index.counters
+        report = index.query_batch(QUERIES, 1.5, scores=True)
+        between = index.counters
+        plain = index.query_batch(QUERIES, 1.5)
+        start, middle, end = map(astuple, (before, between, index.counters))
+        assert np.subtract(middle, start).tolist() == np.subtract(end, middle).tolist()  # scores are not counted
+        np.testing.assert_array_equal(report.indptr, plain.indptr)
+        np.testing.assert_array_equal(report.indices, plain.indices)
+        assert report.scores.dtype == np.float32
+        for i, query in enumerate(QUERIES):
+            expected = scores(points[report.row(i)], offsets[report.row(i)], query)
+            np.testing.assert_array_equal(report.row_scores(i), expected)
+            ids, values = index.query(query, 1.5, scores=True)
+            np.testing.assert_array_equal(ids, report.row(i))
+            np.testing.assert_array_equal(values, expected)
+
+    def test_scores_where_nothing_is_reported(self, make: MakeIndex) -> None:
+        index = make(POINTS[:100], OFFSETS[:100])
+        ids, values = index.query(QUERIES[0], 1e30, scores=True)
+        assert (len(ids), len(values), values.dtype.name) == (0, 0, "float32")
+        report = index.query_batch(np.empty((0, 5)), scores=True)
+        assert (report.rows, report.scores.shape) == (0, (0,))
 
     def test_ids_are_stable(self, make: MakeIndex) -> None:
         index = make(POINTS[:100], OFFSETS[:100])

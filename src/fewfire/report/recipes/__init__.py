@@ -14,6 +14,9 @@ from fewfire.report.recipes._pareto import (
 from fewfire.report.recipes._parities import plot_fits, plot_separation
 from fewfire.report.recipes._sparse_activations import (
     plot_bounds,
+    plot_inducing,
+    plot_lazy_neurons,
+    plot_learn_back,
     plot_learning_curves,
     plot_rademacher,
     plot_scaling,
@@ -28,6 +31,9 @@ __all__ = [
     "plot_convergence_time",
     "plot_cost",
     "plot_fits",
+    "plot_inducing",
+    "plot_lazy_neurons",
+    "plot_learn_back",
     "plot_learning_curves",
     "plot_lottery",
     "plot_offline_parity",

@@ -182,3 +182,86 @@ def _draw_bounds(axes: Axes, rows: Sequence[Mapping[str, float]], along: str, la
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlabel(label)
+
+
+def plot_lazy_neurons(info: Mapping[str, Any]) -> Figure:
+    """sparse-activations/lazy-neurons: activity in training, on digits by width and depth, in transformers by layer."""
+    digits, text = rows_of(info, "perceptrons", "transformers")
+    figure, axes = canvas(1 + len(text), size=(4.2 * (1 + len(text)), 3.9), sharey=True)
+    widths = sorted({row["width"] for row in digits})
+    depths = sorted({row["depth"] for row in digits})
+    for row in digits:
+        values = np.array(row["activity"])
+        errors = np.array(row["half_width"])[:, -1]
+        style: dict[str, Any] = {
+            "color": colour(widths.index(row["width"])),
+            "linestyle": ("-", "--", ":", "-.")[depths.index(row["depth"]) % 4],
+            "linewidth": 1.2,
+        }
+        label = f"width {row['width']}, depth {row['depth']}"
+        places = np.array(row["epochs"]) + 1
+        axes[0].errorbar(places, values[:, -1], yerr=errors, **style, capsize=2, label=label)
+    axes[0].set_title("digits: last hidden layer", fontsize=10)
+    axes[0].set_xlabel("epoch + 1")
+    for axis, row in zip(axes[1:], text, strict=True):
+        steps = np.array([entry["step"] for entry in row["curve"]]) + 1
+        activity = np.array([entry["activity"] for entry in row["curve"]])
+        halves = np.array([entry["half_width"] for entry in row["curve"]])
+        for layer in range(activity.shape[1]):
+            label = f"layer {layer + 1}"
+            axis.errorbar(steps, activity[:, layer], yerr=halves[:, layer], color=colour(layer), capsize=2, label=label)
+        axis.set_title(f"transformer, {row['parameters'] / 1e6:.1f} M, mlp of {row['width']}", fontsize=10)
+        axis.set_xlabel("step + 1")
+    for axis in axes:
+        axis.set_xscale("log")
+        axis.set_ylim(0, 0.9)
+        axis.legend(fontsize=7, loc="upper left", ncols=2)
+    axes[0].set_ylabel("share of neurons that fire")
+    figure.suptitle("Neurons grow lazy in training (95% intervals)", fontsize=11)
+    return figure
+
+
+def plot_inducing(info: Mapping[str, Any]) -> Figure:
+    """sparse-activations/inducing: accuracy against the share of neurons that fire, a line per method."""
+    (rows,) = rows_of(info, "rows")
+    figure, (axis,) = canvas()
+    methods = [method for method in dict.fromkeys(row["method"] for row in rows) if method != "gelu"]
+    for place, method in enumerate(methods):
+        mine = [row for row in rows if row["method"] == method]
+        points = [[row for row in mine if row["setting"] == s] for s in dict.fromkeys(row["setting"] for row in mine)]
+        activity = [np.mean([row["activity"] for row in point]) for point in points]
+        accuracy = [np.mean([row["accuracy"] for row in point]) for point in points]
+        errors = [1.96 * np.std([row["accuracy"] for row in point]) / np.sqrt(len(point)) for point in points]
+        style: dict[str, Any] = {"color": colour(place), "marker": MARKERS[place], "markersize": 4, "capsize": 2}
+        axis.errorbar(activity, accuracy, yerr=errors, **style, label=method)
+    smooth = np.mean([row["accuracy"] for row in rows if row["method"] == "gelu"])
+    axis.axhline(float(smooth), color="black", linestyle=":", label="GELU, all fire")
+    axis.set_xscale("log")
+    axis.set_ylim(0.85, 1.0)
+    axis.set_xlabel("share of neurons that fire")
+    axis.set_ylabel("test accuracy")
+    axis.set_title("Digits, 512 neurons: what fewer firing neurons cost", fontsize=11)
+    axis.legend(fontsize=8, loc="lower right")
+    return figure
+
+
+def plot_learn_back(info: Mapping[str, Any]) -> Figure:
+    """sparse-activations/learn-back: error of learning each neuron against what degree and sensitivity say."""
+    (rows,) = rows_of(info, "rows")
+    figure, (left, right) = canvas(2, size=(9.0, 3.9), sharey=True)
+    for place, kind in enumerate(dict.fromkeys(row["block"] for row in rows)):
+        mine = [row for row in rows if row["block"] == kind]
+        errors = [row["error"] for row in mine]
+        style: dict[str, Any] = {"linestyle": "none", "marker": MARKERS[place], "markersize": 4, "color": colour(place)}
+        left.plot([row["predicted"] for row in mine], errors, **style, label=kind)
+        right.plot([row["sensitivity"] for row in mine], errors, **style, label=kind)
+    ends = [min(row["predicted"] for row in rows), max(row["predicted"] for row in rows)]
+    left.plot(ends, ends, color="black", linestyle=":", zorder=0)
+    for axis, label in ((left, "tail above degree 3, times m/(m − D)"), (right, "average sensitivity / variance")):
+        axis.set_yscale("log")
+        axis.set_xlabel(label)
+        axis.legend(fontsize=8)
+    left.set_xscale("log")
+    left.set_ylabel("test error / variance")
+    figure.suptitle("Neurons of a trained block, learned back from uniform examples", fontsize=11)
+    return figure

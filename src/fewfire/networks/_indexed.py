@@ -1,0 +1,118 @@
+"""A two-layer network whose hidden neurons stand in a half-space index (sublinear, section 6.1).
+
+A neuron fires when ⟨w_j, x⟩ + b_j > τ, which is a half-space report with the w_j as points, the b_j as offsets and x as
+the query. The index returns the firing neurons with their scores, and only their rows of the output weights are read:
+f(x) = Σ_{j fires} u_j σ(score_j) + c. Scores are those of `fewfire.halfspace.scores`, one float32 sum in one order on
+every machine, where a `TwoLayer` sums as its matrix product does. The two differ by rounding: a neuron whose
+preactivation is within rounding of τ may fire in one and not in the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fewfire._errors import invalid
+from fewfire._validate import check_inputs
+from fewfire.halfspace import Index
+from fewfire.networks._activity import ActiveSets, Activity
+from fewfire.networks._evaluate import rows_per_block
+from fewfire.networks._two_layer import TwoLayer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fewfire._compressed_rows import ScoredRows
+    from fewfire._types import AnyArray, FloatArray
+    from fewfire.halfspace import MethodName
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class IndexedTwoLayer(TwoLayer):
+    """A `TwoLayer` that finds its firing neurons by an index; `TwoLayer.indexed` makes it.
+
+    Calls, `active` and `activity` cost what the index reads and what fires; `preactivations` and `features` are dense
+    as before. It is saved, and compares by `equals`, as the plain network, and pickles with its method;
+    `with_parameters` and `astype` give plain networks.
+
+    Parameters
+    ----------
+    network : TwoLayer
+        In float32, as indexes are.
+    method : "auto", "scan", "tree", "screen" or a name given to `halfspace.register_method`
+    threads : int, optional
+        All cores by default.
+    """
+
+    index: Index
+
+    def __init__(self, network: TwoLayer, method: MethodName | str = "auto", threads: int | None = None) -> None:
+        if network.dtype != np.float32:
+            raise invalid("network", "must be float32 for an index", str(network.dtype), "call astype('float32') first")
+        for field in fields(TwoLayer):  # arrays that never change may be shared
+            object.__setattr__(self, field.name, getattr(network, field.name))
+        object.__setattr__(self, "index", Index(network.hidden, network.bias, method, threads))
+
+    @property
+    def plain(self) -> TwoLayer:
+        """The network without its index."""
+        return self.with_parameters()
+
+    def __call__(self, X: AnyArray) -> FloatArray:
+        """f(x) for each row of X, int8 ±1 or numbers of shape (rows, inputs): a sum over the neurons that fire.
+
+        Returns
+        -------
+        array of shape (rows,), or (rows, outputs) where `output` is a matrix
+        """
+        total = np.concatenate([self._sums(report) for report in self._reports(X)])
+        total += np.asarray(self.offset, dtype=self.dtype)
+        return total
+
+    def active(self, X: AnyArray) -> ActiveSets:
+        """The neurons that fire on each row of X, as compressed rows `indptr, indices`."""
+        counts, indices = [np.zeros(1, dtype=np.int64)], []
+        for rows in self._blocks(X):
+            report = self.index.query_batch(rows, self.activation.threshold)
+            counts.append(report.counts)
+            indices.append(report.indices)
+        return ActiveSets(np.concatenate(counts).cumsum(dtype=np.int64), np.concatenate(indices), self.width)
+
+    def activity(self, X: AnyArray) -> Activity:
+        """How many neurons fire on each row of X, on how many rows each neuron fires, and which never do."""
+        per_input, per_neuron = [], np.zeros(self.width, dtype=np.int64)
+        for rows in self._blocks(X):
+            report = self.index.query_batch(rows, self.activation.threshold)
+            per_input.append(report.counts)
+            per_neuron += np.bincount(report.indices, minlength=self.width)
+        return Activity(np.concatenate(per_input), per_neuron)
+
+    def _blocks(self, X: AnyArray) -> Iterator[AnyArray]:
+        """The rows of X by as many as a dense evaluation would take at once: if all neurons fire, it is one."""
+        table = check_inputs("X", X, self.inputs, self.dtype)
+        step = rows_per_block(self)
+        for start in range(0, len(table), step):
+            yield table[start : start + step]
+
+    def _reports(self, X: AnyArray) -> Iterator[ScoredRows]:
+        for rows in self._blocks(X):
+            yield self.index.query_batch(rows, self.activation.threshold, scores=True)
+
+    def _sums(self, report: ScoredRows) -> FloatArray:
+        """Σ_{j fires} u_j σ(score_j) for each row of a report."""
+        features = self.activation.value(report.scores)
+        if report.rows == 1:
+            total: FloatArray = features @ self.output[report.indices]
+            return total[None]
+        from scipy.sparse import csr_array
+
+        firing = csr_array((features, report.indices, report.indptr), shape=(report.rows, self.width))
+        return np.asarray(firing @ self.output)
+
+    def __repr__(self) -> str:
+        return f"Indexed{super().__repr__()[:-1]}, method={self.index.requested!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return IndexedTwoLayer, (self.plain, self.index.requested, self.index.threads)
