@@ -98,6 +98,17 @@ def rounded(size: int) -> int:
     return -(-size // _ALIGN) * _ALIGN
 
 
+class _BorrowedStream:
+    """Another package's stream, by CUDA's protocol for handing them over."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """Version of the protocol, and the handle."""
+        return 0, self._handle
+
+
 class Kernel:
     """A kernel of compiled machine code.
 
@@ -131,10 +142,37 @@ class Kernel:
         driver = self._cupy.cuda.driver
         return int(driver.occupancyMaxActiveBlocksPerMultiprocessor(self._function.ptr, threads, shared))
 
-    def launch(self, grid: tuple[int, ...], threads: int, arguments: Sequence[Any], shared: int = 0) -> None:
-        """Start it; integers among the arguments are addresses."""
+    def launch(
+        self,
+        grid: tuple[int, ...],
+        threads: int,
+        arguments: Sequence[Any],
+        shared: int = 0,
+        stream: int | None = None,
+        together: bool = False,
+    ) -> None:
+        """Start it; integers among the arguments are addresses.
+
+        Parameters
+        ----------
+        grid : tuple of int
+        threads : int
+        arguments : sequence
+        shared : int
+            Bytes of dynamic shared memory.
+        stream : int, optional
+            The handle of another package's stream; CuPy's current one by default.
+        together : bool
+            Whether all blocks have to be on the chip at the same time (a cooperative launch).
+        """
         given = tuple(np.uint64(value) if type(value) is int else value for value in arguments)
-        self._function(grid, (threads,), given, shared)
+        on = None if stream is None else _borrowed(self._cupy, stream)
+        self._function(grid, (threads,), given, shared, on, together)
+
+
+def _borrowed(cupy: Any, handle: int) -> Any:
+    borrow = getattr(cupy.cuda.Stream, "from_external", None)  # since CuPy 14
+    return cupy.cuda.ExternalStream(handle) if borrow is None else borrow(_BorrowedStream(handle))
 
 
 def watch(start: Callable[[], None], tell: Callable[[], None], stop: Callable[[], None]) -> float:

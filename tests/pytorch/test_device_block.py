@@ -1,0 +1,137 @@
+"""Sparse blocks on a GPU: kernels compile everywhere; on a device they find what fires and repeat to the bit."""
+
+import numpy as np
+import pytest
+
+from fewfire._cuda import compiled, find_nvrtc, missing
+
+torch = pytest.importorskip("torch")
+
+from fewfire.torch.cuda._codes import encode  # noqa: E402
+from fewfire.torch.cuda._device_block import KERNELS, DeviceBlock  # noqa: E402
+
+SHAPE = {"INPUTS": 264, "OUTPUTS": 72, "BATCH": 1, "TYPE": 0, "GATED": 0, "ACTIVATION": 0, "THREADS": 512, "LANES": 2}
+
+
+@pytest.mark.skipif(find_nvrtc() is None, reason="needs NVRTC, from the extra cuda13 or cuda12")
+@pytest.mark.parametrize(
+    ("architecture", "changed"),
+    [(80, {"TYPE": 2, "BATCH": 4, "ACTIVATION": 1}), (90, {"TYPE": 1, "GATED": 2}), (100, {"BATCH": 2, "GATED": 1})],
+)
+def test_kernels_compile(architecture, changed, tmp_path, monkeypatch):
+    monkeypatch.setenv("FEWFIRE_CACHE", str(tmp_path))
+    code = compiled(KERNELS, "sparse_block.cu", architecture, {**SHAPE, **changed})
+    assert code.startswith(b"\x7fELF") and b"sparse_block" in code
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-39, 1e30])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_bounds_of_codes_hold(dtype, size):
+    generator = torch.Generator().manual_seed(0)
+    weight = (size * torch.randn(50, 300, generator=generator)).to(getattr(torch, dtype))
+    weight[3], weight[4, 7] = 0.0, 40 * size
+    weight = torch.nan_to_num(weight, posinf=0.0, neginf=0.0)
+    codes, bounds = encode(weight, torch.arange(50.0))
+    assert codes.shape == (50, 512) and not codes[:, 300:].any() and torch.equal(bounds[:, 3], torch.arange(50.0))
+    x = torch.randn(300, 200, generator=generator).double()
+    said = codes[:, :300].double() * bounds[:, :1].double()
+    error = (weight.double() @ x - said @ x).abs()
+    assert bool((error <= bounds[:, 1:2].double() * x.norm(dim=0) * (1 + 1e-12)).all())
+    assert bool((said.norm(dim=1) <= bounds[:, 2].double()).all())
+    assert bool((bounds[:, 1].double() <= 0.09 * weight.double().norm(dim=1) + 1e-42).all())  # and are of some use
+
+
+def test_rows_that_are_not_finite_are_never_ruled_out():
+    weight = torch.ones(2, 8)
+    weight[0, 3], weight[1, 2] = torch.nan, torch.inf
+    _, bounds = encode(weight, None)
+    assert bool(torch.isinf(bounds[:, 1]).all())
+
+
+def activated(score, kind, threshold):
+    value = score - threshold if kind == "shifted" else score * score if kind == "relu2" else score
+    return torch.where(score > threshold, value, torch.zeros_like(value))
+
+
+@pytest.mark.parametrize("batch", [1, 2, 4])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize(
+    ("inputs", "width", "outputs", "kind", "threshold", "gated"),
+    [
+        (264, 1000, 72, "relu", 0.0, None),
+        (8, 1, 8, "relu", 0.0, None),
+        (1024, 4099, 1024, "shifted", 0.3, None),
+        (512, 700, 4096, "threshold", 0.5, None),
+        (264, 300, 264, "relu2", 0.0, None),
+        (520, 2000, 520, "relu", 0.0, "reglu"),
+        (520, 2000, 136, "relu", 0.1, "drelu"),
+    ],
+)
+@pytest.mark.gpu
+@pytest.mark.skipif(missing() is not None, reason="needs a GPU")
+def test_outputs_are_those_of_float64(batch, dtype, inputs, width, outputs, kind, threshold, gated):
+    generator = torch.Generator("cuda").manual_seed(1)
+    kind_of = getattr(torch, dtype)
+
+    def draw(*shape):
+        return torch.randn(*shape, device="cuda", generator=generator)
+
+    first, second = (draw(width, inputs) / inputs**0.5).to(kind_of), (draw(width, outputs) / width**0.5).to(kind_of)
+    bias, second_bias = (draw(width) - 1.5).to(kind_of), draw(outputs).to(kind_of)
+    factor = (draw(width, inputs) / inputs**0.5).to(kind_of) if gated else None
+    factor_bias = draw(width).to(kind_of) if gated else None
+    options = {"factor": factor, "factor_bias": factor_bias, "gated": gated}
+    block = DeviceBlock(first, bias, second, second_bias, activation=kind, threshold=threshold, **options)
+    for size in (1.0, 0.0, 1e-3, 30.0):
+        x = (size * draw(batch, inputs)).to(kind_of)
+        y = block(x)
+        score = x.double() @ first.double().T + bias.double()
+        value = activated(score, kind, threshold)
+        if gated:
+            other = x.double() @ factor.double().T + factor_bias.double()
+            value = value * (torch.relu(other) if gated == "drelu" else other)
+        exact = value @ second.double() + second_bias.double()
+        # Rounding of the output, of float32 sums, and of scores at a jump of the activation.
+        unit = {"bfloat16": 2**-8, "float16": 2**-11, "float32": 2**-22}[dtype]
+        near = (score - threshold).abs() < 1e-5 * (1 + score.abs().max())
+        jump = (near * value.abs().clamp(min=threshold)) @ second.double().abs() if kind == "threshold" else 0.0
+        slack = unit * exact.abs() + jump + 2e-6 * (value.abs() @ second.double().abs() + 1e-3)
+        assert bool(((y.double() - exact).abs() <= slack).all()), (size, float((y.double() - exact).abs().max()))
+        assert torch.equal(y, block(x))
+        fires = (score > threshold).any(dim=0) & ~near.any(dim=0)
+        assert block.listed(batch) >= int(fires.sum()) or gated == "drelu"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(missing() is not None, reason="needs a GPU")
+def test_all_dead_all_alive_and_what_is_not_finite():
+    x = torch.randn(1, 512, device="cuda").bfloat16()
+    first, second = torch.randn(3000, 512, device="cuda").bfloat16(), torch.randn(3000, 512, device="cuda").bfloat16()
+    dead = DeviceBlock(first, torch.full((3000,), -1e4, device="cuda"), second, None)
+    assert not dead(x).any() and dead.listed() == 0
+    alive = DeviceBlock(first, torch.full((3000,), 1e4, device="cuda"), second, None)
+    exact = (x.double() @ first.double().T + 1e4) @ second.double()
+    assert torch.allclose(alive(x).double(), exact, rtol=1e-2, atol=1e3)
+    assert alive.listed() == 3000
+    broken = x.clone()
+    broken[0, 5] = torch.nan
+    assert bool(torch.isnan(dead(broken)).all())
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(missing() is not None, reason="needs a GPU")
+def test_a_graph_replays_it():
+    first, second = torch.randn(2000, 512, device="cuda").half(), torch.randn(2000, 512, device="cuda").half()
+    block = DeviceBlock(first, torch.full((2000,), -20.0, device="cuda"), second, None)
+    x = torch.randn(1, 512, device="cuda").half()
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        block(x)
+    side.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=side):
+        y = block(x)
+    for _ in range(3):
+        x.copy_(torch.randn(1, 512, device="cuda"))
+        graph.replay()
+        assert np.array_equal(y.cpu().numpy(), block(x).cpu().numpy())
