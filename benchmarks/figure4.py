@@ -111,8 +111,9 @@ class OutOfTime(Exception):
 def run(folder: Path, out: Path, seconds: float, spec: str, engine: str) -> int:
     sweep, start, told = Sweep.from_toml(EXAMPLES / spec), time.monotonic(), [time.monotonic()]
     state: Progress | None = None
-    if out != folder:
-        shutil.copytree(folder, out, dirs_exist_ok=True) if folder.exists() else None
+    if out != folder and folder.exists():
+        # Files that came back may be read-only; their copies must not be.
+        shutil.copytree(folder, out, dirs_exist_ok=True, copy_function=shutil.copyfile)
 
     def progress(now: Progress) -> None:
         nonlocal state
