@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fewfire._errors import invalid
 from fewfire._optional import require
 
 torch: Any = require("torch", "torch", "fewfire.experiments.lazy_neurons")
@@ -132,6 +133,9 @@ class Decoder(nn.Module):  # type: ignore[misc]
 
 def decode(model: Decoder, prompt: bytes, count: int) -> tuple[bytes, list[float]]:
     """The next `count` bytes, the likeliest each time, and by how much each logit was above the second best."""
+    if not 0 < len(prompt) <= model.shape.context - count:
+        rule = f"must have 1 to {model.shape.context - count} bytes, so that all fits into the context"
+        raise invalid("prompt", rule, f"a prompt of {len(prompt)}", "ask for fewer")
     cache = DecoderCache(model.shape, model.embedding.weight)
     made, margins = bytearray(), []
     with torch.inference_mode():
