@@ -26,7 +26,7 @@ import torch
 
 import fewfire.torch as ft
 from fewfire._cores import usable_cores
-from fewfire.experiments.lazy_neurons._decoder import Decoder, decode
+from fewfire.experiments.lazy_neurons._decoder import Decoder, DecoderCache, decode
 from fewfire.experiments.lazy_neurons._language import standard_library
 from fewfire.experiments.lazy_neurons._weights import load_decoder
 
@@ -56,8 +56,6 @@ def activity(model: Decoder, texts: list[bytes]) -> list[float]:
 
 def deviation(dense: Decoder, sparse: Decoder, texts: list[bytes]) -> float:
     """The largest difference of any logit, token by token through the cache as decoding has it."""
-    from fewfire.experiments.lazy_neurons._decoder import DecoderCache
-
     largest = 0.0
     with torch.inference_mode():
         for text in texts:
@@ -95,8 +93,9 @@ def compiled(model: Decoder) -> Decoder | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("weights", type=Path, help="folder that train_lazy_transformer.py wrote")
+    parser.add_argument("--threads", type=int, default=usable_cores())
     given = parser.parse_args()
-    threads = usable_cores()
+    threads = given.threads
     torch.set_num_threads(threads)
     dense, facts = load_decoder(given.weights)
     texts = prompts()
