@@ -1,7 +1,7 @@
 """How many tokens per second does a ReLU transformer gain when its blocks compute only what fires?
 
 Greedy decoding with a cache of keys and values, one sequence, the whole model on all cores: the transformer that
-`train_lazy_transformer.py` trained (27 M parameters, nothing in it asks for sparsity) as PyTorch runs it, eager and with
+`train_lazy_transformer.py` trained (24 M parameters, nothing in it asks for sparsity) as PyTorch runs it, eager and with
 its blocks through `torch.compile` (the faster one counts), and after `fewfire.torch.sparsify`. All take turns, prompt by
 prompt, and decode held-out source files. Correctness first: both decode the same bytes, except where the two best
 logits of the dense model are closer than the two models may differ (twice the largest deviation of any logit, measured

@@ -1,4 +1,4 @@
-"""Train the ReLU transformer that `sparse_transformer.py` decodes with: 27 M parameters, some minutes on a GPU.
+"""Train the ReLU transformer that `sparse_transformer.py` decodes with: 24 M parameters, some minutes on a GPU.
 
 Byte by byte on the source of the running Python's standard library, from scratch, with nothing that would make it
 sparse, unless --target is given. Prints held-out loss and the activity of every layer as they fall; writes bfloat16
