@@ -92,7 +92,7 @@ class Attention(nn.Module):  # type: ignore[misc]
         return self.project(mixed.transpose(1, 2).reshape(batch, tokens, model))
 
 
-class Block(nn.Module):  # type: ignore[misc]
+class DecoderBlock(nn.Module):  # type: ignore[misc]
     """Attention and mlp, each added to what comes in."""
 
     def __init__(self, shape: DecoderShape, layer: int) -> None:
@@ -115,7 +115,7 @@ class Decoder(nn.Module):  # type: ignore[misc]
         self.shape = shape
         self.embedding = nn.Embedding(BYTES, shape.model)
         self.positions = nn.Embedding(shape.context, shape.model)
-        self.blocks = nn.ModuleList([Block(shape, layer) for layer in range(shape.layers)])
+        self.blocks = nn.ModuleList([DecoderBlock(shape, layer) for layer in range(shape.layers)])
         self.norm = nn.LayerNorm(shape.model)
         for name, parameter in self.named_parameters():
             if parameter.ndim == 2:
