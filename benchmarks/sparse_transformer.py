@@ -1,7 +1,7 @@
 """How many tokens per second does a ReLU transformer gain when its blocks compute only what fires?
 
 Greedy decoding with a cache of keys and values, one sequence, the whole model on all cores: the transformer that
-`train_lazy_transformer.py` trained (27 M parameters, nothing in it asks for sparsity) as PyTorch runs it, eager and with
+`train_lazy_transformer.py` trained (24 M parameters, nothing in it asks for sparsity) as PyTorch runs it, eager and with
 its blocks through `torch.compile` (the faster one counts), and after `fewfire.torch.sparsify`. All take turns, prompt by
 prompt, and decode held-out source files. Correctness first: both decode the same bytes, except where the two best
 logits of the dense model are closer than the two models may differ (twice the largest deviation of any logit, measured
@@ -26,7 +26,7 @@ import torch
 
 import fewfire.torch as ft
 from fewfire._cores import usable_cores
-from fewfire.experiments.lazy_neurons._decoder import Decoder, decode
+from fewfire.experiments.lazy_neurons._decoder import Decoder, DecoderCache, decode
 from fewfire.experiments.lazy_neurons._language import standard_library
 from fewfire.experiments.lazy_neurons._weights import load_decoder
 
@@ -56,8 +56,6 @@ def activity(model: Decoder, texts: list[bytes]) -> list[float]:
 
 def deviation(dense: Decoder, sparse: Decoder, texts: list[bytes]) -> float:
     """The largest difference of any logit, token by token through the cache as decoding has it."""
-    from fewfire.experiments.lazy_neurons._decoder import DecoderCache
-
     largest = 0.0
     with torch.inference_mode():
         for text in texts:
@@ -95,8 +93,9 @@ def compiled(model: Decoder) -> Decoder | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("weights", type=Path, help="folder that train_lazy_transformer.py wrote")
+    parser.add_argument("--threads", type=int, default=usable_cores())
     given = parser.parse_args()
-    threads = usable_cores()
+    threads = given.threads
     torch.set_num_threads(threads)
     dense, facts = load_decoder(given.weights)
     texts = prompts()

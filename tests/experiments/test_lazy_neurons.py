@@ -45,6 +45,17 @@ def test_the_cache_decodes_what_the_whole_window_says(language, shape):
     assert sum(p.numel() for p in model.parameters()) == shape.parameters
 
 
+def test_a_prompt_and_its_answer_must_fit(language, shape):
+    from fewfire.experiments.lazy_neurons._decoder import decode
+
+    text = (
+        "prompt must have 1 to 14 bytes, so that all fits into the context; got a prompt of 20. Remedy: ask for fewer."
+    )
+    with pytest.raises(InvalidArgument) as caught:
+        decode(language.Decoder(shape), b"x" * 20, 10)
+    assert str(caught.value) == text
+
+
 def test_a_token_sees_none_after_it(language, shape):
     import torch
 

@@ -74,12 +74,14 @@ class AgainstDictionary(RuleBasedStateMachine):
     @rule(queries=st.sampled_from([1, 7, 9]), seed=SEEDS, threshold=st.integers(-4, 12))
     def query(self, queries, seed, threshold):
         rows, _ = self.draw(queries, seed)
-        report = self.index.query_batch(rows, threshold / 2)
+        report = self.index.query_batch(rows, threshold / 2, scores=True)
         ids = np.array(sorted(self.model), dtype=np.int64)
         points = np.array([self.model[i][0] for i in ids.tolist()]).reshape(-1, self.dimension)
         offsets = np.array([self.model[i][1] for i in ids.tolist()])
         for i, row in enumerate(rows):
-            np.testing.assert_array_equal(report.row(i), ids[scores(points, offsets, row) > threshold / 2])
+            exact = scores(points, offsets, row)
+            np.testing.assert_array_equal(report.row(i), ids[exact > threshold / 2])
+            np.testing.assert_array_equal(report.row_scores(i), exact[exact > threshold / 2])
 
     @invariant()
     def same_size(self):

@@ -135,7 +135,10 @@ class HalfspaceConformance:
         points = np.array([[3e38, 3e38], [-3e38, 3e38], [3e38, -3e38], [1, 1]], dtype=np.float32)
         for query in ([10, 10], [1e30, -1e30], [1e-30, 1e-30], [2, 0.5]):
             expected = brute(points, 0.0, np.array(query, dtype=np.float32), 5.0)
-            np.testing.assert_array_equal(make(points).query(query, 5.0), expected)
+            index = make(points)
+            np.testing.assert_array_equal(index.query(query, 5.0), expected)
+            values = index.query(query, 5.0, scores=True)[1]
+            np.testing.assert_array_equal(values, scores(points, 0.0, query)[expected])
 
     @pytest.mark.parametrize(
         ("call", "text"),

@@ -1,8 +1,9 @@
 """A small ReLU transformer over bytes that decodes with a cache of keys and values.
 
 Pre-norm blocks, x += attention(norm(x)), x += mlp(norm(x)), where mlp is Linear, ReLU, Linear: a plain
-`torch.nn.Sequential`, as `fewfire.torch` finds it in users' models. Learned positions, one matrix for the embedding and
-the last layer. Nothing in it makes its neurons lazy: no penalty, no threshold, no top-k.
+`torch.nn.Sequential`, as `fewfire.torch` finds it in users' models. All heads of queries share one head of keys and
+values (multi-query attention); positions are learned; one matrix is the embedding and the last layer. Nothing in it
+makes its neurons lazy: no penalty, no threshold, no top-k.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fewfire._errors import invalid
 from fewfire._optional import require
 
 torch: Any = require("torch", "torch", "fewfire.experiments.lazy_neurons")
@@ -42,7 +44,9 @@ class DecoderShape:
     @property
     def parameters(self) -> int:
         """How many numbers are trained."""
-        block = 4 * self.model**2 + 2 * self.model * self.width + 9 * self.model + self.width
+        head = self.model // self.heads
+        attention = 2 * self.model * (self.model + head + 1) + 2 * head
+        block = attention + 2 * self.model * self.width + self.width + 5 * self.model
         return self.layers * block + (BYTES + self.context + 2) * self.model
 
 
@@ -57,7 +61,7 @@ class DecoderCache:
     """
 
     def __init__(self, shape: DecoderShape, like: Any) -> None:
-        size = (shape.layers, 1, shape.heads, shape.context, shape.model // shape.heads)
+        size = (shape.layers, 1, 1, shape.context, shape.model // shape.heads)
         self.keys, self.values = like.new_zeros(size), like.new_zeros(size)
         self.length = 0
 
@@ -68,25 +72,27 @@ class Attention(nn.Module):  # type: ignore[misc]
     def __init__(self, shape: DecoderShape, layer: int) -> None:
         super().__init__()
         self.heads, self.layer = shape.heads, layer
-        self.queries_keys_values = nn.Linear(shape.model, 3 * shape.model)
+        self.queries = nn.Linear(shape.model, shape.model)
+        self.keys_values = nn.Linear(shape.model, 2 * shape.model // shape.heads)
         self.project = nn.Linear(shape.model, shape.model)
 
     def forward(self, x: Any, cache: DecoderCache | None = None) -> Any:
         """Attend to this and earlier tokens, those of the cache included; x has the shape (batch, tokens, model)."""
         batch, tokens, model = x.shape
-        parts = self.queries_keys_values(x).view(batch, tokens, 3, self.heads, model // self.heads)
-        q, k, v = parts.permute(2, 0, 3, 1, 4)
+        q = self.queries(x).view(batch, tokens, self.heads, -1).transpose(1, 2)
+        k, v = self.keys_values(x)[:, None].chunk(2, dim=-1)
         if cache is not None:
             end = cache.length + tokens
             cache.keys[self.layer][:, :, cache.length : end] = k
             cache.values[self.layer][:, :, cache.length : end] = v
             k, v = cache.keys[self.layer][:, :, :end], cache.values[self.layer][:, :, :end]
         # One token sees all there is; several at once start an empty cache, or have none.
+        k, v = (part.expand(-1, self.heads, -1, -1) for part in (k, v))
         mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=tokens > 1)
         return self.project(mixed.transpose(1, 2).reshape(batch, tokens, model))
 
 
-class Block(nn.Module):  # type: ignore[misc]
+class DecoderBlock(nn.Module):  # type: ignore[misc]
     """Attention and mlp, each added to what comes in."""
 
     def __init__(self, shape: DecoderShape, layer: int) -> None:
@@ -109,7 +115,7 @@ class Decoder(nn.Module):  # type: ignore[misc]
         self.shape = shape
         self.embedding = nn.Embedding(BYTES, shape.model)
         self.positions = nn.Embedding(shape.context, shape.model)
-        self.blocks = nn.ModuleList([Block(shape, layer) for layer in range(shape.layers)])
+        self.blocks = nn.ModuleList([DecoderBlock(shape, layer) for layer in range(shape.layers)])
         self.norm = nn.LayerNorm(shape.model)
         for name, parameter in self.named_parameters():
             if parameter.ndim == 2:
@@ -132,6 +138,9 @@ class Decoder(nn.Module):  # type: ignore[misc]
 
 def decode(model: Decoder, prompt: bytes, count: int) -> tuple[bytes, list[float]]:
     """The next `count` bytes, the likeliest each time, and by how much each logit was above the second best."""
+    if not 0 < len(prompt) <= model.shape.context - count:
+        rule = f"must have 1 to {model.shape.context - count} bytes, so that all fits into the context"
+        raise invalid("prompt", rule, f"a prompt of {len(prompt)}", "ask for fewer")
     cache = DecoderCache(model.shape, model.embedding.weight)
     made, margins = bytearray(), []
     with torch.inference_mode():

@@ -43,7 +43,7 @@ class DigitsTraining:
         return sorted({0, self.epochs, *(1 << i for i in range(20) if 1 << i < self.epochs)})
 
 
-class Stack:
+class NetworkStack:
     """Networks of one shape, one per seed.
 
     Parameters
@@ -81,7 +81,7 @@ def train_digits(width: int, depth: int, seeds: int, training: DigitsTraining) -
         "epochs" measured; "activity", an array (epochs, layers, seeds) as nested lists; "accuracy" per seed at the end.
     """
     X, y, X_test, y_test = digits()
-    stack = Stack([X.shape[1], *[width] * depth, 10], seeds)
+    stack = NetworkStack([X.shape[1], *[width] * depth, 10], seeds)
     optimiser = torch.optim.Adam([*stack.weights, *stack.biases], lr=training.learning_rate)
     tests = X_test.expand(seeds, -1, -1)
     measured, activity = training.measured_epochs(), []

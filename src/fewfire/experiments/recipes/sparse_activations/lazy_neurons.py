@@ -82,7 +82,7 @@ def measure(settings: LazySettings) -> RecipeOutcome:
             "text: activity falls",
             "largest end of the 95% interval at the last step, over the start",
             max(end / start for end, start in zip(high, starts, strict=True)),
-            0.6,
+            0.75,
         ),
         Judgement(
             "text: later layers are lazier than the first",

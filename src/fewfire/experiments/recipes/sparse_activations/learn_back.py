@@ -135,7 +135,7 @@ def _neurons(block: TwoLayer, samples: int, seed: int) -> Iterator[dict[str, Any
 def _firing_share(neuron: TwoLayer) -> float:
     """The share of the cube on which a single neuron fires."""
     counts = [int(neuron.activity(part).per_input.sum()) for part in cube_blocks(INPUTS, 1 << 14)]
-    return sum(counts) / 2**INPUTS
+    return sum(counts) / (1 << INPUTS)
 
 
 def _whole(block: TwoLayer) -> dict[str, Any]:
