@@ -1,5 +1,40 @@
 """Tools for users' PyTorch models; PyTorch is loaded when one of them is called."""
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from fewfire.torch._sparse_init import sparse_init_
 
-__all__ = ["sparse_init_"]
+if TYPE_CHECKING:
+    from fewfire.torch._blocks import MlpBlock, find_blocks
+    from fewfire.torch._profile import BlockProfile, ModelProfile, profile
+    from fewfire.torch._sparsify import BlockReport, SparsifyReport, densify, refresh, sparsify
+
+__all__ = [
+    "BlockProfile",
+    "BlockReport",
+    "MlpBlock",
+    "ModelProfile",
+    "SparsifyReport",
+    "densify",
+    "find_blocks",
+    "profile",
+    "refresh",
+    "sparse_init_",
+    "sparsify",
+]
+
+_HOMES = {
+    **dict.fromkeys(("MlpBlock", "find_blocks"), "_blocks"),
+    **dict.fromkeys(("BlockProfile", "ModelProfile", "profile"), "_profile"),
+    **dict.fromkeys(("BlockReport", "SparsifyReport", "densify", "refresh", "sparsify"), "_sparsify"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Names whose modules need PyTorch are found when they are first asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,94 @@
+"""What a sparse path would gain for blocks of a model, measured on copies: the model is not touched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fewfire._optional import require
+from fewfire.torch._blocks import MlpBlock, split_kind
+from fewfire.torch._kernel import SparseBlock, SparseDown, SparseUp
+from fewfire.torch._layers import as_array, neuron_rows, why_not
+from fewfire.torch._recognise import FULL
+from fewfire.torch._timing import in_turn, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+torch: Any = require("torch", "torch", "fewfire.torch")
+
+MOST_BYTES = 512 * 2**20
+"""Copies of weights that are held at a time."""
+
+
+def measured_gains(
+    model: Any, found: Sequence[tuple[MlpBlock, Any]], sizes: Sequence[int]
+) -> dict[tuple[str, ...], dict[int, tuple[float, float]]]:
+    """By a block's layers and by rows, the seconds of the sparse and of the dense path; others have no entry."""
+    usable = [
+        (block, sample)
+        for block, sample in found
+        if block.reason is None
+        and all(why_not(model.get_submodule(name), name != block.down) is None for name in block.layers)
+    ]
+    gains: dict[tuple[str, ...], dict[int, tuple[float, float]]] = {}
+    for group in _groups(usable):
+        built = [(block, sample, _ways(model, block)) for block, sample in group]
+        for rows in sizes:
+            inputs = [rows_of(sample, rows) for _, sample, _ in built]
+            calls = [
+                [lambda way=way, x=x: way(x) for way in ways]  # type: ignore[misc]
+                for (_, _, ways), x in zip(built, inputs, strict=True)
+            ]
+            for (block, _, _), (sparse, dense) in zip(built, in_turn(calls), strict=True):
+                gains.setdefault(block.layers, {})[rows] = (sparse, dense)
+    return gains
+
+
+def _groups(found: Sequence[tuple[MlpBlock, Any]]) -> Iterator[list[tuple[MlpBlock, Any]]]:
+    """Blocks that are measured in turn, as many as may be held at a time."""
+    group: list[tuple[MlpBlock, Any]] = []
+    held = 0
+    for block, sample in found:
+        size = 4 * block.width * (block.inputs + block.outputs)
+        if group and held + size > MOST_BYTES:
+            yield group
+            group, held = [], 0
+        group.append((block, sample))
+        held += size
+    if group:
+        yield group
+
+
+def _ways(model: Any, block: MlpBlock) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """The sparse and the dense path of a block as functions of its rows."""
+    layers = {name: model.get_submodule(name) for name in block.layers}
+    up, down = layers[block.up], layers[block.down]
+    first = neuron_rows(up, first=True).contiguous()
+    second = neuron_rows(down, first=False)
+    gate = layers[block.gate] if block.gate else None
+    gate_rows = None if gate is None else neuron_rows(gate, first=True).contiguous()
+    kind: Any = block.kind
+    apart = block.activation not in FULL or not (block.whole or block.gate)
+    arrays = (first.numpy(), as_array(up.bias), second.contiguous().numpy(), as_array(down.bias))
+    if apart:
+        name, threshold = split_kind(kind)
+        option: Any = name
+        above = SparseUp(*arrays[:2], activation=option, threshold=threshold)
+        below = SparseDown(*arrays[2:])
+        kernel: Any = lambda x, threads: below(torch.relu(torch.from_numpy(above(x, threads))).numpy(), threads)  # noqa: E731
+    else:
+        gates = {} if gate is None else {"gate": gate_rows.numpy(), "gate_bias": as_array(gate.bias)}
+        options: dict[str, Any] = {"activation": kind.name, "threshold": kind.threshold, "gated": block.gated, **gates}
+        kernel = SparseBlock(*arrays, **options)
+
+    def sparse(x: Any) -> Any:
+        return torch.from_numpy(kernel(x.numpy(), torch.get_num_threads()))
+
+    def dense(x: Any) -> Any:
+        z = torch.nn.functional.linear(x, first, up.bias)
+        h = torch.relu(z)
+        if gate is not None:
+            h = torch.relu(torch.nn.functional.linear(x, gate_rows, gate.bias)) * z
+        return torch.nn.functional.linear(h, second.t(), down.bias)
+
+    return sparse, dense
