@@ -1,0 +1,275 @@
+#include "kernels/sparse_block.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kernels/lanes-inl.hpp"
+
+namespace fewfire::FEWFIRE_ISA {
+namespace {
+
+constexpr std::size_t vectors = group_neurons / lane_count;
+
+#if defined(__AVX512VNNI__)
+using Sums = __m512i;
+using Codes = __m512i;
+using Word = __m512i;
+inline Sums start(std::int32_t value) { return _mm512_set1_epi32(value); }
+inline Codes load_codes(const std::uint8_t* at) { return _mm512_load_si512(at); }
+inline Word load_word(const std::int8_t* at) {
+  std::int32_t word;
+  std::memcpy(&word, at, 4);
+  return _mm512_set1_epi32(word);
+}
+// Written as assembly because GCC 12 copies the sums of its intrinsic to memory and back in each step.
+inline Sums add_products(Sums sums, Codes codes, Word word) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(codes), "v"(word));
+  return sums;
+}
+inline Lanes to_real(const Sums& sums) { return {_mm512_cvtepi32_ps(sums)}; }
+#else
+struct Sums {
+  std::int32_t v[lane_count];
+};
+using Codes = const std::uint8_t*;
+using Word = const std::int8_t*;
+inline Sums start(std::int32_t value) {
+  Sums out;
+  for (std::int32_t& sum : out.v) sum = value;
+  return out;
+}
+inline Codes load_codes(const std::uint8_t* at) { return at; }
+inline Word load_word(const std::int8_t* at) { return at; }
+inline Sums add_products(Sums sums, Codes codes, Word word) {
+  for (std::size_t i = 0; i < lane_count; ++i)
+    sums.v[i] += codes[4 * i] * word[0] + codes[4 * i + 1] * word[1] + codes[4 * i + 2] * word[2] +
+                 codes[4 * i + 3] * word[3];
+  return sums;
+}
+inline Lanes to_real(const Sums& sums) {
+  float values[lane_count];
+  for (std::size_t i = 0; i < lane_count; ++i) values[i] = static_cast<float>(sums.v[i]);
+  return load(values);
+}
+#endif
+
+// Bytes ahead of which codes are asked for, where they are read once and memory is what one waits for.
+constexpr std::size_t ahead = 4096;
+
+template <std::size_t Rows, std::size_t Parts>
+void screen_tile(const NeuronGroup& group, std::size_t quads, const CodedRow* rows, float threshold,
+                 std::uint64_t* open, float* approximate) {
+  // Unrolled by hand: an index known only at run time would keep the sums in memory.
+  Sums sums[Rows][Parts][vectors];
+#pragma GCC unroll 6
+  for (std::size_t q = 0; q < Rows; ++q) {
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < vectors; ++v) {
+      sums[q][0][v] = start(-128 * rows[q].high_sum);
+      if constexpr (Parts == 2) sums[q][1][v] = start(-128 * rows[q].low_sum);
+    }
+  }
+  for (std::size_t k = 0; k < quads; ++k) {
+    const std::uint8_t* at = group.codes + k * 4 * group_neurons;
+    Codes codes[vectors];
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < vectors; ++v) {
+      if constexpr (Rows == 1) __builtin_prefetch(at + ahead + v * 64);
+      codes[v] = load_codes(at + v * 4 * lane_count);
+    }
+#pragma GCC unroll 6
+    for (std::size_t q = 0; q < Rows; ++q) {
+      const Word high = load_word(rows[q].high + 4 * k);
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < vectors; ++v) sums[q][0][v] = add_products(sums[q][0][v], codes[v], high);
+      if constexpr (Parts == 2) {
+        const Word low = load_word(rows[q].low + 4 * k);
+#pragma GCC unroll 4
+        for (std::size_t v = 0; v < vectors; ++v) sums[q][1][v] = add_products(sums[q][1][v], codes[v], low);
+      }
+    }
+  }
+#pragma GCC unroll 6
+  for (std::size_t q = 0; q < Rows; ++q) {
+    std::uint64_t left = 0;
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < vectors; ++v) {
+      const std::size_t at = v * lane_count;
+      Lanes product = to_real(sums[q][0][v]);
+      if constexpr (Parts == 2) product = fma(product, fill(256.0f), to_real(sums[q][1][v]));
+      // The step first: no product but the last may leave the range in which numbers round relatively.
+      const Lanes score = fma(product * fill(rows[q].step), load(group.scales + at), load(group.offsets + at));
+      store(approximate + q * group_neurons + at, score);
+      const Lanes error = fma(load(group.error + at), fill(rows[q].norm), load(group.coded + at) * fill(rows[q].lost));
+      left |= std::uint64_t{not_at_most(score + error, fill(threshold))} << at;
+    }
+    open[q] = left;
+  }
+}
+
+}  // namespace
+
+void code_row(const float* row, std::size_t inputs, std::int8_t* high, std::int8_t* low, CodedRow& coded) {
+  const std::size_t padded = coded_inputs(inputs);
+  float largest_of[lane_count] = {}, squares_of[lane_count] = {};
+  const auto look = [&](const float* at, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const float size = std::fabs(at[i]);
+      largest_of[i] = size > largest_of[i] ? size : largest_of[i];
+      squares_of[i] += at[i] * at[i];
+    }
+  };
+  std::size_t j = 0;
+  for (; j + lane_count <= inputs; j += lane_count) look(row + j, lane_count);
+  look(row + j, inputs - j);
+  float largest = 0, squares = 0;
+  for (std::size_t i = 0; i < lane_count; ++i) {
+    largest = largest_of[i] > largest ? largest_of[i] : largest;
+    squares += squares_of[i];
+  }
+  const float root = std::sqrt(static_cast<float>(inputs));
+  coded.high = high, coded.low = low, coded.high_sum = 0, coded.low_sum = 0;
+  // Sums of at most 2^15 squares in 16 parts are right to 2^-11; beyond 1e18 they may overflow, below 1e-14 vanish.
+  const bool usual = squares < 1e36f && largest > 1e-14f;
+  const float levels = low ? 32512.0f : 127.0f;  // 32512 = 256·127
+  coded.step = usual ? largest / levels : 0.0f;
+  const float inverse = usual ? levels / largest : 0.0f;
+  coded.norm = !(squares < 1e36f) ? std::numeric_limits<float>::infinity()
+               : usual            ? 1.001f * std::sqrt(squares)
+                                  : 1.001f * root * largest;
+  float gaps_of[lane_count] = {};
+  std::int32_t high_sum = 0, low_sum = 0;
+  const auto code = [&](std::size_t from, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const float scaled = row[from + i] * inverse;
+      const float whole = (scaled + 0x1.8p23f) - 0x1.8p23f;  // to the nearest integer
+      const float gap = scaled - whole;
+      gaps_of[i] += gap * gap;
+      const std::int32_t value = static_cast<std::int32_t>(whole);
+      if (low) {
+        const std::int32_t above = (value + 128) >> 8, rest = value - 256 * above;
+        high[from + i] = static_cast<std::int8_t>(above), low[from + i] = static_cast<std::int8_t>(rest);
+        high_sum += above, low_sum += rest;
+      } else {
+        high[from + i] = static_cast<std::int8_t>(value);
+        high_sum += value;
+      }
+    }
+  };
+  if (usual) {
+    for (j = 0; j + lane_count <= inputs; j += lane_count) code(j, lane_count);
+    code(j, inputs - j);
+    j = inputs;
+  } else {
+    j = 0;
+  }
+  for (; j < padded; ++j) {
+    high[j] = 0;
+    if (low) low[j] = 0;
+  }
+  coded.high_sum = high_sum, coded.low_sum = low_sum;
+  float gaps = 0;
+  for (const float part : gaps_of) gaps += part;
+  // `scaled` and `step` are right to 2^-22 each, which is less than 0.02 of a unit at 32512 of them.
+  coded.lost = usual ? coded.step * (1.001f * std::sqrt(gaps) + 0.02f * root) : coded.norm;
+}
+
+void screen_group(const NeuronGroup& group, std::size_t coded, const CodedRow* rows, std::size_t count, float threshold,
+                  std::uint64_t* open, float* approximate) {
+  const std::size_t quads = coded / 4;
+  const auto tiles = [&]<std::size_t Parts>() {
+    constexpr std::size_t most = 6 / Parts;
+    for (; count >= most; count -= most) {
+      screen_tile<most, Parts>(group, quads, rows, threshold, open, approximate);
+      rows += most, open += most, approximate += most * group_neurons;
+    }
+    if (count == 5) return screen_tile<5, Parts>(group, quads, rows, threshold, open, approximate);
+    if (count == 4) return screen_tile<4, Parts>(group, quads, rows, threshold, open, approximate);
+    if (count == 3) return screen_tile<3, Parts>(group, quads, rows, threshold, open, approximate);
+    if (count == 2) return screen_tile<2, Parts>(group, quads, rows, threshold, open, approximate);
+    if (count == 1) return screen_tile<1, Parts>(group, quads, rows, threshold, open, approximate);
+  };
+  if (count == 0) return;
+  if (rows[0].low)
+    tiles.template operator()<2>();
+  else
+    tiles.template operator()<1>();
+}
+
+bool stays_open(const ResidualRow& residual, std::size_t coded, const CodedRow& row, float approximate,
+                float threshold) {
+  std::int32_t high = -8 * row.high_sum, low = -8 * row.low_sum;
+#if defined(__AVX512VNNI__)
+  __m512i highs[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()}, lows[2] = {highs[0], highs[0]};
+  const __m512i nibble = _mm512_set1_epi8(15);
+  for (std::size_t j = 0; j < coded; j += code_step) {
+    const __m512i both = _mm512_load_si512(residual.codes + j / 2);
+    const __m512i first = _mm512_and_si512(both, nibble);
+    const __m512i second = _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble);
+    highs[0] = add_products(highs[0], first, _mm512_load_si512(row.high + j));
+    highs[1] = add_products(highs[1], second, _mm512_load_si512(row.high + j + 64));
+    if (row.low) {
+      lows[0] = add_products(lows[0], first, _mm512_load_si512(row.low + j));
+      lows[1] = add_products(lows[1], second, _mm512_load_si512(row.low + j + 64));
+    }
+  }
+  high += _mm512_reduce_add_epi32(_mm512_add_epi32(highs[0], highs[1]));
+  low += _mm512_reduce_add_epi32(_mm512_add_epi32(lows[0], lows[1]));
+#else
+  for (std::size_t j = 0; j < coded; j += code_step) {
+    const auto add = [&](const std::int8_t* part) {
+      std::int32_t sum = 0;
+      for (std::size_t i = 0; i < 64; ++i) {
+        const int both = residual.codes[j / 2 + i];
+        sum += (both & 15) * part[j + i] + (both >> 4) * part[j + 64 + i];
+      }
+      return sum;
+    };
+    high += add(row.high);
+    if (row.low) low += add(row.low);
+  }
+#endif
+  const float product = row.low ? static_cast<float>(high) * 256.0f + static_cast<float>(low) : static_cast<float>(high);
+  const float score = approximate + product * row.step * residual.scale;
+  const float bound = score + (residual.error * row.norm + residual.coded * row.lost);
+  return !(bound <= threshold);
+}
+
+float neuron_score(const float* weights, const float* row, std::size_t inputs, float bias) {
+  constexpr std::size_t chains = 4;
+  Lanes sums[chains] = {fill(0.0f), fill(0.0f), fill(0.0f), fill(0.0f)};
+  std::size_t j = 0;
+  for (; j + chains * lane_count <= inputs; j += chains * lane_count)
+    for (std::size_t c = 0; c < chains; ++c)
+      sums[c] = fma(load(weights + j + c * lane_count), load(row + j + c * lane_count), sums[c]);
+  for (std::size_t c = 0; j < inputs; ++c) {
+    const std::size_t here = inputs - j < lane_count ? inputs - j : lane_count;
+    sums[c] = here == lane_count ? fma(load(weights + j), load(row + j), sums[c])
+                                 : fma(load_part(weights + j, here), load_part(row + j, here), sums[c]);
+    j += here;
+  }
+  return total((sums[0] + sums[1]) + (sums[2] + sums[3])) + bias;
+}
+
+void add_rows(float* sums, const float* const* rows, const float* factors, std::size_t count, std::size_t length) {
+  constexpr std::size_t chunk = 8;  // vectors kept in registers while the rows pass
+  std::size_t k = 0;
+  for (; k + chunk * lane_count <= length; k += chunk * lane_count) {
+    Lanes here[chunk];
+#pragma GCC unroll 8
+    for (std::size_t c = 0; c < chunk; ++c) here[c] = load(sums + k + c * lane_count);
+    for (std::size_t r = 0; r < count; ++r) {
+      const float* row = rows[r] + k;
+      const Lanes factor = fill(factors[r]);
+#pragma GCC unroll 8
+      for (std::size_t c = 0; c < chunk; ++c) here[c] = fma(factor, load(row + c * lane_count), here[c]);
+    }
+#pragma GCC unroll 8
+    for (std::size_t c = 0; c < chunk; ++c) store(sums + k + c * lane_count, here[c]);
+  }
+  for (; k < length; ++k)
+    for (std::size_t r = 0; r < count; ++r) sums[k] = std::fmaf(factors[r], rows[r][k], sums[k]);
+}
+
+}  // namespace fewfire::FEWFIRE_ISA
