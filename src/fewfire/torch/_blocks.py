@@ -83,6 +83,14 @@ class MlpBlock:
         return (self.up, self.down) if self.gate is None else (self.up, self.gate, self.down)
 
     @property
+    def label(self) -> str:
+        """Its name for people: the module that it is, or that module with the layers inside it."""
+        if self.whole:
+            return self.name or "(model)"
+        inside = ", ".join(layer.removeprefix(f"{self.name}.") for layer in self.layers)
+        return f"{self.name}[{inside}]"
+
+    @property
     def screened(self) -> str:
         """The layer whose scores decide which neurons fire: the gate where there is one."""
         return self.gate or self.up
@@ -141,7 +149,7 @@ def _found_in_parts(model: Any) -> list[tuple[MlpBlock, Any]]:
         layers = [module for module in part.modules() if is_linear(module)]
         if len(layers) < 2:
             continue
-        for rows in _made_up(layer_shape(layers[0])[0]):
+        for rows in _made_up(layers[0]):
             try:
                 results = _found_in_run(model, name, lambda part=part, rows=rows: part(rows.clone()))  # type: ignore[misc]
             except Exception:  # the part is the user's, and the rows are not what it was made for
@@ -154,10 +162,11 @@ def _found_in_parts(model: Any) -> list[tuple[MlpBlock, Any]]:
     return list(found.values())
 
 
-def _made_up(inputs: int) -> list[Any]:
-    """Rows of several sizes, as a table and as one sequence: biases win on some and lose on others."""
+def _made_up(layer: Any) -> list[Any]:
+    """Rows for a layer, as a table and as one sequence: of several sizes, so that biases win on some and not on all."""
     seed = torch.Generator().manual_seed(0)
-    rows = torch.randn((32, inputs), generator=seed) * torch.tensor([1.0, -30.0, 0.01, 3.0]).repeat(8)[:, None]
+    rows = torch.randn((32, layer_shape(layer)[0]), generator=seed)
+    rows = (rows * torch.tensor([1.0, -30.0, 0.01, 3.0]).repeat(8)[:, None]).to(layer.weight.dtype)
     return [rows, rows[None]]
 
 
@@ -211,7 +220,7 @@ def _try_whole(model: Any, block: MlpBlock, rows: Any) -> MlpBlock:
     plain = all(isinstance(m, allowed) or is_pointwise(m) for m in others) and not owner._parameters
     if block.reason or block.activation not in FULL or not plain or "forward" in vars(owner):
         return block
-    made_up = _made_up(block.inputs)[0].to(rows)
+    made_up = _made_up(layers[0])[0].to(rows)
     probe = torch.cat([rows, 30 * rows, made_up])[:64]
     probe = torch.cat([probe, probe[: 64 - len(probe)]]) if len(probe) < 64 else probe
     shapes = {1: (block.inputs,), 2: (64, block.inputs), 3: (4, 16, block.inputs), 4: (2, 2, 16, block.inputs)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fewfire._optional import require
@@ -35,10 +36,7 @@ def measured_gains(
         built = [(block, sample, _ways(model, block)) for block, sample in group]
         for rows in sizes:
             inputs = [rows_of(sample, rows) for _, sample, _ in built]
-            calls = [
-                [lambda way=way, x=x: way(x) for way in ways]  # type: ignore[misc]
-                for (_, _, ways), x in zip(built, inputs, strict=True)
-            ]
+            calls = [[partial(way, x) for way in ways] for (_, _, ways), x in zip(built, inputs, strict=True)]
             for (block, _, _), (sparse, dense) in zip(built, in_turn(calls), strict=True):
                 gains.setdefault(block.layers, {})[rows] = (sparse, dense)
     return gains
@@ -61,34 +59,34 @@ def _groups(found: Sequence[tuple[MlpBlock, Any]]) -> Iterator[list[tuple[MlpBlo
 
 def _ways(model: Any, block: MlpBlock) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """The sparse and the dense path of a block as functions of its rows."""
-    layers = {name: model.get_submodule(name) for name in block.layers}
-    up, down = layers[block.up], layers[block.down]
+    linear = torch.nn.functional.linear
+    up, down = model.get_submodule(block.up), model.get_submodule(block.down)
     first = neuron_rows(up, first=True).contiguous()
-    second = neuron_rows(down, first=False)
-    gate = layers[block.gate] if block.gate else None
-    gate_rows = None if gate is None else neuron_rows(gate, first=True).contiguous()
-    kind: Any = block.kind
-    apart = block.activation not in FULL or not (block.whole or block.gate)
-    arrays = (first.numpy(), as_array(up.bias), second.contiguous().numpy(), as_array(down.bias))
-    if apart:
-        name, threshold = split_kind(kind)
-        option: Any = name
-        above = SparseUp(*arrays[:2], activation=option, threshold=threshold)
-        below = SparseDown(*arrays[2:])
-        kernel: Any = lambda x, threads: below(torch.relu(torch.from_numpy(above(x, threads))).numpy(), threads)  # noqa: E731
-    else:
-        gates = {} if gate is None else {"gate": gate_rows.numpy(), "gate_bias": as_array(gate.bias)}
-        options: dict[str, Any] = {"activation": kind.name, "threshold": kind.threshold, "gated": block.gated, **gates}
+    second = neuron_rows(down, first=False).contiguous()
+    arrays = (first.numpy(), as_array(up.bias), second.numpy(), as_array(down.bias))
+    gate = None if block.gate is None else model.get_submodule(block.gate)
+    opening = None if gate is None else neuron_rows(gate, first=True).contiguous()
+    kind: Any = block.activation
+    kernel: Callable[[Any, int], Any]
+    if block.activation in FULL and (block.whole or gate is not None):
+        options: dict[str, Any] = {"activation": kind, "threshold": block.threshold, "gated": block.gated}
+        if gate is not None:
+            options |= {"gate": as_array(opening), "gate_bias": as_array(gate.bias)}
         kernel = SparseBlock(*arrays, **options)
+    else:
+        kind, threshold = split_kind(block.kind)
+        above = SparseUp(*arrays[:2], activation=kind, threshold=threshold)
+        below = SparseDown(*arrays[2:])
+
+        def kernel(x: Any, threads: int) -> Any:
+            return below(torch.relu(torch.from_numpy(above(x, threads))).numpy(), threads)
 
     def sparse(x: Any) -> Any:
         return torch.from_numpy(kernel(x.numpy(), torch.get_num_threads()))
 
     def dense(x: Any) -> Any:
-        z = torch.nn.functional.linear(x, first, up.bias)
-        h = torch.relu(z)
-        if gate is not None:
-            h = torch.relu(torch.nn.functional.linear(x, gate_rows, gate.bias)) * z
-        return torch.nn.functional.linear(h, second.t(), down.bias)
+        z = linear(x, first, up.bias)
+        h = torch.relu(z) if gate is None else torch.relu(linear(x, opening, gate.bias)) * z
+        return linear(h, second.t(), down.bias)
 
     return sparse, dense

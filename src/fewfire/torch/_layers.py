@@ -97,8 +97,6 @@ def why_not(module: Any, first: bool) -> str | None:
             return f"its {name} is on {tensor.device}, not on the CPU"
         if tensor.dtype != torch.float32:
             return f"its {name} is {str(tensor.dtype).removeprefix('torch.')}, not float32"
-        if not bool(torch.isfinite(tensor.detach()).all()):
-            return f"its {name} holds numbers that are not finite"
     if 0 in weight.shape:
         return "it is empty"
     moves = not neuron_rows(module, first=first).is_contiguous()

@@ -139,7 +139,7 @@ def _texts(one: BlockProfile) -> tuple[str, ...]:
     block = one.block
     gains = [one.gain(1), one.gain(16)]
     return (
-        block.name or "(model)",
+        block.label,
         f"{block.inputs}→{block.width}→{block.outputs}",
         block.activation + (f" {block.gated}" if block.gated else " gated" if block.gate else ""),
         f"{one.mean:.1%}",
@@ -229,7 +229,7 @@ class _Counter:
         self.union += int(fires.any(0).sum())
         whole = len(fires) // GROUP
         self.groups += whole
-        self.union_of_groups += int(fires[: whole * GROUP].reshape(whole, GROUP, -1).any(1).sum())
+        self.union_of_groups += int(fires[: whole * GROUP].reshape(whole, GROUP, self.block.width).any(1).sum())
 
     def summary(self, seconds: dict[int, tuple[float, float]]) -> BlockProfile:
         """The counts as shares."""

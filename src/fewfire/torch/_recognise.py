@@ -113,8 +113,11 @@ def from_gate(g: Any, u: Any, a: Any) -> tuple[ActivationKind, Gating | None] | 
 
 
 def _smooth(z: Any, a: Any, factor: Any = 1.0) -> ActivationKind | None:
+    z, a, close = z.double(), a.double(), {"rtol": 2e-3, "atol": 2e-5}
+    if torch.allclose(a, z * factor, **close):
+        return None  # nothing in between, or scores so large that most activations let them through
     for name, function in SMOOTH.items():
-        if torch.allclose(a.double(), (function(z.double()) * factor), rtol=2e-3, atol=2e-5):
+        if torch.allclose(a, function(z) * factor, **close):
             return ActivationKind(name, float("nan"))
     return None
 
@@ -135,12 +138,7 @@ def from_module(module: Any) -> ActivationKind | None:
         return None
     if tau is None:
         return smooth
-    if tau == 0:
-        for kind in (RELU, RELU2):
-            if torch.equal(kind.value(scores), a):
-                return kind
-    for name in ("threshold", "shifted"):
-        kind = ActivationKind(name, tau)
+    for kind in (RELU, RELU2, ActivationKind("threshold", tau), ActivationKind("shifted", tau)):
         if torch.equal(kind.value(scores), a):
             return kind
     return ActivationKind("zeros", tau)

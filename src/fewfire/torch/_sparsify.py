@@ -87,7 +87,7 @@ class SparsifyReport:
         rows = "calibrated on batches" if self.calibrated else "calibrated on made-up rows"
         extra = f"{self.extra_bytes / 2**20:.1f} MiB beside the weights"
         lines = [f"{len(self.replaced)} of {len(self.blocks)} blocks sparse, {extra}, {rows}"]
-        lines += [f"  {entry.block.name or '(model)'}: {_told(entry)}" for entry in self.blocks]
+        lines += [f"  {entry.block.label}: {_told(entry)}" for entry in self.blocks]
         return "\n".join(lines + [f"  {name}: not seen at work; pass batches" for name in self.missed])
 
 
