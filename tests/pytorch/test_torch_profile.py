@@ -62,7 +62,9 @@ def test_gates_decide_and_smooth_blocks_are_counted_by_their_activations():
     shifted = like.sequential(8, 24, like.Shifted())
     (one,) = ft.profile(shifted, [x], gains=False).blocks
     assert one.mean == pytest.approx(float((shifted[0](x) > 0.25).double().mean()))
-    assert pytest.approx(float((shifted[2].weight.abs().max() * (shifted[0].bias - 0.25).abs().max()).detach())) == one.B
+    assert (
+        pytest.approx(float((shifted[2].weight.abs().max() * (shifted[0].bias - 0.25).abs().max()).detach())) == one.B
+    )
 
 
 @pytest.mark.parametrize("kind", ["drelu", "reglu", "relu6", "opt", "conv1d", "threshold"])

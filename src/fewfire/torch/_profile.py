@@ -120,7 +120,7 @@ class ModelProfile:
             entry["gains"] = {str(rows): one.gain(rows) for rows in one.seconds}
             entry["seconds"] = {str(rows): list(pair) for rows, pair in one.seconds.items()}
             entry["percentiles"] = {str(p): share for p, share in one.percentiles.items()}
-            entry["block"]["layers"] = list(one.block.layers)
+            entry["block"] |= {"layers": list(one.block.layers), "label": one.block.label}
         return data
 
     def rows(self) -> list[tuple[str, ...]]:
