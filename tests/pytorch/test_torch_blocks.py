@@ -110,8 +110,13 @@ def test_a_model_that_is_different_each_time_is_not_trusted():
         def forward(self, hidden):
             return super().forward(hidden) + torch.rand(1)
 
-    (block,) = ft.find_blocks(Noisy(8, 24), [torch.randn(9, 8)])
-    assert "something else each time" in block.reason
+    class Silent(like.OptLayer):
+        def forward(self, hidden):
+            return float(super().forward(hidden).sum())
+
+    for kind in (Noisy, Silent):
+        (block,) = ft.find_blocks(kind(8, 24), [torch.randn(9, 8)])
+        assert block.reason == "its scores are used elsewhere too, or the model gives no tensors, or others each time"
 
 
 def test_layers_without_an_activation_between_are_no_block():
@@ -163,6 +168,11 @@ def test_errors_name_model_and_batches():
         ft.find_blocks(model, [])
     with pytest.raises(ff.InvalidArgument, match="model must be on the CPU; got a parameter 0.weight on meta"):
         ft.find_blocks(like.sequential(8, 24).to("meta"))
+    with pytest.raises(ff.InvalidArgument) as caught:
+        ft.find_blocks(torch.compile(model, backend="eager"))
+    assert str(caught.value) == (
+        "model must not be compiled or scripted; got a OptimizedModule. Remedy: pass the model it was made from."
+    )
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         ft.find_blocks(model, [torch.randn(3, 9)])
     assert not any(module._forward_hooks for module in model.modules()) and model.training

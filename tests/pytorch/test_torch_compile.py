@@ -90,6 +90,7 @@ def test_the_operator_keeps_torchs_rules(model):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*script_method:DeprecationWarning")
 def test_inductor(model):
     with torch.no_grad():
         x = torch.randn(5, 8)

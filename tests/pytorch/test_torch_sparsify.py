@@ -229,6 +229,35 @@ def test_the_dense_path_is_taken_where_it_should_be(counted):
     assert len(counted) == 2
 
 
+def test_a_hook_on_the_first_layer_sees_all_scores(counted):
+    model = like.OptLayer(8, 24).eval()
+    ft.sparsify(model, dense_above=ALWAYS)
+    seen = []
+    model.fc1.register_forward_hook(lambda _module, _args, z: seen.append(z))
+    x = torch.randn(5, 8)
+    with torch.no_grad():
+        model(x)
+        assert torch.equal(seen[0], F.linear(model.norm(x), model.fc1.weight, model.fc1.bias))
+    assert [type(forward).__name__ for forward in counted] == ["DownForward"]
+
+
+def test_an_inlined_gate_is_cut_on_both_sides():
+    class Inlined(like.LlamaMlp):
+        def forward(self, x):
+            return x + super().forward(x)
+
+    for both in (False, True):
+        model = Inlined(8, 24, F.relu, both).eval()
+        x = torch.randn(5, 8)
+        with torch.no_grad():
+            dense = model(x)
+            report = ft.sparsify(model, [x])
+            ft.densify(model)
+            assert len(ft.sparsify(model, [x], dense_above=ALWAYS).replaced) == 1
+            torch.testing.assert_close(model(x), dense)
+        assert 1 in report.blocks[0].seconds and len(list(_sparsify.sparse_forwards(model))) == 2 + both
+
+
 def test_gradients_flow_through_the_dense_path(counted):
     torch.manual_seed(0)
     model = like.sequential(8, 24)

@@ -16,8 +16,9 @@ def check_model(model: object) -> Any:
     """A module whose parameters can be read here."""
     if not isinstance(model, torch.nn.Module):
         raise invalid("model", "must be a torch.nn.Module", f"a {type(model).__name__}", "pass the model itself")
-    if isinstance(model, torch.jit.ScriptModule):
-        raise invalid("model", "must not be scripted", "a ScriptModule", "pass the model it was made from")
+    if isinstance(model, torch.jit.ScriptModule) or type(model).__name__ == "OptimizedModule":
+        got = f"a {type(model).__name__}"
+        raise invalid("model", "must not be compiled or scripted", got, "pass the model it was made from")
     for name, tensor in model.named_parameters():
         if tensor.device.type != "cpu":
             rule = "must be on the CPU"

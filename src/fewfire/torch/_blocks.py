@@ -181,7 +181,7 @@ def _found_in_run(model: Any, name: str, run: Callable[[], Any]) -> list[tuple[M
     found = [(_try_whole(model, block, rows), rows) for block, rows in found]
     inlined = [block for block, _ in found if not block.whole and block.reason is None]
     leaking = {block.layers for block in _leaking(model, inlined, run)} if inlined else set()
-    reason = "its scores are used elsewhere too, or the model gives something else each time"
+    reason = "its scores are used elsewhere too, or the model gives no tensors, or others each time"
     return [(replace(block, reason=reason) if block.layers in leaking else block, rows) for block, rows in found]
 
 
@@ -257,7 +257,7 @@ def _is_block(owner: Any, layers: list[Any], block: MlpBlock, probe: Any, shape:
 def _leaking(model: Any, blocks: list[MlpBlock], run: Callable[[], Any]) -> list[MlpBlock]:
     """The inlined blocks whose resting scores have an effect on what the run gives."""
     plain = _outputs(model, blocks, (), run)
-    if not _same(plain, _outputs(model, blocks, (), run)):
+    if not plain or not _same(plain, _outputs(model, blocks, (), run)):
         return blocks
     if _same(plain, _outputs(model, blocks, blocks, run)):
         return []

@@ -205,13 +205,19 @@ class FusedForward(SparseForward):
 
 
 class UpForward(SparseForward):
-    """The forward of the first layer of an inlined block: scores of firing neurons, elsewhere one that gives 0."""
+    """The forward of the first layer of an inlined block: scores of firing neurons, elsewhere one that gives 0.
+
+    Where a hook looks at its output, all scores are computed.
+    """
 
     what = "the sparse first layer of a block"
 
     def __init__(self, module: Any, activation: str, threshold: float, policy: Policy) -> None:
         self.activation, self.threshold = activation, threshold
         super().__init__(module, (module,), layer_shape(module), policy)
+
+    def _fits(self, x: Any) -> bool:
+        return not self.module._forward_hooks and super()._fits(x)
 
     def _places(self) -> list[tuple[Any, bool]]:
         return [(self.module, True)]

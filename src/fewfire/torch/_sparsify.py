@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -305,13 +306,12 @@ def _ways(forwards: list[SparseForward], rows: Any) -> list[Callable[[], Any]]:
         fused = forwards[0]
         return [lambda: fused.compute(rows), lambda: type(fused.module).forward(fused.module, rows)]
     *firsts, down = forwards
-    up = firsts[0]
 
     def sparse() -> Any:
-        return down.compute(torch.relu(up.compute(rows)))
+        return down.compute(math.prod(torch.relu(first.compute(rows)) for first in firsts))
 
     def dense() -> Any:
-        z = type(up.module).forward(up.module, rows)
-        return type(down.module).forward(down.module, torch.relu(z))
+        scores = [type(first.module).forward(first.module, rows) for first in firsts]
+        return type(down.module).forward(down.module, math.prod(map(torch.relu, scores)))
 
     return [sparse, dense]
