@@ -57,8 +57,29 @@ inline Lanes to_real(const Sums& sums) {
 // Bytes ahead of which codes are asked for, where they are read once and memory is what one waits for.
 constexpr std::size_t ahead = 4096;
 
+// Asks for wanted memory, some cache lines in each step.
+class Asking {
+ public:
+  Asking(const WantedBytes* wanted, std::size_t count, std::size_t steps) : at_(wanted), end_(wanted + count) {
+    std::size_t lines = 0;
+    for (const WantedBytes* one = wanted; one < end_; ++one) lines += one->bytes / 64 + 1;
+    per_step_ = (lines + steps - 1) / steps;
+  }
+  void step() {
+    for (std::size_t n = 0; n < per_step_ && at_ < end_; ++n) {
+      __builtin_prefetch(at_->at + done_, 0, 2);
+      done_ += 64;
+      if (done_ >= at_->bytes) ++at_, done_ = 0;
+    }
+  }
+
+ private:
+  const WantedBytes *at_, *end_;
+  std::size_t done_ = 0, per_step_;
+};
+
 template <std::size_t Rows, std::size_t Parts>
-void screen_tile(const NeuronGroup& group, std::size_t quads, const CodedRow* rows, float threshold,
+void screen_tile(const NeuronGroup& group, std::size_t quads, const CodedRow* rows, float threshold, Asking& asking,
                  std::uint64_t* open, float* approximate) {
   // Unrolled by hand: an index known only at run time would keep the sums in memory.
   Sums sums[Rows][Parts][vectors];
@@ -72,6 +93,7 @@ void screen_tile(const NeuronGroup& group, std::size_t quads, const CodedRow* ro
   }
   for (std::size_t k = 0; k < quads; ++k) {
     const std::uint8_t* at = group.codes + k * 4 * group_neurons;
+    asking.step();
     Codes codes[vectors];
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < vectors; ++v) {
@@ -176,19 +198,20 @@ void code_row(const float* row, std::size_t inputs, std::int8_t* high, std::int8
 }
 
 void screen_group(const NeuronGroup& group, std::size_t coded, const CodedRow* rows, std::size_t count, float threshold,
-                  std::uint64_t* open, float* approximate) {
+                  const WantedBytes* wanted, std::size_t wanted_count, std::uint64_t* open, float* approximate) {
   const std::size_t quads = coded / 4;
+  Asking asking(wanted, wanted_count, quads);
   const auto tiles = [&]<std::size_t Parts>() {
     constexpr std::size_t most = 6 / Parts;
     for (; count >= most; count -= most) {
-      screen_tile<most, Parts>(group, quads, rows, threshold, open, approximate);
+      screen_tile<most, Parts>(group, quads, rows, threshold, asking, open, approximate);
       rows += most, open += most, approximate += most * group_neurons;
     }
-    if (count == 5) return screen_tile<5, Parts>(group, quads, rows, threshold, open, approximate);
-    if (count == 4) return screen_tile<4, Parts>(group, quads, rows, threshold, open, approximate);
-    if (count == 3) return screen_tile<3, Parts>(group, quads, rows, threshold, open, approximate);
-    if (count == 2) return screen_tile<2, Parts>(group, quads, rows, threshold, open, approximate);
-    if (count == 1) return screen_tile<1, Parts>(group, quads, rows, threshold, open, approximate);
+    if (count == 5) return screen_tile<5, Parts>(group, quads, rows, threshold, asking, open, approximate);
+    if (count == 4) return screen_tile<4, Parts>(group, quads, rows, threshold, asking, open, approximate);
+    if (count == 3) return screen_tile<3, Parts>(group, quads, rows, threshold, asking, open, approximate);
+    if (count == 2) return screen_tile<2, Parts>(group, quads, rows, threshold, asking, open, approximate);
+    if (count == 1) return screen_tile<1, Parts>(group, quads, rows, threshold, asking, open, approximate);
   };
   if (count == 0) return;
   if (rows[0].low)
@@ -236,13 +259,17 @@ bool stays_open(const ResidualRow& residual, std::size_t coded, const CodedRow& 
   return !(bound <= threshold);
 }
 
-float neuron_score(const float* weights, const float* row, std::size_t inputs, float bias) {
+float neuron_score(const float* weights, const float* row, std::size_t inputs, float bias, const char* upcoming) {
   constexpr std::size_t chains = 4;
   Lanes sums[chains] = {fill(0.0f), fill(0.0f), fill(0.0f), fill(0.0f)};
   std::size_t j = 0;
   for (; j + chains * lane_count <= inputs; j += chains * lane_count)
-    for (std::size_t c = 0; c < chains; ++c)
-      sums[c] = fma(load(weights + j + c * lane_count), load(row + j + c * lane_count), sums[c]);
+#pragma GCC unroll 4
+    for (std::size_t c = 0; c < chains; ++c) {
+      const std::size_t at = j + c * lane_count;
+      __builtin_prefetch(upcoming + 4 * at, 0, 2);
+      sums[c] = fma(load(weights + at), load(row + at), sums[c]);
+    }
   for (std::size_t c = 0; j < inputs; ++c) {
     const std::size_t here = inputs - j < lane_count ? inputs - j : lane_count;
     sums[c] = here == lane_count ? fma(load(weights + j), load(row + j), sums[c])
@@ -252,7 +279,8 @@ float neuron_score(const float* weights, const float* row, std::size_t inputs, f
   return total((sums[0] + sums[1]) + (sums[2] + sums[3])) + bias;
 }
 
-void add_rows(float* sums, const float* const* rows, const float* factors, std::size_t count, std::size_t length) {
+void add_rows(float* sums, const float* const* rows, const float* factors, std::size_t count, std::size_t length,
+              const char* upcoming) {
   constexpr std::size_t chunk = 8;  // vectors kept in registers while the rows pass
   std::size_t k = 0;
   for (; k + chunk * lane_count <= length; k += chunk * lane_count) {
@@ -263,7 +291,11 @@ void add_rows(float* sums, const float* const* rows, const float* factors, std::
       const float* row = rows[r] + k;
       const Lanes factor = fill(factors[r]);
 #pragma GCC unroll 8
-      for (std::size_t c = 0; c < chunk; ++c) here[c] = fma(factor, load(row + c * lane_count), here[c]);
+      for (std::size_t c = 0; c < chunk; ++c) {
+        __builtin_prefetch(upcoming, 0, 2);
+        upcoming += 64;
+        here[c] = fma(factor, load(row + c * lane_count), here[c]);
+      }
     }
 #pragma GCC unroll 8
     for (std::size_t c = 0; c < chunk; ++c) store(sums + k + c * lane_count, here[c]);

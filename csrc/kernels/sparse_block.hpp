@@ -53,18 +53,27 @@ struct ResidualRow {
   float scale, error, coded;  // error as above, of what both codes leave; coded = ‖ŵ + scale·r‖
 };
 
+// Memory that will be read soon. What a kernel reads next is asked for while another one computes, so that memory is
+// never idle: weights while codes are read, codes while weights are used.
+struct WantedBytes {
+  const char* at;
+  std::size_t bytes;
+};
+
 FEWFIRE_DECLARE(
     // Codes of a row; `low` null for one part. The two arrays of codes are aligned to 64 bytes.
     void code_row(const float* row, std::size_t inputs, std::int8_t* high, std::int8_t* low, CodedRow& coded);
     // open[q]: the neurons of the group (bit i: neuron i) that may fire for row q; approximate[64·q + i]: ⟨ŵ, x̂⟩ + b.
     void screen_group(const NeuronGroup& group, std::size_t coded, const CodedRow* rows, std::size_t count,
-                      float threshold, std::uint64_t* open, float* approximate);
+                      float threshold, const WantedBytes* wanted, std::size_t wanted_count, std::uint64_t* open,
+                      float* approximate);
     // Whether a neuron with this ⟨ŵ, x̂⟩ + b may fire, by its residual codes.
     bool stays_open(const ResidualRow& residual, std::size_t coded, const CodedRow& row, float approximate,
                     float threshold);
-    // The score that decides.
-    float neuron_score(const float* weights, const float* row, std::size_t inputs, float bias);
+    // The score that decides. As many bytes of `upcoming` are asked for as are read of the weights.
+    float neuron_score(const float* weights, const float* row, std::size_t inputs, float bias, const char* upcoming);
     // sums += Σ_k factors[k]·rows[k], in this order.
-    void add_rows(float* sums, const float* const* rows, const float* factors, std::size_t count, std::size_t length);)
+    void add_rows(float* sums, const float* const* rows, const float* factors, std::size_t count, std::size_t length,
+                  const char* upcoming);)
 
 }  // namespace fewfire

@@ -7,61 +7,74 @@
 namespace fewfire {
 namespace {
 
-// By the number of groups alone, so that sums are the same whoever calls.
-std::size_t pieces_of(std::size_t groups) { return std::clamp<std::size_t>(groups / 8, 1, 32); }
+// Groups of a piece: by their number alone, so that sums are the same whoever calls.
+std::size_t groups_of_piece(std::size_t groups) { return std::max<std::size_t>(4, (groups + 31) / 32); }
 
-// Outputs of a batch, summed by pieces.
+// Outputs of a batch, summed piece by piece. A piece belongs to one thread at a time.
 class PieceSums {
  public:
-  PieceSums(std::size_t pieces, std::size_t batch, std::size_t outputs)
-      : batch_(batch), outputs_(outputs), sums_(new float[pieces * batch * outputs]) {}
+  PieceSums(const DownWeights& down, std::size_t batch)
+      : down_(down), batch_(batch), taken_(groups_of_piece((down.width + group_neurons - 1) / group_neurons)),
+        pieces_((down.width + taken_ * group_neurons - 1) / (taken_ * group_neurons)),
+        begun_(pieces_ * batch, 0), sums_(new float[pieces_ * batch * down.outputs]) {}
 
-  // The sums of a piece, one row of outputs per row of the batch, set to 0.
-  float* begin(std::size_t piece) {
-    float* sums = sums_.get() + piece * batch_ * outputs_;
-    std::fill_n(sums, batch_ * outputs_, 0.0f);
-    return sums;
+  std::size_t taken() const { return taken_; }
+  std::size_t pieces() const { return pieces_; }
+
+  // Adds factors[k]·(row of neurons[k]), at most 64 of one piece, to the outputs of a row of the batch.
+  void add(std::size_t row, const std::uint32_t* neurons, const float* factors, std::size_t count,
+           Upcoming& upcoming) {
+    const std::size_t place = neurons[0] / group_neurons / taken_ * batch_ + row;
+    float* sums = sums_.get() + place * down_.outputs;
+    if (!begun_[place]) std::fill_n(sums, down_.outputs, 0.0f), begun_[place] = 1;
+    const float* rows[group_neurons];
+    for (std::size_t k = 0; k < count; ++k) rows[k] = down_.row(neurons[k]);
+    FEWFIRE_DISPATCH(add_rows, sums, rows, factors, count, down_.outputs,
+                     upcoming.codes(count * down_.outputs * sizeof(float)));
   }
-  void finish(std::size_t pieces, const float* biases, float* y) const {
+
+  void finish(float* y) const {
     for (std::size_t q = 0; q < batch_; ++q) {
-      float* out = y + q * outputs_;
-      if (biases)
-        std::copy_n(biases, outputs_, out);
+      float* out = y + q * down_.outputs;
+      if (down_.biases)
+        std::copy_n(down_.biases, down_.outputs, out);
       else
-        std::fill_n(out, outputs_, 0.0f);
-      for (std::size_t piece = 0; piece < pieces; ++piece) {
-        const float* sums = sums_.get() + (piece * batch_ + q) * outputs_;
-        for (std::size_t k = 0; k < outputs_; ++k) out[k] += sums[k];
+        std::fill_n(out, down_.outputs, 0.0f);
+      for (std::size_t place = q; place < begun_.size(); place += batch_) {
+        if (!begun_[place]) continue;
+        const float* sums = sums_.get() + place * down_.outputs;
+        for (std::size_t k = 0; k < down_.outputs; ++k) out[k] += sums[k];
       }
     }
   }
 
  private:
-  std::size_t batch_, outputs_;
+  const DownWeights& down_;
+  std::size_t batch_, taken_, pieces_;
+  std::vector<std::uint8_t> begun_;
   std::unique_ptr<float[]> sums_;
 };
 
-// Rows of the second layer to be added to the outputs of one row of the batch, some at a time.
-class RowSum {
+// What the neurons of one group give, gathered row by row of the batch.
+class GroupSum {
  public:
-  RowSum(const DownWeights& down, float* sums) : down_(down), sums_(sums) {}
-  ~RowSum() { flush(); }
-  void add(std::size_t row, std::size_t neuron, float factor) {
-    if (row != row_ || count_ == most) flush(), row_ = row;
-    rows_[count_] = down_.row(neuron), factors_[count_] = factor, ++count_;
-  }
-  void flush() {
-    if (count_) FEWFIRE_DISPATCH(add_rows, sums_ + row_ * down_.outputs, rows_, factors_, count_, down_.outputs);
-    count_ = 0;
+  GroupSum(PieceSums& sums, Upcoming& upcoming) : sums_(sums), upcoming_(upcoming) {}
+  ~GroupSum() { flush(); }
+  void add(std::uint32_t row, std::uint32_t neuron, float factor) {
+    if (row != row_) flush(), row_ = row;
+    neurons_[count_] = neuron, factors_[count_] = factor, ++count_;
   }
 
  private:
-  static constexpr std::size_t most = 64;
-  const DownWeights& down_;
-  float* sums_;
+  void flush() {
+    if (count_) sums_.add(row_, neurons_, factors_, count_, upcoming_);
+    count_ = 0;
+  }
+  PieceSums& sums_;
+  Upcoming& upcoming_;
   std::size_t row_ = 0, count_ = 0;
-  const float* rows_[most];
-  float factors_[most];
+  std::uint32_t neurons_[group_neurons];
+  float factors_[group_neurons];
 };
 
 }  // namespace
@@ -99,11 +112,11 @@ float SparseBlock::activate(float score) const {
   }
 }
 
-float SparseBlock::value(const NeuronPair& pair, const float* x, bool& left_out) const {
+float SparseBlock::value(const NeuronPair& pair, const float* x, Upcoming& upcoming, bool& left_out) const {
   const float own = activate(pair.score);
   left_out = false;
   if (gating_ == Gating::none) return own;
-  const float score = up_.score(pair.neuron, x);
+  const float score = up_.score(pair.neuron, x, upcoming);
   if (gating_ == Gating::reglu) return own * score;
   left_out = score <= threshold_ && std::isfinite(own) && !layer_->is_always_found(pair.neuron);
   return own * activate(score);
@@ -111,50 +124,44 @@ float SparseBlock::value(const NeuronPair& pair, const float* x, bool& left_out)
 
 void SparseBlock::forward(const float* x, std::size_t batch, std::size_t threads, float* y, SparseWork& work) const {
   const CodedBatch coded = layer_->code(x, batch);
-  const std::size_t groups = layer_->groups(), pieces = pieces_of(groups);
-  PieceSums sums(pieces, batch, down_.outputs);
-  std::vector<SparseWork> spent(pieces);
-  parallel_for(pieces, threads, [&](std::size_t piece) {
-    float* own = sums.begin(piece);
-    std::uint64_t added = 0;
-    const auto expect = [&](std::size_t neuron) {
-      if (gating_ != Gating::none) expect_row(up_.row(neuron), up_.inputs);
-      expect_row(down_.row(neuron), down_.outputs);
-    };
-    const auto found = [&](const std::vector<NeuronPair>& pairs) {
-      RowSum rows(down_, own);
-      for (const NeuronPair& pair : pairs) {
-        bool left_out;
-        const float factor = value(pair, coded.row(pair.row), left_out);
-        if (left_out) continue;
-        rows.add(pair.row, pair.neuron, factor);
-        ++added;
-      }
-      const std::size_t gate_inputs = gating_ == Gating::none ? 0 : up_.inputs;
-      spent[piece].multiply_adds += pairs.size() * gate_inputs;
-      spent[piece].bytes += distinct(pairs) * (gate_inputs + down_.outputs) * sizeof(float);
-    };
-    layer_->find(piece * groups / pieces, (piece + 1) * groups / pieces, coded, expect, found, spent[piece]);
-    spent[piece].multiply_adds += added * down_.outputs + spent[piece].scored * up_.inputs;
-  });
-  for (const SparseWork& part : spent) work.add(part);
-  sums.finish(pieces, down_.biases, y);
+  const std::size_t gate_inputs = gating_ == Gating::none ? 0 : up_.inputs;
+  PieceSums sums(down_, batch);
+  std::atomic<std::uint64_t> products{0}, bytes{0};
+  const auto expect = [&](std::size_t neuron, Upcoming& upcoming) {
+    if (gate_inputs) upcoming.want(up_.row(neuron), up_.inputs * sizeof(float));
+    upcoming.want(down_.row(neuron), down_.outputs * sizeof(float));
+  };
+  const auto found = [&](const std::vector<NeuronPair>& pairs, Upcoming& upcoming) {
+    GroupSum group(sums, upcoming);
+    std::size_t added = 0;
+    for (const NeuronPair& pair : pairs) {
+      bool left_out;
+      const float factor = value(pair, coded.row(pair.row), upcoming, left_out);
+      if (left_out) continue;
+      group.add(pair.row, pair.neuron, factor);
+      ++added;
+    }
+    products.fetch_add(pairs.size() * gate_inputs + added * down_.outputs, std::memory_order_relaxed);
+    bytes.fetch_add(distinct(pairs) * (gate_inputs + down_.outputs) * sizeof(float), std::memory_order_relaxed);
+  };
+  work = search_layer(*layer_, coded, sums.taken(), threads, expect, found);
+  work.multiply_adds = products.load() + work.scored * up_.inputs;
+  work.bytes += bytes.load();
+  sums.finish(y);
 }
 
 std::vector<NeuronPair> firing_neurons(const ScreenedLayer& layer, const float* x, std::size_t batch,
                                        std::size_t threads, SparseWork& work) {
   const CodedBatch coded = layer.code(x, batch);
-  const std::size_t groups = layer.groups(), pieces = pieces_of(groups);
-  std::vector<SparseWork> spent(pieces);
-  std::vector<std::vector<NeuronPair>> parts(pieces);
-  parallel_for(pieces, threads, [&](std::size_t piece) {
-    const auto found = [&](const std::vector<NeuronPair>& pairs) {
-      for (const NeuronPair& pair : pairs)
-        if (layer.fires(pair.score)) parts[piece].push_back(pair);
-    };
-    layer.find(piece * groups / pieces, (piece + 1) * groups / pieces, coded, [](std::size_t) {}, found, spent[piece]);
-  });
-  for (const SparseWork& part : spent) work.add(part);
+  const std::size_t taken = groups_of_piece(layer.groups());
+  std::vector<std::vector<NeuronPair>> parts((layer.groups() + taken - 1) / taken);
+  const auto found = [&](const std::vector<NeuronPair>& pairs, Upcoming&) {
+    std::vector<NeuronPair>& part = parts[pairs[0].neuron / group_neurons / taken];
+    for (const NeuronPair& pair : pairs)
+      if (layer.fires(pair.score)) part.push_back(pair);
+  };
+  work = search_layer(layer, coded, taken, threads, [](std::size_t, Upcoming&) {}, found);
+  work.multiply_adds = work.scored * layer.weights().inputs;
   std::vector<NeuronPair> all;
   for (const std::vector<NeuronPair>& part : parts) all.insert(all.end(), part.begin(), part.end());
   if (batch > 1)
@@ -164,29 +171,31 @@ std::vector<NeuronPair> firing_neurons(const ScreenedLayer& layer, const float* 
 
 void sparse_down(const DownWeights& down, const std::uint8_t* always, const float* h, std::size_t batch,
                  std::size_t threads, float* y) {
-  const std::size_t groups = (down.width + group_neurons - 1) / group_neurons, pieces = pieces_of(groups);
-  PieceSums sums(pieces, batch, down.outputs);
-  parallel_for(pieces, threads, [&](std::size_t piece) {
-    float* own = sums.begin(piece);
+  PieceSums sums(down, batch);
+  parallel_for(sums.pieces(), threads, [&](std::size_t piece) {
     std::vector<NeuronPair> waiting, found;
+    Upcoming nothing;
+    const auto add_waiting = [&] {
+      GroupSum group(sums, nothing);
+      for (const NeuronPair& pair : waiting) group.add(pair.row, pair.neuron, pair.score);
+    };
+    const std::size_t span = sums.taken() * group_neurons, last = std::min((piece + 1) * span, down.width);
     // A group's rows are asked for while those of the group before are added.
-    for (std::size_t group = piece * groups / pieces; group <= (piece + 1) * groups / pieces; ++group) {
-      if (group < (piece + 1) * groups / pieces)
-        for (std::size_t q = 0; q < batch; ++q)
-          for (std::size_t j = group * group_neurons; j < std::min((group + 1) * group_neurons, down.width); ++j) {
-            const float value = h[q * down.width + j];
-            if (value == 0.0f && !(always && always[j])) continue;
-            expect_row(down.row(j), down.outputs);
-            found.push_back({static_cast<std::uint32_t>(j), static_cast<std::uint32_t>(q), value});
-          }
-      RowSum rows(down, own);
-      for (const NeuronPair& pair : waiting) rows.add(pair.row, pair.neuron, pair.score);
-      rows.flush();
+    for (std::size_t from = piece * span; from < last; from += group_neurons) {
+      for (std::size_t q = 0; q < batch; ++q)
+        for (std::size_t j = from; j < std::min(from + group_neurons, last); ++j) {
+          const float value = h[q * down.width + j];
+          if (value == 0.0f && !(always && always[j])) continue;
+          for (std::size_t k = 0; k < down.outputs; k += 16) __builtin_prefetch(down.row(j) + k);
+          found.push_back({static_cast<std::uint32_t>(j), static_cast<std::uint32_t>(q), value});
+        }
+      add_waiting();
       waiting.swap(found);
       found.clear();
     }
+    add_waiting();
   });
-  sums.finish(pieces, down.biases, y);
+  sums.finish(y);
 }
 
 }  // namespace fewfire

@@ -37,7 +37,7 @@ class SparseBlock {
  private:
   float activate(float score) const;
   // What the neuron gives; 0 with *left_out where it adds nothing to the outputs.
-  float value(const NeuronPair& pair, const float* x, bool& left_out) const;
+  float value(const NeuronPair& pair, const float* x, Upcoming& upcoming, bool& left_out) const;
 
   LayerWeights up_;
   DownWeights down_;

@@ -3,8 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "base/parallel.hpp"
-
 namespace fewfire {
 namespace {
 

@@ -3,13 +3,16 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "base/aligned.hpp"
+#include "base/parallel.hpp"
 #include "kernels/sparse_block.hpp"
 
 namespace fewfire {
@@ -38,6 +41,34 @@ inline std::size_t distinct(const std::vector<NeuronPair>& pairs) {
   return static_cast<std::size_t>(std::popcount(seen));
 }
 
+// What is read after codes that are on their way, and what is read after weights that are.
+class Upcoming {
+ public:
+  // Of a row that is one of many the beginning: the rest would be gone from the cache when it is read.
+  void want(const void* row, std::size_t bytes) {
+    wanted_.push_back({static_cast<const char*>(row), total_ < most ? bytes : std::min<std::size_t>(bytes, 512)});
+    total_ += bytes;
+  }
+  const std::vector<WantedBytes>& wanted() const { return wanted_; }
+  void clear() { wanted_.clear(), total_ = 0; }
+
+  void set_codes(const std::uint8_t* codes, std::size_t bytes) {
+    codes_ = reinterpret_cast<const char*>(codes), end_ = codes_ + bytes;
+  }
+  // The next so many bytes of codes.
+  const char* codes(std::size_t bytes) {
+    const char* at = codes_;
+    codes_ += std::min(bytes, static_cast<std::size_t>(end_ - codes_));
+    return at;
+  }
+
+ private:
+  static constexpr std::size_t most = std::size_t{1} << 19;
+  std::vector<WantedBytes> wanted_;
+  std::size_t total_ = 0;
+  const char *codes_ = nullptr, *end_ = nullptr;
+};
+
 // Weights of a layer, row by row, as the caller keeps them; no biases is null.
 struct LayerWeights {
   const float* rows = nullptr;
@@ -45,16 +76,11 @@ struct LayerWeights {
   std::size_t width = 0, inputs = 0;
 
   const float* row(std::size_t neuron) const { return rows + neuron * inputs; }
-  float score(std::size_t neuron, const float* x) const {
-    return FEWFIRE_DISPATCH(neuron_score, row(neuron), x, inputs, biases ? biases[neuron] : 0.0f);
+  float score(std::size_t neuron, const float* x, Upcoming& upcoming) const {
+    return FEWFIRE_DISPATCH(neuron_score, row(neuron), x, inputs, biases ? biases[neuron] : 0.0f,
+                            upcoming.codes(inputs * sizeof(float)));
   }
 };
-
-// Asks for a row of numbers that will be read soon; of long ones the beginning, the rest being seen to by the processor.
-inline void expect_row(const float* row, std::size_t length, std::size_t most = 4096) {
-  const std::size_t last = std::min(length, most);
-  for (std::size_t j = 0; j < last; j += 16) __builtin_prefetch(row + j, 0, 3);
-}
 
 // A batch of inputs and their codes.
 class CodedBatch {
@@ -88,11 +114,8 @@ class ScreenedLayer {
   }
   CodedBatch code(const float* rows, std::size_t count) const;
 
-  // Calls found(pairs) for the neurons of groups [first, last) that fire or are always found, group by group:
-  // rows of the batch in order, neurons in order within each. expect(neuron) is called as soon as one is known.
   template <class Expect, class Found>
-  void find(std::size_t first, std::size_t last, const CodedBatch& batch, const Expect& expect, const Found& found,
-            SparseWork& work) const;
+  class Search;
 
  private:
   void code_neuron(std::size_t neuron);
@@ -112,67 +135,133 @@ class ScreenedLayer {
   std::vector<float> residual_scales_, residual_error_, residual_coded_;
 };
 
+// Finds, group by group, the neurons that fire or are always found, and calls found(pairs, upcoming) for those of a group: rows of
+// the batch in order, neurons in order within each. expect(neuron, upcoming) says what `found` will read of a neuron.
+//
+// A visit hands on what the visit before left, so that whatever is read was asked for a visit ago, and memory is kept
+// busy with codes meanwhile: open → (residual codes →) scored → found.
 template <class Expect, class Found>
-void ScreenedLayer::find(std::size_t first, std::size_t last, const CodedBatch& batch, const Expect& expect,
-                         const Found& found, SparseWork& work) const {
-  const std::size_t inputs = weights_.inputs, coded = coded_inputs(inputs), count = batch.count();
-  std::vector<std::uint64_t> open(count);
-  std::vector<float> approximate(count * group_neurons);
-  std::vector<NeuronPair> refining, scoring, firing;
-  std::vector<bool> judged(count);
-  for (std::size_t q = 0; q < count; ++q) judged[q] = is_judged(batch.coded()[q]);
-  const bool any_judged = std::find(judged.begin(), judged.end(), true) != judged.end();
-  const bool refines = !residual_codes_.empty();
-  const auto expect_score = [&](const NeuronPair& pair, std::size_t waiting) {
-    expect_row(weights_.row(pair.neuron), inputs, waiting < 32 ? 4096 : 128);
-    scoring.push_back(pair);
-  };
-  // Each turn hands on what the turn before found, so that what is read next has been asked for a turn ago.
-  for (std::size_t turn = first; turn < last + 3; ++turn) {
-    if (!firing.empty()) found(firing);
-    firing.clear();
-    for (NeuronPair& pair : scoring) {
-      pair.score = weights_.score(pair.neuron, batch.row(pair.row));
-      const bool fires_here = fires(pair.score);
-      work.firing += fires_here;
-      if (!fires_here && judged[pair.row] && !is_always_found(pair.neuron)) continue;
-      expect(pair.neuron);
-      firing.push_back(pair);
+class ScreenedLayer::Search {
+ public:
+  Search(const ScreenedLayer& layer, const CodedBatch& batch, const Expect& expect, const Found& found)
+      : layer_(layer), batch_(batch), expect_(expect), found_(found), open_(batch.count()), judged_(batch.count()),
+        approximate_(batch.count() * group_neurons) {
+    for (std::size_t q = 0; q < batch.count(); ++q) any_judged_ |= judged_[q] = layer.is_judged(batch.coded()[q]);
+  }
+
+  void visit(std::size_t group) {
+    if (any_judged_) upcoming_.set_codes(layer_.group(group).codes, group_neurons * coded_inputs(layer_.weights_.inputs));
+    hand_on();
+    screen(group);
+    upcoming_.clear();
+  }
+  // After the last visit: what is still under way.
+  void finish() {
+    for (int stage = 0; stage < 4; ++stage) {
+      hand_on();
+      for (const WantedBytes& row : upcoming_.wanted())
+        for (std::size_t k = 0; k < row.bytes; k += 64) __builtin_prefetch(row.at + k, 0, 2);
+      upcoming_.clear();
     }
-    work.scored += scoring.size();
-    work.bytes += distinct(scoring) * inputs * sizeof(float);
-    scoring.clear();
-    for (const NeuronPair& pair : refining)
-      if (!judged[pair.row] || FEWFIRE_DISPATCH(stays_open, residual(pair.neuron), coded, batch.coded()[pair.row],
-                                                pair.score, threshold_))
-        expect_score(pair, scoring.size());
-    refining.clear();
-    if (turn >= last) continue;
-    if (any_judged)
-      FEWFIRE_DISPATCH(screen_group, group(turn), coded, batch.coded().data(), count, threshold_, open.data(),
-                       approximate.data());
-    const std::size_t from = turn * group_neurons, here = std::min(group_neurons, weights_.width - from);
-    const std::uint64_t present = here == group_neurons ? ~std::uint64_t{0} : (std::uint64_t{1} << here) - 1;
-    for (std::size_t q = 0; q < count; ++q) {
-      std::uint64_t left = (judged[q] ? open[q] : ~std::uint64_t{0}) & present;
-      work.open += static_cast<std::uint64_t>(std::popcount(left));
-      for (; left; left &= left - 1) {
-        const std::size_t i = static_cast<std::size_t>(std::countr_zero(left));
-        const NeuronPair pair{static_cast<std::uint32_t>(from + i), static_cast<std::uint32_t>(q),
-                              approximate[q * group_neurons + i]};
-        if (!refines) {
-          expect_score(pair, scoring.size());
-        } else {
-          const std::uint8_t* codes = residual_codes_.data() + pair.neuron * coded / 2;
-          for (std::size_t j = 0; j < coded / 2; j += 64) __builtin_prefetch(codes + j, 0, 2);
-          refining.push_back(pair);
-        }
+  }
+  const SparseWork& work() const { return work_; }
+
+ private:
+  // Whether this is the first pair of its neuron; notes it in `seen`.
+  static bool first_of(const NeuronPair& pair, std::uint64_t& seen) {
+    const std::uint64_t bit = std::uint64_t{1} << pair.neuron % group_neurons;
+    return !(std::exchange(seen, seen | bit) & bit);
+  }
+
+  void hand_on() {
+    const LayerWeights& weights = layer_.weights_;
+    const std::size_t inputs = weights.inputs, coded = coded_inputs(inputs);
+    const bool refines = !layer_.residual_codes_.empty();
+    std::uint64_t found_neurons = 0, scored_neurons = 0, refined_neurons = 0;
+    if (!firing_.empty()) found_(firing_, upcoming_);
+    firing_.clear();
+    for (NeuronPair& pair : scoring_) {
+      pair.score = weights.score(pair.neuron, batch_.row(pair.row), upcoming_);
+      const bool fires = layer_.fires(pair.score);
+      work_.firing += fires;
+      if (!fires && judged_[pair.row] && !layer_.is_always_found(pair.neuron)) continue;
+      if (first_of(pair, found_neurons)) expect_(pair.neuron, upcoming_);
+      firing_.push_back(pair);
+    }
+    work_.scored += scoring_.size();
+    work_.bytes += distinct(scoring_) * inputs * sizeof(float);
+    scoring_.clear();
+    const auto score_next = [&](const NeuronPair& pair) {
+      if (first_of(pair, scored_neurons)) upcoming_.want(weights.row(pair.neuron), inputs * sizeof(float));
+      scoring_.push_back(pair);
+    };
+    for (const NeuronPair& pair : refining_)
+      if (!judged_[pair.row] || FEWFIRE_DISPATCH(stays_open, layer_.residual(pair.neuron), coded,
+                                                 batch_.coded()[pair.row], pair.score, layer_.threshold_))
+        score_next(pair);
+    work_.bytes += refines ? distinct(refining_) * coded / 2 : 0;
+    refining_.clear();
+    for (const NeuronPair& pair : opened_) {
+      if (!refines) {
+        score_next(pair);
+      } else {
+        if (first_of(pair, refined_neurons))
+          upcoming_.want(layer_.residual_codes_.data() + pair.neuron * coded / 2, coded / 2);
+        refining_.push_back(pair);
       }
     }
-    work.screened += here * count;
-    work.bytes += any_judged ? here * coded : 0;
-    work.bytes += refines ? distinct(refining) * coded / 2 : 0;
+    opened_.clear();
   }
+
+  void screen(std::size_t group) {
+    const std::size_t coded = coded_inputs(layer_.weights_.inputs), from = group * group_neurons;
+    const std::size_t here = std::min(group_neurons, layer_.weights_.width - from), count = batch_.count();
+    if (any_judged_)
+      FEWFIRE_DISPATCH(screen_group, layer_.group(group), coded, batch_.coded().data(), count, layer_.threshold_,
+                       upcoming_.wanted().data(), upcoming_.wanted().size(), open_.data(), approximate_.data());
+    const std::uint64_t present = here == group_neurons ? ~std::uint64_t{0} : (std::uint64_t{1} << here) - 1;
+    for (std::size_t q = 0; q < count; ++q)
+      for (std::uint64_t left = (judged_[q] ? open_[q] : ~std::uint64_t{0}) & present; left; left &= left - 1) {
+        const std::size_t i = static_cast<std::size_t>(std::countr_zero(left));
+        opened_.push_back({static_cast<std::uint32_t>(from + i), static_cast<std::uint32_t>(q),
+                           approximate_[q * group_neurons + i]});
+      }
+    work_.screened += here * count;
+    work_.open += opened_.size();
+    work_.bytes += any_judged_ ? here * coded : 0;
+  }
+
+  const ScreenedLayer& layer_;
+  const CodedBatch& batch_;
+  const Expect& expect_;
+  const Found& found_;
+  std::vector<std::uint64_t> open_;
+  std::vector<std::uint8_t> judged_;
+  std::vector<float> approximate_;
+  std::vector<NeuronPair> opened_, refining_, scoring_, firing_;
+  Upcoming upcoming_;
+  SparseWork work_;
+  bool any_judged_ = false;
+};
+
+// Visits every group, on some threads, each of which takes the next `taken` when it is done: those are found by one
+// thread, in order. Returns what it has cost.
+template <class Expect, class Found>
+SparseWork search_layer(const ScreenedLayer& layer, const CodedBatch& batch, std::size_t taken, std::size_t threads,
+                        const Expect& expect, const Found& found) {
+  const std::size_t groups = layer.groups();
+  std::atomic<std::size_t> next{0};
+  SparseWork work;
+  std::mutex mutex;
+  run_threads(std::min(threads, (groups + taken - 1) / taken), [&](std::size_t) {
+    ScreenedLayer::Search<Expect, Found> search(layer, batch, expect, found);
+    for (std::size_t first; (first = next.fetch_add(taken, std::memory_order_relaxed)) < groups;)
+      for (std::size_t group = first; group < std::min(first + taken, groups); ++group) search.visit(group);
+    search.finish();
+    const std::lock_guard lock(mutex);
+    work.add(search.work());
+  });
+  return work;
 }
 
 }  // namespace fewfire
