@@ -151,6 +151,13 @@ def test_subclasses_of_linear_count_if_they_compute_the_same():
 def test_a_flattening_module_is_not_the_block_itself():
     model = nn.Sequential(nn.Flatten(), nn.Linear(12, 24), nn.ReLU(), nn.Linear(24, 3))
     (block,) = ft.find_blocks(model, [torch.randn(5, 3, 4)])
+    assert block.whole and block.members == ("1", "2", "3") and block.label == "[1, 3]"
+
+    class Flat(nn.Sequential):
+        def forward(self, x):
+            return super().forward(x.flatten(1)) + 1
+
+    (block,) = ft.find_blocks(Flat(*model[1:]), [torch.randn(5, 3, 4)])
     assert not block.whole and block.reason is None
 
 

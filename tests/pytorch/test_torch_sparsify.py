@@ -69,7 +69,7 @@ def test_blocks_agree_with_float64(kind, inputs, width, rows, bias, scale, seed)
     assert bool(((given.double() - value).abs() <= bound + 1e-37).all())
 
 
-@pytest.mark.parametrize("kind", ["opt", "bert", "encoder", "relu6", "inlined-threshold", "deep"])
+@pytest.mark.parametrize("kind", ["opt", "bert", "encoder", "relu6", "inlined-threshold"])
 def test_inlined_blocks_agree_with_dense(kind, counted):
     class Jump(like.Leaky):
         def forward(self, x):
@@ -82,7 +82,6 @@ def test_inlined_blocks_agree_with_dense(kind, counted):
         "encoder": lambda: nn.TransformerEncoderLayer(16, 2, 48, batch_first=True),
         "relu6": lambda: like.sequential(16, 48, nn.ReLU6()),
         "inlined-threshold": lambda: Jump(16, 48),
-        "deep": lambda: nn.Sequential(nn.Linear(16, 48), nn.ReLU(), nn.Linear(48, 20), nn.ReLU(), nn.Linear(20, 2)),
     }[kind]().eval()
     x = 3 * torch.randn(4, 7, 16)
     with torch.inference_mode():
@@ -93,8 +92,58 @@ def test_inlined_blocks_agree_with_dense(kind, counted):
         assert len(counted) == 2
         assert ft.densify(model) == 2
         assert torch.equal(model(x), dense) and len(counted) == 2
-    if kind == "deep":
-        assert report.blocks[1].block.reason == "its layer 2 belongs to the block before it"
+
+
+def deep():
+    """Blocks among the members of one sequence; the third shares a layer with the second."""
+    torch.manual_seed(1)
+    first = [nn.Flatten(), nn.Linear(16, 48), nn.ReLU(), nn.Dropout(0.5), nn.Linear(48, 20), nn.LayerNorm(20)]
+    return nn.Sequential(*first, nn.Linear(20, 30), nn.ReLU(), nn.Linear(30, 9), nn.ReLU(), nn.Linear(9, 2))
+
+
+def test_members_of_a_sequence_are_computed_at_once(counted):
+    model = deep()
+    x = torch.randn(5, 4, 4)
+    model.eval()
+    with torch.no_grad():
+        dense = model(x)
+        report = ft.sparsify(model, [x], dense_above=ALWAYS)
+        assert [entry.form for entry in report.blocks] == ["fused", "fused", None]
+        assert report.blocks[0].block.label == "[1, 4]" and report.blocks[0].block.members == ("1", "2", "3", "4")
+        assert report.blocks[2].block.reason == "its layer 8 belongs to the block before it"
+        for net in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+            counted.clear()
+            torch.testing.assert_close(net(x), dense)
+            assert len(counted) == 2
+            net.train()
+            net(x)
+            net.eval()
+            net[3].register_forward_hook(lambda *_: None)
+            net(x)
+            assert len(counted) == 3  # dropout runs in training; a hook inside is called
+        counted.clear()
+        other = copy.deepcopy(model)
+        other[5] = nn.Identity()
+        other(x)
+        assert len(counted) == 1  # the other members are free to change
+        other[7] = nn.GELU()
+        torch.testing.assert_close(other(x), nn.Sequential.forward(other, x))
+        assert len(counted) == 1
+        compiled = torch.compile(model, fullgraph=True, backend="eager")
+        torch.testing.assert_close(compiled(x), dense)
+        torch._dynamo.reset()
+        assert ft.profile(model, [x], gains=False).blocks[0].tokens == 5 and len(counted) == 2
+        assert ft.densify(model) == 2 and "forward" not in vars(model)
+        assert torch.equal(model(x), dense)
+
+
+def test_one_of_several_members_is_taken_back(monkeypatch):
+    model = deep().eval()
+    monkeypatch.setattr(_sparsify, "in_turn", lambda candidates: [[1.0, 0.5], [1.0, 2.0]][-len(candidates) :])
+    report = ft.sparsify(model, [torch.randn(5, 4, 4)])
+    assert [entry.form for entry in report.blocks] == [None, "fused", None]
+    assert [forward.members for forward in _sparsify.sparse_forwards(model)] == [("6", "7", "8")]
+    assert model[4].weight.is_contiguous()
 
 
 def test_parameters_keep_names_shapes_values_and_memory():

@@ -3,8 +3,9 @@
 With batches the model is watched at work, which is the authority. Without, its parts are run by themselves on made-up
 rows: a part that can be run so, such as an MLP or a whole transformer layer, shows its blocks in the same way.
 
-A block is found in one of two forms. *Whole*: some module is the block and nothing else; it was tried on rows of many
-sizes, and its input, scores, activations and output agreed bit for bit. *Inlined*: its layers are called in a larger
+A block is found in one of two forms. *Whole*: some module, or consecutive members of a `torch.nn.Sequential`, are the
+block and nothing else; they were tried on rows of many sizes, and input, scores, activations and output agreed bit for
+bit. *Inlined*: its layers are called in a larger
 forward; the model was run a second time with the scores of all resting neurons replaced by what the sparse layer would
 give, and its outputs did not change by a bit, so those scores go nowhere but to the activation.
 """
@@ -56,7 +57,9 @@ class MlpBlock:
         a(g)·z, or a(g)·a(z).
     inputs, width, outputs : int
     whole : bool
-        Whether module `name` is the block and nothing else.
+        Whether module `name`, or members of it, are the block and nothing else.
+    members : tuple of str
+        Of a whole block inside a longer `torch.nn.Sequential`: the names of its members in there.
     ranks : tuple of int
         Of a whole block: numbers of dimensions of inputs on which that was tried.
     reason : str or None
@@ -74,6 +77,7 @@ class MlpBlock:
     width: int
     outputs: int
     whole: bool = False
+    members: tuple[str, ...] = ()
     ranks: tuple[int, ...] = ()
     reason: str | None = None
 
@@ -85,7 +89,7 @@ class MlpBlock:
     @property
     def label(self) -> str:
         """Its name for people: the module that it is, or that module with the layers inside it."""
-        if self.whole:
+        if self.whole and not self.members:
             return self.name or "(model)"
         inside = ", ".join(layer.removeprefix(f"{self.name}.") for layer in self.layers)
         return f"{self.name}[{inside}]"
@@ -212,20 +216,41 @@ def _common_owner(names: list[str]) -> str:
 
 
 def _try_whole(model: Any, block: MlpBlock, rows: Any) -> MlpBlock:
-    """The block marked as whole where its owner computes it and nothing else."""
-    owner = model.get_submodule(block.name)
+    """The block marked as whole where its owner, or members of that, compute it and nothing else."""
+    if block.reason or block.activation not in FULL:
+        return block
+    owner, members = model.get_submodule(block.name), _members(model, block)
+    if members and len(members) < len(owner._modules):
+        owner, block = sequence_of(owner, members), replace(block, members=members)
     layers = [model.get_submodule(layer) for layer in block.layers]
     others = [m for m in owner.modules() if m is not owner and m not in layers]
     allowed = (torch.nn.Dropout, torch.nn.Identity)
     plain = all(isinstance(m, allowed) or is_pointwise(m) for m in others) and not owner._parameters
-    if block.reason or block.activation not in FULL or not plain or "forward" in vars(owner):
-        return block
+    if not plain or "forward" in vars(owner):
+        return replace(block, members=())
     made_up = _made_up(layers[0])[0].to(rows)
     probe = torch.cat([rows, 30 * rows, made_up])[:64]
     probe = torch.cat([probe, probe[: 64 - len(probe)]]) if len(probe) < 64 else probe
     shapes = {1: (block.inputs,), 2: (64, block.inputs), 3: (4, 16, block.inputs), 4: (2, 2, 16, block.inputs)}
     ranks = tuple(rank for rank, shape in shapes.items() if _is_block(owner, layers, block, probe, shape))
-    return replace(block, whole=True, ranks=ranks) if 2 in ranks else block
+    return replace(block, whole=True, ranks=ranks) if 2 in ranks else replace(block, members=())
+
+
+def _members(model: Any, block: MlpBlock) -> tuple[str, ...]:
+    """The members of a `torch.nn.Sequential` from the first to the second layer of a block; empty where it is none."""
+    owner = model.get_submodule(block.name)
+    if not isinstance(owner, torch.nn.Sequential) or type(owner).forward is not torch.nn.Sequential.forward:
+        return ()
+    names = list(owner._modules)
+    ends = [layer.rpartition(".")[2] for layer in (block.up, block.down)]
+    if block.gate is not None or not all(end in names for end in ends):
+        return ()
+    return tuple(names[names.index(ends[0]) : names.index(ends[1]) + 1])
+
+
+def sequence_of(owner: Any, members: tuple[str, ...]) -> Any:
+    """Some members of a `torch.nn.Sequential` as one of their own."""
+    return torch.nn.Sequential(*(owner._modules[name] for name in members))
 
 
 def _is_block(owner: Any, layers: list[Any], block: MlpBlock, probe: Any, shape: tuple[int, ...]) -> bool:

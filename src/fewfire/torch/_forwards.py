@@ -105,6 +105,10 @@ class SparseForward:
                     held = self._held = _Held(None if foreign else self._build(), self.layers)
         return held.kernel
 
+    def install(self) -> None:
+        """Stand in for the module's forward."""
+        self.module.forward = self
+
     def remove(self) -> None:
         """Give the module its own forward back, and its weights their usual layout."""
         vars(self.module).pop("forward", None)
@@ -173,24 +177,54 @@ class SparseForward:
 class FusedForward(SparseForward):
     """The forward of a module that is a block: `layers` are up, down and perhaps the gate.
 
-    In training mode, and where a hook was put on something inside, the module's own forward runs.
+    In training mode, and where a hook was put on something inside, the module's own forward runs. For a block that is
+    `members` of a longer `torch.nn.Sequential`, `home`, the module is a sequence of those alone.
     """
 
     what = "a sparse block"
 
     def __init__(
-        self, module: Any, layers: tuple[Any, ...], kind: dict[str, Any], ranks: tuple[int, ...], policy: Policy
+        self,
+        module: Any,
+        layers: tuple[Any, ...],
+        kind: dict[str, Any],
+        ranks: tuple[int, ...],
+        policy: Policy,
+        home: Any = None,
+        members: tuple[str, ...] = (),
     ) -> None:
-        self.kind, self.ranks = kind, ranks
+        self.kind, self.ranks, self.home, self.members = kind, ranks, home, members
         self.inner = tuple(part for part in module.modules() if part is not module)
         super().__init__(module, layers, (layer_shape(layers[0])[0], layer_shape(layers[1])[1]), policy)
 
+    def install(self) -> None:
+        """Stand in for the module's forward, or for that of the sequence it is a part of."""
+        if self.home is None:
+            super().install()
+        elif "forward" in vars(self.home):
+            self.home.forward.parts.append(self)
+        else:
+            self.home.forward = SequenceForward(self.home, [self])
+
+    def remove(self) -> None:
+        """Give the module, or the sequence, its own forward back."""
+        super().remove()
+        whole = None if self.home is None else vars(self.home).get("forward")
+        if whole is not None:
+            whole.parts = [part for part in whole.parts if part is not self]
+            if not whole.parts:
+                del self.home.forward
+
     def _fits(self, x: Any) -> bool:
-        if self.module.training or x.ndim not in self.ranks:
+        if self.layers[0].training or x.ndim not in self.ranks:
             return False
         if any(part._forward_hooks or part._forward_pre_hooks for part in self.inner):
             return False
         return super()._fits(x)
+
+    def named(self) -> zip[tuple[str, Any]]:
+        """Its members in the sequence, with their names there."""
+        return zip(self.members, self.module._modules.values(), strict=True)
 
     def _places(self) -> list[tuple[Any, bool]]:
         up, down, *gate = self.layers
@@ -202,6 +236,30 @@ class FusedForward(SparseForward):
         gates = {"gate": _rows(rest[0], True), "gate_bias": as_array(rest[0].bias)} if rest else {}
         options: dict[str, Any] = {**gates, **self.kind}
         return SparseBlock(*arrays, **options)
+
+
+class SequenceForward:
+    """The forward of a `torch.nn.Sequential` some of whose members are blocks: `parts` stand in for those members."""
+
+    def __init__(self, module: Any, parts: list[FusedForward]) -> None:
+        self.module, self.parts = module, parts
+
+    def __call__(self, input: Any) -> Any:
+        """Run the members in turn; where they are no longer those that were made sparse, as torch does."""
+        members = self.module._modules
+        starts: dict[str, FusedForward] = {}
+        inside: list[str] = []
+        for part in self.parts:
+            starts[part.members[0]] = part
+            inside += part.members
+            if any(members.get(name) is not mine for name, mine in part.named()):
+                return type(self.module).forward(self.module, input)
+        for name, member in members.items():
+            if name in starts:
+                input = starts[name](input)
+            elif name not in inside:
+                input = member(input)
+        return input
 
 
 class UpForward(SparseForward):

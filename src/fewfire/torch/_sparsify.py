@@ -12,8 +12,16 @@ from fewfire._errors import InvalidArgument, invalid
 from fewfire._optional import require
 from fewfire._validate import check_choice, check_integer
 from fewfire.torch._batches import check_model
-from fewfire.torch._blocks import MlpBlock, found_with_rows, missed, split_kind, split_layers
-from fewfire.torch._forwards import DownForward, Fallback, FusedForward, Policy, SparseForward, UpForward
+from fewfire.torch._blocks import MlpBlock, found_with_rows, missed, sequence_of, split_kind, split_layers
+from fewfire.torch._forwards import (
+    DownForward,
+    Fallback,
+    FusedForward,
+    Policy,
+    SequenceForward,
+    SparseForward,
+    UpForward,
+)
 from fewfire.torch._layers import neuron_rows, put_back, why_not
 from fewfire.torch._timing import SIZES, in_turn, largest_faster, rows_of
 
@@ -172,21 +180,27 @@ def refresh(model: Any) -> int:
     return len(forwards)
 
 
-def sparse_forwards(model: Any) -> Iterable[SparseForward]:
+def sparse_forwards(model: Any) -> Iterator[SparseForward]:
     """The sparse forwards that modules of this model have."""
-    forwards = (vars(module).get("forward") for module in model.modules())
-    return (forward for forward in forwards if isinstance(forward, SparseForward))
+    for module in model.modules():
+        forward = vars(module).get("forward")
+        if isinstance(forward, SequenceForward):
+            yield from forward.parts
+        elif isinstance(forward, SparseForward):
+            yield forward
 
 
 @contextmanager
 def densely(model: Any) -> Iterator[None]:
     """The model with its modules' own forwards for a while, so that hooks see every layer."""
-    forwards = [forward for forward in sparse_forwards(model) if vars(forward.module).pop("forward")]
+    ours = (SparseForward, SequenceForward)
+    modules = [module for module in model.modules() if isinstance(vars(module).get("forward"), ours)]
+    forwards = [vars(module).pop("forward") for module in modules]
     try:
         yield
     finally:
-        for forward in forwards:
-            forward.module.forward = forward
+        for module, forward in zip(modules, forwards, strict=True):
+            module.forward = forward
 
 
 def _nothing_found(blocks: list[MlpBlock], passed_over: tuple[str, ...], alone: bool) -> InvalidArgument:
@@ -260,7 +274,9 @@ def _install(model: Any, block: MlpBlock, policy: Policy, steps: list[Callable[[
     if block.whole:
         parts = (layers[block.up], layers[block.down], *((layers[block.gate],) if block.gate else ()))
         kind = {"activation": block.activation, "threshold": block.threshold, "gated": block.gated}
-        forwards.append(FusedForward(model.get_submodule(block.name), parts, kind, block.ranks, policy))
+        owner = model.get_submodule(block.name)
+        module, home = (sequence_of(owner, block.members), owner) if block.members else (owner, None)
+        forwards.append(FusedForward(module, parts, kind, block.ranks, policy, home, block.members))
     else:
         cut = split_kind(block.kind)
         forwards += [UpForward(layers[name], *cut, policy) for name in split_layers(block)]
@@ -268,7 +284,7 @@ def _install(model: Any, block: MlpBlock, policy: Policy, steps: list[Callable[[
     steps += [forward.remove for forward in forwards]
     for forward in forwards:
         forward.kernel()
-        forward.module.forward = forward
+        forward.install()
     return forwards
 
 
