@@ -79,6 +79,29 @@ def test_a_jump_inside_somebodys_forward_is_known_from_below():
     assert (block.activation, block.threshold) == ("shifted", torch.tensor(0.3).item())
 
 
+class Largest(nn.Module):
+    """Lets the largest scores of each row through: on one row this looks like a threshold."""
+
+    def forward(self, z):
+        return torch.where(z >= z.topk(min(5, z.shape[-1])).values[..., -1:], z, torch.zeros_like(z))
+
+
+class AboveMean(nn.Module):
+    def forward(self, z):
+        return F.relu(z - z.mean(-1, keepdim=True))
+
+
+@pytest.mark.parametrize("kind", [Largest, AboveMean])
+def test_thresholds_that_depend_on_the_row_are_not_taken_for_fixed_ones(kind):
+    class Inlined(like.Leaky):
+        def forward(self, x):
+            return x + self.fc2(kind().forward(self.fc1(x)))
+
+    for rows in (torch.randn(1, 8), torch.randn(1, 8).repeat(20, 1), torch.randn(20, 8)):
+        assert ft.find_blocks(Inlined(8, 24), [rows]) == []
+        assert ft.find_blocks(like.sequential(8, 24, kind()), [rows]) == []
+
+
 def test_encoder_layers_of_torch_itself():
     model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 24, batch_first=True), 2, enable_nested_tensor=False)
     for batches in (None, [torch.randn(2, 5, 8)]):

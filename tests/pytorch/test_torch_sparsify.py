@@ -228,6 +228,25 @@ def test_copies_and_pickles_are_sparse_and_apart(counted):
             assert ft.densify(other) == 3 and len(list(_sparsify.sparse_forwards(model))) == 3
 
 
+def test_modes_of_inference_do_not_reach_the_weights(counted):
+    model, x = like.sequential(8, 24).eval(), torch.randn(5, 8)
+    with torch.inference_mode():
+        ft.sparsify(model, [x], dense_above=ALWAYS)
+        model(x)
+        model.load_state_dict({name: -value for name, value in model.state_dict().items()})
+        model(x)
+    model(x).sum().backward()  # weights are still ones that can be trained
+    with torch.inference_mode():
+        ft.densify(model)
+    model(x).sum().backward()
+    with torch.inference_mode():
+        made = like.sequential(8, 24).eval()
+    ft.sparsify(made, [x], dense_above=ALWAYS)
+    with torch.inference_mode():
+        torch.testing.assert_close(made(x), nn.Sequential.forward(made, x))
+    assert len(counted) == 3
+
+
 def test_many_threads_at_once():
     torch.manual_seed(0)
     model = like.sequential(16, 96).eval()

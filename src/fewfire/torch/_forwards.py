@@ -23,7 +23,7 @@ import numpy as np
 from fewfire._errors import InvalidArgument, invalid
 from fewfire._optional import require
 from fewfire.torch._kernel import SparseBlock, SparseDown, SparseUp
-from fewfire.torch._layers import as_array, lay_out, layer_shape, neuron_rows
+from fewfire.torch._layers import as_array, lay_out, layer_shape, neuron_rows, put_back
 
 torch: Any = require("torch", "torch", "fewfire.torch.sparsify")
 
@@ -113,7 +113,7 @@ class SparseForward:
         """Give the module its own forward back, and its weights their usual layout."""
         vars(self.module).pop("forward", None)
         for layer, _ in self._places():
-            layer.weight.data = layer.weight.data.contiguous()
+            put_back(layer)
 
     def refresh(self) -> None:
         """Forget what is kept beside the weights; it is made again at the next call."""

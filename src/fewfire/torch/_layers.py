@@ -9,9 +9,13 @@ same shape, same values, only its strides differ.
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from fewfire._optional import require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 torch: Any = require("torch", "torch", "fewfire.torch")
 
@@ -61,23 +65,35 @@ def _flipped(module: Any, first: bool) -> bool:
     return is_transposed(module) == first
 
 
-def lay_out(module: Any, *, first: bool) -> bool:
-    """Store the weight neuron by neuron; says whether anything had to move."""
-    rows = neuron_rows(module, first=first)
-    if rows.is_contiguous():
-        return False
-    stored = rows.contiguous()
-    module.weight.data = stored.t() if _flipped(module, first) else stored
-    return True
-
-
-def put_back(module: Any, strides: tuple[int, ...]) -> None:
-    """Undo `lay_out`: the weight stored with its former strides."""
+def lay_out(module: Any, *, first: bool) -> None:
+    """Store the weight neuron by neuron, where it is not yet."""
     weight = module.weight
+    if not neuron_rows(module, first=first).is_contiguous():
+        _store(weight, (1, weight.shape[0]) if _flipped(module, first) else (weight.shape[1], 1))
+
+
+def put_back(module: Any, strides: tuple[int, ...] | None = None) -> None:
+    """Undo `lay_out`: the weight stored with these strides, by default row by row."""
+    weight = module.weight
+    strides = (weight.shape[1], 1) if strides is None else strides
     if weight.stride() != strides:
-        former = torch.empty_strided(weight.shape, strides, dtype=weight.dtype, device=weight.device)
-        former.copy_(weight.detach())
-        weight.data = former
+        _store(weight, strides)
+
+
+def _store(weight: Any, strides: tuple[int, ...]) -> None:
+    """Move a weight to new memory with these strides, and its gradient, if it has one, to a like place."""
+    with _as_made(weight):
+        for tensor in (weight, weight.grad):
+            if tensor is not None:
+                new = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
+                tensor.data = new.copy_(tensor.detach())
+
+
+@contextmanager
+def _as_made(weight: Any) -> Iterator[None]:
+    """The mode in which a weight was made: in another, its memory could not be used for training afterwards."""
+    with torch.no_grad(), torch.inference_mode(weight.is_inference()):
+        yield
 
 
 def as_array(tensor: Any) -> Any:

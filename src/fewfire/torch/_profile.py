@@ -161,6 +161,7 @@ def profile(model: Any, batches: Iterable[Any], *, gains: bool = True, max_batch
         On the CPU; run in evaluation mode without gradients and left as it was. A sparse model is run densely.
     batches : iterable
         What the model is called with: tensors, tuples of arguments or mappings of keywords. They are taken one by one.
+        From a loader that also gives labels, pass `(x for x, y in loader)`.
     gains : bool
         Whether to measure gains, at 1 and at 16 rows.
     max_batches : int, optional

@@ -34,6 +34,8 @@ SMOOTH: dict[str, Callable[[Any], Any]] = {
 }
 FULL = ("relu", "shifted", "threshold", "relu2")
 """The kinds whose formula is known; the others have exact zeros and a threshold, or neither."""
+DIFFERENT_ROWS = 8
+"""On which a threshold must be seen to be the same."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ def from_values(z: Any, a: Any) -> ActivationKind | None:
     """The activation that maps the scores z to a, or None; at least one score must have been cut off.
 
     Where a jump's threshold had to be read from the values, it is the largest score that gave 0: at most the true one,
-    so every neuron that fires is above it, but the formula is not known in full.
+    so every neuron that fires is above it, but the formula is not known in full. Any threshold but 0 must hold for
+    several different rows: on one row alone the k largest scores, or those above the mean, would look the same.
     """
     off = a == 0
     if not bool(off.any()):
@@ -80,7 +83,7 @@ def from_values(z: Any, a: Any) -> ActivationKind | None:
     if bool(off.all()):
         return None
     below, above = z[off].max().item(), z[~off].min().item()
-    if below < above:
+    if below < above and _enough(z):
         if torch.equal(a[~off], z[~off]):
             return ActivationKind("zeros", below)
         for place in torch.where(a > 0, a, torch.inf).flatten().topk(min(8, a.numel()), largest=False).indices:
@@ -106,10 +109,14 @@ def from_gate(g: Any, u: Any, a: Any) -> tuple[ActivationKind, Gating | None] | 
     if bool(off.all()):
         return None
     below, above = g[off].max().item(), g[~off].min().item()
-    if below < above and torch.equal(a[~off], (g * u)[~off]):
+    if below < above and _enough(g) and torch.equal(a[~off], (g * u)[~off]):
         return ActivationKind("zeros", below), "reglu"
     smooth = _smooth(g, a, u)
     return None if smooth is None else (smooth, None)
+
+
+def _enough(z: Any) -> bool:
+    return len(torch.unique(z, dim=0)) >= DIFFERENT_ROWS
 
 
 def _smooth(z: Any, a: Any, factor: Any = 1.0) -> ActivationKind | None:
@@ -125,12 +132,13 @@ def _smooth(z: Any, a: Any, factor: Any = 1.0) -> ActivationKind | None:
 def from_module(module: Any) -> ActivationKind | None:
     """The activation that a module without parameters computes, tried on scores of every size; None if unknown."""
     scores = _scores()
-    order = torch.arange(len(scores)).flip(0)
+    count = len(scores)
+    parts = (torch.arange(count).flip(0), torch.arange(count // 2), torch.arange(0, count, 7), torch.arange(9, 10))
     try:
         with torch.no_grad():
             a = module(scores.clone())
-            if not torch.equal(module(scores[order].clone()), a[order]):
-                return None  # it mixes its inputs
+            if not all(torch.equal(module(scores[part].clone()), a[part]) for part in parts):
+                return None  # what it gives for one score depends on the others
             usual = scores.abs() < 20
             smooth = _smooth(scores[usual], a[usual])  # first: far below 0 they are rounded to 0
             tau = None if smooth else _last_zero(module, scores, a)
