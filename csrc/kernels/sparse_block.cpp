@@ -11,10 +11,11 @@ namespace {
 
 constexpr std::size_t vectors = group_neurons / lane_count;
 
-// Sixteen sums of products of codes. `tile_vectors` vectors of neurons are taken together, and `tile_sums` of rows times
-// parts: as many as keep their sums in registers. `code_offset` is what codes have too much as they are multiplied.
+// Sixteen sums of products of codes. At most `tile_sums` rows times parts are taken together, and of vectors of neurons
+// `tile_vectors`: as many as keep their sums in registers. `code_offset` is what codes have too much when multiplied.
 #if defined(__AVX512VNNI__)
-constexpr std::size_t tile_vectors = 4, tile_sums = 6;
+constexpr std::size_t tile_sums = 6;
+constexpr std::size_t tile_vectors(std::size_t) { return 4; }
 constexpr std::int32_t code_offset = 128;
 using Sums = __m512i;
 using Codes = __m512i;
@@ -33,7 +34,8 @@ inline Sums add_products(Sums sums, Codes codes, Word word) {
 }
 inline Lanes to_real(const Sums& sums) { return {_mm512_cvtepi32_ps(sums)}; }
 #elif defined(__AVX2__)
-constexpr std::size_t tile_vectors = 1, tile_sums = 4;
+constexpr std::size_t tile_sums = 4;
+constexpr std::size_t tile_vectors(std::size_t sums) { return sums > 2 ? 1 : 4 / sums; }
 constexpr std::int32_t code_offset = 0;
 struct Sums {
   __m256i low, high;
@@ -63,7 +65,8 @@ inline Sums add_products(const Sums& sums, const Codes& codes, Word word) {
 }
 inline Lanes to_real(const Sums& sums) { return {_mm256_cvtepi32_ps(sums.low), _mm256_cvtepi32_ps(sums.high)}; }
 #else
-constexpr std::size_t tile_vectors = 1, tile_sums = 6;
+constexpr std::size_t tile_sums = 6;
+constexpr std::size_t tile_vectors(std::size_t) { return 1; }
 constexpr std::int32_t code_offset = 128;
 struct Sums {
   std::int32_t v[lane_count];
@@ -117,12 +120,13 @@ class Asking {
 template <std::size_t Rows, std::size_t Parts>
 void screen_vectors(const NeuronGroup& group, std::size_t first, std::size_t quads, const CodedRow* rows,
                     float threshold, Asking& asking, std::uint64_t* open, float* approximate) {
+  constexpr std::size_t together = tile_vectors(Rows * Parts);
   // Unrolled by hand: an index known only at run time would keep the sums in memory.
-  Sums sums[Rows][Parts][tile_vectors];
+  Sums sums[Rows][Parts][together];
 #pragma GCC unroll 6
   for (std::size_t q = 0; q < Rows; ++q) {
 #pragma GCC unroll 4
-    for (std::size_t v = 0; v < tile_vectors; ++v) {
+    for (std::size_t v = 0; v < together; ++v) {
       sums[q][0][v] = start(-code_offset * rows[q].high_sum);
       if constexpr (Parts == 2) sums[q][1][v] = start(-code_offset * rows[q].low_sum);
     }
@@ -130,9 +134,9 @@ void screen_vectors(const NeuronGroup& group, std::size_t first, std::size_t qua
   for (std::size_t k = 0; k < quads; ++k) {
     const std::uint8_t* at = group.codes + (k * vectors + first) * 4 * lane_count;
     asking.step();
-    Codes codes[tile_vectors];
+    Codes codes[together];
 #pragma GCC unroll 4
-    for (std::size_t v = 0; v < tile_vectors; ++v) {
+    for (std::size_t v = 0; v < together; ++v) {
       if constexpr (Rows == 1) __builtin_prefetch(at + ahead + v * 4 * lane_count);
       codes[v] = load_codes(at + v * 4 * lane_count);
     }
@@ -140,18 +144,18 @@ void screen_vectors(const NeuronGroup& group, std::size_t first, std::size_t qua
     for (std::size_t q = 0; q < Rows; ++q) {
       const Word high = load_word(rows[q].high + 4 * k);
 #pragma GCC unroll 4
-      for (std::size_t v = 0; v < tile_vectors; ++v) sums[q][0][v] = add_products(sums[q][0][v], codes[v], high);
+      for (std::size_t v = 0; v < together; ++v) sums[q][0][v] = add_products(sums[q][0][v], codes[v], high);
       if constexpr (Parts == 2) {
         const Word low = load_word(rows[q].low + 4 * k);
 #pragma GCC unroll 4
-        for (std::size_t v = 0; v < tile_vectors; ++v) sums[q][1][v] = add_products(sums[q][1][v], codes[v], low);
+        for (std::size_t v = 0; v < together; ++v) sums[q][1][v] = add_products(sums[q][1][v], codes[v], low);
       }
     }
   }
 #pragma GCC unroll 6
   for (std::size_t q = 0; q < Rows; ++q) {
 #pragma GCC unroll 4
-    for (std::size_t v = 0; v < tile_vectors; ++v) {
+    for (std::size_t v = 0; v < together; ++v) {
       const std::size_t at = (first + v) * lane_count;
       Lanes product = to_real(sums[q][0][v]);
       if constexpr (Parts == 2) product = fma(product, fill(code_parts), to_real(sums[q][1][v]));
@@ -168,7 +172,7 @@ template <std::size_t Rows, std::size_t Parts>
 void screen_tile(const NeuronGroup& group, std::size_t quads, const CodedRow* rows, float threshold, Asking& asking,
                  std::uint64_t* open, float* approximate) {
   for (std::size_t q = 0; q < Rows; ++q) open[q] = 0;
-  for (std::size_t first = 0; first < vectors; first += tile_vectors)
+  for (std::size_t first = 0; first < vectors; first += tile_vectors(Rows * Parts))
     screen_vectors<Rows, Parts>(group, first, quads, rows, threshold, asking, open, approximate);
 }
 
