@@ -11,7 +11,12 @@ namespace {
 
 constexpr std::size_t vectors = group_neurons / lane_count;
 
+// Sixteen sums of products of codes. At most `tile_sums` rows times parts are taken together, and of vectors of neurons
+// `tile_vectors`: as many as keep their sums in registers. `code_offset` is what codes have too much when multiplied.
 #if defined(__AVX512VNNI__)
+constexpr std::size_t tile_sums = 6;
+constexpr std::size_t tile_vectors(std::size_t) { return 4; }
+constexpr std::int32_t code_offset = 128;
 using Sums = __m512i;
 using Codes = __m512i;
 using Word = __m512i;
@@ -28,7 +33,41 @@ inline Sums add_products(Sums sums, Codes codes, Word word) {
   return sums;
 }
 inline Lanes to_real(const Sums& sums) { return {_mm512_cvtepi32_ps(sums)}; }
+#elif defined(__AVX2__)
+constexpr std::size_t tile_sums = 4;
+constexpr std::size_t tile_vectors(std::size_t sums) { return sums > 2 ? 1 : 4 / sums; }
+constexpr std::int32_t code_offset = 0;
+struct Sums {
+  __m256i low, high;
+};
+struct Codes {
+  __m256i low, high;
+};
+using Word = __m256i;
+inline Sums start(std::int32_t value) { return {_mm256_set1_epi32(value), _mm256_set1_epi32(value)}; }
+inline Codes load_codes(const std::uint8_t* at) {
+  const __m256i shift = _mm256_set1_epi8(-128);
+  return {_mm256_xor_si256(_mm256_load_si256(reinterpret_cast<const __m256i*>(at)), shift),
+          _mm256_xor_si256(_mm256_load_si256(reinterpret_cast<const __m256i*>(at + 32)), shift)};
+}
+inline Word load_word(const std::int8_t* at) {
+  std::int32_t word;
+  std::memcpy(&word, at, 4);
+  return _mm256_set1_epi32(word);
+}
+// Sums of two products |c|·(±x), at most 2·127·127, do not saturate 16 bits; this is why no part of a code is −128.
+inline __m256i add_products(__m256i sums, __m256i codes, __m256i word) {
+  const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(word, codes));
+  return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+inline Sums add_products(const Sums& sums, const Codes& codes, Word word) {
+  return {add_products(sums.low, codes.low, word), add_products(sums.high, codes.high, word)};
+}
+inline Lanes to_real(const Sums& sums) { return {_mm256_cvtepi32_ps(sums.low), _mm256_cvtepi32_ps(sums.high)}; }
 #else
+constexpr std::size_t tile_sums = 6;
+constexpr std::size_t tile_vectors(std::size_t) { return 1; }
+constexpr std::int32_t code_offset = 128;
 struct Sums {
   std::int32_t v[lane_count];
 };
@@ -79,55 +118,62 @@ class Asking {
 };
 
 template <std::size_t Rows, std::size_t Parts>
-void screen_tile(const NeuronGroup& group, std::size_t quads, const CodedRow* rows, float threshold, Asking& asking,
-                 std::uint64_t* open, float* approximate) {
+void screen_vectors(const NeuronGroup& group, std::size_t first, std::size_t quads, const CodedRow* rows,
+                    float threshold, Asking& asking, std::uint64_t* open, float* approximate) {
+  constexpr std::size_t together = tile_vectors(Rows * Parts);
   // Unrolled by hand: an index known only at run time would keep the sums in memory.
-  Sums sums[Rows][Parts][vectors];
+  Sums sums[Rows][Parts][together];
 #pragma GCC unroll 6
   for (std::size_t q = 0; q < Rows; ++q) {
 #pragma GCC unroll 4
-    for (std::size_t v = 0; v < vectors; ++v) {
-      sums[q][0][v] = start(-128 * rows[q].high_sum);
-      if constexpr (Parts == 2) sums[q][1][v] = start(-128 * rows[q].low_sum);
+    for (std::size_t v = 0; v < together; ++v) {
+      sums[q][0][v] = start(-code_offset * rows[q].high_sum);
+      if constexpr (Parts == 2) sums[q][1][v] = start(-code_offset * rows[q].low_sum);
     }
   }
   for (std::size_t k = 0; k < quads; ++k) {
-    const std::uint8_t* at = group.codes + k * 4 * group_neurons;
+    const std::uint8_t* at = group.codes + (k * vectors + first) * 4 * lane_count;
     asking.step();
-    Codes codes[vectors];
+    Codes codes[together];
 #pragma GCC unroll 4
-    for (std::size_t v = 0; v < vectors; ++v) {
-      if constexpr (Rows == 1) __builtin_prefetch(at + ahead + v * 64);
+    for (std::size_t v = 0; v < together; ++v) {
+      if constexpr (Rows == 1) __builtin_prefetch(at + ahead + v * 4 * lane_count);
       codes[v] = load_codes(at + v * 4 * lane_count);
     }
 #pragma GCC unroll 6
     for (std::size_t q = 0; q < Rows; ++q) {
       const Word high = load_word(rows[q].high + 4 * k);
 #pragma GCC unroll 4
-      for (std::size_t v = 0; v < vectors; ++v) sums[q][0][v] = add_products(sums[q][0][v], codes[v], high);
+      for (std::size_t v = 0; v < together; ++v) sums[q][0][v] = add_products(sums[q][0][v], codes[v], high);
       if constexpr (Parts == 2) {
         const Word low = load_word(rows[q].low + 4 * k);
 #pragma GCC unroll 4
-        for (std::size_t v = 0; v < vectors; ++v) sums[q][1][v] = add_products(sums[q][1][v], codes[v], low);
+        for (std::size_t v = 0; v < together; ++v) sums[q][1][v] = add_products(sums[q][1][v], codes[v], low);
       }
     }
   }
 #pragma GCC unroll 6
   for (std::size_t q = 0; q < Rows; ++q) {
-    std::uint64_t left = 0;
 #pragma GCC unroll 4
-    for (std::size_t v = 0; v < vectors; ++v) {
-      const std::size_t at = v * lane_count;
+    for (std::size_t v = 0; v < together; ++v) {
+      const std::size_t at = (first + v) * lane_count;
       Lanes product = to_real(sums[q][0][v]);
-      if constexpr (Parts == 2) product = fma(product, fill(256.0f), to_real(sums[q][1][v]));
+      if constexpr (Parts == 2) product = fma(product, fill(code_parts), to_real(sums[q][1][v]));
       // The step first: no product but the last may leave the range in which numbers round relatively.
       const Lanes score = fma(product * fill(rows[q].step), load(group.scales + at), load(group.offsets + at));
       store(approximate + q * group_neurons + at, score);
       const Lanes error = fma(load(group.error + at), fill(rows[q].norm), load(group.coded + at) * fill(rows[q].lost));
-      left |= std::uint64_t{not_at_most(score + error, fill(threshold))} << at;
+      open[q] |= std::uint64_t{not_at_most(score + error, fill(threshold))} << at;
     }
-    open[q] = left;
   }
+}
+
+template <std::size_t Rows, std::size_t Parts>
+void screen_tile(const NeuronGroup& group, std::size_t quads, const CodedRow* rows, float threshold, Asking& asking,
+                 std::uint64_t* open, float* approximate) {
+  for (std::size_t q = 0; q < Rows; ++q) open[q] = 0;
+  for (std::size_t first = 0; first < vectors; first += tile_vectors(Rows * Parts))
+    screen_vectors<Rows, Parts>(group, first, quads, rows, threshold, asking, open, approximate);
 }
 
 }  // namespace
@@ -154,7 +200,7 @@ void code_row(const float* row, std::size_t inputs, std::int8_t* high, std::int8
   coded.high = high, coded.low = low, coded.high_sum = 0, coded.low_sum = 0;
   // Sums of at most 2^15 squares in 16 parts are right to 2^-11; beyond 1e18 they may overflow, below 1e-14 vanish.
   const bool usual = squares < 1e36f && largest > 1e-14f;
-  const float levels = low ? 32512.0f : 127.0f;  // 32512 = 256·127
+  const float levels = low ? code_parts * 127.0f : 127.0f;
   coded.step = usual ? largest / levels : 0.0f;
   const float inverse = usual ? levels / largest : 0.0f;
   coded.norm = !(squares < 1e36f) ? std::numeric_limits<float>::infinity()
@@ -170,7 +216,8 @@ void code_row(const float* row, std::size_t inputs, std::int8_t* high, std::int8
       gaps_of[i] += gap * gap;
       const std::int32_t value = static_cast<std::int32_t>(whole);
       if (low) {
-        const std::int32_t above = (value + 128) >> 8, rest = value - 256 * above;
+        const std::int32_t above = static_cast<std::int32_t>((whole / code_parts + 0x1.8p23f) - 0x1.8p23f);
+        const std::int32_t rest = value - static_cast<std::int32_t>(code_parts) * above;
         high[from + i] = static_cast<std::int8_t>(above), low[from + i] = static_cast<std::int8_t>(rest);
         high_sum += above, low_sum += rest;
       } else {
@@ -193,7 +240,7 @@ void code_row(const float* row, std::size_t inputs, std::int8_t* high, std::int8
   coded.high_sum = high_sum, coded.low_sum = low_sum;
   float gaps = 0;
   for (const float part : gaps_of) gaps += part;
-  // `scaled` and `step` are right to 2^-22 each, which is less than 0.02 of a unit at 32512 of them.
+  // `scaled` and `step` are right to 2^-22 each, which is less than 0.02 of a unit at 32385 of them.
   coded.lost = usual ? coded.step * (1.001f * std::sqrt(gaps) + 0.02f * root) : coded.norm;
 }
 
@@ -202,15 +249,19 @@ void screen_group(const NeuronGroup& group, std::size_t coded, const CodedRow* r
   const std::size_t quads = coded / 4;
   Asking asking(wanted, wanted_count, quads);
   const auto tiles = [&]<std::size_t Parts>() {
-    constexpr std::size_t most = 6 / Parts;
+    constexpr std::size_t most = tile_sums / Parts;
     for (; count >= most; count -= most) {
       screen_tile<most, Parts>(group, quads, rows, threshold, asking, open, approximate);
       rows += most, open += most, approximate += most * group_neurons;
     }
-    if (count == 5) return screen_tile<5, Parts>(group, quads, rows, threshold, asking, open, approximate);
-    if (count == 4) return screen_tile<4, Parts>(group, quads, rows, threshold, asking, open, approximate);
-    if (count == 3) return screen_tile<3, Parts>(group, quads, rows, threshold, asking, open, approximate);
-    if (count == 2) return screen_tile<2, Parts>(group, quads, rows, threshold, asking, open, approximate);
+    if constexpr (most > 5)
+      if (count == 5) return screen_tile<5, Parts>(group, quads, rows, threshold, asking, open, approximate);
+    if constexpr (most > 4)
+      if (count == 4) return screen_tile<4, Parts>(group, quads, rows, threshold, asking, open, approximate);
+    if constexpr (most > 3)
+      if (count == 3) return screen_tile<3, Parts>(group, quads, rows, threshold, asking, open, approximate);
+    if constexpr (most > 2)
+      if (count == 2) return screen_tile<2, Parts>(group, quads, rows, threshold, asking, open, approximate);
     if (count == 1) return screen_tile<1, Parts>(group, quads, rows, threshold, asking, open, approximate);
   };
   if (count == 0) return;
@@ -239,6 +290,27 @@ bool stays_open(const ResidualRow& residual, std::size_t coded, const CodedRow& 
   }
   high += _mm512_reduce_add_epi32(_mm512_add_epi32(highs[0], highs[1]));
   low += _mm512_reduce_add_epi32(_mm512_add_epi32(lows[0], lows[1]));
+#elif defined(__AVX2__)
+  const __m256i nibble = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
+  const auto wide = [](const void* at) { return _mm256_load_si256(static_cast<const __m256i*>(at)); };
+  __m256i highs = _mm256_setzero_si256(), lows = highs;
+  for (std::size_t j = 0; j < coded; j += code_step)
+    for (std::size_t half = 0; half < 64; half += 32) {
+      const __m256i both = wide(residual.codes + j / 2 + half);
+      const __m256i first = _mm256_and_si256(both, nibble);
+      const __m256i second = _mm256_and_si256(_mm256_srli_epi16(both, 4), nibble);
+      const auto products = [&](const std::int8_t* part) {
+        const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(first, wide(part + j + half)),
+                                               _mm256_maddubs_epi16(second, wide(part + j + 64 + half)));
+        return _mm256_madd_epi16(pairs, ones);
+      };
+      highs = _mm256_add_epi32(highs, products(row.high));
+      if (row.low) lows = _mm256_add_epi32(lows, products(row.low));
+    }
+  std::int32_t parts[16];
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(parts), highs);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(parts + 8), lows);
+  for (std::size_t i = 0; i < 8; ++i) high += parts[i], low += parts[8 + i];
 #else
   for (std::size_t j = 0; j < coded; j += code_step) {
     const auto add = [&](const std::int8_t* part) {
@@ -253,7 +325,8 @@ bool stays_open(const ResidualRow& residual, std::size_t coded, const CodedRow& 
     if (row.low) low += add(row.low);
   }
 #endif
-  const float product = row.low ? static_cast<float>(high) * 256.0f + static_cast<float>(low) : static_cast<float>(high);
+  const float product =
+      row.low ? static_cast<float>(high) * code_parts + static_cast<float>(low) : static_cast<float>(high);
   const float score = approximate + product * row.step * residual.scale;
   const float bound = score + (residual.error * row.norm + residual.coded * row.lost);
   return !(bound <= threshold);

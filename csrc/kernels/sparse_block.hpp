@@ -6,7 +6,7 @@
 // threshold τ. Sums over firing rows are fused multiply-adds in the order of the neurons.
 //
 // Codes decide most neurons without their weights. A row w is kept as ŵ = scale·c with integers |c_j| ≤ 127, an input x
-// as x̂ = step·(256·h + l) with 16-bit integers in two parts (or step·h, one part, where many rows share the codes), and
+// as x̂ = step·(255·h + l) in two parts, |h_j|, |l_j| ≤ 127, 16 bits together (or step·h, one part, for many rows), and
 //
 //   ⟨w, x⟩ ≤ ⟨ŵ, x̂⟩ + ‖w − ŵ‖·‖x‖ + ‖ŵ‖·‖x − x̂‖                                        (Cauchy–Schwarz, twice).
 //
@@ -25,6 +25,8 @@ namespace fewfire {
 constexpr std::size_t group_neurons = 64;
 // Coordinates up to which int32 holds every sum of products of codes.
 constexpr std::size_t most_screened = std::size_t{1} << 15;
+// What a unit of the high part of an input's code is worth in units of the low one.
+constexpr float code_parts = 255.0f;
 // Coordinates are filled up with zeros to a multiple of this; residual codes of coordinates k and k + 64 share a byte.
 constexpr std::size_t code_step = 128;
 

@@ -149,9 +149,13 @@ def test_exactly_the_neurons_whose_score_is_above_are_found(layer, threshold, re
     options = {"activation": "threshold", "residual": residual}
     every = SparseUp(up, bias, threshold=EVERYTHING, **options)(x)
     layer = SparseUp(up, bias, threshold=threshold, **options)
-    indptr, indices, values = layer.firing(x)
     where, which = np.nonzero(every > np.float32(threshold))
-    if CORE is not None:
+    for isa in ISAS or [None]:
+        if CORE is not None:
+            CORE.set_isa(isa)
+        indptr, indices, values = layer.firing(x)
+        if CORE is None:
+            continue
         np.testing.assert_array_equal(indices, which)
         np.testing.assert_array_equal(values, every[where, which])
         np.testing.assert_array_equal(np.repeat(np.arange(len(x)), np.diff(indptr)), where)

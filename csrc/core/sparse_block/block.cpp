@@ -33,22 +33,29 @@ class PieceSums {
                      upcoming.codes(count * down_.outputs * sizeof(float)));
   }
 
-  void finish(float* y) const {
+  // Adds the pieces of each row in pairs, then the biases.
+  void finish(float* y) {
+    std::vector<float*> parts;
     for (std::size_t q = 0; q < batch_; ++q) {
+      parts.clear();
+      for (std::size_t place = q; place < begun_.size(); place += batch_)
+        if (begun_[place]) parts.push_back(sums_.get() + place * down_.outputs);
+      for (std::size_t apart = 1; apart < parts.size(); apart *= 2)
+        for (std::size_t i = 0; i + apart < parts.size(); i += 2 * apart) add(parts[i], parts[i + apart]);
       float* out = y + q * down_.outputs;
       if (down_.biases)
         std::copy_n(down_.biases, down_.outputs, out);
       else
         std::fill_n(out, down_.outputs, 0.0f);
-      for (std::size_t place = q; place < begun_.size(); place += batch_) {
-        if (!begun_[place]) continue;
-        const float* sums = sums_.get() + place * down_.outputs;
-        for (std::size_t k = 0; k < down_.outputs; ++k) out[k] += sums[k];
-      }
+      if (!parts.empty()) add(out, parts[0]);
     }
   }
 
  private:
+  void add(float* sums, const float* others) const {
+    for (std::size_t k = 0; k < down_.outputs; ++k) sums[k] += others[k];
+  }
+
   const DownWeights& down_;
   std::size_t batch_, taken_, pieces_;
   std::vector<std::uint8_t> begun_;

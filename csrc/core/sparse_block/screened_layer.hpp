@@ -66,7 +66,8 @@ class Upcoming {
   static constexpr std::size_t most = std::size_t{1} << 19;
   std::vector<WantedBytes> wanted_;
   std::size_t total_ = 0;
-  const char *codes_ = nullptr, *end_ = nullptr;
+  static constexpr char nothing[64] = {};
+  const char *codes_ = nothing, *end_ = nothing;
 };
 
 // Weights of a layer, row by row, as the caller keeps them; no biases is null.
