@@ -23,7 +23,7 @@ def build():
     return nn.Sequential(*parts)
 
 def fed():
-    return build(), [torch.randn(5, 8) for _ in range(4)]
+    return build(), [torch.randn(20, 8) for _ in range(4)]
 
 def words():
     return nn.Sequential(nn.Embedding(10, 8), nn.Linear(8, 24), nn.ReLU(), nn.Linear(24, 8))
@@ -56,7 +56,7 @@ def test_a_table_of_the_blocks():
     assert lines[0].split()[:4] == ["block", "shape", "activation", "fire"]
     assert lines[1].startswith("[0, 2]  8→24→8") and lines[1].rstrip().endswith("×")
     assert lines[2].startswith("[4, 6]  8→16→2") and lines[2].rstrip().endswith("–")
-    assert lines[3].startswith("4 batches, up to 20 tokens per block; gains with ")
+    assert lines[3].startswith("4 batches, up to 80 tokens per block; gains with ")
     assert lines[-1] == "[4, 6] cannot be made sparse: gelu has no exact zeros."
 
 
@@ -69,7 +69,7 @@ def test_a_model_alone_gets_made_up_rows():
 
 def test_json_and_page(tmp_path):
     data = json.loads(profiled("my_models:fed", "--json", "--batches", "2", "-o", "page.html"))
-    assert (data["batches"], data["blocks"][0]["tokens"], set(data["blocks"][0]["gains"])) == (2, 10, {"1", "16"})
+    assert (data["batches"], data["blocks"][0]["tokens"], set(data["blocks"][0]["gains"])) == (2, 40, {"1", "16"})
     assert "<h1>Activity of Sequential</h1>" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert profiled("my_models:fed", "--no-gains", "-o", "page.html").splitlines()[-1].startswith("Wrote page.html (")
 

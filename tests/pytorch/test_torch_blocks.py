@@ -206,3 +206,12 @@ def test_errors_name_model_and_batches():
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         ft.find_blocks(model, [torch.randn(3, 9)])
     assert not any(module._forward_hooks for module in model.modules()) and model.training
+
+
+def test_a_module_is_tried_on_rows_larger_than_those_of_the_batch():
+    class Capped(like.T5Dense):
+        def forward(self, x):
+            return self.wo(torch.relu(self.wi(x)).clamp(max=50.0))
+
+    (block,) = ft.find_blocks(Capped(8, 24), [torch.randn(200, 8)])
+    assert not block.whole and block.activation == "relu" and block.reason is None

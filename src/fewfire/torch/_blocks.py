@@ -229,7 +229,7 @@ def _try_whole(model: Any, block: MlpBlock, rows: Any) -> MlpBlock:
     if not plain or "forward" in vars(owner):
         return replace(block, members=())
     made_up = _made_up(layers[0])[0].to(rows)
-    probe = torch.cat([rows, 30 * rows, made_up])[:64]
+    probe = torch.cat([rows[:12], 30 * rows[:12], 1e5 * rows[:12], made_up])[:64]  # caps far above the batch show too
     probe = torch.cat([probe, probe[: 64 - len(probe)]]) if len(probe) < 64 else probe
     shapes = {1: (block.inputs,), 2: (64, block.inputs), 3: (4, 16, block.inputs), 4: (2, 2, 16, block.inputs)}
     ranks = tuple(rank for rank, shape in shapes.items() if _is_block(owner, layers, block, probe, shape))

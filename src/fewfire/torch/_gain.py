@@ -10,7 +10,7 @@ from fewfire.torch._blocks import MlpBlock, split_kind
 from fewfire.torch._kernel import SparseBlock, SparseDown, SparseUp
 from fewfire.torch._layers import as_array, neuron_rows, why_not
 from fewfire.torch._recognise import FULL
-from fewfire.torch._timing import in_turn, rows_of
+from fewfire.torch._timing import in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,10 @@ MOST_BYTES = 512 * 2**20
 def measured_gains(
     model: Any, found: Sequence[tuple[MlpBlock, Any]], sizes: Sequence[int]
 ) -> dict[tuple[str, ...], dict[int, tuple[float, float]]]:
-    """By a block's layers and by rows, the seconds of the sparse and of the dense path; others have no entry."""
+    """By a block's layers and by rows, the seconds of the sparse and of the dense path.
+
+    Blocks that cannot be made sparse have no entry, and no block one for more rows than its sample has.
+    """
     usable = [
         (block, sample)
         for block, sample in found
@@ -35,9 +38,9 @@ def measured_gains(
     for group in _groups(usable):
         built = [(block, sample, _ways(model, block)) for block, sample in group]
         for rows in sizes:
-            inputs = [rows_of(sample, rows) for _, sample, _ in built]
-            calls = [[partial(way, x) for way in ways] for (_, _, ways), x in zip(built, inputs, strict=True)]
-            for (block, _, _), (sparse, dense) in zip(built, in_turn(calls), strict=True):
+            ready = [(block, sample[:rows].clone(), ways) for block, sample, ways in built if len(sample) >= rows]
+            calls = [[partial(way, x) for way in ways] for _, x, ways in ready]
+            for (block, _, _), (sparse, dense) in zip(ready, in_turn(calls) if calls else [], strict=True):
                 gains.setdefault(block.layers, {})[rows] = (sparse, dense)
     return gains
 

@@ -23,7 +23,7 @@ from fewfire.torch._forwards import (
     UpForward,
 )
 from fewfire.torch._layers import neuron_rows, put_back, why_not
-from fewfire.torch._timing import SIZES, in_turn, largest_faster, rows_of
+from fewfire.torch._timing import SIZES, in_turn, largest_faster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -131,8 +131,8 @@ def sparsify(
         What the model is called with; the first finds the blocks and calibrates. Without it parts of the model are run
         on made-up rows, whose activity may be another.
     dense_above : int, optional
-        More rows (tokens of all sequences of a call) than this are computed densely. By default measured per block, and
-        blocks that are faster densely at one row stay as they are.
+        More rows (tokens of all sequences of a call) than this are computed densely. By default measured per block, at
+        up to 64 rows or as many as the first batch has; blocks that are faster densely at one row stay as they are.
     gradients : {"dense", "error"}
         What a block does where gradients are wanted.
     unsupported : {"dense", "error"}
@@ -299,7 +299,8 @@ def _choose(entries: list[BlockReport], live: list[tuple[int, Any, Any, Any]], p
     """Measure every replaced block at growing numbers of rows, and keep sparse what is faster so."""
     going = list(live)
     for rows in SIZES:
-        times = in_turn([_ways(forwards, rows_of(sample, rows)) for _, forwards, sample, _ in going]) if going else []
+        going = [one for one in going if len(one[2]) >= rows]  # the same row twice would fire the same neurons twice
+        times = in_turn([_ways(forwards, sample[:rows].clone()) for _, forwards, sample, _ in going]) if going else []
         for (place, *_), (sparse, dense) in zip(going, times, strict=True):
             entries[place].seconds[rows] = (sparse, dense)
         going = [one for one in going if largest_faster(entries[one[0]].seconds) == rows]

@@ -39,11 +39,6 @@ def in_turn(candidates: Sequence[Sequence[Callable[[], Any]]], seconds: float = 
     return best
 
 
-def rows_of(sample: Any, rows: int) -> Any:
-    """This many rows of a sample, from the start again where it has too few."""
-    return sample.repeat(-(-rows // len(sample)), 1)[:rows].clone()
-
-
 def largest_faster(times: dict[int, tuple[float, float]]) -> int:
     """The number of rows up to which sparse is faster at every size tried, 0 if at none; (sparse, dense) by rows."""
     largest = 0

@@ -17,8 +17,8 @@ from fewfire.torch._recognise import FULL, RELU, RELU2, ActivationKind, Gating, 
 
 torch: Any = require("torch", "torch", "fewfire.torch")
 
-ROWS, RECENT = 32, 6
-"""Rows compared per call, and how many layers back a block may begin."""
+ROWS, RECENT = 64, 6
+"""Rows compared per call (and measured on), and how many layers back a block may begin."""
 
 
 @dataclass
