@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::size_t vectors = group_neurons / lane_count;
 
-// Sixteen sums of products of codes. At most `tile_sums` rows times parts are taken together, and of vectors of neurons
-// `tile_vectors`: as many as keep their sums in registers. `code_offset` is what codes have too much when multiplied.
+// Sixteen sums of products of codes. At most `tile_rows` rows are taken together, and with so many of them `tile_vectors`
+// vectors of neurons: as many as keep their sums in registers. `code_offset` is what codes have too much when multiplied.
 #if defined(__AVX512VNNI__)
-constexpr std::size_t tile_sums = 6;
+constexpr std::size_t tile_rows = 3;
 constexpr std::size_t tile_vectors(std::size_t) { return 4; }
 constexpr std::int32_t code_offset = 128;
 using Sums = __m512i;
@@ -34,8 +34,8 @@ inline Sums add_products(Sums sums, Codes codes, Word word) {
 }
 inline Lanes to_real(const Sums& sums) { return {_mm512_cvtepi32_ps(sums)}; }
 #elif defined(__AVX2__)
-constexpr std::size_t tile_sums = 4;
-constexpr std::size_t tile_vectors(std::size_t sums) { return sums > 2 ? 1 : 4 / sums; }
+constexpr std::size_t tile_rows = 2;
+constexpr std::size_t tile_vectors(std::size_t rows) { return 2 / rows; }
 constexpr std::int32_t code_offset = 0;
 struct Sums {
   __m256i low, high;
@@ -65,7 +65,7 @@ inline Sums add_products(const Sums& sums, const Codes& codes, Word word) {
 }
 inline Lanes to_real(const Sums& sums) { return {_mm256_cvtepi32_ps(sums.low), _mm256_cvtepi32_ps(sums.high)}; }
 #else
-constexpr std::size_t tile_sums = 6;
+constexpr std::size_t tile_rows = 3;
 constexpr std::size_t tile_vectors(std::size_t) { return 1; }
 constexpr std::int32_t code_offset = 128;
 struct Sums {
@@ -117,18 +117,18 @@ class Asking {
   std::size_t done_ = 0, per_step_;
 };
 
-template <std::size_t Rows, std::size_t Parts>
+template <std::size_t Rows>
 void screen_vectors(const NeuronGroup& group, std::size_t first, std::size_t quads, const CodedRow* rows,
                     float threshold, Asking& asking, std::uint64_t* open, float* approximate) {
-  constexpr std::size_t together = tile_vectors(Rows * Parts);
+  constexpr std::size_t together = tile_vectors(Rows);
   // Unrolled by hand: an index known only at run time would keep the sums in memory.
-  Sums sums[Rows][Parts][together];
-#pragma GCC unroll 6
+  Sums highs[Rows][together], lows[Rows][together];
+#pragma GCC unroll 3
   for (std::size_t q = 0; q < Rows; ++q) {
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < together; ++v) {
-      sums[q][0][v] = start(-code_offset * rows[q].high_sum);
-      if constexpr (Parts == 2) sums[q][1][v] = start(-code_offset * rows[q].low_sum);
+      highs[q][v] = start(-code_offset * rows[q].high_sum);
+      lows[q][v] = start(-code_offset * rows[q].low_sum);
     }
   }
   for (std::size_t k = 0; k < quads; ++k) {
@@ -140,25 +140,21 @@ void screen_vectors(const NeuronGroup& group, std::size_t first, std::size_t qua
       if constexpr (Rows == 1) __builtin_prefetch(at + ahead + v * 4 * lane_count);
       codes[v] = load_codes(at + v * 4 * lane_count);
     }
-#pragma GCC unroll 6
+#pragma GCC unroll 3
     for (std::size_t q = 0; q < Rows; ++q) {
-      const Word high = load_word(rows[q].high + 4 * k);
+      const Word high = load_word(rows[q].high + 4 * k), low = load_word(rows[q].low + 4 * k);
 #pragma GCC unroll 4
-      for (std::size_t v = 0; v < together; ++v) sums[q][0][v] = add_products(sums[q][0][v], codes[v], high);
-      if constexpr (Parts == 2) {
-        const Word low = load_word(rows[q].low + 4 * k);
+      for (std::size_t v = 0; v < together; ++v) highs[q][v] = add_products(highs[q][v], codes[v], high);
 #pragma GCC unroll 4
-        for (std::size_t v = 0; v < together; ++v) sums[q][1][v] = add_products(sums[q][1][v], codes[v], low);
-      }
+      for (std::size_t v = 0; v < together; ++v) lows[q][v] = add_products(lows[q][v], codes[v], low);
     }
   }
-#pragma GCC unroll 6
+#pragma GCC unroll 3
   for (std::size_t q = 0; q < Rows; ++q) {
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < together; ++v) {
       const std::size_t at = (first + v) * lane_count;
-      Lanes product = to_real(sums[q][0][v]);
-      if constexpr (Parts == 2) product = fma(product, fill(code_parts), to_real(sums[q][1][v]));
+      const Lanes product = fma(to_real(highs[q][v]), fill(code_parts), to_real(lows[q][v]));
       // The step first: no product but the last may leave the range in which numbers round relatively.
       const Lanes score = fma(product * fill(rows[q].step), load(group.scales + at), load(group.offsets + at));
       store(approximate + q * group_neurons + at, score);
@@ -168,12 +164,12 @@ void screen_vectors(const NeuronGroup& group, std::size_t first, std::size_t qua
   }
 }
 
-template <std::size_t Rows, std::size_t Parts>
+template <std::size_t Rows>
 void screen_tile(const NeuronGroup& group, std::size_t quads, const CodedRow* rows, float threshold, Asking& asking,
                  std::uint64_t* open, float* approximate) {
   for (std::size_t q = 0; q < Rows; ++q) open[q] = 0;
-  for (std::size_t first = 0; first < vectors; first += tile_vectors(Rows * Parts))
-    screen_vectors<Rows, Parts>(group, first, quads, rows, threshold, asking, open, approximate);
+  for (std::size_t first = 0; first < vectors; first += tile_vectors(Rows))
+    screen_vectors<Rows>(group, first, quads, rows, threshold, asking, open, approximate);
 }
 
 }  // namespace
@@ -200,7 +196,7 @@ void code_row(const float* row, std::size_t inputs, std::int8_t* high, std::int8
   coded.high = high, coded.low = low, coded.high_sum = 0, coded.low_sum = 0;
   // Sums of at most 2^15 squares in 16 parts are right to 2^-11; beyond 1e18 they may overflow, below 1e-14 vanish.
   const bool usual = squares < 1e36f && largest > 1e-14f;
-  const float levels = low ? code_parts * 127.0f : 127.0f;
+  constexpr float levels = code_parts * 127.0f;
   coded.step = usual ? largest / levels : 0.0f;
   const float inverse = usual ? levels / largest : 0.0f;
   coded.norm = !(squares < 1e36f) ? std::numeric_limits<float>::infinity()
@@ -215,15 +211,10 @@ void code_row(const float* row, std::size_t inputs, std::int8_t* high, std::int8
       const float gap = scaled - whole;
       gaps_of[i] += gap * gap;
       const std::int32_t value = static_cast<std::int32_t>(whole);
-      if (low) {
-        const std::int32_t above = static_cast<std::int32_t>((whole / code_parts + 0x1.8p23f) - 0x1.8p23f);
-        const std::int32_t rest = value - static_cast<std::int32_t>(code_parts) * above;
-        high[from + i] = static_cast<std::int8_t>(above), low[from + i] = static_cast<std::int8_t>(rest);
-        high_sum += above, low_sum += rest;
-      } else {
-        high[from + i] = static_cast<std::int8_t>(value);
-        high_sum += value;
-      }
+      const std::int32_t above = static_cast<std::int32_t>((whole / code_parts + 0x1.8p23f) - 0x1.8p23f);
+      const std::int32_t rest = value - static_cast<std::int32_t>(code_parts) * above;
+      high[from + i] = static_cast<std::int8_t>(above), low[from + i] = static_cast<std::int8_t>(rest);
+      high_sum += above, low_sum += rest;
     }
   };
   if (usual) {
@@ -233,10 +224,7 @@ void code_row(const float* row, std::size_t inputs, std::int8_t* high, std::int8
   } else {
     j = 0;
   }
-  for (; j < padded; ++j) {
-    high[j] = 0;
-    if (low) low[j] = 0;
-  }
+  for (; j < padded; ++j) high[j] = low[j] = 0;
   coded.high_sum = high_sum, coded.low_sum = low_sum;
   float gaps = 0;
   for (const float part : gaps_of) gaps += part;
@@ -248,27 +236,13 @@ void screen_group(const NeuronGroup& group, std::size_t coded, const CodedRow* r
                   const WantedBytes* wanted, std::size_t wanted_count, std::uint64_t* open, float* approximate) {
   const std::size_t quads = coded / 4;
   Asking asking(wanted, wanted_count, quads);
-  const auto tiles = [&]<std::size_t Parts>() {
-    constexpr std::size_t most = tile_sums / Parts;
-    for (; count >= most; count -= most) {
-      screen_tile<most, Parts>(group, quads, rows, threshold, asking, open, approximate);
-      rows += most, open += most, approximate += most * group_neurons;
-    }
-    if constexpr (most > 5)
-      if (count == 5) return screen_tile<5, Parts>(group, quads, rows, threshold, asking, open, approximate);
-    if constexpr (most > 4)
-      if (count == 4) return screen_tile<4, Parts>(group, quads, rows, threshold, asking, open, approximate);
-    if constexpr (most > 3)
-      if (count == 3) return screen_tile<3, Parts>(group, quads, rows, threshold, asking, open, approximate);
-    if constexpr (most > 2)
-      if (count == 2) return screen_tile<2, Parts>(group, quads, rows, threshold, asking, open, approximate);
-    if (count == 1) return screen_tile<1, Parts>(group, quads, rows, threshold, asking, open, approximate);
-  };
-  if (count == 0) return;
-  if (rows[0].low)
-    tiles.template operator()<2>();
-  else
-    tiles.template operator()<1>();
+  for (; count >= tile_rows; count -= tile_rows) {
+    screen_tile<tile_rows>(group, quads, rows, threshold, asking, open, approximate);
+    rows += tile_rows, open += tile_rows, approximate += tile_rows * group_neurons;
+  }
+  if constexpr (tile_rows > 2)
+    if (count == 2) return screen_tile<2>(group, quads, rows, threshold, asking, open, approximate);
+  if (count == 1) screen_tile<1>(group, quads, rows, threshold, asking, open, approximate);
 }
 
 bool stays_open(const ResidualRow& residual, std::size_t coded, const CodedRow& row, float approximate,
@@ -283,10 +257,8 @@ bool stays_open(const ResidualRow& residual, std::size_t coded, const CodedRow& 
     const __m512i second = _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble);
     highs[0] = add_products(highs[0], first, _mm512_load_si512(row.high + j));
     highs[1] = add_products(highs[1], second, _mm512_load_si512(row.high + j + 64));
-    if (row.low) {
-      lows[0] = add_products(lows[0], first, _mm512_load_si512(row.low + j));
-      lows[1] = add_products(lows[1], second, _mm512_load_si512(row.low + j + 64));
-    }
+    lows[0] = add_products(lows[0], first, _mm512_load_si512(row.low + j));
+    lows[1] = add_products(lows[1], second, _mm512_load_si512(row.low + j + 64));
   }
   high += _mm512_reduce_add_epi32(_mm512_add_epi32(highs[0], highs[1]));
   low += _mm512_reduce_add_epi32(_mm512_add_epi32(lows[0], lows[1]));
@@ -305,7 +277,7 @@ bool stays_open(const ResidualRow& residual, std::size_t coded, const CodedRow& 
         return _mm256_madd_epi16(pairs, ones);
       };
       highs = _mm256_add_epi32(highs, products(row.high));
-      if (row.low) lows = _mm256_add_epi32(lows, products(row.low));
+      lows = _mm256_add_epi32(lows, products(row.low));
     }
   std::int32_t parts[16];
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(parts), highs);
@@ -322,11 +294,10 @@ bool stays_open(const ResidualRow& residual, std::size_t coded, const CodedRow& 
       return sum;
     };
     high += add(row.high);
-    if (row.low) low += add(row.low);
+    low += add(row.low);
   }
 #endif
-  const float product =
-      row.low ? static_cast<float>(high) * code_parts + static_cast<float>(low) : static_cast<float>(high);
+  const float product = static_cast<float>(high) * code_parts + static_cast<float>(low);
   const float score = approximate + product * row.step * residual.scale;
   const float bound = score + (residual.error * row.norm + residual.coded * row.lost);
   return !(bound <= threshold);

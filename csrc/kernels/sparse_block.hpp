@@ -6,7 +6,7 @@
 // threshold τ. Sums over firing rows are fused multiply-adds in the order of the neurons.
 //
 // Codes decide most neurons without their weights. A row w is kept as ŵ = scale·c with integers |c_j| ≤ 127, an input x
-// as x̂ = step·(255·h + l) in two parts, |h_j|, |l_j| ≤ 127, 16 bits together (or step·h, one part, for many rows), and
+// as x̂ = step·(255·h + l) in two parts, |h_j|, |l_j| ≤ 127, 16 bits together, and
 //
 //   ⟨w, x⟩ ≤ ⟨ŵ, x̂⟩ + ‖w − ŵ‖·‖x‖ + ‖ŵ‖·‖x − x̂‖                                        (Cauchy–Schwarz, twice).
 //
@@ -43,9 +43,9 @@ struct NeuronGroup {
 
 // An input row as codes, filled up to coded_inputs.
 struct CodedRow {
-  const std::int8_t *high, *low;  // low is null for one part
+  const std::int8_t *high, *low;
   std::int32_t high_sum, low_sum;
-  float step;        // of a unit of the last part
+  float step;        // what a unit of the low part is worth
   float norm, lost;  // ‖x‖ and ‖x − x̂‖, rounded upwards; NaN or infinite where nothing may be concluded
 };
 
@@ -63,7 +63,7 @@ struct WantedBytes {
 };
 
 FEWFIRE_DECLARE(
-    // Codes of a row; `low` null for one part. The two arrays of codes are aligned to 64 bytes.
+    // Codes of a row, into two arrays that are aligned to 64 bytes.
     void code_row(const float* row, std::size_t inputs, std::int8_t* high, std::int8_t* low, CodedRow& coded);
     // open[q]: the neurons of the group (bit i: neuron i) that may fire for row q; approximate[64·q + i]: ⟨ŵ, x̂⟩ + b.
     void screen_group(const NeuronGroup& group, std::size_t coded, const CodedRow* rows, std::size_t count,

@@ -165,6 +165,30 @@ def test_exactly_the_neurons_whose_score_is_above_are_found(layer, threshold, re
     assert found[z > threshold + error].all() and not found[z < threshold - error].any()
 
 
+def coded(weight, levels):
+    """What so many integer levels either way keep of each row."""
+    scale = (np.abs(weight).max(axis=1, keepdims=True) / levels).astype(np.float32).astype(float)
+    return scale * np.trunc(weight / scale + np.copysign(0.5, weight))
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_inputs_along_what_the_codes_lose_hide_no_neuron(core, residual):
+    """The worst case of the bound, met with equality: a score just above 0 whose codes see ‖w − ŵ‖·‖x‖ less."""
+    rng = np.random.default_rng(7)
+    for inputs in (3, 130, 1024):
+        weight = rng.standard_normal((64, inputs)).astype(np.float32)
+        lost = weight - coded(weight.astype(float), 127)
+        lost = lost - coded(lost, 7) if residual else lost
+        x = (lost / np.linalg.norm(lost, axis=1, keepdims=True)).astype(np.float32)
+        z = np.einsum("ij,ij->i", weight.astype(float), x.astype(float))
+        bias = (3e-6 * np.linalg.norm(weight, axis=1) - z).astype(np.float32)
+        layer = SparseUp(weight, bias, residual=residual)
+        for isa in ISAS:
+            core.set_isa(isa)
+            assert (np.diagonal(layer(x)) > 0).all()
+            assert all(i in layer.firing(row[None])[1] for i, row in enumerate(x))
+
+
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("gated", [None, "reglu", "drelu"])
 def test_every_instruction_set_thread_count_and_batch_gives_the_same_bits(core, gated, residual):

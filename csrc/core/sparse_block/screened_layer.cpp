@@ -26,18 +26,14 @@ void SparseWork::add(const SparseWork& other) {
   multiply_adds += other.multiply_adds, bytes += other.bytes;
 }
 
-CodedBatch::CodedBatch(const float* rows, std::size_t count, std::size_t inputs, bool two_parts)
+CodedBatch::CodedBatch(const float* rows, std::size_t count, std::size_t inputs)
     : rows_(rows), count_(count), inputs_(inputs), coded_(count) {
-  const std::size_t coded = coded_inputs(inputs), parts = two_parts ? 2 : 1;
-  codes_.resize(count * parts * coded);
+  const std::size_t coded = coded_inputs(inputs);
+  codes_.resize(count * 2 * coded);
   for (std::size_t q = 0; q < count; ++q) {
-    std::int8_t* high = codes_.data() + q * parts * coded;
-    FEWFIRE_DISPATCH(code_row, rows + q * inputs, inputs, high, two_parts ? high + coded : nullptr, coded_[q]);
+    std::int8_t* high = codes_.data() + q * 2 * coded;
+    FEWFIRE_DISPATCH(code_row, rows + q * inputs, inputs, high, high + coded, coded_[q]);
   }
-}
-
-CodedBatch ScreenedLayer::code(const float* rows, std::size_t count) const {
-  return CodedBatch(rows, count, weights_.inputs, count <= 4);
 }
 
 // Of the score and of the bound: so many roundings, by at most 2^-24 of ‖w‖·‖x‖ + |b| each. Two parts of a code may

@@ -86,7 +86,7 @@ struct LayerWeights {
 // A batch of inputs and their codes.
 class CodedBatch {
  public:
-  CodedBatch(const float* rows, std::size_t count, std::size_t inputs, bool two_parts);
+  CodedBatch(const float* rows, std::size_t count, std::size_t inputs);
   const float* row(std::size_t q) const { return rows_ + q * inputs_; }
   const std::vector<CodedRow>& coded() const { return coded_; }
   std::size_t count() const { return count_; }
@@ -113,7 +113,7 @@ class ScreenedLayer {
   bool is_judged(const CodedRow& row) const {
     return weights_.inputs <= most_screened && row.norm * largest_norm_ + largest_bias_ < 1e37f;
   }
-  CodedBatch code(const float* rows, std::size_t count) const;
+  CodedBatch code(const float* rows, std::size_t count) const { return CodedBatch(rows, count, weights_.inputs); }
 
   template <class Expect, class Found>
   class Search;
