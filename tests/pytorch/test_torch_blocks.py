@@ -215,3 +215,39 @@ def test_a_module_is_tried_on_rows_larger_than_those_of_the_batch():
 
     (block,) = ft.find_blocks(Capped(8, 24), [torch.randn(200, 8)])
     assert not block.whole and block.activation == "relu" and block.reason is None
+
+
+def test_a_gate_with_a_jump_inside_somebodys_forward():
+    model = like.LlamaMlp(8, 24, lambda z: F.threshold(z, 0.125, 0.0))
+    (block,) = ft.find_blocks(model, [torch.randn(500, 8)])
+    assert (block.activation, block.gated, block.gate, block.whole) == ("zeros", "reglu", "gate_proj", False)
+    assert 0 < block.threshold <= 0.125
+
+
+def test_a_block_that_is_called_twice_and_keywords():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc1, self.fc2 = nn.Linear(8, 24), nn.Linear(24, 8)
+
+        def forward(self, *, left, right):
+            return sum(self.fc2(F.threshold(self.fc1(x), 0.125, 0.0)) for x in (left, right)), {"none": None}
+
+    batch = {"left": torch.randn(500, 8), "right": 0.01 * torch.randn(500, 8)}
+    (block,) = ft.find_blocks(Twice(), [batch])
+    assert block.activation == "zeros" and 0 < block.threshold <= 0.125 and block.reason is None
+
+    class Apart(Twice):
+        def forward(self, *, left, right):
+            return self.fc2(F.relu(self.fc1(left))) + self.fc2(F.gelu(self.fc1(right)))
+
+    assert ft.find_blocks(Apart(), [batch]) == []
+
+
+def test_weights_that_are_parts_of_others_are_left_alone():
+    model = like.sequential(8, 24)
+    model[2].weight = nn.Parameter(torch.randn(16, 24)[:8])
+    report = ft.sparsify(nn.ModuleList([model, like.sequential(8, 24)]), dense_above=3)
+    assert report.blocks[0].block.reason == (
+        "of 0.2: its weight is a part of a larger storage, which cannot be laid out anew"
+    )

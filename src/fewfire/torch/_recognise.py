@@ -94,23 +94,12 @@ def from_values(z: Any, a: Any) -> ActivationKind | None:
 
 
 def from_gate(g: Any, u: Any, a: Any) -> tuple[ActivationKind, Gating | None] | None:
-    """The activation of the gate g and how it meets u, from a: a(g)·u ("reglu"), a(g)·a(u) ("drelu"), or smooth."""
+    """The activation of the gate g, from a = activation(g)·u, where it is none of those known in full."""
     off = a == 0
-    if not bool(off.any()):
-        smooth = _smooth(g, a, u)
-        return None if smooth is None else (smooth, None)
-    if bool((g < 0).any()):
-        if torch.equal(a, RELU.value(g) * u):
-            return RELU, "reglu"
-        if bool((u < 0).any()) and torch.equal(a, RELU.value(g) * RELU.value(u)):
-            return RELU, "drelu"
-        if torch.equal(a, RELU2.value(g) * u):
-            return RELU2, "reglu"
-    if bool(off.all()):
-        return None
-    below, above = g[off].max().item(), g[~off].min().item()
-    if below < above and _enough(g) and torch.equal(a[~off], (g * u)[~off]):
-        return ActivationKind("zeros", below), "reglu"
+    if bool(off.any()) and not bool(off.all()):
+        below, above = g[off].max().item(), g[~off].min().item()
+        if below < above and _enough(g) and torch.equal(a[~off], (g * u)[~off]):
+            return ActivationKind("zeros", below), "reglu"
     smooth = _smooth(g, a, u)
     return None if smooth is None else (smooth, None)
 
