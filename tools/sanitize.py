@@ -20,7 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("core", "fourier", "halfspace", "engines", "learners", "tabular", "robustness", "problems", "networks")
+FOLDERS = (
+    *("core", "fourier", "halfspace", "engines", "learners", "tabular", "robustness", "problems", "networks"),
+    "pytorch/test_torch_kernel.py",
+)
 QUICK = (
     "core/test_bits.py",
     "core/test_extension.py",
@@ -36,6 +39,7 @@ QUICK = (
     "engines/test_cpu_engine.py",
     "engines/test_robust_lists.py",
     "learners/test_parity_search.py",
+    "pytorch/test_torch_kernel.py",
     "tabular/test_tabular_network.py",
 )
 

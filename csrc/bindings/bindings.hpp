@@ -18,6 +18,7 @@ void bind_halfspace(nb::module_& module);
 void bind_robust(nb::module_& module);
 void bind_mlp(nb::module_& module);
 void bind_periodic(nb::module_& module);
+void bind_sparse_block(nb::module_& module);
 
 template <class T>
 using ConstArray1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;

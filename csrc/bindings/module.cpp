@@ -21,4 +21,5 @@ NB_MODULE(_core, m) {
   fewfire::bind_robust(m);
   fewfire::bind_mlp(m);
   fewfire::bind_periodic(m);
+  fewfire::bind_sparse_block(m);
 }

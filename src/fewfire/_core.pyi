@@ -225,3 +225,47 @@ def outer_relu_backward(
     back: NDArray[np.float32],
     bias_gradient: NDArray[np.float32],
 ) -> None: ...
+
+class ScreenedLayer:
+    def __init__(
+        self,
+        weight: NDArray[np.float32],
+        bias: NDArray[np.float32] | None,
+        threshold: float,
+        residual: bool,
+        threads: int,
+    ) -> None: ...
+    def firing(
+        self, x: NDArray[np.float32], threads: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], tuple[int, ...]]: ...
+    def scores(self, x: NDArray[np.float32], resting: float, out: NDArray[np.float32], threads: int) -> None: ...
+    @property
+    def memory(self) -> int: ...
+
+class SparseBlock:
+    def __init__(
+        self,
+        up: NDArray[np.float32],
+        up_bias: NDArray[np.float32] | None,
+        down: NDArray[np.float32],
+        down_bias: NDArray[np.float32] | None,
+        gate: NDArray[np.float32] | None,
+        gate_bias: NDArray[np.float32] | None,
+        activation: str,
+        threshold: float,
+        gated: str,
+        residual: bool,
+        threads: int,
+    ) -> None: ...
+    def forward(self, x: NDArray[np.float32], out: NDArray[np.float32], threads: int) -> tuple[int, ...]: ...
+    @property
+    def memory(self) -> int: ...
+
+def sparse_down(
+    weight: NDArray[np.float32],
+    bias: NDArray[np.float32] | None,
+    always: NDArray[np.uint8] | None,
+    h: NDArray[np.float32],
+    out: NDArray[np.float32],
+    threads: int,
+) -> None: ...

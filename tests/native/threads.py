@@ -1,7 +1,7 @@
 """Train and query from several threads at once, for the thread sanitizer (`make sanitize`); runs alone as well.
 
 Every part of C++ that starts threads or is shared between them is used as users may: one index asked and changed at
-once, several trainings side by side, transforms, estimates and searches each on several threads. With --alone, for a
+once, several trainings side by side, transforms, estimates, searches and blocks each on several threads. With --alone, for a
 process in which no thread can be started: each part in turn, and C++ has to do without as well.
 """
 
@@ -18,6 +18,7 @@ from fewfire import _core, fourier
 from fewfire._bits import pack
 from fewfire._random import Stream
 from fewfire.halfspace import Index
+from fewfire.torch._kernel import SparseBlock, SparseDown, SparseUp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,6 +113,22 @@ def analyse() -> None:
     side_by_side(compute, compute)
 
 
+def infer() -> None:
+    """One sparse block and its layers, called by several threads with threads of their own."""
+    draw = np.random.default_rng(4)
+    up, down = (draw.normal(size=(1500, 40)).astype(np.float32) for _ in range(2))
+    bias, x = np.full(1500, -8, np.float32), draw.normal(size=(5, 40)).astype(np.float32)
+    block, first, second = SparseBlock(up, bias, down, None, residual=True), SparseUp(up, bias), SparseDown(down, None)
+    expected = block(x)
+
+    def compute() -> None:
+        for _ in range(ROUNDS):
+            assert (block(x, threads=3) == expected).all()
+            assert (second(first(x, threads=3), threads=3) == expected).all()
+
+    side_by_side(compute, compute)
+
+
 def side_by_side(*parts: Callable[[], None]) -> None:
     """Run the parts in a thread each, or in turn where there are no threads; the first error of one of them is raised."""
     if ALONE:
@@ -140,4 +157,5 @@ if __name__ == "__main__":
     train_runs()
     train_on_lists()
     analyse()
+    infer()
     print(f"no errors with the {_core.isa()} variant")

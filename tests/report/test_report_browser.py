@@ -7,6 +7,7 @@ import shutil
 import pytest
 from made_up_store import cell, frontier_store, row, spec, store_of
 from test_report_page import NASTY
+from test_report_profile import PROFILE
 
 from fewfire.networks import init
 from fewfire.report import write_page
@@ -223,6 +224,19 @@ def test_trouble_is_shown_and_texts_stay_texts(show):
 def test_an_empty_store_opens(show):
     page = show(store_of())
     assert "No finished runs yet." in page.locator(".lede").inner_text()
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_section_of_a_models_activity(show, width):
+    page = show(None, width, profile=PROFILE)
+    rows = page.locator("#profile tbody tr")
+    assert rows.count() == 2 and rows.first.locator("th").inner_text() == "layers.0[fc1, fc2]"
+    assert [rows.first.locator("td").nth(place).inner_text() for place in (2, 4, 5)] == ["5%", "4.5×", "1.5×"]
+    assert rows.nth(1).locator("th").inner_text().startswith("</script>") and page.locator("img").count() == 0
+    assert not page.locator("#frontier").is_visible() and not page.locator("#settings").is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page = show(frontier_store(), width, profile=PROFILE)
+    assert page.locator("#profile").is_visible() and page.locator("#settings").is_visible()
 
 
 def test_prints_without_controls_in_daylight(show):

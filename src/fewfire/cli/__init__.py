@@ -8,7 +8,7 @@ import typer
 
 from fewfire import __version__
 from fewfire._errors import FewfireError
-from fewfire.cli import bounds, demo, doctor, report, reproduce, sweep
+from fewfire.cli import bounds, demo, doctor, profile, report, reproduce, sweep
 from fewfire.cli._output import complain, never_fail_to_encode
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.command()(demo.demo)
 app.command()(doctor.doctor)
+app.command()(profile.profile)
 app.command()(report.report)
 app.command()(reproduce.reproduce)
 app.add_typer(bounds.app, name="bounds")

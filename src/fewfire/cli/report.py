@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -24,13 +25,17 @@ def report(
         float | None, typer.Option(help="The test error that counts as success; by default that of the newest sweep.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page; by default the sweep's name.")] = None,
+    profile: Annotated[
+        Path | None,
+        typer.Option(help="Add a section on a model's activity, from the file of `fewfire profile --json`."),
+    ] = None,
 ) -> None:
     """Write a store as one page that needs nothing else: success frontiers, training curves, every setting."""
     if same_file(output, store):
         raise invalid("output", "must not be the store itself", str(output), "choose another file")
     with SqliteStore(store) as opened:
         results = read_results(opened, success_error)
-        size = write_page(results, output, title=title)
+        size = write_page(results, output, title=title, profile=None if profile is None else _read_profile(profile))
         runs, cells = len(results.columns["hash"]), len(results.settings)
         console = Console(stderr=output == Path("/dev/stdout"))  # where the page goes, nothing else does
         say(f"Wrote {output} ({file_size(size)}): {runs:,} runs in {cells:,} cells.", console)
@@ -38,3 +43,14 @@ def report(
             if folder is not None:
                 count = len(save_figures(results, folder, (suffix,)))
                 say(f"Wrote {count} figures as {suffix.upper()} to {folder}.", console)
+
+
+def _read_profile(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        remedy = "write it with: fewfire profile MODULE:FACTORY --json > FILE"
+        raise invalid("--profile", f"must be a file of JSON ({error})", str(path), remedy) from None
+    if not isinstance(data, dict):
+        raise invalid("--profile", "must hold a profile of a model", f"a {type(data).__name__}")
+    return data

@@ -8,6 +8,7 @@ from fewfire.report._findings import FrontierFinding, findings_info
 from fewfire.report._frontier import Group, SuccessFrontier, frontier_info, wilson_interval
 from fewfire.report._page import render_page, write_page
 from fewfire.report._plots import RAMP, plot_convergence, plot_curves, plot_frontier, plot_success, save_figures
+from fewfire.report._profile import BlockActivity, ProfileInfo, plot_profile, profile_info
 from fewfire.report._results import Results, StoreSummary, read_results, summary_info
 from fewfire.report._settings import SettingsTable, settings_info
 from fewfire.report._theory import TheoryOverlay, theory_info
@@ -15,9 +16,11 @@ from fewfire.report.recipes import plot_lottery, plot_rademacher, plot_recipe, p
 
 __all__ = [
     "RAMP",
+    "BlockActivity",
     "CellCurves",
     "FrontierFinding",
     "Group",
+    "ProfileInfo",
     "Results",
     "SettingsTable",
     "StoreSummary",
@@ -30,10 +33,12 @@ __all__ = [
     "plot_curves",
     "plot_frontier",
     "plot_lottery",
+    "plot_profile",
     "plot_rademacher",
     "plot_recipe",
     "plot_success",
     "plot_tabular",
+    "profile_info",
     "read_results",
     "render_page",
     "save_figures",

@@ -21,20 +21,24 @@ import numpy as np
 from fewfire import __version__
 from fewfire._atomic import write_bytes
 from fewfire._errors import invalid
+from fewfire.experiments import MemoryStore
 from fewfire.report._curves import curves_info, fit_budget
 from fewfire.report._findings import findings_info
 from fewfire.report._frontier import frontier_info
+from fewfire.report._profile import profile_info
 from fewfire.report._results import Results, read_results, summary_info
 from fewfire.report._settings import settings_info
 from fewfire.report._theory import theory_info
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from fewfire._types import AnyArray, Float64Array
     from fewfire.experiments import Store
     from fewfire.report._curves import CellCurves
     from fewfire.report._frontier import Group, SuccessFrontier
+    from fewfire.report._profile import ProfileInfo, SeenModel
     from fewfire.report._settings import SettingsTable
     from fewfire.report._theory import TheoryOverlay
 
@@ -44,23 +48,34 @@ LARGEST = 1e6
 """Errors of runs that are on their way to infinity are cut here."""
 
 
-def render_page(source: Store | Results, success_error: float | None = None, *, title: str | None = None) -> str:
+def render_page(
+    source: Store | Results | None,
+    success_error: float | None = None,
+    *,
+    title: str | None = None,
+    profile: SeenModel | Mapping[str, Any] | None = None,
+) -> str:
     """The report of a store as HTML; the same store gives the same text.
 
     Parameters
     ----------
-    source : Store or Results
+    source : Store or Results, or None for a page of the profile alone
     success_error : float, optional
         By default that of the newest sweep in the store.
     title : str, optional
-        By default the names of the sweeps.
+        By default the names of the sweeps, or of the profiled model.
+    profile : fewfire.torch.ModelProfile or its plain data, optional
+        Adds a section about the neurons of a PyTorch model that fire.
     """
-    results = read_results(source, success_error)
-    data = page_data(results)
+    if source is None and profile is None:
+        raise invalid("source", "must be a store where there is no profile", source, "pass a store, a profile or both")
+    seen = None if profile is None else profile_info(profile)
+    results = read_results(MemoryStore() if source is None else source, success_error)
+    data = page_data(results) | {"profile": seen and asdict(seen)}
     style, script = _joined(".css"), _joined(".js")
     parts = {
-        "title": html.escape(title or " · ".join(results.names) or TITLE),
-        "lede": html.escape(_lede(data["summary"])),
+        "title": html.escape(title or " · ".join(results.names) or (seen.model if seen else TITLE)),
+        "lede": html.escape(_profile_lede(seen) if seen and source is None else _lede(data["summary"])),
         "version": html.escape(__version__),
         "policy": html.escape(
             f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
@@ -75,10 +90,15 @@ def render_page(source: Store | Results, success_error: float | None = None, *, 
 
 
 def write_page(
-    source: Store | Results, path: str | Path, success_error: float | None = None, *, title: str | None = None
+    source: Store | Results | None,
+    path: str | Path,
+    success_error: float | None = None,
+    *,
+    title: str | None = None,
+    profile: SeenModel | Mapping[str, Any] | None = None,
 ) -> int:
     """Write the report of a store to a file, whole or not at all; gives its size in bytes. See `render_page`."""
-    page = render_page(source, success_error, title=title).encode()
+    page = render_page(source, success_error, title=title, profile=profile).encode()
     try:
         write_bytes(path, page)
     except OSError as error:
@@ -116,6 +136,12 @@ def _lede(summary: dict[str, Any]) -> str:
     trouble = [f"{summary[kind]:,} {kind}" for kind in ("diverged", "failed") if summary[kind]]
     end = f"; {' and '.join(trouble)}" if trouble else ""
     return f"{runs:,} training runs in {cells:,} cells, {each} per cell: {share}{end}."
+
+
+def _profile_lede(seen: ProfileInfo) -> str:
+    """What was seen of a model, in a sentence."""
+    blocks = f"{len(seen.blocks)} MLP block{'s' if len(seen.blocks) > 1 else ''}"
+    return f"{blocks}, up to {seen.tokens:,} tokens each: {seen.fire:.1%} of the neurons fire on a token."
 
 
 def page_data(results: Results) -> dict[str, Any]:

@@ -37,15 +37,19 @@ function showGroup(index) {
 }
 
 function start() {
+  watchTips(at("tip"));
+  renderProfile(at("profile"));
   renderSettings(at("settings"));
-  if (!DATA.groups.length) return;
+  if (!DATA.groups.length) {
+    if (DATA.profile) ["findings", "frontier", "cell", "success", "convergence", "settings"].forEach((id) => { at(id).hidden = true; });
+    return;
+  }
   if (DATA.groups.length > 1) {
     at("pick").hidden = false;
     at("pick").append(html("label", {}, "Problem and training", html("select", { onchange: (event) => showGroup(Number(event.target.value)) },
       DATA.groups.map(({ label }, i) => html("option", { value: i }, label)))));
   }
   showGroup(0);
-  watchTips(at("tip"));
   new ResizeObserver(() => drawOverlays(at("frontier"))).observe(at("frontier"));
 }
 

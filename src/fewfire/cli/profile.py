@@ -1,0 +1,122 @@
+"""`fewfire profile`: which neurons of a PyTorch model's MLP blocks fire, and what a sparse path would gain here."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+import fewfire.torch as ft
+from fewfire._errors import invalid
+from fewfire._optional import require
+from fewfire._validate import check_integer
+from fewfire.cli._output import file_size, say, wide_console
+from fewfire.report import write_page
+
+ROWS = 16
+"""Of a batch that is made up."""
+
+
+def profile(
+    factory: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODULE:FACTORY",
+            help="A function without arguments that gives a model, or a model and its batches.",
+            show_default=False,
+        ),
+    ],
+    batches: Annotated[int, typer.Option(help="Run at most this many.")] = 32,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON instead of a table.")] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write a page to this file.")] = None,
+    gains: Annotated[bool, typer.Option(help="Measure what a sparse path gains.")] = True,
+) -> None:
+    """Count how many neurons of a PyTorch model fire, block by block, and measure what `sparsify` would gain."""
+    check_integer("--batches", batches, 1)
+    torch = require("torch", "torch", "fewfire profile")
+    model, fed = _made(factory, torch)
+    made_up = fed is None
+    seen = ft.profile(model, _made_up(model, torch) if made_up else fed, gains=gains, max_batches=batches)
+    note = f"The factory gave no batches: {ROWS} standard normal rows each were made up."
+    if as_json:
+        print(json.dumps(seen.to_dict()))
+    else:
+        console = wide_console()
+        heads, *rows = seen.rows()
+        table = Table(box=None, pad_edge=False)
+        for number, head in enumerate(heads):
+            table.add_column(head, justify="left" if number < 3 else "right", no_wrap=number > 0)
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+        for text in _legend(seen, made_up and note):
+            say(text, console)
+    if output is not None:
+        size = write_page(None, output, title=f"Activity of {seen.model}", profile=seen)
+        if not as_json:
+            say(f"Wrote {output} ({file_size(size)}).")
+
+
+def _legend(seen: Any, note: str | bool) -> Iterator[str]:
+    """What the table means, and what is not in it."""
+    tokens = max(one.tokens for one in seen.blocks)
+    yield f"{seen.batches} batches, up to {tokens:,} tokens per block; gains with {seen.threads} threads."
+    yield "fire: mean share on a token; union: on some token of a call; 90% by: neurons that make 90% of all firing;"
+    yield "k: the most on one token; ×1, ×16: dense time over sparse time at 1 and 16 rows."
+    if note:
+        yield str(note)
+    for one in seen.blocks:
+        if one.block.reason:
+            yield f"{one.block.label} cannot be made sparse: {one.block.reason}."
+    for name in seen.missed:
+        yield f"{name} looks like a block, but was not seen at work."
+
+
+def _made(text: str, torch: Any) -> tuple[Any, Any]:
+    """The model, and its batches or None."""
+    module, _, name = text.partition(":")
+    if not module or not name:
+        raise invalid("MODULE:FACTORY", "must be a module and a name in it", text, "write mymodels:build")
+    sys.path.insert(0, "")  # as python -m does: modules of the current folder
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except ImportError as error:
+        raise invalid("MODULE:FACTORY", f"must name a module that can be imported ({error})", text) from None
+    except AttributeError:
+        raise invalid("MODULE:FACTORY", f"must name something in module {module}", text) from None
+    finally:
+        sys.path.remove("")
+    made = found if isinstance(found, torch.nn.Module) else found() if callable(found) else found
+    if isinstance(made, torch.nn.Module):
+        return made, None
+    if isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], torch.nn.Module):
+        return made
+    got = f"a {type(made).__name__}"
+    raise invalid(
+        "MODULE:FACTORY", "must give a torch.nn.Module, or one and its batches", got, "return (model, batches)"
+    )
+
+
+def _made_up(model: Any, torch: Any) -> Iterator[Any]:
+    """Standard normal rows for a model that takes rows."""
+    first = next((m for m in model.modules() if isinstance(m, torch.nn.Linear)), None)
+    rows = torch.Generator().manual_seed(0)
+    size = (ROWS, 1 if first is None else first.in_features)
+    draws = (torch.randn(size, generator=rows) for _ in itertools.count())
+    trial = next(draws)
+    try:
+        with torch.no_grad():
+            model(trial)
+    except Exception as error:  # the model is the user's, and the rows are not what it was made for
+        rule = f"must give batches too, because the model does not take rows of {size[1]} numbers ({error})"
+        raise invalid("MODULE:FACTORY", rule, "a model alone", "return (model, batches)") from None
+    return itertools.chain([trial], draws)

@@ -1,0 +1,381 @@
+"""What stands in for the forward of a module that was made sparse; the module itself stays where and what it was.
+
+A module keeps its class, its children, its parameters and their names; only its instance gets a `forward`, an object
+of one of the classes below, which decides per call. The sparse path is taken for float32 tensors on the CPU without
+gradients, up to the number of rows where it was found to be faster. Everything else goes to the forward of the
+module's class, with every argument as it came: that is the dense path, and it is never a different function.
+
+What the kernel keeps beside the weights (its codes) is made when first needed, and made anew when a parameter was
+replaced, was changed in place (its version says so), or changed behind torch's back (`.data`: a few of its values are
+looked at per call, which finds changes of a whole weight; after smaller ones call `refresh`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from fewfire._errors import InvalidArgument, invalid
+from fewfire._optional import require
+from fewfire.torch._kernel import SparseBlock, SparseDown, SparseUp
+from fewfire.torch._layers import as_array, lay_out, layer_shape, neuron_rows, put_back
+
+torch: Any = require("torch", "torch", "fewfire.torch.sparsify")
+
+Fallback = Literal["dense", "error"]
+
+_is_compiling = torch.compiler.is_compiling
+_is_tracing, _is_wrapped = torch.jit.is_tracing, torch._C._functorch.is_functorch_wrapped_tensor
+
+_HANDLES = itertools.count()
+_LIVE: weakref.WeakValueDictionary[int, SparseForward] = weakref.WeakValueDictionary()
+"""The forwards that compiled graphs call by number."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """When the sparse path is taken.
+
+    Parameters
+    ----------
+    dense_above : int
+        More rows than this are computed densely.
+    gradients, unsupported : {"dense", "error"}
+        What happens where gradients are wanted; for other dtypes and devices, and under autocast.
+    threads : int or None
+        None follows `torch.get_num_threads()`.
+    """
+
+    dense_above: int
+    gradients: Fallback = "dense"
+    unsupported: Fallback = "dense"
+    threads: int | None = None
+
+
+class SparseForward:
+    """The forward of one module; subclasses say which kernel it calls."""
+
+    what = "a sparse layer"
+    _held: _Held | None
+
+    def __init__(self, module: Any, layers: tuple[Any, ...], sizes: tuple[int, int], policy: Policy) -> None:
+        self.module, self.layers, self.policy = module, layers, policy
+        self.inputs, self.outputs = sizes
+        self._start()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The module's output: by the sparse kernel where the policy says so, else by the module's class."""
+        if len(args) == 1 and not kwargs and self._accepts(args[0]):
+            if _is_compiling():
+                if not any(map(_is_foreign, self._parameters())):
+                    return _operator(args[0], self._handle, self.outputs)
+            else:
+                kernel = self.kernel()
+                if kernel is not None:
+                    return self._run(kernel, args[0])
+            self._refuses("unsupported", "only float32 on the CPU is supported", "convert model and input")
+        return type(self.module).forward(self.module, *args, **kwargs)
+
+    def compute(self, x: Any) -> Any:
+        """The sparse path, whatever the policy."""
+        kernel = self.kernel()
+        return type(self.module).forward(self.module, x) if kernel is None else self._run(kernel, x)
+
+    def _run(self, kernel: Any, x: Any) -> Any:
+        flat = x.detach() if x.requires_grad else x
+        flat = flat if flat.ndim == 2 else flat.reshape(-1, self.inputs)
+        y = torch.from_numpy(kernel(flat.numpy(), self.policy.threads or torch.get_num_threads()))
+        return y if x.ndim == 2 else y.reshape(*x.shape[:-1], self.outputs)
+
+    def kernel(self) -> Any:
+        """The kernel for the weights as they are now; None where they are not float32 on the CPU."""
+        held = self._held
+        if held is None or not held.is_fresh():
+            with self._lock:
+                held = self._held
+                if held is None or not held.is_fresh():
+                    foreign = any(map(_is_foreign, self._parameters()))
+                    for layer, first in () if foreign else self._places():
+                        lay_out(layer, first=first)
+                    held = self._held = _Held(None if foreign else self._build(), self.layers)
+        return held.kernel
+
+    def install(self) -> None:
+        """Stand in for the module's forward."""
+        self.module.forward = self
+
+    def remove(self) -> None:
+        """Give the module its own forward back, and its weights their usual layout."""
+        vars(self.module).pop("forward", None)
+        for layer, _ in self._places():
+            put_back(layer)
+
+    def refresh(self) -> None:
+        """Forget what is kept beside the weights; it is made again at the next call."""
+        with self._lock:
+            self._held = None
+
+    def _accepts(self, x: Any) -> bool:
+        """Whether the policy takes this input, the parameters' dtype and device left aside."""
+        if type(x) is not torch.Tensor or (not _is_compiling() and _is_watched(x)):
+            return False
+        if x.dtype is not torch.float32 or x.device.type != "cpu":
+            if not x.is_floating_point():
+                got = f"a tensor of {str(x.dtype).removeprefix('torch.')}"
+                raise invalid("x", f"must hold floating-point numbers for {self.what}", got, "call x.float() first")
+            return self._refuses("unsupported", "only float32 on the CPU is supported", "convert model and input")
+        if torch.is_grad_enabled() and (x.requires_grad or any(p.requires_grad for p in self._parameters())):
+            return self._refuses("gradients", "gradients are wanted", "use torch.no_grad() or inference_mode()")
+        if torch.is_autocast_enabled("cpu"):
+            return self._refuses("unsupported", "autocast changes the dtype", "leave autocast for this model")
+        return self._fits(x) and 0 < x.numel() <= self.policy.dense_above * self.inputs
+
+    def _fits(self, x: Any) -> bool:
+        if x.ndim == 0 or x.shape[-1] != self.inputs:
+            rule = f"must have {self.inputs} columns for {self.what}"
+            raise invalid("x", rule, f"shape {tuple(x.shape)}", "pass what the dense layer would take")
+        return True
+
+    def _refuses(self, option: Literal["gradients", "unsupported"], why: str, remedy: str) -> bool:
+        """False, for the dense path; or the error that was asked for."""
+        if getattr(self.policy, option) == "error":
+            raise InvalidArgument(
+                f"{self.what} has no sparse path here: {why}, and {option}='error' was asked for. "
+                f"Remedy: {remedy}, or sparsify with {option}='dense'."
+            )
+        return False
+
+    def _parameters(self) -> list[Any]:
+        return [p for layer in self.layers for p in layer._parameters.values() if p is not None]
+
+    def _places(self) -> list[tuple[Any, bool]]:
+        """The layers, each with whether it is a first layer."""
+        raise NotImplementedError
+
+    def _build(self) -> Any:
+        raise NotImplementedError
+
+    def _start(self) -> None:
+        self._lock = threading.Lock()
+        self._held = None
+        self._handle = next(_HANDLES)
+        _LIVE[self._handle] = self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_held", "_handle")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._start()
+
+
+class FusedForward(SparseForward):
+    """The forward of a module that is a block: `layers` are up, down and perhaps the gate.
+
+    In training mode, and where a hook was put on something inside, the module's own forward runs. For a block that is
+    `members` of a longer `torch.nn.Sequential`, `home`, the module is a sequence of those alone.
+    """
+
+    what = "a sparse block"
+
+    def __init__(
+        self,
+        module: Any,
+        layers: tuple[Any, ...],
+        kind: dict[str, Any],
+        ranks: tuple[int, ...],
+        policy: Policy,
+        home: Any = None,
+        members: tuple[str, ...] = (),
+    ) -> None:
+        self.kind, self.ranks, self.home, self.members = kind, ranks, home, members
+        self.inner = tuple(part for part in module.modules() if part is not module)
+        super().__init__(module, layers, (layer_shape(layers[0])[0], layer_shape(layers[1])[1]), policy)
+
+    def install(self) -> None:
+        """Stand in for the module's forward, or for that of the sequence it is a part of."""
+        if self.home is None:
+            super().install()
+        elif "forward" in vars(self.home):
+            self.home.forward.parts.append(self)
+        else:
+            self.home.forward = SequenceForward(self.home, [self])
+
+    def remove(self) -> None:
+        """Give the module, or the sequence, its own forward back."""
+        super().remove()
+        whole = None if self.home is None else vars(self.home).get("forward")
+        if whole is not None:
+            whole.parts = [part for part in whole.parts if part is not self]
+            if not whole.parts:
+                del self.home.forward
+
+    def _fits(self, x: Any) -> bool:
+        if self.layers[0].training or x.ndim not in self.ranks:
+            return False
+        if any(part._forward_hooks or part._forward_pre_hooks for part in self.inner):
+            return False
+        return super()._fits(x)
+
+    def named(self) -> zip[tuple[str, Any]]:
+        """Its members in the sequence, with their names there."""
+        return zip(self.members, self.module._modules.values(), strict=True)
+
+    def _places(self) -> list[tuple[Any, bool]]:
+        up, down, *gate = self.layers
+        return [(up, True), (down, False), *((layer, True) for layer in gate)]
+
+    def _build(self) -> SparseBlock:
+        up, down, *rest = self.layers
+        arrays = (_rows(up, True), as_array(up.bias), _rows(down, False), as_array(down.bias))
+        gates = {"gate": _rows(rest[0], True), "gate_bias": as_array(rest[0].bias)} if rest else {}
+        options: dict[str, Any] = {**gates, **self.kind}
+        return SparseBlock(*arrays, **options)
+
+
+class SequenceForward:
+    """The forward of a `torch.nn.Sequential` some of whose members are blocks: `parts` stand in for those members."""
+
+    def __init__(self, module: Any, parts: list[FusedForward]) -> None:
+        self.module, self.parts = module, parts
+
+    def __call__(self, input: Any) -> Any:
+        """Run the members in turn; where they are no longer those that were made sparse, as torch does."""
+        members = self.module._modules
+        starts: dict[str, FusedForward] = {}
+        inside: list[str] = []
+        for part in self.parts:
+            starts[part.members[0]] = part
+            inside += part.members
+            if any(members.get(name) is not mine for name, mine in part.named()):
+                return type(self.module).forward(self.module, input)
+        for name, member in members.items():
+            if name in starts:
+                input = starts[name](input)
+            elif name not in inside:
+                input = member(input)
+        return input
+
+
+class UpForward(SparseForward):
+    """The forward of the first layer of an inlined block: scores of firing neurons, elsewhere one that gives 0.
+
+    Where a hook looks at its output, all scores are computed.
+    """
+
+    what = "the sparse first layer of a block"
+
+    def __init__(self, module: Any, activation: str, threshold: float, policy: Policy) -> None:
+        self.activation, self.threshold = activation, threshold
+        super().__init__(module, (module,), layer_shape(module), policy)
+
+    def _fits(self, x: Any) -> bool:
+        return not self.module._forward_hooks and super()._fits(x)
+
+    def _places(self) -> list[tuple[Any, bool]]:
+        return [(self.module, True)]
+
+    def _build(self) -> SparseUp:
+        kind: Any = self.activation
+        rows, bias = _rows(self.module, True), as_array(self.module.bias)
+        return SparseUp(rows, bias, activation=kind, threshold=self.threshold)
+
+
+class DownForward(SparseForward):
+    """The forward of the second layer of an inlined block: rows of neurons that give 0 are not read, for any input.
+
+    `owner` is the module in whose forward the block is. Where that is torch's encoder layer, which in evaluation takes
+    a fast path that reads weights and calls no layer, the path is switched off as long as this forward is in place.
+    """
+
+    what = "the sparse second layer of a block"
+
+    def __init__(self, module: Any, policy: Policy, owner: Any) -> None:
+        self.owner, self.fast = owner, None
+        if isinstance(owner, torch.nn.TransformerEncoderLayer):
+            self.fast, owner.activation_relu_or_gelu = owner.activation_relu_or_gelu, 0
+        super().__init__(module, (module,), layer_shape(module), policy)
+
+    def remove(self) -> None:
+        """Give the module its own forward back, and its owner its fast path."""
+        super().remove()
+        if self.fast is not None:
+            self.owner.activation_relu_or_gelu = self.fast
+
+    def _places(self) -> list[tuple[Any, bool]]:
+        return [(self.module, False)]
+
+    def _build(self) -> SparseDown:
+        return SparseDown(_rows(self.module, False), as_array(self.module.bias))
+
+
+def _rows(layer: Any, first: bool) -> Any:
+    return as_array(neuron_rows(layer, first=first))
+
+
+def _is_watched(x: Any) -> bool:
+    """Whether a transformation looks on that wants to see the operations: vmap and its kin, or a trace."""
+    return bool(_is_tracing() or _is_wrapped(x))
+
+
+def _is_foreign(parameter: Any) -> bool:
+    return bool(parameter.dtype != torch.float32 or parameter.device.type != "cpu")
+
+
+class _Held:
+    """A kernel, and what its parameters were when it was made."""
+
+    def __init__(self, kernel: Any, layers: tuple[Any, ...]) -> None:
+        self.kernel = kernel
+        self._marks = []
+        for layer in layers:
+            for name, parameter in layer._parameters.items():
+                if parameter is not None:
+                    peek = _NOTHING if kernel is None else _few_values(parameter)
+                    self._marks.append((layer._parameters, name, *_mark(parameter), peek, peek.tobytes()))
+
+    def is_fresh(self) -> bool:
+        """Whether every parameter is still the same memory with the same content, as far as can be seen."""
+        for owner, name, address, version, peek, seen in self._marks:
+            parameter = owner[name]
+            if parameter is None or _mark(parameter) != (address, version) or peek.tobytes() != seen:
+                return False
+        return True
+
+
+_NOTHING = np.empty(0, dtype=np.float32)
+
+
+def _few_values(parameter: Any) -> Any:
+    """A dozen places of a parameter, by reference."""
+    tensor = parameter.detach()
+    flat = (tensor if tensor.is_contiguous() else tensor.t()).numpy().reshape(-1)
+    return flat[:: max(1, len(flat) // 13)]
+
+
+def _mark(parameter: Any) -> tuple[int, int]:
+    return parameter.data_ptr(), -1 if parameter.is_inference() else parameter._version
+
+
+@torch.library.custom_op(  # type: ignore[untyped-decorator]
+    "fewfire::sparse_forward", mutates_args=(), schema="(Tensor x, SymInt handle, SymInt outputs) -> Tensor"
+)
+def _operator(x: Any, handle: int, outputs: int) -> Any:
+    """The sparse path as one operator that compilers do not look into."""
+    forward = _LIVE.get(handle)
+    if forward is None:
+        raise InvalidArgument(
+            f"the sparse forward number {handle} must be alive in this process; it is not. "
+            "Remedy: sparsify and compile the model again where it runs."
+        )
+    return forward.compute(x)
+
+
+@_operator.register_fake  # type: ignore[untyped-decorator]
+def _(x: Any, handle: int, outputs: int) -> Any:
+    return x.new_empty((*x.shape[:-1], outputs))

@@ -1,0 +1,334 @@
+"""`sparsify`: a model's MLP blocks at the cost of the neurons that fire, in place, and undone when anything fails."""
+
+from __future__ import annotations
+
+import math
+import sys
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from fewfire._errors import InvalidArgument, invalid
+from fewfire._optional import require
+from fewfire._validate import check_choice, check_integer
+from fewfire.torch._batches import check_model
+from fewfire.torch._blocks import MlpBlock, found_with_rows, missed, sequence_of, split_kind, split_layers
+from fewfire.torch._forwards import (
+    DownForward,
+    Fallback,
+    FusedForward,
+    Policy,
+    SequenceForward,
+    SparseForward,
+    UpForward,
+)
+from fewfire.torch._layers import neuron_rows, put_back, why_not
+from fewfire.torch._timing import SIZES, in_turn, largest_faster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+torch: Any = require("torch", "torch", "fewfire.torch.sparsify")
+
+FASTER_DENSE = "the dense path is faster at its activity, for one row already"
+
+
+@dataclass(frozen=True)
+class BlockReport:
+    """What became of one block.
+
+    Parameters
+    ----------
+    block : MlpBlock
+        `block.reason` says why nothing was replaced, or is None.
+    form : "fused", "split" or None
+        A module that is the block, or its two layers apart; None where nothing was replaced.
+    activity : float or None
+        Share of neurons that fire, over the rows it was calibrated on.
+    dense_above : int or None
+        More rows than this are computed densely.
+    extra_bytes : int
+        Memory held beside the weights.
+    seconds : dict from rows to (sparse, dense)
+        As measured at build; empty where `dense_above` was given.
+    """
+
+    block: MlpBlock
+    form: str | None = None
+    activity: float | None = None
+    dense_above: int | None = None
+    extra_bytes: int = 0
+    seconds: dict[int, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SparsifyReport:
+    """What `sparsify` did: one entry per block, in the model's order.
+
+    Parameters
+    ----------
+    blocks : tuple of BlockReport
+    calibrated : bool
+        Whether the rows came from batches; made-up rows otherwise.
+    missed : tuple of str
+        Modules whose layers are named as those of blocks are, but which were not seen at work.
+    """
+
+    blocks: tuple[BlockReport, ...]
+    calibrated: bool
+    missed: tuple[str, ...] = ()
+
+    @property
+    def replaced(self) -> tuple[BlockReport, ...]:
+        """The blocks that have a sparse path now."""
+        return tuple(entry for entry in self.blocks if entry.form is not None)
+
+    @property
+    def extra_bytes(self) -> int:
+        """Memory held beside the weights, over all blocks."""
+        return sum(entry.extra_bytes for entry in self.blocks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**asdict(self), "extra_bytes": self.extra_bytes}
+
+    def __str__(self) -> str:
+        rows = "calibrated on batches" if self.calibrated else "calibrated on made-up rows"
+        extra = f"{self.extra_bytes / 2**20:.1f} MiB beside the weights"
+        lines = [f"{len(self.replaced)} of {len(self.blocks)} blocks sparse, {extra}, {rows}"]
+        lines += [f"  {entry.block.label}: {_told(entry)}" for entry in self.blocks]
+        return "\n".join(lines + [f"  {name}: not seen at work; pass batches" for name in self.missed])
+
+
+def _told(entry: BlockReport) -> str:
+    if entry.form is None:
+        return f"dense, because {entry.block.reason}"
+    most = "any number of rows" if entry.dense_above == sys.maxsize else f"up to {entry.dense_above} rows"
+    active = "" if entry.activity is None else f", {entry.activity:.1%} fire"
+    return f"{entry.form}, {entry.block.activation}{active}, sparse for {most}"
+
+
+def sparsify(
+    model: Any,
+    batches: Iterable[Any] | None = None,
+    *,
+    dense_above: int | None = None,
+    gradients: Fallback = "dense",
+    unsupported: Fallback = "dense",
+    threads: int | None = None,
+) -> SparsifyReport:
+    """Give the MLP blocks of a model a path that costs what the firing neurons cost, in place; says what it did.
+
+    Only blocks whose zeros are exact are touched (ReLU, shifted and thresholded ReLU, ReLU², ReGLU, dReLU), and their
+    outputs stay equal up to the rounding of sums. Modules, parameters and their names stay; the second layer's weight
+    is stored neuron by neuron, as a transposed view. When anything fails, the model is left as it was.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        float32, on the CPU.
+    batches : iterable, optional
+        What the model is called with; the first finds the blocks and calibrates. Without it parts of the model are run
+        on made-up rows, whose activity may be another.
+    dense_above : int, optional
+        More rows (tokens of all sequences of a call) than this are computed densely. By default measured per block, at
+        up to 64 rows or as many as the first batch has; blocks that are faster densely at one row stay as they are.
+    gradients : {"dense", "error"}
+        What a block does where gradients are wanted.
+    unsupported : {"dense", "error"}
+        What a block does with other dtypes and devices, and under autocast.
+    threads : int, optional
+        Of the sparse kernel; by default as many as torch uses at the time.
+    """
+    if dense_above is not None:
+        check_integer("dense_above", dense_above, 1, sys.maxsize, "leave it out to have it measured")
+    if threads is not None:
+        check_integer("threads", threads, 1)
+    check_choice("gradients", gradients, ("dense", "error"))
+    check_choice("unsupported", unsupported, ("dense", "error"))
+    if any(True for _ in sparse_forwards(check_model(model))):
+        raise invalid("model", "must not be sparse already", "a sparsified model", "call densify first")
+    found = found_with_rows(model, batches)
+    passed_over = tuple(missed(model, [block for block, _ in found]))
+    if not any(block.reason is None for block, _ in found):
+        raise _nothing_found([block for block, _ in found], passed_over, batches is None)
+    policy = Policy(dense_above or sys.maxsize, gradients, unsupported, threads)
+    undo: list[list[Callable[[], None]]] = []
+    try:
+        with torch.no_grad():
+            entries = _replace(model, found, policy, dense_above is None, undo)
+    except BaseException:
+        for steps in undo:
+            _take_back(steps)
+        raise
+    return SparsifyReport(tuple(entries), batches is not None, passed_over)
+
+
+def densify(model: Any) -> int:
+    """Undo `sparsify`: every block is computed as its module's class says; gives the number of modules changed."""
+    forwards = list(sparse_forwards(check_model(model)))
+    for forward in forwards:
+        forward.remove()
+    return len(forwards)
+
+
+def refresh(model: Any) -> int:
+    """Look at the weights again: after parts of them were changed through `.data`, which torch does not notice."""
+    forwards = list(sparse_forwards(check_model(model)))
+    for forward in forwards:
+        forward.refresh()
+    return len(forwards)
+
+
+def sparse_forwards(model: Any) -> Iterator[SparseForward]:
+    """The sparse forwards that modules of this model have."""
+    for module in model.modules():
+        forward = vars(module).get("forward")
+        if isinstance(forward, SequenceForward):
+            yield from forward.parts
+        elif isinstance(forward, SparseForward):
+            yield forward
+
+
+@contextmanager
+def densely(model: Any) -> Iterator[None]:
+    """The model with its modules' own forwards for a while, so that hooks see every layer."""
+    ours = (SparseForward, SequenceForward)
+    modules = [module for module in model.modules() if isinstance(vars(module).get("forward"), ours)]
+    forwards = [vars(module).pop("forward") for module in modules]
+    try:
+        yield
+    finally:
+        for module, forward in zip(modules, forwards, strict=True):
+            module.forward = forward
+
+
+def _nothing_found(blocks: list[MlpBlock], passed_over: tuple[str, ...], alone: bool) -> InvalidArgument:
+    rule = "must hold an MLP block whose zeros are exact: Linear, ReLU, Linear, with or without a gate"
+    if blocks:
+        reasons = sorted({str(block.reason) for block in blocks})
+        got = f"a model whose {len(blocks)} blocks cannot be used: {'; '.join(reasons)}"
+    else:
+        got = "a model without a block" + (f" that could be seen ({', '.join(passed_over)})" if passed_over else "")
+    remedy = "pass batches, so that the model can be watched at work" if alone else "train it with a ReLU"
+    return invalid("model", rule, got, remedy)
+
+
+def _replace(
+    model: Any, found: list[tuple[MlpBlock, Any]], policy: Policy, choose: bool, undo: list[list[Callable[[], None]]]
+) -> list[BlockReport]:
+    """Replace what can be, measure, and take back what does not pay; `undo` fills with how to take all back."""
+    entries, taken, live = [], set[str](), []
+    for block, rows in found:
+        reason = block.reason or _why_not(model, block, taken)
+        if reason is not None:
+            entries.append(BlockReport(replace(block, reason=reason)))
+            continue
+        taken.update(block.layers)
+        steps: list[Callable[[], None]] = []
+        undo.append(steps)
+        forwards = _install(model, block, policy, steps)
+        entry = BlockReport(
+            block,
+            form="fused" if block.whole else "split",
+            activity=activity(model, block, rows),
+            dense_above=policy.dense_above,
+            extra_bytes=sum(forward.kernel().extra_bytes for forward in forwards),
+        )
+        live.append((len(entries), forwards, rows, steps))
+        entries.append(entry)
+    if choose:
+        _choose(entries, live, policy)
+    return entries
+
+
+def _take_back(steps: list[Callable[[], None]]) -> None:
+    while steps:
+        steps.pop()()
+
+
+def _why_not(model: Any, block: MlpBlock, taken: set[str]) -> str | None:
+    shared = taken.intersection(block.layers)
+    if shared:
+        return f"its layer {min(shared)} belongs to the block before it"
+    addresses: dict[int, set[int]] = {}
+    for parameter in model.parameters():
+        addresses.setdefault(parameter.untyped_storage().data_ptr(), set()).add(id(parameter))
+    for name in block.layers:
+        layer = model.get_submodule(name)
+        reason = why_not(layer, name != block.down)
+        if reason is None and len(addresses[layer.weight.untyped_storage().data_ptr()]) > 1:
+            reason = "its weight shares memory with another parameter"
+        if reason is not None:
+            return f"of {name}: {reason}"
+    return None
+
+
+def _install(model: Any, block: MlpBlock, policy: Policy, steps: list[Callable[[], None]]) -> list[SparseForward]:
+    """Put the sparse forwards of one block in place; `steps` fills with how to undo it."""
+    layers = {name: model.get_submodule(name) for name in block.layers}
+    for layer in layers.values():
+        strides = layer.weight.stride()
+        steps.append(lambda layer=layer, strides=strides: put_back(layer, strides))  # type: ignore[misc]
+    forwards: list[SparseForward] = []
+    if block.whole:
+        parts = (layers[block.up], layers[block.down], *((layers[block.gate],) if block.gate else ()))
+        kind = {"activation": block.activation, "threshold": block.threshold, "gated": block.gated}
+        owner = model.get_submodule(block.name)
+        module, home = (sequence_of(owner, block.members), owner) if block.members else (owner, None)
+        forwards.append(FusedForward(module, parts, kind, block.ranks, policy, home, block.members))
+    else:
+        cut = split_kind(block.kind)
+        forwards += [UpForward(layers[name], *cut, policy) for name in split_layers(block)]
+        forwards.append(DownForward(layers[block.down], policy, model.get_submodule(block.name)))
+    steps += [forward.remove for forward in forwards]
+    for forward in forwards:
+        forward.kernel()
+        forward.install()
+    return forwards
+
+
+def activity(model: Any, block: MlpBlock, rows: Any) -> float:
+    """The share of neurons that fire on a sample of rows."""
+    layer = model.get_submodule(block.screened)
+    z = torch.nn.functional.linear(rows, neuron_rows(layer, first=True), layer.bias)
+    return float((z > block.threshold).double().mean())
+
+
+def _choose(entries: list[BlockReport], live: list[tuple[int, Any, Any, Any]], policy: Policy) -> None:
+    """Measure every replaced block at growing numbers of rows, and keep sparse what is faster so."""
+    going = list(live)
+    for rows in SIZES:
+        going = [one for one in going if len(one[2]) >= rows]  # the same row twice would fire the same neurons twice
+        times = in_turn([_ways(forwards, sample[:rows].clone()) for _, forwards, sample, _ in going]) if going else []
+        for (place, *_), (sparse, dense) in zip(going, times, strict=True):
+            entries[place].seconds[rows] = (sparse, dense)
+        going = [one for one in going if largest_faster(entries[one[0]].seconds) == rows]
+    for place, forwards, _, steps in live:
+        entry = entries[place]
+        most = largest_faster(entry.seconds)
+        if most == 0:
+            _take_back(steps)
+            left = replace(entry.block, reason=FASTER_DENSE)
+            entries[place] = replace(entry, block=left, form=None, dense_above=None, extra_bytes=0)
+        else:
+            for forward in forwards:
+                forward.policy = replace(policy, dense_above=most)
+            entries[place] = replace(entry, dense_above=most)
+
+
+def _ways(forwards: list[SparseForward], rows: Any) -> list[Callable[[], Any]]:
+    """The sparse and the dense way of one block."""
+    if len(forwards) == 1:
+        fused = forwards[0]
+        return [lambda: fused.compute(rows), lambda: type(fused.module).forward(fused.module, rows)]
+    *firsts, down = forwards
+
+    def sparse() -> Any:
+        return down.compute(math.prod(torch.relu(first.compute(rows)) for first in firsts))
+
+    def dense() -> Any:
+        scores = [type(first.module).forward(first.module, rows) for first in firsts]
+        return type(down.module).forward(down.module, math.prod(map(torch.relu, scores)))
+
+    return [sparse, dense]

@@ -1,0 +1,165 @@
+"""Watching a model compute: which linear layers feed which through an activation, on the numbers of one call.
+
+Every linear layer is hooked. When one is called, what it is given is compared, on a sample of rows, with an activation
+of what the last few layers gave: equal bit for bit, they form a block, whether the activation is a module or a line of
+somebody's forward. Only those few layers' rows are kept, so memory does not grow with depth.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from fewfire._optional import require
+from fewfire.torch._layers import is_linear, layer_shape
+from fewfire.torch._recognise import FULL, RELU, RELU2, ActivationKind, Gating, from_gate, from_module, from_values
+
+torch: Any = require("torch", "torch", "fewfire.torch")
+
+ROWS, RECENT = 64, 6
+"""Rows compared per call (and measured on), and how many layers back a block may begin."""
+
+
+@dataclass
+class Call:
+    """One call of a linear layer: its name, a sample of its rows, and the module that its output went to, if any."""
+
+    name: str
+    x: Any
+    z: Any
+    rows: int
+    address: int
+    activation: Any = None
+
+
+@dataclass
+class Match:
+    """A block seen at work; `kind` is None where its calls do not agree with each other."""
+
+    up: str
+    gate: str | None
+    down: str
+    kind: ActivationKind | None
+    gating: Gating | None
+    x: Any
+    calls: int = 1
+
+
+@dataclass
+class Tracer:
+    """Collects matches while a model runs; `handles` are its hooks."""
+
+    model: Any
+    matches: dict[tuple[str, str | None, str], Match] = field(default_factory=dict)
+    calls: Counter[str] = field(default_factory=Counter)
+    recent: deque[Call] = field(default_factory=lambda: deque(maxlen=RECENT))
+
+    def hooks(self) -> list[Any]:
+        """Hook the model; the caller removes them."""
+        handles = []
+        for name, module in self.model.named_modules():
+            if is_linear(module):
+                handles.append(module.register_forward_hook(self._called(name), with_kwargs=True))
+            elif is_pointwise(module):
+                handles.append(module.register_forward_pre_hook(self._activates))
+        return handles
+
+    def complete(self) -> list[Match]:
+        """The blocks whose every call was seen as such: no layer of theirs is also used in another way."""
+        return [
+            match
+            for match in self.matches.values()
+            if all(self.calls[name] == match.calls for name in (match.up, match.gate, match.down) if name)
+        ]
+
+    def _called(self, name: str) -> Any:
+        def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+            x = args[0] if args else kwargs.get("input", kwargs.get("x"))
+            inputs, outputs = layer_shape(module)
+            usable = isinstance(x, torch.Tensor) and x.is_floating_point() and x.numel() and x.shape[-1] == inputs
+            self.calls[name] += 1
+            if not usable or not isinstance(output, torch.Tensor):
+                return
+            given, rows = sample(x, inputs)
+            self._find(name, given, rows)
+            scores, _ = sample(output, outputs)
+            self.recent.append(Call(name, given, scores, rows, output.data_ptr()))
+
+        return hook
+
+    def _activates(self, module: Any, args: tuple[Any, ...]) -> None:
+        for call in self.recent:
+            if args and isinstance(args[0], torch.Tensor) and args[0].data_ptr() == call.address:
+                call.activation = module
+
+    def _find(self, down: str, a: Any, rows: int) -> None:
+        """The latest layer or pair of layers that `a` comes from."""
+        ready = [call for call in reversed(self.recent) if call.z.shape == a.shape and call.rows == rows]
+        for call in ready:
+            kind = _kind_of(call, a)
+            if kind is not None:
+                return self._add(call, None, down, kind, None)
+        for gate in reversed(ready):
+            for up in ready:
+                if gate is not up and gate.x.shape == up.x.shape:
+                    found = _gated_kind_of(gate, up, a)
+                    if found is not None:
+                        return self._add(up, gate, down, *found)
+        return None
+
+    def _add(self, up: Call, gate: Call | None, down: str, kind: ActivationKind, gating: Gating | None) -> None:
+        key = (up.name, None if gate is None else gate.name, down)
+        if key not in self.matches:
+            self.matches[key] = Match(*key, kind, gating, up.x)
+            return
+        match = self.matches[key]
+        match.calls += 1
+        if match.kind is None or match.kind.name != kind.name or match.gating != gating:
+            match.kind = None
+        elif kind.exact:  # thresholds read from values are lower bounds
+            match.kind = ActivationKind(kind.name, max(kind.threshold, match.kind.threshold))
+
+
+def is_pointwise(module: Any) -> bool:
+    """Whether a module may be an activation: nothing inside, no parameters, and not one that leaves its input alone."""
+    passive = (torch.nn.Dropout, torch.nn.Identity, torch.nn.Flatten, torch.nn.Embedding)
+    if isinstance(module, passive) or "forward" in vars(module):
+        return False
+    return not any(module.children()) and not module._parameters and not module._buffers
+
+
+def sample(tensor: Any, columns: int) -> tuple[Any, int]:
+    """Up to `ROWS` rows of a tensor, evenly spread and copied, and how many there are."""
+    flat = tensor.detach().reshape(-1, columns)
+    rows = len(flat)
+    if rows <= ROWS:
+        return flat.clone(), rows
+    return flat[torch.linspace(0, rows - 1, ROWS, device=flat.device).long()], rows
+
+
+def agrees(kind: ActivationKind, z: Any, a: Any) -> bool:
+    """Whether values agree with an activation: all of them where its formula is known, else its zeros."""
+    if kind.name in FULL:
+        return bool(torch.equal(kind.value(z), a))
+    return kind.exact and not bool(a[z <= kind.threshold].any())
+
+
+def _kind_of(call: Call, a: Any) -> ActivationKind | None:
+    if call.activation is not None:
+        kind = from_module(call.activation)
+        if kind is not None and torch.equal(call.activation(call.z.clone()), a):
+            return kind
+    return from_values(call.z, a)
+
+
+def _gated_kind_of(gate: Call, up: Call, a: Any) -> tuple[ActivationKind, Gating | None] | None:
+    kind = None if gate.activation is None else from_module(gate.activation)
+    for known in (kind, RELU, RELU2):
+        if known is not None and known.name in FULL and bool((gate.z <= known.threshold).any()):
+            opened = known.value(gate.z)
+            if torch.equal(opened * up.z, a):
+                return known, "reglu"
+            if bool((up.z <= known.threshold).any()) and torch.equal(opened * known.value(up.z), a):
+                return known, "drelu"
+    return from_gate(gate.z, up.z, a)

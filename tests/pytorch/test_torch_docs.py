@@ -1,0 +1,23 @@
+"""The code of docs/sparse-inference.md runs; it is apart from other pages' because it needs PyTorch."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "sparse-inference.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```py\n(.*?)```", PAGE, re.S)
+
+
+def test_the_page_has_code_and_a_map():
+    assert len(BLOCKS) >= 1
+    assert re.search(r"<!-- map -->\n\| block \| fire \|.*<!-- /map -->", PAGE, re.S)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_code_blocks(block, capsys):
+    exec(compile(block, "docs", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "(model)  256→2048→256  relu" in printed and "1 of 1 blocks sparse" in printed
