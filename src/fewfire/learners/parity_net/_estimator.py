@@ -30,10 +30,12 @@ from fewfire.learners.parity_net._schedules import (
     train_under_sparse,
 )
 from fewfire.networks import TwoLayer, relevance
+from fewfire.theory import parities
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, IdArray, SignArray
     from fewfire.engines import LossName
+    from fewfire.learners.parity_net._correlated import LearningRate
 
 
 ScheduleName: TypeAlias = Literal["sgd", "over_sparse", "under_sparse", "correlated"]
@@ -64,15 +66,21 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     sparsity : int
         Non-zero (large) weights a neuron starts with.
     loss, learning_rate, weight_decay, batch_size, max_steps
-        Of "sgd". The theorems set their own rates; `max_steps` is then the length of `second_layer="descent"`.
+        Of "sgd". "over_sparse" and "under_sparse" set their own rates; `max_steps` is then the length of
+        `second_layer="descent"`. Under "correlated" descent goes on for `max_steps` after the first step, at rates that
+        fall from `learning_rate` to 0; "theorem" gives Theorem 2's own, which is constant, and too small for networks
+        that can be run. Half of `weight_decay` is its λ, at most k/n.
     k : int, optional
         Bits of the parity.
     second_layer : {"solver", "descent"}
-        For the theorems' schedules: solve the convex second layer, or descend on it as they state.
+        For the theorems' schedules: solve the convex second layer, or descend as they state, on the second layer
+        (pareto) or on both (parities, where the iterate with the least held-out error is kept). Under "correlated" the
+        solver sees the `k` inputs that the first step has singled out, and no others.
     strict : bool
         Refuse what the theorem excludes.
     validation_fraction : float
         Share held out by "sgd", which then stops as soon as that part is without error; 0 trains all `max_steps`.
+        Under "correlated" with "descent" the iterate is chosen on it, or on the training rows where it is 0.
     binarize : None or "median"
     engine : str
         "auto" takes the fastest; `engine_` records it.
@@ -89,7 +97,10 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     history_ : History
         What the engine recorded.
     lucky_neurons_ : array of int
-        Neurons whose initial large weights contain `support_` or lie inside it; none for a dense start.
+        Neurons whose initial large weights contain `support_` or lie inside it; none for a dense start. Under
+        "correlated" the good neurons of parities, Lemma 7, whose initial weights on `support_` add up to 0.
+    best_step_ : int
+        The step whose weights `network_` has: the last one, except under "correlated" with "descent".
     engine_, classes_, active_, mapping_, n_iter_, n_features_in_, feature_names_in_
     """
 
@@ -101,7 +112,7 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         init: InitName = "sparse",
         sparsity: int = 2,
         loss: LossName = "hinge",
-        learning_rate: float = 0.1,
+        learning_rate: LearningRate = 0.1,
         weight_decay: float = 0.01,
         batch_size: int | None = 32,
         max_steps: int = 100_000,
@@ -146,9 +157,11 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.network_, self.initial_network_ = outcome.network, outcome.initial
         self.history_, self.engine_ = outcome.result.history, outcome.result.engine
         self.n_iter_ = outcome.result.counters.steps
+        self.best_step_ = self.n_iter_ if outcome.step is None else outcome.step
         # Without a column that varies, the network has looked at a made-up one.
         found = find_support(outcome.network, self.k) if len(self.active_) else ()
-        self.lucky_neurons_ = lucky_neurons(outcome.initial, found)
+        is_lucky = good_neurons if self.schedule == "correlated" else lucky_neurons
+        self.lucky_neurons_ = is_lucky(outcome.initial, found)
         self.support_ = tuple(int(self.active_[column]) for column in found)
         return self
 
@@ -231,6 +244,14 @@ def lucky_neurons(initial: TwoLayer, support: tuple[int, ...]) -> IdArray:
         np.all(total == total[0])
     )
     return np.flatnonzero(lucky) if is_sparse else np.empty(0, dtype=np.int64)
+
+
+def good_neurons(initial: TwoLayer, support: tuple[int, ...]) -> IdArray:
+    """The good neurons of a symmetric start (parities, Lemma 7); none for an empty support."""
+    if not support:
+        return np.empty(0, dtype=np.int64)
+    signs = np.rint(initial.hidden.astype(np.float64) * np.sqrt(initial.inputs))
+    return np.flatnonzero(parities.good_start(signs, support, float(initial.bias[0])))
 
 
 def _at_least_one_column(signs: SignArray) -> SignArray:

@@ -11,7 +11,7 @@ from fewfire.report.recipes._pareto import (
     plot_proposition_3,
     plot_success_frontier,
 )
-from fewfire.report.recipes._parities import plot_fits, plot_separation
+from fewfire.report.recipes._parities import plot_fits, plot_separation, plot_theorem_2
 from fewfire.report.recipes._sparse_activations import (
     plot_bounds,
     plot_learning_curves,
@@ -41,5 +41,6 @@ __all__ = [
     "plot_statistical_queries",
     "plot_success_frontier",
     "plot_tabular",
+    "plot_theorem_2",
     "save_recipe",
 ]

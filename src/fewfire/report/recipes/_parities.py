@@ -1,4 +1,4 @@
-"""Figures of parities, and of every recipe that fits single parities: test errors beside what the claim allows."""
+"""Figures of parities, and of the recipes of pareto that fit single parities: errors beside what the claims allow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 TITLES = {
     "pareto/over-sparse": "pareto, Theorem 4: one step from an over-sparse start",
     "pareto/under-sparse": "pareto, Theorem 5: one step from an under-sparse start",
-    "parities/theorem-2": "parities, Theorem 2: the correlated parity",
 }
 
 
@@ -38,6 +37,38 @@ def plot_fits(info: Mapping[str, Any]) -> Figure:
     axis.set_title(TITLES.get(name, name), fontsize=11)
     handles, names = [points, allowed.patches[0], guess], ["measured", "allowed by the claim", "guessing"]
     figure.legend(handles, names, ncols=3, loc="outside lower center", frameon=False, fontsize=9)
+    return figure
+
+
+def plot_theorem_2(info: Mapping[str, Any]) -> Figure:
+    """parities/theorem-2: the held-out error of seed 0 by step, and the test error of every seed by size and mode."""
+    rows, curves, judgements = rows_of(info, "rows", "curves", "judgement")
+    figure, (left, right) = canvas(2, size=(9.6, 3.9))
+    sizes = list(dict.fromkeys((curve["n"], curve["k"]) for curve in curves))
+    for curve in curves:
+        place = sizes.index((curve["n"], curve["k"]))
+        own = curve["mode"] == "theorem"
+        label = None if own else f"({curve['n']}, {curve['k']}), width {curve['width']}"
+        left.plot(curve["step"], curve["held_out"], color=colour(place), linestyle=":" if own else "-", label=label)
+    left.plot([], [], color="black", linestyle=":", label="the theorem's rate")
+    left.set_xlabel("step t")
+    left.set_ylabel("error on held-out rows, seed 0")
+    left.set_ylim(bottom=0)
+    left.set_title("Gradient descent on both layers", fontsize=11)
+    left.legend(frameon=False, fontsize=8)
+    groups = list(dict.fromkeys((row["mode"], row["n"], row["k"]) for row in rows))
+    allowed = [1 - entry["threshold"] for entry in judgements]
+    for place, group in enumerate(groups):
+        mine = [row for row in rows if (row["mode"], row["n"], row["k"]) == group]
+        if group[0] != "theorem":
+            right.barh(place, allowed.pop(0), height=0.6, color="#cfe3ef", edgecolor=colour(0))
+        errors = [row["error"] for row in mine]
+        right.scatter(errors, [place] * len(mine), color=colour(1), zorder=3, s=14, clip_on=False)
+    right.set_yticks(range(len(groups)), [f"{mode}\n({n}, {k})" for mode, n, k in groups], fontsize=8)
+    right.set_ylim(len(groups) - 0.5, -0.5)
+    right.set_xlim(left=0)
+    right.set_xlabel("test error; bars: what the mean may be")
+    right.set_title("Every seed, at its chosen iterate", fontsize=11)
     return figure
 
 
