@@ -56,6 +56,8 @@ class BestIterate:
         At the start, where it is the zero function; after the first step; at the best iterate.
     step : int
         t of the best iterate, the first step included.
+    rates : array of shape (steps,)
+        η_t after the first step, for the paper's inputs ±1/√n.
     result : Result
         Of the whole run after the first step: its history has the held-out error at every iterate compared.
     """
@@ -64,6 +66,7 @@ class BestIterate:
     first: TwoLayer
     network: TwoLayer
     step: int
+    rates: Float64Array
     result: Result
 
 
@@ -117,7 +120,7 @@ def learn_correlated_parity(
     results = trainer.train([run(number, steps, every) for number in range(len(seeds))])
     found = best_iterates(trainer, results, lambda number, length: run(number, length, length), first)
     return [
-        BestIterate(initial[number], first[number], network, 1 + step, results[number])
+        BestIterate(initial[number], first[number], network, 1 + step, rates, results[number])
         for number, (step, network) in enumerate(found)
     ]
 

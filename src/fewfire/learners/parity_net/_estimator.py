@@ -20,6 +20,7 @@ from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.engines import get_engine
 from fewfire.learners._fitting import all_or_nothing
 from fewfire.learners._signs import Binarize, column_names, learn_signs
+from fewfire.learners.parity_net._proof import good_mask
 from fewfire.learners.parity_net._schedules import (
     InitName,
     SecondLayer,
@@ -30,7 +31,6 @@ from fewfire.learners.parity_net._schedules import (
     train_under_sparse,
 )
 from fewfire.networks import TwoLayer, relevance
-from fewfire.theory import parities
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, IdArray, SignArray
@@ -160,8 +160,10 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.best_step_ = self.n_iter_ if outcome.step is None else outcome.step
         # Without a column that varies, the network has looked at a made-up one.
         found = find_support(outcome.network, self.k) if len(self.active_) else ()
-        is_lucky = good_neurons if self.schedule == "correlated" else lucky_neurons
-        self.lucky_neurons_ = is_lucky(outcome.initial, found)
+        if self.schedule == "correlated" and found:
+            self.lucky_neurons_ = np.flatnonzero(good_mask(outcome.initial, found))
+        else:
+            self.lucky_neurons_ = lucky_neurons(outcome.initial, found)
         self.support_ = tuple(int(self.active_[column]) for column in found)
         return self
 
@@ -176,6 +178,18 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The class of every row, shape (samples,)."""
         positive = self.decision_function(X) > 0
         return np.asarray(self.classes_[positive.astype(np.int64)])
+
+    def explain(self) -> str:
+        """How the network was trained, which columns it uses and how many neurons were lucky, in three lines."""
+        check_is_fitted(self)
+        kept = "" if self.best_step_ == self.n_iter_ else f", the weights of step {self.best_step_}"
+        lines = [f"{self.schedule}: {self.network_.width} neurons, {self.n_iter_} steps by {self.engine_}{kept}"]
+        mass, places = relevance(self.network_).mass, {column: i for i, column in enumerate(self.active_.tolist())}
+        names = [str(self._sign_map.names[column]) for column in self.support_]
+        share = float(mass[[places[column] for column in self.support_]].sum() / max(mass.sum(), 1e-300))
+        told = f"{share:.1%} of the weight: {', '.join(names)}" if names else "no weight: none varies"
+        lines.append(f"{len(names)} of {self.n_features_in_} columns hold {told}")
+        return "\n".join([*lines, f"{len(self.lucky_neurons_)} neurons were lucky from the start"])
 
     def _task(self, X: SignArray, y: Float64Array) -> TrainingTask:
         random = check_random_state(self.random_state)
@@ -244,14 +258,6 @@ def lucky_neurons(initial: TwoLayer, support: tuple[int, ...]) -> IdArray:
         np.all(total == total[0])
     )
     return np.flatnonzero(lucky) if is_sparse else np.empty(0, dtype=np.int64)
-
-
-def good_neurons(initial: TwoLayer, support: tuple[int, ...]) -> IdArray:
-    """The good neurons of a symmetric start (parities, Lemma 7); none for an empty support."""
-    if not support:
-        return np.empty(0, dtype=np.int64)
-    signs = np.rint(initial.hidden.astype(np.float64) * np.sqrt(initial.inputs))
-    return np.flatnonzero(parities.good_start(signs, support, float(initial.bias[0])))
 
 
 def _at_least_one_column(signs: SignArray) -> SignArray:

@@ -33,7 +33,7 @@ def feature_probability(k: int, epsilon: float) -> float:
 def lemma_9(k: int, epsilon: float) -> float:
     """ε/(112k^{2.5}): a neuron is, after one step, within 2ε of ψ_r with at least this probability over w and u."""
     k = check_integer("k", k, 1)
-    return check_number("epsilon", epsilon, 0.0, k * k, open_low=True) / (112 * float(k) ** 2.5)
+    return check_number("epsilon", epsilon, 0.0, k * k, open_low=True) / (112 * k * k * sqrt(k))
 
 
 def separator_margin(k: int, epsilon: float) -> float:
@@ -52,7 +52,7 @@ def separator_norm(k: int, pairs: int) -> float:
     margin of 1.
     """
     k, q = check_integer("k", k, 1), check_integer("pairs", pairs, 1)
-    p = 1 / (1120 * float(k) ** 3.5)
+    p = 1 / (1120 * k**3 * sqrt(k))
     return sqrt((k + 1) * p * q / 2) * 64 * k**2 / (p * q)
 
 
