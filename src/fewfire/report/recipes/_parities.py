@@ -72,6 +72,39 @@ def plot_theorem_2(info: Mapping[str, Any]) -> Figure:
     return figure
 
 
+TERMS = {"separator_norm": "k¹⁰/q", "drift": "k⁸/√q", "initial_output": "qk/√n", "step_size": "k²√q/T"}
+
+
+def plot_error_terms(info: Mapping[str, Any]) -> Figure:
+    """parities/error-terms: every seed's error as one resource changes, above the four terms of the bound."""
+    (rows,) = rows_of(info, "rows")
+    resources = list(dict.fromkeys(row["resource"] for row in rows))
+    figure, axes = canvas(len(resources), rows=2, size=(11.0, 4.6), sharey="row")
+    for place, resource in enumerate(resources):
+        mine = [row for row in rows if row["resource"] == resource]
+        values = [row[resource] for row in mine]
+        above, below = axes[place], axes[len(resources) + place]
+        for value, row in zip(values, mine, strict=True):
+            above.scatter([value] * len(row["errors"]), row["errors"], color=colour(1), s=10, clip_on=False)
+        above.plot(values, [sum(row["errors"]) / len(row["errors"]) for row in mine], color=colour(0), label="mean")
+        for number, (name, label) in enumerate(TERMS.items()):
+            below.plot(values, [row[name] for row in mine], color=colour(number), marker=MARKERS[number], label=label)
+        above.set_xscale("log")
+        below.set_xscale("log")
+        for axis in (above, below):
+            axis.set_xticks(values, [str(value) for value in values], fontsize=7)
+            axis.minorticks_off()
+            axis.set_xlabel(resource)
+    axes[0].set_ylabel("test error")
+    axes[0].set_ylim(bottom=0)
+    axes[len(resources)].set_ylabel("terms of the bound")
+    axes[len(resources)].set_yscale("log")
+    handles, labels = axes[len(resources)].get_legend_handles_labels()
+    figure.legend(handles, labels, ncols=4, loc="outside lower center", frameon=False, fontsize=9)
+    figure.suptitle("parities, Theorem 2: the error, and the terms that bound it", fontsize=11)
+    return figure
+
+
 def plot_separation(info: Mapping[str, Any]) -> Figure:
     """parities/separation: accuracy of every method, a marker per setting; dotted lines are the best half-spaces."""
     (rows,) = rows_of(info, "rows")
