@@ -117,7 +117,8 @@ def plot_separation(info: Mapping[str, Any]) -> Figure:
         heights = [at + shift for at in range(len(methods))]
         style: dict[str, Any] = {"linestyle": "none", "marker": MARKERS[place], "color": colour(place)}
         axis.plot([scores[name] for name in methods], heights, **style, label=f"(n, k) = ({n}, {k})")
-        axis.axvline(scores["halfspace"], color=colour(place), linestyle=":", label=f"best half-space, k = {k}")
+        if k not in [bits for _, bits in settings[:place]]:
+            axis.axvline(scores["halfspace"], color=colour(place), linestyle=":", label=f"best half-space, k = {k}")
     axis.set_yticks(range(len(methods)), methods)
     axis.invert_yaxis()
     axis.set_xlabel("test accuracy")

@@ -130,6 +130,7 @@ RECIPE = Recipe(
         "quick": (
             SeparationSetting(n=61, k=3, width=300, samples=3000),
             SeparationSetting(n=61, k=5, width=500, samples=3000),
+            SeparationSetting(n=201, k=3, width=300, samples=3000),
         ),
         "paper": (
             SeparationSetting(n=101, k=3, width=300, samples=6000),
