@@ -69,7 +69,8 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Of "sgd". "over_sparse" and "under_sparse" set their own rates; `max_steps` is then the length of
         `second_layer="descent"`. Under "correlated" descent goes on for `max_steps` after the first step, at rates that
         fall from `learning_rate` to 0; "theorem" gives Theorem 2's own, which is constant, and too small for networks
-        that can be run. Half of `weight_decay` is its λ, at most k/n.
+        that can be run. Half of `weight_decay` is its λ, at most k/n; pass 0, since a parity needs large outputs, which
+        even the default's λ does not let grow.
     k : int, optional
         Bits of the parity.
     second_layer : {"solver", "descent"}
