@@ -7,7 +7,7 @@ import math
 import typer
 from rich.table import Table
 
-from fewfire.cli import bounds_parity, bounds_sublinear
+from fewfire.cli import bounds_pareto, bounds_parities, bounds_sublinear
 from fewfire.cli._output import wide_console
 from fewfire.experiments.sparse_activations import Comparison, compare_member, scaled_member
 
@@ -19,7 +19,8 @@ def _group() -> None:
     """Bounds of a paper beside measured quantities; one command per paper."""
 
 
-app.command("parity")(bounds_parity.parity)
+app.command("pareto")(bounds_pareto.pareto)
+app.command("parities")(bounds_parities.parities)
 app.command("sublinear")(bounds_sublinear.sublinear)
 
 

@@ -36,21 +36,33 @@ def sample_correlations(network: TwoLayer, X: AnyArray, y: AnyArray, rows: int =
     return _mean(network, blocks)
 
 
-def population_correlations(network: TwoLayer, target: Callable[[AnyArray], AnyArray]) -> Correlations:
-    """The expectation over uniform inputs, exact, by visiting the whole cube (at most 20 inputs).
+def population_correlations(
+    network: TwoLayer,
+    target: Callable[[AnyArray], AnyArray],
+    density: Callable[[AnyArray], AnyArray] | None = None,
+) -> Correlations:
+    """The expectation over the whole distribution, exact, by visiting the whole cube (at most 20 inputs).
+
+    For any number of inputs, on D_A and at its own start: `theory.parities.first_step`.
 
     Parameters
     ----------
     network : TwoLayer
     target : callable
         The labels of a ±1 table of shape (rows, inputs), such as `problem.target`.
+    density : callable, optional
+        How much likelier than under uniform inputs each row of such a table is, such as `CorrelatedParity.density`;
+        uniform inputs without it.
     """
     if network.inputs > MAX_EXACT:
         rule = f"must have at most {MAX_EXACT} inputs to visit the whole cube"
         raise invalid("network", rule, network.inputs, "use sample_correlations on a large sample")
-    return _mean(
-        network, ((block, np.asarray(target(block), dtype=np.float64)) for block in cube_blocks(network.inputs))
-    )
+
+    def labels(block: AnyArray) -> Float64Array:
+        values = np.asarray(target(block), dtype=np.float64)
+        return values if density is None else values * np.asarray(density(block), dtype=np.float64)
+
+    return _mean(network, ((block, labels(block)) for block in cube_blocks(network.inputs)))
 
 
 def fourier_gap(correlations: AnyArray, support: Sequence[int]) -> Float64Array:

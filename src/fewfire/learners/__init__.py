@@ -3,10 +3,17 @@ adversary, their classical rivals) and learners from statistical queries."""
 
 from fewfire.learners import baselines, statistical_queries
 from fewfire.learners._low_degree import LowDegreeClassifier, LowDegreeRegressor
-from fewfire.learners.parity_net import LotteryTickets, ParityNetClassifier, lottery_tickets
+from fewfire.learners.parity_net import (
+    BestIterate,
+    LotteryTickets,
+    ParityNetClassifier,
+    learn_correlated_parity,
+    lottery_tickets,
+)
 from fewfire.learners.robust import RobustClassifier, RobustHistory, RobustRegressor
 
 __all__ = [
+    "BestIterate",
     "LotteryTickets",
     "LowDegreeClassifier",
     "LowDegreeRegressor",
@@ -15,6 +22,7 @@ __all__ = [
     "RobustHistory",
     "RobustRegressor",
     "baselines",
+    "learn_correlated_parity",
     "lottery_tickets",
     "statistical_queries",
 ]

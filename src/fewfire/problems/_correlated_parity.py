@@ -21,7 +21,7 @@ from fewfire.problems._parity import resolve_support
 
 if TYPE_CHECKING:
     from fewfire._random import Stream
-    from fewfire._types import SignArray
+    from fewfire._types import Float64Array, SignArray
 
 
 @register_problem
@@ -62,6 +62,11 @@ class CorrelatedParity(SignProblem):
     def inputs(self) -> int:
         """The number of columns of X: n."""
         return self.n
+
+    def density(self, X: SignArray) -> Float64Array:
+        """How much likelier than under uniform inputs each row of X (rows, n) is, shape (rows,): ½ or ½ + 2^{k−2}."""
+        equal = np.abs(X[:, list(self.support)].sum(axis=1, dtype=np.int64)) == self.k
+        return np.asarray(np.where(equal, 0.5 + 2.0 ** (self.k - 2), 0.5))
 
     def _draw(self, stream: Stream, m: int, start: int) -> SignArray:
         X = stream.sign_rows(m, self.n, start)

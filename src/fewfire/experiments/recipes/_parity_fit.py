@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fewfire.experiments.recipes._base import Judgement
-    from fewfire.problems import CorrelatedParity, Parity
+    from fewfire.problems import Parity
 
 
 @dataclass(frozen=True)
@@ -22,14 +22,12 @@ class FitSettings:
     seeds: int
 
 
-def fits(
-    settings: FitSettings, problem: Parity | CorrelatedParity, samples: int, **options: Any
-) -> list[dict[str, Any]]:
+def fits(settings: FitSettings, problem: Parity, samples: int, **options: Any) -> list[dict[str, Any]]:
     """One row per seed; the options are those of `ParityNetClassifier`."""
     return [fit(problem, samples, seed, **options) for seed in range(settings.seeds)]
 
 
-def fit(problem: Parity | CorrelatedParity, samples: int, seed: int = 0, **options: Any) -> dict[str, Any]:
+def fit(problem: Parity, samples: int, seed: int = 0, **options: Any) -> dict[str, Any]:
     """One row: the setting, the test error on 10,000 fresh examples, and whether the support was found."""
     X, y = problem.sample(samples, seed=2 * seed)
     model = ParityNetClassifier(k=problem.k, random_state=seed, **options).fit(X, y)

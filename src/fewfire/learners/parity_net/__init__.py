@@ -1,7 +1,28 @@
-"""Learning sparse parities with two-layer networks: the papers' schedules, and one estimator over them."""
+"""Learning sparse parities with two-layer networks: the papers' schedules, one estimator over them, and instruments."""
 
 from fewfire.learners.parity_net import _adapter  # noqa: F401  registers how the classifier is attacked
+from fewfire.learners.parity_net._correlated import BestIterate, learn_correlated_parity
 from fewfire.learners.parity_net._estimator import ParityNetClassifier
 from fewfire.learners.parity_net._lottery import LotteryTickets, lottery_tickets
+from fewfire.learners.parity_net._proof import (
+    Separator,
+    bias_movement,
+    drift_bound,
+    good_mask,
+    measured_drift,
+    separator,
+)
 
-__all__ = ["LotteryTickets", "ParityNetClassifier", "lottery_tickets"]
+__all__ = [
+    "BestIterate",
+    "LotteryTickets",
+    "ParityNetClassifier",
+    "Separator",
+    "bias_movement",
+    "drift_bound",
+    "good_mask",
+    "learn_correlated_parity",
+    "lottery_tickets",
+    "measured_drift",
+    "separator",
+]

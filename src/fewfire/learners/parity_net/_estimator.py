@@ -20,6 +20,7 @@ from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.engines import get_engine
 from fewfire.learners._fitting import all_or_nothing
 from fewfire.learners._signs import Binarize, column_names, learn_signs
+from fewfire.learners.parity_net._proof import good_mask
 from fewfire.learners.parity_net._schedules import (
     InitName,
     SecondLayer,
@@ -34,6 +35,7 @@ from fewfire.networks import TwoLayer, relevance
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, IdArray, SignArray
     from fewfire.engines import LossName
+    from fewfire.learners.parity_net._correlated import LearningRate
 
 
 ScheduleName: TypeAlias = Literal["sgd", "over_sparse", "under_sparse", "correlated"]
@@ -64,15 +66,22 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     sparsity : int
         Non-zero (large) weights a neuron starts with.
     loss, learning_rate, weight_decay, batch_size, max_steps
-        Of "sgd". The theorems set their own rates; `max_steps` is then the length of `second_layer="descent"`.
+        Of "sgd". "over_sparse" and "under_sparse" set their own rates; `max_steps` is then the length of
+        `second_layer="descent"`. Under "correlated" descent goes on for `max_steps` after the first step, at rates that
+        fall from `learning_rate` to 0; "theorem" gives Theorem 2's own, which is constant, and too small for networks
+        that can be run. Half of `weight_decay` is its λ, at most k/n; pass 0, since a parity needs large outputs, which
+        even the default's λ does not let grow.
     k : int, optional
         Bits of the parity.
     second_layer : {"solver", "descent"}
-        For the theorems' schedules: solve the convex second layer, or descend on it as they state.
+        For the theorems' schedules: solve the convex second layer, or descend as they state, on the second layer
+        (pareto) or on both (parities, where the iterate with the least held-out error is kept). Under "correlated" the
+        solver sees the `k` inputs that the first step has singled out, and no others.
     strict : bool
         Refuse what the theorem excludes.
     validation_fraction : float
         Share held out by "sgd", which then stops as soon as that part is without error; 0 trains all `max_steps`.
+        Under "correlated" with "descent" the iterate is chosen on it, or on the training rows where it is 0.
     binarize : None or "median"
     engine : str
         "auto" takes the fastest; `engine_` records it.
@@ -89,7 +98,10 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     history_ : History
         What the engine recorded.
     lucky_neurons_ : array of int
-        Neurons whose initial large weights contain `support_` or lie inside it; none for a dense start.
+        Neurons whose initial large weights contain `support_` or lie inside it; none for a dense start. Under
+        "correlated" the good neurons of parities, Lemma 7, whose initial weights on `support_` add up to 0.
+    best_step_ : int
+        The step whose weights `network_` has: the last one, except under "correlated" with "descent".
     engine_, classes_, active_, mapping_, n_iter_, n_features_in_, feature_names_in_
     """
 
@@ -101,7 +113,7 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         init: InitName = "sparse",
         sparsity: int = 2,
         loss: LossName = "hinge",
-        learning_rate: float = 0.1,
+        learning_rate: LearningRate = 0.1,
         weight_decay: float = 0.01,
         batch_size: int | None = 32,
         max_steps: int = 100_000,
@@ -146,9 +158,13 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.network_, self.initial_network_ = outcome.network, outcome.initial
         self.history_, self.engine_ = outcome.result.history, outcome.result.engine
         self.n_iter_ = outcome.result.counters.steps
+        self.best_step_ = self.n_iter_ if outcome.step is None else outcome.step
         # Without a column that varies, the network has looked at a made-up one.
         found = find_support(outcome.network, self.k) if len(self.active_) else ()
-        self.lucky_neurons_ = lucky_neurons(outcome.initial, found)
+        if self.schedule == "correlated" and found:
+            self.lucky_neurons_ = np.flatnonzero(good_mask(outcome.initial, found))
+        else:
+            self.lucky_neurons_ = lucky_neurons(outcome.initial, found)
         self.support_ = tuple(int(self.active_[column]) for column in found)
         return self
 
@@ -163,6 +179,18 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The class of every row, shape (samples,)."""
         positive = self.decision_function(X) > 0
         return np.asarray(self.classes_[positive.astype(np.int64)])
+
+    def explain(self) -> str:
+        """How the network was trained, which columns it uses and how many neurons were lucky, in three lines."""
+        check_is_fitted(self)
+        kept = "" if self.best_step_ == self.n_iter_ else f", the weights of step {self.best_step_}"
+        lines = [f"{self.schedule}: {self.network_.width} neurons, {self.n_iter_} steps by {self.engine_}{kept}"]
+        mass, places = relevance(self.network_).mass, {column: i for i, column in enumerate(self.active_.tolist())}
+        names = [str(self._sign_map.names[column]) for column in self.support_]
+        share = float(mass[[places[column] for column in self.support_]].sum() / max(mass.sum(), 1e-300))
+        told = f"{share:.1%} of the weight: {', '.join(names)}" if names else "no weight: none varies"
+        lines.append(f"{len(names)} of {self.n_features_in_} columns hold {told}")
+        return "\n".join([*lines, f"{len(self.lucky_neurons_)} neurons were lucky from the start"])
 
     def _task(self, X: SignArray, y: Float64Array) -> TrainingTask:
         random = check_random_state(self.random_state)

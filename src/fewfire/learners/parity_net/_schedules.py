@@ -18,22 +18,17 @@ missing bits, so the neuron becomes ε/(2k)·Σ_{j∈S} x_j. Truncation halfway 
 printed level, the gradient outside S, needs more samples for the same effect. The theorem ends with the existence of a
 subnetwork; the second layer is fitted on top.
 
-"correlated": gradient descent on D_A from the symmetric start (parities, Theorem 2). Step 1 has η = 1 and λ = ½, so it
-replaces every weight by minus its gradient: good neurons become σ(α u z/n + b), z = Σ_{j∈A} x_j, with u uniform, hence
-kinks at every value of z. Then η = k²/(T√q) on both layers. "descent" carries out the second part as stated, on
-minibatches; with networks of practical size its rates are far too small to reach the parity. "solver" stops after
-step 1 and solves the convex second layer. The paper's inputs are ±1/√n. On ±1 inputs the first layer's rate is divided
-by n (see `networks.init.symmetric`).
+"correlated": parities, Theorem 2, whose steps are in `_correlated.py`: gradient descent on both layers on D_A, or, with
+the "solver", the first step, the support that it shows, and the second layer on that support.
 
-The convex second layer, output weights on fixed features after the first layer has moved: pareto (Lemma 14) and
-parities (Theorem 2) descend on the hinge loss. "descent" does that with the step sizes 1/(λ t) of pareto's Lemma 14; it
-is slow, because the features of a k-bit parity are nearly dependent. "solver", the practical choice, minimises the
-logistic loss over the neurons that fire to high accuracy.
+The convex second layer, output weights on fixed features after the first layer has moved: pareto (Lemma 14) descends on
+the hinge loss. "descent" does that with its step sizes 1/(λ t); it is slow, because the features of a k-bit parity are
+nearly dependent. "solver", the practical choice, minimises the logistic loss over the neurons that fire to high
+accuracy.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -44,6 +39,14 @@ from fewfire._errors import invalid
 from fewfire._random import Stream
 from fewfire._validate import check_choice
 from fewfire.engines import PerLayer, Phase, Run, Schedule
+from fewfire.learners.parity_net._correlated import (
+    RECORDS,
+    best_iterates,
+    first_phase,
+    later_phase,
+    later_rates,
+    regularisation,
+)
 from fewfire.networks import init
 from fewfire.theory.pareto import over_sparse_gap, under_sparse_gap
 
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
 
     from fewfire._types import AnyArray, Float64Array, SignArray
     from fewfire.engines import Engine, LossName, Result
+    from fewfire.learners.parity_net._correlated import LearningRate
     from fewfire.networks import TwoLayer
 
 
@@ -88,7 +92,7 @@ class TrainingTask:
     sparsity: int
     k: int | None
     loss: LossName
-    learning_rate: float
+    learning_rate: LearningRate
     weight_decay: float
     batch_size: int | None
     max_steps: int
@@ -104,19 +108,26 @@ class TrainingTask:
         """The number of columns."""
         return int(self.X.shape[1])
 
+    def run(self, initial: TwoLayer, schedule: Schedule) -> Run:
+        """A schedule on the training part, measured on the held-out part."""
+        return Run(initial, schedule, self.X, self.y, self.X_held, self.y_held, seed=self.seed)
+
     def train(self, initial: TwoLayer, schedule: Schedule) -> Result:
-        """Carry out a schedule on the training part, measured on the held-out part."""
-        run = Run(initial, schedule, self.X, self.y, self.X_held, self.y_held, seed=self.seed)
-        return self.engine.train([run], progress=self.progress)[0]
+        """Carry it out."""
+        return self.engine.train([self.run(initial, schedule)], progress=self.progress)[0]
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The initial network, the fitted one, and the engine's record of the training."""
+    """The initial network, the fitted one, the engine's record of the training, and the step whose weights are kept.
+
+    None is the last step.
+    """
 
     initial: TwoLayer
     network: TwoLayer
     result: Result
+    step: int | None = None
 
 
 def train_sgd(task: TrainingTask) -> Outcome:
@@ -124,6 +135,8 @@ def train_sgd(task: TrainingTask) -> Outcome:
     check_choice("init", task.start, get_args(InitName))
     start = init.dense() if task.start == "dense" else init.sparse(task.sparsity)
     initial = start(task.inputs, task.width, Stream(task.seed, "init"))
+    if isinstance(task.learning_rate, str):
+        raise invalid("learning_rate", 'must be a number for schedule="sgd"', task.learning_rate)
     phase = Phase(task.max_steps, task.learning_rate, task.weight_decay, batch_size=task.batch_size)
     stop = None if task.X_held is None else 0.0
     evaluate: int | Literal["log"] = "log" if stop is None else max(1, task.max_steps // 100)
@@ -197,7 +210,7 @@ def train_under_sparse(task: TrainingTask) -> Outcome:
 
 
 def train_correlated(task: TrainingTask) -> Outcome:
-    """The first step on the whole sample, then both layers, or the convex second layer alone."""
+    """The first step on the whole sample, then descent on both layers, or the second layer on the support found."""
     k, n = required_k(task, "correlated"), task.inputs
     check_choice("second_layer", task.second_layer, get_args(SecondLayer))
     if task.strict and (k % 2 == 0 or k < 3):
@@ -205,16 +218,30 @@ def train_correlated(task: TrainingTask) -> Outcome:
     if task.width % 2:
         raise invalid("width", "must be even, because neurons come in pairs", task.width, f"use {task.width + 1}")
     initial = init.symmetric(k, strict=False)(n, task.width, Stream(task.seed, "init"))
-    decay = PerLayer(hidden=1.0, output=1.0)
-    phases = [Phase(1, PerLayer(1 / n, 1.0, 1.0, 0.0), decay, decay="direct", batch_size=None)]
-    if task.second_layer == "descent":
-        rate = k**2 / (task.max_steps * math.sqrt(task.width / 2))
-        phases.append(Phase(task.max_steps, PerLayer(rate / n, rate, rate, 0.0), batch_size=task.batch_size))
-    result = task.train(initial, Schedule(tuple(phases)))
-    network = result.network
     if task.second_layer == "solver":
-        network = fit_output(network, task, np.ones(task.width, dtype=bool))
-    return Outcome(initial, network, result)
+        result = task.train(initial, Schedule((first_phase(n),)))
+        network = fit_output(on_support(result.network, k), task, np.ones(task.width, dtype=bool))
+        return Outcome(initial, network, result)
+    rates = later_rates(n, k, task.width, task.max_steps, task.learning_rate)
+    decay = regularisation(n, k, task.weight_decay)
+
+    def run(_: int, steps: int, evaluate: int | None = None) -> Run:
+        later = (later_phase(n, rates[: steps - 1], decay, task.batch_size),) if steps > 1 else ()
+        stop = None if task.X_held is None else 0.0
+        return task.run(initial, Schedule((first_phase(n), *later), evaluate=evaluate or steps, stop_error=stop))
+
+    whole = run(0, 1 + task.max_steps, max(1, task.max_steps // RECORDS))
+    result = task.engine.train([whole], progress=task.progress)[0]
+    ((step, network),) = best_iterates(task.engine, [result], run)
+    return Outcome(initial, network, result, step)
+
+
+def on_support(network: TwoLayer, k: int) -> TwoLayer:
+    """The network with the weights of all but the k heaviest inputs set to 0."""
+    heaviest = np.argsort(-np.abs(network.hidden).sum(axis=0, dtype=np.float64), kind="stable")[:k]
+    hidden = np.zeros_like(network.hidden)
+    hidden[:, heaviest] = network.hidden[:, heaviest]
+    return network.with_parameters(hidden=hidden)
 
 
 def fit_output(network: TwoLayer, task: TrainingTask, moved: NDArray[np.bool_]) -> TwoLayer:

@@ -11,7 +11,7 @@ from fewfire.report.recipes._pareto import (
     plot_proposition_3,
     plot_success_frontier,
 )
-from fewfire.report.recipes._parities import plot_fits, plot_separation
+from fewfire.report.recipes._parities import plot_error_terms, plot_fits, plot_separation, plot_theorem_2
 from fewfire.report.recipes._sparse_activations import (
     plot_bounds,
     plot_inducing,
@@ -30,6 +30,7 @@ __all__ = [
     "plot_bounds",
     "plot_convergence_time",
     "plot_cost",
+    "plot_error_terms",
     "plot_fits",
     "plot_inducing",
     "plot_lazy_neurons",
@@ -47,5 +48,6 @@ __all__ = [
     "plot_statistical_queries",
     "plot_success_frontier",
     "plot_tabular",
+    "plot_theorem_2",
     "save_recipe",
 ]

@@ -4,24 +4,17 @@ error ≤ O(k¹⁰/q + k⁸/√q + qk/√n + k²√q/T) for 7 ≤ k ≤ O(n^{1/1
 is below 1 only for q well above k¹⁶ and n well above (qk)²: 10¹³ pairs and 10²⁸ inputs at k = 7. In practice far
 smaller networks learn; the rates, not the numbers, are what one takes from it.
 
-Two parts of its proof are here as well. Lucky neurons (Lemmas 7 and 8): w uniform in {−1, 0, 1}ⁿ, u uniform in ±n/k,
-b = 1/(8k). The separator (Lemma 10): output weights that make a parity of the features after one step. Its symbols: k
-bits in the parity, odd; z = Σ_{j∈A} √n x_j ∈ {−k, −k+2, …, k}; φ_r(z) = relu(−sign(r) z + |r|).
+The steps of its proof are in `_first_step.py` (Lemmas 3 to 7 and 12), `_separator.py` (8 to 10) and `_descent.py`
+(11, 13 and 14).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb, log, sqrt
-from typing import TYPE_CHECKING
-
-import numpy as np
+from math import log, sqrt
 
 from fewfire._errors import invalid
 from fewfire._validate import check_integer, check_number
-
-if TYPE_CHECKING:
-    from fewfire._types import Float64Array
 
 
 @dataclass(frozen=True)
@@ -97,52 +90,6 @@ def learning_rates(n: int, k: int, pairs: int, steps: int) -> LearningRates:
     n, k = check_integer("n", n, 1), _odd(k)
     q, steps = check_integer("pairs", pairs, 1), check_integer("steps", steps, 1)
     return LearningRates(1.0, 0.5, k**2 / (steps * sqrt(q)), k / n)
-
-
-def balanced_probability(k: int) -> float:
-    """P[Σ_{j∈A} w_j = 0] exactly, a central trinomial coefficient over 3^k; Lemma 7 bounds it by 1/(6√k)."""
-    k = check_integer("k", k, 1)
-    return float(sum(comb(k, 2 * j) * comb(2 * j, j) for j in range(k // 2 + 1)) / 3**k)
-
-
-def good_neuron_bound(k: int) -> float:
-    """Lemma 7: a neuron is good after the first step with probability at least 1/(14√k), for 7 ≤ k ≤ ⁴√n/(2√2)."""
-    return 1 / (14 * sqrt(check_integer("k", k, 1)))
-
-
-def feature_probability(k: int, epsilon: float) -> float:
-    """Lemma 8: u is such that a good neuron is φ_r within ε with probability at least ε/(8k²).
-
-    φ_r must be the plain ReLU of −sign(r) z + |r|, which reaches 2k; printed, it is cut at 6.
-    """
-    k = check_integer("k", k, 1)
-    return check_number("epsilon", epsilon, 0.0, k * k, open_low=True) / (8 * k * k)
-
-
-def separator_thresholds(k: int) -> Float64Array:
-    """The values r ∈ {−k, −k+2, …, k} of Lemma 8, shape (k + 1,)."""
-    k = check_integer("k", k, 1)
-    if k % 2 == 0:
-        raise invalid("k", "must be odd", k, "parities treats odd k only")
-    return np.arange(-k, k + 1, 2, dtype=np.float64)
-
-
-def separator_features(k: int, z: Float64Array) -> Float64Array:
-    """φ_r(z) for every threshold r, shape (len(z), k + 1)."""
-    r = separator_thresholds(k)
-    return np.maximum(-np.sign(r) * np.asarray(z, dtype=np.float64)[:, None] + np.abs(r), 0.0)
-
-
-def separator_coefficients(k: int) -> Float64Array:
-    """Lemma 10, corrected: the v_r with Σ_r v_r φ_r(z) = f_A, in the order of `separator_thresholds`.
-
-    The coefficients printed in the lemma do not give the parity (docs/errata.md, row 3). The k + 1 features
-    are independent on the k + 1 values of z, so solving for them is exact: |v_r| = 2 inside, and 1.5
-    (k ≡ 3 mod 4) or 0.5 (k ≡ 1 mod 4) at |r| = k, alternating and odd in r.
-    """
-    z = separator_thresholds(k)
-    parity = (-1.0) ** ((k - z) / 2)
-    return np.asarray(np.linalg.solve(separator_features(k, z), parity), dtype=np.float64)
 
 
 def _odd(k: int) -> int:

@@ -1,4 +1,4 @@
-"""`fewfire bounds parity`: which resource is short for a sparse parity, and what would buy success (pareto)."""
+"""`fewfire bounds pareto`: which resource is short for a sparse parity, and what would buy success (pareto)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fewfire.cli._output import wide_console
 from fewfire.theory.pareto import Diagnosis, Resources, diagnose, network_parameters
 
 
-def parity(
+def pareto(
     n: int = typer.Option(..., help="Number of input bits."),
     k: int = typer.Option(..., help="Number of bits in the parity."),
     width: int = typer.Option(..., help="Hidden neurons of the two-layer network."),

@@ -1,4 +1,4 @@
-"""`fewfire bounds parity`: what is short, and what would buy it."""
+"""`fewfire bounds pareto`: what is short, and what would buy it."""
 
 import re
 
@@ -8,13 +8,13 @@ from typer.testing import CliRunner
 
 from fewfire import cli
 from fewfire._errors import InvalidArgument
-from fewfire.cli.bounds_parity import advice, parity
+from fewfire.cli.bounds_pareto import advice, pareto
 from fewfire.theory.pareto import Diagnosis, Resources, diagnose, frontier, samples_needed, theorem_4, theorem_21
 
 
 def ask(*options):
     app = typer.Typer()
-    app.command()(parity)
+    app.command()(pareto)
     result = CliRunner().invoke(app, [str(option) for option in options], env={"COLUMNS": "200"})
     assert result.exit_code == 0, result.output
     return result.output
@@ -36,7 +36,7 @@ def test_a_run_that_is_known_to_work_is_not_excluded():
 
 def test_it_is_a_command_of_fewfire():
     result = CliRunner().invoke(
-        cli.app, ["bounds", "parity", "--n", "9", "--k", "2", "--width", "5", "--samples", "3", "--steps", "1"]
+        cli.app, ["bounds", "pareto", "--n", "9", "--k", "2", "--width", "5", "--samples", "3", "--steps", "1"]
     )
     assert result.exit_code == 0
     assert result.output.startswith("Parity of 2 among 9 bits; width 5 (56 parameters), 3 examples, 1 steps")

@@ -1,0 +1,145 @@
+"""parities, Theorem 2, carried out: the exact first step, descent on both layers, the best iterate, the practical mode."""
+
+import numpy as np
+import pytest
+
+from fewfire._random import Stream
+from fewfire.engines import Phase, Run, Schedule, get_engine, population_correlations
+from fewfire.learners import ParityNetClassifier, learn_correlated_parity
+from fewfire.learners.parity_net._correlated import best_step, first_phase, later_rates, population_step
+from fewfire.networks import TwoLayer, init
+from fewfire.problems import CorrelatedParity, Parity
+from fewfire.theory import parities
+
+SMALL = CorrelatedParity(51, 3, support=[2, 7, 40])
+
+
+def error(network, problem, seed=9):
+    X, y = problem.sample(4000, seed)
+    return np.mean((network(X) > 0) != (y > 0))
+
+
+def descend(problem=SMALL, **options):
+    return learn_correlated_parity(problem, problem.support, **{"width": 300, "steps": 400, **options})
+
+
+def test_the_first_step_is_that_of_the_whole_distribution():
+    """On eleven inputs the cube can be visited: weights, biases and outputs after one step of rate 1 and λ = ½."""
+    problem = CorrelatedParity(11, 3, support=[1, 4, 9])
+    net = init.symmetric(3)(11, 60, seed=2)
+    found = population_step(net, problem.support)
+    slopes = population_correlations(net, problem.target, problem.density)
+    assert np.allclose(found.hidden, net.output[:, None] * slopes.weights / 11, atol=1e-6)
+    assert np.allclose(found.bias, net.bias + net.output * slopes.bias, atol=1e-6)
+    uniform = population_correlations(net, problem.target)
+    assert not np.allclose(slopes.weights, uniform.weights, atol=0.05)
+
+
+def test_the_first_step_on_a_sample_comes_close():
+    net = init.symmetric(3)(51, 40, seed=0)
+    X, y = SMALL.sample(100_000, seed=1)
+    (result,) = get_engine("auto").train([Run(net, Schedule((first_phase(51),)), X, y)])
+    exact = population_step(net, SMALL.support)
+    noise = 5 * np.abs(net.output) / np.sqrt(len(X))
+    assert (np.abs(result.network.hidden - exact.hidden).max(axis=1) < noise / 51).all()
+    assert (np.abs(result.network.bias - exact.bias) < noise).all()
+    assert np.abs(result.network.output - exact.output).max() < 0.02
+
+
+def test_other_starts_are_refused():
+    net = init.dense()(51, 40, seed=0)
+    with pytest.raises(
+        ValueError, match=r"network must be a start of init.symmetric\(3\); got .* for this start only\."
+    ):
+        population_step(net, SMALL.support)
+
+
+def test_descent_on_both_layers_learns_and_keeps_the_best_iterate():
+    found = descend(seeds=range(3))
+    for best in found:
+        assert error(best.network, SMALL) <= 0.01
+        history = best.result.history
+        assert best.step == 1 + history.step[np.argmin(history.test_error)]
+        assert not np.allclose(best.first.hidden, best.network.hidden)  # the first layer moves as well
+    assert len({best.network.hidden.tobytes() for best in found}) == 3
+    again = descend(seeds=[2])[0]
+    assert np.array_equal(again.network.hidden, found[2].network.hidden)
+
+
+def test_an_iterate_in_the_middle_is_made_again():
+    """Eight neurons do not reach error 0: the best of the recorded iterates is neither the first nor the last."""
+    best = descend(width=8, steps=120, learning_rate=2.0, seeds=[3])[0]
+    history = best.result.history
+    X, y = SMALL.sample(1000, Stream(3, "held out"))
+    measured = np.mean((best.network(X) > 0) != (y > 0))
+    assert 0 < history.test_error.min() == pytest.approx(measured, abs=1e-3)
+    assert 1 <= best.step < 121
+
+
+def test_the_theorems_rate_does_not_leave_the_half_space():
+    """The refuting case of the recipe: k²/(T√q) is too small by far at this size."""
+    best = descend(learning_rate="theorem")[0]
+    assert error(best.network, SMALL) > 0.1
+    assert later_rates(31, 3, 200, 300, "theorem") == pytest.approx(np.full(300, 9 / (300 * 10)))
+
+
+def test_practical_rates_fall_to_zero_by_equal_amounts():
+    assert later_rates(31, 3, 200, 4, 0.8) == pytest.approx([0.8, 0.6, 0.4, 0.2])
+    with pytest.raises(
+        ValueError, match=r"learning_rate must be a finite number in \(0, inf\); got 0. Remedy: or pass"
+    ):
+        later_rates(31, 3, 200, 4, 0)
+
+
+def fitted(problem, examples, **options):
+    X, y = problem.sample(examples, seed=0)
+    return ParityNetClassifier("correlated", k=problem.k, random_state=0, **options).fit(X, y)
+
+
+def test_the_estimator_descends_on_a_fixed_sample():
+    options = {"width": 300, "second_layer": "descent", "max_steps": 400, "batch_size": 64, "weight_decay": 0.0}
+    model = fitted(SMALL, 20_000, learning_rate=1.0, validation_fraction=0.1, **options)
+    assert model.score(*SMALL.sample(4000, seed=9)) >= 0.97
+    assert model.support_ == SMALL.support and 1 < model.best_step_ <= model.n_iter_ <= 401
+    slow = fitted(SMALL, 20_000, learning_rate="theorem", **options)
+    assert slow.score(*SMALL.sample(4000, seed=9)) < 0.9  # the rate is respected
+    assert slow.n_iter_ == 401
+
+
+def test_without_held_out_rows_the_training_error_chooses():
+    model = fitted(SMALL, 500, width=20, second_layer="descent", max_steps=30)
+    history = model.history_
+    assert np.isnan(history.test_error).all()
+    late = history.step >= 1
+    assert model.best_step_ == history.step[late][np.argmin(history.train_error[late])]
+
+
+@pytest.mark.parametrize(("n", "k", "examples"), [(201, 3, 2000), (401, 5, 5000)])
+def test_the_practical_mode_does_not_overfit(n, k, examples):
+    problem = CorrelatedParity(n, k)
+    model = fitted(problem, examples, width=500)
+    assert model.score(*problem.sample(4000, seed=9)) >= 0.99
+    assert model.support_ == problem.support and not model.network_.hidden[:, k:].any()
+
+
+def test_lucky_neurons_are_the_good_ones_of_lemma_7():
+    model = fitted(SMALL, 4000, width=300)
+    start = model.initial_network_.hidden[:, list(SMALL.support)]
+    lucky = np.isin(np.arange(300), model.lucky_neurons_)
+    assert np.abs(start[lucky].sum(axis=1)).max() < 1e-6
+    # Balanced with probability 7/27; standard error 0.025, and pairs count once.
+    assert abs(lucky.mean() - parities.balanced_probability(3)) < 4 * np.sqrt(0.2 / 150)
+
+
+def test_the_theorems_rate_belongs_to_the_theorem():
+    X, y = Parity(12, 2).sample(50, seed=0)
+    with pytest.raises(ValueError) as caught:
+        ParityNetClassifier(learning_rate="theorem").fit(X, y)
+    assert str(caught.value) == "learning_rate must be a number for schedule=\"sgd\"; got 'theorem'."
+
+
+def test_the_best_step_is_the_earliest_of_equals():
+    net = TwoLayer(np.zeros((2, 3)), np.zeros(2), np.zeros(2)).astype(np.float32)
+    X, y = Parity(3, 1).sample(20, seed=0)
+    (result,) = get_engine("auto").train([Run(net, Schedule((Phase(4, 0.0),), evaluate=1), X, y, X, y)])
+    assert best_step(result, 0) == 0 and best_step(result, 1) == 1
