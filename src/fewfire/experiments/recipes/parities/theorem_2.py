@@ -150,7 +150,7 @@ RECIPE = Recipe(
             descents=(
                 DescentSize(101, 3, 400, 500),
                 DescentSize(201, 5, 2000, 1500),
-                DescentSize(301, 5, 2000, 1500),
+                DescentSize(301, 5, 2000, 2000),
             ),
             practicals=PRACTICALS,
             seeds=10,
@@ -160,7 +160,7 @@ RECIPE = Recipe(
             descents=(
                 DescentSize(101, 3, 400, 500),
                 DescentSize(201, 5, 2000, 1500),
-                DescentSize(301, 5, 2000, 1500),
+                DescentSize(301, 5, 2000, 2000),
                 DescentSize(501, 5, 2000, 3000),
             ),
             practicals=(*PRACTICALS, PracticalSize(501, 7, 1000, 20_000)),
