@@ -67,7 +67,7 @@ def measure(n: int, width: int) -> tuple[float, str, int]:
     variant = variant_of(setting(n, width, steps, 0), device)
     layout = variant.layout
     at_once = Batch([setting(n, width, 2, 0)], variant).at_once
-    runs = at_once * max(1, round(max(least, WAVES * at_once if width < 10000 else least) / at_once))
+    runs = at_once * -(-max(least, WAVES * at_once if width < 10000 else least) // at_once)
     times = []
     for _ in range(REPEATS):
         batch = Batch([setting(n, width, steps, seed) for seed in range(runs)], variant)

@@ -40,7 +40,7 @@ def test_batches_fit_into_memory_and_hold_every_run_once(device):
 
 @pytest.mark.parametrize(
     ("inputs", "width", "runs", "at_once"),
-    [(50, 10, 2000, 1584), (50, 100, 100, 100), (50, 1000, 256, 33), (200, 10_000, 16, 2), (200, 100_000, 4, 1)],
+    [(50, 10, 2000, 1584), (50, 100, 100, 100), (50, 1000, 256, 66), (200, 10_000, 16, 3), (200, 100_000, 4, 1)],
 )
 def test_how_many_runs_train_at_once(inputs, width, runs, at_once):
     (plan,) = plan_batches([run(inputs, width)] * runs, H200)

@@ -21,6 +21,7 @@ from fewfire._errors import FewfireError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_HOPPER = 90  # whose own instructions, such as wgmma, need a target of their own; its code runs there alone
 _OPTIONS = ("--std=c++17", "--extra-device-vectorization")
 
 
@@ -51,7 +52,7 @@ def compiled(source: KernelSource, file: str, architecture: int, definitions: Ma
     text, headers = source.text(file), source.headers
     options = (
         *_OPTIONS,
-        f"-arch=sm_{architecture}",
+        f"-arch=sm_{architecture}{'a' if architecture == _HOPPER else ''}",
         *(f"-D{key}={value}" for key, value in (definitions or {}).items()),
     )
     parts = (repr(_nvrtc.version()), repr(options), text, *(part for item in headers.items() for part in item))

@@ -4,7 +4,9 @@
 | --- | --- |
 | `philox.cuh`, `job.cuh`, `queue.cuh` | random words, what the host says about a run, taking runs in turn |
 | `draw.cu` | examples and starts drawn on the device |
-| `tile.cuh`, `rows.cuh`, `exchange.cuh`, `training.cuh` | tensor-core products, examples, sums over blocks, the steps |
+| `tile.cuh`, `warp_products.cuh`, `warpgroup_products.cuh` | weights in registers; their products on tensor cores |
+| `rows.cuh`, `exchange.cuh` | examples on their way, sums over blocks |
+| `neurons.cuh`, `training.cuh` | what a step does to a warp's neurons; steps from start to end |
 | `checkpoints.cuh` | what a run tells on its way |
 | `resident.cu`, `stream.cu` | weights in registers for the whole training; weights streaming through them |
 | `general.cu` | any run, correct first |

@@ -3,18 +3,21 @@
 A layout depends on the run alone, never on how many runs there are: sums then run in the same order whether a run is
 trained alone or among thousands, and a run repeats bit for bit.
 
-Resident layouts keep a run's weights in registers as tiles of 16 neurons × 16·K columns, 8·K registers per lane:
+Resident layouts keep a run's weights on the chip as tiles of 16 neurons × 16·K columns, 8·K registers per lane. Where
+four warps multiply together (Hopper's `wgmma`), some blocks of 16 columns per tile are parked in shared memory, so
+that a warp has more tiles and what it does once per step counts less:
 
-=========  ==================  ===============================
-K          inputs              tiles per warp, warps per block
-=========  ==================  ===============================
-1 … 7      up to 111           2, up to 8
-8 … 14     112 … 223           1, up to 12
-15 … 20    224 … 319           1, up to 8
-=========  ==================  ===============================
+=========  ===========  ======================  ==========================================
+K          inputs       Hopper: tiles × warps   elsewhere: tiles per warp, warps per block
+=========  ===========  ======================  ==========================================
+1 … 7      up to 111    4 × 8, narrow 2 × 4     2, up to 8
+8 … 14     112 … 223    2 × 8, narrow 1 × 4     1, up to 12
+15 … 20    224 … 319    1 × 8, narrow 1 × 4     1, up to 8
+=========  ===========  ======================  ==========================================
 
-Up to 16 neurons are one warp. A run that needs more than one block has `parts` of them, which exchange 32 partial sums
-per step. Wider still, with one block on each multiprocessor and not enough registers, tiles stream from memory.
+Up to 16 neurons, on Hopper 32, are one warp. A run that needs more than one block has `parts` of them, which exchange
+32 partial sums per step. Wider still, with one block on each multiprocessor and not enough room, tiles stream from
+memory.
 """
 
 from __future__ import annotations
@@ -30,6 +33,9 @@ BATCH = 32
 
 TILE = 16
 """Neurons per tile."""
+
+HOPPER = 90
+"""The architecture whose warps multiply four at a time."""
 
 MOST_COLUMNS = 20
 """Largest K: a tile of 8·K registers still leaves enough for the products."""
@@ -53,6 +59,10 @@ class KernelLayout:
         Tiles that a warp takes through a pass side by side; divides `tiles`.
     streamed : bool
         Whether tiles pass through the registers from memory, because there are more than registers hold.
+    warpgroup : bool
+        Whether four warps multiply together (Hopper's wgmma); `warps` is then a multiple of 4.
+    parked : int
+        Blocks of 16 columns per tile that lie in shared memory instead of registers; only with `warpgroup`.
     """
 
     columns: int = 0
@@ -63,6 +73,8 @@ class KernelLayout:
     keeps_scores: bool = True
     together: int = 1
     streamed: bool = False
+    warpgroup: bool = False
+    parked: int = 0
 
     @property
     def fast(self) -> bool:
@@ -80,6 +92,8 @@ class KernelLayout:
             "KEEP_SCORES": int(self.keeps_scores),
             "AT_ONCE": self.together,
             "STREAMED": int(self.streamed),
+            "WARPGROUP": int(self.warpgroup),
+            "PARKED": self.parked,
         }
 
     def at_once(self, device: Device, blocks: int | None = None) -> int:
@@ -98,14 +112,44 @@ def choose_layout(inputs: int, width: int, device: Device) -> KernelLayout:
         return GENERAL
     if count == 1:
         return KernelLayout(columns, 1, 1, 1, 12 if columns <= 4 else 8)
+    if device.architecture == HOPPER and count > 2:
+        layout = _by_warpgroups(columns, count)
+    else:
+        layout = _by_warps(columns, count)
+    if layout.parts > device.multiprocessors:
+        # Shared memory holds the next tile of every warp besides the examples.
+        return KernelLayout(columns, 1, 8 if columns <= 14 else 4, device.multiprocessors, 1, False, 1, streamed=True)
+    return layout
+
+
+def _by_warps(columns: int, count: int) -> KernelLayout:
+    """Of `count` tiles, each warp multiplying by itself."""
     if columns <= 7:
         # Two tiles per warp share what they read; at most 8 warps, so that a lane may have 255 registers.
         tiles, most = 2, 8
     else:
         tiles, most = 1, 12 if columns <= 14 else 8
     parts = -(-count // (tiles * most))
-    if parts > device.multiprocessors:
-        # Shared memory holds the next tile of every warp besides the examples.
-        return KernelLayout(columns, 1, 8 if columns <= 14 else 4, device.multiprocessors, 1, False, 1, streamed=True)
     warps = -(-count // (tiles * parts))
     return KernelLayout(columns, tiles, warps, parts, max(1, most // warps), True, tiles)
+
+
+def _by_warpgroups(columns: int, count: int) -> KernelLayout:
+    """Of `count` tiles, four warps multiplying together: as many tiles per warp as registers and shared memory hold."""
+    most = 4 if columns <= 7 else 2 if columns <= 14 else 1
+    tiles = 1
+    while tiles < most and count > 4 * tiles:
+        tiles *= 2
+    if columns > 4 and 4 < count <= 4 * tiles:
+        # Parked tiles leave no room for a second block: rather eight warps of fewer tiles.
+        tiles //= 2
+    warps = 4 if count <= 4 * tiles else 8
+    parts = -(-count // (tiles * warps))
+    if tiles == 1:
+        held = 13  # blocks of columns in registers
+    elif tiles == 2:
+        held = 7 if columns <= 7 else 5 if columns <= 13 else 6
+    else:
+        held = 4 if columns <= 4 else 3
+    parked = max(0, columns - held)
+    return KernelLayout(columns, tiles, warps, parts, 8 // warps, True, tiles, warpgroup=True, parked=parked)

@@ -3,9 +3,7 @@
 // Errors are known to every warp alike and written once; sums over neurons are written per block, and added up by the host.
 #pragma once
 
-#include "exchange.cuh"
-#include "rows.cuh"
-#include "tile.cuh"
+#include "neurons.cuh"
 
 DEVICE double lane_sum(double value) {
 #pragma unroll
@@ -17,22 +15,23 @@ DEVICE double lane_sum(double value) {
 // this warp's neurons.
 template <class Self>
 DEVICE u64 measure(Self& self, const Examples& data, int rows, int slot, int other, double* loss, double* error) {
+  Incoming incoming;
   double losses = 0, errors = 0;
   u64 fired = 0;
   const int last = rows - 1;
   block_sync();
-  self.incoming.fetch(data.bits, min(self.lane, last));
-  self.incoming.store(self.shared.rows, slot);
+  incoming.fetch(data.bits, min(self.lane, last));
+  incoming.store(self.shared.rows, slot);
   block_sync();
 #pragma unroll 1
   for (int done = 0; done < rows; done += 32) {
     const int count = min(32, rows - done);
-    self.incoming.fetch(data.bits, min(done + 32 + self.lane, last));
+    incoming.fetch(data.bits, min(done + 32 + self.lane, last));
     self.score(slot);
     const float y = self.shared.rows.negative[slot] >> self.example & 1 ? -1.f : 1.f;
     self.count_fired(count);
     fired += self.take_fired();
-    self.incoming.store(self.shared.rows, other);
+    incoming.store(self.shared.rows, other);
     const float out = self.output();
     if (self.example < count) {
       losses += loss_value(LOSS, out, y);

@@ -1,4 +1,4 @@
-// What the host tells the kernels about each run; _jobs.py holds the same layout as NumPy records.
+// What the host tells the kernels about each run; _records.py holds the same layout as NumPy records.
 //
 // Sign rows are bits (−1 set): coordinate j of a row is bit j mod 32 of its word j div 32, rows have inputs div 32 + 1
 // words, and the top bit of the last word, which is never a coordinate, is the label. Real rows are float32, row by

@@ -4,8 +4,8 @@
 // which.
 #include "training.cuh"
 
-struct Resident : Training<Resident> {
-  DEVICE Resident(Shared& block, Exchange& group) : Training<Resident>(block, group) {}
+struct Resident : Neurons<Resident> {
+  DEVICE Resident(Shared& block, Exchange& group) : Neurons<Resident>(block, group) {}
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)

@@ -3,11 +3,16 @@
 // Lane e of every warp serves row e; the warps share its pieces of eight columns (16 bytes), piece b going to warp b
 // mod WARPS. Columns are inputs in an order that makes expansion two instructions per pair: the halves of a pair are
 // bits 16 apart of one word; in the last word, bits 8 apart of one half of it, so that columns without an input are all
-// among the last sixteen. Bits beyond the inputs are clear and read as +1: the bias in the last column, and columns
-// before it whose weight is 0. The label is the top bit of the last word.
+// among the last sixteen. Bits beyond the inputs are clear and read as +1, which the bias in the last column keeps; columns
+// between inputs and bias are 0. The label is the top bit of the last word.
 #pragma once
 
 #include "job.cuh"
+#if WARPGROUP
+#include "warpgroup_products.cuh"
+#else
+#include "warp_products.cuh"
+#endif
 
 constexpr int THREADS = 32 * WARPS;
 constexpr int ALL_PIECES = 2 * K;
@@ -24,8 +29,9 @@ DEVICE int input_of(int piece, int t, int second) {
 }
 
 struct RowSpace {
-  __align__(16) unsigned short halves[SLOTS][32 * (16 * K + 8)];
-  __align__(16) u32 drawn[RING][32 * (ONLINE ? WORDS : 1)];  // words that choose the examples of a step, or its rows
+  __align__(128) unsigned short halves[SLOTS][ROWS_SIZE];
+  __align__(16) u32 drawn[RING][32 * (ONLINE ? WORDS : 1)];  // numbers of a step's examples, or the examples themselves
+  __align__(16) u32 used[2][4];                              // of the last two pieces: all ones in columns that have an input
   u32 negative[SLOTS];                                       // labels of a slot, a bit per example
 
   // Called before every step s: afterwards draws reach s + 3. The first warp does it for all.
@@ -35,15 +41,29 @@ struct RowSpace {
 #if ONLINE
     draw_row(job.source, 32ull * (s + 3) + lane, WORDS, &drawn[(s + 3) % RING][lane * WORDS]);
 #else
-    if (s % 4 || job.order) return;  // 32 blocks of Philox are the words of four steps
-    const Words words = philox(job.key, job.batches, 8ull * (s + 4) + lane);
-    *(uint4*)&drawn[(s + 4 + lane / 8) % RING][4 * (lane % 8)] =
-        make_uint4(words.at[0], words.at[1], words.at[2], words.at[3]);
+    if (s % 4) return;  // 32 blocks of Philox are the words of four steps
+    u32 row[4];
+    if (job.order) {
+      // By epochs the order says it; draws run ahead of the last step.
+#pragma unroll
+      for (int i = 0; i < 4; ++i) row[i] = job.order[min(32ull * (s + 4) + 4 * lane + i, 32ull * job.steps - 1)];
+    } else {
+      const Words words = philox(job.key, job.batches, 8ull * (s + 4) + lane);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) row[i] = __umulhi(words.at[i], (u32)job.train.count);
+    }
+    *(uint4*)&drawn[(s + 4 + lane / 8) % RING][4 * (lane % 8)] = make_uint4(row[0], row[1], row[2], row[3]);
 #endif
   }
 
   // Draws steps 0 … 3 (or as many as a fresh run needs), in steps that come before the first.
   DEVICE void draw_first(const Job& job) {
+    if (threadIdx.x < 8) {
+      const int piece = 2 * K - 2 + threadIdx.x / 4, pair = threadIdx.x % 4, first = input_of(piece, pair, 0);
+      const int second = input_of(piece, pair, 1);
+      used[threadIdx.x / 4][pair] =
+          (first < job.inputs ? 0xFFFFu : 0u) | (second < job.inputs || second == 16 * K - 1 ? 0xFFFF0000u : 0u);
+    }
     if (ONLINE)
       for (int s = -3; s < 0; ++s) draw(job, s);
     else
@@ -56,12 +76,12 @@ struct Incoming {
   u32 words[HELD], top;
 
   // Row `row` of a table of bits is this lane's.
-  DEVICE void fetch(const u32* table, u64 row) {
+  DEVICE void fetch(const u32* table, u32 row) {
     const int warp = threadIdx.x / 32;
-    const u32* from = table + row * WORDS;
+    const u32* from = table + (u64)row * WORDS;
 #pragma unroll
     for (int i = 0; i < HELD; ++i) {
-      const int word = WARPS == 1 ? i : (warp + i * WARPS) / 4;
+      const int word = WARPS == 1 ? i : 4 % WARPS == 0 ? i * WARPS / 4 : (warp + i * WARPS) / 4;
       if (WARPS == 1 || ALL_PIECES % WARPS == 0 || warp + i * WARPS < ALL_PIECES) words[i] = from[word];
     }
     if (WARPS > 1 && warp == WARPS - 1) top = from[WORDS - 1];
@@ -72,10 +92,7 @@ struct Incoming {
 #if ONLINE
     fetch(space.drawn[step % RING], lane);
 #else
-    // By epochs the order says it; fetches run ahead of the last step.
-    const u32 row = job.order ? job.order[32ull * min(step, job.steps - 1) + lane]
-                              : __umulhi(space.drawn[step % RING][lane], (u32)job.train.count);
-    fetch(job.train.bits, row);
+    fetch(job.train.bits, space.drawn[step % RING][lane]);
 #endif
   }
 
@@ -95,12 +112,17 @@ struct Incoming {
 #pragma unroll
         for (int v = 0; v < 4; ++v)
           asm("lop3.b32 %0, %1, %2, 0x3C003C00, 0xEA;" : "=r"(z[v]) : "r"(bits << (3 - v)), "r"(sign_bits));
-        *(uint4*)&space.halves[slot][lane * (16 * K + 8) + 8 * b] = make_uint4(z[0], z[1], z[2], z[3]);
+        if (b >= 2 * K - 2) {
+#pragma unroll
+          for (int v = 0; v < 4; ++v) z[v] &= space.used[b - (2 * K - 2)][v];
+        }
+        *(uint4*)&space.halves[slot][piece_at(lane, b)] = make_uint4(z[0], z[1], z[2], z[3]);
       }
     }
-    if (warp == WARPS - 1) {
-      const u32 labels = __ballot_sync(0xFFFFFFFFu, (WARPS == 1 ? words[HELD - 1] : top) >> 31);
-      if (lane == 0) space.negative[slot] = labels;
-    }
+#if WARPGROUP
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // the tensor cores read what was written
+#endif
+    const u32 labels = __ballot_sync(0xFFFFFFFFu, (WARPS == 1 ? words[HELD - 1] : top) >> 31);
+    if (threadIdx.x == 32 * (WARPS - 1)) space.negative[slot] = labels;
   }
 };

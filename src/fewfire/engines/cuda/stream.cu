@@ -6,8 +6,8 @@
 // walk the tiles backwards, so that those last written are still in L2.
 #include "training.cuh"
 
-struct Streamed : Training<Streamed> {
-  using Base = Training<Streamed>;
+struct Streamed : Neurons<Streamed> {
+  using Base = Neurons<Streamed>;
   uint4* tiles;
   int tile = 0, next = -1;  // the one at hand, and the one after it
   bool backwards = false;
@@ -147,31 +147,28 @@ struct Streamed : Training<Streamed> {
     float values[8] = {};
     for_tiles<true>([&]() {
       bring<true, false>();
-      float z[1][4][4], moved[1][2];
-      pass<1, false, true>(w, nullptr, moved, LastColumns(), 0, rows, z);
-      contribute(0, z[0], values);
+      pass<false, true>(w, nullptr, [](int, Update&) {}, BiasRates(), 0, rows, []() {},
+                        [&](int, const float(&z)[4][4], const float(&)[2]) { contribute(0, z, values); });
       keep_masks();
     });
     exchange.publish(reduce_scatter(values, lane));
   }
 
-  template <bool SCORE>
-  DEVICE void advance(int slot, int next_slot) {
+  template <bool SCORE, class Meanwhile>
+  DEVICE void advance(int slot, int next_slot, Meanwhile meanwhile) {
     const u32 rows = update_address(address(slot), lane), next = score_address(address(next_slot), lane);
-    const LastColumns last = shared.last[t];
+    const BiasRates bias = shared.bias[t];
     float values[8] = {};
     backwards = !backwards;
+    meanwhile();
     for_tiles<true>([&]() {
       bring<true, true>();
-      Update update;
-      prepare(0, update);
-      float z[1][4][4], moved[1][2] = {};
-      pass<1, true, SCORE>(w, &update, moved, last, rows, next, z);
-      move_outputs(0, moved[0]);
-      if (SCORE) {
-        contribute(0, z[0], values);
-        keep_masks();
-      }
+      pass<true, SCORE>(w, nullptr, [&](int i, Update& update) { prepare(i, update); }, bias, rows, next, []() {},
+                        [&](int, const float(&z)[4][4], const float(&moved)[2]) {
+                          move_outputs(0, moved);
+                          if (SCORE) contribute(0, z, values);
+                        });
+      if (SCORE) keep_masks();
       keep_weights();
     });
     if (SCORE) exchange.publish(reduce_scatter(values, lane));
