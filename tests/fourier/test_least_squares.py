@@ -335,7 +335,10 @@ def test_a_weight_counts_as_repetition(n, degree, samples, alpha, solver, extens
     ("weights", "text"),
     [
         ([1.0, 2.0], "weights must hold one number for each of 5 samples; got shape (2,)."),
-        ([1, 1, -1, 1, 1], "weights must be at least 0 and not all 0; got -1.0. Remedy: leave samples of no weight out."),
+        (
+            [1, 1, -1, 1, 1],
+            "weights must be at least 0 and not all 0; got -1.0. Remedy: leave samples of no weight out.",
+        ),
         (np.zeros(5), "weights must be at least 0 and not all 0; got 0.0. Remedy: leave samples of no weight out."),
         ([1, 1, 1, 1, np.nan], "weights must hold finite numbers; got a nan at index (4,). Remedy: drop or impute"),
     ],

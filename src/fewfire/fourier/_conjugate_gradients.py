@@ -1,8 +1,8 @@
 """Ridge regression by conjugate gradients on the normal equations, with a free intercept.
 
 Minimises ‖y − b − A v‖² + α‖v‖² over v and b, A the monomials without the constant one; where samples have weights, the
-first norm and all means are weighted. The intercept is projected out: residuals are kept at mean zero. From v = 0 the iterates stay in the row space, so with α = 0 and more monomials
-than samples the limit is the solution of least norm.
+first norm and all means are weighted. The intercept is projected out: residuals are kept at mean zero. From v = 0 the
+iterates stay in the row space, so with α = 0 and more monomials than samples the limit is the solution of least norm.
 
 The iteration stops on its own error. Step k lowers the energy ‖A(v − v*)‖² + α‖v − v*‖² by exactly γ²/δ, a number
 it computes anyway (Hestenes and Stiefel 1952), so what is left is the sum of the steps still to come; that is

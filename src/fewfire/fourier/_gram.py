@@ -1,7 +1,8 @@
 """Ridge regression by the Gram matrix of the monomials and a Cholesky factor.
 
 χ_S χ_T = χ_{S△T}, so the Gram matrix holds moments Σ_i χ_U(x_i), |U| ≤ 2d. Those are counted once on bit-packed
-columns (`estimate` with labels 1, exact integers; with the weights of the samples, where they have some); afterwards the number of samples costs nothing.
+columns (`estimate` with labels 1, exact integers; with the weights of the samples, where they have some); afterwards
+the number of samples costs nothing.
 """
 
 from __future__ import annotations

@@ -87,8 +87,8 @@ def least_squares(
 ) -> LeastSquares:
     """Fit all coefficients of degree at most `degree` by (ridge) least squares, the constant term unpenalised.
 
-    Minimises Σ_i w_i (y_i − Σ_S v_S χ_S(x_i))² + alpha Σ_{S ≠ ∅} v_S². Where alpha is 0 and the minimum is not unique, the
-    minimum of least Σ_{S ≠ ∅} v_S² is taken.
+    Minimises Σ_i w_i (y_i − Σ_S v_S χ_S(x_i))² + alpha Σ_{S ≠ ∅} v_S². Where alpha is 0 and the minimum is not unique,
+    the minimum of least Σ_{S ≠ ∅} v_S² is taken.
 
     Parameters
     ----------
@@ -212,7 +212,8 @@ def _check_weights(weights: object, samples: int) -> Float64Array:
     if found.shape != (samples,):
         raise invalid("weights", f"must hold one number for each of {samples} samples", f"shape {found.shape}")
     if found.min() < 0.0 or not found.any():
-        raise invalid("weights", "must be at least 0 and not all 0", float(found.min()), "leave samples of no weight out")
+        smallest = float(found.min())
+        raise invalid("weights", "must be at least 0 and not all 0", smallest, "leave samples of no weight out")
     return np.ascontiguousarray(found)
 
 
