@@ -203,7 +203,7 @@ def measure(task: tuple[int, int, int]) -> dict[str, float]:
 
 def interval(values: np.ndarray) -> tuple[float, float]:
     """Mean and half the width of Student's 95% interval."""
-    half = float(student.ppf(0.975, len(values) - 1)) * float(values.std(ddof=1)) / np.sqrt(len(values))
+    half = float(student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
     return float(values.mean()), half
 
 

@@ -161,6 +161,13 @@ def test_held_out_predictions_are_those_of_a_fit_without_the_fold(n, degree, sam
     assert np.allclose(fitted.full, np.append(peer.intercept_, peer.coef_), atol=1e-8)
 
 
+def test_an_unpenalised_fit_is_judged_by_fits_without_the_fold():
+    """Degree 3 of 8 columns has 93 monomials for 40 rows: a fit to all rows leaves no residual to tell anything."""
+    X, y = sample(40, 8), Stream(3, "labels").normal(40)
+    model = LowDegreeRegressor(method="regression", alpha=0.0, max_degree=3, random_state=0).fit(X, y)
+    assert model.degree_ == 0 and model.degree_scores_[3] > 0.5 * y.var()
+
+
 @pytest.mark.parametrize("n", [3, 60])
 def test_large_samples_are_held_out_once(n):
     """3 columns take the Gram matrix, 60 of degree 2 (1830 monomials) conjugate gradients."""

@@ -148,16 +148,15 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
         """Fit to a validated table (samples, columns), labels and positive weights (samples,)."""
         check_choice("method", self.method, get_args(Method))
         prune = check_number("prune", self.prune, 0.0)
-        if self.alpha != "auto":
-            check_number("alpha", self.alpha, 0.0)
+        given = None if isinstance(self.alpha, str) and self.alpha == "auto" else check_number("alpha", self.alpha, 0.0)
         sign_map = learn_signs(table, column_names(self), self.binarize, weights=weights)
         unit = label_unit(labels)
         sample = SignSample(sign_map.transform(table), labels / unit, weights)
         threads = job_count(self.n_jobs)
         with calm_products(len(sample) ** 2 * SMALL):
-            found = self._found(sample, threads, classes)
+            found = self._found(sample, threads, given, classes)
         polynomial = found.polynomial
-        degree = polynomial.degree if isinstance(self.degree, str) else min(self.degree, sample.signs.shape[1])
+        degree = polynomial.degree if isinstance(self.degree, str) else min(int(self.degree), sample.signs.shape[1])
         values = polynomial.all_values * unit
         values[1:][np.abs(values[1:]) < prune] = 0.0
         evidence = gather_evidence(polynomial, degree, sample, found.held_out, threads)
@@ -179,8 +178,8 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
         signs = self._sign_map.transform(validate_data(self, X, reset=False, accept_sparse="csc"))
         return self._polynomial.at(signs, job_count(self.n_jobs))
 
-    def _found(self, sample: SignSample, threads: int, classes: bool) -> Found:
-        """The search, or the one fit that was asked for."""
+    def _found(self, sample: SignSample, threads: int, given: float | None, classes: bool) -> Found:
+        """The search, or the one fit that was asked for; `given` is the ridge penalty, if it is."""
         rows, n = sample.signs.shape
         degree: int | None = None
         if isinstance(self.degree, str):
@@ -198,7 +197,6 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
             return Found(mean, [(1.0, "constant")], np.full(rows, np.nan), "mean")
         if self.method == "estimation" and not classes and degree is not None:
             return self._direct(sample, degree, threads)
-        given = None if self.alpha == "auto" else float(self.alpha)
         if self.method == "regression" and not classes and degree is not None and given is not None:
             return self._direct(sample, degree, threads, given)
         random_state = check_random_state(self.random_state)

@@ -73,7 +73,7 @@ def ridge_path(
     """Fit one degree ≥ 1 with several penalties; with those given instead of the usual ones, if there are any."""
     count = monomial_count(sample.signs.shape[1], degree) - 1
     scale = max(len(sample), count) * float(sample.weights.mean())
-    if len(sample) <= SMALL:
+    if len(sample) <= SMALL and (alphas is None or alphas.min() > 0.0):  # unpenalised, I − H_FF may be singular
         small = SmallRidge(sample, degree)
         alphas = scale * np.array(RATIOS) if alphas is None else alphas
         held_out = np.stack([small.held_out(float(alpha), folds) for alpha in alphas])

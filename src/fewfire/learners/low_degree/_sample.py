@@ -41,7 +41,8 @@ class SignSample:
     @property
     def effective(self) -> float:
         """How many rows of equal weight hold as much (Kish): (Σ w)² / Σ w²."""
-        return float(self.weights.sum() ** 2 / (self.weights**2).sum())
+        shares = self.weights / self.weights.max()
+        return float(shares.sum() ** 2 / (shares**2).sum())
 
     def take(self, rows: AnyArray) -> SignSample:
         """Some of the rows."""

@@ -177,6 +177,7 @@ def combine(fits: list[Fit], sample: SignSample, folds: IdArray, *, classes: boo
     """
     seen = folds >= 0
     judged = sample.take(seen)
+    fits = [fit for fit in fits if np.isfinite(fit.held_out[seen]).all()]
     predictions = np.stack([fit.held_out for fit in fits])[:, seen]
     losses = squared_losses(predictions, judged, clip=classes)
     scores = _wrong(predictions, judged) if classes else losses
