@@ -1,5 +1,6 @@
 """Least squares over all monomials: the explicit solution, recovery, noise, choice of solver, warnings, progress."""
 
+import contextlib
 import itertools
 import tracemalloc
 
@@ -314,3 +315,35 @@ def test_evaluate_is_the_polynomial():
 
 def test_threads_default_to_the_cores():
     assert thread_count(None) >= 1
+
+
+@pytest.mark.parametrize(("n", "degree", "samples"), SHAPES)
+@pytest.mark.parametrize("alpha", [0.1, 10.0])
+@pytest.mark.parametrize("solver", ["cg", "gram"])
+@pytest.mark.parametrize("extension", [True, False])
+def test_a_weight_counts_as_repetition(n, degree, samples, alpha, solver, extension):
+    X, y = sample(samples, n), Stream(1, "labels").normal(samples) + 2.0
+    weights = np.arange(samples) % 4
+    weights[0] = 3
+    expected = explicit(np.repeat(X, weights, axis=0), np.repeat(y, weights), degree, alpha)
+    with contextlib.nullcontext() if extension else without_extension():
+        fit = fourier.least_squares(X, y, degree, alpha=alpha, solver=solver, tol=1e-12, weights=weights)
+    assert np.allclose(fit.values, expected, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("weights", "text"),
+    [
+        ([1.0, 2.0], "weights must hold one number for each of 5 samples; got shape (2,)."),
+        (
+            [1, 1, -1, 1, 1],
+            "weights must be at least 0 and not all 0; got -1.0. Remedy: leave samples of no weight out.",
+        ),
+        (np.zeros(5), "weights must be at least 0 and not all 0; got 0.0. Remedy: leave samples of no weight out."),
+        ([1, 1, 1, 1, np.nan], "weights must hold finite numbers; got a nan at index (4,). Remedy: drop or impute"),
+    ],
+)
+def test_bad_weights(weights, text):
+    with pytest.raises(InvalidArgument) as caught:
+        fourier.least_squares(sample(5, 3), np.ones(5), 1, weights=weights)
+    assert str(caught.value).startswith(text)

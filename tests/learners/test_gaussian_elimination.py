@@ -129,6 +129,24 @@ def test_noise_is_noticed():
     assert not fitted.consistent_ and fitted.support_ != (0, 1, 2)
 
 
+def test_classes_that_name_no_sign_are_told_of_the_intercept():
+    """ "even" sorts before "odd" and so is taken as −1, an odd number of −1s: no parity fits."""
+    X, y = Parity(10, 3).sample(200, 0)
+    labels = np.where(y > 0, "even", "odd")
+    with pytest.warns(FewfireWarning) as caught:
+        assert not GaussianElimination().fit(X, labels).consistent_
+    assert str(caught[0].message) == (
+        "The labels are not a parity of the columns with 'even' taken as odd and 'odd' as even, so the fit is arbitrary. "
+        "Remedy: pass intercept=True, which tries both ways round; if the labels are noisy, use a learner that bears noise, "
+        "such as LowDegreeClassifier."
+    )
+    fitted = GaussianElimination(intercept=True).fit(X, labels)
+    assert fitted.consistent_ and (fitted.support_, fitted.sign_) == ((0, 1, 2), -1)
+    labels[3] = "odd" if labels[3] == "even" else "even"
+    with pytest.warns(FewfireWarning, match=r"parity of the columns \(noise\?\)"):
+        GaussianElimination(intercept=True).fit(X, labels)
+
+
 def test_errors():
     rule = "X must have at most two distinct values in every column"
     with pytest.raises(

@@ -23,8 +23,8 @@ from fewfire.learners.baselines import (
 from fewfire.tabular import SparseInitRegressor
 
 LEARNERS = {
-    "low degree classifier": lambda: LowDegreeClassifier(n_jobs=1, random_state=0),
-    "low degree regressor": lambda: LowDegreeRegressor(n_jobs=1, random_state=0),
+    "low degree classifier": lambda: LowDegreeClassifier(n_jobs=1, max_degree=2, random_state=0),
+    "low degree regressor": lambda: LowDegreeRegressor(n_jobs=1, max_degree=2, random_state=0),
     "parity net": lambda: ParityNetClassifier(width=10, max_steps=20, random_state=0),
     "robust classifier": lambda: RobustClassifier(20, iterations=2, random_state=0),
     "robust regressor": lambda: RobustRegressor(20, iterations=2, random_state=0),

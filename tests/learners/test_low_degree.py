@@ -15,7 +15,6 @@ from fewfire import fourier
 from fewfire._errors import ConvergenceWarning, InvalidArgument
 from fewfire._random import Stream
 from fewfire.learners import LowDegreeClassifier, LowDegreeRegressor
-from fewfire.learners._low_degree import explain_terms
 
 
 def sample(samples, n, seed=0):
@@ -26,7 +25,7 @@ def test_regression_predicts_as_the_peer():
     X, new, y = sample(700, 10), sample(200, 10, seed=4), Stream(1, "y").normal(700)
     features = PolynomialFeatures(3, interaction_only=True, include_bias=False)
     peer = make_pipeline(features, Ridge()).fit(X.astype(float), y)
-    mine = LowDegreeRegressor(3).fit(X, y)
+    mine = LowDegreeRegressor(3, method="regression", alpha=1.0).fit(X, y)
     assert np.allclose(mine.predict(new), peer.predict(new.astype(float)), atol=1e-5)
     assert mine.score(new, y[:200]) == pytest.approx(peer.score(new.astype(float), y[:200]), abs=1e-5)
 
@@ -50,7 +49,7 @@ def test_a_noisy_parity_is_learned_by_both_methods():
     labels = np.where(X[:, [1, 4, 9]].prod(axis=1) * flips > 0, "odd", "even")
     truth = np.where(new[:, [1, 4, 9]].prod(axis=1) > 0, "odd", "even")
     for method in ("regression", "estimation"):
-        model = LowDegreeClassifier(3, method=method).fit(X, labels)
+        model = LowDegreeClassifier(3, method=method, alpha=1.0).fit(X, labels)
         assert model.score(new, truth) == 1.0
         members, coefficient = model.coef_[0]
         assert members == (1, 4, 9)
@@ -84,7 +83,7 @@ def test_pruning_drops_small_terms_but_not_the_constant():
 def test_constant_columns_are_ignored():
     X, y = sample(400, 6), Stream(5, "y").normal(400)
     wide = np.insert(X, [2, 4], 7, axis=1)  # columns 2 and 5 are constant
-    narrow_model, wide_model = LowDegreeRegressor(2).fit(X, y), LowDegreeRegressor(2).fit(wide, y)
+    narrow_model, wide_model = (LowDegreeRegressor(2, random_state=0).fit(table, y) for table in (X, wide))
     assert wide_model.active_.tolist() == [0, 1, 3, 4, 6, 7]
     assert wide_model.mapping_[2] == (7, None)
     assert np.array_equal(wide_model.coefficients_, narrow_model.coefficients_)
@@ -106,17 +105,13 @@ def test_only_constant_columns_leave_the_mean():
 def test_explain_uses_the_names_of_the_columns():
     X = sample(500, 3)
     y = 2.0 * X[:, 0] * X[:, 2] - 0.5 * X[:, 1] + 0.25
-    model = LowDegreeRegressor(2, alpha=0.0, prune=0.1).fit(X, y)
-    assert model.explain().splitlines() == [
-        "degree 2, 3 monomials; the 3 largest hold 100.0% of the squared weight",
-        "          +2  x0·x2",
-        "        -0.5  x1",
-        "       +0.25  1",
-    ]
-    assert explain_terms(model.coefficients_, ["smoker", "age", "urban"], 2, 1).splitlines() == [
-        "degree 2, 3 monomials; the 1 largest hold 92.8% of the squared weight",
-        "          +2  smoker·urban",
-    ]
+    model = LowDegreeRegressor(2, method="regression", alpha=0.0, prune=0.1).fit(X, y)
+    lines = model.explain().splitlines()
+    assert lines[0] == "degree 2, 3 monomials; the 3 largest hold 100.0% of the squared weight"
+    assert lines[1].startswith("* 2 of 6 are significant (Bonferroni, level 0.05); noise alone reaches ")
+    assert lines[2:] == ["          +2 * x0·x2", "        -0.5 * x1", "       +0.25   1"]
+    assert model.explain(1).splitlines()[0] == "degree 2, 3 monomials; the 1 largest hold 92.8% of the squared weight"
+    assert len(model.explain(1).splitlines()) == 3
     with pytest.raises(InvalidArgument, match="top must be an integer of at least 0; got -1."):
         model.explain(-1)
 
@@ -128,7 +123,7 @@ def test_data_frames_give_their_column_names():
     model = LowDegreeRegressor(2, prune=0.1).fit(frame, X[:, 0] * X[:, 2])
     assert model.feature_names_in_.tolist() == ["smoker", "age", "urban"]
     assert model.mapping_ == [(0, 1), (20, 60), (1, -1)]
-    assert model.explain().splitlines()[1].endswith("  smoker·urban")
+    assert model.explain().splitlines()[2].endswith("* smoker·urban")
     assert model.coef_[0][0] == (0, 2)
     assert model.score(frame, X[:, 0] * X[:, 2]) > 0.999
     frame["age"] = 7
@@ -143,13 +138,14 @@ def test_degree_is_cut_to_the_number_of_columns():
 
 def test_cloning_pickling_and_pipelines():
     X, y = sample(300, 6), Stream(6, "y").signs(300)
-    model = LowDegreeClassifier(2, alpha=0.5).fit(X, y)
+    model = LowDegreeClassifier(2, random_state=0).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.decision_function(X), model.decision_function(X))
     assert again.explain() == model.explain()
     assert clone(model).get_params() == model.get_params()
     assert not hasattr(clone(model), "coefficients_")
-    piped = make_pipeline(FunctionTransformer(lambda table: (table < 0).astype(int)), LowDegreeClassifier(2, alpha=0.5))
+    binary = FunctionTransformer(lambda table: (table < 0).astype(int))
+    piped = make_pipeline(binary, LowDegreeClassifier(2, random_state=0))
     assert np.array_equal(piped.fit(X, y).predict(X), model.predict(X))
     assert len(cross_val_score(LowDegreeRegressor(1), X, y, cv=3)) == 3
 
@@ -170,12 +166,12 @@ def test_more_than_two_classes_are_refused_and_one_vs_rest_helps():
 
 def test_a_failed_fit_leaves_the_model_as_it_was():
     X, y = sample(300, 6), Stream(7, "y").normal(300)
-    model = LowDegreeRegressor(2).fit(X, y)
+    model = LowDegreeRegressor(2, method="regression").fit(X, y)
     before = model.predict(X)
     for name, value in [("alpha", -1.0), ("solver", "qr"), ("prune", -0.1), ("degree", -2), ("method", "guess")]:
         with pytest.raises(InvalidArgument, match=f"^{name} must be"):
             model.set_params(**{name: value}).fit(X, y)
-        model.set_params(**{name: LowDegreeRegressor(2).get_params()[name]})
+        model.set_params(**{name: LowDegreeRegressor(2, method="regression").get_params()[name]})
         assert np.array_equal(model.predict(X), before)
 
 
@@ -184,7 +180,7 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
     [
         ({"degree": "high"}, "degree must be 'auto' or an integer; got 'high'."),
         ({"degree": 1.5}, "degree must be an integer of at least 0; got 1.5. Remedy: or pass 'auto'."),
-        ({"method": "guess"}, "method must be one of 'regression', 'estimation'; got 'guess'."),
+        ({"method": "guess"}, "method must be one of 'auto', 'regression', 'sparse', 'estimation'; got 'guess'."),
         ({"binarize": "mean"}, "binarize must be one of 'median'; got 'mean'."),
         ({"degree": "auto", "max_degree": -1}, "max_degree must be an integer of at least 0; got -1."),
         ({"degree": "auto", "validation_fraction": 1.0}, "validation_fraction must be a finite number in (0, 1); got 1.0."),
@@ -199,16 +195,26 @@ def test_errors_name_the_parameter(parameters, text):
 def test_slow_convergence_warns():
     X = sample(700, 14)
     with pytest.warns(ConvergenceWarning, match="stopped after max_iter = 5 steps"):
-        LowDegreeRegressor(3, alpha=0.0, solver="cg", max_iter=5).fit(X, Stream(8, "y").normal(700))
+        LowDegreeRegressor(3, method="regression", alpha=0.0, solver="cg", max_iter=5).fit(
+            X, Stream(8, "y").normal(700)
+        )
 
 
 def test_verbose_prints_or_calls(capsys):
     X, y, calls = sample(200, 8), Stream(9, "y").normal(200), []
-    LowDegreeRegressor(2, solver="cg", verbose=True).fit(X, y)
+    settings = {"method": "regression", "alpha": 1.0, "solver": "cg"}
+    LowDegreeRegressor(2, **settings, verbose=True).fit(X, y)
     lines = capsys.readouterr().err.splitlines()
     assert lines
     assert all(line.startswith("low-degree fit: ") for line in lines)
-    model = LowDegreeRegressor(2, solver="cg", verbose=lambda done, total: calls.append((done, total))).fit(X, y)
+    model = LowDegreeRegressor(2, **settings, verbose=lambda done, total: calls.append((done, total))).fit(X, y)
     assert calls[-1] == (model.n_iter_, model.n_iter_)
-    LowDegreeRegressor(2, solver="cg").fit(X, y)
+    LowDegreeRegressor(2, **settings).fit(X, y)
     assert capsys.readouterr().err == ""
+
+
+def test_a_search_tells_of_its_stages():
+    calls = []
+    X = sample(100, 4)
+    LowDegreeRegressor(2, verbose=lambda done, total: calls.append((done, total))).fit(X, X[:, 0] * 1.0)
+    assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]  # two degrees of ridge regression, sparse fits, forests

@@ -5,7 +5,7 @@ import pytest
 
 from fewfire._random import Stream
 from fewfire.learners import LowDegreeClassifier, LowDegreeRegressor
-from fewfire.learners._low_degree import MONOMIALS_PER_SAMPLE, choose_degree
+from fewfire.learners.low_degree._search import MONOMIALS_PER_SAMPLE, dense_degrees, sparse_degrees
 
 
 def sample(samples, n, seed=0):
@@ -17,7 +17,7 @@ def test_finds_the_degree_of_a_noisy_polynomial(degree):
     """A parity looks like noise below its degree, so every degree has to be tried."""
     X = sample(3000, 10)
     y = X[:, :degree].prod(axis=1) + 0.5 * Stream(1, "noise").normal(3000)
-    model = LowDegreeRegressor(random_state=0).fit(X, y)
+    model = LowDegreeRegressor(method="regression", alpha=1.0, max_degree=4, random_state=0).fit(X, y)
     assert model.degree_ == degree
     assert list(model.degree_scores_) == [0, 1, 2, 3, 4]
     assert model.degree_scores_[degree] == min(model.degree_scores_.values())
@@ -28,8 +28,9 @@ def test_finds_the_degree_of_a_noisy_polynomial(degree):
 
 def test_the_final_fit_uses_every_sample():
     X, y = sample(500, 6), sample(500, 7, seed=1)[:, 0] * 1.0
-    auto = LowDegreeRegressor(max_degree=1, random_state=3).fit(X, X[:, 2] + 0.1 * y)
-    fixed = LowDegreeRegressor(1).fit(X, X[:, 2] + 0.1 * y)
+    settings = {"method": "regression", "alpha": 1.0}
+    auto = LowDegreeRegressor(**settings, max_degree=1, random_state=3).fit(X, X[:, 2] + 0.1 * y)
+    fixed = LowDegreeRegressor(1, **settings).fit(X, X[:, 2] + 0.1 * y)
     assert auto.degree_ == 1
     assert np.array_equal(auto.coefficients_, fixed.coefficients_)
     assert fixed.degree_scores_ == {}
@@ -37,7 +38,7 @@ def test_the_final_fit_uses_every_sample():
 
 def test_classifier_scores_are_error_rates_and_ties_go_to_the_lowest_degree():
     X = sample(2000, 8)
-    model = LowDegreeClassifier(random_state=0).fit(X, X[:, 0] * X[:, 1])
+    model = LowDegreeClassifier(method="regression", random_state=0).fit(X, X[:, 0] * X[:, 1])
     assert model.degree_ == 2
     assert model.degree_scores_[2] == model.degree_scores_[3] == 0.0
     assert 0.3 < model.degree_scores_[1] < 0.7
@@ -55,18 +56,21 @@ def test_the_same_random_state_gives_the_same_scores():
     assert scores[0] == scores[1] != scores[2]
 
 
-def test_degrees_with_too_many_monomials_are_not_tried():
-    tried = []
+def test_degrees_with_too_many_monomials_are_not_fitted_densely():
+    """30 columns and 40 samples to train on: degree 2 has 466 monomials, more than ten per sample."""
+    assert MONOMIALS_PER_SAMPLE * 40 < 466 < MONOMIALS_PER_SAMPLE * 47
+    assert (dense_degrees(30, 40, 4), dense_degrees(30, 47, 4)) == ([1], [1, 2])
+    assert dense_degrees(3, 1000, 6) == [1, 2, 3]
+    model = LowDegreeRegressor(method="regression", random_state=0).fit(sample(40, 30), Stream(1, "y").normal(40))
+    assert list(model.degree_scores_) == [0, 1]
 
-    def fit(signs, labels, degree):
-        tried.append(degree)
-        return np.zeros(sum(1 for _ in range({0: 1, 1: 31, 2: 466}[degree])))
 
-    signs = sample(50, 30)  # 40 to train on: degree 2 has 466 monomials, more than ten a sample
-    assert MONOMIALS_PER_SAMPLE * 40 < 466
-    random = np.random.RandomState(0)
-    degree, scores = choose_degree(signs, np.ones(50), fit, lambda a, b: float(np.mean((a - b) ** 2)), 4, 0.2, random)
-    assert (degree, tried, scores) == (0, [0, 1], {0: 1.0, 1: 1.0})
+def test_sparse_fits_go_on_while_a_scan_is_cheap():
+    assert sparse_degrees(30, 100, 6) == [1, 2, 3, 4]  # 174437 monomials of degree 5 are too many to go on
+    assert sparse_degrees(10, 100, 6) == [1, 2, 3, 4, 5, 6]
+    assert sparse_degrees(200, 3000, 6) == [1, 2, 3]
+    assert sparse_degrees(2000, 10_000, 6) == [1]
+    assert sparse_degrees(3, 100, 6) == [1, 2, 3]
 
 
 def test_one_sample_cannot_be_split():

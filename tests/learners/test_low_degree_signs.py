@@ -41,8 +41,10 @@ def test_any_pair_of_values_gives_the_same_polynomial(columns, samples, seed):
     X = Stream(seed, "data").sign_rows(samples, columns)
     y = Stream(seed, "y").normal(samples)
     recoded = np.where(X > 0, 3.0, -2.0)
-    plain = LowDegreeRegressor(1, tol=1e-10).fit(X, y)
-    assert np.allclose(LowDegreeRegressor(1, tol=1e-10).fit(recoded, y).predict(recoded), plain.predict(X), atol=1e-6)
+    settings = {"method": "regression", "alpha": 1.0, "tol": 1e-10}
+    plain = LowDegreeRegressor(1, **settings).fit(X, y)
+    again = LowDegreeRegressor(1, **settings).fit(recoded, y)
+    assert np.allclose(again.predict(recoded), plain.predict(X), atol=1e-6)
     assert np.array_equal(learn_signs(X, names(columns), None).transform(X), X[:, plain.active_])
 
 

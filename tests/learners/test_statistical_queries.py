@@ -188,6 +188,14 @@ def test_low_degree_coefficients_are_within_the_tolerance(mode):
     assert sizes == sorted(sizes, reverse=True)
 
 
+def test_low_degree_terms_left_out_are_within_twice_the_tolerance():
+    """Coefficients of 1/4 and answers that may be off by 0.15: the least telling ones are 0.1, not above 0.15."""
+    problem = Junta(4, [0, 1, 2], np.array([1, 1, 1, 1, 1, 1, 1, -1]))  # AND: six coefficients of ±1/4, one of 3/4
+    found = learn_low_degree(SQOracle(problem, 0.15, "adversarial"), 2)
+    assert [members for members, _ in found.terms] == [()]
+    assert 0.15 < max(abs(c) for members, c in spectrum(problem).largest(8) if members) == 0.25 <= 2 * 0.15
+
+
 def test_low_degree_learns_a_network_to_its_tail():
     net = construct.dense_weights(2, 6, seed=4)
     truth = spectrum(net)

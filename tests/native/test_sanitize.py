@@ -20,13 +20,14 @@ def test_what_is_run_exists(name):
 
 
 def test_every_folder_whose_tests_ask_for_the_extension_is_run():
-    asking = {
-        path.relative_to(ROOT / "tests").parts[0]
+    asking = [
+        path.relative_to(ROOT / "tests")
         for path in (ROOT / "tests").glob("*/test_*.py")
         if re.search(r"^def test_\w+\([^)]*\bcore\b", path.read_text(), re.M)
-    }
+    ]
     # Recipes reach C++ through engines that are run here; the others are not about what it computes.
-    assert asking - {"experiments", "native", "package"} <= set(SANITIZE["FOLDERS"])
+    run = {"experiments", "native", "package", *SANITIZE["FOLDERS"]}
+    assert [str(path) for path in asking if not run & {path.parts[0], str(path)}] == []
 
 
 def test_a_compiler_without_sanitizers_is_passed_over(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
@@ -67,9 +68,11 @@ def test_learning_with_rounding_on_every_vector(m, p, q):
     X = construct.lift(construct.encode_integers(Y, q))
     secrets = list(product(range(q), repeat=m))
     for secret in [*secrets[:: max(1, len(secrets) // 8)], secrets[-1]]:
+        residues = [sum(w * t for w, t in zip(secret, y, strict=True)) % q for y in Y.tolist()]
+        printed = construct.learning_with_rounding(m, p, q, secret, rounding="remainder")
+        np.testing.assert_array_equal(printed(X), [residue % p for residue in residues])
         net = construct.learning_with_rounding(m, p, q, secret)
-        expected = [(sum(w * t for w, t in zip(secret, y, strict=True)) % q) % p for y in Y.tolist()]
-        np.testing.assert_array_equal(net(X), expected)
+        np.testing.assert_array_equal(net(X), [math.floor(Fraction(p * residue, q)) for residue in residues])
         sets = net.active(X)
         np.testing.assert_array_equal(sets.counts, 1)
         np.testing.assert_array_equal(sets.indices, Y @ np.array(secret))
@@ -91,6 +94,7 @@ def test_learning_with_rounding_on_every_vector(m, p, q):
         (lambda: construct.encode_integers(np.zeros((0, 2), int), 3), "Y must be a non-empty table of integers of shape (rows, m); got shape (0, 2), dtype int64. Remedy: use numpy.asarray(Y, dtype='int64')."),
         (lambda: construct.encode_integers([[0]], 1), "q must be an integer of at least 2; got 1."),
         (lambda: construct.learning_with_rounding(2, 5, 4, (1, 1)), "p must be an integer of at least 2 and at most 4; got 5. Remedy: the outer modulus is at most the inner one."),
+        (lambda: construct.learning_with_rounding(1, 2, 4, (1,), rounding="up"), "rounding must be one of 'floor', 'remainder'; got 'up'."),
         (lambda: construct.learning_with_rounding(2, 2, 4, (1,)), "secret must hold m = 2 integers; got a sequence of 1."),
         (lambda: construct.learning_with_rounding(2, 2, 4, (1, 4)), "secret[1] must be an integer of at least 0 and at most 3; got 4. Remedy: reduce it modulo q."),
     ],

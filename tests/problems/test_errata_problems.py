@@ -7,7 +7,9 @@ import pytest
 from numpy.polynomial import chebyshev
 from scipy.special import erf
 
+from fewfire import FewfireWarning
 from fewfire._random import Stream
+from fewfire.learners.baselines import GaussianElimination
 from fewfire.problems import LearningWithRounding, Parity, SphereSlice, gamma, separation
 
 
@@ -93,3 +95,28 @@ def test_signed_digits_need_an_offset():
     v = np.kron(problem.secret, 2.0 ** np.arange(problem.digits)) / 2
     offset = sum(problem.secret) * (2**problem.digits - 1) / 2
     np.testing.assert_array_equal(Z @ v + offset, products)
+
+
+def test_mod_q_then_mod_p_rounds_nothing():
+    """sparse-activations, Definition 15, prints (⟨w, y⟩ mod q) mod p: linear where p divides q, and then easy to learn.
+
+    With p = 2 the label is the parity of the last digits of the y_i with odd w_i. Rounded, the label is the first digit
+    of ⟨w, y⟩ mod q, which no parity of the digits is.
+    """
+    m, q = 6, 1024
+    printed, corrected = (LearningWithRounding(m, 2, q, rounding=rounding) for rounding in ("remainder", "floor"))
+    X, y = printed.sample(100, seed=0)  # 60 digits and a sign
+    new, labels = printed.sample(1000, seed=1)
+    broken = GaussianElimination(intercept=True).fit(X, y)
+    assert broken.consistent_ and broken.score(new, labels) == 1.0
+    assert broken.support_ == tuple(10 * i for i, w in enumerate(printed.secret) if w % 2)
+    for p in (4, 8):  # the same for every p that divides q
+        values = LearningWithRounding(m, p, q, rounding="remainder").target(new)
+        products = corrected.decode(new) @ np.array(LearningWithRounding(m, p, q).secret)
+        assert np.array_equal(values, products % p)
+    X, y = corrected.sample(100, seed=0)
+    new, labels = corrected.sample(1000, seed=1)
+    with pytest.warns(FewfireWarning, match="not a parity"):
+        fitted = GaussianElimination(intercept=True).fit(X, y)
+    assert abs(fitted.score(new, labels) - 0.5) < 4 * 0.5 / np.sqrt(1000)
+    assert abs(labels.mean() - 0.5) < 4 * 0.5 / np.sqrt(1000)

@@ -1,5 +1,7 @@
 """Learning with rounding: digits, exact labels, uniform integers for every modulus, replaced labels."""
 
+import math
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -21,16 +23,26 @@ def spell(row, digits):
     return [int("".join(reversed(bits[i : i + digits])), 2) for i in range(0, len(row), digits)]
 
 
-@given(moduli=MODULI, m=st.integers(1, 4), seed=st.integers(0, 99))
-def test_labels_and_digits_by_hand(moduli, m, seed):
+def rounded(residue, p, q, rounding="floor"):
+    return math.floor(Fraction(p * residue, q)) if rounding == "floor" else residue % p
+
+
+@given(
+    moduli=MODULI,
+    m=st.integers(1, 4),
+    seed=st.integers(0, 99),
+    rounding=st.sampled_from(["floor", "remainder"]),
+)
+def test_labels_and_digits_by_hand(moduli, m, seed, rounding):
     p, q = moduli
-    problem = LearningWithRounding(m, p, q)
+    problem = LearningWithRounding(m, p, q, rounding=rounding)
     X, y = problem.sample(8, seed)
     assert y.dtype == np.int64
     for row, label, decoded in zip(X.tolist(), y.tolist(), problem.decode(X).tolist(), strict=True):
         integers = spell(row, problem.digits)
         assert integers == decoded and all(0 <= i < q for i in integers)
-        assert label == sum(w * i for w, i in zip(problem.secret, integers, strict=True)) % q % p
+        residue = sum(w * i for w, i in zip(problem.secret, integers, strict=True)) % q
+        assert label == rounded(residue, p, q, rounding)
 
 
 @pytest.mark.parametrize(("m", "p", "q"), [(2, 3, 5), (3, 2, 4), (1, 7, 7), (2, 2, 2)])
@@ -41,7 +53,7 @@ def test_every_vector_of_a_small_ring(m, p, q):
     assert X.shape == (q**m, problem.inputs) and X.dtype == np.int8
     assert len(np.unique(X, axis=0)) == q**m
     np.testing.assert_array_equal(problem.decode(X), Y)
-    assert problem.target(X).tolist() == [int(np.dot(problem.secret, y)) % q % p for y in Y]
+    assert problem.target(X).tolist() == [rounded(int(np.dot(problem.secret, y)) % q, p, q) for y in Y]
 
 
 def test_digit_order_is_least_significant_first():
@@ -79,12 +91,12 @@ def test_integers_are_the_high_part_of_a_64_bit_product(bound):
 
 def test_largest_modulus_does_not_overflow():
     q = 2**31 - 1  # prime: a wrapped sum would show
-    problem = LearningWithRounding(8, 1000, q, secret=[q - 1] * 8)
     Y = np.full((1, 8), q - 1)
-    assert problem.target(problem.encode(Y)).tolist() == [8]
-    X, y = problem.sample(100, 3)
-    expected = [-sum(row) % q % 1000 for row in problem.decode(X).tolist()]
-    assert y.tolist() == expected
+    for p, rounding in ((1000, "remainder"), (1000, "floor"), (q - 1, "floor"), (q, "floor")):
+        problem = LearningWithRounding(8, p, q, secret=[q - 1] * 8, rounding=rounding)
+        assert problem.target(problem.encode(Y)).tolist() == [rounded(8, p, q, rounding)]
+        X, y = problem.sample(100, 3)
+        assert y.tolist() == [rounded(-sum(row) % q, p, q, rounding) for row in problem.decode(X).tolist()]
 
 
 def test_the_default_secret_is_fixed_by_the_sizes():
@@ -153,6 +165,7 @@ def test_bad_integers(Y, message):
             r"^secret\[0\] must be an integer of at least 0 and at most 4; got 5",
         ),
         ({"m": 1, "p": 2, "q": 5, "secret": 3}, "^secret must be a sequence of integers; got 3"),
+        ({"m": 1, "p": 2, "q": 5, "rounding": "up"}, "^rounding must be one of 'floor', 'remainder'; got 'up'"),
         ({"m": 1, "p": 2, "q": 5, "noise": 1.1}, r"^noise must be a finite number in \[0, 1\]; got 1\.1"),
         ({"m": 1, "p": 2, "q": 5, "noise": float("nan")}, r"^noise must be a finite number in \[0, 1\]; got nan"),
     ],

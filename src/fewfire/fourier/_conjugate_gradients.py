@@ -1,8 +1,8 @@
 """Ridge regression by conjugate gradients on the normal equations, with a free intercept.
 
-Minimises ‖y − b − A v‖² + α‖v‖² over v and b, A the monomials without the constant one. The intercept is projected
-out: residuals are kept at mean zero. From v = 0 the iterates stay in the row space, so with α = 0 and more monomials
-than samples the limit is the solution of least norm.
+Minimises ‖y − b − A v‖² + α‖v‖² over v and b, A the monomials without the constant one; where samples have weights, the
+first norm and all means are weighted. The intercept is projected out: residuals are kept at mean zero. From v = 0 the
+iterates stay in the row space, so with α = 0 and more monomials than samples the limit is the solution of least norm.
 
 The iteration stops on its own error. Step k lowers the energy ‖A(v − v*)‖² + α‖v − v*‖² by exactly γ²/δ, a number
 it computes anyway (Hestenes and Stiefel 1952), so what is left is the sum of the steps still to come; that is
@@ -40,7 +40,13 @@ class Solution:
 
 
 def conjugate_gradients(
-    matrix: MonomialMatrix, labels: Float64Array, alpha: float, tol: float, max_iter: int, tell: Tell
+    matrix: MonomialMatrix,
+    labels: Float64Array,
+    alpha: float,
+    tol: float,
+    max_iter: int,
+    tell: Tell,
+    weights: Float64Array | None = None,
 ) -> Solution:
     """Iterate until the estimated relative error is at most `tol`, or `max_iter` steps are done.
 
@@ -48,30 +54,32 @@ def conjugate_gradients(
     ----------
     matrix : MonomialMatrix of shape (samples, monomials)
     labels : array of shape (samples,)
+    weights : array of shape (samples,), optional
+        Of the squared residuals; 1 unless given.
     """
-    intercept = float(labels.mean())
+    intercept = _mean(labels, weights)
     residual = labels - intercept
-    scale = _dot(residual, residual)
+    scale = _dot(residual, _weighted(residual, weights))
     # Squared norms that rounding leaves of a residual and of a gradient that are zero.
     noise = matrix.shape[0] * (4.0 * _EPSILON * intercept) ** 2
     floor = matrix.shape[0] * matrix.shape[1] * _EPSILON**2 * scale
     values = np.zeros(matrix.shape[1])
-    gradient = _gradient(matrix, residual, values, alpha)
+    gradient = _gradient(matrix, _weighted(residual, weights), values, alpha)
     direction = gradient.copy()
     gamma = _dot(gradient, gradient)
     steps: list[float] = []
     error = inf if scale > noise and gamma > floor else 0.0
     while error > tol and len(steps) < max_iter:
         image = matrix.values(direction)
-        mean = float(image.mean())
+        mean = _mean(image, weights)
         image -= mean
-        length = gamma / (_dot(image, image) + alpha * _dot(direction, direction))
+        length = gamma / (_dot(image, _weighted(image, weights)) + alpha * _dot(direction, direction))
         values += length * direction
         intercept -= length * mean
         image *= length
         residual -= image
         steps.append(length * gamma)
-        gradient = _gradient(matrix, residual, values, alpha)
+        gradient = _gradient(matrix, _weighted(residual, weights), values, alpha)
         gamma, previous = _dot(gradient, gradient), gamma
         direction *= gamma / previous
         direction += gradient
@@ -97,6 +105,14 @@ def _gradient(matrix: MonomialMatrix, residual: Float64Array, values: Float64Arr
         gradient -= alpha * values
     gradient[0] = 0.0
     return gradient
+
+
+def _mean(values: Float64Array, weights: Float64Array | None) -> float:
+    return float(values.mean() if weights is None else _dot(values, weights) / weights.sum())
+
+
+def _weighted(values: Float64Array, weights: Float64Array | None) -> Float64Array:
+    return values if weights is None else values * weights
 
 
 def _left_over(steps: list[float]) -> float:

@@ -1,7 +1,8 @@
 """Ridge regression by the Gram matrix of the monomials and a Cholesky factor.
 
 χ_S χ_T = χ_{S△T}, so the Gram matrix holds moments Σ_i χ_U(x_i), |U| ≤ 2d. Those are counted once on bit-packed
-columns (`estimate` with labels 1, exact integers); afterwards the number of samples costs nothing.
+columns (`estimate` with labels 1, exact integers; with the weights of the samples, where they have some); afterwards
+the number of samples costs nothing.
 """
 
 from __future__ import annotations
@@ -38,12 +39,19 @@ def gram_seconds(samples: int, n: int, degree: int, threads: int) -> float:
     return 1e-9 * work / threads
 
 
-def centred_gram(signs: SignArray, degree: int, threads: int, progress: Progress | None = None) -> Float64Array:
+def centred_gram(
+    signs: SignArray,
+    degree: int,
+    threads: int,
+    progress: Progress | None = None,
+    weights: Float64Array | None = None,
+) -> Float64Array:
     """The Gram matrix of the centred monomials without the constant one: its lower triangle; the rest is not set.
 
     Parameters
     ----------
     signs : int8 array of shape (samples, n)
+    weights : array of shape (samples,), optional
 
     Returns
     -------
@@ -51,18 +59,27 @@ def centred_gram(signs: SignArray, degree: int, threads: int, progress: Progress
     """
     extension = core()
     if extension is None:
-        return reference_gram(signs, degree)
+        return reference_gram(signs, degree, weights)
     samples, n = signs.shape
-    moments = estimate(signs, np.ones(samples), min(2 * degree, n), threads=threads, progress=progress).values * samples
+    labels = np.ones(samples) if weights is None else weights
+    moments = estimate(signs, labels, min(2 * degree, n), threads=threads, progress=progress).values * samples
+    if weights is None:
+        moments = np.rint(moments)
     binomials = np.array([[comb(x, k) for k in range(2 * degree + 1)] for x in range(n + 1)], dtype=np.int64)
     size = monomial_count(n, degree) - 1
     gram = np.empty((size, size))
-    extension.monomial_gram(np.rint(moments), n, binomials, monomials(n, degree), float(samples), gram, threads)
+    extension.monomial_gram(moments, n, binomials, monomials(n, degree), float(labels.sum()), gram, threads)
     return gram
 
 
 def solve_by_gram(
-    signs: SignArray, target: Float64Array, degree: int, alpha: float, threads: int, progress: Progress | None = None
+    signs: SignArray,
+    target: Float64Array,
+    degree: int,
+    alpha: float,
+    threads: int,
+    progress: Progress | None = None,
+    weights: Float64Array | None = None,
 ) -> Float64Array:
     """The solution v of (G + α·identity) v = target, G the centred Gram matrix; of least norm where that is singular.
 
@@ -71,12 +88,15 @@ def solve_by_gram(
     signs : int8 array of shape (samples, n)
     target : array of shape (monomials − 1,)
         Correlations of the centred labels with the monomials.
+    weights : array of shape (samples,), optional
     """
     if not len(target):
         return target
-    solution = _cholesky(centred_gram(signs, degree, threads, progress), target, alpha)
+    solution = _cholesky(centred_gram(signs, degree, threads, progress, weights), target, alpha)
+    if solution is not None:
+        return solution
     # The factorisation has overwritten the matrix; a singular one is rare enough to be formed again.
-    return solution if solution is not None else _least_norm(centred_gram(signs, degree, threads), target, alpha)
+    return _least_norm(centred_gram(signs, degree, threads, weights=weights), target, alpha)
 
 
 def _cholesky(gram: Float64Array, target: Float64Array, alpha: float) -> Float64Array | None:

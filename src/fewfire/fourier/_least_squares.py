@@ -21,7 +21,7 @@ import numpy as np
 
 from fewfire._cores import thread_count
 from fewfire._errors import ConvergenceWarning, invalid
-from fewfire._validate import check_choice, check_integer, check_labels, check_number, check_signs
+from fewfire._validate import check_choice, check_finite, check_integer, check_labels, check_number, check_signs
 from fewfire.fourier._conjugate_gradients import conjugate_gradients, expected_iterations
 from fewfire.fourier._estimate import Estimate, Progress
 from fewfire.fourier._gram import gram_seconds, solve_by_gram
@@ -81,13 +81,14 @@ def least_squares(
     solver: Solver = "auto",
     tol: float = 1e-7,
     max_iter: int = 2000,
+    weights: object = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> LeastSquares:
     """Fit all coefficients of degree at most `degree` by (ridge) least squares, the constant term unpenalised.
 
-    Minimises Σ_i (y_i − Σ_S v_S χ_S(x_i))² + alpha Σ_{S ≠ ∅} v_S². Where alpha is 0 and the minimum is not unique, the
-    minimum of least Σ_{S ≠ ∅} v_S² is taken.
+    Minimises Σ_i w_i (y_i − Σ_S v_S χ_S(x_i))² + alpha Σ_{S ≠ ∅} v_S². Where alpha is 0 and the minimum is not unique,
+    the minimum of least Σ_{S ≠ ∅} v_S² is taken.
 
     Parameters
     ----------
@@ -105,6 +106,8 @@ def least_squares(
         "cg" stops at this estimated relative error of the fitted values.
     max_iter : int
         Most steps of "cg"; stopping there warns.
+    weights : array of shape (samples,), optional
+        w, at least 0 and not all 0; 1 unless given. A weight of 2 counts as the sample twice.
     threads : int, optional
         All cores unless given.
     progress : callable (done, total), optional
@@ -124,11 +127,12 @@ def least_squares(
     max_iter = check_integer("max_iter", max_iter, 1)
     workers = thread_count(threads)
     samples, n = signs.shape
+    row_weights = None if weights is None else _check_weights(weights, samples)
     if solver == "gram" and gram_seconds(samples, n, degree, workers) == float("inf"):
         count = monomial_count(n, degree)
         raise invalid("solver", f"must be 'cg' or 'auto' for {count} monomials (too large for a Gram matrix)", solver)
 
-    solution = solve(signs, labels, degree, alpha, solver, tol, max_iter, workers, progress)
+    solution = solve(signs, labels, degree, alpha, solver, tol, max_iter, workers, progress, row_weights)
     if solution.error > tol:
         warnings.warn(
             f"conjugate gradients stopped after max_iter = {solution.iterations} steps at an estimated relative error "
@@ -170,6 +174,7 @@ def solve(
     max_iter: int,
     threads: int,
     progress: Progress | None,
+    weights: Float64Array | None = None,
 ) -> Solved:
     """Run the solver named, or the one chosen; arguments as in `least_squares`, already checked."""
     matrix = MonomialMatrix(signs, degree, threads)
@@ -179,14 +184,15 @@ def solve(
         limit = _steps_worth_trying(matrix, alpha, tol, max_iter, gram_cost)
     iterations = 0
     if limit:
-        found = conjugate_gradients(matrix, labels, alpha, tol, limit, _Teller(progress, tol, max_iter))
+        found = conjugate_gradients(matrix, labels, alpha, tol, limit, _Teller(progress, tol, max_iter), weights)
         if found.error <= tol or limit == max_iter:
             return Solved(found.values, "cg", found.iterations, found.error)
         iterations = found.iterations
-    mean = float(labels.mean())
-    target = matrix.sums(labels - mean)[1:]
-    means = matrix.sums(np.ones(len(labels)))[1:] / len(labels)
-    values = solve_by_gram(signs, target, degree, alpha, threads, progress)
+    rows = np.ones(len(labels)) if weights is None else weights
+    mean = float(np.average(labels, weights=weights))
+    target = matrix.sums(rows * (labels - mean))[1:]
+    means = matrix.sums(rows)[1:] / rows.sum()
+    values = solve_by_gram(signs, target, degree, alpha, threads, progress, weights)
     return Solved(np.concatenate([[mean - float(means @ values)], values]), "gram", iterations, 0.0)
 
 
@@ -199,6 +205,16 @@ def _steps_worth_trying(matrix: MonomialMatrix, alpha: float, tol: float, max_it
     if expected_iterations(samples, count, alpha, tol) * step > gram_cost:
         return 0
     return min(max_iter, max(ceil(gram_cost / step), _FEWEST_STEPS))
+
+
+def _check_weights(weights: object, samples: int) -> Float64Array:
+    found = check_finite("weights", np.asarray(weights, dtype=np.float64))
+    if found.shape != (samples,):
+        raise invalid("weights", f"must hold one number for each of {samples} samples", f"shape {found.shape}")
+    if found.min() < 0.0 or not found.any():
+        smallest = float(found.min())
+        raise invalid("weights", "must be at least 0 and not all 0", smallest, "leave samples of no weight out")
+    return np.ascontiguousarray(found)
 
 
 class _Teller:

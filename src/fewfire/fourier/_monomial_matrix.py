@@ -123,14 +123,17 @@ def reference_sums(signs: SignArray, degree: int, weights: Float64Array) -> Floa
     return total
 
 
-def reference_gram(signs: SignArray, degree: int) -> Float64Array:
+def reference_gram(signs: SignArray, degree: int, weights: Float64Array | None = None) -> Float64Array:
     """The Gram matrix of the centred columns without the constant one, shape (monomials − 1, monomials − 1)."""
-    means = reference_sums(signs, degree, np.ones(len(signs)))[1:] / len(signs)
+    weights = np.ones(len(signs)) if weights is None else weights
+    means = reference_sums(signs, degree, weights)[1:] / weights.sum()
     size = len(means)
     total = np.zeros((size, size))
+    row = 0
     for block in _blocks(signs, degree):
         centred = block[:, 1:] - means
-        total += centred.T @ centred
+        total += centred.T @ (weights[row : row + len(block), None] * centred)
+        row += len(block)
     return total
 
 

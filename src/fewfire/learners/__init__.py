@@ -2,7 +2,7 @@
 adversary, their classical rivals) and learners from statistical queries."""
 
 from fewfire.learners import baselines, statistical_queries
-from fewfire.learners._low_degree import LowDegreeClassifier, LowDegreeRegressor
+from fewfire.learners.low_degree import LowDegreeClassifier, LowDegreeRegressor
 from fewfire.learners.parity_net import (
     BestIterate,
     LotteryTickets,

@@ -65,7 +65,7 @@ class SignMap:
         """The active columns as signs, shape (rows, active); values not seen in training are refused."""
         _refuse_text(table, self.names)
         active = self.active
-        signs = np.empty((len(active), len(table)), dtype=np.int8)
+        signs = np.empty((len(active), table.shape[0]), dtype=np.int8)
         identity, cuts = self._identity, ~np.isnan(self.cut)
         for position, (column, values) in enumerate(_columns(table, active)):
             upper = values > self.cut[column] if cuts[column] else values == self.high[column]
@@ -97,11 +97,17 @@ class SignMap:
 
 
 def learn_signs(
-    table: AnyArray, names: list[str], binarize: Binarize | None, *, keep_constant_signs: bool = False
+    table: AnyArray,
+    names: list[str],
+    binarize: Binarize | None,
+    *,
+    keep_constant_signs: bool = False,
+    weights: NDArray[np.float64] | None = None,
 ) -> SignMap:
-    """The map for a table of numbers, shape (rows, columns).
+    """The map for a table of numbers, shape (rows, columns), or one of SciPy's sparse tables.
 
-    With `keep_constant_signs`, a table that holds nothing but ±1 stays as it is, constant columns included.
+    With `keep_constant_signs`, a table that holds nothing but ±1 stays as it is, constant columns included. Weights of
+    the rows, all above 0, move the median.
     """
     if binarize is not None:
         check_choice("binarize", binarize, get_args(Binarize))
@@ -118,7 +124,7 @@ def learn_signs(
             distinct = np.unique(values)
             if binarize is None:
                 raise _too_many_values(names[column], distinct)
-            cut[column] = _median_cut(values, distinct)
+            cut[column] = _median_cut(values, distinct, weights)
     return SignMap(low, high, cut, names)
 
 
@@ -149,10 +155,19 @@ def _too_many_values(name: str, distinct: AnyArray) -> InvalidArgument:
     )
 
 
-def _median_cut(values: AnyArray, distinct: AnyArray) -> float:
+def _median_cut(values: AnyArray, distinct: AnyArray, weights: NDArray[np.float64] | None) -> float:
     """The median, lowered to the next value where nothing lies above it, so that both sides are filled."""
-    median = float(np.median(values))
+    median = float(np.median(values)) if weights is None else _weighted_median(values, weights)
     return median if median < distinct[-1] else float(distinct[-2])
+
+
+def _weighted_median(values: AnyArray, weights: NDArray[np.float64]) -> float:
+    """The median with every value repeated as often as its weight says; halfway between the two in the middle."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    half = reached[-1] / 2
+    lower, upper = np.searchsorted(reached, half, "left"), np.searchsorted(reached, half, "right")
+    return float((values[order[lower]] + values[order[min(upper, len(order) - 1)]]) / 2)
 
 
 def _columns(table: AnyArray, wanted: IdArray) -> Iterator[tuple[int, AnyArray]]:
@@ -161,4 +176,5 @@ def _columns(table: AnyArray, wanted: IdArray) -> Iterator[tuple[int, AnyArray]]
         block = wanted[start : start + COLUMN_BLOCK]
         first, last = int(block[0]), int(block[-1]) + 1
         part = table[:, first:last] if last - first == len(block) else table[:, block]  # a view where it can be one
-        yield from zip(block.tolist(), np.ascontiguousarray(part.T), strict=True)
+        dense = part if isinstance(part, np.ndarray) else part.toarray()
+        yield from zip(block.tolist(), np.ascontiguousarray(dense.T), strict=True)

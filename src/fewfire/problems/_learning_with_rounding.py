@@ -1,4 +1,8 @@
-"""Learning with rounding (sparse-activations, Definition 15): f_w(y) = (⟨w, y⟩ mod q) mod p.
+"""Learning with rounding (sparse-activations, Definition 15): f_w(y) = ⌊(p/q)·(⟨w, y⟩ mod q)⌋.
+
+Printed is f_w(y) = (⟨w, y⟩ mod q) mod p. Where p divides q that is ⟨w, y⟩ mod p, linear and learned by elimination:
+nothing is rounded. `rounding="remainder"` gives the printed function, "floor" the one whose hardness is assumed
+(Banerjee, Peikert and Rosen 2012).
 
 The integers y ∈ Z_q^m are given as ±1 binary digits. Integer i is columns i·D … i·D + D − 1 of X with
 D = ⌈log₂ q⌉, least significant digit first, −1 standing for 0. When q is no power of two some patterns
@@ -8,13 +12,13 @@ spell no member of Z_q: they are never drawn, and refused when given.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
-from fewfire._validate import check_integer, check_number, check_signs
+from fewfire._validate import check_choice, check_integer, check_number, check_signs
 from fewfire.problems._base import (
     DescribedProblem,
     Given,
@@ -29,6 +33,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from fewfire._types import IdArray, SignArray
+
+Rounding: TypeAlias = Literal["floor", "remainder"]
+"""⌊(p/q)·⟩, or mod p as printed."""
 
 MAX_MODULUS = 2**31
 """Products of two members of Z_q fit in int64."""
@@ -49,6 +56,8 @@ class LearningWithRounding(DescribedProblem):
         Kept as a tuple; drawn uniformly from a stream fixed by (m, p, q) unless given.
     noise : float in [0, 1]
         Probability that a label is replaced by a uniform member of Z_p.
+    rounding : "floor" or "remainder"
+        How a member of Z_q becomes one of Z_p: ⌊(p/q)·⟩, or mod p as printed, which is linear where p divides q.
     """
 
     name: ClassVar = "learning_with_rounding"
@@ -57,11 +66,12 @@ class LearningWithRounding(DescribedProblem):
     q: int
     secret: Given = None
     noise: float = 0.0
+    rounding: Rounding = "floor"
 
     def __post_init__(self) -> None:
         m = check_integer("m", self.m, 1)
         q = check_integer("q", self.q, 2, MAX_MODULUS)
-        p = check_integer("p", self.p, 2, q, f"labels are remainders of remainders; choose p between 2 and q = {q}")
+        p = check_integer("p", self.p, 2, q, f"labels are members of Z_q rounded; choose p between 2 and q = {q}")
         noise = check_number("noise", self.noise, 0.0, 1.0, remedy="it is the probability of a replaced label")
         if self.secret is None:
             stream = Stream.of_run(f"learning with rounding m={m} p={p} q={q}", "secret")
@@ -71,7 +81,8 @@ class LearningWithRounding(DescribedProblem):
             secret = tuple(check_integer(f"secret[{i}]", w, 0, q - 1) for i, w in enumerate(members))
             if len(secret) != m:
                 raise invalid("secret", f"must hold m = {m} integers", len(secret), "leave it out to draw one")
-        assign(self, m=m, p=p, q=q, secret=secret, noise=noise)
+        rounding = check_choice("rounding", self.rounding, get_args(Rounding))
+        assign(self, m=m, p=p, q=q, secret=secret, noise=noise, rounding=rounding)
 
     @property
     def digits(self) -> int:
@@ -152,7 +163,8 @@ class LearningWithRounding(DescribedProblem):
 
     def _values(self, integers: IdArray) -> IdArray:
         products = integers * np.array(self.secret, dtype=np.int64) % self.q
-        return np.asarray(products.sum(axis=1) % self.q % self.p)
+        residues = products.sum(axis=1) % self.q
+        return np.asarray(residues * self.p // self.q if self.rounding == "floor" else residues % self.p)
 
 
 def uniform_integers(stream: Stream, bound: int, count: int, start: int = 0) -> IdArray:

@@ -101,10 +101,7 @@ class GaussianElimination(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.unique_ = len(pivots) == columns and len(active) == self.n_features_in_
         self.consistent_ = bool(np.array_equal(self._odd(signs), odd))
         if not self.consistent_:
-            message = (
-                "The labels are not a parity of the columns (noise?), so the fit is arbitrary. Remedy: use a learner"
-            )
-            warnings.warn(f"{message} that bears noise, such as LowDegreeClassifier.", FewfireWarning, stacklevel=2)
+            warnings.warn(_inconsistent(classes, self.intercept), FewfireWarning, stacklevel=2)
         return self
 
     def predict(self, X: AnyArray) -> AnyArray:
@@ -123,6 +120,18 @@ class GaussianElimination(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True  # one wrong label, and the parity found is arbitrary
         return tags
+
+
+def _inconsistent(classes: AnyArray, intercept: bool) -> str:
+    """What to say when no parity fits: where nothing says which class is odd, the intercept is the first remedy."""
+    noisy = "a learner that bears noise, such as LowDegreeClassifier"
+    if intercept or classes.tolist() == [-1, 1]:
+        return f"The labels are not a parity of the columns (noise?), so the fit is arbitrary. Remedy: use {noisy}."
+    first, second = classes.tolist()
+    return (
+        f"The labels are not a parity of the columns with {first!r} taken as odd and {second!r} as even, so the fit is "
+        f"arbitrary. Remedy: pass intercept=True, which tries both ways round; if the labels are noisy, use {noisy}."
+    )
 
 
 def _eliminate(rows: WordArray, columns: int) -> tuple[WordArray, IdArray, int]:

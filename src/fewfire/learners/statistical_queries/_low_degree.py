@@ -1,7 +1,9 @@
 """The low-degree algorithm as statistical queries (sparse-activations, Lemma 7): one query per coefficient.
 
-Each coefficient is off by at most scale·τ, so the mean squared error is at most the weight above the degree plus
-C(n, ≤ d)·(scale·τ)²: polynomially many queries of polynomial tolerance for a constant degree.
+An answer is off by at most scale·τ. One that could come from a coefficient of 0, of magnitude up to scale·τ itself, is
+left out, and the coefficient behind it may be twice that. So the mean squared error is at most the weight above the
+degree plus C(n, ≤ d)·(2·scale·τ)², where the oracle's expectations are exact: polynomially many queries of polynomial
+tolerance for a constant degree.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ class QueriedPolynomial:
     n : int
         Inputs.
     terms : list of (set, coefficient)
-        Largest first; coefficients that the oracle's resolution cannot tell from 0 are left out.
+        Largest first, each within scale·τ of the truth; those that the oracle's resolution cannot tell from 0 are left
+        out, though they may be as large as scale·(resolution + τ).
     queries : int
         How many were asked.
     """

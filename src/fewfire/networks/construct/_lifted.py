@@ -12,8 +12,9 @@ Parity. Printed: χ_S is 1 when Σ_{i∈S} y_i is even, a sum over even a. But t
 Counting −1s instead, an even number of them means Σ_{i∈S} y_i ≡ |S| (mod 4), so the centres are the a ≡ |S| (mod 4)
 with |a| ≤ |S|; and the lifted weights are non-zero only at pairs inside S.
 
-Learning with rounding (Definition 15): f_w(y) = (⟨w, y⟩ mod q) mod p for y ∈ {0, …, q − 1}^m. Integers become ±1
-coordinates z, least significant digit first, −1 for the digit 0 and +1 for the digit 1. The paper takes
+Learning with rounding (Definition 15): f_w(y) = ⌊(p/q)·(⟨w, y⟩ mod q)⌋ for y ∈ {0, …, q − 1}^m. (Printed is "mod q,
+then mod p", which rounds nothing: where p divides q it is linear, and easy to learn.) Integers become ±1 coordinates z,
+least significant digit first, −1 for the digit 0 and +1 for the digit 1. The paper takes
 ⟨v, z⟩ = ⟨w, y⟩; no v does that unless w = 0, because complementing z negates the left side while the right side stays
 at least 0. What holds is ⟨v, z⟩ + c = ⟨w, y⟩ with v the place values times w/2 and c = Σ_i w_i (2^bits − 1)/2,
 and the constant moves the centres a of the bumps to a − c. (The lifted weights are then reals, not signs.)
@@ -21,12 +22,12 @@ and the constant moves the centres a of the bumps to a − c. (The lifted weight
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from fewfire._errors import invalid
-from fewfire._validate import check_integer, check_signs, check_support
+from fewfire._validate import check_choice, check_integer, check_signs, check_support
 from fewfire.networks._two_layer import TwoLayer
 
 if TYPE_CHECKING:
@@ -144,8 +145,10 @@ def integer_form(secret: Sequence[int], q: int) -> tuple[Float64Array, float]:
     return v, float(v.sum())
 
 
-def learning_with_rounding(m: int, p: int, q: int, secret: Sequence[int]) -> TwoLayer:
-    """The network on `lift(encode_integers(Y, q))` that computes (⟨secret, y⟩ mod q) mod p.
+def learning_with_rounding(
+    m: int, p: int, q: int, secret: Sequence[int], *, rounding: Literal["floor", "remainder"] = "floor"
+) -> TwoLayer:
+    """The network on `lift(encode_integers(Y, q))` that computes ⌊(p/q)·(⟨secret, y⟩ mod q)⌋.
 
     Exactly one of its m(q − 1)² + 1 neurons fires on an encoded input: that of a = ⟨secret, y⟩.
 
@@ -156,6 +159,8 @@ def learning_with_rounding(m: int, p: int, q: int, secret: Sequence[int]) -> Two
     p, q : int
         The moduli, 2 ≤ p ≤ q.
     secret : sequence of m integers in {0, …, q − 1}
+    rounding : "floor" or "remainder"
+        With "remainder" it computes (⟨secret, y⟩ mod q) mod p, as printed.
 
     Returns
     -------
@@ -164,10 +169,11 @@ def learning_with_rounding(m: int, p: int, q: int, secret: Sequence[int]) -> Two
     """
     m, q = check_integer("m", m, 1), check_integer("q", q, 2)
     p = check_integer("p", p, 2, q, "the outer modulus is at most the inner one")
+    check_choice("rounding", rounding, ("floor", "remainder"))
     if len(secret) != m:
         raise invalid("secret", f"must hold m = {m} integers", f"a sequence of {len(secret)}")
     members = [check_integer(f"secret[{i}]", w, 0, q - 1, "reduce it modulo q") for i, w in enumerate(secret)]
     v, constant = integer_form(members, q)
     a = np.arange(m * (q - 1) ** 2 + 1)
     hidden, bias = bumps(v, a.astype(np.float64) - constant)
-    return TwoLayer(hidden, bias, 2.0 * (a % q % p))
+    return TwoLayer(hidden, bias, 2.0 * (a % q * p // q if rounding == "floor" else a % q % p))

@@ -17,7 +17,6 @@ from math import comb, exp, lgamma, log, sqrt
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
-from scipy.stats import binom
 
 from fewfire._errors import invalid
 from fewfire._validate import check_choice, check_integer, check_number, check_support
@@ -83,7 +82,7 @@ def firing_share(signs: AnyArray, support: Sequence[int], bias: float) -> Float6
     for size in np.unique(free):
         total = np.arange(-size, size + 1, 2)
         passes = (total > k - bias * sqrt(n)) & (total < (CEILING - bias) * sqrt(n) - k)
-        shares[size] = binom.pmf(np.arange(size + 1), size, 0.5) @ passes
+        shares[size] = _fair_coins(size) @ passes
     return np.array([shares[size] for size in free])
 
 
@@ -176,13 +175,13 @@ def _expectations(n: int, kind: AnyArray, bias: float, half: Half) -> Float64Arr
     sizes, free = kind[:3], int(kind[3])
     # How many bits of each group are +1, over all combinations: shape (patterns, 3).
     ups = np.stack([grid.ravel() for grid in np.meshgrid(*(np.arange(size + 1) for size in sizes))], axis=1)
-    uniform = np.prod([binom.pmf(ups[:, i], sizes[i], 0.5) for i in range(3)], axis=0)
+    uniform = np.prod([_fair_coins(sizes[i])[ups[:, i]] for i in range(3)], axis=0)
     correlated = 0.5 * ((ups == sizes).all(axis=1) * 1.0 + (ups == 0).all(axis=1))
     mass = {"uniform": uniform, "correlated": correlated, "both": (uniform + correlated) / 2}[half]
     signed = mass * (-1.0) ** (sizes.sum() - ups.sum(axis=1))
     sums = 2 * ups - sizes
     total = np.arange(-free, free + 1, 2)
-    chance = binom.pmf(np.arange(free + 1), free, 0.5)
+    chance = _fair_coins(free)
     score = ((sums[:, 2] - sums[:, 0])[:, None] + total) / sqrt(n) + bias
     fires = (score > 0) & (score < CEILING)
     passed = signed * (fires @ chance)
@@ -190,3 +189,10 @@ def _expectations(n: int, kind: AnyArray, bias: float, half: Half) -> Float64Arr
     off = signed @ (fires @ (chance * total)) / max(free, 1)
     value = signed @ (np.clip(score, 0, CEILING) @ chance)
     return np.array([*inside, off, passed.sum(), value])
+
+
+def _fair_coins(count: int) -> Float64Array:
+    """The probability of 0, 1, … `count` heads."""
+    from scipy.stats import binom  # half a second to load, which every worker of a sweep would pay
+
+    return np.asarray(binom.pmf(np.arange(count + 1), count, 0.5))

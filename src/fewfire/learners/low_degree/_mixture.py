@@ -1,0 +1,95 @@
+"""Which of many fits to use: weights for a mixture, or one fit where it is as good, judged on held-out rows.
+
+To take the fit of least held-out error among hundreds is to take the luckiest. Within a group (one family and degree,
+many penalties) fits are averaged with weights exp(−η·m·loss / 2σ²), as aggregation with exponential weights has it;
+then the groups' averages are combined by least squares with weights of at least 0 (stacking), drawn towards exponential
+weights by a penalty that fades with the number of rows. A mixture of polynomials is a polynomial. But one fit is easier
+to read, so the best single one is preferred where it explains enough and the mixture's held-out error is lower by no
+more than its weights, fitted to the same rows, account for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from fewfire._types import Float64Array
+    from fewfire.learners.low_degree._sample import SignSample
+
+ETA = 0.2
+"""How sharply losses are told apart; 1 would be the likelihood of independent normal residuals."""
+
+ANCHOR = 5.0
+"""Rows that the exponential weights are worth when groups are combined."""
+
+PER_WEIGHT = 1.0
+"""Relative gain in held-out error, times the number of rows, that each weight of a mixture has to bring (Akaike)."""
+
+EXPLAINED = 0.15
+"""Share of the variance that a single fit must explain; where none does, all are uncertain and better mixed."""
+
+NEGLIGIBLE = 0.01
+"""Share of a mixture below which a fit is left out."""
+
+
+def mixture_weights(
+    held_out: Float64Array, groups: Sequence[Hashable], sample: SignSample, clip: bool
+) -> tuple[Float64Array, Float64Array]:
+    """The weight of every fit, shape (fits,), and the held-out predictions of the mixture, shape (rows,).
+
+    Weights need not sum to 1: the mixture is mean + Σ weight·(fit − mean), mean that of the labels.
+
+    Parameters
+    ----------
+    held_out : array of shape (fits, rows)
+    groups : the group of each fit
+    sample : the rows, which all have been held out
+    clip : bool
+        Whether labels are −1 and 1, so that nothing is lost beyond them.
+    """
+    from scipy.optimize import nnls
+
+    def loss(predicted: Float64Array) -> Float64Array:
+        return squared_losses(predicted, sample, clip)
+
+    mean, rows = sample.mean, sample.effective
+    variance = float(np.average((sample.labels - mean) ** 2, weights=sample.weights))
+    losses = loss(held_out)
+    best = int(np.argmin(losses))
+    scale = max(float(losses[best]), 1e-3 * variance)
+    if scale <= 0.0:
+        return np.eye(len(losses))[best], held_out[best]
+    names = list(dict.fromkeys(groups))
+    inner = np.zeros((len(names), len(losses)))
+    for place, name in enumerate(names):
+        members = [index for index, group in enumerate(groups) if group == name]
+        inner[place, members] = _exponential(losses[members], rows, scale)
+    averages = inner @ held_out
+    anchor = _exponential(loss(averages), rows, scale)
+    roots = np.sqrt(sample.weights / sample.weights.sum())
+    pull = np.sqrt(ANCHOR * variance / rows)
+    table = np.vstack([((averages - mean) * roots).T, pull * np.eye(len(names))])
+    outer = nnls(table, np.concatenate([(sample.labels - mean) * roots, pull * anchor]))[0]
+    weights = outer @ inner
+    weights[weights < NEGLIGIBLE * weights.sum()] = 0.0
+    mixed = mean + weights @ (held_out - mean)
+    clear = losses[best] <= (1.0 - EXPLAINED) * variance
+    price = PER_WEIGHT * (np.count_nonzero(outer) - 1) / rows
+    if clear and losses[best] <= (1.0 + price) * float(loss(mixed[None])[0]):
+        return np.eye(len(losses))[best], held_out[best]
+    return weights, mixed
+
+
+def squared_losses(predicted: Float64Array, sample: SignSample, clip: bool) -> Float64Array:
+    """Weighted mean squared error of each row of predictions, shape (fits, rows)."""
+    limited = np.clip(predicted, -1.0, 1.0) if clip else predicted
+    return np.asarray((limited - sample.labels) ** 2 @ sample.weights / sample.weights.sum())
+
+
+def _exponential(losses: Float64Array, rows: float, scale: float) -> Float64Array:
+    weights = np.exp(-ETA * rows * (losses - losses.min()) / (2.0 * scale))
+    return np.asarray(weights / weights.sum())
