@@ -12,7 +12,7 @@ import queue
 import threading
 from typing import TYPE_CHECKING
 
-from fewfire.experiments.executors._protocol import Work
+from fewfire.experiments.executors._protocol import Work, rows_from
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -45,15 +45,7 @@ class DeviceExecutor:
         for thread in threads:
             thread.start()
         try:
-            working = THREADS
-            while working:
-                answer = pair.answers.get()
-                if isinstance(answer, BaseException):
-                    raise answer
-                if answer is None:
-                    working -= 1
-                else:
-                    yield answer
+            yield from rows_from(pair.answers, THREADS)
         finally:
             pair.stopped.set()
             for thread in threads:

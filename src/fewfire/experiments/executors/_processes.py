@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from fewfire._cores import usable_cores
 from fewfire._errors import ExecutorError
 from fewfire._validate import check_integer
-from fewfire.experiments.executors._protocol import Work
+from fewfire.experiments.executors._protocol import Work, rows_from
 from fewfire.experiments.executors._worker import BEGUN
 from fewfire.experiments.store import environment_text, failed_row
 
@@ -69,15 +69,7 @@ class ProcessExecutor:
         for worker in workers:
             worker.thread.start()
         try:
-            working = len(workers)
-            while working:
-                answer = team.answers.get()
-                if isinstance(answer, BaseException):
-                    raise answer
-                if answer is None:
-                    working -= 1
-                else:
-                    yield answer
+            yield from rows_from(team.answers, len(workers))
         finally:
             team.stopped = True
             for worker in workers:

@@ -19,6 +19,7 @@ from fewfire.problems import PROBLEMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
+    from queue import SimpleQueue
 
     from fewfire._registry import Registry
     from fewfire.experiments.store import Row
@@ -89,6 +90,18 @@ def _additions() -> Iterator[tuple[str, str, bytes]]:
         for name, entry in known.added().items():
             with suppress(pickle.PicklingError, AttributeError, TypeError):
                 yield register, name, pickle.dumps(entry)
+
+
+def rows_from(answers: SimpleQueue[list[Row] | BaseException | None], threads: int) -> Generator[list[Row], None, None]:
+    """What so many threads put into a queue: rows, an error that ends it all, or None from one that is out of work."""
+    while threads:
+        answer = answers.get()
+        if isinstance(answer, BaseException):
+            raise answer
+        if answer is None:
+            threads -= 1
+        else:
+            yield answer
 
 
 @runtime_checkable
