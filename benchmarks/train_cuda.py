@@ -71,6 +71,7 @@ def measure(n: int, width: int) -> tuple[float, str, int]:
     times = []
     for _ in range(REPEATS):
         batch = Batch([setting(n, width, steps, seed) for seed in range(runs)], variant)
+        batch.draw()
         batch.train(lambda done: None)
         times.append(batch.seconds * 1e6 / (steps * runs))
     tiles = "streamed" if layout.streamed else f"{layout.tiles} tiles"

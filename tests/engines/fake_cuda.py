@@ -1,6 +1,7 @@
 """A device that only counts: memory with an end, and kernels that note how they were started and finish every run."""
 
 import time
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -35,13 +36,14 @@ class FakeDevice:
     def kernel(self, file, name, definitions=()):
         return FakeKernel(self, name), [40_000, 4224, records.JOB.itemsize, records.OUTCOME.itemsize]
 
-    def watch(self, start, tell, stop):
+    def watch(self, start, tell, stop, ready):
         """Trains for `naps` looks of the host."""
         start()
         try:
             for _ in range(self.naps):
                 time.sleep(0.01)
-                tell()
+                ready()
+                tell(True)
         except BaseException:
             stop()
             raise
@@ -49,7 +51,8 @@ class FakeDevice:
 
     def install(self, monkeypatch):
         """Have the engine find this device and no other."""
-        for name, fake in (("Arena", self.arena), ("kernel", self.kernel), ("watch", self.watch)):
+        fakes = ("Arena", self.arena), ("kernel", self.kernel), ("watch", self.watch), ("own_stream", nullcontext)
+        for name, fake in fakes:
             monkeypatch.setattr(_batch, name, fake)
         for module in (_batch, _engine):
             monkeypatch.setattr(module, "current_device", lambda: self.properties)

@@ -84,6 +84,18 @@ def test_streamed_weights_agree(monkeypatch, inputs, width):
     assert_agrees(described(inputs, width, schedule=Schedule(Phase(60, 0.1, weight_decay=1.0), loss="logistic")))
 
 
+@pytest.mark.parametrize("rows", [1, 32, 33, 129])
+@pytest.mark.parametrize("kind", [10, 100, 1000, "streamed"])
+def test_checkpoints_over_any_number_of_rows(monkeypatch, rows, kind):
+    """Rows are looked at in batches of 32, several under way at a time where a run has many blocks."""
+    if kind == "streamed":
+        layout = KernelLayout(4, 1, 3, 2, 1, False, 1, streamed=True)
+        monkeypatch.setattr(_variants, "choose_layout", lambda inputs, width, device: layout)
+    width = 300 if kind == "streamed" else kind
+    test = Sample(Parity(50, 3), 131 - rows, 8)
+    assert_agrees(described(50, width, rows=rows, test=test, schedule=Schedule(Phase(20, 0.1), evaluate=5)))
+
+
 @pytest.mark.parametrize("batch", [1, 7, 31, 33, 100, None])
 @pytest.mark.parametrize(("inputs", "width"), [(1, 1), (65, 17), (300, 40)])
 def test_every_batch_size_agrees(batch, inputs, width):
@@ -163,7 +175,7 @@ def test_ctrl_c_ends_a_kernel_within_a_second(monkeypatch, kind):
 
 
 def test_a_sweep_gives_the_rows_of_single_runs():
-    """Two threads on one device, batches of one shape: the same bits as run by run."""
+    """Three threads on one device, batches of one shape: the same bits as run by run."""
     spec = {
         "problem": {"name": "parity", "n": 20, "k": 3},
         "network": {"start": ["dense", {"name": "sparse", "s": 2}], "width": [10, 300]},

@@ -51,6 +51,12 @@ def test_networks_wider_than_the_registers_are_streamed(inputs):
     assert layout.streamed and layout.parts == 132 and layout.at_once(H200) == 1
 
 
+@pytest.mark.parametrize("inputs", [50, 100, 150, 200, 250, 300])
+def test_thirty_thousand_neurons_stay_on_an_h200(inputs):
+    layout = choose_layout(inputs, 30_000, H200)
+    assert not layout.streamed and layout.parts <= 132
+
+
 def test_a_layout_does_not_depend_on_how_many_runs_there_are():
     tasks = [run() for _ in range(5)]
     assert len({variant_of(task, H200) for task in tasks}) == 1

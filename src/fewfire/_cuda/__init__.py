@@ -6,7 +6,7 @@ called directly, because a kernel here is several files and CuPy's own cache doe
 
 from fewfire._cuda._compile import KernelSource, compiled
 from fewfire._cuda._device import Device, all_devices, current_device, device_errors, missing, take_device
-from fewfire._cuda._launch import Arena, Kernel, order_bytes, rounded, watch, write_orders
+from fewfire._cuda._launch import Arena, Kernel, order_bytes, own_stream, rounded, watch, write_orders
 from fewfire._cuda._nvrtc import CompileError, find_nvrtc
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "find_nvrtc",
     "missing",
     "order_bytes",
+    "own_stream",
     "rounded",
     "take_device",
     "watch",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ _ALIGN = 256
 _TELL_EVERY = 0.2  # seconds
 _LONGEST_NAP = 0.002
 _ORDERED_AT_ONCE = 1 << 24  # words
+_STARTING = threading.Lock()
+_own = threading.local()
 
 
 class Arena:
@@ -36,7 +39,8 @@ class Arena:
     def __init__(self, size: int) -> None:
         cupy = load_cupy()
         self._runtime = cupy.cuda.runtime
-        with _memory_in_words():
+        # From the pool of the null stream, whichever thread asks: what a batch leaves, any other may have.
+        with _memory_in_words(), cupy.cuda.Stream.null:
             self._memory = cupy.cuda.alloc(size)
         self._waiting: list[tuple[int, AnyArray]] = []
         self._start, self._size, self._used = int(self._memory.ptr), size, 0
@@ -57,10 +61,11 @@ class Arena:
         return at
 
     def flush(self) -> None:
-        """Zero everything and copy what was put."""
+        """Zero everything and copy what was put, on the current stream."""
         self._memory.memset_async(0, self._size)
+        stream = load_cupy().cuda.get_current_stream().ptr
         for at, array in self._waiting:
-            self._runtime.memcpy(at, array.ctypes.data, array.nbytes, self._runtime.memcpyHostToDevice)
+            self._runtime.memcpyAsync(at, array.ctypes.data, array.nbytes, self._runtime.memcpyHostToDevice, stream)
         self._waiting.clear()
 
     def get(self, at: int, shape: int | tuple[int, ...], dtype: Any) -> AnyArray:
@@ -175,30 +180,74 @@ def _borrowed(cupy: Any, handle: int) -> Any:
     return cupy.cuda.ExternalStream(handle) if borrow is None else borrow(_BorrowedStream(handle))
 
 
-def watch(start: Callable[[], None], tell: Callable[[], None], stop: Callable[[], None]) -> float:
-    """Start kernels and wait for them, with `tell` called now and then; on Ctrl-C `stop`, and wait still.
+@contextmanager
+def own_stream() -> Iterator[None]:
+    """What a thread does on the device, beside what others do there; each has one stream per device."""
+    cupy = load_cupy()
+    streams: dict[int, Any] = _own.__dict__.setdefault("streams", {})
+    device = int(cupy.cuda.Device().id)
+    if device not in streams:
+        streams[device] = cupy.cuda.Stream(non_blocking=True)
+    with streams[device]:
+        yield
+
+
+def watch(
+    start: Callable[[], None],
+    tell: Callable[[bool], None],
+    stop: Callable[[], None],
+    ready: Callable[[], bool] = lambda: True,
+) -> float:
+    """Start a kernel when the current stream is done with what came before, and wait for it.
+
+    Until `ready` holds no other kernel is started this way: blocks that wait for each other must all find a place, and
+    whoever came between would take it and might wait for places in turn.
+
+    Parameters
+    ----------
+    start : callable
+    tell : callable
+        Called now and then with whether the kernel was started; what it raises, like Ctrl-C, ends the kernel.
+    stop : callable
+        Asks the kernel to end, which is waited for.
+    ready : callable
 
     Returns
     -------
     float
-        Seconds that they took on the device.
+        Seconds that it took on the device.
     """
     cupy = load_cupy()
     begun, done = cupy.cuda.Event(), cupy.cuda.Event()
-    begun.record()
-    start()
-    done.record()
-    nap, told = 2e-4, time.monotonic()
-    try:
-        while not done.done:
+    told, started = time.monotonic(), False
+
+    def wait(ended: Callable[[], bool]) -> None:
+        nonlocal told
+        nap = 2e-4
+        while not ended():
             time.sleep(nap)
             nap = min(2 * nap, _LONGEST_NAP)
             if time.monotonic() - told > _TELL_EVERY:
-                tell()
+                tell(started)
                 told = time.monotonic()
+
+    begun.record()
+    wait(lambda: bool(begun.done))
+    wait(lambda: _STARTING.acquire(blocking=False))
+    try:
+        try:
+            begun.record()
+            start()
+            started = True
+            done.record()
+            wait(lambda: bool(done.done) or ready())
+        finally:
+            _STARTING.release()
+        wait(lambda: bool(done.done))
     except BaseException:
-        stop()
-        done.synchronize()
+        if started:
+            stop()
+            done.synchronize()
         raise
     return 1e-3 * float(cupy.cuda.get_elapsed_time(begun, done))
 
@@ -230,5 +279,5 @@ def write_orders(draw: Kernel, key: int, stream: int, examples: int, positions: 
         draw.launch((256,), 256, (*numbers, int(words.data.ptr)))
         order = (cupy.sort((words << np.uint64(32)) | index, axis=1) & np.uint64(0xFFFFFFFF)).astype(cupy.uint32)
         part = order.reshape(-1)[: positions - first * examples]
-        runtime = cupy.cuda.runtime
-        runtime.memcpy(to + 4 * first * examples, part.data.ptr, part.nbytes, runtime.memcpyDeviceToDevice)
+        runtime, stream = cupy.cuda.runtime, cupy.cuda.get_current_stream().ptr
+        runtime.memcpyAsync(to + 4 * first * examples, part.data.ptr, part.nbytes, runtime.memcpyDeviceToDevice, stream)

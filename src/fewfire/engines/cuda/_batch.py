@@ -1,8 +1,8 @@
 """One batch of runs of one layout on the device: described, drawn, trained and read back.
 
 Everything a batch needs lies in one allocation, whose size is known before it is made. Runs that share a schedule share
-its tables, and runs that are given the same array share its copy. The device is left in peace until `train`: the next
-batch is described while one trains, and read back while the next one does.
+its tables, and runs that are given the same array share its copy. A batch is described while others train, and read
+back while others do; what the end of one leaves free, the next one takes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire._cuda import Arena, Kernel, current_device, rounded, watch, write_orders
+from fewfire._cuda import Arena, Kernel, current_device, own_stream, rounded, watch, write_orders
 from fewfire.engines._losses import LOSSES
 from fewfire.engines._result import MEASURED_ROWS
 from fewfire.engines._run import Run, Start
@@ -293,31 +293,37 @@ class Batch:
 
     # Drawing and training.
 
-    def _draw(self) -> None:
-        for name, at, count in self._drawings:
-            drawing, across = kernel("draw.cu", name)[0], 64 if count < 64 else 4
-            drawing.launch((across, min(count, 16384)), 256, (at, np.int32(count)))
-        for write in self._orders:
-            write()
+    def draw(self) -> None:
+        """Have everything copied and drawn that is described, beside what the device does meanwhile."""
+        with own_stream():
+            self._arena.flush()
+            for name, at, count in self._drawings:
+                drawing, across = kernel("draw.cu", name)[0], 64 if count < 64 else 4
+                drawing.launch((across, min(count, 16384)), 256, (at, np.int32(count)))
+            for write in self._orders:
+                write()
 
     def train(self, progress: Callable[[int], None]) -> None:
-        """Draw what is described and run the kernel to its end.
+        """Run the kernel to its end, in the thread that has called `draw`.
 
         `progress` gets the steps made a few times per second. What it raises, and Ctrl-C, end the kernel within a
-        moment. No other batch may train on the device meanwhile: blocks of one run wait for each other, so all of a
-        batch's have to be there.
+        moment. Other batches may train on the device meanwhile: this one's blocks take places as theirs end.
         """
-        self._arena.flush()
-        self._draw()
         layout = self.variant.layout
         threads = 32 * layout.warps if layout.fast else _GENERAL_THREADS
-        grid = (self._groups * layout.parts,)
+        blocks = self._groups * layout.parts
         stop_at = self._control + int(records.CONTROL.fields["stop"][1])  # type: ignore[index]
-        self.seconds = watch(
-            lambda: self._kernel.launch(grid, threads, self._arguments, self._shared_bytes),
-            lambda: progress(int(self._arena.peek(self._control, records.CONTROL)["steps"][0])),
-            lambda: self._arena.poke(stop_at, np.ones(1, np.uint32)),
-        )
+        with own_stream():
+            self.seconds = watch(
+                lambda: self._kernel.launch((blocks,), threads, self._arguments, self._shared_bytes),
+                lambda started: progress(self._told("steps") if started else 0),
+                lambda: self._arena.poke(stop_at, np.ones(1, np.uint32)),
+                lambda: layout.parts == 1 or self._told("arrived") == blocks,
+            )
+
+    def _told(self, name: str) -> int:
+        """What the running kernel says of itself."""
+        return int(self._arena.peek(self._control, records.CONTROL)[name][0])
 
     # Reading back.
 

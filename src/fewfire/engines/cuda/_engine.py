@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from fewfire.engines._run import Run
     from fewfire.engines.cuda._memory import MemoryPlan
 
-_PREPARING, _TRAINING = threading.Lock(), threading.Lock()
-"""Held while a batch is described, and while one trains: one at a time each, whatever others do. Two that are described
-at once would both be ready late."""
+_PREPARING = threading.Lock()
+"""Held while a batch is described: two that are described at once would both be ready late."""
 
 
 class CudaEngine:
@@ -72,9 +71,8 @@ class CudaEngine:
             compile_ahead(file, device.architecture, definitions)
 
     def pace(self, run: Run) -> Pace:
-        """How fast this GPU trains runs of such a shape when it is full of them."""
-        with _TRAINING:
-            return measure_pace(_drawable(run), current_device())
+        """How fast this GPU trains runs of such a shape when it is full of them, and of nothing else."""
+        return measure_pace(_drawable(run), current_device())
 
     def train(
         self,
@@ -86,7 +84,8 @@ class CudaEngine:
     ) -> list[Result]:
         """Train the runs; results come in the order of the runs, whatever order they end in.
 
-        Several threads may call it: while the runs of one train, the others prepare theirs and read them back.
+        Several threads may call it: while the runs of one train, the others prepare theirs and read them back, and the
+        last runs of one share the chip with the first of the next.
         """
         check_choice("on_divergence", on_divergence, get_args(OnDivergence))
         for run in runs:
@@ -141,8 +140,8 @@ def _results(
     """Train a batch; its memory is free again at the end."""
     with _PREPARING:
         batch = Batch([_drawable(runs[index]) for index in plan.members], plan.variant)
-    with _TRAINING:
-        batch.train(report)
+        batch.draw()
+    batch.train(report)
     outcomes = batch.outcomes()
     return {
         index: result_of(batch, place, outcomes[place], CudaEngine.name, keep_networks)

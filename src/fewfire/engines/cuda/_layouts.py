@@ -12,7 +12,9 @@ K          inputs       Hopper: tiles × warps   elsewhere: tiles per warp, warp
 =========  ===========  ======================  ==========================================
 1 … 7      up to 111    4 × 8, narrow 2 × 4     2, up to 8
 8 … 14     112 … 223    2 × 8, narrow 1 × 4     1, up to 12
-15 … 20    224 … 319    1 × 8, narrow 1 × 4     1, up to 8
+15 … 16    224 … 255    2 × 8, narrow 1 × 4     1, up to 8
+17 … 19    256 … 303    1 × 8, wide 2 × 8       1, up to 8
+20         304 … 319    1 × 8, narrow 1 × 4     1, up to 8
 =========  ===========  ======================  ==========================================
 
 Up to 16 neurons, on Hopper 32, are one warp. A run that needs more than one block has `parts` of them, which exchange
@@ -113,7 +115,7 @@ def choose_layout(inputs: int, width: int, device: Device) -> KernelLayout:
     if count == 1:
         return KernelLayout(columns, 1, 1, 1, 12 if columns <= 4 else 8)
     if device.architecture == HOPPER and count > 2:
-        layout = _by_warpgroups(columns, count)
+        layout = _by_warpgroups(columns, count, device.multiprocessors)
     else:
         layout = _by_warps(columns, count)
     if layout.parts > device.multiprocessors:
@@ -134,9 +136,12 @@ def _by_warps(columns: int, count: int) -> KernelLayout:
     return KernelLayout(columns, tiles, warps, parts, max(1, most // warps), True, tiles)
 
 
-def _by_warpgroups(columns: int, count: int) -> KernelLayout:
-    """Of `count` tiles, four warps multiplying together: as many tiles per warp as registers and shared memory hold."""
-    most = 4 if columns <= 7 else 2 if columns <= 14 else 1
+def _by_warpgroups(columns: int, count: int, multiprocessors: int) -> KernelLayout:
+    """Of `count` tiles, four warps multiplying together: as many tiles per warp as registers and shared memory hold.
+
+    From 17 blocks of columns on, two tiles do not quite fit, and what spills makes them slow; but not as slow as streaming.
+    """
+    most = 4 if columns <= 7 else 2 if columns <= 16 or (columns <= 19 and count > 8 * multiprocessors) else 1
     tiles = 1
     while tiles < most and count > 4 * tiles:
         tiles *= 2
@@ -148,7 +153,7 @@ def _by_warpgroups(columns: int, count: int) -> KernelLayout:
     if tiles == 1:
         held = 13  # blocks of columns in registers
     elif tiles == 2:
-        held = 7 if columns <= 7 else 5 if columns <= 13 else 6
+        held = 7 if columns <= 7 else 5 if columns <= 13 else max(6, columns - 8)
     else:
         held = 4 if columns <= 4 else 3
     parked = max(0, columns - held)

@@ -2,7 +2,7 @@
 
 A run takes its weights, examples, tables and records; each of the runs that train side by side takes a mailbox and,
 where weights stream or the general kernel serves, space of its own. Runs of one variant are put together until a share
-of the memory is full. Two batches are there at a time, one that trains and one that is prepared, hence the share.
+of the memory is full. Three batches are there at a time: those that train, end or are prepared; hence the share.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fewfire.engines._run import Run
     from fewfire.engines.cuda._batch import KernelVariant
 
-SHARE = 0.4
+SHARE = 0.3
 """Of the free memory, for one batch of several runs."""
 
 ALONE = 0.9

@@ -39,6 +39,7 @@ def measure_pace(run: Run, device: Device) -> Pace:
     def seconds(steps: int, every: int) -> float:
         schedule = _shortened(run.schedule, steps, every)
         batch = Batch([_with_luck(run, seed, schedule) for seed in range(runs)], variant)
+        batch.draw()
         batch.train(lambda done: None)
         return batch.seconds / runs
 

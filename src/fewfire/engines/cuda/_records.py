@@ -53,7 +53,7 @@ START_TASK = _record(
     ("inputs", np.int32), ("width", np.int32), ("ones", np.int32), ("value", np.float32), ("rest", np.float32),
 )  # fmt: skip
 SCRATCH = _record(*((name, _POINTER) for name in ("rows", "scores", "gradient", "drawn")))
-CONTROL = _record(("next", np.uint32), ("stop", np.uint32), ("steps", _WORD))
+CONTROL = _record(("next", np.uint32), ("stop", np.uint32), ("steps", _WORD), ("arrived", _WORD))
 
 PROBLEMS = {"parity": 1, "correlated_parity": 2}
 STOPPED = {1: "steps", 2: "test_error", 3: "diverged", 4: "interrupted"}

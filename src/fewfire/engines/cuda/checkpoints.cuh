@@ -11,40 +11,90 @@ DEVICE double lane_sum(double value) {
   return value;
 }
 
-// Mean loss and error over the first `rows` rows of a set, which pass through two slots; returns how many pairs fired in
-// this warp's neurons.
-template <class Self>
-DEVICE u64 measure(Self& self, const Examples& data, int rows, int slot, int other, double* loss, double* error) {
-  Incoming incoming;
+// What a set adds up to, lane by lane; each looks after one of 32 examples.
+struct Tally {
   double losses = 0, errors = 0;
+
+  DEVICE void add(float out, float y) {
+    losses += loss_value(LOSS, out, y);
+    errors += out * y <= 0.f ? 1.0 : 0.0;
+  }
+};
+
+template <class Self>
+DEVICE float label(const Self& self, int slot) {
+  return self.shared.rows.negative[slot] >> self.example & 1 ? -1.f : 1.f;
+}
+
+#if STREAMED
+// Tallies the first `rows` rows of a set, GROUP times 32 per pass over the weights; returns how many pairs fired in this
+// warp's neurons.
+template <class Self>
+DEVICE u64 measure(Self& self, const Examples& data, int rows, bool, int, int, Tally& tally) {
+  Incoming incoming;
   u64 fired = 0;
-  const int last = rows - 1;
+  static_assert(GROUP <= WAITING);
+#pragma unroll 1
+  for (int done = 0; done < rows; done += 32 * GROUP) {
+    const int batches = min(GROUP, (rows - done + 31) / 32);
+#pragma unroll 1
+    for (int g = 0; g < batches; ++g) {
+      incoming.fetch(data.bits, min(done + 32 * g + self.lane, rows - 1));
+      incoming.store(self.shared.rows, SLOTS + g);
+    }
+    block_sync();
+    self.score_group(batches, rows - done);
+    fired += self.take_fired();
+#pragma unroll 1
+    for (int g = 0; g < batches; ++g) {
+      const float out = self.output(self.exchange.tag - (batches - 1 - g));
+      if (done + 32 * g + self.example < rows) tally.add(out, label(self, SLOTS + g));
+    }
+    block_sync();
+  }
+  return fired;
+}
+#else
+// Tallies the first `rows` rows of a set, which pass through two slots; returns how many pairs fired in this warp's neurons
+// if they are to be counted. Where a run has several blocks, sums are collected one turn later, when they have arrived.
+template <class Self>
+DEVICE u64 measure(Self& self, const Examples& data, int rows, bool count, int slot, int other, Tally& tally) {
+  constexpr int LATER = PARTS > 1 ? 32 : 0;
+  Incoming incoming;
+  u64 fired = 0;
+  float y = 0.f, waiting = 0.f;  // labels of the rows just scored, and of those before
   block_sync();
-  incoming.fetch(data.bits, min(self.lane, last));
+  incoming.fetch(data.bits, min(self.lane, rows - 1));
   incoming.store(self.shared.rows, slot);
   block_sync();
 #pragma unroll 1
-  for (int done = 0; done < rows; done += 32) {
-    const int count = min(32, rows - done);
-    incoming.fetch(data.bits, min(done + 32 + self.lane, last));
-    self.score(slot);
-    const float y = self.shared.rows.negative[slot] >> self.example & 1 ? -1.f : 1.f;
-    self.count_fired(count);
-    fired += self.take_fired();
-    incoming.store(self.shared.rows, other);
-    const float out = self.output();
-    if (self.example < count) {
-      losses += loss_value(LOSS, out, y);
-      errors += out * y <= 0.f ? 1.0 : 0.0;
+  for (int done = 0; done < rows + LATER; done += 32) {
+    u32 tag = self.exchange.tag;
+    if (done < rows) {
+      incoming.fetch(data.bits, min(done + 32 + self.lane, rows - 1));
+      self.score(slot);
+      y = label(self, slot);
+      if (count) {
+        self.count_fired(min(32, rows - done));
+        fired += self.take_fired();
+      }
+      incoming.store(self.shared.rows, other);
+      if (!LATER) tag = self.exchange.tag;
     }
+    if (done >= LATER) {
+      const float out = self.output(tag);
+      if (done - LATER + self.example < rows) tally.add(out, LATER ? waiting : y);
+    } else {
+      block_sync();
+    }
+    waiting = y;
     const int swap = slot;
     slot = other;
     other = swap;
   }
-  *loss = lane_sum(losses) / rows;
-  *error = lane_sum(errors) / rows;
   return fired;
 }
+#endif
 
 // Writes a checkpoint; returns the held-out error. The rows of both slots are lost.
 template <class Self>
@@ -55,12 +105,13 @@ DEVICE double record(Self& self, int index, int slot, int other) {
   u64 active = 0;
 #pragma unroll 1
   for (int set = 0; set < 2; ++set) {
-    double loss = nan("");
-    error = nan("");
     const Examples& data = set ? self.job.test : self.job.train;
     const int rows = set ? data.count : self.job.measured;
-    const u64 fired = rows ? measure(self, data, rows, slot, other, &loss, &error) : 0;
+    Tally tally;
+    const u64 fired = rows ? measure(self, data, rows, set == 0, slot, other, tally) : 0;
     if (set == 0) active = fired;
+    error = rows ? lane_sum(tally.errors) / rows : nan("");
+    const double loss = rows ? lane_sum(tally.losses) / rows : nan("");
     if (threadIdx.x == 0 && self.exchange.part == 0) {
       if (set == 0) out[TRAIN_LOSS] = loss;
       out[set ? TEST_ERROR_RATE : TRAIN_ERROR] = error;

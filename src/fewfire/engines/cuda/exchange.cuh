@@ -3,8 +3,11 @@
 //
 // Within a block: a float per warp and example in shared memory. Between blocks: each block publishes its 32 partial
 // sums through L2 as words of (value, tag), 64 bits written at once, and reads those of the others until their tags are
-// due. Value and tag arrive together, so there is no fence, no counter and one trip each way; two buffers in turn are
-// enough, because nobody publishes tag + 2 before having read every tag + 1. Sums run in a fixed order.
+// due. Value and tag arrive together, so there is no fence, no counter and one trip each way. Sums run in a fixed order.
+//
+// Up to WAITING sums may be published before the first of them is collected, as checkpoints do, so that the trip hides. Of
+// 2·WAITING buffers in turn none is overwritten too early: whoever publishes a tag has collected tag − WAITING, so everyone
+// has published that one, and before it has collected tag − 2·WAITING, whose buffer this is.
 #pragma once
 
 #include "philox.cuh"
@@ -12,6 +15,8 @@
 // Warp r of a block reads what blocks r, r + WARPS, … have published, several words at a time.
 constexpr int READERS = PARTS < WARPS ? PARTS : WARPS;
 constexpr int READS = (PARTS + WARPS - 1) / WARPS, READS_AT_ONCE = READS < 6 ? READS : 6;
+
+constexpr int WAITING = 4, BUFFERS = 2 * WAITING;
 
 struct ExchangeSpace {
   float warps[2][WARPS][32];
@@ -23,7 +28,7 @@ struct ExchangeSpace {
 
 // In global memory, one per group of blocks; all zero at launch.
 struct Mailbox {
-  u64 sums[2][PARTS][32];
+  u64 sums[BUFFERS][PARTS][32];
   u64 notice;
   u64 unused[15];
 };
@@ -89,13 +94,14 @@ struct Exchange {
       float sum = 0.f;
 #pragma unroll
       for (int w = 0; w < WARPS; ++w) sum += space.warps[tag & 1][w][lane];
-      post(&box->sums[tag & 1][part][lane], __float_as_uint(sum), tag);
+      post(&box->sums[tag % BUFFERS][part][lane], __float_as_uint(sum), tag);
     }
 #endif
   }
 
-  // The sum over all warps, in every warp alike; a barrier of the block as well.
-  DEVICE float collect() {
+  // The sum over all warps that was published under tag `of`, in every warp alike; a barrier of the block as well. Tags are
+  // collected in order, and within one block before the next is published.
+  DEVICE float collect(u32 of) {
     float sum = 0.f;
 #if PARTS * WARPS == 1
     block_sync();
@@ -105,18 +111,18 @@ struct Exchange {
     if (warp < READERS) {
       for (int q = warp; q < PARTS; q += WARPS * READS_AT_ONCE) {
         const int count = min(READS_AT_ONCE, (PARTS - q + WARPS - 1) / WARPS);
-        sum += await_sum<READS_AT_ONCE>(&box->sums[tag & 1][q][lane], 32 * WARPS, count, tag);
+        sum += await_sum<READS_AT_ONCE>(&box->sums[of % BUFFERS][q][lane], 32 * WARPS, count, of);
       }
-      space.blocks[tag & 1][warp][lane] = sum;
+      space.blocks[of & 1][warp][lane] = sum;
     }
     block_sync();
     sum = 0.f;
 #pragma unroll
-    for (int r = 0; r < READERS; ++r) sum += space.blocks[tag & 1][r][lane];
+    for (int r = 0; r < READERS; ++r) sum += space.blocks[of & 1][r][lane];
 #else
     block_sync();
 #pragma unroll
-    for (int w = 0; w < WARPS; ++w) sum += space.warps[tag & 1][w][lane];
+    for (int w = 0; w < WARPS; ++w) sum += space.warps[of & 1][w][lane];
 #endif
     return sum;
   }

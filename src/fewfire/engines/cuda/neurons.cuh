@@ -174,8 +174,9 @@ struct Neurons {
 #endif
   }
 
-  // Of example `example`, in every warp alike.
-  DEVICE float output() { return 0.5f * scale * exchange.collect() + offset; }
+  // Of example `example`, in every warp alike, from the sums published last or under tag `of`.
+  DEVICE float output(u32 of) { return 0.5f * scale * exchange.collect(of) + offset; }
+  DEVICE float output() { return output(exchange.tag); }
 
   // Scores the rows of a slot and publishes what they add to the outputs.
   DEVICE void score(int slot) {

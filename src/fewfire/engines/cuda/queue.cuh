@@ -8,6 +8,7 @@ struct Control {
   u32 next;       // the first run that nobody has taken
   u32 stop;       // set by the host: end every run at its next look
   u64 steps;      // updates made so far by all runs together
+  u64 arrived;    // blocks that are on the chip, of kernels whose blocks wait for each other
 };
 
 // How often a run looks at `stop` and adds to `steps`.

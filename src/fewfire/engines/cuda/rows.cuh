@@ -20,6 +20,8 @@ constexpr int WORDS = (16 * K + 31) / 32;  // of a row of bits, label included
 constexpr int PIECES = (ALL_PIECES + WARPS - 1) / WARPS;
 constexpr int SLOTS = WARPS == 1 ? 2 : 3;  // rows of this step, of the next, and those being written
 constexpr int RING = ONLINE ? 4 : 8;       // steps whose draws are kept
+// Where weights stream, a checkpoint scores several times 32 rows per pass over them; these slots are for that alone.
+constexpr int GROUP = STREAMED ? 4 : 0;
 
 // The input on column 8·piece + 2t + second; 16·K − 1 for the bias, and from the number of inputs up to that for no
 // input.
@@ -29,10 +31,10 @@ DEVICE int input_of(int piece, int t, int second) {
 }
 
 struct RowSpace {
-  __align__(128) unsigned short halves[SLOTS][ROWS_SIZE];
+  __align__(128) unsigned short halves[SLOTS + GROUP][ROWS_SIZE];
   __align__(16) u32 drawn[RING][32 * (ONLINE ? WORDS : 1)];  // numbers of a step's examples, or the examples themselves
   __align__(16) u32 used[2][4];                              // of the last two pieces: all ones in columns that have an input
-  u32 negative[SLOTS];                                       // labels of a slot, a bit per example
+  u32 negative[SLOTS + GROUP];                               // labels of a slot, a bit per example
 
   // Called before every step s: afterwards draws reach s + 3. The first warp does it for all.
   DEVICE void draw(const Job& job, int s) {

@@ -154,6 +154,25 @@ struct Streamed : Neurons<Streamed> {
     exchange.publish(reduce_scatter(values, lane));
   }
 
+  // Scores the first `batches` slots of the group in one pass over the tiles, counts which pairs fire on their first `rows`
+  // rows, and publishes their sums one after the other.
+  DEVICE void score_group(int batches, int rows) {
+    float values[GROUP][8] = {};
+    for_tiles<true>([&]() {
+      bring<true, false>();
+#pragma unroll
+      for (int g = 0; g < GROUP; ++g) {
+        if (g >= batches) break;
+        pass<false, true>(w, nullptr, [](int, Update&) {}, BiasRates(), 0, score_address(address(SLOTS + g), lane), []() {},
+                          [&](int, const float(&z)[4][4], const float(&)[2]) { contribute(0, z, values[g]); });
+        Base::count_fired(min(32, rows - 32 * g));
+      }
+    });
+#pragma unroll
+    for (int g = 0; g < GROUP; ++g)
+      if (g < batches) exchange.publish(reduce_scatter(values[g], lane));
+  }
+
   template <bool SCORE, class Meanwhile>
   DEVICE void advance(int slot, int next_slot, Meanwhile meanwhile) {
     const u32 rows = update_address(address(slot), lane), next = score_address(address(next_slot), lane);
@@ -173,13 +192,6 @@ struct Streamed : Neurons<Streamed> {
     });
     if (SCORE) exchange.publish(reduce_scatter(values, lane));
     note_fired();  // a warp's tiles may be too many for the packed count of several steps
-  }
-
-  DEVICE void count_fired(int count) {
-    for_tiles<false>([&]() {
-      bring_masks<false>();
-      Base::count_fired(count);
-    });
   }
 };
 

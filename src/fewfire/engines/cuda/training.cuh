@@ -124,6 +124,7 @@ DEVICE void train_runs(const Job* jobs, Outcome* outcomes, int count, Mailbox* b
   Shared& shared = *(Shared*)space;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   Exchange exchange = {shared.exchange, boxes + blockIdx.x / PARTS, (int)blockIdx.x % PARTS, warp, lane};
+  if (PARTS > 1 && threadIdx.x == 0) atomicAdd(&control->arrived, 1ull);
   for (;;) {
     const u32 run = exchange.tell([&]() { return asked_to_stop(control) ? (u32)count : take(control); });
     if (run >= count) return;

@@ -1,7 +1,7 @@
-"""A device that never waits: two threads of this process share it.
+"""A device that never waits: three threads of this process share it.
 
-While the runs of one thread train, the other one makes rows of those that ended before and describes the next batch;
-what ends is kept by the caller meanwhile. The engine lets one batch train at a time.
+While the runs of one thread train, the others make rows of those that ended before and describe the next batch, which
+takes the places that the last runs leave; what ends is kept by the caller meanwhile.
 
 Threads do not hear Ctrl-C. When the caller stops, the engine's next call of `progress` ends what is under way.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fewfire.experiments.spec import RunSpec
     from fewfire.experiments.store import Row
 
-THREADS = 2
+THREADS = 3
 _LAST_WORDS = 2.0  # seconds for a thread to end; an engine that is not asked for progress may take longer
 
 
