@@ -7,6 +7,9 @@ a folder. The cheapest shapes come first, so that a go that ends early has whole
     python benchmarks/figure4.py plan FOLDER                    # GPU-hours of the whole of Figure 4, from probes
     python benchmarks/figure4.py page FOLDER docs/results       # figure4.json and figure4.md; needs SciPy
 
+`--spec` names another part of Figure 4 among the examples; its folder may lie within the first one's, and the page then
+shows both.
+
 The last line of `run` and `plan` is one JSON object.
 """
 
@@ -167,8 +170,11 @@ def summary(stores: StorePerProblem) -> list[dict[str, Any]]:
                     "taken": round(float(columns["steps"][mine].mean())),
                 }
             )
-    order = ("n", "k", "start", "width")
-    return sorted(found, key=lambda entry: (*(entry[key] for key in order), samples_of(entry)))
+    return sorted(found, key=order_of)
+
+
+def order_of(entry: dict[str, Any]) -> tuple[Any, ...]:
+    return entry["n"], entry["k"], entry["start"], entry["width"], samples_of(entry)
 
 
 def samples_of(entry: dict[str, Any]) -> int:
@@ -215,7 +221,8 @@ def page(folder: Path, out: Path) -> int:
     """The summary and a page about it, judged by the frontier recipe's tests and one more."""
     from fewfire.experiments.recipes.pareto.frontier import judge  # SciPy
 
-    table = json.loads((folder / "figure4.json").read_text())
+    table = [entry for path in sorted(folder.rglob("figure4.json")) for entry in json.loads(path.read_text())]
+    table.sort(key=order_of)
     (out / "figure4.json").write_text(json.dumps(table, separators=(",", ":")) + "\n")
     problems: dict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
     for entry in table:

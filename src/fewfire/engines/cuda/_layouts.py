@@ -139,7 +139,7 @@ def _by_warps(columns: int, count: int) -> KernelLayout:
 def _by_warpgroups(columns: int, count: int, multiprocessors: int) -> KernelLayout:
     """Of `count` tiles, four warps multiplying together: as many tiles per warp as registers and shared memory hold.
 
-    From 17 blocks of columns on, two tiles do not quite fit, and what spills makes them slow; but not as slow as streaming.
+    From 17 blocks of columns on, two tiles do not quite fit and some of them spills; streaming would be slower still.
     """
     most = 4 if columns <= 7 else 2 if columns <= 16 or (columns <= 19 and count > 8 * multiprocessors) else 1
     tiles = 1
