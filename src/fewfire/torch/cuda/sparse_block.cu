@@ -7,8 +7,8 @@
 // the shares of a slice. Every sum has a fixed order, so the same input gives the same bits.
 //
 // Compiled for its shape: INPUTS, OUTPUTS, BATCH (inputs at once), TYPE (weights), GATED, ACTIVATION, THREADS, and LANES, the
-// 16 bytes of a row of the second layer that are a slice. What is needed next is asked for as soon as it is known, so that
-// it is in L2 when its turn comes.
+// 16 bytes of a row of the second layer that are a slice. Rows of the second layer are asked for as soon as they are
+// known, so that they are in L2 when their turn comes; asking for open rows while codes are read gets in their way.
 #include "numbers.cuh"
 
 constexpr int WARPS = THREADS / 32;
@@ -113,7 +113,7 @@ DEVICE void screen(Shared& s, int* open, const Weights& w, int first, int count)
     const uint4* codes = w.codes + (size_t)(first + row) * (CHUNKS * 32) + lane();
     const float4 known = w.bounds[first + row];
     int high[BATCH] = {}, low[BATCH] = {};
-#pragma unroll 8
+#pragma unroll 16
     for (int c = 0; c < CHUNKS; ++c) {
       const uint4 code = stream(codes + c * 32);
 #pragma unroll
@@ -130,10 +130,7 @@ DEVICE void screen(Shared& s, int* open, const Weights& w, int first, int count)
       const float bound = known.y * s.norm[b] + known.z * (s.lost[b] + 1e-6f * s.norm[b]) + 1e-6f * fabsf(known.w);
       fires = fires || !(score + known.w + bound <= w.threshold);  // NaN is left open
     }
-    if (fires) {
-      prefetch_row(w.screened + (size_t)(first + row) * INPUTS, INPUTS);
-      if (lane() == 0) open[atomicAdd(&s.open, 1)] = row;
-    }
+    if (fires && lane() == 0) open[atomicAdd(&s.open, 1)] = row;
   }
 }
 
