@@ -1,9 +1,12 @@
 """Sparse blocks on a GPU: kernels compile everywhere; on a device they find what fires and repeat to the bit."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from fewfire._cuda import compiled, find_nvrtc, missing
+from fewfire._cuda._launch import _borrowed
 
 torch = pytest.importorskip("torch")
 
@@ -52,6 +55,18 @@ def test_rows_that_are_not_finite_are_never_ruled_out():
     weight[0, 3], weight[1, 2] = torch.nan, torch.inf
     _, bounds = encoded(weight, None)
     assert bool(torch.isinf(bounds[:, 1]).all()) and not all_finite(weight) and all_finite(weight[:0])
+
+
+def test_streams_are_borrowed_as_cupy_wants_it():
+    class Stream:
+        @classmethod
+        def from_external(cls, other):
+            return ("since 14", other.__cuda_stream__())
+
+    cuda = SimpleNamespace(Stream=Stream)
+    assert _borrowed(SimpleNamespace(cuda=cuda), 12345) == ("since 14", (0, 12345))
+    older = SimpleNamespace(Stream=object(), ExternalStream=lambda handle: ("13", handle))
+    assert _borrowed(SimpleNamespace(cuda=older), 12345) == ("13", 12345)
 
 
 def activated(score, kind, threshold):

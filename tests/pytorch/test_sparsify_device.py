@@ -76,7 +76,7 @@ def check(given, dense, block, x):
     unit = UNITS[str(given.dtype).removeprefix("torch.")]
     assert given.shape == value.shape and given.dtype is x.dtype
     deviation = (given.double() - value).abs()
-    assert bool((deviation <= bound * (1 + unit) + 1.01 * unit * value.abs() + 1e-6 * unit).all()), deviation.max()
+    assert bool((deviation <= bound * (1 + unit) + 1.01 * unit * value.abs() + 2.0**-25).all()), deviation.max()
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -223,6 +223,7 @@ def test_more_launches_than_there_are_counters():
             assert torch.equal(y, value)
 
 
+@pytest.mark.filterwarnings("ignore:The CUDA Graph is empty")
 def test_what_is_not_ready_cannot_be_captured():
     model, _, _ = made()
     x = rows_of(1)
@@ -232,15 +233,15 @@ def test_what_is_not_ready_cannot_be_captured():
         captured(other, x)
     assert str(caught.value) == (
         "a sparse block must be ready before a CUDA graph is captured; the codes of its weights have to be made, "
-        "or made anew. Remedy: call the model once before the capture, with as many rows."
+        "or made anew. Remedy: call fewfire.torch.refresh(model), or the model once with as many rows, before the capture."
     )
     torch.cuda.synchronize()
     assert all(torch.equal(p, q) for p, q in zip(other.parameters(), weights, strict=True))
-    with torch.no_grad():
-        value = other(x)
+    ft.refresh(other)
     graph, y = captured(other, x)
     graph.replay()
-    assert torch.equal(y, value)
+    with torch.no_grad():
+        assert torch.equal(y, other(x))
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", "cudagraphs"])
@@ -248,7 +249,7 @@ def test_what_is_not_ready_cannot_be_captured():
 def test_compiled(backend, counted):
     torch._dynamo.reset()
     model, _, _ = made()
-    net = torch.compile(model, fullgraph=True, backend=backend)
+    net = torch.compile(model, fullgraph=True, backend=backend, dynamic=False)
     with torch.no_grad():
         for seed in range(4):
             x = rows_of(2, seed=seed)

@@ -4,6 +4,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 
@@ -15,6 +16,7 @@ import lookalikes as like  # noqa: E402
 from fake_device import FakeGpu  # noqa: E402
 
 from fewfire.torch import _forwards, _platforms, _sparsify  # noqa: E402
+from fewfire.torch._timing import in_turn  # noqa: E402
 from fewfire.torch.cuda import CaptureError, DeviceBlock, _counters  # noqa: E402
 
 nn, F = torch.nn, torch.nn.functional
@@ -293,16 +295,17 @@ def test_captures_need_a_block_that_is_ready(gpu):
             other(x)
         assert str(caught.value) == (
             "a sparse block must be ready before a CUDA graph is captured; the codes of its weights have to be made, "
-            "or made anew. Remedy: call the model once before the capture, with as many rows."
+            "or made anew. Remedy: call fewfire.torch.refresh(model), or the model once with as many rows, before the capture."
         )
         assert [parameter.data_ptr() for parameter in other.parameters()] == addresses
         assert not gpu.launches
         model(x)  # sparsify made it ready, for every number of rows
         assert gpu.rows == [1]
         gpu.capturing = False
-        other(x)
+        ft.refresh(other)
         gpu.capturing = True
         other(x)
+        assert gpu.rows == [1, 1]
         with pytest.raises(CaptureError):
             ft.refresh(model)
     with pytest.raises(CaptureError, match="the kernel for 2 rows is not loaded yet"):
@@ -375,3 +378,31 @@ def test_a_block_by_itself_says_what_it_takes(gpu):
     gpu.absent = "NVRTC was not found. Remedy: install it."
     with pytest.raises(ff.MissingDependency, match="a sparse block on a GPU cannot run: NVRTC was not found"):
         DeviceBlock(first, None, second, None)
+
+
+def test_times_on_a_device_are_between_marks_on_its_stream(monkeypatch):
+    clock, entered = [0.0], []
+
+    class Event:
+        def __init__(self, enable_timing):
+            assert enable_timing
+
+        def record(self):
+            self.at = clock[0]
+
+        def elapsed_time(self, other):
+            return other.at - self.at
+
+    def taking(milliseconds):
+        return lambda: clock.__setitem__(0, clock[0] + milliseconds)
+
+    @contextmanager
+    def device(which):
+        entered.append(which)
+        yield
+
+    for name, value in (("Event", Event), ("device", device), ("synchronize", lambda: None)):
+        monkeypatch.setattr(torch.cuda, name, value)
+    there = torch.device("cuda:1")
+    times = in_turn([[taking(2), taking(5)], [taking(3), taking(1)]], 0.0, there)
+    assert times == [[0.002, 0.005], [0.003, 0.001]] and set(entered) == {there}

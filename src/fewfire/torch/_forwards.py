@@ -152,7 +152,7 @@ class SparseForward(ABC):
     def refresh(self) -> None:
         """Look at the weights again, at once: on a GPU graphs that were captured before see it too."""
         with self._lock:
-            self._held = None if self._held is None else self._hold(self._held)
+            self._held = self._hold(self._held)
 
     def _accepts(self, x: Any) -> bool:
         """Whether the policy takes this input, the parameters' dtype and device left aside."""

@@ -32,6 +32,7 @@ class LaunchCounters:
     def __init__(self, words: int, device: Any) -> None:
         self._words = -(-words // 32) * 32  # lines of their own
         self._memory = torch.zeros(STREAMS + CAPTURED, self._words, dtype=torch.int32, device=device)
+        self._start = int(self._memory.data_ptr())
         self._of_stream: dict[int, int] = {}
         self._captured = 0
         self._lock = threading.Lock()
@@ -41,14 +42,15 @@ class LaunchCounters:
         """Bytes held."""
         return int(self._memory.nbytes)
 
-    def take(self, stream: int, captured: bool) -> Any:
-        """The counters of a launch on a stream, a tensor to be kept until it was launched."""
+    def take(self, stream: int, captured: bool) -> tuple[int, Any]:
+        """The address of the counters for a launch on a stream, and what must be kept until it was launched."""
         place = None if captured else self._of_stream.get(stream)
         if place is None:
             place = self._next(stream, captured)
         if place is None:
-            return torch.zeros(self._words, dtype=torch.int32, device=self._memory.device)
-        return self._memory[place]
+            lone = torch.zeros(self._words, dtype=torch.int32, device=self._memory.device)
+            return lone.data_ptr(), lone
+        return self._start + 4 * self._words * place, self._memory
 
     def _next(self, stream: int, captured: bool) -> int | None:
         with self._lock:

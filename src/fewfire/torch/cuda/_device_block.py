@@ -176,14 +176,15 @@ class DeviceBlock:
             y = torch.empty(batch, self.outputs, dtype=self.dtype, device=self.device)
             space = torch.empty(plan.space, dtype=torch.uint8, device=self.device)
             stream = torch.cuda.current_stream(self.device).cuda_stream
-            counters = self._counters.take(stream, torch.cuda.is_current_stream_capturing())
+            counters, kept = self._counters.take(stream, torch.cuda.is_current_stream_capturing())
             tensors = (x, y, self._codes, self._bounds, self._first, self._factor, self._factor_bias, self._second)
             addresses = [0 if tensor is None else tensor.data_ptr() for tensor in (*tensors, self._second_bias)]
             spaces = [space.data_ptr() + start for start in plan.starts]
             # Blocks that arrived are counted per number of rows, because launches of other grids count to others.
-            arrived, finished = counters.data_ptr() + 8 * (batch - 1), counters.data_ptr() + 8 * LARGEST_BATCH
+            arrived, finished = counters + 8 * (batch - 1), counters + 8 * LARGEST_BATCH
             arguments = (*addresses, np.int32(self.width), self._threshold, *spaces, finished, arrived)
             plan.kernel.launch((plan.grid,), _THREADS, arguments, plan.shared, stream, together=True)
+            del kept  # not before the launch: what is given back is used again only behind it
         return y, space
 
     def _on_device(self) -> AbstractContextManager[Any]:
@@ -270,5 +271,5 @@ def check_not_capturing(what: str) -> None:
     if torch.cuda.is_current_stream_capturing():
         raise CaptureError(
             f"a sparse block must be ready before a CUDA graph is captured; {what}. "
-            "Remedy: call the model once before the capture, with as many rows."
+            "Remedy: call fewfire.torch.refresh(model), or the model once with as many rows, before the capture."
         )
