@@ -11,6 +11,8 @@ import pytest
 import fewfire as ff
 import fewfire.torch as ft
 from fewfire._cuda import compiled, current_device, missing
+from fewfire._cuda._device import load_cupy
+from fewfire._cuda._launch import _borrowed
 
 torch = pytest.importorskip("torch")
 import lookalikes as like  # noqa: E402
@@ -341,6 +343,20 @@ def test_launches_follow_torchs_current_stream():
             gc.collect()
             stream.synchronize()
             assert torch.equal(y, wanted)
+
+
+def test_a_borrowed_stream_is_not_destroyed():
+    cupy = load_cupy()
+    stream = torch.cuda.Stream()
+    for handle in (stream.cuda_stream, torch.cuda.default_stream().cuda_stream):
+        loan = _borrowed(cupy, handle)
+        assert loan.ptr == handle
+        del loan
+        gc.collect()
+    with torch.cuda.stream(stream):
+        x = torch.ones(10, device="cuda") * 2
+    stream.synchronize()
+    assert float(x.sum()) == 20.0
 
 
 def test_moved_models(without_core, counted):
