@@ -9,6 +9,7 @@ from fewfire._cuda import compiled, find_nvrtc, missing
 from fewfire._cuda._launch import _borrowed
 
 torch = pytest.importorskip("torch")
+from device_models import compile_all  # noqa: E402
 
 from fewfire.torch.cuda._codes import all_finite, empty_codes, encode  # noqa: E402
 from fewfire.torch.cuda._device_block import KERNELS, DeviceBlock  # noqa: E402
@@ -74,23 +75,39 @@ def activated(score, kind, threshold):
     return torch.where(score > threshold, value, torch.zeros_like(value))
 
 
+CASES = [
+    (264, 1000, 72, "relu", 0.0, None),
+    (8, 1, 8, "relu", 0.0, None),
+    (1024, 4099, 1024, "shifted", 0.3, None),
+    (512, 700, 4096, "threshold", 0.5, None),
+    (264, 300, 264, "relu2", 0.0, None),
+    (520, 2000, 520, "relu", 0.0, "reglu"),
+    (520, 2000, 136, "relu", 0.1, "drelu"),
+]
+
+
+@pytest.fixture(scope="module")
+def compiled_beforehand():
+    """The kernels of all cases at once."""
+    blocks = []
+    for dtype in ("bfloat16", "float16", "float32"):
+        for inputs, width, outputs, kind, threshold, gated in CASES:
+            options = {"dtype": getattr(torch, dtype), "device": "cuda"}
+            first, second = torch.zeros(width, inputs, **options), torch.zeros(width, outputs, **options)
+            other = {"factor": first} if gated else {}
+            made = DeviceBlock(first, None, second, None, **other, activation=kind, threshold=threshold, gated=gated)
+            blocks.append(made)
+    compile_all(blocks, (1, 2, 4))
+
+
 @pytest.mark.parametrize("batch", [1, 2, 4])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
-@pytest.mark.parametrize(
-    ("inputs", "width", "outputs", "kind", "threshold", "gated"),
-    [
-        (264, 1000, 72, "relu", 0.0, None),
-        (8, 1, 8, "relu", 0.0, None),
-        (1024, 4099, 1024, "shifted", 0.3, None),
-        (512, 700, 4096, "threshold", 0.5, None),
-        (264, 300, 264, "relu2", 0.0, None),
-        (520, 2000, 520, "relu", 0.0, "reglu"),
-        (520, 2000, 136, "relu", 0.1, "drelu"),
-    ],
-)
+@pytest.mark.parametrize(("inputs", "width", "outputs", "kind", "threshold", "gated"), CASES)
 @pytest.mark.gpu
 @pytest.mark.skipif(missing() is not None, reason="needs a GPU")
-def test_outputs_are_those_of_float64(batch, dtype, inputs, width, outputs, kind, threshold, gated):
+def test_outputs_are_those_of_float64(
+    compiled_beforehand, batch, dtype, inputs, width, outputs, kind, threshold, gated
+):
     generator = torch.Generator("cuda").manual_seed(1)
     kind_of = getattr(torch, dtype)
 
