@@ -86,7 +86,6 @@ class DeviceBlock:
         _check_weights({"first": first, "second": second, "factor": factor}, self.inputs, self.outputs)
         self._first, self._second, self._factor = first, second, factor
         self._biases = bias, second_bias, factor_bias
-        self._threshold = np.float32(threshold)
         with self._on_device():
             absent = missing()
             if absent:
@@ -114,6 +113,9 @@ class DeviceBlock:
             "THREADS": _THREADS,
             "LANES": self._lanes,
         }
+        tensors = (self._codes, self._bounds, first, factor, self._factor_bias, second, self._second_bias)
+        addresses = [np.uint64(0 if tensor is None else tensor.data_ptr()) for tensor in tensors]
+        self._fixed = (*addresses, np.int32(self.width), np.float32(threshold))  # what every launch is told
         self._plans: dict[int, _Plan] = {}
 
     @property
@@ -177,12 +179,11 @@ class DeviceBlock:
             space = torch.empty(plan.space, dtype=torch.uint8, device=self.device)
             stream = torch.cuda.current_stream(self.device).cuda_stream
             counters, kept = self._counters.take(stream, torch.cuda.is_current_stream_capturing())
-            tensors = (x, y, self._codes, self._bounds, self._first, self._factor, self._factor_bias, self._second)
-            addresses = [0 if tensor is None else tensor.data_ptr() for tensor in (*tensors, self._second_bias)]
-            spaces = [space.data_ptr() + start for start in plan.starts]
+            start = space.data_ptr()
+            spaces = [start + offset for offset in plan.offsets]
             # Blocks that arrived are counted per number of rows, because launches of other grids count to others.
             arrived, finished = counters + 8 * (batch - 1), counters + 8 * LARGEST_BATCH
-            arguments = (*addresses, np.int32(self.width), self._threshold, *spaces, finished, arrived)
+            arguments = (x.data_ptr(), y.data_ptr(), *self._fixed, *spaces, finished, arrived)
             plan.kernel.launch((plan.grid,), _THREADS, arguments, plan.shared, stream, together=True)
             del kept  # not before the launch: what is given back is used again only behind it
         return y, space
@@ -204,8 +205,8 @@ class DeviceBlock:
             rows = grid * -(-self.width // grid)
             shares = max(self._slices, grid) * batch * self._per_slice
             parts = [rounded(4 * size) for size in (grid, rows, rows * batch, shares)]
-            starts = tuple(sum(parts[:place]) for place in range(len(parts)))
-            plan = self._plans[batch] = _Plan(kernel, grid, shared, starts, sum(parts))
+            offsets = tuple(sum(parts[:place]) for place in range(len(parts)))
+            plan = self._plans[batch] = _Plan(kernel, grid, shared, offsets, sum(parts))
         return plan
 
     def _kernel(self, batch: int) -> tuple[Kernel, int, int]:
@@ -224,7 +225,7 @@ class _Plan(NamedTuple):
     kernel: Kernel
     grid: int
     shared: int
-    starts: tuple[int, ...]
+    offsets: tuple[int, ...]
     space: int
 
 
