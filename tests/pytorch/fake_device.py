@@ -55,6 +55,7 @@ class FakeKernel:
     def launch(self, grid, threads, arguments, shared, stream, together):
         assert together and threads == self.shape.THREADS and shared <= H200.shared_bytes
         s, (blocks,) = self.shape, grid
+        arguments = [int(value) if isinstance(value, np.uint64) else value for value in arguments]
         x, y, codes, bounds, first, factor, factor_bias, second, second_bias = arguments[:9]
         width, threshold, counts, _rows, _values, _shares, finished, arrived = arguments[9:]
         assert codes and bounds and arrived % 8 == 0
