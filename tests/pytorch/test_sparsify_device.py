@@ -75,20 +75,18 @@ def test_layers_that_are_dead_alive_huge_and_tiny(counted):
         model = model.to("cuda", getattr(torch, dtype))
         dense = copy.deepcopy(model).cpu()
         x = rows_of(2, dtype)
-        (entry,) = (
-            ft.sparsify(model, [rows_of(40, dtype)], dense_above=4).blocks
-            if bias == 0.0
-            else ft.sparsify(model, dense_above=4).blocks
-        )
+        batches = [rows_of(40, dtype)] if bias == 0.0 else None
+        (entry,) = ft.sparsify(model, batches, dense_above=4).blocks
+        counted.clear()
         with torch.no_grad():
             y = model(x)
+        assert len(counted) == 1, (bias, scale, dtype)
         value, bound = like.oracle(entry.block, dense, x.cpu())
         unit = UNITS[dtype]
         fits = value.abs() <= torch.finfo(x.dtype).max  # of half precision's range
         deviation = (y.cpu().double() - value).abs()[fits]
         slack = (bound * (1 + unit) + 1.01 * unit * value.abs())[fits] + 1e-42 + 2.0**-25 * (dtype == "float16")
         assert bool((deviation <= slack).all()), (bias, scale, dtype, float(deviation.max()))
-        counted.clear()
     broken = rows_of(2)
     broken[0, 5] = torch.nan
     model, dense, entry = made()

@@ -278,6 +278,9 @@ def test_compiled_graphs_hold_one_operator(gpu):
         assert gpu.rows == [3]
         assert torch.equal(value, model(x))
         net(torch.randn(5, INPUTS).bfloat16())
+        torch._dynamo.reset()
+        double = torch.compile(copy.deepcopy(model).double(), fullgraph=True, backend="aot_eager")
+        assert double(x.double()).dtype == torch.float64
     assert gpu.rows == [3, 3]
     forward = next(iter(_sparsify.sparse_forwards(model)))
     torch.library.opcheck(_forwards._operator, (x, forward._handle, forward.outputs))
