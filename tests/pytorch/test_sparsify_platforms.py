@@ -109,8 +109,13 @@ def test_what_is_missing_is_named(gpu):
             if unsupported == "dense":
                 assert torch.equal(other(x), nn.Sequential.forward(other, x))
             else:
-                with pytest.raises(ff.InvalidArgument, match=r"CuPy is not installed.*fewfire\[cuda13\].*'error' was"):
+                with pytest.raises(ff.InvalidArgument) as caught:
                     other(x)
+                assert str(caught.value) == (
+                    "a sparse block has no sparse path here: a sparse block on a GPU cannot run: CuPy is not installed. "
+                    "Remedy: pip install 'fewfire[cuda13]', and unsupported='error' was asked for. "
+                    "Remedy: do that, or sparsify with unsupported='dense'."
+                )
         gpu.absent = None
     assert not gpu.launches
 
@@ -174,7 +179,8 @@ def test_measured_in_earnest(gpu):
 
 def test_rows_that_do_not_fit_the_shared_memory_are_dense(gpu):
     gpu.shared_per_row = 90_000
-    model, _, _ = made()
+    model, _, entry = made(unsupported="error")
+    assert entry.dense_above == 2
     with torch.no_grad():
         for rows in (1, 2, 3, 4):
             model(torch.randn(rows, INPUTS).bfloat16())

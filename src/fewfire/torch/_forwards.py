@@ -89,7 +89,7 @@ class SparseForward(ABC):
                 if kernel is not None and kernel.takes(x):
                     return self._run(kernel, x)
                 if self.reason is not None:
-                    self._refuses("unsupported", self.reason, "see there")
+                    self._refuses("unsupported", self.reason.rstrip("."), "do that")
             self._refuses("unsupported", self._supported, "convert model and input")
         return type(self.module).forward(self.module, *args, **kwargs)
 
@@ -101,6 +101,8 @@ class SparseForward(ABC):
         return self._run(kernel, x)
 
     def _run(self, kernel: SparseKernel, x: Any) -> Any:
+        if x.numel() > kernel.most_rows * self.inputs:  # as it was built, it has no room for more
+            return type(self.module).forward(self.module, x)
         flat = x.detach() if x.requires_grad else x
         y = kernel(flat if flat.ndim == 2 else flat.reshape(-1, self.inputs))
         return y if x.ndim == 2 else y.reshape(*x.shape[:-1], self.outputs)

@@ -36,21 +36,23 @@ class Held:
             for name, parameter in layer._parameters.items():
                 if parameter is not None:
                     seen = _NOTHING if kernel is None else _few_values(parameter)
-                    self._marks.append((layer._parameters, name, *_mark(parameter), seen, seen.tobytes()))
+                    self._marks.append((layer._parameters, name, _mark(parameter), seen, seen.tobytes()))
 
     def is_fresh(self) -> bool:
         """Whether every parameter is still the same memory with the same content, as far as can be seen."""
-        for owner, name, address, version, peek, seen in self._marks:
+        for owner, name, mark, peek, seen in self._marks:
             parameter = owner[name]
-            if parameter is None or _mark(parameter) != (address, version) or peek.tobytes() != seen:
+            if parameter is None or _mark(parameter) != mark or peek.tobytes() != seen:
                 return False
         return True
 
     def is_in_place(self) -> bool:
         """Whether every parameter is still the same memory, whatever it holds."""
-        return all(
-            owner[name] is not None and owner[name].data_ptr() == address for owner, name, address, *_ in self._marks
-        )
+        for owner, name, mark, _, _ in self._marks:
+            parameter = owner[name]
+            if parameter is None or _mark(parameter)[:2] != mark[:2]:
+                return False
+        return True
 
 
 def _few_values(parameter: Any) -> Any:
@@ -62,5 +64,6 @@ def _few_values(parameter: Any) -> Any:
     return flat[:: max(1, len(flat) // 13)]
 
 
-def _mark(parameter: Any) -> tuple[int, int]:
-    return parameter.data_ptr(), -1 if parameter.is_inference() else parameter._version
+def _mark(parameter: Any) -> tuple[int, Any, int]:
+    """Address, dtype and version: kernels hold the memory that they were built on, so no other gets its address."""
+    return parameter.data_ptr(), parameter.dtype, -1 if parameter.is_inference() else parameter._version

@@ -18,6 +18,9 @@ torch: Any = require("torch", "torch", "fewfire.torch.sparsify")
 class SparseKernel(Protocol):
     """What a sparse forward calls: weights by reference, and what is kept beside them."""
 
+    most_rows: int
+    """Rows at once, at most."""
+
     @property
     def extra_bytes(self) -> int:
         """What it holds beside the weights."""
@@ -26,7 +29,7 @@ class SparseKernel(Protocol):
         """The outputs of rows, tensors of two dimensions both."""
 
     def takes(self, x: Any, /) -> bool:
-        """Whether it computes the rows of this tensor, of any number of dimensions."""
+        """Whether a tensor has its dtype and device."""
 
     def renew(self) -> bool:
         """Look at changed weights again, keeping all memory where it is; False where it has to be built anew."""
@@ -44,6 +47,7 @@ class ArrayKernel:
 
     def __init__(self, kernel: Any, threads: int | None) -> None:
         self._kernel, self._threads = kernel, threads
+        self.most_rows = sys.maxsize
 
     @property
     def extra_bytes(self) -> int:
@@ -55,7 +59,7 @@ class ArrayKernel:
         return torch.from_numpy(self._kernel(x.numpy(), self._threads or torch.get_num_threads()))
 
     def takes(self, x: Any) -> bool:
-        """Whether the tensor is of the kernel's kind."""
+        """Whether a tensor has its dtype and device."""
         return bool(x.dtype is torch.float32 and x.device.type == "cpu")
 
     def renew(self) -> bool:

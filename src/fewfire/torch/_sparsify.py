@@ -126,8 +126,8 @@ def sparsify(
 
     Only blocks whose zeros are exact are touched (ReLU, shifted and thresholded ReLU, ReLU², ReGLU, dReLU), and their
     outputs stay equal up to the rounding of sums; on a GPU only blocks that are a module of their own, or members of a
-    `Sequential`. Modules, parameters and their names stay; the second layer's weight
-    is stored neuron by neuron, as a transposed view. When anything fails, the model is left as it was.
+    `Sequential`. Modules, parameters and their names stay; the second layer's weight is stored neuron by neuron, as a
+    transposed view. When anything fails, the model is left as it was.
 
     Parameters
     ----------
@@ -239,23 +239,24 @@ def _replace(
             steps: list[Callable[[], None]] = []
             undo.append(steps)
             forwards = _install(model, block, policy, steps)
-            reason = next((one.reason or "it has no kernel" for one in forwards if one.kernel() is None), None)
-            if reason is not None:
+            kernels = [kernel for kernel in (forward.kernel() for forward in forwards) if kernel is not None]
+            if len(kernels) < len(forwards):
+                reason = next((one.reason for one in forwards if one.reason), "it has no kernel")
                 _take_back(steps)
         if reason is not None:
             entries.append(BlockReport(replace(block, reason=reason), device=str(device)))
             continue
         taken.update(block.layers)
-        kernels = [forward.kernel() for forward in forwards]
+        most = min(kernel.most_rows for kernel in kernels)
         entry = BlockReport(
             block,
             form="fused" if block.whole else "split",
             activity=activity(model, block, rows),
-            dense_above=min(policy.dense_above, PLATFORMS[device.type].most_rows),
-            extra_bytes=sum(kernel.extra_bytes for kernel in kernels if kernel is not None),
+            dense_above=min(policy.dense_above, most),
+            extra_bytes=sum(kernel.extra_bytes for kernel in kernels),
             device=str(device),
         )
-        live.append(_Live(len(entries), forwards, rows, steps))
+        live.append(_Live(len(entries), forwards, rows, steps, most))
         entries.append(entry)
     if choose:
         for device in {one.rows.device for one in live}:
@@ -264,12 +265,13 @@ def _replace(
 
 
 class _Live(NamedTuple):
-    """A block that was replaced: its place in the report, what stands in, rows to try, and how to undo it."""
+    """A block that was replaced: its place in the report, what stands in, rows to try, how to undo it, most rows."""
 
     place: int
     forwards: list[SparseForward]
     rows: Any
     steps: list[Callable[[], None]]
+    most: int
 
 
 def _take_back(steps: list[Callable[[], None]]) -> None:
@@ -342,13 +344,14 @@ def activity(model: Any, block: MlpBlock, rows: Any) -> float:
 def _choose(entries: list[BlockReport], live: list[_Live], policy: Policy, device: Any) -> None:
     """Measure the replaced blocks of a device at growing numbers of rows, and keep sparse what is faster so."""
     going = list(live)
-    for rows in (size for size in SIZES if size <= PLATFORMS[device.type].most_rows):
-        going = [one for one in going if len(one.rows) >= rows]  # the same row twice would fire the same neurons twice
+    for rows in SIZES:
+        # The same row twice would fire the same neurons twice.
+        going = [one for one in going if rows <= min(len(one.rows), one.most)]
         ways = [_ways(one.forwards, one.rows[:rows].clone()) for one in going]
         for one, (sparse, dense) in zip(going, in_turn(ways, device=device) if ways else [], strict=True):
             entries[one.place].seconds[rows] = (sparse, dense)
         going = [one for one in going if largest_faster(entries[one.place].seconds) == rows]
-    for place, forwards, _, steps in live:
+    for place, forwards, _, steps, _ in live:
         entry = entries[place]
         most = largest_faster(entry.seconds)
         if most == 0:

@@ -85,7 +85,8 @@ class DeviceBlock:
         self.most_rows = LARGEST_BATCH
         _check_weights({"first": first, "second": second, "factor": factor}, self.inputs, self.outputs)
         self._first, self._second, self._factor = first, second, factor
-        self._biases = bias, second_bias, factor_bias
+        # Their memory too is held, so that an address stands for it as long as this lives.
+        self._biases = [None if one is None else one.detach() for one in (bias, second_bias, factor_bias)]
         with self._on_device():
             absent = missing()
             if absent:
@@ -134,8 +135,8 @@ class DeviceBlock:
         return int(space[: 4 * self._plan(len(x)).grid].view(torch.int32).sum())
 
     def takes(self, x: Any) -> bool:
-        """Whether a call with the rows of this tensor, of any shape, is possible."""
-        return x.dtype is self.dtype and x.device == self.device and x.numel() <= self.most_rows * self.inputs
+        """Whether a tensor has its dtype and device."""
+        return bool(x.dtype is self.dtype and x.device == self.device)
 
     def renew(self) -> bool:
         """Look at the weights again; what is kept beside them stays where it is. Waits for the device; True."""
@@ -150,7 +151,7 @@ class DeviceBlock:
         with self._on_device(), torch.inference_mode(False), torch.no_grad():
             encode(self._first, bias, self._codes, self._bounds)
             for kept, given in ((self._second_bias, second_bias), (self._factor_bias, factor_bias)):
-                kept.zero_() if given is None else kept.copy_(given.detach())
+                kept.zero_() if given is None else kept.copy_(given)
             torch.cuda.current_stream(self.device).synchronize()  # calls on other streams may follow at once
         return True
 
