@@ -122,7 +122,7 @@ def check(dense: Dense, block: DeviceBlock, x: torch.Tensor) -> tuple[float, flo
     """Deviations from float64 (sparse, dense) and the share that fires."""
     y, (exact, score) = block(x), dense.exact(x)
     sure = int((score > 1e-5).sum())
-    found = block.listed()
+    found = block.listed(x)
     assert sure <= found <= int((score > -1e-5).sum()), f"{found} neurons were found where {sure} fire"
     assert torch.equal(y, block(x)), "the same input gave other bits"
     largest = float(exact.abs().max())

@@ -1,13 +1,17 @@
 """Sparse blocks on a GPU: kernels compile everywhere; on a device they find what fires and repeat to the bit."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from fewfire._cuda import compiled, find_nvrtc, missing
+from fewfire._cuda._launch import _borrowed
 
 torch = pytest.importorskip("torch")
+from device_models import compile_all  # noqa: E402
 
-from fewfire.torch.cuda._codes import encode  # noqa: E402
+from fewfire.torch.cuda._codes import all_finite, empty_codes, encode  # noqa: E402
 from fewfire.torch.cuda._device_block import KERNELS, DeviceBlock  # noqa: E402
 
 SHAPE = {"INPUTS": 264, "OUTPUTS": 72, "BATCH": 1, "TYPE": 0, "GATED": 0, "ACTIVATION": 0, "THREADS": 512, "LANES": 2}
@@ -24,6 +28,12 @@ def test_kernels_compile(architecture, changed, tmp_path, monkeypatch):
     assert code.startswith(b"\x7fELF") and b"sparse_block" in code
 
 
+def encoded(weight, bias):
+    codes, bounds = empty_codes(weight)
+    encode(weight, bias, codes, bounds)
+    return codes, bounds
+
+
 @pytest.mark.parametrize("size", [1.0, 1e-39, 1e30])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
 def test_bounds_of_codes_hold(dtype, size):
@@ -31,7 +41,7 @@ def test_bounds_of_codes_hold(dtype, size):
     weight = (size * torch.randn(50, 300, generator=generator)).to(getattr(torch, dtype))
     weight[3], weight[4, 7] = 0.0, 40 * size
     weight = torch.nan_to_num(weight, posinf=0.0, neginf=0.0)
-    codes, bounds = encode(weight, torch.arange(50.0))
+    codes, bounds = encoded(weight, torch.arange(50.0))
     assert codes.shape == (50, 512) and not codes[:, 300:].any() and torch.equal(bounds[:, 3], torch.arange(50.0))
     x = torch.randn(300, 200, generator=generator).double()
     said = codes[:, :300].double() * bounds[:, :1].double()
@@ -44,8 +54,20 @@ def test_bounds_of_codes_hold(dtype, size):
 def test_rows_that_are_not_finite_are_never_ruled_out():
     weight = torch.ones(2, 8)
     weight[0, 3], weight[1, 2] = torch.nan, torch.inf
-    _, bounds = encode(weight, None)
-    assert bool(torch.isinf(bounds[:, 1]).all())
+    _, bounds = encoded(weight, None)
+    assert bool(torch.isinf(bounds[:, 1]).all()) and not all_finite(weight) and all_finite(weight[:0])
+
+
+def test_streams_are_borrowed_as_cupy_wants_it():
+    class Stream:
+        @classmethod
+        def from_external(cls, other):
+            return ("since 14", other.__cuda_stream__())
+
+    cuda = SimpleNamespace(Stream=Stream)
+    assert _borrowed(SimpleNamespace(cuda=cuda), 12345) == ("since 14", (0, 12345))
+    older = SimpleNamespace(Stream=object(), ExternalStream=lambda handle: ("13", handle))
+    assert _borrowed(SimpleNamespace(cuda=older), 12345) == ("13", 12345)
 
 
 def activated(score, kind, threshold):
@@ -53,23 +75,39 @@ def activated(score, kind, threshold):
     return torch.where(score > threshold, value, torch.zeros_like(value))
 
 
+CASES = [
+    (264, 1000, 72, "relu", 0.0, None),
+    (8, 1, 8, "relu", 0.0, None),
+    (1024, 4099, 1024, "shifted", 0.3, None),
+    (512, 700, 4096, "threshold", 0.5, None),
+    (264, 300, 264, "relu2", 0.0, None),
+    (520, 2000, 520, "relu", 0.0, "reglu"),
+    (520, 2000, 136, "relu", 0.1, "drelu"),
+]
+
+
+@pytest.fixture(scope="module")
+def compiled_beforehand():
+    """The kernels of all cases at once."""
+    blocks = []
+    for dtype in ("bfloat16", "float16", "float32"):
+        for inputs, width, outputs, kind, threshold, gated in CASES:
+            options = {"dtype": getattr(torch, dtype), "device": "cuda"}
+            first, second = torch.zeros(width, inputs, **options), torch.zeros(width, outputs, **options)
+            other = {"factor": first} if gated else {}
+            made = DeviceBlock(first, None, second, None, **other, activation=kind, threshold=threshold, gated=gated)
+            blocks.append(made)
+    compile_all(blocks, (1, 2, 4))
+
+
 @pytest.mark.parametrize("batch", [1, 2, 4])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
-@pytest.mark.parametrize(
-    ("inputs", "width", "outputs", "kind", "threshold", "gated"),
-    [
-        (264, 1000, 72, "relu", 0.0, None),
-        (8, 1, 8, "relu", 0.0, None),
-        (1024, 4099, 1024, "shifted", 0.3, None),
-        (512, 700, 4096, "threshold", 0.5, None),
-        (264, 300, 264, "relu2", 0.0, None),
-        (520, 2000, 520, "relu", 0.0, "reglu"),
-        (520, 2000, 136, "relu", 0.1, "drelu"),
-    ],
-)
+@pytest.mark.parametrize(("inputs", "width", "outputs", "kind", "threshold", "gated"), CASES)
 @pytest.mark.gpu
 @pytest.mark.skipif(missing() is not None, reason="needs a GPU")
-def test_outputs_are_those_of_float64(batch, dtype, inputs, width, outputs, kind, threshold, gated):
+def test_outputs_are_those_of_float64(
+    compiled_beforehand, batch, dtype, inputs, width, outputs, kind, threshold, gated
+):
     generator = torch.Generator("cuda").manual_seed(1)
     kind_of = getattr(torch, dtype)
 
@@ -99,7 +137,7 @@ def test_outputs_are_those_of_float64(batch, dtype, inputs, width, outputs, kind
         assert bool(((y.double() - exact).abs() <= slack).all()), (size, float((y.double() - exact).abs().max()))
         assert torch.equal(y, block(x))
         fires = (score > threshold).any(dim=0) & ~near.any(dim=0)
-        assert block.listed(batch) >= int(fires.sum()) or gated == "drelu"
+        assert block.listed(x) >= int(fires.sum()) or gated == "drelu"
 
 
 @pytest.mark.gpu
@@ -108,11 +146,11 @@ def test_all_dead_all_alive_and_what_is_not_finite():
     x = torch.randn(1, 512, device="cuda").bfloat16()
     first, second = torch.randn(3000, 512, device="cuda").bfloat16(), torch.randn(3000, 512, device="cuda").bfloat16()
     dead = DeviceBlock(first, torch.full((3000,), -1e4, device="cuda"), second, None)
-    assert not dead(x).any() and dead.listed() == 0
+    assert not dead(x).any() and dead.listed(x) == 0
     alive = DeviceBlock(first, torch.full((3000,), 1e4, device="cuda"), second, None)
     exact = (x.double() @ first.double().T + 1e4) @ second.double()
     assert torch.allclose(alive(x).double(), exact, rtol=1e-2, atol=1e3)
-    assert alive.listed() == 3000
+    assert alive.listed(x) == 3000
     broken = x.clone()
     broken[0, 5] = torch.nan
     assert bool(torch.isnan(dead(broken)).all())

@@ -196,7 +196,9 @@ def test_errors_name_model_and_batches():
         assert str(caught.value) == f"{rule}; got {got}. Remedy: pass [batch]."
     with pytest.raises(ff.InvalidArgument, match="batches must hold at least one batch; got none"):
         ft.find_blocks(model, [])
-    with pytest.raises(ff.InvalidArgument, match="model must be on the CPU; got a parameter 0.weight on meta"):
+    with pytest.raises(
+        ff.InvalidArgument, match="must be on the CPU or a CUDA device; got a parameter 0.weight on meta"
+    ):
         ft.find_blocks(like.sequential(8, 24).to("meta"))
     with pytest.raises(ff.InvalidArgument) as caught:
         ft.find_blocks(torch.compile(model, backend="eager"))

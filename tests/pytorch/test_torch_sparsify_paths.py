@@ -100,15 +100,16 @@ def test_errors_instead_of_the_dense_path():
         "a sparse block has no sparse path here: gradients are wanted, and gradients='error' was asked for. "
         "Remedy: use torch.no_grad() or inference_mode(), or sparsify with gradients='dense'."
     )
+    only = "only float32 on the CPU and bfloat16, float16, float32 on a GPU"
     with torch.no_grad():
-        with pytest.raises(ff.InvalidArgument, match="only float32 on the CPU is supported, and unsupported='error'"):
+        with pytest.raises(ff.InvalidArgument, match=only + " are supported, and unsupported='error'"):
             model(torch.randn(2, 8).double())
         with (
             pytest.raises(ff.InvalidArgument, match="autocast changes the dtype"),
             torch.autocast("cpu", torch.bfloat16),
         ):
             model(torch.randn(2, 8))
-        with pytest.raises(ff.InvalidArgument, match="only float32 on the CPU"):
+        with pytest.raises(ff.InvalidArgument, match=only):
             model.double()(torch.randn(2, 8))
 
 
@@ -176,7 +177,8 @@ def test_models_that_cannot_be_made_sparse(monkeypatch):
         assert str(caught.value).startswith(rule + end)
         same_snapshot(before, snapshot(model))
     with pytest.raises(
-        ff.InvalidArgument, match="model must be on the CPU; got a parameter 0.weight on meta. Remedy: "
+        ff.InvalidArgument,
+        match="model must be on the CPU or a CUDA device; got a parameter 0.weight on meta. Remedy: ",
     ):
         ft.sparsify(like.sequential(8, 24).to("meta"))
     with pytest.raises(ff.InvalidArgument, match="model must be a torch.nn.Module; got a function"):
@@ -232,7 +234,7 @@ def test_the_choice_between_the_paths_is_measured(monkeypatch):
     model = nn.Sequential(like.sequential(8, 24), like.sequential(8, 24), like.sequential(8, 24)).eval()
     limits = iter([])
 
-    def times(candidates):
+    def times(candidates, device):
         rows = next(limits)
         speeds = {3: [8, 0, ALWAYS], 2: [8, ALWAYS], 1: [ALWAYS]}[len(candidates)]
         return [[1.0 if rows <= most else 2.0, 1.5] for most in speeds]
@@ -254,6 +256,6 @@ def test_measured_in_earnest():
 
 def test_no_more_rows_are_measured_than_were_seen(monkeypatch):
     """A row repeated would fire the same neurons again, and flatter the sparse path."""
-    monkeypatch.setattr(_sparsify, "in_turn", lambda candidates: [[1.0, 2.0]] * len(candidates))
+    monkeypatch.setattr(_sparsify, "in_turn", lambda candidates, **_: [[1.0, 2.0]] * len(candidates))
     for rows, most in ((1, 1), (5, 4), (40, 32)):
         assert ft.sparsify(like.sequential(8, 24).eval(), [torch.randn(rows, 8)]).blocks[0].dense_above == most

@@ -40,21 +40,21 @@ def load_cupy() -> Any:
     return require("cupy", "cuda13", "the cuda engine")
 
 
-def missing() -> str | None:
-    """What keeps CUDA from running here, with the remedy; None when nothing does."""
+def missing(otherwise: str = "use engine='cpu'") -> str | None:
+    """What keeps CUDA from running here, with the remedy, and what to do otherwise; None when nothing does."""
     if not is_installed("cupy"):
         return f"CuPy is not installed. {REMEDY}"
     cupy = load_cupy()
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        return f"CUDA found no usable device ({error}). Remedy: install NVIDIA's driver, or use engine='cpu'."
+        return f"CUDA found no usable device ({error}). Remedy: install NVIDIA's driver, or {otherwise}."
     if count == 0:
-        return "CUDA found no device. Remedy: run on a machine with an NVIDIA GPU, or use engine='cpu'."
+        return f"CUDA found no device. Remedy: run on a machine with an NVIDIA GPU, or {otherwise}."
     if find_nvrtc() is None:
         return f"NVRTC was not found. {REMEDY}"
     if current_device().architecture < 80:
-        return "the GPU is older than compute capability 8.0 (Ampere). Remedy: use engine='cpu'."
+        return f"the GPU is older than compute capability 8.0 (Ampere). Remedy: {otherwise}."
     return None
 
 

@@ -12,16 +12,16 @@ from fewfire._optional import require
 torch: Any = require("torch", "torch", "fewfire.torch")
 
 
-def check_model(model: object) -> Any:
-    """A module whose parameters can be read here."""
+def check_model(model: object, devices: tuple[str, ...] = ("cpu",)) -> Any:
+    """A module all of whose parameters are on devices of these kinds."""
     if not isinstance(model, torch.nn.Module):
         raise invalid("model", "must be a torch.nn.Module", f"a {type(model).__name__}", "pass the model itself")
     if isinstance(model, torch.jit.ScriptModule) or type(model).__name__ == "OptimizedModule":
         got = f"a {type(model).__name__}"
         raise invalid("model", "must not be compiled or scripted", got, "pass the model it was made from")
     for name, tensor in model.named_parameters():
-        if tensor.device.type != "cpu":
-            rule = "must be on the CPU"
+        if tensor.device.type not in devices:
+            rule = "must be on the CPU" + (" or a CUDA device" if "cuda" in devices else "")
             raise invalid("model", rule, f"a parameter {name} on {tensor.device}", "call model.cpu() first")
     return model
 

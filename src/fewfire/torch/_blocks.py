@@ -21,6 +21,7 @@ from fewfire._optional import require
 from fewfire.torch._batches import check_batches, check_model, evaluating, feed, hooked, tensors_in
 from fewfire.torch._kernel_reference import resting
 from fewfire.torch._layers import is_linear, layer_shape
+from fewfire.torch._platforms import PLATFORMS
 from fewfire.torch._recognise import FULL, ActivationKind, Gating
 from fewfire.torch._trace import Match, Tracer, agrees, is_pointwise
 
@@ -111,12 +112,12 @@ def find_blocks(model: Any, batches: Iterable[Any] | None = None) -> list[MlpBlo
     Parameters
     ----------
     model : torch.nn.Module
-        On the CPU. It is run, in evaluation mode and without gradients, and left as it was.
+        On the CPU or CUDA devices. It is run, in evaluation mode and without gradients, and left as it was.
     batches : iterable, optional
         What the model is called with: tensors, tuples of arguments or mappings of keywords. Only the first is used.
         Without them, parts of the model are run by themselves on made-up rows, and blocks may be missed.
     """
-    return [block for block, _ in found_with_rows(check_model(model), batches)]
+    return [block for block, _ in found_with_rows(check_model(model, tuple(PLATFORMS)), batches)]
 
 
 def found_with_rows(model: Any, batches: Iterable[Any] | None) -> list[tuple[MlpBlock, Any]]:
@@ -170,7 +171,7 @@ def _made_up(layer: Any) -> list[Any]:
     """Rows for a layer, as a table and as one sequence: of several sizes, so that biases win on some and not on all."""
     seed = torch.Generator().manual_seed(0)
     rows = torch.randn((32, layer_shape(layer)[0]), generator=seed)
-    rows = (rows * torch.tensor([1.0, -30.0, 0.01, 3.0]).repeat(8)[:, None]).to(layer.weight.dtype)
+    rows = (rows * torch.tensor([1.0, -30.0, 0.01, 3.0]).repeat(8)[:, None]).to(layer.weight)
     return [rows, rows[None]]
 
 
@@ -230,10 +231,28 @@ def _try_whole(model: Any, block: MlpBlock, rows: Any) -> MlpBlock:
         return replace(block, members=())
     made_up = _made_up(layers[0])[0].to(rows)
     probe = torch.cat([rows[:12], 30 * rows[:12], 1e5 * rows[:12], made_up])[:64]  # caps far above the batch show too
-    probe = torch.cat([probe, probe[: 64 - len(probe)]]) if len(probe) < 64 else probe
+    probe = _repeated(probe[_stays_finite(owner, layers, probe)], 64)
+    if not len(probe):
+        return replace(block, members=())
     shapes = {1: (block.inputs,), 2: (64, block.inputs), 3: (4, 16, block.inputs), 4: (2, 2, 16, block.inputs)}
     ranks = tuple(rank for rank, shape in shapes.items() if _is_block(owner, layers, block, probe, shape))
     return replace(block, whole=True, ranks=ranks) if 2 in ranks else replace(block, members=())
+
+
+def _stays_finite(owner: Any, layers: list[Any], probe: Any) -> Any:
+    """Which rows give finite scores and outputs; in half precision large ones overflow, and tell nothing."""
+    finite = torch.isfinite(probe).all(dim=1)
+    try:
+        for part in (*layers[:-1], owner):
+            finite &= torch.isfinite(part(probe.clone()).reshape(len(probe), -1)).all(dim=1)
+    except Exception:  # it is the user's: whether it takes such rows is tried afterwards
+        pass
+    return finite
+
+
+def _repeated(rows: Any, count: int) -> Any:
+    """So many rows, the same ones again where there are fewer."""
+    return rows.repeat(-(-count // max(1, len(rows))), 1)[:count]
 
 
 def _members(model: Any, block: MlpBlock) -> tuple[str, ...]:

@@ -1,13 +1,13 @@
 """What stands in for the forward of a module that was made sparse; the module itself stays where and what it was.
 
 A module keeps its class, its children, its parameters and their names; only its instance gets a `forward`, an object
-of one of the classes below, which decides per call. The sparse path is taken for float32 tensors on the CPU without
-gradients, up to the number of rows where it was found to be faster. Everything else goes to the forward of the
-module's class, with every argument as it came: that is the dense path, and it is never a different function.
+of one of the classes below, which decides per call. The sparse path is taken without gradients, for the dtypes that
+the device of the weights has kernels for (`_platforms.py`), up to the number of rows where it was found to be faster.
+Everything else goes to the forward of the module's class, with every argument as it came: that is the dense path, and
+it is never a different function.
 
-What the kernel keeps beside the weights (its codes) is made when first needed, and made anew when a parameter was
-replaced, was changed in place (its version says so), or changed behind torch's back (`.data`: a few of its values are
-looked at per call, which finds changes of a whole weight; after smaller ones call `refresh`).
+What the kernel keeps beside the weights (its codes) is made when first needed, and made anew when the weights were
+changed or moved to another device (`_held.py`).
 """
 
 from __future__ import annotations
@@ -15,15 +15,19 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from fewfire._errors import InvalidArgument, invalid
+from fewfire._errors import InvalidArgument, MissingDependency, invalid
 from fewfire._optional import require
-from fewfire.torch._kernel import SparseBlock, SparseDown, SparseUp
+from fewfire.torch._held import Held
+from fewfire.torch._kernel import SparseDown, SparseUp
 from fewfire.torch._layers import as_array, lay_out, layer_shape, neuron_rows, put_back
+from fewfire.torch._platforms import PLATFORMS, ArrayKernel
+
+if TYPE_CHECKING:
+    from fewfire.torch._platforms import SparseKernel
 
 torch: Any = require("torch", "torch", "fewfire.torch.sparsify")
 
@@ -57,53 +61,85 @@ class Policy:
     threads: int | None = None
 
 
-class SparseForward:
+class SparseForward(ABC):
     """The forward of one module; subclasses say which kernel it calls."""
 
     what = "a sparse layer"
-    _held: _Held | None
+    parts = True
+    """Whether it is for a part of a block, which not every platform has kernels for."""
+    _held: Held | None
 
     def __init__(self, module: Any, layers: tuple[Any, ...], sizes: tuple[int, int], policy: Policy) -> None:
         self.module, self.layers, self.policy = module, layers, policy
         self.inputs, self.outputs = sizes
+        usable = {kind: platform for kind, platform in PLATFORMS.items() if platform.parts or not self.parts}
+        self._types = {kind: platform.types(*sizes) for kind, platform in usable.items()}
+        self._supported = _in_words(self._types)
         self._start()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The module's output: by the sparse kernel where the policy says so, else by the module's class."""
         if len(args) == 1 and not kwargs and self._accepts(args[0]):
+            x = args[0]
             if _is_compiling():
-                if not any(map(_is_foreign, self._parameters())):
-                    return _operator(args[0], self._handle, self.outputs)
+                if all(p.dtype == x.dtype and p.device == x.device for p in self._parameters()):
+                    return _operator(x, self._handle, self.outputs)
             else:
                 kernel = self.kernel()
-                if kernel is not None:
-                    return self._run(kernel, args[0])
-            self._refuses("unsupported", "only float32 on the CPU is supported", "convert model and input")
+                if kernel is not None and kernel.takes(x):
+                    return self._run(kernel, x)
+                if self.reason is not None:
+                    self._refuses("unsupported", self.reason.rstrip("."), "do that")
+            self._refuses("unsupported", self._supported, "convert model and input")
         return type(self.module).forward(self.module, *args, **kwargs)
 
     def compute(self, x: Any) -> Any:
-        """The sparse path, whatever the policy."""
+        """The sparse path wherever there is one, whatever the policy."""
         kernel = self.kernel()
-        return type(self.module).forward(self.module, x) if kernel is None else self._run(kernel, x)
+        if kernel is None or not kernel.takes(x):
+            return type(self.module).forward(self.module, x)
+        return self._run(kernel, x)
 
-    def _run(self, kernel: Any, x: Any) -> Any:
+    def _run(self, kernel: SparseKernel, x: Any) -> Any:
+        if x.numel() > kernel.most_rows * self.inputs:  # as it was built, it has no room for more
+            return type(self.module).forward(self.module, x)
         flat = x.detach() if x.requires_grad else x
-        flat = flat if flat.ndim == 2 else flat.reshape(-1, self.inputs)
-        y = torch.from_numpy(kernel(flat.numpy(), self.policy.threads or torch.get_num_threads()))
+        y = kernel(flat if flat.ndim == 2 else flat.reshape(-1, self.inputs))
         return y if x.ndim == 2 else y.reshape(*x.shape[:-1], self.outputs)
 
-    def kernel(self) -> Any:
-        """The kernel for the weights as they are now; None where they are not float32 on the CPU."""
+    def kernel(self) -> SparseKernel | None:
+        """The kernel for the weights as they are now; None where they have none, for a `reason`."""
         held = self._held
         if held is None or not held.is_fresh():
             with self._lock:
                 held = self._held
                 if held is None or not held.is_fresh():
-                    foreign = any(map(_is_foreign, self._parameters()))
-                    for layer, first in () if foreign else self._places():
-                        lay_out(layer, first=first)
-                    held = self._held = _Held(None if foreign else self._build(), self.layers)
+                    held = self._held = self._hold(held)
         return held.kernel
+
+    @property
+    def reason(self) -> str | None:
+        """Why the weights as they were last seen have no kernel, where that is not for their dtype or device."""
+        return None if self._held is None else self._held.reason
+
+    def _hold(self, before: Held | None) -> Held:
+        """A kernel for the weights as they are: that of before where it can look at them again, else a new one."""
+        parameters = self._parameters()
+        first = parameters[0]
+        kind = first.device.type
+        usual = first.dtype in self._types.get(kind, ())
+        if not usual or any(p.dtype != first.dtype or p.device != first.device for p in parameters):
+            return Held(None, self.layers)
+        PLATFORMS[kind].check_free()
+        for layer, place in self._places():
+            lay_out(layer, first=place)
+        kernel = None if before is None or not before.is_in_place() else before.kernel
+        try:
+            if kernel is None or not kernel.renew():
+                kernel = self._build(kind)
+        except (InvalidArgument, MissingDependency) as error:
+            return Held(None, self.layers, str(error))
+        return Held(kernel, self.layers)
 
     def install(self) -> None:
         """Stand in for the module's forward."""
@@ -116,24 +152,26 @@ class SparseForward:
             put_back(layer)
 
     def refresh(self) -> None:
-        """Forget what is kept beside the weights; it is made again at the next call."""
+        """Look at the weights again, at once: on a GPU graphs that were captured before see it too."""
         with self._lock:
-            self._held = None
+            self._held = self._hold(self._held)
 
     def _accepts(self, x: Any) -> bool:
         """Whether the policy takes this input, the parameters' dtype and device left aside."""
         if type(x) is not torch.Tensor or (not _is_compiling() and _is_watched(x)):
             return False
-        if x.dtype is not torch.float32 or x.device.type != "cpu":
+        kind = x.device.type
+        if x.dtype not in self._types.get(kind, ()):
             if not x.is_floating_point():
                 got = f"a tensor of {str(x.dtype).removeprefix('torch.')}"
                 raise invalid("x", f"must hold floating-point numbers for {self.what}", got, "call x.float() first")
-            return self._refuses("unsupported", "only float32 on the CPU is supported", "convert model and input")
+            return self._refuses("unsupported", self._supported, "convert model and input")
         if torch.is_grad_enabled() and (x.requires_grad or any(p.requires_grad for p in self._parameters())):
             return self._refuses("gradients", "gradients are wanted", "use torch.no_grad() or inference_mode()")
-        if torch.is_autocast_enabled("cpu"):
+        if torch.is_autocast_enabled(kind):
             return self._refuses("unsupported", "autocast changes the dtype", "leave autocast for this model")
-        return self._fits(x) and 0 < x.numel() <= self.policy.dense_above * self.inputs
+        most = min(self.policy.dense_above, PLATFORMS[kind].most_rows)
+        return self._fits(x) and 0 < x.numel() <= most * self.inputs
 
     def _fits(self, x: Any) -> bool:
         if x.ndim == 0 or x.shape[-1] != self.inputs:
@@ -153,12 +191,13 @@ class SparseForward:
     def _parameters(self) -> list[Any]:
         return [p for layer in self.layers for p in layer._parameters.values() if p is not None]
 
+    @abstractmethod
     def _places(self) -> list[tuple[Any, bool]]:
         """The layers, each with whether it is a first layer."""
-        raise NotImplementedError
 
-    def _build(self) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def _build(self, kind: str) -> SparseKernel:
+        """The kernel for weights on this kind of device."""
 
     def _start(self) -> None:
         self._lock = threading.Lock()
@@ -181,7 +220,7 @@ class FusedForward(SparseForward):
     `members` of a longer `torch.nn.Sequential`, `home`, the module is a sequence of those alone.
     """
 
-    what = "a sparse block"
+    what, parts = "a sparse block", False
 
     def __init__(
         self,
@@ -230,12 +269,12 @@ class FusedForward(SparseForward):
         up, down, *gate = self.layers
         return [(up, True), (down, False), *((layer, True) for layer in gate)]
 
-    def _build(self) -> SparseBlock:
-        up, down, *rest = self.layers
-        arrays = (_rows(up, True), as_array(up.bias), _rows(down, False), as_array(down.bias))
-        gates = {"gate": _rows(rest[0], True), "gate_bias": as_array(rest[0].bias)} if rest else {}
-        options: dict[str, Any] = {**gates, **self.kind}
-        return SparseBlock(*arrays, **options)
+    def _build(self, kind: str) -> SparseKernel:
+        platform = PLATFORMS[kind]
+        lacking = platform.lacks(self.kind)
+        if lacking is not None:
+            raise InvalidArgument(lacking)
+        return platform.block(self.layers, self.kind, self.policy.threads)
 
 
 class SequenceForward:
@@ -280,10 +319,10 @@ class UpForward(SparseForward):
     def _places(self) -> list[tuple[Any, bool]]:
         return [(self.module, True)]
 
-    def _build(self) -> SparseUp:
-        kind: Any = self.activation
-        rows, bias = _rows(self.module, True), as_array(self.module.bias)
-        return SparseUp(rows, bias, activation=kind, threshold=self.threshold)
+    def _build(self, kind: str) -> SparseKernel:
+        activation: Any = self.activation
+        rows, bias = as_array(neuron_rows(self.module, first=True)), as_array(self.module.bias)
+        return ArrayKernel(SparseUp(rows, bias, activation=activation, threshold=self.threshold), self.policy.threads)
 
 
 class DownForward(SparseForward):
@@ -310,56 +349,24 @@ class DownForward(SparseForward):
     def _places(self) -> list[tuple[Any, bool]]:
         return [(self.module, False)]
 
-    def _build(self) -> SparseDown:
-        return SparseDown(_rows(self.module, False), as_array(self.module.bias))
+    def _build(self, kind: str) -> SparseKernel:
+        rows = as_array(neuron_rows(self.module, first=False))
+        return ArrayKernel(SparseDown(rows, as_array(self.module.bias)), self.policy.threads)
 
 
-def _rows(layer: Any, first: bool) -> Any:
-    return as_array(neuron_rows(layer, first=first))
+def _in_words(types: dict[str, tuple[Any, ...]]) -> str:
+    """What has a sparse path."""
+    names = [
+        f"{', '.join(str(dtype).removeprefix('torch.') for dtype in dtypes)} on {PLATFORMS[kind].place}"
+        for kind, dtypes in types.items()
+        if dtypes
+    ]
+    return f"only {' and '.join(names)} {'is' if len(names) == 1 else 'are'} supported"
 
 
 def _is_watched(x: Any) -> bool:
     """Whether a transformation looks on that wants to see the operations: vmap and its kin, or a trace."""
     return bool(_is_tracing() or _is_wrapped(x))
-
-
-def _is_foreign(parameter: Any) -> bool:
-    return bool(parameter.dtype != torch.float32 or parameter.device.type != "cpu")
-
-
-class _Held:
-    """A kernel, and what its parameters were when it was made."""
-
-    def __init__(self, kernel: Any, layers: tuple[Any, ...]) -> None:
-        self.kernel = kernel
-        self._marks = []
-        for layer in layers:
-            for name, parameter in layer._parameters.items():
-                if parameter is not None:
-                    peek = _NOTHING if kernel is None else _few_values(parameter)
-                    self._marks.append((layer._parameters, name, *_mark(parameter), peek, peek.tobytes()))
-
-    def is_fresh(self) -> bool:
-        """Whether every parameter is still the same memory with the same content, as far as can be seen."""
-        for owner, name, address, version, peek, seen in self._marks:
-            parameter = owner[name]
-            if parameter is None or _mark(parameter) != (address, version) or peek.tobytes() != seen:
-                return False
-        return True
-
-
-_NOTHING = np.empty(0, dtype=np.float32)
-
-
-def _few_values(parameter: Any) -> Any:
-    """A dozen places of a parameter, by reference."""
-    tensor = parameter.detach()
-    flat = (tensor if tensor.is_contiguous() else tensor.t()).numpy().reshape(-1)
-    return flat[:: max(1, len(flat) // 13)]
-
-
-def _mark(parameter: Any) -> tuple[int, int]:
-    return parameter.data_ptr(), -1 if parameter.is_inference() else parameter._version
 
 
 @torch.library.custom_op(  # type: ignore[untyped-decorator]

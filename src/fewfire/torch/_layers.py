@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fewfire._optional import require
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 torch: Any = require("torch", "torch", "fewfire.torch")
 
@@ -101,18 +101,31 @@ def as_array(tensor: Any) -> Any:
     return None if tensor is None else tensor.detach().numpy()
 
 
-def why_not(module: Any, first: bool) -> str | None:
-    """Why this layer cannot be used by the sparse block on the CPU; None when it can."""
+def why_not(module: Any, first: bool, types: Mapping[str, tuple[Any, ...]] | None = None) -> str | None:
+    """Why this layer cannot be used by a sparse block; None when it can.
+
+    Parameters
+    ----------
+    module : linear layer
+    first : bool
+        Whether it is a first layer.
+    types : mapping, optional
+        The dtypes that will do by kind of device; by default float32 on the CPU.
+    """
+    types = types or {"cpu": (torch.float32,)}
     weight, bias = module.weight, getattr(module, "bias", None)
     for name, tensor in (("weight", weight), ("bias", bias)):
         if tensor is None:
             continue
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
             return f"its {name} is a {type(tensor).__name__}"
-        if tensor.device.type != "cpu":
-            return f"its {name} is on {tensor.device}, not on the CPU"
-        if tensor.dtype != torch.float32:
-            return f"its {name} is {str(tensor.dtype).removeprefix('torch.')}, not float32"
+        if tensor.device.type not in types:
+            return f"its {name} is on {tensor.device}, not on {'the CPU' if 'cpu' in types else 'a CUDA device'}"
+        if tensor.dtype not in types[tensor.device.type]:
+            names = " or ".join(str(dtype).removeprefix("torch.") for dtype in types[tensor.device.type])
+            return f"its {name} is {str(tensor.dtype).removeprefix('torch.')}, not {names}"
+        if tensor.dtype != weight.dtype or tensor.device != weight.device:
+            return f"its bias is {tensor.dtype} on {tensor.device}, unlike its weight"
     if 0 in weight.shape:
         return "it is empty"
     moves = not neuron_rows(module, first=first).is_contiguous()

@@ -6,9 +6,9 @@ import math
 import sys
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fewfire._errors import InvalidArgument, invalid
+from fewfire._errors import InvalidArgument, MissingDependency, invalid
 from fewfire._optional import require
 from fewfire._validate import check_choice, check_integer
 from fewfire.torch._batches import check_model
@@ -23,6 +23,7 @@ from fewfire.torch._forwards import (
     UpForward,
 )
 from fewfire.torch._layers import neuron_rows, put_back, why_not
+from fewfire.torch._platforms import PLATFORMS
 from fewfire.torch._timing import SIZES, in_turn, largest_faster
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class BlockReport:
         Memory held beside the weights.
     seconds : dict from rows to (sparse, dense)
         As measured at build; empty where `dense_above` was given.
+    device : str
+        Where its weights are.
     """
 
     block: MlpBlock
@@ -59,6 +62,7 @@ class BlockReport:
     dense_above: int | None = None
     extra_bytes: int = 0
     seconds: dict[int, tuple[float, float]] = field(default_factory=dict)
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,8 @@ def _told(entry: BlockReport) -> str:
         return f"dense, because {entry.block.reason}"
     most = "any number of rows" if entry.dense_above == sys.maxsize else f"up to {entry.dense_above} rows"
     active = "" if entry.activity is None else f", {entry.activity:.1%} fire"
-    return f"{entry.form}, {entry.block.activation}{active}, sparse for {most}"
+    where = "" if entry.device == "cpu" else f" on {entry.device}"
+    return f"{entry.form}, {entry.block.activation}{active}, sparse for {most}{where}"
 
 
 def sparsify(
@@ -120,19 +125,21 @@ def sparsify(
     """Give the MLP blocks of a model a path that costs what the firing neurons cost, in place; says what it did.
 
     Only blocks whose zeros are exact are touched (ReLU, shifted and thresholded ReLU, ReLU², ReGLU, dReLU), and their
-    outputs stay equal up to the rounding of sums. Modules, parameters and their names stay; the second layer's weight
-    is stored neuron by neuron, as a transposed view. When anything fails, the model is left as it was.
+    outputs stay equal up to the rounding of sums; on a GPU only blocks that are a module of their own, or members of a
+    `Sequential`. Modules, parameters and their names stay; the second layer's weight is stored neuron by neuron, as a
+    transposed view. When anything fails, the model is left as it was.
 
     Parameters
     ----------
     model : torch.nn.Module
-        float32, on the CPU.
+        float32 on the CPU; bfloat16, float16 or float32 on CUDA devices, for which CuPy has to be installed.
     batches : iterable, optional
         What the model is called with; the first finds the blocks and calibrates. Without it parts of the model are run
         on made-up rows, whose activity may be another.
     dense_above : int, optional
         More rows (tokens of all sequences of a call) than this are computed densely. By default measured per block, at
-        up to 64 rows or as many as the first batch has; blocks that are faster densely at one row stay as they are.
+        up to 64 rows or as many as the first batch has; blocks that are faster densely at one row stay as they are. On
+        a GPU more than 4 are computed densely in any case.
     gradients : {"dense", "error"}
         What a block does where gradients are wanted.
     unsupported : {"dense", "error"}
@@ -146,7 +153,7 @@ def sparsify(
         check_integer("threads", threads, 1)
     check_choice("gradients", gradients, ("dense", "error"))
     check_choice("unsupported", unsupported, ("dense", "error"))
-    if any(True for _ in sparse_forwards(check_model(model))):
+    if any(True for _ in sparse_forwards(check_model(model, tuple(PLATFORMS)))):
         raise invalid("model", "must not be sparse already", "a sparsified model", "call densify first")
     found = found_with_rows(model, batches)
     passed_over = tuple(missed(model, [block for block, _ in found]))
@@ -166,15 +173,18 @@ def sparsify(
 
 def densify(model: Any) -> int:
     """Undo `sparsify`: every block is computed as its module's class says; gives the number of modules changed."""
-    forwards = list(sparse_forwards(check_model(model)))
+    forwards = list(sparse_forwards(check_model(model, tuple(PLATFORMS))))
     for forward in forwards:
         forward.remove()
     return len(forwards)
 
 
 def refresh(model: Any) -> int:
-    """Look at the weights again: after parts of them were changed through `.data`, which torch does not notice."""
-    forwards = list(sparse_forwards(check_model(model)))
+    """Look at the weights again: after they were changed through `.data`, which torch does not notice.
+
+    On a GPU also after any change in place, before CUDA graphs that were captured earlier are replayed.
+    """
+    forwards = list(sparse_forwards(check_model(model, tuple(PLATFORMS))))
     for forward in forwards:
         forward.refresh()
     return len(forwards)
@@ -218,28 +228,50 @@ def _replace(
     model: Any, found: list[tuple[MlpBlock, Any]], policy: Policy, choose: bool, undo: list[list[Callable[[], None]]]
 ) -> list[BlockReport]:
     """Replace what can be, measure, and take back what does not pay; `undo` fills with how to take all back."""
-    entries, taken, live = [], set[str](), []
+    entries, taken, live = [], set[str](), list[_Live]()
     for block, rows in found:
+        device = model.get_submodule(block.up).weight.device
         reason = block.reason or _why_not(model, block, taken)
+        if reason is None:
+            absent = PLATFORMS[device.type].absent()
+            if absent is not None:
+                raise MissingDependency(f"sparse blocks on {PLATFORMS[device.type].place} cannot run: {absent}")
+            steps: list[Callable[[], None]] = []
+            undo.append(steps)
+            forwards = _install(model, block, policy, steps)
+            kernels = [kernel for kernel in (forward.kernel() for forward in forwards) if kernel is not None]
+            if len(kernels) < len(forwards):
+                reason = next((one.reason for one in forwards if one.reason), "it has no kernel")
+                _take_back(steps)
         if reason is not None:
-            entries.append(BlockReport(replace(block, reason=reason)))
+            entries.append(BlockReport(replace(block, reason=reason), device=str(device)))
             continue
         taken.update(block.layers)
-        steps: list[Callable[[], None]] = []
-        undo.append(steps)
-        forwards = _install(model, block, policy, steps)
+        most = min(kernel.most_rows for kernel in kernels)
         entry = BlockReport(
             block,
             form="fused" if block.whole else "split",
             activity=activity(model, block, rows),
-            dense_above=policy.dense_above,
-            extra_bytes=sum(forward.kernel().extra_bytes for forward in forwards),
+            dense_above=min(policy.dense_above, most),
+            extra_bytes=sum(kernel.extra_bytes for kernel in kernels),
+            device=str(device),
         )
-        live.append((len(entries), forwards, rows, steps))
+        live.append(_Live(len(entries), forwards, rows, steps, most))
         entries.append(entry)
     if choose:
-        _choose(entries, live, policy)
+        for device in {one.rows.device for one in live}:
+            _choose(entries, [one for one in live if one.rows.device == device], policy, device)
     return entries
+
+
+class _Live(NamedTuple):
+    """A block that was replaced: its place in the report, what stands in, rows to try, how to undo it, most rows."""
+
+    place: int
+    forwards: list[SparseForward]
+    rows: Any
+    steps: list[Callable[[], None]]
+    most: int
 
 
 def _take_back(steps: list[Callable[[], None]]) -> None:
@@ -251,17 +283,32 @@ def _why_not(model: Any, block: MlpBlock, taken: set[str]) -> str | None:
     shared = taken.intersection(block.layers)
     if shared:
         return f"its layer {min(shared)} belongs to the block before it"
+    layers = {name: model.get_submodule(name) for name in block.layers}
+    weight = layers[block.up].weight
+    platform = PLATFORMS[weight.device.type]
+    types = platform.types(block.inputs, block.outputs)
+    if weight.dtype not in types and weight.dtype in platform.types(0, 0):
+        sizes = f"{block.inputs} inputs and {block.outputs} outputs"
+        return f"its {sizes} are not multiples of 16 bytes, as they must be on {platform.place}"
+    types = types or platform.types(0, 0)
     addresses: dict[int, set[int]] = {}
     for parameter in model.parameters():
         addresses.setdefault(parameter.untyped_storage().data_ptr(), set()).add(id(parameter))
-    for name in block.layers:
-        layer = model.get_submodule(name)
-        reason = why_not(layer, name != block.down)
+    for name, layer in layers.items():
+        reason = why_not(layer, name != block.down, {weight.device.type: types})
         if reason is None and len(addresses[layer.weight.untyped_storage().data_ptr()]) > 1:
             reason = "its weight shares memory with another parameter"
+        if reason is None and (layer.weight.dtype != weight.dtype or layer.weight.device != weight.device):
+            reason = f"its weight is {layer.weight.dtype} on {layer.weight.device}, unlike that of {block.up}"
         if reason is not None:
             return f"of {name}: {reason}"
-    return None
+    if not block.whole and not platform.parts:
+        return f"it is inlined in the forward of a larger module, which has no sparse path on {platform.place}"
+    return platform.lacks(_kind(block)) if block.whole else None
+
+
+def _kind(block: MlpBlock) -> dict[str, Any]:
+    return {"activation": block.activation, "threshold": block.threshold, "gated": block.gated}
 
 
 def _install(model: Any, block: MlpBlock, policy: Policy, steps: list[Callable[[], None]]) -> list[SparseForward]:
@@ -273,10 +320,9 @@ def _install(model: Any, block: MlpBlock, policy: Policy, steps: list[Callable[[
     forwards: list[SparseForward] = []
     if block.whole:
         parts = (layers[block.up], layers[block.down], *((layers[block.gate],) if block.gate else ()))
-        kind = {"activation": block.activation, "threshold": block.threshold, "gated": block.gated}
         owner = model.get_submodule(block.name)
         module, home = (sequence_of(owner, block.members), owner) if block.members else (owner, None)
-        forwards.append(FusedForward(module, parts, kind, block.ranks, policy, home, block.members))
+        forwards.append(FusedForward(module, parts, _kind(block), block.ranks, policy, home, block.members))
     else:
         cut = split_kind(block.kind)
         forwards += [UpForward(layers[name], *cut, policy) for name in split_layers(block)]
@@ -295,16 +341,17 @@ def activity(model: Any, block: MlpBlock, rows: Any) -> float:
     return float((z > block.threshold).double().mean())
 
 
-def _choose(entries: list[BlockReport], live: list[tuple[int, Any, Any, Any]], policy: Policy) -> None:
-    """Measure every replaced block at growing numbers of rows, and keep sparse what is faster so."""
+def _choose(entries: list[BlockReport], live: list[_Live], policy: Policy, device: Any) -> None:
+    """Measure the replaced blocks of a device at growing numbers of rows, and keep sparse what is faster so."""
     going = list(live)
     for rows in SIZES:
-        going = [one for one in going if len(one[2]) >= rows]  # the same row twice would fire the same neurons twice
-        times = in_turn([_ways(forwards, sample[:rows].clone()) for _, forwards, sample, _ in going]) if going else []
-        for (place, *_), (sparse, dense) in zip(going, times, strict=True):
-            entries[place].seconds[rows] = (sparse, dense)
-        going = [one for one in going if largest_faster(entries[one[0]].seconds) == rows]
-    for place, forwards, _, steps in live:
+        # The same row twice would fire the same neurons twice.
+        going = [one for one in going if rows <= min(len(one.rows), one.most)]
+        ways = [_ways(one.forwards, one.rows[:rows].clone()) for one in going]
+        for one, (sparse, dense) in zip(going, in_turn(ways, device=device) if ways else [], strict=True):
+            entries[one.place].seconds[rows] = (sparse, dense)
+        going = [one for one in going if largest_faster(entries[one.place].seconds) == rows]
+    for place, forwards, _, steps, _ in live:
         entry = entries[place]
         most = largest_faster(entry.seconds)
         if most == 0:

@@ -10,39 +10,57 @@ float64 and rounded up.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fewfire._optional import require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 torch: Any = require("torch", "torch", "fewfire.torch")
 
 STEP = 512
 """Codes per row are padded with zeros to a multiple of this, which a warp reads at a time."""
 
-_AT_ONCE = 1 << 24  # weights held in float64 at a time: 128 MB
+_AT_ONCE = 1 << 22  # weights held in float64 at a time: 32 MB, and some copies of them
 
 
-def encode(weight: Any, bias: Any) -> tuple[Any, Any]:
-    """Codes, int8 of shape (width, padded inputs), and (scale, ‖r‖, ‖scale · code‖, bias) per row in float32."""
+def empty_codes(weight: Any) -> tuple[Any, Any]:
+    """Room for what `encode` writes: int8 of shape (width, padded inputs), and float32 of shape (width, 4)."""
     width, inputs = weight.shape
     codes = torch.zeros(width, -(-inputs // STEP) * STEP, dtype=torch.int8, device=weight.device)
-    bounds = torch.zeros(width, 4, dtype=torch.float32, device=weight.device)
-    rows = max(1, _AT_ONCE // inputs)
-    for start in range(0, width, rows):
-        part = weight[start : start + rows].detach().double()
+    return codes, torch.zeros(width, 4, dtype=torch.float32, device=weight.device)
+
+
+def encode(weight: Any, bias: Any, codes: Any, bounds: Any) -> None:
+    """Write the codes of each row, and (scale, ‖r‖, ‖scale · code‖, bias)."""
+    inputs = weight.shape[1]
+    for rows in _pieces(weight):
+        part = weight[rows].detach().double()
         scale = (part.abs().amax(dim=1, keepdim=True) / 127).float().double()
         scale = torch.where(scale > 0, scale, torch.ones_like(scale))
         code = torch.nan_to_num(torch.round(part / scale)).clamp(-127, 127)
-        codes[start : start + rows, :inputs] = code.to(torch.int8)
+        codes[rows, :inputs] = code.to(torch.int8)
         said = code * scale
-        bounds[start : start + rows, 0] = scale[:, 0].float()
+        bounds[rows, 0] = scale[:, 0].float()
         # What is not finite leaves out infinitely much: such rows are always scored themselves.
         left = torch.nan_to_num((part - said).norm(dim=1), nan=torch.inf, posinf=torch.inf)
-        bounds[start : start + rows, 1] = _up(left)
-        bounds[start : start + rows, 2] = _up(torch.nan_to_num(said.norm(dim=1), nan=torch.inf, posinf=torch.inf))
-    if bias is not None:
-        bounds[:, 3] = bias.detach().float()
-    return codes, bounds
+        bounds[rows, 1] = _up(left)
+        bounds[rows, 2] = _up(torch.nan_to_num(said.norm(dim=1), nan=torch.inf, posinf=torch.inf))
+    bounds[:, 3] = 0.0 if bias is None else bias.detach().float()
+
+
+def all_finite(weight: Any) -> bool:
+    """Whether no weight is infinite or NaN."""
+    return all(bool(torch.isfinite(weight[rows].detach()).all()) for rows in _pieces(weight))
+
+
+def _pieces(weight: Any) -> Iterator[slice]:
+    """The rows of a matrix, as many at a time as are held in float64."""
+    width, columns = weight.shape
+    rows = max(1, _AT_ONCE // columns)
+    for start in range(0, width, rows):
+        yield slice(start, start + rows)
 
 
 def _up(norm: Any) -> Any:

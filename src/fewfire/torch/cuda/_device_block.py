@@ -3,19 +3,26 @@
 The int8 codes of the first layer (of the gate, in a gated block) are all that is read in full: a quarter of a dense
 block's bytes in half precision, a sixth of a gated one's. Rows that the codes' bound leaves open are scored by the
 weights themselves, in float32; of the other matrices only the rows that fire are read.
+
+A call is one launch on torch's current stream, with memory from torch's allocator and no wait for the device, so it can
+be captured in a CUDA graph. Codes are made when the block is built; `renew` writes them again where they lie, so that
+graphs captured before see changed weights too.
 """
 
 from __future__ import annotations
 
+import threading
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fewfire._cuda import Kernel, KernelSource, compiled, current_device, missing
-from fewfire._errors import MissingDependency, invalid
+from fewfire._cuda import Kernel, KernelSource, compiled, current_device, missing, rounded
+from fewfire._errors import FewfireError, InvalidArgument, MissingDependency, invalid
 from fewfire._optional import require
-from fewfire.torch.cuda._codes import encode
+from fewfire.torch.cuda._codes import all_finite, empty_codes, encode
+from fewfire.torch.cuda._counters import LaunchCounters
 
 torch: Any = require("torch", "torch", "fewfire.torch")
 
@@ -25,13 +32,22 @@ LARGEST_BATCH = 4
 
 ACTIVATIONS = ("relu", "shifted", "threshold", "relu2")
 GATES = (None, "reglu", "drelu")
-_TYPES = ("bfloat16", "float16", "float32")
+TYPES = ("bfloat16", "float16", "float32")
 _MOST_BLOCKS = 1024
 _THREADS, _PER_MULTIPROCESSOR = 512, 2  # two blocks hide each other's waits, where they fit
+
+_LOADED: dict[tuple[Any, ...], tuple[Kernel, int, int]] = {}
+_LOADING = threading.Lock()
+
+
+class CaptureError(FewfireError, RuntimeError):
+    """A sparse block was not ready when a CUDA graph was captured."""
 
 
 class DeviceBlock:
     """y = second · value(first · x + bias) + second bias, reading what fires.
+
+    Weights are kept by reference. Calls may come from several threads and on several streams.
 
     Parameters
     ----------
@@ -63,106 +79,199 @@ class DeviceBlock:
         threshold: float = 0.0,
         gated: Literal["reglu", "drelu"] | None = None,
     ) -> None:
-        absent = missing()
-        if absent:
-            raise MissingDependency(f"a sparse block on a GPU cannot run: {absent}")
         self.width, self.inputs = map(int, first.shape)
         self.outputs = int(second.shape[1])
         self.dtype, self.device = first.dtype, first.device
-        name = str(first.dtype).removeprefix("torch.")
-        if name not in _TYPES:
-            raise invalid("first", f"must be of one of the types {', '.join(_TYPES)}", name)
-        vector = 16 // first.element_size()
-        if self.inputs % vector or self.outputs % vector:
-            rule = f"must have a multiple of {vector} inputs and outputs"
-            raise invalid("first", rule, f"{self.inputs} and {self.outputs}", "use the dense block")
+        self.most_rows = LARGEST_BATCH
+        _check_weights({"first": first, "second": second, "factor": factor}, self.inputs, self.outputs)
         self._first, self._second, self._factor = first, second, factor
-        self._codes, self._bounds = encode(first, bias)
-        self._second_bias = _floats(second_bias, self.outputs, self.device)
-        self._factor_bias = _floats(factor_bias, self.width if factor is not None else 1, self.device)
-        self._threshold = np.float32(threshold)
-        # Slices of the outputs as many as blocks, so that each block adds up one of them.
-        blocks = _PER_MULTIPROCESSOR * current_device().multiprocessors
-        self._lanes = next((lanes for lanes in (1, 2, 4) if self.outputs <= blocks * lanes * vector), 8)
+        # Their memory too is held, so that an address stands for it as long as this lives.
+        self._biases = [None if one is None else one.detach() for one in (bias, second_bias, factor_bias)]
+        with self._on_device():
+            absent = missing()
+            if absent:
+                raise MissingDependency(f"a sparse block on a GPU cannot run: {absent}")
+            # Slices of the outputs as many as blocks, so that each block adds up one of them.
+            blocks = _PER_MULTIPROCESSOR * current_device().multiprocessors
+            vector = 16 // first.element_size()
+            self._lanes = next((lanes for lanes in (1, 2, 4) if self.outputs <= blocks * lanes * vector), 8)
+            self._per_slice = self._lanes * vector
+            self._slices = -(-self.outputs // self._per_slice)
+            with torch.inference_mode(False), torch.no_grad():  # so that they can be written again in any mode
+                self._codes, self._bounds = empty_codes(first)
+                self._second_bias = torch.empty(self.outputs, dtype=torch.float32, device=self.device)
+                self._factor_bias = torch.empty(
+                    1 if factor is None else self.width, dtype=torch.float32, device=self.device
+                )
+                self._counters = LaunchCounters(2 * LARGEST_BATCH + self._slices, self.device)
+            self.renew()
         self._shape = {
             "INPUTS": self.inputs,
             "OUTPUTS": self.outputs,
-            "TYPE": _TYPES.index(name),
+            "TYPE": TYPES.index(str(first.dtype).removeprefix("torch.")),
             "GATED": GATES.index(gated),
             "ACTIVATION": ACTIVATIONS.index(activation),
             "THREADS": _THREADS,
             "LANES": self._lanes,
         }
-        self._kernels: dict[int, tuple[Kernel, int, int]] = {}
-        self._spaces: dict[tuple[int, int], tuple[Any, ...]] = {}
+        tensors = (self._codes, self._bounds, first, factor, self._factor_bias, second, self._second_bias)
+        addresses = [np.uint64(0 if tensor is None else tensor.data_ptr()) for tensor in tensors]
+        self._fixed = (*addresses, np.int32(self.width), np.float32(threshold))  # what every launch is told
+        self._plans: dict[int, _Plan] = {}
 
     @property
     def extra_bytes(self) -> int:
         """What it holds beside the weights."""
-        return int(self._codes.nbytes + self._bounds.nbytes)
+        held = (self._codes, self._bounds, self._second_bias, self._factor_bias, self._counters)
+        return sum(int(part.nbytes) for part in held)
 
     def __call__(self, x: Any) -> Any:
         """Outputs of shape (batch, outputs) for inputs of shape (batch, inputs), batch at most 4."""
+        return self._launch(x)[0]
+
+    def listed(self, x: Any) -> int:
+        """How many rows of the second layer a call with these inputs reads."""
+        _, space = self._launch(x)
+        return int(space[: 4 * self._plan(len(x)).grid].view(torch.int32).sum())
+
+    def takes(self, x: Any) -> bool:
+        """Whether a tensor has its dtype and device."""
+        return bool(x.dtype is self.dtype and x.device == self.device)
+
+    def renew(self) -> bool:
+        """Look at the weights again; what is kept beside them stays where it is. Waits for the device; True."""
+        check_not_capturing("the codes of its weights have to be made, or made anew")
+        bias, second_bias, factor_bias = self._biases
+        for name, weight in (("second", self._second), ("factor", self._factor)):
+            if weight is not None and not all_finite(weight):
+                # A dense block multiplies what rests by them too, and 0 times infinity is NaN.
+                raise invalid(
+                    name, "must be finite for a sparse block on a GPU", "NaN or infinity", "use the dense one"
+                )
+        with self._on_device(), torch.inference_mode(False), torch.no_grad():
+            encode(self._first, bias, self._codes, self._bounds)
+            for kept, given in ((self._second_bias, second_bias), (self._factor_bias, factor_bias)):
+                kept.zero_() if given is None else kept.copy_(given)
+            torch.cuda.current_stream(self.device).synchronize()  # calls on other streams may follow at once
+        return True
+
+    def prepare(self) -> int:
+        """Compile and load what calls need, for every number of rows; gives the largest that the GPU has room for."""
+        for batch in range(1, LARGEST_BATCH + 1):
+            try:
+                self._plan(batch)
+            except InvalidArgument:
+                if batch == 1:
+                    raise
+                self.most_rows = batch - 1
+                break
+        return self.most_rows
+
+    def _launch(self, x: Any) -> tuple[Any, Any]:
+        """The outputs, and what the blocks of threads shared: first, per block, how many rows it lists."""
+        if x.ndim != 2 or x.shape[1] != self.inputs or x.dtype is not self.dtype or x.device != self.device:
+            rule = f"must be of {self.dtype} and shape (1 to {LARGEST_BATCH}, {self.inputs}) on {self.device}"
+            raise invalid("x", rule, f"shape {tuple(x.shape)} of {x.dtype} on {x.device}", "convert it")
         batch = len(x)
-        x = x.contiguous()
-        y = torch.empty(batch, self.outputs, dtype=self.dtype, device=self.device)
-        kernel, grid, shared = self._kernel(batch)
-        stream = torch.cuda.current_stream(self.device).cuda_stream
-        space = self._space(batch, stream, grid)
-        tensors = (x, y, self._codes, self._bounds, self._first, self._factor, self._factor_bias, self._second)
-        addresses = [0 if tensor is None else tensor.data_ptr() for tensor in (*tensors, self._second_bias)]
-        numbers = (np.int32(self.width), self._threshold)
-        arguments = (*addresses, *numbers, *(tensor.data_ptr() for tensor in space))
-        kernel.launch((grid,), _THREADS, arguments, shared, stream, together=True)
-        return y
+        with self._on_device():
+            plan = self._plan(batch)
+            x = x.contiguous()
+            y = torch.empty(batch, self.outputs, dtype=self.dtype, device=self.device)
+            space = torch.empty(plan.space, dtype=torch.uint8, device=self.device)
+            stream = torch.cuda.current_stream(self.device).cuda_stream
+            counters, kept = self._counters.take(stream, torch.cuda.is_current_stream_capturing())
+            start = space.data_ptr()
+            spaces = [start + offset for offset in plan.offsets]
+            # Blocks that arrived are counted per number of rows, because launches of other grids count to others.
+            arrived, finished = counters + 8 * (batch - 1), counters + 8 * LARGEST_BATCH
+            arguments = (x.data_ptr(), y.data_ptr(), *self._fixed, *spaces, finished, arrived)
+            plan.kernel.launch((plan.grid,), _THREADS, arguments, plan.shared, stream, together=True)
+            del kept  # not before the launch: what is given back is used again only behind it
+        return y, space
 
-    def listed(self, batch: int = 1) -> int:
-        """How many rows of the second layer the last call with this batch on this stream read."""
-        return int(self._spaces[batch, torch.cuda.current_stream(self.device).cuda_stream][0].sum())
+    def _on_device(self) -> AbstractContextManager[Any]:
+        """The device made the current one, where it is not."""
+        if self.device.type != "cuda" or torch.cuda.current_device() == self.device.index:
+            return nullcontext()
+        there: AbstractContextManager[Any] = torch.cuda.device(self.device)
+        return there
 
-    def _kernel(self, batch: int) -> tuple[Kernel, int, int]:
-        """The kernel for so many inputs, its blocks and their shared memory."""
-        if batch not in self._kernels:
+    def _plan(self, batch: int) -> _Plan:
+        """How so many inputs are computed."""
+        plan = self._plans.get(batch)
+        if plan is None:
             if not 1 <= batch <= LARGEST_BATCH:
                 raise invalid("x", f"must have 1 to {LARGEST_BATCH} rows", batch, "use the dense block")
-            device = current_device()
-            code = compiled(KERNELS, "sparse_block.cu", device.architecture, {**self._shape, "BATCH": batch})
-            kernel = Kernel(code, "sparse_block")
-            fixed = kernel.numbers("shared_bytes", 1)[0]
-            per_multiprocessor, grid, shared = _PER_MULTIPROCESSOR, 0, 0
-            while per_multiprocessor:
-                grid = min(_MOST_BLOCKS, per_multiprocessor * device.multiprocessors)
-                rows = -(-self.width // grid)
-                shared = fixed + 4 * (2 * batch + 1) * rows + 4 * batch * (_THREADS // 32)
-                if shared <= device.shared_bytes:
-                    kernel.allow_shared(shared)
-                    if kernel.blocks_per_multiprocessor(_THREADS, shared) >= per_multiprocessor:
-                        break
-                per_multiprocessor -= 1
-            if not per_multiprocessor:
-                raise invalid("first", "must fit the GPU's shared memory with its lists", f"{self.width} neurons")
-            self._kernels[batch] = kernel, grid, shared
-        return self._kernels[batch]
+            kernel, grid, shared = self._kernel(batch)
+            rows = grid * -(-self.width // grid)
+            shares = max(self._slices, grid) * batch * self._per_slice
+            parts = [rounded(4 * size) for size in (grid, rows, rows * batch, shares)]
+            offsets = tuple(sum(parts[:place]) for place in range(len(parts)))
+            plan = self._plans[batch] = _Plan(kernel, grid, shared, offsets, sum(parts))
+        return plan
 
-    def _space(self, batch: int, stream: int, grid: int) -> tuple[Any, ...]:
-        """What the blocks of a launch share; one per stream, since launches on one follow each other."""
-        key = batch, stream
-        if key not in self._spaces:
-            per_slice = 16 * self._lanes // self._first.element_size()
-            slices, rows = -(-self.outputs // per_slice), grid * -(-self.width // grid)
-            sizes = (
-                (grid, torch.int32),
-                (rows, torch.int32),
-                (rows * batch, torch.float32),
-                (max(slices, grid) * batch * per_slice, torch.float32),
-                (slices, torch.int32),
-                (1, torch.int64),
-            )
-            self._spaces[key] = tuple(torch.zeros(size, dtype=dtype, device=self.device) for size, dtype in sizes)
-        return self._spaces[key]
+    def _kernel(self, batch: int) -> tuple[Kernel, int, int]:
+        """The kernel for so many inputs, its blocks and their shared memory; blocks of one shape have the same."""
+        key = (self.device, self.width, batch, *self._shape.values())
+        with _LOADING, self._on_device():
+            if key not in _LOADED:
+                check_not_capturing(f"the kernel for {batch} rows is not loaded yet")
+                _LOADED[key] = _load({**self._shape, "BATCH": batch}, self.width)
+            return _LOADED[key]
 
 
-def _floats(values: Any, count: int, device: Any) -> Any:
-    if values is None:
-        return torch.zeros(count, dtype=torch.float32, device=device)
-    return values.detach().float().contiguous()
+class _Plan(NamedTuple):
+    """A kernel, its blocks, their shared memory, and where the parts of what they share in global memory begin."""
+
+    kernel: Kernel
+    grid: int
+    shared: int
+    offsets: tuple[int, ...]
+    space: int
+
+
+def _load(shape: dict[str, int], width: int) -> tuple[Kernel, int, int]:
+    """A kernel, as many blocks as the device holds at a time, and the shared memory of one."""
+    device, batch = current_device(), shape["BATCH"]
+    kernel = Kernel(compiled(KERNELS, "sparse_block.cu", device.architecture, shape), "sparse_block")
+    fixed = kernel.numbers("shared_bytes", 1)[0]
+    for per_multiprocessor in range(_PER_MULTIPROCESSOR, 0, -1):
+        grid = min(_MOST_BLOCKS, per_multiprocessor * device.multiprocessors)
+        rows = -(-width // grid)
+        shared = fixed + 4 * (2 * batch + 1) * rows + 4 * batch * (_THREADS // 32)
+        if shared <= device.shared_bytes:
+            kernel.allow_shared(shared)
+            if kernel.blocks_per_multiprocessor(_THREADS, shared) >= per_multiprocessor:
+                return kernel, grid, shared
+    raise invalid("first", "must fit the GPU's shared memory with its lists", f"{width} neurons", "use the dense block")
+
+
+def _check_weights(weights: dict[str, Any], inputs: int, outputs: int) -> None:
+    given = {name: weight for name, weight in weights.items() if weight is not None}
+    first = given["first"]
+    for name, weight in given.items():
+        dtype = str(weight.dtype).removeprefix("torch.")
+        if dtype not in TYPES or weight.dtype is not first.dtype or weight.device != first.device:
+            rule = f"must be of one of the types {', '.join(TYPES)}, on one GPU and the same in all layers"
+            raise invalid(name, rule, f"a tensor of {dtype} on {weight.device}")
+        if not weight.is_contiguous() or weight.data_ptr() % 16:
+            got = f"a tensor with strides {weight.stride()}"
+            raise invalid(name, "must lie row by row, at a multiple of 16 bytes", got, "call clone().contiguous()")
+    vector = vector_of(first.dtype)
+    if inputs % vector or outputs % vector:
+        rule = f"must have a multiple of {vector} inputs and outputs"
+        raise invalid("first", rule, f"{inputs} and {outputs}", "use the dense block")
+
+
+def vector_of(dtype: Any) -> int:
+    """Numbers in the 16 bytes that are read at a time; inputs and outputs must be a multiple of them."""
+    return 16 // int(dtype.itemsize)
+
+
+def check_not_capturing(what: str) -> None:
+    """Refuse what a CUDA graph cannot hold, while one is captured."""
+    if torch.cuda.is_current_stream_capturing():
+        raise CaptureError(
+            f"a sparse block must be ready before a CUDA graph is captured; {what}. "
+            "Remedy: call fewfire.torch.refresh(model), or the model once with as many rows, before the capture."
+        )

@@ -1,0 +1,171 @@
+"""Where blocks have a sparse path, and what computes it: float32 on the CPU, half and single precision on a GPU."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from typing import Any, Protocol
+
+from fewfire._cuda import missing
+from fewfire._optional import require
+from fewfire.torch._kernel import SparseBlock
+from fewfire.torch._layers import as_array, neuron_rows
+from fewfire.torch.cuda._device_block import LARGEST_BATCH, DeviceBlock, check_not_capturing, vector_of
+
+torch: Any = require("torch", "torch", "fewfire.torch.sparsify")
+
+
+class SparseKernel(Protocol):
+    """What a sparse forward calls: weights by reference, and what is kept beside them."""
+
+    most_rows: int
+    """Rows at once, at most."""
+
+    @property
+    def extra_bytes(self) -> int:
+        """What it holds beside the weights."""
+
+    def __call__(self, x: Any, /) -> Any:
+        """The outputs of rows, tensors of two dimensions both."""
+
+    def takes(self, x: Any, /) -> bool:
+        """Whether a tensor has its dtype and device."""
+
+    def renew(self) -> bool:
+        """Look at changed weights again, keeping all memory where it is; False where it has to be built anew."""
+
+
+class ArrayKernel:
+    """A kernel of arrays as one of tensors on the CPU.
+
+    Parameters
+    ----------
+    kernel : SparseBlock, SparseUp or SparseDown
+    threads : int or None
+        None follows `torch.get_num_threads()`.
+    """
+
+    def __init__(self, kernel: Any, threads: int | None) -> None:
+        self._kernel, self._threads = kernel, threads
+        self.most_rows = sys.maxsize
+
+    @property
+    def extra_bytes(self) -> int:
+        """What it holds beside the weights."""
+        return int(self._kernel.extra_bytes)
+
+    def __call__(self, x: Any) -> Any:
+        """The outputs of rows."""
+        return torch.from_numpy(self._kernel(x.numpy(), self._threads or torch.get_num_threads()))
+
+    def takes(self, x: Any) -> bool:
+        """Whether a tensor has its dtype and device."""
+        return bool(x.dtype is torch.float32 and x.device.type == "cpu")
+
+    def renew(self) -> bool:
+        """False: codes cannot be written while other threads read them."""
+        return False
+
+
+class Platform(ABC):
+    """A kind of device, as torch calls it, and the sparse blocks that it has."""
+
+    place: str
+    """For people."""
+    most_rows: int
+    """Rows at once, at most."""
+    parts: bool
+    """Whether the layers of a block that is inlined in a larger forward have a sparse path of their own."""
+
+    @abstractmethod
+    def types(self, inputs: int, outputs: int) -> tuple[Any, ...]:
+        """The dtypes that a block of these sizes may have."""
+
+    @abstractmethod
+    def absent(self) -> str | None:
+        """What this machine lacks, with the remedy; None where it lacks nothing."""
+
+    @abstractmethod
+    def check_free(self) -> None:
+        """Refuse to build where that cannot be done at the moment."""
+
+    @abstractmethod
+    def lacks(self, kind: dict[str, Any]) -> str | None:
+        """Why there is no kernel for a kind of block; None where there is one."""
+
+    @abstractmethod
+    def block(self, layers: tuple[Any, ...], kind: dict[str, Any], threads: int | None) -> SparseKernel:
+        """The kernel of a block whose layers are up, down and perhaps the gate, laid out neuron by neuron."""
+
+
+class Cpu(Platform):
+    """C++, or its NumPy twin."""
+
+    place, most_rows, parts = "the CPU", sys.maxsize, True
+
+    def types(self, inputs: int, outputs: int) -> tuple[Any, ...]:
+        """float32 alone."""
+        return (torch.float32,)
+
+    def absent(self) -> str | None:
+        """Nothing: the twin serves without C++."""
+        return None
+
+    def check_free(self) -> None:
+        """It always can."""
+
+    def lacks(self, kind: dict[str, Any]) -> str | None:
+        """Nothing."""
+        return None
+
+    def block(self, layers: tuple[Any, ...], kind: dict[str, Any], threads: int | None) -> SparseKernel:
+        """A `SparseBlock` on the weights' memory."""
+        up, down, *rest = layers
+        arrays = (_array(up, True), as_array(up.bias), _array(down, False), as_array(down.bias))
+        gates = {"gate": _array(rest[0], True), "gate_bias": as_array(rest[0].bias)} if rest else {}
+        options: dict[str, Any] = {**gates, **kind}
+        return ArrayKernel(SparseBlock(*arrays, **options), threads)
+
+
+class Gpu(Platform):
+    """One CUDA kernel per call."""
+
+    place, most_rows, parts = "a GPU", LARGEST_BATCH, False
+
+    def types(self, inputs: int, outputs: int) -> tuple[Any, ...]:
+        """Those whose rows are whole vectors of 16 bytes."""
+        known = (torch.bfloat16, torch.float16, torch.float32)
+        return tuple(dtype for dtype in known if inputs % vector_of(dtype) == 0 == outputs % vector_of(dtype))
+
+    def absent(self) -> str | None:
+        """CuPy, NVRTC, or a GPU that is new enough."""
+        return missing("move the model to the CPU")
+
+    def check_free(self) -> None:
+        """While a CUDA graph is captured it cannot."""
+        check_not_capturing("the codes of its weights have to be made, or made anew")
+
+    def lacks(self, kind: dict[str, Any]) -> str | None:
+        """Gates both of whose sides are activated by something else than a ReLU."""
+        if kind["gated"] == "drelu" and kind["activation"] != "relu":
+            return f"a gate with {kind['activation']} on both sides has no kernel on a GPU"
+        return None
+
+    def block(self, layers: tuple[Any, ...], kind: dict[str, Any], threads: int | None) -> SparseKernel:
+        """A `DeviceBlock`, compiled for every number of rows."""
+        up, down, *rest = layers
+        screened = rest[0] if rest else up
+        other = {"factor": neuron_rows(up, first=True), "factor_bias": up.bias} if rest else {}
+        options: dict[str, Any] = {**other, **kind}
+        first, second = neuron_rows(screened, first=True), neuron_rows(down, first=False)
+        block = DeviceBlock(first, screened.bias, second, down.bias, **options)
+        block.prepare()
+        return block
+
+
+def _array(layer: Any, first: bool) -> Any:
+    return as_array(neuron_rows(layer, first=first))
+
+
+PLATFORMS: dict[str, Platform] = {"cpu": Cpu(), "cuda": Gpu()}
+"""By torch's name for the kind of device."""
