@@ -95,14 +95,18 @@ class Tracer:
 
     def _find(self, down: str, a: Any, rows: int) -> None:
         """The latest layer or pair of layers that `a` comes from."""
-        ready = [call for call in reversed(self.recent) if call.z.shape == a.shape and call.rows == rows]
+        ready = [
+            call
+            for call in reversed(self.recent)
+            if call.z.shape == a.shape and call.rows == rows and call.z.device == a.device
+        ]
         for call in ready:
             kind = _kind_of(call, a)
             if kind is not None:
                 return self._add(call, None, down, kind, None)
         for gate in reversed(ready):
             for up in ready:
-                if gate is not up and gate.x.shape == up.x.shape:
+                if gate is not up and gate.x.shape == up.x.shape and gate.x.device == up.x.device:
                     found = _gated_kind_of(gate, up, a)
                     if found is not None:
                         return self._add(up, gate, down, *found)
