@@ -53,7 +53,7 @@ function theoryNote() {
   const about = (value) => value >= 1e5 ? value.toExponential(1).replace(/e\+(\d+)/, (_, power) => ` · 10${raised(power)}`) : number(Math.round(value));
   const excluded = theory.smallest <= theory.needed;
   return html("p", { class: "note theory" }, `Lower bound (pareto, Proposition 3): with r parameters, T steps and m examples, r·T·m/δ must exceed ` +
-    `½·C(n, k) = ${about(theory.needed)} for a chance of success δ = ½. ` + (excluded
+    `¼·C(n, k) = ${about(theory.needed)} for a chance of success δ = ½. ` + (excluded
     ? "Cells left of that are excluded by it. "
     : `The cheapest cell here spends ${about(theory.smallest)}, so the bound excludes none of them. `) +
     "The dashed curve has its shape: equal cost r·m, laid through the measured line. A measured line that is steeper or flatter shows how SGD trades width for data.");
