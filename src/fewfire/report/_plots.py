@@ -38,7 +38,10 @@ INCHES = (4.6, 3.4)
 
 
 def plot_frontier(group: Group, *, theory: bool = False) -> Figure:
-    """Heat maps of success by width and samples, with the line of even odds; `theory` adds the curve of equal cost."""
+    """Heat maps of success by width and samples, with the line of even odds and its 95% intervals.
+
+    `theory` adds the curve of equal cost.
+    """
     figure, axes = _panels(group)
     colours = require("matplotlib.colors", "plot", "a figure")
     ramp = colours.LinearSegmentedColormap.from_list("success", RAMP)
@@ -57,6 +60,7 @@ def plot_frontier(group: Group, *, theory: bool = False) -> Figure:
         if overlay is not None:
             _line(axis, group, overlay.equal_cost[place], TEST, "--")
         _line(axis, group, frontier.half, "black", "-")
+        _intervals(axis, group, frontier.interval)
         axis.set_xlim(-0.5, len(group.samples) - 0.5)
         axis.set_xlabel("training examples")
     axes[0].set_ylabel("width")
@@ -137,16 +141,38 @@ def draw_widths(axis: Axes, group: Group, middle: Float64Array, low: Float64Arra
 
 
 def _line(axis: Axes, group: Group, samples: Float64Array, colour: str, style: str) -> None:
-    """A curve of samples by width on a map whose columns are not evenly spaced."""
+    """A curve of samples by width on a map."""
+    inside = np.isfinite(samples) & (samples > 0)
+    x = _places(group, samples[inside])
+    if x is not None:
+        axis.plot(x, np.flatnonzero(inside), style, color=colour, linewidth=1.8)
+
+
+def _intervals(axis: Axes, group: Group, interval: Float64Array) -> None:
+    """A bar per width on a map, to its edge where the interval is open."""
+    known = ~np.isnan(interval).any(axis=0)
+    left, right = np.array([-0.5]), np.array([len(group.samples) - 0.5])
+    for row in np.flatnonzero(known):
+        ends = [
+            _places(group, interval[[end], row]) if 0 < interval[end, row] < np.inf else (left, right)[end]
+            for end in (0, 1)
+        ]
+        if ends[0] is not None and ends[1] is not None:
+            axis.hlines(row, ends[0], ends[1], color="black", linewidth=0.9)
+
+
+def _places(group: Group, samples: Float64Array) -> Float64Array | None:
+    """Where samples lie on a map whose columns are not evenly spaced; None where it has fewer than two."""
     known = [(np.log(m), place) for place, m in enumerate(group.samples) if m is not None]
     if len(known) < 2:
-        return
+        return None
     logs, places = (np.array(values, dtype=np.float64) for values in zip(*known, strict=True))
-    inside = np.isfinite(samples) & (samples > 0)
-    wanted = np.log(samples[inside])
+    wanted = np.log(samples)
     left = np.clip(np.searchsorted(logs, wanted) - 1, 0, len(logs) - 2)  # beyond the columns as between the last two
-    x = places[left] + (places[left + 1] - places[left]) * (wanted - logs[left]) / (logs[left + 1] - logs[left])
-    axis.plot(x, np.flatnonzero(inside), style, color=colour, linewidth=1.8)
+    x: Float64Array = places[left] + (places[left + 1] - places[left]) * (wanted - logs[left]) / (
+        logs[left + 1] - logs[left]
+    )
+    return x
 
 
 def _samples(samples: int | None) -> str:

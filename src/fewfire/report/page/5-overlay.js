@@ -15,6 +15,11 @@ function drawOverlays(section) {
       const d = path(values.map((value, w) => value === null ? null : [ends[value] ?? column(value), row(w)]));
       inner.append(svg("path", { class: "halo", d }), svg("path", { class: name, d }));
     }
+    if (state.measured) group().starts[start].interval.forEach(([low, high], w) => {
+      if (low === null) return;
+      const [a, b] = [low === "below" ? left : column(low), high === "above" ? right : column(high)];
+      inner.append(svg("path", { class: "interval", d: `M${a} ${row(w) - 4}v8M${a} ${row(w)}H${b}M${b} ${row(w) - 4}v8` }));
+    });
     map.querySelector("svg").replaceChildren(inner);
   });
 }
