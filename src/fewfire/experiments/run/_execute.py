@@ -68,7 +68,7 @@ def execute(
             train(numbers)
             rounds.learn(going.outcomes)
             going.outcomes.clear()
-        return going.end()
+        return going.end(rounds)
 
 
 def _engine_for(engine: str, executor: str | Executor, plan: Plan) -> Engine:
@@ -158,9 +158,13 @@ class _Going:
         """So many runs come now: the guess at the total of a search must not be below what is known."""
         self.state = replace(self.state, total=max(self.state.total, self.state.done + runs))
 
-    def end(self) -> Progress:
-        """A search is over, or waits for failed runs: its total is known."""
-        self.state = replace(self.state, total=self.state.done, share=1.0)
+    def end(self, rounds: SearchRounds) -> Progress:
+        """A search is over, or waits for failed runs: its total is known, and what it found in the store on the way."""
+        trained, successes = len(rounds.trained()), rounds.successes()
+        already = trained - (self.state.ran - self.state.failed)
+        self.state = replace(
+            self.state, already=already, successes=successes, total=already + self.state.ran, share=1.0
+        )
         self._progress(self.state)
         return self.state
 

@@ -92,6 +92,10 @@ class SearchRounds:
         ]
         return past + [n for place in range(len(self.lines)) for n in self._numbers(place) if self._is_known(n)]
 
+    def successes(self) -> int:
+        """How many of these succeeded."""
+        return sum(self._known[self._sweep.run_at(number).hash] for number in self.trained())
+
     def foreseen(self) -> list[int]:
         """A guess at the numbers of all runs that are still to come, for estimates."""
         guesses: dict[tuple[bytes, bytes, int], list[tuple[int, int]]] = {}  # those that know the same share a few

@@ -7,7 +7,7 @@ function drawOverlays(section) {
     const lines = [];
     if (state.theory && group().theory) lines.push(["equal", group().theory.lines[start]]);
     if (state.measured) lines.push(["measured", group().starts[start].half]);
-    const { left, right, top, bottom, column, row } = centres(map);
+    const { left, right, top, bottom, tall, column, row } = centres(map);
     const [width, height] = [right - left, bottom - top];
     const inner = svg("svg", { x: left, y: top, width, height, viewBox: `${left} ${top} ${width} ${height}`, overflow: "hidden" });
     for (const [name, values] of lines) {
@@ -18,7 +18,8 @@ function drawOverlays(section) {
     if (state.measured) group().starts[start].interval.forEach(([low, high], w) => {
       if (low === null) return;
       const [a, b] = [low === "below" ? left : column(low), high === "above" ? right : column(high)];
-      inner.append(svg("path", { class: "interval", d: `M${a} ${row(w) - 4}v8M${a} ${row(w)}H${b}M${b} ${row(w) - 4}v8` }));
+      const y = row(w) + 0.65 * tall; // below the numbers
+      inner.append(svg("path", { class: "interval", d: `M${a} ${y - 3}v6M${a} ${y}H${b}M${b} ${y - 3}v6` }));
     });
     map.querySelector("svg").replaceChildren(inner);
   });
@@ -46,7 +47,7 @@ function centres(map) {
   const tall = cells[0].getBoundingClientRect().height / 2;
   return {
     left: xs[0] - half, right: (known.at(-1)?.[1] ?? xs.at(-1)) + half, top: Math.min(...rows) - tall, bottom: Math.max(...rows) + tall,
-    column, row: (width) => rows[width],
+    tall, column, row: (width) => rows[width],
   };
 }
 
