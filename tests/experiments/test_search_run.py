@@ -10,7 +10,6 @@ import pytest
 from small_search import search_table, small_search
 
 from fewfire._errors import InvalidArgument
-from fewfire._optional import is_installed
 from fewfire.engines import CpuEngine, ReferenceEngine
 from fewfire.experiments import MemoryStore, SqliteStore, Sweep, found_frontiers, make_plan
 from fewfire.experiments.executors._protocol import InlineExecutor
@@ -58,13 +57,6 @@ def test_the_runs_do_not_depend_on_batches_or_workers(whole, runs, monkeypatch):
     store = MemoryStore()
     small_search().run(store, executor="processes", workers=runs)
     assert outcomes(store) == outcomes(whole[0])
-
-
-@pytest.mark.skipif(not is_installed("distributed"), reason="dask is not installed: pip install 'fewfire[sweep]'")
-def test_dask_trains_the_same_runs(whole):
-    store = MemoryStore()
-    state = small_search().run(store, executor="dask")
-    assert outcomes(store) == outcomes(whole[0]) and state.executor == "dask"
 
 
 def test_a_search_that_was_stopped_goes_on_with_the_same_runs(whole):

@@ -52,7 +52,9 @@ def execute(
         carrier = choose_executor(executor, chosen, plan.cost, workers)
         going = _Going(sweep, plan, kept, chosen, carrier, keep_going, progress or (lambda state: None))
 
-        def train(numbers: Sequence[int] | IdArray) -> None:
+        def train(numbers: Sequence[int] | IdArray, executor: str | Executor, work: float) -> None:
+            carrier = choose_executor(executor, chosen, work, workers)
+            going.state = replace(going.state, executor=carrier.name)
             going.carry_out(chosen, carrier, in_device_order(sweep, numbers) if chosen.side_by_side else numbers)
             if engine == "auto" and going.refused:
                 other = get_engine()
@@ -60,14 +62,15 @@ def execute(
                 going.carry_out(other, choose_executor(executor, other, work, workers), list(going.refused))
 
         if sweep.search is None:
-            train(plan.pending)
+            train(plan.pending, executor, plan.cost)
             return going.state
         rounds = SearchRounds(sweep, outcomes_of(kept, sweep.success_error))
-        while numbers := rounds.missing():
-            going.expect(len(numbers))
-            train(numbers)
-            rounds.learn(going.outcomes)
-            going.outcomes.clear()
+        with carrier.lasting(chosen.name) if isinstance(carrier, DaskExecutor) else nullcontext(executor) as lasting:
+            while numbers := rounds.missing():
+                going.expect(len(numbers))
+                train(numbers, lasting, sum(cost(sweep.run_at(i)) for i in numbers))
+                rounds.learn(going.outcomes)
+                going.outcomes.clear()
         return going.end(rounds)
 
 
