@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from fewfire._cores import usable_cores
-from fewfire.cli._output import PlainConsole, duration, run_sweep, say
+from fewfire.cli._output import PlainConsole, duration, run_sweep, say, wide_console
 from fewfire.experiments import SqliteStore, Sweep, TimeEstimate, estimate_time, export, found_frontiers, make_plan
 from fewfire.report._settings import flatten, start_name, varying
 
@@ -116,7 +116,7 @@ def run(
     )
     _summarise(console, state, store, sweep.success_error)
     if sweep.search is not None:
-        console.print(_frontier_table(sweep.search, found_frontiers(sweep, store)))
+        wide_console().print(_frontier_table(sweep.search, found_frontiers(sweep, store)))
     if state.failed:
         raise typer.Exit(1)
 
