@@ -23,14 +23,21 @@ def test_the_posterior_is_bayes_rule_over_its_curves():
     weights = posterior.weights
     assert weights.sum() == pytest.approx(1)
     ratios = []
-    for place in ((3, 2, 0), (20, 5, 1), (11, 9, 3)):
-        theta, sigma, ceiling = curve.locations[place[0]], curve.slopes[place[1]], curve.ceilings[0][place[2]]
-        offset = float(
-            np.interp(0.495 / (0.995 - ceiling), ndtr(np.linspace(-3, 3, 600_001)), np.linspace(-3, 3, 600_001))
+    line = np.linspace(-3, 3, 600_001)
+    for place in ((3, 2, 1), (20, 5, 3), (11, 7, 8)):
+        theta, sigma, (ceiling, side, prior) = (
+            curve.locations[place[0]],
+            curve.slopes[place[1]],
+            curve.shapes[:, place[2]],
         )
-        low, high = (0.005 + (0.995 - ceiling) * ndtr((math.log(v) - theta) / sigma + offset) for v in (200, 400))
-        likelihood = low * (1 - low) ** 2 * high**3 * curve.ceilings[1][place[2]]
-        ratios.append(weights[place] / likelihood)
+        offset = float(np.interp(0.495 / (0.995 - ceiling), ndtr(line), line))
+        chances = []
+        for value in (200, 400):
+            distance = math.log(value) - theta
+            width = sigma * side**0.5 if distance < 0 else sigma / side**0.5
+            chances.append(0.005 + (0.995 - ceiling) * ndtr(distance / width + offset))
+        low, high = chances
+        ratios.append(weights[place] / (low * (1 - low) ** 2 * high**3 * prior))
     assert ratios == pytest.approx([ratios[0]] * 3, rel=1e-4)
 
 
@@ -40,7 +47,7 @@ def test_the_curve_has_its_target_at_its_location():
         middle = len(curve.locations) // 2
         chances = curve.chances([math.exp(curve.locations[middle])])[0][0, middle]
         np.testing.assert_allclose(chances, target, atol=1e-6)
-    assert len(FrontierCurve(100, 1000, 0.9).ceilings[0]) < len(FrontierCurve(100, 1000, 0.5).ceilings[0])
+    assert FrontierCurve(100, 1000, 0.9).shapes.shape[1] < FrontierCurve(100, 1000, 0.5).shapes.shape[1]
 
 
 @pytest.mark.parametrize("rising", [True, False])

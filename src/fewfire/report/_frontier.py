@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from fewfire.experiments import Setting, Store
 
 
+PRECISION = 0.1
+"""How finely the samples at even odds are computed."""
+
+
 @dataclass(frozen=True, eq=False)
 class SuccessFrontier:
     """The map of one start. Arrays have the shape (widths, samples) of its group.
@@ -174,7 +178,7 @@ def even_odds(
     for row, (tried, won) in enumerate(zip(runs[:, finite], successes[:, finite], strict=True)):
         if not tried.any():
             continue
-        found = estimate_frontier(columns, won, tried)
+        found = estimate_frontier(columns, won, tried, precision=PRECISION)
         even = tried.min() == tried.max()
         half[row] = crossing(won / tried, columns) if even else found.value
         interval[:, row] = found.low, found.high

@@ -19,6 +19,10 @@ Side: TypeAlias = Literal["inside", "below", "above"]
 """Where the frontier is, as far as the runs say: in the bracket, or clearly below or above it."""
 
 
+FEW = 64
+"""Up to so many values, those without runs are looked at as well: the rows of a map then share their curves."""
+
+
 @dataclass(frozen=True)
 class FrontierEstimate:
     """Where half of the runs (or another share) succeed.
@@ -109,9 +113,9 @@ def estimate_frontier(
     check_number("level", level, 0.5, 0.999)
     inner = bracket if rising else (1 / bracket[1], 1 / bracket[0])
     posterior = FrontierPosterior(FrontierCurve(*inner, target, precision))
-    kept = tried > 0
-    if kept.any():
-        posterior.observe(list(at[kept] if rising else 1 / at[kept]), won[kept], (tried - won)[kept])
+    kept = tried > 0 if len(at) > FEW else np.ones(len(at), dtype=bool)
+    if tried.any():
+        posterior.observe(list(at[kept] if rising else 1 / at[kept]), won[kept], (tried - won)[kept], shared=True)
     return read(posterior, at, won, tried, bracket, level, rising)
 
 
