@@ -8,6 +8,7 @@ from pathlib import Path
 import device_engine
 import numpy as np
 import pytest
+from small_search import small_search
 
 from fewfire._errors import EngineUnavailable
 from fewfire.engines import (
@@ -100,12 +101,20 @@ class TestAuto:
         }
 
 
+@pytest.mark.parametrize("engine", ["one_device", "two_devices"])
+def test_a_search_trains_the_same_runs_on_devices(engine, engines):
+    store, alone = MemoryStore(), MemoryStore()
+    small_search(search={"budget": 12}).run(store, engine=engine)
+    small_search(search={"budget": 12}).run(alone, engine="reference", executor="inline")
+    assert decided(store) == decided(alone)
+
+
 class TestShapes:
     sweep = tiny(network={"start": ["dense", {"name": "sparse", "s": 2}], "width": [8, 5]}, trials=3)
 
     def test_batches_hold_runs_of_one_shape_the_cheapest_first(self, engines):
         engine, plan = get_engine("one_device"), make_plan(self.sweep)
-        ordered = in_device_order(self.sweep, plan)
+        ordered = in_device_order(self.sweep, plan.pending)
         assert sorted(ordered) == sorted(plan.pending)
         cut = list(batches((self.sweep.run_at(int(i)) for i in ordered), engine))
         shapes = [{(spec.width, spec.samples) for spec in batch} for batch in cut]
@@ -242,5 +251,5 @@ def json_samples(row):
 
 
 def test_numbers_of_a_plan_stay_numbers():
-    ordered = in_device_order(tiny(), make_plan(tiny()))
+    ordered = in_device_order(tiny(), make_plan(tiny()).pending)
     assert ordered.dtype == np.int64
