@@ -130,7 +130,7 @@ class SparseActivationClassifier(ClassifierMixin, SparseActivationBase):  # type
         weight_decay: float | Literal["auto"] = "auto",
         learning_rate: float = 0.1,
         steps: int = 2000,
-        batch_size: int | None = 64,
+        batch_size: int | None = 32,
         price: float = 1.0,
         margin: float = 0.1,
         fit_intercept: bool = True,

@@ -135,7 +135,9 @@ def _gradient(
     features = z * fires
     scores = np.matmul(features, stack.output) + stack.offset[:, None, :]
     errors = loss.slope(scores, rows) * (weights / len(x))[:, None]
-    back = np.matmul(errors, stack.output.transpose(0, 2, 1))
+    # A product of one column and one row is dear as a matrix product.
+    backward = np.multiply if loss.outputs == 1 else np.matmul
+    back = backward(errors, stack.output.transpose(0, 2, 1))
     back *= fires
     gradient.output[:] = np.matmul(features.transpose(0, 2, 1), errors)
     if sparse:
