@@ -43,6 +43,7 @@ def test_a_world_as_it_was_seen():
     assert json.loads(json.dumps(table)) == table
     assert len(table["rows"]) == 3 * (2 * 3 + 1 + 2) and len(table["classes"]) == 9
     assert "trained alike: 1.3" in found.measured[0] and "Theorem 17 has 0.25" in " ".join(found.measured)
+    assert "both trained 4 times as long, dense networks need 0.7" in " ".join(found.measured)
     assert table["classes"][0]["predicted"] > 1e4 > max(table["classes"][0]["needed"])
     pytest.importorskip("matplotlib")
     assert len(plot_recipe(found).axes) == 3
