@@ -46,6 +46,8 @@ if TYPE_CHECKING:
         ParityNetClassifier,
         RobustClassifier,
         RobustRegressor,
+        SparseActivationClassifier,
+        SparseActivationRegressor,
         baselines,
     )
     from fewfire.robustness import attack, certify, robust_score
@@ -75,6 +77,8 @@ _OWNERS = {
     "ParityNetClassifier": "fewfire.learners",
     "RobustClassifier": "fewfire.learners",
     "RobustRegressor": "fewfire.learners",
+    "SparseActivationClassifier": "fewfire.learners",
+    "SparseActivationRegressor": "fewfire.learners",
     "SparseInitClassifier": "fewfire.tabular",
     "SparseInitRegressor": "fewfire.tabular",
     "Stream": "fewfire._random",
@@ -102,6 +106,8 @@ __all__ = [
     "ParityNetClassifier",
     "RobustClassifier",
     "RobustRegressor",
+    "SparseActivationClassifier",
+    "SparseActivationRegressor",
     "SparseInitClassifier",
     "SparseInitRegressor",
     "StoreError",

@@ -12,6 +12,8 @@ from fewfire.learners import (
     ParityNetClassifier,
     RobustClassifier,
     RobustRegressor,
+    SparseActivationClassifier,
+    SparseActivationRegressor,
 )
 from fewfire.learners.baselines import (
     ConjugateKernel,
@@ -28,6 +30,8 @@ LEARNERS = {
     "parity net": lambda: ParityNetClassifier(width=10, max_steps=20, random_state=0),
     "robust classifier": lambda: RobustClassifier(20, iterations=2, random_state=0),
     "robust regressor": lambda: RobustRegressor(20, iterations=2, random_state=0),
+    "sparse activation classifier": lambda: SparseActivationClassifier(8, 2, steps=5, random_state=0),
+    "sparse activation regressor": lambda: SparseActivationRegressor(8, 2, steps=5, random_state=0),
     "random features": lambda: RandomFeatures(20, random_state=0),
     "random features, hinge": lambda: RandomFeatures(20, loss="hinge", random_state=0),
     "conjugate kernel": lambda: ConjugateKernel(),
@@ -124,12 +128,13 @@ def test_columns_of_text_are_refused_by_name(learner):
         model.predict(frame.astype("category"))
 
 
-@pytest.mark.parametrize("learner", [LowDegreeRegressor, RobustRegressor])
+@pytest.mark.parametrize("learner", [LowDegreeRegressor, RobustRegressor, SparseActivationRegressor])
 @pytest.mark.parametrize("size", [1e300, 1e160, 1e-160, 1e-300])
 def test_labels_of_any_size_are_learned_alike(learner, size):
     """Powers of two apart, the model is the same to the bit; else up to the rounding of the labels."""
     X, y = signs(40, 4)
-    options = {"random_state": 0} | ({"iterations": 20, "width": 50} if learner is RobustRegressor else {"n_jobs": 1})
+    own = {LowDegreeRegressor: {"n_jobs": 1}, RobustRegressor: {"iterations": 20, "width": 50}}
+    options = {"random_state": 0} | own.get(learner, {"width": 8, "k": 2, "steps": 20})
     plain = learner(**options).fit(X, 3.0 * y).predict(X)
     scaled = learner(**options).fit(X, size * y).predict(X)
     assert np.isfinite(scaled).all() and np.allclose(scaled / size, plain / 3.0, rtol=1e-3, atol=1e-3)
@@ -139,7 +144,9 @@ def test_labels_of_any_size_are_learned_alike(learner, size):
 
 
 @pytest.mark.parametrize("rows", [1, 30])
-@pytest.mark.parametrize("learner", [LowDegreeRegressor, RobustRegressor, SparseInitRegressor])
+@pytest.mark.parametrize(
+    "learner", [LowDegreeRegressor, RobustRegressor, SparseActivationRegressor, SparseInitRegressor]
+)
 def test_none_among_numbers_is_a_missing_label(learner, rows):
     """scikit-learn checks before it makes a None NaN: one row of it was learned, and predicted NaN."""
     X, y = signs(30, 5)
@@ -149,7 +156,9 @@ def test_none_among_numbers_is_a_missing_label(learner, rows):
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("name", ["parity net", "random features", "robust classifier", "conjugate kernel"])
+@pytest.mark.parametrize(
+    "name", ["parity net", "random features", "robust classifier", "conjugate kernel", "sparse activation classifier"]
+)
 def test_classes_of_two_types_are_refused(name):
     X, _ = signs(30, 5)
     with pytest.raises(InvalidArgument) as caught:

@@ -11,6 +11,8 @@ from fewfire.learners import (
     ParityNetClassifier,
     RobustClassifier,
     RobustRegressor,
+    SparseActivationClassifier,
+    SparseActivationRegressor,
 )
 from fewfire.learners.baselines import (
     ConjugateKernel,
@@ -26,6 +28,8 @@ SMALL = {
     ParityNetClassifier: {"width": 10, "max_steps": 30},
     RobustClassifier: {"width": 20, "iterations": 3},
     RobustRegressor: {"width": 20, "iterations": 3},
+    SparseActivationClassifier: {"width": 8, "steps": 5},
+    SparseActivationRegressor: {"width": 8, "steps": 5},
     ConjugateKernel: {},
     TangentKernel: {},
     RandomFeatures: {"width": 20},

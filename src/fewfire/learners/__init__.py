@@ -1,5 +1,5 @@
-"""Learners: scikit-learn estimators (low-degree polynomials, networks that learn sparse parities or withstand an
-adversary, their classical rivals) and learners from statistical queries."""
+"""Learners: scikit-learn estimators (low-degree polynomials, networks that learn sparse parities, fire sparsely or
+withstand an adversary, their classical rivals) and learners from statistical queries."""
 
 from fewfire.learners import baselines, statistical_queries
 from fewfire.learners.low_degree import LowDegreeClassifier, LowDegreeRegressor
@@ -11,6 +11,7 @@ from fewfire.learners.parity_net import (
     lottery_tickets,
 )
 from fewfire.learners.robust import RobustClassifier, RobustHistory, RobustRegressor
+from fewfire.learners.sparse_activation import SparseActivationClassifier, SparseActivationRegressor
 
 __all__ = [
     "BestIterate",
@@ -21,6 +22,8 @@ __all__ = [
     "RobustClassifier",
     "RobustHistory",
     "RobustRegressor",
+    "SparseActivationClassifier",
+    "SparseActivationRegressor",
     "baselines",
     "learn_correlated_parity",
     "lottery_tickets",

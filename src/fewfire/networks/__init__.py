@@ -2,9 +2,10 @@
 
 from fewfire.networks import construct, init
 from fewfire.networks._activations import Activation, activation, relu, relu6, shifted_relu
-from fewfire.networks._activity import ActiveSets, Activity, SparsityReport, check_sparsity
+from fewfire.networks._activity import ActiveSets, Activity
 from fewfire.networks._files import load, save
 from fewfire.networks._indexed import IndexedTwoLayer
+from fewfire.networks._sparsity import Exceedance, SparsityReport, check_sparsity
 from fewfire.networks._two_layer import TwoLayer, check_single_output
 from fewfire.networks._weights import Norms, Relevance, relevance
 
@@ -12,6 +13,7 @@ __all__ = [
     "Activation",
     "ActiveSets",
     "Activity",
+    "Exceedance",
     "IndexedTwoLayer",
     "Norms",
     "Relevance",

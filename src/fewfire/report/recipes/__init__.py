@@ -4,6 +4,7 @@ A recipe names its figure; `plot_recipe` looks it up here.
 """
 
 from fewfire.report.recipes._canvas import plot_recipe, save_recipe
+from fewfire.report.recipes._members import plot_inside_the_class, plot_mostly_sparse
 from fewfire.report.recipes._pareto import (
     plot_convergence_time,
     plot_lottery,
@@ -33,10 +34,12 @@ __all__ = [
     "plot_error_terms",
     "plot_fits",
     "plot_inducing",
+    "plot_inside_the_class",
     "plot_lazy_neurons",
     "plot_learn_back",
     "plot_learning_curves",
     "plot_lottery",
+    "plot_mostly_sparse",
     "plot_offline_parity",
     "plot_proposition_3",
     "plot_rademacher",

@@ -7,7 +7,7 @@ A constant hidden in an O, Θ or Ω is the keyword `constant`, 1 unless given. C
 `log10_…` twins are not.
 
 Functions named `…_sharp` and `…_explicit` are not in the paper: they are the same quantities with every constant
-known, each with its proof in the docstring.
+known, each with its proof in the docstring; those named `…_mostly_sparse` carry Remark 11 out.
 """
 
 from fewfire.theory.sparse_activations._lower_bounds import (
@@ -18,6 +18,11 @@ from fewfire.theory.sparse_activations._lower_bounds import (
     parity_queries,
     parity_queries_explicit,
     parity_success_explicit,
+)
+from fewfire.theory.sparse_activations._mostly_sparse import (
+    average_sensitivity_mostly_sparse,
+    degree_mostly_sparse,
+    exceedance_allowed,
 )
 from fewfire.theory.sparse_activations._rademacher import (
     general_samples,
@@ -48,9 +53,12 @@ from fewfire.theory.sparse_activations._uniform import (
 __all__ = [
     "JuntaClass",
     "average_sensitivity",
+    "average_sensitivity_mostly_sparse",
     "average_sensitivity_sharp",
     "degree",
+    "degree_mostly_sparse",
     "degree_sharp",
+    "exceedance_allowed",
     "general_samples",
     "halfspace_sensitivity",
     "junta_class",

@@ -1,0 +1,161 @@
+"""Training inside H(n, s, k): plain descent under a growing price on neurons beyond the k strongest, then projection.
+
+Minibatch AdamW with a rate that falls along a cosine. To the loss is added
+
+    price · mean over rows of Σ_{j not among the k largest} max(a_j z_j + margin, 0),   a_j = ‖u_j‖,
+
+whose price rises from 0 to its full size over the first 70% of the steps: the network begins dense, where descent finds
+its way, and is made to choose. From then on only the k strongest neurons of a row count, as top-k training has it (the
+rest still pay), and over the last 20% biases are lowered once per pass over the rows until at most k fire on each
+(`_stack.silence`): what is returned is a plain ReLU network. Top-k from the start gets stuck more often: whoever wins a
+row first keeps it. With k = width there is nothing to pay or to choose, and this is plain training of a dense network.
+
+Several networks that differ in their weight decay are trained at once, on the same minibatches.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fewfire._errors import DivergenceError
+from fewfire.learners.sparse_activation._stack import MemberStack, shrink, silence, top
+from fewfire.tabular import AdamW
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fewfire._random import Stream
+    from fewfire._types import Float64Array, FloatArray
+    from fewfire.learners.sparse_activation._losses import MemberLoss
+
+FULL, GATED, PROJECTED = 0.7, 0.7, 0.8
+"""Shares of the steps after which the price is full, only the k strongest count, and biases are lowered."""
+
+LAST_RATE = 0.01
+"""The last learning rate, as a share of the first."""
+
+
+@dataclass(frozen=True)
+class TrainingRule:
+    """How networks are trained; see `SparseActivationRegressor` for what the entries mean."""
+
+    width: int
+    k: int
+    W: float | None
+    B: float | None
+    learning_rate: float
+    steps: int
+    batch_size: int | None
+    price: float
+    margin: float
+    intercept: bool
+
+
+def train_members(
+    table: FloatArray,
+    loss: MemberLoss,
+    weights: Float64Array,
+    decays: Sequence[float],
+    rule: TrainingRule,
+    stream: Stream,
+    progress: Callable[[int, int], object] | None = None,
+) -> MemberStack:
+    """One trained network per weight decay; at most k of its neurons fire on any row of the table.
+
+    Parameters
+    ----------
+    table : float32 array of shape (rows, inputs)
+    loss : MemberLoss
+        Of the labels of these rows.
+    weights : array of shape (rows,)
+        Of the rows, with mean 1.
+    decays : sequence of float
+    rule : TrainingRule
+    stream : Stream
+        Of the start and of the minibatches.
+    progress : callable (done, total), optional
+    """
+    rows, inputs = table.shape
+    stack = MemberStack.drawn(len(decays), inputs, rule.width, loss.outputs, stream.child("init"))
+    if rule.intercept:
+        stack.offset[:] = loss.start(weights)
+    gradient = MemberStack.zeros(len(decays), inputs, rule.width, loss.outputs)
+    batch = rows if rule.batch_size is None else min(rows, rule.batch_size)
+    optimisers = [AdamW(rule.learning_rate, decay) for decay in decays]
+    descents = [adam.start(stack.flat.shape[1], stack.decayed, rows) for adam in optimisers]
+    pace = weights.astype(np.float32)
+    everything, draws = np.arange(rows), stream.child("batches")
+    with np.errstate(over="ignore", invalid="ignore"):  # divergence is told below
+        for step in range(rule.steps):
+            part = everything if batch == rows else draws.integers(rows, batch, step * batch)
+            done = (step + 1) / rule.steps
+            _gradient(stack, gradient, table[part], loss, part, pace[part], rule, done)
+            for place, descent in enumerate(descents):
+                optimisers[place].learning_rate = rule.learning_rate * _cosine(done)
+                descent.step(stack.flat[place], gradient.flat[place])
+            shrink(stack, rule.W, rule.B)
+            if rule.k < rule.width and done >= PROJECTED and (step + 1) % math.ceil(rows / batch) == 0:
+                silence(stack, table, rule.k)
+            if progress is not None:
+                progress(step + 1, rule.steps)
+    if not np.isfinite(stack.flat).all():
+        text = f"training left the finite numbers at learning_rate = {rule.learning_rate:g}. Remedy: lower it."
+        raise DivergenceError(text, step=rule.steps, learning_rate=rule.learning_rate)
+    if rule.k < rule.width:
+        silence(stack, table, rule.k)
+    shrink(stack, rule.W, rule.B)
+    return stack
+
+
+def _gradient(
+    stack: MemberStack,
+    gradient: MemberStack,
+    x: FloatArray,
+    loss: MemberLoss,
+    rows: object,
+    weights: FloatArray,
+    rule: TrainingRule,
+    done: float,
+) -> None:
+    """Write the gradient of loss and price at a minibatch x (batch, inputs) into `gradient`."""
+    z = np.matmul(x, stack.hidden.transpose(0, 2, 1))
+    z += stack.bias[:, None, :]
+    fires = z > 0
+    sparse = rule.k < rule.width
+    if sparse:
+        reach = stack.reach
+        ranks = z * reach[:, None, :]
+        strong = top(ranks, rule.k)
+        if done > GATED:
+            fires &= strong
+    features = z * fires
+    scores = np.matmul(features, stack.output) + stack.offset[:, None, :]
+    errors = loss.slope(scores, rows) * (weights / len(x))[:, None]
+    # A product of one column and one row is dear as a matrix product.
+    backward = np.multiply if loss.outputs == 1 else np.matmul
+    back = backward(errors, stack.output.transpose(0, 2, 1))
+    back *= fires
+    gradient.output[:] = np.matmul(features.transpose(0, 2, 1), errors)
+    if sparse:
+        price = rule.price * min(1.0, done / FULL) / len(x)
+        over = (ranks > -rule.margin) & ~strong
+        paid = over * (price * weights)[:, None]
+        back += paid * reach[:, None, :]
+        if done <= GATED:
+            # The price may also be met by weaker outputs: d(a_j z_j)/du_j = z_j u_j/a_j, of neurons that fire.
+            slope = np.einsum("rbj,rbj->rj", paid, np.maximum(z, 0.0)) / np.maximum(reach, 1e-12)
+            gradient.output[:] += slope[:, :, None] * stack.output
+    np.matmul(back.transpose(0, 2, 1), x, out=gradient.hidden)
+    np.sum(back, axis=1, out=gradient.bias)
+    np.sum(errors, axis=1, out=gradient.offset)
+    if not rule.intercept:
+        gradient.offset[:] = 0.0
+
+
+def _cosine(done: float) -> float:
+    """The learning rate after a share of the steps, as a share of the first."""
+    return LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + math.cos(math.pi * done))
