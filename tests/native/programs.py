@@ -28,7 +28,7 @@ FLAGS: Final = (
 )
 SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "allocation_faults": ("csrc/base/*.cpp", "csrc/core/halfspace/*.cpp", "csrc/kernels/halfspace.cpp"),
-    "thread_faults": (),
+    "thread_faults": ("csrc/base/parallel.cpp",),
 }
 
 
