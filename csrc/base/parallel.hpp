@@ -1,4 +1,5 @@
-// Threads for the kernels: started for one call, gone when it returns. All of C++ starts its threads here.
+// Threads for the kernels. They are started when work asks for them and then wait for more, since starting one costs as
+// much as a small query. All of C++ gets its threads here.
 #pragma once
 
 #include <algorithm>
@@ -7,93 +8,49 @@
 #include <condition_variable>
 #include <cstddef>
 #include <exception>
-#include <memory>
-#include <mutex>
-#include <new>
-#include <thread>
 
 namespace fewfire {
 
-// Threads that help with pieces of work. A thread that cannot be started is done without, for whatever reason (no more
-// threads, no memory for one): the pieces are then done by those there are, the calling one at least.
-template <class Work>
-class Helpers {
+// Pieces of work that threads share: work(0) … work(pieces − 1), each once and by whoever comes first. A thread that
+// cannot be started is done without, for whatever reason (no more threads, no memory for one): the pieces are then done
+// by those there are, the calling one at least. Stands on the caller's stack; helpers know it while they are counted in
+// `helping_`, under the lock of all threads.
+class SharedWork {
  public:
-  // Starts at most `count` threads that call work(0) … work(pieces − 1), each once and by whoever comes first.
-  Helpers(std::size_t pieces, std::size_t count, const Work& work) : pieces_(pieces), work_(work) {
-    try {
-      if (count > 0) shared_ = std::make_shared<Shared>();
-      for (; started_ < count; ++started_) {
-        std::thread([shared = shared_, pieces, &work] {
-          {
-            const std::lock_guard lock(shared->mutex);
-            if (shared->closed) return;  // the caller has gone on, and `work` with it
-            ++shared->helping;
-          }
-          take_pieces(*shared, pieces, work);
-          const std::lock_guard lock(shared->mutex);
-          if (--shared->helping == 0) shared->left.notify_one();
-        }).detach();
-      }
-    } catch (...) {
-    }
-  }
+  using Call = void (*)(const void* work, std::size_t piece);
 
-  std::size_t started() const { return started_; }
+  // Asks for at most `helpers` threads, those that wait for work first.
+  SharedWork(std::size_t pieces, std::size_t helpers, Call call, const void* work);
+  SharedWork(const SharedWork&) = delete;
+
+  // How many will come, unless the pieces are gone before.
+  std::size_t promised() const { return promised_; }
 
   // Does what is left of the pieces; returns when all are done and passes on the first exception. A helper that has not
-  // begun when the pieces are gone is not waited for.
-  void join_in() {
-    if (!shared_) {
-      for (std::size_t piece = 0; piece < pieces_; ++piece) work_(piece);
-      return;
-    }
-    take_pieces(*shared_, pieces_, work_);
-    std::unique_lock lock(shared_->mutex);
-    shared_->closed = true;
-    shared_->left.wait(lock, [&] { return shared_->helping == 0; });
-    if (shared_->failure) std::rethrow_exception(shared_->failure);
-  }
+  // begun when the pieces are gone is not waited for. To be called once, before the end.
+  void join_in();
 
-  // Leaves the pieces to the helpers, of which there has to be one, and calls watch() every tenth of a second.
-  template <class Watch>
-  void look_on(const Watch& watch) {
-    {
-      std::unique_lock lock(shared_->mutex);
-      const auto done = [&] { return shared_->helping == 0 && shared_->next.load() >= pieces_; };
-      while (!shared_->left.wait_for(lock, std::chrono::milliseconds(100), done)) {
-        lock.unlock();
-        watch();
-        lock.lock();
-      }
-    }
-    join_in();
-  }
+  // Leaves the pieces to the helpers, of which there has to be one, until they are done or so much time has passed.
+  bool wait_for(std::chrono::milliseconds time);
 
  private:
-  struct Shared {
-    std::mutex mutex;
-    std::condition_variable left;
-    std::size_t helping = 0;
-    bool closed = false;
-    std::atomic<std::size_t> next{0};
-    std::exception_ptr failure;
-  };
+  friend class Crew;
+  void take_pieces();
 
-  static void take_pieces(Shared& shared, std::size_t pieces, const Work& work) {
-    try {
-      for (std::size_t piece; (piece = shared.next.fetch_add(1, std::memory_order_relaxed)) < pieces;) work(piece);
-    } catch (...) {
-      shared.next.store(pieces, std::memory_order_relaxed);
-      const std::lock_guard lock(shared.mutex);
-      if (!shared.failure) shared.failure = std::current_exception();
-    }
-  }
-
-  std::size_t pieces_, started_ = 0;
-  const Work& work_;
-  std::shared_ptr<Shared> shared_;
+  const std::size_t pieces_;
+  const Call call_;
+  const void* const work_;
+  std::size_t promised_ = 0, wanted_ = 0;  // helpers in all, and those not yet here
+  std::atomic<std::size_t> next_{0}, helping_{0};
+  std::condition_variable left_;
+  std::exception_ptr failure_;
+  SharedWork *before_ = nullptr, *after_ = nullptr;  // of those that want helpers
 };
+
+template <class Work>
+void call_work(const void* work, std::size_t piece) {
+  (*static_cast<const Work*>(work))(piece);
+}
 
 // Calls work(0) … work(pieces − 1), each once, on at most `threads` threads, the calling one among them; returns when
 // all are done and passes on the first exception, and throws none but those of `work`. Each thread takes the next piece
@@ -102,15 +59,21 @@ class Helpers {
 template <class Work>
 void parallel_for(std::size_t pieces, std::size_t threads, const Work& work) {
   const std::size_t most = std::min(threads, pieces);
-  Helpers<Work>(pieces, most > 1 ? most - 1 : 0, work).join_in();
+  if (most > 1) return SharedWork(pieces, most - 1, call_work<Work>, &work).join_in();
+  for (std::size_t piece = 0; piece < pieces; ++piece) work(piece);
 }
 
 // The same on helpers alone, while the calling thread calls watch() every tenth of a second, for signals that only it
-// can see; watch must not throw. Where no helper can be started, the calling thread works and looks after each piece.
+// can see; watch must not throw. Where no helper can be had, the calling thread works and looks after each piece.
 template <class Work, class Watch>
 void watched_for(std::size_t pieces, std::size_t threads, const Work& work, const Watch& watch) {
-  Helpers<Work> helpers(pieces, std::min(threads, pieces), work);
-  if (helpers.started() > 0) return helpers.look_on(watch);
+  if (const std::size_t most = std::min(threads, pieces); most > 0) {
+    SharedWork shared(pieces, most, call_work<Work>, &work);
+    if (shared.promised() > 0) {
+      while (!shared.wait_for(std::chrono::milliseconds(100))) watch();
+      return shared.join_in();
+    }
+  }
   for (std::size_t piece = 0; piece < pieces; ++piece) work(piece), watch();
 }
 
@@ -120,5 +83,8 @@ template <class Work>
 void run_threads(std::size_t threads, const Work& work) {
   parallel_for(threads, threads, work);
 }
+
+// Ends the threads that wait for work, as every fork() does; the next work starts others.
+void dismiss_threads();
 
 }  // namespace fewfire

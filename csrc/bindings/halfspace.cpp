@@ -129,13 +129,15 @@ class HalfspaceBinding {
                           to_array(std::move(report.scores)));
   }
 
-  // The ids of one query. None where `a` or the threshold is not plainly what it has to be: the caller then converts
-  // what can be converted, and says what is wrong otherwise.
-  nb::object query_one(nb::handle a, nb::handle threshold, std::size_t threads) {
+  // The ids of one query, or the pair of them and their scores. None where `a` or the threshold is not plainly what it
+  // has to be: the caller then converts what can be converted, and says what is wrong otherwise.
+  nb::object query_one(nb::handle a, nb::handle threshold, std::size_t threads, bool scores) {
     const PlainVector row(a, dimension_);
     const std::optional<float> above = row.data() == nullptr ? std::nullopt : plain_number(threshold);
     if (!above) return nb::none();
-    return to_array(std::move(answer({row.data(), &*above, 1, dimension_}, threads, false).ids));
+    HalfspaceReport report = answer({row.data(), &*above, 1, dimension_}, threads, scores);
+    nb::object ids = to_array(std::move(report.ids));
+    return scores ? nb::make_tuple(std::move(ids), to_array(std::move(report.scores))) : ids;
   }
 
   nb::tuple points() {
@@ -161,9 +163,7 @@ class HalfspaceBinding {
   HalfspaceReport answer(const HalfspaceQueries& queries, std::size_t threads, bool scores) {
     HalfspaceCounters spent;
     HalfspaceReport report = state_.ask([&] {
-      HalfspaceReport found = index_->query(queries, threads, spent);
-      if (scores) add_scores(*index_, queries, threads, found);
-      return found;
+      return scores ? index_->query_scores(queries, threads, spent) : index_->query(queries, threads, spent);
     });
     spent.queries = queries.count, spent.reported = report.ids.size();
     state_.note([&] { counters_.add(spent); });
@@ -201,7 +201,7 @@ void bind_halfspace(nb::module_& module) {
       .def("query_scores", &HalfspaceBinding::query_scores, nb::arg("rows").noconvert(),
            nb::arg("thresholds").noconvert(), nb::arg("threads"))
       .def("query_one", &HalfspaceBinding::query_one, nb::arg("a").none(), nb::arg("threshold").none(),
-           nb::arg("threads"))
+           nb::arg("threads"), nb::arg("scores"))
       .def("points", &HalfspaceBinding::points)
       .def_prop_ro("counters", &HalfspaceBinding::counters)
       .def_prop_ro("size", &HalfspaceBinding::size)

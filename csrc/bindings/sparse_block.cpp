@@ -75,6 +75,13 @@ class LayerBinding {
     for (const NeuronPair& pair : pairs) out.data()[pair.row * width + pair.neuron] = pair.score;
   }
 
+  void recode(ConstArray1<std::int64_t> neurons, std::size_t threads) {
+    for (std::size_t i = 0; i < neurons.shape(0); ++i)
+      require(neurons(i) >= 0 && static_cast<std::size_t>(neurons(i)) < layer_->weights().width, "no such neuron");
+    nb::gil_scoped_release released;
+    layer_->recode(neurons.data(), neurons.shape(0), threads);
+  }
+
   std::size_t memory() const { return layer_->memory(); }
 
  private:
@@ -152,6 +159,7 @@ void bind_sparse_block(nb::module_& module) {
       .def("firing", &LayerBinding::firing, nb::arg("x").noconvert(), nb::arg("threads"))
       .def("scores", &LayerBinding::scores, nb::arg("x").noconvert(), nb::arg("resting"), nb::arg("out").noconvert(),
            nb::arg("threads"))
+      .def("recode", &LayerBinding::recode, nb::arg("neurons").noconvert(), nb::arg("threads"))
       .def_prop_ro("memory", &LayerBinding::memory);
   nb::class_<BlockBinding>(module, "SparseBlock")
       .def(nb::init<Matrix, Vector, Matrix, Vector, std::optional<Matrix>, Vector, const std::string&, float,

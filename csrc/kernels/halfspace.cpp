@@ -2,98 +2,11 @@
 
 #include <cmath>
 #include <cstring>
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
+
+#include "kernels/lanes-inl.hpp"
 
 namespace fewfire::FEWFIRE_ISA {
 namespace {
-
-// Sixteen floats with a fused multiply-add that rounds once on every instruction set, so that scores have the same bits
-// everywhere.
-
-constexpr std::size_t lane_count = 16;
-
-#if defined(__AVX512F__)
-struct Lanes {
-  __m512 v;
-};
-Lanes load(const float* at) { return {_mm512_loadu_ps(at)}; }
-Lanes fill(float value) { return {_mm512_set1_ps(value)}; }
-Lanes fma(Lanes a, Lanes b, Lanes c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
-Lanes operator+(Lanes a, Lanes b) { return {_mm512_add_ps(a.v, b.v)}; }
-Lanes operator*(Lanes a, Lanes b) { return {_mm512_mul_ps(a.v, b.v)}; }
-Lanes maximum(Lanes a, Lanes b) { return {_mm512_max_ps(a.v, b.v)}; }
-Lanes square_root(Lanes a) { return {_mm512_sqrt_ps(a.v)}; }
-float total(Lanes a) { return _mm512_reduce_add_ps(a.v); }
-// One bit per lane; false where either side is no number.
-std::uint32_t greater(Lanes a, Lanes b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ); }
-#elif defined(__AVX2__)
-struct Lanes {
-  __m256 low, high;
-};
-Lanes load(const float* at) { return {_mm256_loadu_ps(at), _mm256_loadu_ps(at + 8)}; }
-Lanes fill(float value) { return {_mm256_set1_ps(value), _mm256_set1_ps(value)}; }
-Lanes fma(Lanes a, Lanes b, Lanes c) {
-  return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
-}
-Lanes operator+(Lanes a, Lanes b) { return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)}; }
-Lanes operator*(Lanes a, Lanes b) { return {_mm256_mul_ps(a.low, b.low), _mm256_mul_ps(a.high, b.high)}; }
-Lanes maximum(Lanes a, Lanes b) { return {_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)}; }
-Lanes square_root(Lanes a) { return {_mm256_sqrt_ps(a.low), _mm256_sqrt_ps(a.high)}; }
-float total(Lanes a) {
-  const __m256 eight = _mm256_add_ps(a.low, a.high);
-  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
-}
-std::uint32_t greater(Lanes a, Lanes b) {
-  const int low = _mm256_movemask_ps(_mm256_cmp_ps(a.low, b.low, _CMP_GT_OQ));
-  const int high = _mm256_movemask_ps(_mm256_cmp_ps(a.high, b.high, _CMP_GT_OQ));
-  return static_cast<std::uint32_t>(low | high << 8);
-}
-#else
-struct Lanes {
-  float v[lane_count];
-};
-template <class Operation>
-Lanes each(const Operation& operation) {
-  Lanes out;
-  for (std::size_t i = 0; i < lane_count; ++i) out.v[i] = operation(i);
-  return out;
-}
-Lanes load(const float* at) {
-  return each([&](std::size_t i) { return at[i]; });
-}
-Lanes fill(float value) {
-  return each([&](std::size_t) { return value; });
-}
-Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
-  return each([&](std::size_t i) { return std::fmaf(a.v[i], b.v[i], c.v[i]); });
-}
-Lanes operator+(const Lanes& a, const Lanes& b) {
-  return each([&](std::size_t i) { return a.v[i] + b.v[i]; });
-}
-Lanes operator*(const Lanes& a, const Lanes& b) {
-  return each([&](std::size_t i) { return a.v[i] * b.v[i]; });
-}
-Lanes maximum(const Lanes& a, const Lanes& b) {
-  return each([&](std::size_t i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
-}
-Lanes square_root(const Lanes& a) {
-  return each([&](std::size_t i) { return std::sqrt(a.v[i]); });
-}
-float total(const Lanes& a) {
-  float sum = 0;
-  for (const float value : a.v) sum += value;
-  return sum;
-}
-std::uint32_t greater(const Lanes& a, const Lanes& b) {
-  std::uint32_t mask = 0;
-  for (std::size_t i = 0; i < lane_count; ++i) mask |= static_cast<std::uint32_t>(a.v[i] > b.v[i]) << i;
-  return mask;
-}
-#endif
 
 // The exact scan.
 
@@ -129,6 +42,65 @@ void scan_tile(const float* points, const float* offsets, std::size_t dimension,
       }
   }
 }
+
+#if defined(__AVX512F__)
+// Sixteen rows of sixteen numbers become columns: pairs of rows interleaved, then pairs of pairs, then quarters.
+inline void transpose(__m512 (&rows)[lane_count]) {
+  __m512 pairs[lane_count], fours[lane_count];
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < lane_count; i += 2) {
+    pairs[i] = _mm512_unpacklo_ps(rows[i], rows[i + 1]);
+    pairs[i + 1] = _mm512_unpackhi_ps(rows[i], rows[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < lane_count; i += 4) {
+#pragma GCC unroll 2
+    for (std::size_t j = 0; j < 2; ++j) {
+      const __m512d a = _mm512_castps_pd(pairs[i + j]), b = _mm512_castps_pd(pairs[i + 2 + j]);
+      fours[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+      fours[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+    }
+  }
+  // fours[4·g + c]: of rows 4·g … 4·g + 3, columns c, c + 4, c + 8, c + 12.
+#pragma GCC unroll 4
+  for (std::size_t c = 0; c < 4; ++c) {
+    constexpr int even = 0x88, odd = 0xdd;  // quarters 0 and 2, or 1 and 3, of both
+    const __m512 low_even = _mm512_shuffle_f32x4(fours[c], fours[4 + c], even);
+    const __m512 low_odd = _mm512_shuffle_f32x4(fours[c], fours[4 + c], odd);
+    const __m512 high_even = _mm512_shuffle_f32x4(fours[8 + c], fours[12 + c], even);
+    const __m512 high_odd = _mm512_shuffle_f32x4(fours[8 + c], fours[12 + c], odd);
+    rows[c] = _mm512_shuffle_f32x4(low_even, high_even, even);
+    rows[4 + c] = _mm512_shuffle_f32x4(low_odd, high_odd, even);
+    rows[8 + c] = _mm512_shuffle_f32x4(low_even, high_even, odd);
+    rows[12 + c] = _mm512_shuffle_f32x4(low_odd, high_odd, odd);
+  }
+}
+
+// The scores of sixteen points for one query: a lane is a point, so that the one order costs a transposition.
+void score_points(const float* const* points, const float* offsets, const float* query, std::size_t dimension,
+                  float* scores) {
+  __m512 sums = _mm512_setzero_ps();
+  std::size_t j = 0;
+  for (; j + lane_count <= dimension; j += lane_count) {
+    __m512 columns[lane_count];
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < lane_count; ++i) columns[i] = _mm512_loadu_ps(points[i] + j);
+    transpose(columns);
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < lane_count; ++i) sums = _mm512_fmadd_ps(columns[i], _mm512_set1_ps(query[j + i]), sums);
+  }
+  if (j < dimension) {
+    const auto rest = static_cast<__mmask16>((1u << (dimension - j)) - 1);
+    __m512 columns[lane_count];
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < lane_count; ++i) columns[i] = _mm512_maskz_loadu_ps(rest, points[i] + j);
+    transpose(columns);
+    for (std::size_t i = 0; j + i < dimension; ++i)
+      sums = _mm512_fmadd_ps(columns[i], _mm512_set1_ps(query[j + i]), sums);
+  }
+  _mm512_storeu_ps(scores, _mm512_add_ps(sums, _mm512_loadu_ps(offsets)));
+}
+#endif
 
 // The screened scan.
 
@@ -180,13 +152,14 @@ Lanes to_real(const Sums& sums) {
 }
 #endif
 
-template <std::size_t Queries>
+template <std::size_t Queries, std::size_t Parts>
 void screen_tile(const ScreenBlock& block, std::size_t quads, const std::int32_t* tile, const std::int32_t* bias,
                  const float* steps, const float* low, const float* high, std::uint64_t* maybe, std::uint64_t* sure) {
   // Unrolled by hand: an index known only at run time would keep the sums in memory.
-  Sums sums[Queries][vectors];
+  constexpr std::size_t words = Queries * Parts;
+  Sums sums[words][vectors];
 #pragma GCC unroll 6
-  for (std::size_t q = 0; q < Queries; ++q) {
+  for (std::size_t q = 0; q < words; ++q) {
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < vectors; ++v) sums[q][v] = start(bias[q]);
   }
@@ -195,8 +168,8 @@ void screen_tile(const ScreenBlock& block, std::size_t quads, const std::int32_t
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < vectors; ++v) codes[v] = load_codes(block.codes + (k * vectors + v) * 4 * lane_count);
 #pragma GCC unroll 6
-    for (std::size_t q = 0; q < Queries; ++q) {
-      const Word word = load_word(tile[k * Queries + q]);
+    for (std::size_t q = 0; q < words; ++q) {
+      const Word word = load_word(tile[k * words + q]);
 #pragma GCC unroll 4
       for (std::size_t v = 0; v < vectors; ++v) sums[q][v] = add_products(sums[q][v], codes[v], word);
     }
@@ -207,8 +180,9 @@ void screen_tile(const ScreenBlock& block, std::size_t quads, const std::int32_t
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < vectors; ++v) {
       const std::size_t at = v * lane_count;
-      const Lanes score =
-          fma(to_real(sums[q][v]) * load(block.scales + at), fill(steps[q]), load(block.offsets + at));
+      Lanes units = to_real(sums[q * Parts][v]);
+      if constexpr (Parts > 1) units = fma(units, fill(high_unit), to_real(sums[q * Parts + 1][v]));
+      const Lanes score = fma(units * load(block.scales + at), fill(steps[q]), load(block.offsets + at));
       above |= std::uint64_t{greater(score, fill(low[q]))} << at;
       clear |= std::uint64_t{greater(score, fill(high[q]))} << at;
     }
@@ -239,6 +213,14 @@ void score_pairs(const float* const* points, const float* offsets, const float* 
   // A sum waits for its own last step only, so several pairs advance side by side.
   constexpr std::size_t together = 8;
   std::size_t k = 0;
+#if defined(__AVX512F__)
+  for (; k + lane_count <= pairs; k += lane_count) {
+    bool same = true;
+    for (std::size_t i = 1; i < lane_count; ++i) same &= queries[k + i] == queries[k];
+    if (!same) break;
+    score_points(points + k, offsets + k, queries[k], dimension, scores + k);
+  }
+#endif
   for (; k + together <= pairs; k += together) {
     float sums[together] = {};
     for (std::size_t j = 0; j < dimension; ++j)
@@ -267,10 +249,15 @@ float quick_product(const float* point, const float* query, std::size_t dimensio
 
 void screen_block(const ScreenBlock& block, std::size_t quads, const ScreenQueries& queries, const float* low,
                   const float* high, std::size_t first, std::size_t count, std::uint64_t* maybe, std::uint64_t* sure) {
-  const auto tile = [&]<std::size_t Queries>() {
-    screen_tile<Queries>(block, quads, queries.packed + first * quads, queries.bias + first, queries.steps + first, low,
-                         high, maybe, sure);
+  const auto tile = [&]<std::size_t Queries, std::size_t Parts = 1>() {
+    screen_tile<Queries, Parts>(block, quads, queries.packed + first * Parts * quads, queries.bias + first * Parts,
+                                queries.steps + first, low, high, maybe, sure);
   };
+  if (queries.parts > 1) switch (count) {
+    case 3: return tile.template operator()<3, 2>();
+    case 2: return tile.template operator()<2, 2>();
+    default: return tile.template operator()<1, 2>();
+  }
   switch (count) {
     case 6: return tile.template operator()<6>();
     case 5: return tile.template operator()<5>();

@@ -34,6 +34,9 @@ FEWFIRE_DECLARE(
 //
 //   |⟨p, a⟩ − ⟨p̂, â⟩| ≤ ‖p − p̂‖·‖a‖ + ‖p̂‖·‖a − â‖                                        (Cauchy–Schwarz, twice)
 //
+// Few queries wait for memory, not for products, so each may have two parts, e = 255·h + l with |h_j|, |l_j| ≤ 127: then
+// ‖a − â‖ is next to nothing, and about half as many pairs are left open.
+//
 // With that error and the rounding of both ways of scoring, a pair is *out* when its screened score is not above
 // threshold − error, *in* when above threshold + error, and open between. Codes are stored as c + 128 (unsigned, as
 // VNNI wants it): block by block, four coordinates of 16 points to a vector.
@@ -51,11 +54,16 @@ struct ScreenBlock {
   const float *scales, *offsets;  // 64 each
 };
 
+// What a unit of the high part of a query's code is worth in units of the low one.
+constexpr int high_unit = 255;
+
 struct ScreenQueries {
-  const std::int32_t* packed;  // four codes to a word, tiles as in pack_queries
-  const std::int32_t* bias;    // −128·Σ_j e_j
-  const float* steps;
+  std::size_t parts;           // 1, or 2: high and low, for at most fine_queries queries, all in one tile
+  const std::int32_t* packed;  // four codes to a word, tiles as in pack_queries, the parts of a query side by side
+  const std::int32_t* bias;    // −128·Σ_j e_j of each part
+  const float* steps;          // what a unit of e is worth
 };
+constexpr std::size_t fine_queries = tile_queries / 2;
 
 FEWFIRE_DECLARE(
     // maybe[q], sure[q]: the points whose screened score is above low[q], above high[q].

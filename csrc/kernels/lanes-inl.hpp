@@ -28,6 +28,10 @@ inline Lanes fill(float value) { return {_mm512_set1_ps(value)}; }
 inline Lanes fma(Lanes a, Lanes b, Lanes c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 inline Lanes operator+(Lanes a, Lanes b) { return {_mm512_add_ps(a.v, b.v)}; }
 inline Lanes operator*(Lanes a, Lanes b) { return {_mm512_mul_ps(a.v, b.v)}; }
+inline Lanes maximum(Lanes a, Lanes b) { return {_mm512_max_ps(a.v, b.v)}; }
+inline Lanes square_root(Lanes a) { return {_mm512_sqrt_ps(a.v)}; }
+// One bit per lane: false where either side is no number.
+inline std::uint32_t greater(Lanes a, Lanes b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ); }
 // One bit per lane: set unless a ≤ b, so also where either is no number.
 inline std::uint32_t not_at_most(Lanes a, Lanes b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_NLE_UQ); }
 inline __m256 folded(Lanes a) { return _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1)); }
@@ -43,11 +47,16 @@ inline Lanes fma(Lanes a, Lanes b, Lanes c) {
 }
 inline Lanes operator+(Lanes a, Lanes b) { return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)}; }
 inline Lanes operator*(Lanes a, Lanes b) { return {_mm256_mul_ps(a.low, b.low), _mm256_mul_ps(a.high, b.high)}; }
-inline std::uint32_t not_at_most(Lanes a, Lanes b) {
-  const int low = _mm256_movemask_ps(_mm256_cmp_ps(a.low, b.low, _CMP_NLE_UQ));
-  const int high = _mm256_movemask_ps(_mm256_cmp_ps(a.high, b.high, _CMP_NLE_UQ));
+inline Lanes maximum(Lanes a, Lanes b) { return {_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)}; }
+inline Lanes square_root(Lanes a) { return {_mm256_sqrt_ps(a.low), _mm256_sqrt_ps(a.high)}; }
+template <int Predicate>
+inline std::uint32_t compare(Lanes a, Lanes b) {
+  const int low = _mm256_movemask_ps(_mm256_cmp_ps(a.low, b.low, Predicate));
+  const int high = _mm256_movemask_ps(_mm256_cmp_ps(a.high, b.high, Predicate));
   return static_cast<std::uint32_t>(low | high << 8);
 }
+inline std::uint32_t greater(Lanes a, Lanes b) { return compare<_CMP_GT_OQ>(a, b); }
+inline std::uint32_t not_at_most(Lanes a, Lanes b) { return compare<_CMP_NLE_UQ>(a, b); }
 inline __m256 folded(Lanes a) { return _mm256_add_ps(a.low, a.high); }
 #else
 struct Lanes {
@@ -76,6 +85,17 @@ inline Lanes operator+(const Lanes& a, const Lanes& b) {
 }
 inline Lanes operator*(const Lanes& a, const Lanes& b) {
   return each([&](std::size_t i) { return a.v[i] * b.v[i]; });
+}
+inline Lanes maximum(const Lanes& a, const Lanes& b) {
+  return each([&](std::size_t i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
+}
+inline Lanes square_root(const Lanes& a) {
+  return each([&](std::size_t i) { return std::sqrt(a.v[i]); });
+}
+inline std::uint32_t greater(const Lanes& a, const Lanes& b) {
+  std::uint32_t mask = 0;
+  for (std::size_t i = 0; i < lane_count; ++i) mask |= static_cast<std::uint32_t>(a.v[i] > b.v[i]) << i;
+  return mask;
 }
 inline std::uint32_t not_at_most(const Lanes& a, const Lanes& b) {
   std::uint32_t mask = 0;

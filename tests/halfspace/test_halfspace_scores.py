@@ -67,3 +67,24 @@ def test_every_instruction_set_reports_by_this_score(isa, dimension):
                     assert (ids.tolist(), values.tolist()) == (above.tolist(), exact[above].tolist())
     finally:
         _core.set_isa(before)
+
+
+@pytest.mark.parametrize("method", ["scan", "screen", "tree"])
+@pytest.mark.parametrize("queries", [1, 3, 20])
+def test_scores_stay_beside_their_ids_where_points_came_and_went(method, queries):
+    draw = np.random.default_rng(queries)
+    points = dict(enumerate(draw.normal(size=(3000, 9)).astype(np.float32)))
+    index = Index(np.stack(list(points.values())), method=method)
+    for _ in range(3):  # freed places are filled again, last freed first
+        gone = draw.choice(list(points), 900, replace=False)
+        index.remove(gone)
+        rows = draw.normal(size=(700, 9)).astype(np.float32)
+        points = {i: row for i, row in points.items() if i not in set(gone.tolist())}
+        points.update(zip(index.insert(rows).tolist(), rows, strict=True))
+    A = draw.normal(size=(queries, 9)).astype(np.float32)
+    report = index.query_batch(A, 1.5, scores=True)
+    ids, rows = np.array(list(points)), np.stack(list(points.values()))
+    for q in range(queries):
+        exact = scores(rows, 0.0, A[q])
+        expected = sorted(zip(ids[exact > 1.5].tolist(), exact[exact > 1.5].tolist(), strict=True))
+        assert list(zip(report.row(q).tolist(), report.row_scores(q).tolist(), strict=True)) == expected

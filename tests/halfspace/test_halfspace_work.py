@@ -35,6 +35,19 @@ def test_the_screen_rechecks_only_what_its_bound_leaves_open():
     assert counters.bytes < 20_032 * 64 * 2 + counters.rechecks * 64 * 4
 
 
+def test_few_queries_are_coded_finely_and_leave_half_as_much_open():
+    points, queries = DRAW.normal(size=(20_000, 64)), normal_rows(48, 64)
+    together, apart = Index(points, method="screen"), Index(points, method="screen")
+    report = together.query_batch(queries, 2.5)
+    for size in (1, 2, 3):
+        before = apart.counters.rechecks
+        for start in range(0, 48, size):
+            part = apart.query_batch(queries[start : start + size], 2.5)
+            for i in range(size):
+                assert part.row(i).tolist() == report.row(start + i).tolist()
+        assert 0.4 < (apart.counters.rechecks - before) / together.counters.rechecks < 0.6
+
+
 def test_a_tree_prunes_in_low_intrinsic_dimension_and_not_in_high():
     flat = DRAW.normal(size=(50_000, 3)) @ DRAW.normal(size=(3, 32)) / np.sqrt(32)
     queries = normal_rows(20, 32)

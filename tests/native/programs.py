@@ -1,4 +1,5 @@
-"""Builds the C++ programs of this folder from csrc/, once per state of the sources, into build/tests.
+"""Builds the C++ programs of this folder from csrc/, once per state of the sources, into build/tests; or from a csrc/ in
+which something is wrong, to see that a program notices.
 
 They replace what a process has only once (operator new, pthread_create), so they are programs of their own and not parts
 of the extension. Only the baseline kernels are in them.
@@ -28,7 +29,13 @@ FLAGS: Final = (
 )
 SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "allocation_faults": ("csrc/base/*.cpp", "csrc/core/halfspace/*.cpp", "csrc/kernels/halfspace.cpp"),
-    "thread_faults": (),
+    "thread_faults": ("csrc/base/parallel.cpp",),
+    "screen_bounds": (
+        "csrc/base/*.cpp",
+        "csrc/core/sparse_block/*.cpp",
+        "csrc/kernels/sparse_block.cpp",
+        "csrc/kernels/weight_codes.cpp",
+    ),
 }
 
 
@@ -65,3 +72,22 @@ def program(name: str) -> Path:
 def run(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run a program with these arguments."""
     return subprocess.run([program(name), *map(str, arguments)], capture_output=True, text=True)
+
+
+def run_mutant(name: str, folder: Path, *edits: tuple[str, str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a program built in `folder` from a copy of csrc/ with edits (file, old, new), `old` being there once."""
+    shutil.copytree(ROOT / "csrc", folder / "csrc")
+    for file, old, new in edits:
+        place = folder / "csrc" / file
+        text = place.read_text()
+        if text.count(old) != 1:
+            raise ValueError(f"{file} has {text.count(old)} places {old!r}")
+        place.write_text(text.replace(old, new))
+    paths = [path for pattern in SOURCES[name] for path in sorted(folder.glob(pattern))]
+    sources = [ROOT / "tests" / "native" / f"{name}.cpp", *paths]
+    target = folder / name
+    command = [str(compiler()), *FLAGS, f"-I{folder / 'csrc'}", *map(str, sources), "-o", str(target), "-ldl"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
+    return subprocess.run([target], capture_output=True, text=True)

@@ -1,7 +1,10 @@
 // Threads that cannot be started, and memory for them that cannot be had: csrc/base/parallel.hpp does every piece of
-// work once whichever of them fail, passes on what the work throws, and nothing else.
+// work once whichever of them fail, passes on what the work throws, and nothing else. Threads that can are started once,
+// and a child of fork() starts its own.
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -15,7 +18,7 @@
 
 namespace {
 
-std::atomic<long> starts{0}, allocations{0}, refused_start{-1}, refused_allocation{-1};
+std::atomic<long> started{0}, starts{0}, allocations{0}, refused_start{-1}, refused_allocation{-1};
 std::atomic<bool> lasting{false};
 
 bool refused(std::atomic<long>& count, const std::atomic<long>& at) {
@@ -30,7 +33,9 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
                               void* argument) {
   using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static const auto create = reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));
-  return refused(starts, refused_start) ? EAGAIN : create(thread, attributes, start, argument);
+  if (refused(starts, refused_start)) return EAGAIN;
+  ++started;
+  return create(thread, attributes, start, argument);
 }
 
 void* operator new(std::size_t size) {
@@ -80,14 +85,45 @@ void try_all() {
   passed_on(plain, "parallel_for lost an exception"), passed_on(watched, "watched_for lost an exception");
 }
 
+// The threads of this process, as Linux counts them.
+long living() {
+  long count = -1;
+  std::FILE* file = std::fopen("/proc/self/stat", "r");
+  if (file == nullptr) return count;
+  if (std::fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld", &count) != 1)
+    count = -1;
+  std::fclose(file);
+  return count;
+}
+
+// A child that computes, and children of it.
+void fork_and_try(int depth) {
+  const pid_t child = fork();
+  check(child >= 0, "fork failed");
+  if (child == 0) {
+    try_all();
+    if (depth > 1) fork_and_try(depth - 1);
+    std::_Exit(0);
+  }
+  int status = 1;
+  check(waitpid(child, &status, 0) == child && status == 0, "a child could not compute");
+}
+
 }  // namespace
 
 int main() {
   long tries = 0;
   try_all();
+  const long after_first = started;
+  for (int i = 0; i < 20; ++i) try_all();
+  check(after_first > 0 && started <= after_first + static_cast<long>(threads), "threads were started again and again");
+  fewfire::dismiss_threads();
+  check(living() <= 1, "a thread was left after all were dismissed");
+  for (int i = 0; i < 10; ++i) fork_and_try(2), try_all();
   for (const bool all : {false, true})
     for (long n = 0; n < static_cast<long>(2 * threads); ++n, ++tries) {
       lasting = all;
+      fewfire::dismiss_threads();
       starts = 0, refused_start = n;
       try_all();
       check(starts > 0, "no thread was started through pthread_create");
@@ -95,6 +131,7 @@ int main() {
       // Of memory: an exception of the work's own needs some, so only what is done is looked at.
       std::vector<std::atomic<int>> done(pieces);
       const auto work = [&](std::size_t piece) { ++done[piece]; };
+      fewfire::dismiss_threads();
       allocations = 0, refused_allocation = n;
       fewfire::parallel_for(pieces, threads, work), fewfire::watched_for(pieces, threads, work, [] {});
       refused_allocation = -1;

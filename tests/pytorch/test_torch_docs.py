@@ -12,7 +12,7 @@ BLOCKS = re.findall(r"```py\n(.*?)```", PAGE, re.S)
 
 
 def test_the_page_has_code_and_a_map():
-    assert len(BLOCKS) >= 1
+    assert "ft.profile" in BLOCKS[0]
     assert re.search(r"<!-- map -->\n\| block \| fire \|.*<!-- /map -->", PAGE, re.S)
 
 
@@ -20,4 +20,5 @@ def test_the_page_has_code_and_a_map():
 def test_code_blocks(block, capsys):
     exec(compile(block, "docs", "exec"), {})
     printed = capsys.readouterr().out
-    assert "(model)  256→2048→256  relu" in printed and "1 of 1 blocks sparse" in printed
+    if "ft.profile" in block:
+        assert "(model)  256→2048→256  relu" in printed and "1 of 1 blocks sparse" in printed

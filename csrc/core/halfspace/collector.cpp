@@ -32,6 +32,14 @@ void sort_ids(std::int64_t* ids, std::size_t count, std::vector<std::int64_t>& s
   if (from != ids) std::copy(from, from + count, ids);
 }
 
+void Collector::sort_scored(std::int64_t* ids, float* scores, std::size_t count) {
+  if (std::is_sorted(ids, ids + count)) return;
+  std::vector<std::pair<std::int64_t, float>> pairs(count);
+  for (std::size_t i = 0; i < count; ++i) pairs[i] = {ids[i], scores[i]};
+  std::sort(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < count; ++i) ids[i] = pairs[i].first, scores[i] = pairs[i].second;
+}
+
 HalfspaceReport Collector::finish(std::size_t threads) {
   HalfspaceReport report;
   const std::size_t pieces = queries_ ? rows_.size() / queries_ : 0;
@@ -42,6 +50,7 @@ HalfspaceReport Collector::finish(std::size_t threads) {
     report.starts[q + 1] = report.starts[q] + static_cast<std::int64_t>(total);
   }
   report.ids.resize(static_cast<std::size_t>(report.starts[queries_]));
+  if (!scores_.empty()) report.scores.resize(report.ids.size());
   const std::size_t groups = std::min<std::size_t>(queries_, report.ids.size() > 50000 ? 4 * threads : 1);
   parallel_for(groups, threads, [&](std::size_t group) {
     std::vector<std::int64_t> scratch;
@@ -49,7 +58,16 @@ HalfspaceReport Collector::finish(std::size_t threads) {
       std::int64_t* to = report.ids.data() + report.starts[q];
       std::int64_t* at = to;
       for (std::size_t piece = 0; piece < pieces; ++piece) at = std::copy(row(piece, q).begin(), row(piece, q).end(), at);
-      sort_ids(to, static_cast<std::size_t>(at - to), scratch);
+      const auto count = static_cast<std::size_t>(at - to);
+      if (scores_.empty()) {
+        sort_ids(to, count, scratch);
+        continue;
+      }
+      float* const scores_to = report.scores.data() + report.starts[q];
+      float* scores_at = scores_to;
+      for (std::size_t piece = 0; piece < pieces; ++piece)
+        scores_at = std::copy(scores(piece, q).begin(), scores(piece, q).end(), scores_at);
+      sort_scored(to, scores_to, count);
     }
   });
   return report;

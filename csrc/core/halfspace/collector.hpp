@@ -16,9 +16,12 @@ void sort_ids(std::int64_t* ids, std::size_t count, std::vector<std::int64_t>& s
 class Collector {
  public:
   // Each piece of the work has rows of its own for the queries [first, last) that it serves.
-  Collector(std::size_t pieces, std::size_t queries) : queries_(queries), rows_(pieces * queries) {}
+  Collector(std::size_t pieces, std::size_t queries, bool scored = false)
+      : queries_(queries), rows_(pieces * queries), scores_(scored ? pieces * queries : 0) {}
 
   std::vector<std::int64_t>& row(std::size_t piece, std::size_t query) { return rows_[piece * queries_ + query]; }
+  // Beside the row, where the report is to have scores.
+  std::vector<float>& scores(std::size_t piece, std::size_t query) { return scores_[piece * queries_ + query]; }
 
   // Appends the ids of the slots whose bit is set. Flattened: this is the inner loop of queries that report much, and a
   // call per id would show.
@@ -38,8 +41,12 @@ class Collector {
   HalfspaceReport finish(std::size_t threads);
 
  private:
+  // Brings ids, and their scores with them, into order.
+  static void sort_scored(std::int64_t* ids, float* scores, std::size_t count);
+
   std::size_t queries_;
   std::vector<std::vector<std::int64_t>> rows_;
+  std::vector<std::vector<float>> scores_;
 };
 
 }  // namespace fewfire

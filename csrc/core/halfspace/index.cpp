@@ -12,8 +12,9 @@ void HalfspaceCounters::add(const HalfspaceCounters& other) {
   rechecks += other.rechecks, nodes += other.nodes, bytes += other.bytes;
 }
 
-void add_scores(const HalfspaceIndex& index, const HalfspaceQueries& queries, std::size_t threads,
-                HalfspaceReport& report) {
+HalfspaceReport HalfspaceIndex::query_scores(const HalfspaceQueries& queries, std::size_t threads,
+                                             HalfspaceCounters& counters) const {
+  HalfspaceReport report = query(queries, threads, counters);
   constexpr std::size_t together = 16;
   const std::size_t total = report.ids.size(), dimension = queries.dimension;
   report.scores.resize(total);
@@ -32,7 +33,7 @@ void add_scores(const HalfspaceIndex& index, const HalfspaceQueries& queries, st
       const std::size_t here = std::min(together, last - at);
       for (std::size_t k = 0; k < here; ++k) {
         while (static_cast<std::size_t>(report.starts[query + 1]) <= at + k) ++query;
-        points[k] = index.point(report.ids[at + k], scratch.data() + k * dimension, offsets[k]);
+        points[k] = point(report.ids[at + k], scratch.data() + k * dimension, offsets[k]);
         for (std::size_t j = 0; j < dimension; j += 16) __builtin_prefetch(points[k] + j);
         rows[k] = queries.rows + query * dimension;
       }
@@ -40,6 +41,7 @@ void add_scores(const HalfspaceIndex& index, const HalfspaceQueries& queries, st
       at += here;
     }
   });
+  return report;
 }
 
 std::unique_ptr<HalfspaceIndex> make_halfspace_index(const std::string& method, std::size_t dimension) {

@@ -53,6 +53,9 @@ class HalfspaceIndex {
                       std::size_t threads) = 0;
   virtual HalfspaceReport query(const HalfspaceQueries& queries, std::size_t threads,
                                 HalfspaceCounters& counters) const = 0;
+  // The same with scores: by a second visit of what was reported, unless a method has them at hand.
+  virtual HalfspaceReport query_scores(const HalfspaceQueries& queries, std::size_t threads,
+                                       HalfspaceCounters& counters) const;
   // The point of an id that is here: its row where it stands as one, else a copy of it in `scratch`.
   virtual const float* point(std::int64_t id, float* scratch, float& offset) const = 0;
   // Every point, ids in no order.
@@ -60,11 +63,6 @@ class HalfspaceIndex {
   // Memory held, in bytes.
   virtual std::size_t memory() const = 0;
 };
-
-// Scores of what the index has reported for these queries, after which nothing changed: a second visit of the reported
-// points alone, so that no method pays for scores it was not asked for.
-void add_scores(const HalfspaceIndex& index, const HalfspaceQueries& queries, std::size_t threads,
-                HalfspaceReport& report);
 
 // "scan", "tree", "screen" or (dimension 2, no offsets) "layers".
 std::unique_ptr<HalfspaceIndex> make_halfspace_index(const std::string& method, std::size_t dimension);

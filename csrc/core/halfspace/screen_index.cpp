@@ -14,38 +14,37 @@
 #include "base/parallel.hpp"
 #include "core/halfspace/collector.hpp"
 #include "core/halfspace/index.hpp"
+#include "core/halfspace/open_pairs.hpp"
 #include "core/halfspace/slots.hpp"
 #include "kernels/halfspace.hpp"
 
 namespace fewfire {
 namespace {
 
-// Rows of numbers as int8 codes times a scale, with norms that bound what was lost, rounded upwards.
+// Rows of numbers as integer codes times a scale, with norms that bound what was lost, rounded upwards.
 
 struct Quantised {
   float scale = 0;  // row ≈ scale·codes
   float coded = 0;  // ‖scale·codes‖
   float lost = 0;   // ‖row − scale·codes‖
   float norm = 0;   // ‖row‖
-  std::int32_t sum = 0;
 };
 
-// Calls put(j, code) for every coordinate. Rows outside [1e-30, 1e30] are coded as zero (all of it is lost), so that no
-// product of the screen leaves the range in which float32 rounds relatively.
+// Calls put(j, code) for every coordinate, with |code| ≤ most. Rows outside [1e-25, 1e30] are coded as zero (all of it is
+// lost), so that no scale or sum of the screen leaves the range in which float32 rounds relatively.
 template <class Put>
-Quantised quantise(const float* row, std::size_t dimension, const Put& put) {
+Quantised quantise(const float* row, std::size_t dimension, int most, const Put& put) {
   float largest = 0;
   for (std::size_t j = 0; j < dimension; ++j) largest = std::max(largest, std::fabs(row[j]));
   Quantised out;
-  if (largest > 127e-30f && largest < 1e30f) out.scale = largest / 127.0f;
+  if (largest > 1e-25f && largest < 1e30f) out.scale = largest / static_cast<float>(most);
   const double inverse = out.scale > 0 ? 1.0 / out.scale : 0.0;
   double coded = 0, lost = 0, norm = 0;
   for (std::size_t j = 0; j < dimension; ++j) {
-    const int code = std::clamp(static_cast<int>(std::lrint(row[j] * inverse)), -127, 127);
-    put(j, static_cast<std::int8_t>(code));
+    const int code = std::clamp(static_cast<int>(std::lrint(row[j] * inverse)), -most, most);
+    put(j, code);
     const double value = static_cast<double>(out.scale) * code, error = row[j] - value;
     coded += value * value, lost += error * error, norm += static_cast<double>(row[j]) * row[j];
-    out.sum += code;
   }
   // Double sums are right to 2^-53 a term; one part in a million covers them. The step up covers the rounding to float,
   // which below the normal range may be a large part of a number.
@@ -59,6 +58,44 @@ Quantised quantise(const float* row, std::size_t dimension, const Put& put) {
   return out;
 }
 
+// A batch of queries, coded and packed.
+struct CodedQueries {
+  HalfspaceQueries queries;
+  std::vector<std::int32_t> packed, bias;
+  std::vector<float> steps, norms, lost;
+  std::size_t parts;  // of a query's codes
+
+  explicit CodedQueries(const HalfspaceQueries& batch)
+      : queries(batch), steps(batch.count), norms(batch.count), lost(batch.count),
+        parts(batch.count <= fine_queries ? 2 : 1) {
+    const std::size_t quads = code_quads(batch.dimension);
+    packed.assign(batch.count * parts * quads, 0);
+    bias.resize(batch.count * parts);
+    std::vector<std::int8_t> codes(parts * 4 * quads, 0);
+    for (std::size_t q = 0; q < batch.count; ++q) {
+      const int most = parts > 1 ? 127 * high_unit + 127 : 127;
+      std::int64_t sums[2] = {0, 0};
+      const auto put = [&](std::size_t j, int code) {
+        const int high = parts > 1 ? (code + (code < 0 ? -127 : 127)) / high_unit : code;
+        codes[j] = static_cast<std::int8_t>(high), sums[0] += high;
+        if (parts == 1) return;
+        const int low = code - high * high_unit;
+        codes[4 * quads + j] = static_cast<std::int8_t>(low), sums[1] += low;
+      };
+      const Quantised row = quantise(batch.rows + q * batch.dimension, batch.dimension, most, put);
+      steps[q] = row.scale, norms[q] = row.norm, lost[q] = row.lost;
+      const std::size_t first = q / tile_queries * tile_queries;
+      const std::size_t here = std::min(tile_queries, batch.count - first) * parts;
+      for (std::size_t part = 0; part < parts; ++part) {
+        const std::size_t word = (q - first) * parts + part;
+        bias[first * parts + word] = static_cast<std::int32_t>(-128 * sums[part]);  // beyond most_coded it is not used
+        for (std::size_t k = 0; k < quads; ++k)
+          std::memcpy(&packed[first * parts * quads + k * here + word], &codes[4 * (part * quads + k)], 4);
+      }
+    }
+  }
+};
+
 class ScreenIndex final : public HalfspaceIndex {
  public:
   explicit ScreenIndex(std::size_t dimension) : dimension_(dimension) {}
@@ -71,7 +108,13 @@ class ScreenIndex final : public HalfspaceIndex {
   void update(const std::int64_t* ids, const float* rows, const float* offsets, std::size_t count,
               std::size_t threads) override;
   HalfspaceReport query(const HalfspaceQueries& queries, std::size_t threads,
-                        HalfspaceCounters& counters) const override;
+                        HalfspaceCounters& counters) const override {
+    return answer(queries, threads, false, counters);
+  }
+  HalfspaceReport query_scores(const HalfspaceQueries& queries, std::size_t threads,
+                               HalfspaceCounters& counters) const override {
+    return answer(queries, threads, true, counters);
+  }
   const float* point(std::int64_t id, float*, float& offset) const override {
     const auto slot = static_cast<std::size_t>(slots_.find(id));
     offset = offsets_[slot];
@@ -81,7 +124,6 @@ class ScreenIndex final : public HalfspaceIndex {
   std::size_t memory() const override;
 
  private:
-  struct Prepared;  // a batch of queries, coded and packed
   // Largest over the points of a block.
   struct BlockBounds {
     float lost = 0, coded = 0, offset = 0;
@@ -90,8 +132,10 @@ class ScreenIndex final : public HalfspaceIndex {
   void write(std::size_t slot, std::int64_t id, const float* row, float offset);
   void expect_write(std::size_t slot) const;
   void bound_block(std::size_t block);
-  void screen_range(std::size_t first, std::size_t last, const Prepared& prepared, Collector& collector,
-                    std::size_t piece, HalfspaceCounters& counters) const;
+  HalfspaceReport answer(const HalfspaceQueries& queries, std::size_t threads, bool scored,
+                         HalfspaceCounters& counters) const;
+  void screen_range(std::size_t first, std::size_t last, const CodedQueries& prepared, Collector& collector,
+                    std::size_t piece, bool scored, HalfspaceCounters& counters) const;
 
   std::size_t dimension_;
   SlotTable slots_;
@@ -106,7 +150,7 @@ class ScreenIndex final : public HalfspaceIndex {
 void ScreenIndex::write(std::size_t slot, std::int64_t id, const float* row, float offset) {
   std::copy(row, row + dimension_, rows_.begin() + static_cast<std::ptrdiff_t>(slot * dimension_));
   std::uint8_t* block = codes_.data() + slot / block_points * code_block(dimension_);
-  const Quantised quantised = quantise(row, dimension_, [&](std::size_t j, std::int8_t code) {
+  const Quantised quantised = quantise(row, dimension_, 127, [&](std::size_t j, int code) {
     block[code_at(slot % block_points, j)] = static_cast<std::uint8_t>(code + 128);
   });
   for (std::size_t j = dimension_; j < 4 * code_quads(dimension_); ++j) block[code_at(slot % block_points, j)] = 128;
@@ -223,69 +267,21 @@ std::size_t ScreenIndex::memory() const {
 
 // Queries of the screened scan; see kernels/halfspace.hpp for the bound.
 
-struct ScreenIndex::Prepared {
-  HalfspaceQueries queries;
-  std::vector<std::int32_t> packed, bias;
-  std::vector<float> steps, norms, lost;
-
-  explicit Prepared(const HalfspaceQueries& batch) : queries(batch), bias(batch.count) {
-    const std::size_t quads = code_quads(batch.dimension);
-    packed.assign(batch.count * quads, 0);
-    steps.resize(batch.count), norms.resize(batch.count), lost.resize(batch.count);
-    std::vector<std::int8_t> codes(4 * quads, 0);
-    for (std::size_t q = 0; q < batch.count; ++q) {
-      const Quantised row = quantise(batch.rows + q * batch.dimension, batch.dimension,
-                                     [&](std::size_t j, std::int8_t code) { codes[j] = code; });
-      bias[q] = static_cast<std::int32_t>(std::int64_t{-128} * row.sum);  // beyond most_coded it is not used
-      steps[q] = row.scale, norms[q] = row.norm, lost[q] = row.lost;
-      const std::size_t first = q / tile_queries * tile_queries, here = std::min(tile_queries, batch.count - first);
-      for (std::size_t k = 0; k < quads; ++k)
-        std::memcpy(&packed[first * quads + k * here + (q - first)], &codes[4 * k], 4);
-    }
-  }
-};
-
-// Pairs that the codes left open, settled some at a time: by a float32 product in any order where the rounding of that
-// and of the score, `margin`, cannot change the answer, and by the score itself otherwise.
-struct OpenPairs {
-  static constexpr std::size_t capacity = 256;
-  const float* points[capacity];
-  const float* queries[capacity];
-  float offsets[capacity], thresholds[capacity], margins[capacity], scores[capacity];
-  std::int64_t slots[capacity];
-  std::vector<std::int64_t>* rows[capacity];
-  std::size_t count = 0;
-
-  void settle(std::size_t dimension) {
-    std::size_t left = 0;
-    for (std::size_t k = 0; k < count; ++k) {
-      const float above = FEWFIRE_DISPATCH(quick_product, points[k], queries[k], dimension) + offsets[k] - thresholds[k];
-      if (above > margins[k]) rows[k]->push_back(slots[k]);
-      if (above > margins[k] || above < -margins[k]) continue;
-      points[left] = points[k], queries[left] = queries[k], offsets[left] = offsets[k];
-      thresholds[left] = thresholds[k], slots[left] = slots[k], rows[left] = rows[k];
-      ++left;
-    }
-    FEWFIRE_DISPATCH(score_pairs, points, offsets, queries, dimension, left, scores);
-    for (std::size_t k = 0; k < left; ++k)
-      if (scores[k] > thresholds[k]) rows[k]->push_back(slots[k]);
-    count = 0;
-  }
-};
-
-void ScreenIndex::screen_range(std::size_t first, std::size_t last, const Prepared& prepared, Collector& collector,
-                               std::size_t piece, HalfspaceCounters& counters) const {
+void ScreenIndex::screen_range(std::size_t first, std::size_t last, const CodedQueries& prepared, Collector& collector,
+                               std::size_t piece, bool scored, HalfspaceCounters& counters) const {
   const HalfspaceQueries& queries = prepared.queries;
   const std::size_t quads = code_quads(dimension_);
-  const ScreenQueries coded{prepared.packed.data(), prepared.bias.data(), prepared.steps.data()};
+  const ScreenQueries coded{prepared.parts, prepared.packed.data(), prepared.bias.data(), prepared.steps.data()};
   // Both scores round at most d + 8 times, each by at most 2^-24 of (‖p̂‖ + ‖p − p̂‖)·(‖a‖ + ‖a − â‖) + |b|, which
-  // bounds every partial sum; a tenth more covers products of such errors and the rounding of this bound itself.
+  // bounds every partial sum; a tenth more covers products of such errors, the rounding of this bound itself and the two
+  // parts of a query, together at most 1 + √d/128 times as long as it, in the few roundings before they are added.
   const float rounding = 1.1f * static_cast<float>(dimension_ + 8) * 0x1p-24f;
   const float least = 8.0f * static_cast<float>(dimension_ + 8) * 0x1p-149f;
   constexpr float infinity = std::numeric_limits<float>::infinity();
   alignas(64) static constexpr float no_offsets[block_points] = {};
   const std::size_t bytes = code_block(dimension_);
   OpenPairs open;
+  const auto settle = [&] { scored ? open.settle_scored(dimension_) : open.settle(dimension_); };
   for (std::size_t block = first; block < last; ++block) {
     const BlockBounds& bounds = bounds_[block];
     const ScreenBlock codes{codes_.data() + block * bytes, scales_.data() + block * block_points,
@@ -314,41 +310,46 @@ void ScreenIndex::screen_range(std::size_t first, std::size_t last, const Prepar
         std::uint64_t left = low[q] == -infinity ? live : maybe[q] & live;
         if (left == 0) continue;
         std::vector<std::int64_t>& row = collector.row(piece, from + q);
-        Collector::append_slots(row, block * block_points, left & sure[q]);
-        left &= ~sure[q];
-        counters.rechecks += static_cast<std::uint64_t>(std::popcount(left));
+        counters.rechecks += static_cast<std::uint64_t>(std::popcount(left & ~sure[q]));
+        if (!scored) {
+          Collector::append_slots(row, block * block_points, left & sure[q]);
+          left &= ~sure[q];
+        }
         for (; left; left &= left - 1) {
           const std::size_t i = static_cast<std::size_t>(std::countr_zero(left)), slot = block * block_points + i;
           const std::size_t k = open.count++;
           open.points[k] = rows_.data() + slot * dimension_, open.offsets[k] = offsets_[slot];
           open.queries[k] = queries.rows + (from + q) * dimension_, open.thresholds[k] = queries.thresholds[from + q];
           open.slots[k] = static_cast<std::int64_t>(slot), open.rows[k] = &row;
+          if (scored) open.row_scores[k] = &collector.scores(piece, from + q);
           // Infinite where sums may overflow: then nothing but the score decides.
           const float threshold = std::fabs(open.thresholds[k]), size = sizes[q] + threshold;
           open.margins[k] = low[q] == -infinity ? infinity : 2.5f * rounding * size + 0x1p-21f * threshold + least;
-          for (std::size_t j = 0; j < std::min<std::size_t>(dimension_, 128); j += 16)
+          for (std::size_t j = 0; j < std::min<std::size_t>(dimension_, 256); j += 16)
             __builtin_prefetch(open.points[k] + j);
-          if (open.count == OpenPairs::capacity) open.settle(dimension_);
+          if (open.count == OpenPairs::capacity) settle();
         }
       }
     }
   }
-  open.settle(dimension_);
+  settle();
   collector.name_slots(piece, ids_.data());
   counters.points += (last - first) * block_points * queries.count;
   counters.bytes += (last - first) * (code_block(dimension_) + 2 * block_points * sizeof(float));
 }
 
-HalfspaceReport ScreenIndex::query(const HalfspaceQueries& queries, std::size_t threads,
-                                   HalfspaceCounters& counters) const {
-  const Prepared prepared(queries);
+HalfspaceReport ScreenIndex::answer(const HalfspaceQueries& queries, std::size_t threads, bool scored,
+                                    HalfspaceCounters& counters) const {
+  const CodedQueries prepared(queries);
   const std::size_t blocks = live_.size();
   const bool small = blocks * block_points * dimension_ * queries.count < (std::size_t{1} << 21);
-  const std::size_t pieces = small ? 1 : std::min(blocks, 4 * threads);
-  Collector collector(pieces, queries.count);
+  // Small pieces, so that no thread waits long for another's last one; of many queries each would keep many rows.
+  const std::size_t pieces = small ? 1 : std::min(blocks, (queries.count <= fine_queries ? 32 : 4) * threads);
+  Collector collector(pieces, queries.count, scored);
   std::vector<HalfspaceCounters> spent(pieces);
   parallel_for(pieces, threads, [&](std::size_t piece) {
-    screen_range(piece * blocks / pieces, (piece + 1) * blocks / pieces, prepared, collector, piece, spent[piece]);
+    screen_range(piece * blocks / pieces, (piece + 1) * blocks / pieces, prepared, collector, piece, scored,
+                 spent[piece]);
   });
   for (const HalfspaceCounters& part : spent) counters.add(part);
   counters.bytes += counters.rechecks * dimension_ * sizeof(float);

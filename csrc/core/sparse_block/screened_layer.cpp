@@ -1,7 +1,10 @@
 #include "core/sparse_block/screened_layer.hpp"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
+
+#include "kernels/weight_codes.hpp"
 
 namespace fewfire {
 namespace {
@@ -13,10 +16,6 @@ float up(double value) {
   if (value == 0) return 0.0f;
   const double above = value * (1 + 1e-6);
   return above < 3e38 ? std::nextafter(static_cast<float>(above), infinity) : infinity;
-}
-
-int nearest(double value, int most) {
-  return static_cast<int>(std::clamp(value < 0 ? value - 0.5 : value + 0.5, -most - 0.5, most + 0.5));
 }
 
 }  // namespace
@@ -44,7 +43,7 @@ double ScreenedLayer::rounding() const {
 
 ScreenedLayer::ScreenedLayer(const LayerWeights& weights, float threshold, bool residual, const std::uint8_t* always,
                              std::size_t threads)
-    : weights_(weights), threshold_(threshold) {
+    : weights_(weights), threshold_(threshold), largest_bias_(std::fabs(threshold)) {
   if (always) always_.assign(always, always + weights.width);
   if (weights.inputs > most_screened) {
     largest_norm_ = infinity;
@@ -52,80 +51,76 @@ ScreenedLayer::ScreenedLayer(const LayerWeights& weights, float threshold, bool 
   }
   const std::size_t neurons = groups() * group_neurons, coded = coded_inputs(weights.inputs);
   codes_.resize(neurons * coded, 128);
-  for (AlignedVector<float>* column : {&scales_, &offsets_, &error_, &coded_, &norms_}) column->resize(neurons, 0.0f);
+  for (AlignedVector<float>* column : {&scales_, &offsets_, &error_, &coded_}) column->resize(neurons, 0.0f);
   if (residual) {
     residual_codes_.resize(weights.width * coded / 2, 0x88);
     for (std::vector<float>* column : {&residual_scales_, &residual_error_, &residual_coded_})
       column->resize(weights.width, 0.0f);
   }
+  std::vector<float> norms(weights.width);
   parallel_for(groups(), threads, [&](std::size_t index) {
     const std::size_t last = std::min((index + 1) * group_neurons, weights_.width);
-    for (std::size_t neuron = index * group_neurons; neuron < last; ++neuron) code_neuron(neuron);
+    for (std::size_t neuron = index * group_neurons; neuron < last; ++neuron) norms[neuron] = code_neuron(neuron);
   });
-  for (std::size_t neuron = 0; neuron < weights.width; ++neuron) {
-    if (norms_[neuron] < infinity) largest_norm_ = std::max(largest_norm_, norms_[neuron]);
-    if (weights.biases && std::isfinite(weights.biases[neuron]))
-      largest_bias_ = std::max(largest_bias_, std::fabs(weights.biases[neuron]));
-  }
-  largest_bias_ += std::fabs(threshold);
-  norms_ = {};
+  for (std::size_t neuron = 0; neuron < weights.width; ++neuron) note_sizes(neuron, norms[neuron]);
 }
 
-void ScreenedLayer::code_neuron(std::size_t neuron) {
-  const float* row = weights_.row(neuron);
+void ScreenedLayer::recode(const std::int64_t* neurons, std::size_t count, std::size_t threads) {
+  if (weights_.inputs > most_screened) return;
+  std::vector<float> norms(count);
+  const std::size_t pieces = count * weights_.inputs < (std::size_t{1} << 17) ? 1 : 4 * threads;
+  parallel_for(pieces, threads, [&](std::size_t piece) {
+    for (std::size_t i = piece * count / pieces; i < (piece + 1) * count / pieces; ++i)
+      norms[i] = code_neuron(static_cast<std::size_t>(neurons[i]));
+  });
+  for (std::size_t i = 0; i < count; ++i) note_sizes(static_cast<std::size_t>(neurons[i]), norms[i]);
+}
+
+// Largest so far: a row that shrinks leaves a bound that is too large, which is a bound.
+void ScreenedLayer::note_sizes(std::size_t neuron, float norm) {
+  if (norm < infinity) largest_norm_ = std::max(largest_norm_, norm);
+  if (weights_.biases && std::isfinite(weights_.biases[neuron]))
+    largest_bias_ = std::max(largest_bias_, std::fabs(weights_.biases[neuron]) + std::fabs(threshold_));
+}
+
+float ScreenedLayer::code_neuron(std::size_t neuron) {
   const float bias = weights_.biases ? weights_.biases[neuron] : 0.0f;
   const std::size_t inputs = weights_.inputs, coded = coded_inputs(inputs);
-  float largest = 0;
-  double norm = 0;
-  for (std::size_t j = 0; j < inputs; ++j) {
-    largest = std::max(largest, std::fabs(row[j]));
-    norm += static_cast<double>(row[j]) * row[j];
-  }
-  norms_[neuron] = up(std::sqrt(norm));
+  const bool refines = !residual_codes_.empty();
+  alignas(64) std::int8_t codes[most_screened], rest[most_screened];
+  const WeightCodes row = FEWFIRE_DISPATCH(code_weights, weights_.row(neuron), inputs, codes, refines ? rest : nullptr);
   // Whatever numbers arrive where there are none, sums under flushing to zero lose no more than this.
   const double least = 8.0 * static_cast<double>(inputs + 64) * 0x1p-126;
   const double slack = rounding() * (std::fabs(static_cast<double>(bias)) + std::fabs(threshold_)) + least;
   offsets_[neuron] = std::nextafter(static_cast<float>(bias + slack * (1 + 1e-6)), infinity);
-  if (!std::isfinite(norm) || !std::isfinite(bias) || is_always_found(neuron)) {
+  if (!std::isfinite(row.norm) || !std::isfinite(bias) || is_always_found(neuron)) {
     error_[neuron] = infinity;  // always open: the sum with an infinite error, or with NaN, is at most nothing
-    if (!residual_codes_.empty()) residual_error_[neuron] = infinity;
-    if (!std::isfinite(norm)) norms_[neuron] = infinity;
-    return;
+    if (refines) residual_error_[neuron] = infinity;
+    return std::isfinite(row.norm) ? up(std::sqrt(row.norm)) : infinity;
   }
-  // Rows outside this range are coded as zero: all of them is lost, and no product leaves the range of float32.
-  const bool usual = largest > 1e-25f && largest < 1e25f;
-  const float scale = usual ? largest / 127.0f : 0.0f;
-  const double inverse = usual ? 1.0 / scale : 0.0;
-  std::uint8_t* codes = codes_.data() + neuron / group_neurons * group_neurons * coded;
-  double lost = 0, length = 0, largest_gap = 0;
-  for (std::size_t j = 0; j < inputs; ++j) {
-    const int code = nearest(row[j] * inverse, 127);
-    codes[group_code_at(neuron % group_neurons, j)] = static_cast<std::uint8_t>(code + 128);
-    const double value = static_cast<double>(scale) * code, gap = row[j] - value;
-    lost += gap * gap, length += value * value, largest_gap = std::max(largest_gap, std::fabs(gap));
+  std::uint8_t* group = codes_.data() + neuron / group_neurons * group_neurons * coded;
+  std::fill(codes + inputs, codes + coded, std::int8_t{0});
+  for (std::size_t j = 0; j < inputs; j += 4) {
+    std::uint32_t word;
+    std::memcpy(&word, codes + j, 4);
+    word ^= 0x80808080;  // c + 128
+    std::memcpy(group + group_code_at(neuron % group_neurons, j), &word, 4);
   }
-  const double size = rounding() * (std::sqrt(norm) + std::sqrt(lost));
-  scales_[neuron] = scale;
-  error_[neuron] = up(std::sqrt(lost) + size);
-  coded_[neuron] = up(std::sqrt(length));
-  if (residual_codes_.empty()) return;
-  std::uint8_t* nibbles = residual_codes_.data() + neuron * coded / 2;
-  const float fine = usual ? static_cast<float>(largest_gap / 7) : 0.0f;
-  const double fine_inverse = fine > 0 ? 1.0 / fine : 0.0;
-  double left = 0;
-  length = 0;
-  for (std::size_t j = 0; j < inputs; ++j) {
-    const int code = codes[group_code_at(neuron % group_neurons, j)] - 128;
-    const double value = static_cast<double>(scale) * code, gap = row[j] - value;
-    const int rest = nearest(gap * fine_inverse, 7);
-    std::uint8_t& byte = nibbles[j / code_step * 64 + j % 64];
-    byte = static_cast<std::uint8_t>(j % code_step < 64 ? (byte & 0xf0) | (rest + 8) : (byte & 0x0f) | (rest + 8) << 4);
-    const double both = value + static_cast<double>(fine) * rest, error = row[j] - both;
-    left += error * error, length += both * both;
+  const double size = rounding() * (std::sqrt(row.norm) + std::sqrt(row.lost));
+  scales_[neuron] = row.scale;
+  error_[neuron] = up(std::sqrt(row.lost) + size);
+  coded_[neuron] = up(std::sqrt(row.coded));
+  if (refines) {
+    std::uint8_t* nibbles = residual_codes_.data() + neuron * coded / 2;
+    std::fill(rest + inputs, rest + coded, std::int8_t{0});
+    for (std::size_t from = 0; from < coded; from += code_step)
+      for (std::size_t k = 0; k < 64; ++k)
+        nibbles[from / 2 + k] = static_cast<std::uint8_t>((rest[from + k] + 8) | (rest[from + 64 + k] + 8) << 4);
+    residual_scales_[neuron] = row.fine;
+    residual_error_[neuron] = up(std::sqrt(row.left) + size);
+    residual_coded_[neuron] = up(std::sqrt(row.refined));
   }
-  residual_scales_[neuron] = fine;
-  residual_error_[neuron] = up(std::sqrt(left) + size);
-  residual_coded_[neuron] = up(std::sqrt(length));
+  return up(std::sqrt(row.norm));
 }
 
 NeuronGroup ScreenedLayer::group(std::size_t index) const {

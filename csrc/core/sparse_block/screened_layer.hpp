@@ -104,6 +104,9 @@ class ScreenedLayer {
   ScreenedLayer(const LayerWeights& weights, float threshold, bool residual, const std::uint8_t* always,
                 std::size_t threads);
 
+  // Codes of rows that have changed, anew; nobody may search meanwhile.
+  void recode(const std::int64_t* neurons, std::size_t count, std::size_t threads);
+
   const LayerWeights& weights() const { return weights_; }
   std::size_t groups() const { return (weights_.width + group_neurons - 1) / group_neurons; }
   std::size_t memory() const;
@@ -119,7 +122,9 @@ class ScreenedLayer {
   class Search;
 
  private:
-  void code_neuron(std::size_t neuron);
+  // The norm of the row, infinite where it is not finite.
+  float code_neuron(std::size_t neuron);
+  void note_sizes(std::size_t neuron, float norm);
   NeuronGroup group(std::size_t index) const;
   ResidualRow residual(std::size_t neuron) const {
     const std::size_t coded = coded_inputs(weights_.inputs);
@@ -132,7 +137,7 @@ class ScreenedLayer {
   float threshold_, largest_norm_ = 0, largest_bias_ = 0;
   std::vector<std::uint8_t> always_;
   AlignedVector<std::uint8_t> codes_, residual_codes_;
-  AlignedVector<float> scales_, offsets_, error_, coded_, norms_;
+  AlignedVector<float> scales_, offsets_, error_, coded_;
   std::vector<float> residual_scales_, residual_error_, residual_coded_;
 };
 

@@ -126,12 +126,12 @@ class Index:
         scores : bool
             Return the pair (ids, their float32 scores), the very sums that decided; `counters` do not count them.
         """
-        if not scores:
-            # C++ takes plain arrays, lists and numbers as they are; all else is converted or refused here, then asked.
-            quick = getattr(self._reporter(1), "query_one", None)
-            found: IdArray | None = None if quick is None else quick(a, threshold, self.threads)
-            if found is not None:
-                return found
+        # C++ takes plain arrays, lists and numbers as they are; all else is converted or refused here, then asked.
+        quick = getattr(self._reporter(1), "query_one", None)
+        found = None if quick is None else quick(a, threshold, self.threads, scores)
+        if found is not None:
+            answer: IdArray | tuple[IdArray, NDArray[np.float32]] = found
+            return answer
         row, above = check_vector("a", a, self.dimension)[None], check_column("threshold", threshold, 1)
         if not scores:
             return self._answer(row, above).indices

@@ -67,7 +67,11 @@ class IndexedTwoLayer(TwoLayer):
         -------
         array of shape (rows,), or (rows, outputs) where `output` is a matrix
         """
-        total = np.concatenate([self._sums(report) for report in self._reports(X)])
+        if len(table := check_inputs("X", X, self.inputs, self.dtype)) == 1:
+            indices, scores = self.index.query(table[0], self.activation.threshold, scores=True)
+            total: FloatArray = np.asarray(self.activation.value(scores) @ self.output.take(indices, axis=0))[None]
+        else:
+            total = np.concatenate([self._sums(report) for report in self._reports(table)])
         total += np.asarray(self.offset, dtype=self.dtype)
         return total
 
@@ -102,12 +106,9 @@ class IndexedTwoLayer(TwoLayer):
 
     def _sums(self, report: ScoredRows) -> FloatArray:
         """Σ_{j fires} u_j σ(score_j) for each row of a report."""
-        features = self.activation.value(report.scores)
-        if report.rows == 1:
-            total: FloatArray = features @ self.output[report.indices]
-            return total[None]
         from scipy.sparse import csr_array
 
+        features = self.activation.value(report.scores)
         firing = csr_array((features, report.indices, report.indptr), shape=(report.rows, self.width))
         return np.asarray(firing @ self.output)
 

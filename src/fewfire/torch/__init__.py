@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fewfire.torch._blocks import MlpBlock, find_blocks
     from fewfire.torch._profile import BlockProfile, ModelProfile, profile
     from fewfire.torch._sparsify import BlockReport, SparsifyReport, densify, refresh, sparsify
+    from fewfire.torch._train import SparseTrainingBlock
 
 __all__ = [
     "ActivityPenalty",
@@ -20,6 +21,7 @@ __all__ = [
     "BlockReport",
     "MlpBlock",
     "ModelProfile",
+    "SparseTrainingBlock",
     "SparsifyReport",
     "densify",
     "find_blocks",
@@ -36,6 +38,7 @@ _HOMES = {
     **dict.fromkeys(("MlpBlock", "find_blocks"), "_blocks"),
     **dict.fromkeys(("BlockProfile", "ModelProfile", "profile"), "_profile"),
     **dict.fromkeys(("BlockReport", "SparsifyReport", "densify", "refresh", "sparsify"), "_sparsify"),
+    "SparseTrainingBlock": "_train",
 }
 
 

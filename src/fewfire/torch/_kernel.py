@@ -120,6 +120,11 @@ class SparseUp:
         native, residual = core(), _residual(self.residual, self.inputs)
         self._native = native and native.ScreenedLayer(self.weight, self.bias, self.threshold, residual, usable_cores())
 
+    def recode(self, neurons: IdArray, threads: int = 1) -> None:
+        """Look at the rows and biases of these distinct neurons again; no other call may run at the same time."""
+        if self._native is not None:
+            self._native.recode(np.ascontiguousarray(neurons, dtype=np.int64), _threads(threads))
+
     def __reduce__(self) -> tuple[Any, ...]:
         options = {"activation": self.activation, "threshold": self.threshold, "residual": self.residual}
         return _rebuild, (SparseUp, (self.weight, self.bias), options)
