@@ -12,7 +12,7 @@ from fewfire.experiments.recipes.parities.separation import ComparisonSize, Neur
 from fewfire.problems import CorrelatedParity
 from fewfire.report import plot_recipe
 
-SMALL = SeparationSettings(((8, 3), (11, 3)), (NeuronSize(31, 3, 800),), (ComparisonSize(31, 3, 60, 800),), seeds=3)
+SMALL = SeparationSettings(((8, 3), (11, 3)), 3, (NeuronSize(31, 3, 800),), (ComparisonSize(31, 3, 60, 800),), seeds=3)
 COSINES = {"cosine": FAMILIES["cosine"]}
 
 

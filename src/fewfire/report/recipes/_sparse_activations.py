@@ -150,26 +150,51 @@ def plot_statistical_queries(info: Mapping[str, Any]) -> Figure:
 
 
 def plot_rademacher(info: Mapping[str, Any]) -> Figure:
-    """sparse-activations/rademacher: lower estimates and bounds over s at fixed k, and over k at fixed s.
+    """sparse-activations/rademacher: lower estimates and bounds over s and over k, and shares of Conjecture 20.
 
     Parameters
     ----------
-    info : mapping with "over_s" and "over_k"
+    info : mapping with "over_s", "over_k" and "on_sample"
         Lists of rows with "s", "k", "estimate", "standard_error" and the bounds.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Of two panels; save it with its method `savefig`.
+        Of three panels; save it with its method `savefig`.
     """
-    over_s, over_k = rows_of(info, "over_s", "over_k")
-    figure, panels = canvas(2, size=(10, 4.2), sharey=True)
+    over_s, over_k, on_sample = rows_of(info, "over_s", "over_k", "on_sample")
+    figure, panels = canvas(3, size=(13.5, 4.2))
+    panels[1].sharey(panels[0])
     _draw_bounds(panels[0], over_s, "s", f"hidden neurons s, k = {over_s[0]['k']}")
     _draw_bounds(panels[1], over_k, "k", f"active neurons k, s = {over_k[0]['s']}")
     panels[0].set_ylabel("Rademacher complexity")
     panels[0].legend(fontsize="small")
+    _draw_shares(panels[2], over_s, on_sample)
     figure.suptitle("Rademacher complexity of H(n, s, k): estimates from below, bounds from above", fontsize=11)
     return figure
+
+
+def _draw_shares(axis: Axes, over_s: Sequence[Mapping[str, Any]], on_sample: Sequence[Mapping[str, Any]]) -> None:
+    """Estimates over Conjecture 20 at k = 1, by kind of points; what is above 1 refutes the constant 1."""
+    lines = {"sparse on the whole cube": [(row, row["s"]) for row in over_s]}
+    for row in on_sample:
+        label = (
+            f"random points, n = {row['n'] // row['m']} m" if row["points"] == "random" else f"{row['points']} points"
+        )
+        if row["k"] == 1:
+            lines.setdefault(label, []).append((row, row["s"]))
+    for place, (label, mine) in enumerate(lines.items()):
+        values = [row["estimate"] / row["conjecture_20"] for row, _ in mine]
+        errors = [2 * row["standard_error"] / row["conjecture_20"] for row, _ in mine]
+        style: dict[str, Any] = {"color": colour(place), "marker": MARKERS[place], "markersize": 4, "capsize": 2}
+        axis.errorbar([s for _, s in mine], values, yerr=errors, label=label, **style)
+    axis.axhline(1, color="black", linestyle=":")
+    axis.axhline(2**0.5, color="black", linestyle="--", label="√2")
+    axis.set_xscale("log", base=2)
+    axis.set_ylim(bottom=0)
+    axis.set_xlabel("hidden neurons s, k = 1")
+    axis.set_ylabel("estimate / Conjecture 20")
+    axis.legend(fontsize=7, loc="center right")
 
 
 def _draw_bounds(axes: Axes, rows: Sequence[Mapping[str, float]], along: str, label: str) -> None:
