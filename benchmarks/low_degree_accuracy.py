@@ -1,6 +1,6 @@
 """Are the low-degree estimators strong by default? Ten targets, five sample sizes, three rivals from scikit-learn.
 
-    python benchmarks/low_degree_accuracy.py [--draws 20] [--jobs 2]
+    python benchmarks/low_degree_accuracy.py [--draws 20] [--first 0] [--jobs 2]
 
 Every learner sees the same rows. fewfire gets its defaults and is told nothing, not even the degree. The rivals are told
 the target's degree (cut to what fits the time) and choose the rest: ridge regression on all monomials with the penalty
@@ -210,11 +210,13 @@ def interval(values: np.ndarray) -> tuple[float, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="number of the first draw: another one gives other rows")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
     began = perf_counter()
     cells = [(place, samples) for place, target in enumerate(TARGETS) for samples in target.sizes]
-    tasks = [(place, samples, draw) for place, samples in cells for draw in range(options.draws)]
+    draws = range(options.first, options.first + options.draws)
+    tasks = [(place, samples, draw) for place, samples in cells for draw in draws]
     below, surely, rows = [], [], []
     with ProcessPoolExecutor(options.jobs, initializer=threadpool_limits, initargs=(1,)) as pool:
         results = pool.map(measure, tasks)

@@ -1,59 +1,100 @@
-"""The separation of parities: network against fixed features on D_A."""
+"""The separation of parities: fixed features need dimensions, the network does not; every claim can fail."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from fewfire.experiments import recipes
+from fewfire.experiments.parities._fixed_features import FAMILIES
 from fewfire.experiments.recipes.parities import separation
-from fewfire.experiments.recipes.parities.separation import SeparationSetting
+from fewfire.experiments.recipes.parities.separation import ComparisonSize, NeuronSize, SeparationSettings
 from fewfire.problems import CorrelatedParity
+from fewfire.report import plot_recipe
 
-METHODS = [
-    "network", "halfspace", "linear", "random features", "starting features", "conjugate kernel", "tangent kernel",
-]  # fmt: skip
-SMALL = SeparationSetting(31, 3, 100, 800)
-TINY = SeparationSetting(15, 3, 20, 100)
+SMALL = SeparationSettings(((8, 3), (11, 3)), 3, (NeuronSize(31, 3, 800),), (ComparisonSize(31, 3, 60, 800),), seeds=3)
+COSINES = {"cosine": FAMILIES["cosine"]}
 
 
-def truth(setting, X, y, seed):
-    return CorrelatedParity(setting.n, setting.k).target
+def truth(k, width, X, y, seed):
+    return CorrelatedParity(X.shape[1], k).target
 
 
-def constant(setting, X, y, seed):
+def constant(k, width, X, y, seed):
     return lambda rows: rows[:, 0] * 0 + 1
 
 
-def run(settings, **options):
+def told(X, k, dimension, stream):
+    """Features that know the support: its parity comes second, whatever n is."""
+    return np.hstack([X[:, :1], X[:, :k].prod(axis=1, keepdims=True), X])[:, :dimension].astype(float)
+
+
+def run(settings=SMALL, **options):
     return separation.RECIPE.run(settings=settings, **options).to_dict()
 
 
-def test_a_small_network_beats_every_fixed_feature_rival():
-    found = run([SMALL])
-    assert [row["method"] for row in found["rows"]] == METHODS
-    scores = {row["method"]: row["accuracy"] for row in found["rows"]}
-    assert scores["network"] >= 0.98
-    assert scores["halfspace"] == 0.875
-    # 4000 tests: a standard error of 0.005 at 0.875, and three chances each.
-    assert max(scores[method] for method in METHODS[2:]) <= 0.875 + 0.02
-    assert found["passed"]
+def verdicts(found):
+    return [entry["passed"] for entry in found["judgement"]]
 
 
-def test_the_network_learner_is_a_hook():
-    found = run([TINY], network=truth)
-    best = max(row["accuracy"] for row in found["rows"][2:])
-    assert found["rows"][0] == {
-        "n": 15, "k": 3, "width": 20, "samples": 100, "method": "network", "accuracy": 1.0, "alpha": None,
-    }  # fmt: skip
-    assert found["gaps"] == [1.0 - best]
-    assert all(row["alpha"] in separation.ALPHAS for row in found["rows"][2:])
-    poor = run([TINY], network=constant)
-    assert [entry["passed"] for entry in poor["judgement"]] == [False, False]
+@pytest.fixture(scope="module")
+def small():
+    return run(families=COSINES)
+
+
+def test_a_small_run_shows_all_four(small):
+    assert verdicts(small) == [True] * 4
+    assert [(row["n"], row["family"], row["monomials"]) for row in small["dimensions"]] == [
+        (8, "cosine", 56),
+        (11, "cosine", 165),
+    ]
+    assert all(40 <= needed <= 256 for row in small["dimensions"] for needed in row["needed"])
+    (neurons,) = small["neurons"]
+    assert max(neurons["needed"]) < neurons["bound"] == pytest.approx(4495**0.5)
+    scores = {row["method"]: row for row in small["rows"] if row["seed"] == 0}
+    assert list(scores) == [
+        "network",
+        "inputs",
+        "network's start",
+        "cosine",
+        "polynomial kernel",
+        "tangent kernel",
+        "low-degree learner",
+        "best half-space",
+    ]
+    assert scores["network"]["accuracy"] >= 0.98 and scores["best half-space"]["accuracy"] == 0.875
+    assert [row["method"] for row in scores.values() if row["rival"]] == [
+        "inputs",
+        "network's start",
+        "cosine",
+        "best half-space",
+    ]
+    assert scores["cosine"]["dimension"] == 60 and scores["polynomial kernel"]["dimension"] == 5984
+    assert "to the power: cosine" in small["measured"][0] and "network 100.0%" in small["measured"][1]
+
+
+def test_features_that_know_the_support_refute_the_theorem_s_curve():
+    found = run(replace(SMALL, neurons=SMALL.neurons[:1]), families={"told": told}, network=truth)
+    assert verdicts(found) == [False, False, True, False]
+    assert all(needed <= 3 for row in found["dimensions"] for needed in row["needed"])
+
+
+def test_a_network_that_does_not_learn_is_refuted():
+    found = run(families=COSINES, network=constant)
+    assert verdicts(found) == [True, True, False, False]
+    assert found["neurons"][0]["needed"] == [float("inf")] * 3
+
+
+def test_dimensions_that_are_not_reached_show_no_growth():
+    found = run(families={"inputs": lambda X, k, dimension, stream: X[:, :dimension].astype(float)}, network=truth)
+    assert verdicts(found) == [True, False, True, True]
+
+
+def test_the_figure_draws_what_was_found(small):
+    left, right = plot_recipe(small).axes
+    assert left.get_xscale() == left.get_yscale() == "log"
+    assert [label.get_text() for label in right.get_yticklabels()][:2] == ["network", "inputs"]
 
 
 def test_the_recipe_is_registered():
     assert recipes.find("parities/separation") is separation.RECIPE
-
-
-@pytest.mark.slow
-def test_the_network_is_ten_points_ahead_as_k_grows():
-    found = separation.RECIPE.run("paper")
-    assert found.passed, found.judgements

@@ -1,11 +1,11 @@
 """The tests by which recipes judge: exact values, and no verdict from nothing."""
 
-from math import comb, inf
+from math import comb, inf, isnan, nan
 
 import numpy as np
 import pytest
 
-from fewfire.experiments.recipes._statistics import in_most, larger, more_often, rising
+from fewfire.experiments.recipes._statistics import in_most, larger, lower_end, more_often, rising, upper_end
 
 
 def test_fisher_is_exact():
@@ -35,3 +35,12 @@ def test_trends_need_rows_that_vary():
     assert rising(np.zeros((6, 5))) == 1.0
     # Rows that do not vary change nothing.
     assert rising(np.vstack([up, np.ones((9, 5))])) == rising(up)
+
+
+def test_ends_of_intervals():
+    values = [0.9, 0.95, 1.0]
+    half = 4.302652729911275 * 0.05 / 3**0.5  # Student's t with 2 degrees of freedom
+    assert lower_end(values) == pytest.approx(0.95 - half)
+    assert upper_end(values) == pytest.approx(0.95 + half)
+    assert lower_end([0.7]) == upper_end([0.7]) == 0.7
+    assert isnan(lower_end([1.0, nan]))

@@ -6,15 +6,12 @@ from dataclasses import is_dataclass
 import pytest
 
 from fewfire.experiments import recipes
-from fewfire.experiments.recipes.sparse_activations import bounds, learning_scaling
-from fewfire.fourier import spectrum
-from fewfire.networks import check_sparsity
 
 FAST = ("pareto/proposition-3", "sparse-activations/bounds", "sparse-activations/rademacher")
 
 
 def test_the_registry_lists_what_the_modules_say():
-    assert list(recipes.RECIPES) == sorted(recipes.RECIPES) and len(recipes.RECIPES) == 25
+    assert list(recipes.RECIPES) == sorted(recipes.RECIPES) and len(recipes.RECIPES) == 26
     for name in recipes.RECIPES:
         recipe = recipes.find(name)
         assert recipe.name == name and recipe.title and recipe.expectation
@@ -89,16 +86,3 @@ def test_options_are_the_keyword_arguments_of_measure():
     assert recipe.run("paper", settings="own").judgements[0].claim == "own 2"
     with pytest.raises(ValueError, match="options of a/b must be among trials; got 'models'."):
         recipe.run(models=3)
-
-
-def test_the_extremal_network():
-    net = bounds.extremal_network(5, 3, 2)
-    assert check_sparsity(net).max_active == 2
-    assert spectrum(net).largest(1) == [((0, 1, 2), 4.0)]
-
-
-def test_pieces_of_the_scaling_recipe():
-    row = learning_scaling._samples_needed(8, range(2))
-    assert row["monomials"] == 93 and row["samples"] % (93 // 4) < 4 and 46 <= row["samples"] <= 186
-    degree = learning_scaling._degree_needed(8, "junta", range(2))
-    assert 1 <= degree["degree"] <= 3 < degree["bound"]

@@ -15,13 +15,19 @@ ROW = {
     "conjecture_20": 1.0,
     "classical": 2.0,
 }
-INFO = {"over_s": [ROW | {"s": s, "k": 1} for s in (1, 2, 4)], "over_k": [ROW | {"s": 4, "k": k} for k in (1, 2, 4)]}
+INFO = {
+    "over_s": [ROW | {"s": s, "k": 1} for s in (1, 2, 4)],
+    "over_k": [ROW | {"s": 4, "k": k} for k in (1, 2, 4)],
+    "on_sample": [
+        ROW | {"points": points, "s": 2, "k": k, "n": 16, "m": 8} for points in ("orthogonal", "random") for k in (1, 2)
+    ],
+}
 
 
-def test_both_panels_are_drawn(tmp_path):
+def test_all_panels_are_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     figure = plot_rademacher(INFO)
-    left, right = figure.axes
+    left, right, shares = figure.axes
     assert left.get_xlabel() == "hidden neurons s, k = 1" and right.get_xlabel() == "active neurons k, s = 4"
     labels = [text.get_text() for text in left.get_legend().get_texts()]
     assert labels == [
@@ -32,6 +38,8 @@ def test_both_panels_are_drawn(tmp_path):
         "lower estimate",
     ]
     assert list(left.lines[0].get_ydata()) == [9.0, 9.0, 9.0] and list(right.lines[0].get_xdata()) == [1, 2, 4]
+    labels = [text.get_text() for text in shares.get_legend().get_texts()]
+    assert labels == ["√2", "sparse on the whole cube", "orthogonal points", "random points, n = 2 m"]
     figure.savefig(tmp_path / "plot.png")
     assert (tmp_path / "plot.png").stat().st_size > 1000
 
@@ -39,7 +47,7 @@ def test_both_panels_are_drawn(tmp_path):
 def test_missing_rows_are_named():
     with pytest.raises(
         ValueError,
-        match="info must hold over_s and over_k; got a mapping without over_k. Remedy: pass what the recipe returned.",
+        match="info must hold over_s, over_k and on_sample; got a mapping without over_k, on_sample. Remedy: pass what the recipe returned.",
     ):
         plot_rademacher({"over_s": INFO["over_s"]})
 

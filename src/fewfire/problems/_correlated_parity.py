@@ -2,7 +2,7 @@
 
 Half of the inputs are uniform; in the other half the bits of the support A are all equal, to +1 or −1
 with probability 1/2 each, and the rest uniform. So E[x_i y] is 1/2 on the support and 0 off it, which
-gradient descent sees in one step, while linear methods on fixed features still fail.
+gradient descent sees in one step, while linear methods on few fixed features fail.
 
 Inputs are ±1 here. The paper scales them to ±1/√n: divide X by √n for its step sizes and biases.
 """

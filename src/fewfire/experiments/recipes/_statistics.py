@@ -1,4 +1,7 @@
-"""The tests by which recipes judge: each gives the p-value of one side, so small means the claim was seen."""
+"""The tests by which recipes judge: each gives the p-value of one side, so small means the claim was seen.
+
+`lower_end` and `upper_end` are ends of an interval instead.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import binomtest, fisher_exact, mannwhitneyu, page_trend_test
+from scipy.stats import t as student
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -35,6 +39,19 @@ def rising(table: ArrayLike) -> float:
     rows = np.asarray(table, dtype=np.float64)
     rows = rows[rows.min(axis=1) < rows.max(axis=1)]
     return float(page_trend_test(rows, method="asymptotic").pvalue) if len(rows) > 1 else 1.0
+
+
+def lower_end(values: ArrayLike) -> float:
+    """The lower end of Student's 95% interval for the mean; the value itself where there is one only."""
+    return -upper_end(-np.asarray(values, dtype=np.float64))
+
+
+def upper_end(values: ArrayLike) -> float:
+    """The upper end of Student's 95% interval for the mean; the value itself where there is one only."""
+    table = np.asarray(values, dtype=np.float64)
+    if len(table) < 2:
+        return float(table.mean())
+    return float(table.mean() + student.ppf(0.975, len(table) - 1) * table.std(ddof=1) / np.sqrt(len(table)))
 
 
 def _ranked(values: ArrayLike) -> np.ndarray:

@@ -12,7 +12,13 @@ from fewfire.report.recipes._pareto import (
     plot_proposition_3,
     plot_success_frontier,
 )
-from fewfire.report.recipes._parities import plot_error_terms, plot_fits, plot_separation, plot_theorem_2
+from fewfire.report.recipes._parities import (
+    plot_digit_parities,
+    plot_error_terms,
+    plot_fits,
+    plot_separation,
+    plot_theorem_2,
+)
 from fewfire.report.recipes._sparse_activations import (
     plot_bounds,
     plot_inducing,
@@ -31,6 +37,7 @@ __all__ = [
     "plot_bounds",
     "plot_convergence_time",
     "plot_cost",
+    "plot_digit_parities",
     "plot_error_terms",
     "plot_fits",
     "plot_inducing",

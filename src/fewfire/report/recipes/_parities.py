@@ -9,7 +9,16 @@ from fewfire.report.recipes._canvas import MARKERS, canvas, colour, rows_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+DIGIT_METHODS = {
+    "network": "ReLU network",
+    "galu": "gated linear units, the same gates",
+    "relu": "fixed ReLU features",
+    "cosine": "fixed cosine features",
+    "kernel": "Gaussian kernel",
+}
 
 TITLES = {
     "pareto/over-sparse": "pareto, Theorem 4: one step from an over-sparse start",
@@ -106,24 +115,80 @@ def plot_error_terms(info: Mapping[str, Any]) -> Figure:
 
 
 def plot_separation(info: Mapping[str, Any]) -> Figure:
-    """parities/separation: accuracy of every method, a marker per setting; dotted lines are the best half-spaces."""
-    (rows,) = rows_of(info, "rows")
-    settings = list(dict.fromkeys((row["n"], row["k"]) for row in rows))
-    methods = [name for name in dict.fromkeys(row["method"] for row in rows) if name != "halfspace"]
-    figure, (axis,) = canvas(size=(6.6, 4.0))
-    for place, (n, k) in enumerate(settings):
-        scores = {row["method"]: row["accuracy"] for row in rows if (row["n"], row["k"]) == (n, k)}
-        shift = 0.14 * (place - (len(settings) - 1) / 2)
-        heights = [at + shift for at in range(len(methods))]
-        style: dict[str, Any] = {"linestyle": "none", "marker": MARKERS[place], "color": colour(place)}
-        axis.plot([scores[name] for name in methods], heights, **style, label=f"(n, k) = ({n}, {k})")
-        if k not in [bits for _, bits in settings[:place]]:
-            axis.axvline(scores["halfspace"], color=colour(place), linestyle=":", label=f"best half-space, k = {k}")
-    axis.set_yticks(range(len(methods)), methods)
+    """parities/separation: dimensions and neurons needed against C(n, k), and the accuracy of every method."""
+    dimensions, neurons, rows = rows_of(info, "dimensions", "neurons", "rows")
+    figure, (left, right) = canvas(2, size=(11.0, 4.6))
+    for place, family in enumerate(dict.fromkeys(row["family"] for row in dimensions)):
+        _draw_needed(left, [row for row in dimensions if row["family"] == family], place, f"{family} features")
+    _draw_needed(left, neurons, 6, "neurons of the network", linestyle="none")
+    counts = sorted({row["monomials"] for row in (*dimensions, *neurons)})
+    left.plot(counts, [count**0.5 for count in counts], color="black", linestyle="--", label="√C(n, k)")
+    left.plot(counts, counts, color="black", linestyle=":", label="C(n, k)")
+    left.set_xscale("log")
+    left.set_yscale("log")
+    left.set_ylim(4, 2e4)
+    left.set_xlabel("C(n, k)")
+    left.set_ylabel("needed for 95% of D_A: median and range of seeds")
+    left.set_title("Dimension of fixed features, width of the network", fontsize=11)
+    figure.legend(*left.get_legend_handles_labels(), ncols=3, loc="outside lower left", frameon=False, fontsize=8)
+    _draw_accuracies(right, rows)
+    figure.legend(*right.get_legend_handles_labels(), ncols=1, loc="outside lower right", frameon=False, fontsize=8)
+    return figure
+
+
+def _draw_needed(axis: Axes, rows: list[Mapping[str, Any]], place: int, label: str, linestyle: str = "-") -> None:
+    """Median and range over seeds; what was not reached is left out."""
+    reached = [row for row in rows if max(row["needed"]) < float("inf")]
+    middles = [sorted(row["needed"])[len(row["needed"]) // 2] for row in reached]
+    ends = [
+        [middle - min(row["needed"]) for middle, row in zip(middles, reached, strict=True)],
+        [max(row["needed"]) - middle for middle, row in zip(middles, reached, strict=True)],
+    ]
+    style: dict[str, Any] = {"color": colour(place), "marker": MARKERS[place], "markersize": 5, "capsize": 2}
+    axis.errorbar([row["monomials"] for row in reached], middles, yerr=ends, linestyle=linestyle, label=label, **style)
+
+
+def _draw_accuracies(axis: Axes, rows: list[Mapping[str, Any]]) -> None:
+    """Every seed of every method, a marker per size; below the line, methods that may use more dimensions."""
+    sizes = list(dict.fromkeys((row["n"], row["k"]) for row in rows))
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    held = [name for name in methods if any(row["rival"] or name == "network" for row in rows if row["method"] == name)]
+    methods = [*held, *(name for name in methods if name not in held)]
+    for place, size in enumerate(sizes):
+        mine = [row for row in rows if (row["n"], row["k"]) == size]
+        shift = 0.22 * (place - (len(sizes) - 1) / 2)
+        heights = [methods.index(row["method"]) + shift for row in mine]
+        style: dict[str, Any] = {"linestyle": "none", "marker": MARKERS[place], "markersize": 4, "color": colour(place)}
+        label = f"({size[0]}, {size[1]}), {mine[0]['width']} neurons or features"
+        axis.plot([row["accuracy"] for row in mine], heights, **style, label=label, clip_on=False)
+    axis.axhline(len(held) - 0.5, color="black", linewidth=0.8)
+    axis.set_yticks(range(len(methods)), methods, fontsize=8)
     axis.invert_yaxis()
-    axis.set_xlabel("test accuracy")
-    axis.set_title("Correlated parity: the network beside fixed features", fontsize=11)
-    figure.legend(ncols=min(2, len(settings)), loc="outside lower center", frameon=False, fontsize=9)
+    axis.set_xlim(0.45, 1.0)
+    axis.set_xlabel("test accuracy of every seed; below the line: more dimensions")
+    axis.set_title("At equal size, from the same examples", fontsize=11)
+
+
+def plot_digit_parities(info: Mapping[str, Any]) -> Figure:
+    """parities/digits: every seed's accuracy by number of digits, a line through the means of each method."""
+    (rows,) = rows_of(info, "rows")
+    figure, (axis,) = canvas()
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    for place, method in enumerate(methods):
+        mine = [row for row in rows if row["method"] == method]
+        places = [row["digits"] + 0.06 * (place - (len(methods) - 1) / 2) for row in mine]
+        style: dict[str, Any] = {"color": colour(place), "marker": MARKERS[place], "markersize": 4}
+        for at, row in zip(places, mine, strict=True):
+            axis.plot([at] * len(row["accuracies"]), row["accuracies"], linestyle="none", **style)
+        means = [sum(row["accuracies"]) / len(row["accuracies"]) for row in mine]
+        axis.plot(places, means, color=colour(place), linewidth=1.2)
+        axis.plot([], [], **style, label=DIGIT_METHODS.get(method, method))
+    axis.axhline(0.5, color="black", linestyle=":", label="guessing")
+    axis.set_xticks(sorted({row["digits"] for row in rows}))
+    axis.set_xlabel("digits side by side")
+    axis.set_ylabel("test accuracy, every seed")
+    axis.set_title("Parity of the sum of handwritten digits", fontsize=11)
+    figure.legend(ncols=3, loc="outside lower center", frameon=False, fontsize=8)
     return figure
 
 

@@ -29,15 +29,18 @@ STRATEGIES = {"random": "one parity per query", "families": "a family of paritie
 
 
 def plot_bounds(info: Mapping[str, Any]) -> Figure:
-    """sparse-activations/bounds: measured over bound for every network, a line per statement; 1 is the limit."""
+    """sparse-activations/bounds: measured over bound for every network, a line per statement; 1 is the limit.
+
+    Bounds above what every function satisfies are drawn pale: they say nothing.
+    """
     (rows,) = rows_of(info, "rows")
-    upper = [row for row in rows if row["upper"] and row["bound"] and row["measured"]]
+    upper = [row for row in rows if row["bound"] and row["measured"]]
     statements = list(dict.fromkeys(row["statement"] for row in upper))
     figure, (axis,) = canvas(size=(6.6, 4.0))
     for place, statement in enumerate(statements):
         for kind, extremal in (("random network", False), ("extremal network", True)):
             mine = [row for row in upper if row["network"].startswith("extremal") == extremal]
-            ratios = [row["measured"] / row["bound"] for row in mine if row["statement"] == statement]
+            mine = [row for row in mine if row["statement"] == statement]
             shift = 0.15 if extremal else -0.15
             style: dict[str, Any] = {
                 "linestyle": "none",
@@ -45,8 +48,12 @@ def plot_bounds(info: Mapping[str, Any]) -> Figure:
                 "markersize": 9,
                 "color": colour(int(extremal)),
             }
-            axis.plot(ratios, [place + shift] * len(ratios), **style, label=None if place else kind)
-    axis.axvline(1, color="black", linestyle=":", label="the bound", zorder=0)
+            for tells in (False, True):
+                ratios = [row["measured"] / row["bound"] for row in mine if (row["bound"] < row["trivial"]) == tells]
+                alpha = 1.0 if tells else 0.25
+                axis.plot(ratios, [place + shift] * len(ratios), **style, alpha=alpha)
+            axis.plot([], [], **style, label=None if place else kind)
+    axis.axvline(1, color="black", linestyle=":", label="the bound (pale: it says nothing)", zorder=0)
     axis.set_xscale("log")
     axis.set_yticks(range(len(statements)), statements)
     axis.invert_yaxis()
@@ -95,34 +102,40 @@ def plot_learning_curves(info: Mapping[str, Any]) -> Figure:
 
 
 def plot_scaling(info: Mapping[str, Any]) -> Figure:
-    """sparse-activations/learning-scaling: samples over n, degree over s, error over k."""
-    over_n, over_s, over_k = rows_of(info, "over_n", "over_s", "over_k")
-    figure, axes = canvas(3, size=(9.3, 3.4))
-    places = [row["n"] for row in over_n]
-    axes[0].plot(places, [row["samples"] for row in over_n], color=colour(0), marker="o", label="samples needed")
-    axes[0].plot(places, [row["monomials"] for row in over_n], color="black", linestyle="--", label="C(n, ≤ 3)")
+    """sparse-activations/learning-scaling: samples and degree over n, degree over s, error over k at fixed s."""
+    samples, over_n, over_s, over_k = rows_of(info, "samples", "over_n", "over_s", "over_k")
+    figure, axes = canvas(4, size=(12.4, 3.4))
+    places = [row["n"] for row in samples]
+    axes[0].plot(places, [row["samples"] for row in samples], color=colour(0), marker="o", label="samples needed")
+    axes[0].plot(places, [row["monomials"] for row in samples], color="black", linestyle="--", label="C(n, ≤ 3)")
     axes[0].set_xscale("log")
     axes[0].set_yscale("log")
     axes[0].set_xticks(places, [f"{n}" for n in places])
     axes[0].minorticks_off()
-    axes[0].set_xlabel("inputs n")
+    axes[0].set_xlabel("inputs n, s = 8, k = 1")
     axes[0].set_title("samples", fontsize=10)
     axes[0].legend(fontsize=8)
-    for place, kind in enumerate(dict.fromkeys(row["kind"] for row in over_s)):
-        mine = [row for row in over_s if row["kind"] == kind]
-        neurons, degrees = ([row[key] for row in mine] for key in ("s", "degree"))
-        axes[1].plot(neurons, degrees, color=colour(place), marker=MARKERS[place], label=kind)
-    axes[1].set_xscale("log", base=2)
-    axes[1].set_xlabel("neurons s")
-    axes[1].set_title("degree that holds 90% of the variance", fontsize=10)
-    axes[1].legend(fontsize=8, title="members")
-    axes[2].plot([row["k"] for row in over_k], [row["error"] for row in over_k], color=colour(0), marker="o")
-    axes[2].set_xscale("log", base=2)
-    axes[2].set_ylim(0, 1.3 * float(np.max([row["error"] for row in over_k])))
-    axes[2].set_xlabel("active neurons k")
-    axes[2].set_title("test error / variance, degree 3", fontsize=10)
+    held = "degree for 90% of the variance"
+    _draw_members(axes[1], over_n, "n", "degrees", f"inputs n, s = {over_n[0]['s']}, k = {over_n[0]['k']}", held)
+    _draw_members(axes[2], over_s, "s", "degrees", f"neurons s, n = {over_s[0]['n']}, k = 1", held)
+    _draw_members(axes[3], over_k, "k", "errors", f"active neurons k, s = {over_k[0]['s']}", "test error / variance")
     figure.suptitle("What the low-degree algorithm needs", fontsize=11)
     return figure
+
+
+def _draw_members(axis: Axes, rows: Sequence[Mapping[str, Any]], along: str, key: str, label: str, title: str) -> None:
+    """Every member, and a line through the means of each kind."""
+    for place, kind in enumerate(dict.fromkeys(row["kind"] for row in rows)):
+        mine = [row for row in rows if row["kind"] == kind]
+        style: dict[str, Any] = {"color": colour(place), "marker": MARKERS[place]}
+        for row in mine:
+            axis.plot([row[along]] * len(row[key]), row[key], linestyle="none", markersize=3, alpha=0.5, **style)
+        axis.plot([row[along] for row in mine], [np.mean(row[key]) for row in mine], **style, label=kind)
+    axis.set_xscale("log", base=2)
+    axis.set_ylim(bottom=0)
+    axis.set_xlabel(label)
+    axis.set_title(title, fontsize=10)
+    axis.legend(fontsize=8, title="members")
 
 
 def plot_statistical_queries(info: Mapping[str, Any]) -> Figure:
@@ -150,26 +163,51 @@ def plot_statistical_queries(info: Mapping[str, Any]) -> Figure:
 
 
 def plot_rademacher(info: Mapping[str, Any]) -> Figure:
-    """sparse-activations/rademacher: lower estimates and bounds over s at fixed k, and over k at fixed s.
+    """sparse-activations/rademacher: lower estimates and bounds over s and over k, and shares of Conjecture 20.
 
     Parameters
     ----------
-    info : mapping with "over_s" and "over_k"
+    info : mapping with "over_s", "over_k" and "on_sample"
         Lists of rows with "s", "k", "estimate", "standard_error" and the bounds.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Of two panels; save it with its method `savefig`.
+        Of three panels; save it with its method `savefig`.
     """
-    over_s, over_k = rows_of(info, "over_s", "over_k")
-    figure, panels = canvas(2, size=(10, 4.2), sharey=True)
+    over_s, over_k, on_sample = rows_of(info, "over_s", "over_k", "on_sample")
+    figure, panels = canvas(3, size=(13.5, 4.2))
+    panels[1].sharey(panels[0])
     _draw_bounds(panels[0], over_s, "s", f"hidden neurons s, k = {over_s[0]['k']}")
     _draw_bounds(panels[1], over_k, "k", f"active neurons k, s = {over_k[0]['s']}")
     panels[0].set_ylabel("Rademacher complexity")
     panels[0].legend(fontsize="small")
+    _draw_shares(panels[2], over_s, on_sample)
     figure.suptitle("Rademacher complexity of H(n, s, k): estimates from below, bounds from above", fontsize=11)
     return figure
+
+
+def _draw_shares(axis: Axes, over_s: Sequence[Mapping[str, Any]], on_sample: Sequence[Mapping[str, Any]]) -> None:
+    """Estimates over Conjecture 20 at k = 1, by kind of points; what is above 1 refutes the constant 1."""
+    lines = {"sparse on the whole cube": [(row, row["s"]) for row in over_s]}
+    for row in on_sample:
+        label = (
+            f"random points, n = {row['n'] // row['m']} m" if row["points"] == "random" else f"{row['points']} points"
+        )
+        if row["k"] == 1:
+            lines.setdefault(label, []).append((row, row["s"]))
+    for place, (label, mine) in enumerate(lines.items()):
+        values = [row["estimate"] / row["conjecture_20"] for row, _ in mine]
+        errors = [2 * row["standard_error"] / row["conjecture_20"] for row, _ in mine]
+        style: dict[str, Any] = {"color": colour(place), "marker": MARKERS[place], "markersize": 4, "capsize": 2}
+        axis.errorbar([s for _, s in mine], values, yerr=errors, label=label, **style)
+    axis.axhline(1, color="black", linestyle=":")
+    axis.axhline(2**0.5, color="black", linestyle="--", label="√2")
+    axis.set_xscale("log", base=2)
+    axis.set_ylim(0, 2.2)
+    axis.set_xlabel("hidden neurons s, k = 1")
+    axis.set_ylabel("estimate / Conjecture 20")
+    axis.legend(fontsize=7, loc="upper right")
 
 
 def _draw_bounds(axes: Axes, rows: Sequence[Mapping[str, float]], along: str, label: str) -> None:
