@@ -12,7 +12,7 @@ from fewfire._errors import invalid
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fewfire._types import AnyArray, FloatArray, SignArray
+    from fewfire._types import AnyArray, Float64Array, FloatArray, SignArray
 
 Floats = TypeVar("Floats", bound="FloatArray")
 
@@ -110,6 +110,24 @@ def check_labels(name: str, values: object, rows: int) -> FloatArray:
     if array.dtype.kind not in "biuf":
         raise invalid(name, "must hold numbers", f"dtype {array.dtype}", "encode the classes as +1 and −1")
     return check_finite(name, array.astype(np.float64))
+
+
+def check_sample_weight(weight: object, rows: int) -> Float64Array:
+    """Weights (rows,), float64, of an array, of one number, or of None, which is 1: at least 0, and not all 0."""
+    try:
+        found = np.array(1.0 if weight is None else weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise invalid("sample_weight", "must hold numbers", type(weight).__name__) from None
+    if found.ndim == 0:
+        found = np.full(rows, float(found))
+    if found.shape != (rows,):
+        raise invalid("sample_weight", f"must have one weight for each of the {rows} rows", f"shape {found.shape}")
+    check_finite("sample_weight", found)
+    if (found < 0).any():
+        raise invalid("sample_weight", "must not be negative", float(found.min()), "leave rows out by a weight of 0")
+    if not found.any():
+        raise invalid("sample_weight", "must be above 0 for at least one row", "an array of zeros")
+    return found
 
 
 def _table(name: str, values: object, columns: int | None) -> AnyArray:

@@ -274,8 +274,8 @@ def test_nothing_is_significant_in_noise():
 @pytest.mark.parametrize(
     ("options", "weights", "text"),
     [
-        ({}, [1.0], "sample_weight must hold one number for each of 20 rows; got shape (1,)."),
-        ({}, -np.ones(20), "sample_weight must be at least zero, and not zero for all rows; got -1.0."),
+        ({}, [1.0], "sample_weight must have one weight for each of the 20 rows; got shape (1,)."),
+        ({}, -np.ones(20), "sample_weight must not be negative; got -1.0. Remedy: leave rows out by a weight of 0."),
         ({}, np.full(20, np.nan), "sample_weight must hold finite numbers; got a nan at index (0,). Remedy: drop or impute the missing values."),
         ({"class_weight": "even"}, None, "class_weight must be None, 'balanced' or a dict of weights; got 'even'."),
         ({"class_weight": {1: -1.0}}, None, "class_weight[1] must be a finite number in [0, inf); got -1.0."),

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._errors import invalid
 from fewfire._random import Stream
+from fewfire._validate import check_sample_weight
 from fewfire.robustness import black_box, register_adapter
-from fewfire.tabular._encodings import check_sample_weight
 from fewfire.tabular._ensemble import Ensemble, Examples, columns_for
 from fewfire.tabular._settings import resolve
 

@@ -16,17 +16,16 @@ file of its own, and enter it in `ENCODINGS`.
 
 from __future__ import annotations
 
-import numbers
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._errors import invalid
-from fewfire._validate import check_integer, check_number
+from fewfire._validate import check_integer, check_number, check_sample_weight
 from fewfire.tabular._embeddings import Embedding, PeriodicEmbedding
 
 if TYPE_CHECKING:
@@ -250,20 +249,6 @@ class PiecewiseLinearEncoding(ClassNamePrefixFeaturesOutMixin, Encoding):  # typ
     @property
     def _n_features_out(self) -> int:  # scikit-learn names the outputs by it
         return len(self.sources())
-
-
-def check_sample_weight(weight: object, rows: int) -> Float64Array:
-    """Weights (rows,), float64, of an array, of one number, or of None, which is 1."""
-    if weight is None or isinstance(weight, numbers.Real):
-        weight = np.full(rows, 1.0 if weight is None else float(weight))
-    found: Float64Array = check_array(weight, dtype=np.float64, ensure_2d=False, order="C", input_name="sample_weight")
-    if found.shape != (rows,):
-        raise invalid("sample_weight", f"must have one weight for each of the {rows} rows", f"shape {found.shape}")
-    if (found < 0).any():
-        raise invalid("sample_weight", "must not be negative", float(found.min()), "leave rows out by a weight of 0")
-    if not found.any():
-        raise invalid("sample_weight", "must be above 0 for at least one row", "an array of zeros")
-    return found
 
 
 ENCODINGS: dict[str, type[Encoding] | type[Embedding]] = {

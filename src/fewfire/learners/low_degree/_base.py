@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fewfire._blas import calm_products
 from fewfire._cores import job_count
 from fewfire._errors import invalid
-from fewfire._validate import check_choice, check_finite, check_integer, check_number
+from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.fourier import estimate, least_squares
 from fewfire.fourier._monomials import Term, strongest
 from fewfire.learners._fitting import label_unit
@@ -284,24 +284,6 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def check_sample_weight(sample_weight: object, rows: int) -> Float64Array:
-    """Weights as an array of shape (rows,): at least 0, not all 0; ones where there are none."""
-    if sample_weight is None:
-        return np.ones(rows)
-    try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise invalid("sample_weight", "must hold numbers", type(sample_weight).__name__) from None
-    if weights.ndim == 0:
-        weights = np.full(rows, float(weights))
-    if weights.shape != (rows,):
-        raise invalid("sample_weight", f"must hold one number for each of {rows} rows", f"shape {weights.shape}")
-    check_finite("sample_weight", weights)
-    if weights.min() < 0.0 or not weights.any():
-        raise invalid("sample_weight", "must be at least zero, and not zero for all rows", float(weights.min()))
-    return weights
 
 
 def _print_progress(done: int, total: int) -> None:

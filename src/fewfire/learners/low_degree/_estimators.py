@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._classes import two_classes
 from fewfire._errors import invalid
-from fewfire._validate import check_finite, check_number
+from fewfire._validate import check_finite, check_number, check_sample_weight
 from fewfire.learners._fitting import all_or_nothing
-from fewfire.learners.low_degree._base import LowDegreeBase, check_sample_weight
+from fewfire.learners.low_degree._base import LowDegreeBase
 from fewfire.learners.low_degree._calibration import logistic_slope
 
 if TYPE_CHECKING:

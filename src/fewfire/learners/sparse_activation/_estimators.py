@@ -12,9 +12,8 @@ from sklearn.utils.validation import validate_data
 
 from fewfire._classes import class_places, find_classes
 from fewfire._errors import invalid
-from fewfire._validate import check_finite, check_number
+from fewfire._validate import check_finite, check_number, check_sample_weight
 from fewfire.learners._fitting import all_or_nothing, label_unit
-from fewfire.learners.low_degree._base import check_sample_weight
 from fewfire.learners.sparse_activation._base import SparseActivationBase
 from fewfire.learners.sparse_activation._losses import CrossEntropy, LogisticLoss, SquaredLoss
 

@@ -287,6 +287,11 @@ def _told(rows: list[dict[str, Any]], size: ComparisonSize) -> str:
     return f"({size.n}, {size.k}), {size.width} neurons or features, {size.samples} examples: {listed}."
 
 
+NEURONS = (
+    *(NeuronSize(n, 3, 3000) for n in (31, 61, 121, 201)),
+    *(NeuronSize(n, 5, 5000) for n in (31, 61, 121)),
+)
+
 RECIPE = Recipe(
     name="parities/separation",
     title="Dimensions of fixed features against √C(n, k), neurons of a network, and accuracies at equal size, on D_A",
@@ -297,15 +302,7 @@ RECIPE = Recipe(
         "quick": SeparationSettings(
             dimensions=((9, 3), (10, 3), (11, 3), (12, 3)),
             dimension_seeds=9,
-            neurons=(
-                NeuronSize(31, 3, 3000),
-                NeuronSize(61, 3, 3000),
-                NeuronSize(121, 3, 3000),
-                NeuronSize(201, 3, 3000),
-                NeuronSize(31, 5, 5000),
-                NeuronSize(61, 5, 5000),
-                NeuronSize(121, 5, 5000),
-            ),
+            neurons=NEURONS,
             comparisons=(
                 ComparisonSize(61, 3, 100, 3000),
                 ComparisonSize(61, 5, 300, 3000),
@@ -317,13 +314,7 @@ RECIPE = Recipe(
             dimensions=((9, 3), (10, 3), (11, 3), (12, 3), (13, 3), (14, 3), (12, 5), (13, 5)),
             dimension_seeds=15,
             neurons=(
-                NeuronSize(31, 3, 3000),
-                NeuronSize(61, 3, 3000),
-                NeuronSize(121, 3, 3000),
-                NeuronSize(201, 3, 3000),
-                NeuronSize(31, 5, 5000),
-                NeuronSize(61, 5, 5000),
-                NeuronSize(121, 5, 5000),
+                *NEURONS,
                 NeuronSize(31, 7, 10_000),
                 NeuronSize(61, 7, 10_000),
                 NeuronSize(501, 5, 10_000),
