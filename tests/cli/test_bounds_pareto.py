@@ -1,6 +1,7 @@
 """`fewfire bounds pareto`: what is short, and what would buy it."""
 
 import re
+from math import log
 
 import pytest
 import typer
@@ -9,7 +10,17 @@ from typer.testing import CliRunner
 from fewfire import cli
 from fewfire._errors import InvalidArgument
 from fewfire.cli.bounds_pareto import advice, pareto
-from fewfire.theory.pareto import Diagnosis, Resources, diagnose, frontier, samples_needed, theorem_4, theorem_21
+from fewfire.networks import init
+from fewfire.theory.pareto import (
+    Diagnosis,
+    Resources,
+    diagnose,
+    frontier,
+    good_neuron_probability,
+    samples_needed,
+    theorem_4,
+    theorem_21,
+)
 
 
 def ask(*options):
@@ -28,7 +39,7 @@ def test_a_run_that_is_known_to_work_is_not_excluded():
     output = ask("--n", 50, "--k", 3, "--width", 1000, "--samples", 1000, "--steps", 20_000)
     assert "width 1,000 (52,001 parameters)" in output
     assert re.search(r"statistical limit +not excluded +naming the set takes 14\.3 bits", output)
-    assert re.search(r"Proposition 3 +not excluded +r·T/\(τ²δ\) = 1\.05e\+12 against ½·C\(n, k\) = 9\.8e\+03", output)
+    assert re.search(r"Proposition 3 +not excluded +r·T/\(τ²δ\) = 1\.05e\+12 against ¼·C\(n, k\) = 4\.9e\+03", output)
     assert re.search(r"Theorem 4 +silent +treats even k only", output)
     assert "No lower bound stands in the way." in output
     assert "Success is promised by: exhaustive search." in output
@@ -51,8 +62,8 @@ def test_too_few_examples_are_said_to_be_short():
 
 def test_proposition_3_names_each_resource_and_its_price():
     output = ask("--n", 200, "--k", 12, "--width", 100, "--samples", 1000, "--steps", 1000)
-    assert "success has at most probability 6.6e-09" in output
-    assert "Proposition 3: short of width or steps or samples. Lifted by: width 1.5e+10; or steps" in output
+    assert "success has at most probability 1.3e-08" in output
+    assert "Proposition 3: short of width or steps or samples. Lifted by: width 7.48e+09; or steps" in output
 
 
 def test_each_price_of_proposition_3_is_enough():
@@ -95,6 +106,32 @@ def test_statements_that_do_not_apply_are_silent():
         findings(50, 4, 10, 10, 10)["Theorem 4"].reason == "wants a sparsity above max(4k, 1/ε²) = 99 and below n = 50"
     )
     assert findings(4, 4, 10, 10, 10)["Theorem 5"].verdict == "silent"
+
+
+def test_chances_too_small_for_one_minus_them_are_answered():
+    """At (500, 10) a start with 8 of the bits has probability 10⁻¹⁷ per bias: 1 − p is 1 in floats."""
+    output = ask("--n", 500, "--k", 10, "--width", 1000, "--samples", 10_000, "--steps", 10_000)
+    assert re.search(
+        r"Theorem 5 +not promised +finds a correlated subnetwork: sparsity 6 asks for width 1\.54e\+13", output
+    )
+    smallest = theorem_21(501, 10, 8)
+    chance = good_neuron_probability(501, 10, 8) / 10
+    assert 1 - chance == 1.0 and smallest.width == pytest.approx(2 * log(2000) / chance)
+
+
+def test_numbers_past_the_floats_are_answered():
+    output = ask("--n", 3000, "--k", 1500, "--width", 1000, "--samples", 10_000, "--steps", 10_000)
+    assert re.search(r"exhaustive search +promised +10\^901 sets, 10\^903 popcounts", output)
+    assert "Theorem 5: short of width and samples. Bought by: nothing that could be counted." in output
+
+
+@pytest.mark.parametrize(("n", "k", "width", "samples"), [(31, 4, 100, 100), (61, 6, 10**5, 12), (101, 8, 30, 10**6)])
+def test_each_remedy_of_theorem_5_names_a_start_that_can_be_drawn(n, k, width, samples):
+    ways = findings(n, k, width, samples, 1)["Theorem 5"].remedies
+    assert ways
+    for way in ways:
+        assert init.under_sparse(k, int(way["sparsity"]))(n, 4, 0).width == 4
+    assert findings(31, 2, width, samples, 1)["Theorem 5"].reason == "wants an even sparsity above 0 and below k = 2"
 
 
 def test_noise_raises_the_limits():

@@ -51,10 +51,10 @@ def test_figures(store):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed (make test installs it)")
     result = runner.invoke(cli.app, ["report", "s.sqlite", "--png", "figures", "--pdf", "figures"])
     assert result.output.splitlines()[1:] == [
-        "Wrote 4 figures as PNG to figures.",
-        "Wrote 4 figures as PDF to figures.",
+        "Wrote 5 figures as PNG to figures.",
+        "Wrote 5 figures as PDF to figures.",
     ]
-    assert len(list((store.parent / "figures").glob("*.p*"))) == 8
+    assert len(list((store.parent / "figures").glob("*.p*"))) == 10
 
 
 def test_the_store_is_not_written_over(store):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import device_engine
 import pytest
+from small_search import small_search
 
 from fewfire._cores import usable_cores
 from fewfire._errors import ExecutorError
@@ -89,6 +90,13 @@ def test_errors_of_workers_stop_the_sweep(cluster, monkeypatch):
     monkeypatch.setattr(_dask, "Work", lambda engine, threads: Work(engine, threads, version="0.0.1"))
     with pytest.raises(ExecutorError, match="a worker has fewfire .*, but the sweep was started with 0.0.1"):
         tiny().run(MemoryStore(), executor=cluster.address)
+
+
+def test_a_search_trains_the_same_runs(cluster):
+    store, local = MemoryStore(), MemoryStore()
+    state = small_search().run(store, executor=cluster.address)
+    small_search().run(local, executor="inline")
+    assert state.executor == "dask" and outcomes(store) == outcomes(local)
 
 
 def test_a_worker_that_is_killed_is_survived(cluster, monkeypatch):
@@ -227,4 +235,15 @@ def test_a_local_cluster():
     store, local = MemoryStore(), MemoryStore()
     assert tiny().run(store, executor="dask").executor == "dask"
     tiny().run(local, executor="inline")
+    assert outcomes(store) == outcomes(local)
+
+
+@pytest.mark.slow
+def test_a_search_starts_one_local_cluster_for_all_of_its_rounds(monkeypatch):
+    started, start = [], _dask._local_cluster
+    monkeypatch.setattr(_dask, "_local_cluster", lambda *options: started.append(options) or start(*options))
+    store, local = MemoryStore(), MemoryStore()
+    state = small_search().run(store, executor="dask")
+    small_search().run(local, executor="inline")
+    assert state.executor == "dask" and len(started) == 1
     assert outcomes(store) == outcomes(local)

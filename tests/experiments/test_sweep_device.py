@@ -105,7 +105,7 @@ class TestShapes:
 
     def test_batches_hold_runs_of_one_shape_the_cheapest_first(self, engines):
         engine, plan = get_engine("one_device"), make_plan(self.sweep)
-        ordered = in_device_order(self.sweep, plan)
+        ordered = in_device_order(self.sweep, plan.pending)
         assert sorted(ordered) == sorted(plan.pending)
         cut = list(batches((self.sweep.run_at(int(i)) for i in ordered), engine))
         shapes = [{(spec.width, spec.samples) for spec in batch} for batch in cut]
@@ -242,5 +242,5 @@ def json_samples(row):
 
 
 def test_numbers_of_a_plan_stay_numbers():
-    ordered = in_device_order(tiny(), make_plan(tiny()))
+    ordered = in_device_order(tiny(), make_plan(tiny()).pending)
     assert ordered.dtype == np.int64

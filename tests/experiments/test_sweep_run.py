@@ -7,11 +7,11 @@ import pytest
 
 from fewfire._errors import EngineUnavailable, ExecutorError, StoreError
 from fewfire._random import Stream
-from fewfire.engines import CpuEngine, ReferenceEngine, get_engine
+from fewfire.engines import CpuEngine, Phase, ReferenceEngine, Run, Sample, Schedule, Start, get_engine
 from fewfire.experiments import MemoryStore, SqliteStore
 from fewfire.experiments.run import batches, cost, run_batch
 from fewfire.networks import init
-from fewfire.problems import Parity
+from fewfire.problems import Parity, SphereSlice
 from fewfire.testing._sweeps import cut_batches, outcomes, run_spec, tiny
 
 DIVERGING = {"steps": 50, "learning_rate": [0.01, 1e6], "loss": "square", "evaluate": 10}
@@ -198,3 +198,12 @@ def test_a_described_run_weighs_a_kilobyte():
     tracemalloc.stop()
     assert len(runs) == 1000 and peak < 1.2 * held < 1.2 * 1000 * 1500
     assert runs[0].array_bytes == 4 * 10**6 * 10 + 8 * (10**6 + 10**5)
+
+
+def test_described_reals_weigh_what_they_take_once_drawn():
+    problem = SphereSlice(200, 3, 0.0)
+    X, _ = problem.sample(1, 0)
+    run = Run(Start(init.dense(), 3, 10), Schedule((Phase(1),)), sample=Sample(problem, 100), test=Sample(problem, 50))
+    assert X.dtype.itemsize > 1 and run.array_bytes == 150 * X.nbytes + 4 * 10 * (3 + 2)
+    drawn = run.drawn()
+    assert drawn.array_bytes == run.array_bytes

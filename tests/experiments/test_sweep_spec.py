@@ -157,7 +157,7 @@ def changed(path, value):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("trails", 3, "trails is not a known key; the keys here are name, trials, success_error, problem, network, data, training; got 3. Remedy: write 'trials' if that is what was meant."),
+        ("trails", 3, "trails is not a known key; the keys here are name, trials, success_error, problem, network, data, training, search; got 3. Remedy: write 'trials' if that is what was meant."),
         ("problem", None, "problem must be given; got a table without it. Remedy: add problem = … to the spec."),
         ("problem", "parity", "problem must be a table; got 'parity'. Remedy: write it under [problem]."),
         ("problem.name", "party", "problem.name must be one of 'parity', 'correlated_parity', 'indexing', 'junta', 'learning_with_rounding'; got 'party'. Remedy: write 'parity' if that is what was meant."),

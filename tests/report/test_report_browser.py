@@ -150,7 +150,7 @@ def test_the_theory_can_be_laid_over(show):
     assert page.locator(".map .equal").count() == 0 and page.locator(".map .measured").count() == 2
     assert not page.get_by_text("Lower bound (pareto, Proposition 3)").is_visible()
     page.get_by_label("equal cost (Proposition 3)").check()
-    assert page.get_by_text("½·C(n, k) = 14").is_visible()
+    assert page.get_by_text("¼·C(n, k) = 7").is_visible()
     assert page.locator(".map .equal").count() == 2
     page.get_by_label("half of the runs succeed").uncheck()
     assert page.locator(".map .measured").count() == 0

@@ -135,7 +135,7 @@ def test_theory_is_proposition_3():
     theory = theory_info(group)
     # 8 inputs: width·(8 + 2) + 1 parameters, 40 steps, even odds.
     cost = np.array([51, 201]) * 40 / 0.5
-    assert theory.needed == comb(8, 2) / 2
+    assert theory.needed == comb(8, 2) / 4
     assert theory.smallest == cost[0] * 100
     np.testing.assert_allclose(theory.bound * cost, theory.needed)
     # The sparse start crosses one half in the middle of 200–400 and 100–200.

@@ -73,13 +73,13 @@ def test_online_data_come_last():
 
 def test_files(tmp_path):
     pytest.importorskip("matplotlib")
-    names = ["frontier", "success", "convergence", "curves"]
+    names = ["frontier", "even-odds", "success", "convergence", "curves"]
     written = save_figures(frontier_store(), tmp_path / "new", ("png", "pdf"))
     assert [path.name for path in written] == [f"{name}.{kind}" for name in names for kind in ("png", "pdf")]
     heads = {path.suffix: path.read_bytes()[:4] for path in written}
     assert heads == {".png": b"\x89PNG", ".pdf": b"%PDF"}
     two = store_of(*cell([10]), *cell([10], learning_rate=0.3))
-    assert [path.name for path in save_figures(two, tmp_path)][:5] == [f"{name}-1.png" for name in names] + [
+    assert [path.name for path in save_figures(two, tmp_path)][:6] == [f"{name}-1.png" for name in names] + [
         "frontier-2.png"
     ]
 

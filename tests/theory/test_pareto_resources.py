@@ -27,14 +27,14 @@ def test_lemma_6_by_enumeration():
 
 def test_proposition_3_in_numbers():
     found = pareto.frontier(20, 4, parameters=10, steps=5, tau=0.1, delta=0.5)
-    assert found.demand == comb(20, 4) / 2
+    assert found.demand == comb(20, 4) / 4
     assert found.supply == pytest.approx(10 * 5 / (0.01 * 0.5))
     assert not found.excluded
     assert found.success_bound == 1.0
     coarse = pareto.frontier(20, 4, parameters=10, steps=5, tau=1.0, delta=0.5)
     assert coarse.excluded
-    assert coarse.success_bound == pytest.approx(2 * 50 / comb(20, 4))
-    assert pareto.frontier(20, 4, 10, 5, 1.0, fraction=0.25).demand == comb(20, 4) / 4
+    assert coarse.success_bound == pytest.approx(4 * 50 / comb(20, 4))
+    assert pareto.frontier(20, 4, 10, 5, 1.0, fraction=0.5).demand == comb(20, 4) / 2  # as printed
 
 
 @given(

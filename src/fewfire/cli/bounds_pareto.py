@@ -56,7 +56,7 @@ def advice(findings: list[Diagnosis]) -> list[str]:
 
 def _ways(finding: Diagnosis) -> str:
     ways = [", ".join(f"{name} {_number(value)}" for name, value in way.items()) for way in finding.remedies]
-    return "; or ".join(ways)
+    return "; or ".join(ways) or "nothing that could be counted"
 
 
 def _number(value: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 from contextlib import ExitStack
@@ -9,15 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
 from fewfire._cores import usable_cores
-from fewfire.cli._output import PlainConsole, duration, run_sweep, say
-from fewfire.experiments import SqliteStore, Sweep, TimeEstimate, estimate_time, export, make_plan
+from fewfire.cli._output import PlainConsole, duration, run_sweep, say, wide_console
+from fewfire.experiments import SqliteStore, Sweep, TimeEstimate, estimate_time, export, found_frontiers, make_plan
+from fewfire.report._settings import flatten, start_name, varying
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fewfire.experiments import Progress
+    from fewfire.experiments import FoundFrontier, FrontierSearch, Plan, Progress, RunSpec
 
 app = typer.Typer(help="Grids of training runs from one TOML file: plan, run, resume, export.", no_args_is_help=True)
 
@@ -44,13 +47,29 @@ def plan(
         found = make_plan(sweep, opened)
         stores = [stack.enter_context(SqliteStore(path)) for path in measured or ()] + ([opened] if opened else [])
         probed = estimate_time(sweep, found, engine, measured=stores) if probe and len(found.pending) else None
-    problems, networks, data, schedules = map(len, (sweep.problems, sweep.networks, sweep.data, sweep.schedules))
     say(sweep.name, console)
-    axes = f"{problems} problems × {networks} networks × {data} data sizes × {schedules} schedules"
-    say(f"{found.total} runs: {axes} × {sweep.trials} trials", console)
-    say(f"{found.finished} done, {len(found.pending)} to do", console)
+    if sweep.search is None:
+        problems, networks, data, schedules = map(len, (sweep.problems, sweep.networks, sweep.data, sweep.schedules))
+        axes = f"{problems} problems × {networks} networks × {data} data sizes × {schedules} schedules"
+        say(f"{found.total} runs: {axes} × {sweep.trials} trials", console)
+        say(f"{found.finished} done, {len(found.pending)} to do", console)
+    else:
+        for line in _search_plan(sweep, sweep.search, found):
+            say(line, console)
     if probed is not None:
         say(_time(probed, any(schedule.stop_error is not None for schedule in sweep.schedules)), console)
+
+
+def _search_plan(sweep: Sweep, search: FrontierSearch, found: Plan) -> tuple[str, str]:
+    """What a search looks for and how many runs it will take, which is a guess."""
+    lines = len(search.lines(sweep))
+    frontiers = f"{lines} frontier{'s' if lines > 1 else ''}"
+    what = f"{search.axis} at which {search.target:.0%} of the runs succeed, {search.low:,g} to {search.high:,g}"
+    most = f"at most {lines * search.budget:,}"
+    return (
+        f"{frontiers}: {what}, to ±{search.precision:.0%} at {search.level:.0%}",
+        f"About {found.total:,} runs ({most}): {found.finished:,} done, about {len(found.pending):,} to do",
+    )
 
 
 def _time(probed: TimeEstimate, stops: bool) -> str:
@@ -96,8 +115,33 @@ def run(
         console, sweep, store, resume, engine=engine, executor=executor, workers=workers, keep_going=keep_going
     )
     _summarise(console, state, store, sweep.success_error)
+    if sweep.search is not None:
+        wide_console().print(_frontier_table(sweep.search, found_frontiers(sweep, store)))
     if state.failed:
         raise typer.Exit(1)
+
+
+def _frontier_table(search: FrontierSearch, found: list[FoundFrontier]) -> Table:
+    """A row per frontier: what tells it from the others, where it is, and how many runs that took."""
+    table = Table(title=f"{search.axis} at which {search.target:.0%} of the runs succeed", title_justify="left")
+    table.box, table.pad_edge = None, False
+    flat = [_leaves(one.spec) for one in found]
+    telling = varying(flat) if len(flat) > 1 else []
+    for path in telling:
+        table.add_column(path.rpartition(".")[2])
+    table.add_column("frontier")
+    table.add_column("runs", justify="right")
+    for leaves, one in zip(flat, found, strict=True):
+        end = "" if one.settled else ", budget spent" if one.over else ", waits for failed runs"
+        table.add_row(*(leaves.get(path, "–") for path in telling), f"{one.estimate}{end}", f"{one.estimate.runs}")
+    return table
+
+
+def _leaves(spec: RunSpec) -> dict[str, str]:
+    """The keys of a run with their values as texts, the start by one name."""
+    table = json.loads(spec.setting)
+    table["network"]["start"] = start_name(table["network"]["start"])
+    return flatten(table)
 
 
 @app.command("export")

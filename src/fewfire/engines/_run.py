@@ -105,6 +105,11 @@ class Sample:
         """The stream that the rows are drawn from."""
         return as_stream(self.seed, "data")
 
+    @cached_property
+    def array_bytes(self) -> int:
+        """What X takes once drawn: a byte per input where they are signs, four or eight where they are reals."""
+        return self.rows * int(self.problem.sample(1, 0)[0].nbytes)
+
     def draw(self) -> tuple[AnyArray, AnyArray]:
         """X of shape (rows, inputs) and y of shape (rows,)."""
         return self.problem.sample(self.rows, self.stream)
@@ -200,10 +205,10 @@ class Run:
 
     @property
     def array_bytes(self) -> int:
-        """What it takes once drawn: weights in float32 and rows as given, described ones at one byte per input."""
+        """What it takes once drawn: weights in float32 and rows as given, or as their problem draws them."""
         arrays = (self.X, self.X_test)
         given = sum(array.nbytes for array in arrays if array is not None)
-        described = sum(sample.rows * self.inputs for sample in (self.sample, self.test) if sample is not None)
+        described = sum(sample.array_bytes for sample in (self.sample, self.test) if sample is not None)
         return given + described + 4 * self.width * (self.inputs + 2)
 
     @property

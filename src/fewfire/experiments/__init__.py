@@ -1,8 +1,17 @@
 """Experiments: sweeps (grids of runs from one spec file, kept in a store), measurements beside bounds, recipes."""
 
 from fewfire.experiments import sparse_activations
-from fewfire.experiments.run import Plan, Progress, TimeEstimate, estimate_time, make_plan
-from fewfire.experiments.spec import RunSpec, Sweep
+from fewfire.experiments.frontiers import FrontierEstimate, estimate_frontier
+from fewfire.experiments.run import (
+    FoundFrontier,
+    Plan,
+    Progress,
+    TimeEstimate,
+    estimate_time,
+    found_frontiers,
+    make_plan,
+)
+from fewfire.experiments.spec import FrontierSearch, RunSpec, Sweep
 from fewfire.experiments.store import (
     COLUMNS,
     CURVES,
@@ -28,6 +37,9 @@ __all__ = [
     "CURVES",
     "STATUSES",
     "Cell",
+    "FoundFrontier",
+    "FrontierEstimate",
+    "FrontierSearch",
     "Measurement",
     "MemoryStore",
     "Plan",
@@ -42,9 +54,11 @@ __all__ = [
     "TimeEstimate",
     "cells",
     "environment_text",
+    "estimate_frontier",
     "estimate_time",
     "export",
     "failed_row",
+    "found_frontiers",
     "make_plan",
     "row_of",
     "sparse_activations",

@@ -7,7 +7,15 @@ from fewfire.report._curves import CellCurves, curves_info
 from fewfire.report._findings import FrontierFinding, findings_info
 from fewfire.report._frontier import Group, SuccessFrontier, frontier_info, wilson_interval
 from fewfire.report._page import render_page, write_page
-from fewfire.report._plots import RAMP, plot_convergence, plot_curves, plot_frontier, plot_success, save_figures
+from fewfire.report._plots import (
+    RAMP,
+    plot_convergence,
+    plot_curves,
+    plot_even_odds,
+    plot_frontier,
+    plot_success,
+    save_figures,
+)
 from fewfire.report._profile import BlockActivity, ProfileInfo, plot_profile, profile_info
 from fewfire.report._results import Results, StoreSummary, read_results, summary_info
 from fewfire.report._settings import SettingsTable, settings_info
@@ -31,6 +39,7 @@ __all__ = [
     "frontier_info",
     "plot_convergence",
     "plot_curves",
+    "plot_even_odds",
     "plot_frontier",
     "plot_lottery",
     "plot_profile",

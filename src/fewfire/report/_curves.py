@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fewfire.experiments.store import final
 from fewfire.report._results import Results, by_setting, read_results
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def curves_info(
     """The training curves of every cell that has any, in order of the settings' ids; failed runs have none."""
     results = read_results(source, success_error)
     columns = results.columns
-    trained = np.flatnonzero(columns["status"] != "failed")
+    trained = np.flatnonzero(final(columns["status"]))
     trained = trained[np.argsort(columns["trial"][trained], kind="stable")]
     curves, points = fit_budget(len(np.unique(columns["setting"][trained])), curves, points)
     found = []

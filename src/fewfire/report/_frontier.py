@@ -15,12 +15,18 @@ import numpy as np
 from scipy.special import ndtri
 
 from fewfire._validate import check_number
+from fewfire.experiments import estimate_frontier
+from fewfire.experiments.store import final
 from fewfire.report._results import Results, by_setting, read_results
 from fewfire.report._settings import call, flatten, schedule, start_name, varying
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, IdArray
     from fewfire.experiments import Setting, Store
+
+
+PRECISION = 0.1
+"""How finely the samples at even odds are computed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +44,10 @@ class SuccessFrontier:
         Quartiles of the time to convergence of the successful runs; NaN without any.
     half : array of shape (widths,)
         Samples at which half of the runs succeed, between two columns by logarithmic interpolation; 0 when the smallest
-        column is enough, infinity when the largest is not, NaN without runs.
+        column is enough, infinity when the largest is not, NaN without runs. Where columns have different numbers of
+        runs, as a search leaves them, it is the estimate that `interval` belongs to.
+    interval : array of shape (2, widths)
+        The 95% interval of these samples by `experiments.estimate_frontier`; 0 and infinity for open ends.
     """
 
     start: str
@@ -51,6 +60,7 @@ class SuccessFrontier:
     high: Float64Array
     steps: Float64Array
     half: Float64Array
+    interval: Float64Array
 
     @property
     def success(self) -> Float64Array:
@@ -132,15 +142,14 @@ def _frontier(
 ) -> SuccessFrontier:
     runs, successes, diverged, failed = counts[:, ids]
     low, high = wilson_interval(successes, runs)
-    share = np.where(runs > 0, successes / np.maximum(runs, 1), np.nan)
-    half = np.array([crossing(row, samples) for row in share])
-    return SuccessFrontier(start, ids, runs, successes, diverged, failed, low, high, quartiles[:, ids], half)
+    half, interval = even_odds(runs, successes, samples)
+    return SuccessFrontier(start, ids, runs, successes, diverged, failed, low, high, quartiles[:, ids], half, interval)
 
 
 def _counts(results: Results) -> AnyArray:
     """Runs, successes, diverged and failed ones by setting id: shape (4, largest id + 1); id 0 has none."""
     status = results.columns["status"]
-    kinds = (status != "failed", results.success, status == "diverged", status == "failed")
+    kinds = (final(status), results.success, status == "diverged", ~final(status))
     return np.stack([results.total(kind) for kind in kinds])
 
 
@@ -153,11 +162,32 @@ def _quartiles(results: Results) -> Float64Array:
     return found
 
 
-def crossing(success: Float64Array, samples: tuple[int | None, ...]) -> float:
+def even_odds(
+    runs: AnyArray, successes: AnyArray, samples: tuple[int | None, ...]
+) -> tuple[Float64Array, Float64Array]:
+    """Samples at which half of the runs succeed, shape (widths,), and their interval, shape (2, widths).
+
+    Parameters
+    ----------
+    runs, successes : int arrays of shape (widths, samples)
+    samples : tuple of int or None
+    """
+    finite = [place for place, m in enumerate(samples) if m is not None]
+    half, interval = np.full(len(runs), np.nan), np.full((2, len(runs)), np.nan)
+    columns = np.array([float(samples[place] or 0) for place in finite])
+    for row, (tried, won) in enumerate(zip(runs[:, finite], successes[:, finite], strict=True)):
+        if not tried.any():
+            continue
+        found = estimate_frontier(columns, won, tried, precision=PRECISION)
+        even = tried.min() == tried.max()
+        half[row] = crossing(won / tried, columns) if even else found.value
+        interval[:, row] = found.low, found.high
+    return half, interval
+
+
+def crossing(success: Float64Array, samples: Float64Array) -> float:
     """Where one row of a map first reaches one half."""
-    known = [(np.log(m), share) for m, share in zip(samples, success, strict=True) if m and not np.isnan(share)]
-    if not known:
-        return float("nan")
+    known = list(zip(np.log(samples), success, strict=True))
     if known[0][1] >= 0.5:
         return 0.0
     for (left, below), (right, above) in pairwise(known):

@@ -184,7 +184,9 @@ def _start(frontier: SuccessFrontier) -> dict[str, Any]:
         *(_whole(part.ravel()) for part in frontier.steps),
     ]
     cells = [list(row) if row[0] else None for row in zip(*columns, strict=True)]
-    return {"name": frontier.start, "half": [_samples(value) for value in frontier.half], "cells": cells}
+    half = [_samples(value) for value in frontier.half]
+    interval = [[_samples(value) for value in ends] for ends in frontier.interval.T]
+    return {"name": frontier.start, "half": half, "interval": interval, "cells": cells}
 
 
 def _curves(found: list[CellCurves]) -> dict[str, Any]:

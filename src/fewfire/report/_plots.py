@@ -33,12 +33,21 @@ RAMP = ("#ebf5f5", "#b2e6da", "#64c6ba", "#0b8389", "#1b558a", "#202463")
 """Share of successes from none to all, as on the page in daylight."""
 
 NARROW, WIDE, TEST, TRAIN = "#8d7fd6", "#331e7d", "#c2410c", "#3b6ea5"
+CROWDED = 12
+"""Columns of a map above which its cells have no room for numbers, and the axis not for all of its own."""
+
+BELOW = 0.3
+"""How far below the middle of its row an interval is drawn, clear of the numbers."""
+
 INCHES = (4.6, 3.4)
 """Of one panel; a figure has one per start."""
 
 
 def plot_frontier(group: Group, *, theory: bool = False) -> Figure:
-    """Heat maps of success by width and samples, with the line of even odds; `theory` adds the curve of equal cost."""
+    """Heat maps of success by width and samples, with the line of even odds and its 95% intervals.
+
+    `theory` adds the curve of equal cost.
+    """
     figure, axes = _panels(group)
     colours = require("matplotlib.colors", "plot", "a figure")
     ramp = colours.LinearSegmentedColormap.from_list("success", RAMP)
@@ -46,10 +55,12 @@ def plot_frontier(group: Group, *, theory: bool = False) -> Figure:
     overlay = theory_info(group) if theory else None
     for place, (axis, frontier) in enumerate(zip(axes, group.frontiers, strict=True)):
         image = axis.imshow(frontier.success, origin="lower", cmap=ramp, vmin=0, vmax=1, aspect="auto")
-        axis.set_xticks(range(len(group.samples)), [_samples(m) for m in group.samples])
+        crowded = len(group.samples) > CROWDED
+        every = range(0, len(group.samples), -(-len(group.samples) // CROWDED))
+        axis.set_xticks(every, [_samples(group.samples[m]) for m in every])
         axis.set_yticks(range(len(group.widths)), [f"{width}" for width in group.widths])
         for (row, column), value in np.ndenumerate(frontier.success):
-            if not np.isnan(value):
+            if not np.isnan(value) and not crowded:
                 ink = "white" if value >= 0.6 else "black"
                 halo = stroke(linewidth=4, foreground=ramp(value))  # the lines below are broken by the numbers
                 style: dict[str, Any] = {"color": ink, "fontsize": 8, "path_effects": [halo]}
@@ -57,10 +68,34 @@ def plot_frontier(group: Group, *, theory: bool = False) -> Figure:
         if overlay is not None:
             _line(axis, group, overlay.equal_cost[place], TEST, "--")
         _line(axis, group, frontier.half, "black", "-")
+        _intervals(axis, group, frontier.interval)
         axis.set_xlim(-0.5, len(group.samples) - 0.5)
         axis.set_xlabel("training examples")
     axes[0].set_ylabel("width")
     figure.colorbar(image, ax=axes, label="success")
+    return figure
+
+
+def plot_even_odds(group: Group) -> Figure:
+    """The samples at which half of the runs succeed against width, a line per start, with 95% intervals.
+
+    An arrow stands for a frontier beyond the samples that were tried.
+    """
+    figure: Figure = require("matplotlib.figure", "plot", "a figure").Figure(figsize=INCHES, layout="constrained")
+    axis = figure.subplots()
+    finite = [m for m in group.samples if m is not None] or [1]
+    for frontier, colour in zip(group.frontiers, (TEST, TRAIN, WIDE, NARROW) * len(group.frontiers), strict=False):
+        shown = ~np.isnan(frontier.half)
+        widths = np.array(group.widths, dtype=np.float64)[shown]
+        middle = np.clip(frontier.half[shown], finite[0], finite[-1])
+        low, high = np.clip(frontier.interval[:, shown], finite[0], finite[-1])
+        reach = np.stack([np.maximum(middle - low, 0), np.maximum(high - middle, 0)])
+        axis.errorbar(widths, middle, reach, color=colour, marker="o", capsize=3, label=f"{frontier.start} start")
+        for ends, mark in ((frontier.half[shown] == 0, "v"), (np.isinf(frontier.half[shown]), "^")):
+            axis.plot(widths[ends], middle[ends], mark, color=colour, markersize=9)
+    axis.set(xscale="log", yscale="log", xlabel="width", ylabel="examples at which half succeed")
+    axis.legend(fontsize=8)
+    figure.suptitle(group.label)
     return figure
 
 
@@ -137,16 +172,38 @@ def draw_widths(axis: Axes, group: Group, middle: Float64Array, low: Float64Arra
 
 
 def _line(axis: Axes, group: Group, samples: Float64Array, colour: str, style: str) -> None:
-    """A curve of samples by width on a map whose columns are not evenly spaced."""
+    """A curve of samples by width on a map."""
+    inside = np.isfinite(samples) & (samples > 0)
+    x = _places(group, samples[inside])
+    if x is not None:
+        axis.plot(x, np.flatnonzero(inside), style, color=colour, linewidth=1.8)
+
+
+def _intervals(axis: Axes, group: Group, interval: Float64Array) -> None:
+    """A bar per width on a map, to its edge where the interval is open."""
+    known = ~np.isnan(interval).any(axis=0)
+    left, right = np.array([-0.5]), np.array([len(group.samples) - 0.5])
+    for row in np.flatnonzero(known):
+        ends = [
+            _places(group, interval[[end], row]) if 0 < interval[end, row] < np.inf else (left, right)[end]
+            for end in (0, 1)
+        ]
+        if ends[0] is not None and ends[1] is not None:
+            axis.hlines(row - BELOW, ends[0], ends[1], color="black", linewidth=1.2)
+
+
+def _places(group: Group, samples: Float64Array) -> Float64Array | None:
+    """Where samples lie on a map whose columns are not evenly spaced; None where it has fewer than two."""
     known = [(np.log(m), place) for place, m in enumerate(group.samples) if m is not None]
     if len(known) < 2:
-        return
+        return None
     logs, places = (np.array(values, dtype=np.float64) for values in zip(*known, strict=True))
-    inside = np.isfinite(samples) & (samples > 0)
-    wanted = np.log(samples[inside])
+    wanted = np.log(samples)
     left = np.clip(np.searchsorted(logs, wanted) - 1, 0, len(logs) - 2)  # beyond the columns as between the last two
-    x = places[left] + (places[left + 1] - places[left]) * (wanted - logs[left]) / (logs[left + 1] - logs[left])
-    axis.plot(x, np.flatnonzero(inside), style, color=colour, linewidth=1.8)
+    x: Float64Array = places[left] + (places[left + 1] - places[left]) * (wanted - logs[left]) / (
+        logs[left + 1] - logs[left]
+    )
+    return x
 
 
 def _samples(samples: int | None) -> str:
@@ -172,6 +229,7 @@ def save_figures(
     for number, group in enumerate(groups, start=1):
         figures = {
             "frontier": plot_frontier(group, theory=True),
+            "even-odds": plot_even_odds(group),
             "success": plot_success(group),
             "convergence": plot_convergence(group),
             "curves": plot_curves(group, curves, *_telling(group)),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire._validate import check_number
-from fewfire.experiments.store import succeeded
+from fewfire.experiments.store import final, succeeded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -151,7 +151,7 @@ def summary_info(source: Store | Results, success_error: float | None = None) ->
     """Count."""
     results = read_results(source, success_error)
     columns, status = results.columns, results.columns["status"]
-    ended = status != "failed"
+    ended = final(status)
     ids = [setting.id for setting in results.settings]
     trials = results.total(ended)[ids] if ids else np.zeros(1, dtype=np.int64)
     engines = dict(zip(*(part.tolist() for part in np.unique(columns["engine"], return_counts=True)), strict=True))

@@ -1,7 +1,7 @@
 """What theory says about a frontier: the lower bound of pareto, Proposition 3, and its shape.
 
 With r parameters, T steps, gradients of precision τ and chance of success δ, (n, k)-parities cannot all be learned
-while r·T/(τ²·δ) ≤ ½·C(n, k). m examples give τ = 1/√m up to logarithms, so the cost of a cell at even odds is 2·r·T·m.
+while r·T/(τ²·δ) ≤ ¼·C(n, k). m examples give τ = 1/√m up to logarithms, so the cost of a cell at even odds is 2·r·T·m.
 The bound is for the worst parity and adversarial rounding of the gradients; SGD meets it with room to spare. What can
 be seen on a map is its shape: along a curve of equal cost, r·m is constant.
 """
@@ -30,7 +30,7 @@ class TheoryOverlay:
     Parameters
     ----------
     needed : float
-        The cost below which the bound excludes learning: ½·C(n, k).
+        The cost below which the bound excludes learning: ¼·C(n, k).
     smallest : float
         The smallest cost r·T·m/δ of any cell of the group.
     bound : array of shape (widths,)

@@ -61,6 +61,15 @@ class DaskExecutor:
         self.address = address
         self._distributed = require("distributed", "sweep", "the Dask executor")
 
+    @contextmanager
+    def lasting(self, engine: str) -> Iterator[DaskExecutor]:
+        """An executor for several calls of `run`, for which a cluster of this machine is started once."""
+        if self.address != "local":
+            yield self
+            return
+        with _local_cluster(self._distributed, _workers_for(engine)) as cluster:
+            yield DaskExecutor(cluster.scheduler_address)
+
     def run(self, batches: Iterator[list[RunSpec]], engine: str) -> Generator[list[Row], None, None]:
         """The rows of each batch as it ends."""
         distributed, work = self._distributed, Work(engine, threads=1)

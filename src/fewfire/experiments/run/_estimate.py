@@ -22,6 +22,7 @@ from fewfire._cores import usable_cores
 from fewfire.engines import MEASURED_ROWS, DeviceEngine, get_engine
 from fewfire.experiments.executors._batch import cost, shape
 from fewfire.experiments.run._plan import one_of_each_shape
+from fewfire.experiments.store import final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,7 +161,7 @@ def _nearest(known: list[tuple[Float64Array, float]], place: Float64Array) -> fl
 def _measure_shares(store: Store, known: dict[str, list[tuple[Float64Array, float]]]) -> int:
     """Enter where the cells of a store lie and what share of their steps their runs took, by kind; gives the runs."""
     columns = store.columns()
-    finished = columns["status"] != "failed"
+    finished = final(columns["status"])
     for setting in store.settings():
         taken = columns["steps"][finished & (columns["setting"] == setting.id)]
         if len(taken):

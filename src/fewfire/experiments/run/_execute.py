@@ -19,7 +19,8 @@ from fewfire.experiments.executors import DaskExecutor, DeviceExecutor, choose_e
 from fewfire.experiments.executors._batch import batches, cost
 from fewfire.experiments.run._plan import Plan, in_device_order, make_plan, one_of_each_shape
 from fewfire.experiments.run._progress import Progress
-from fewfire.experiments.store import SqliteStore, SweepRecord, succeeded
+from fewfire.experiments.run._search import SearchRounds, outcomes_of
+from fewfire.experiments.store import SqliteStore, SweepRecord, final, succeeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -50,12 +51,27 @@ def execute(
         kept.record_sweep(SweepRecord(sweep.name, sweep.success_error, sweep.to_dict()))
         carrier = choose_executor(executor, chosen, plan.cost, workers)
         going = _Going(sweep, plan, kept, chosen, carrier, keep_going, progress or (lambda state: None))
-        going.carry_out(chosen, carrier, in_device_order(sweep, plan) if chosen.side_by_side else plan.pending)
-        if engine == "auto" and going.refused:
-            other = get_engine()
-            carrier = choose_executor(executor, other, sum(cost(sweep.run_at(i)) for i in going.refused), workers)
-            going.carry_out(other, carrier, list(going.refused))
-        return going.state
+
+        def train(numbers: Sequence[int] | IdArray, executor: str | Executor, work: float) -> None:
+            carrier = choose_executor(executor, chosen, work, workers)
+            going.state = replace(going.state, executor=carrier.name)
+            going.carry_out(chosen, carrier, in_device_order(sweep, numbers) if chosen.side_by_side else numbers)
+            if engine == "auto" and going.refused:
+                other = get_engine()
+                work = sum(cost(sweep.run_at(i)) for i in going.refused)
+                going.carry_out(other, choose_executor(executor, other, work, workers), list(going.refused))
+
+        if sweep.search is None:
+            train(plan.pending, executor, plan.cost)
+            return going.state
+        rounds = SearchRounds(sweep, outcomes_of(kept, sweep.success_error))
+        with carrier.lasting(chosen.name) if isinstance(carrier, DaskExecutor) else nullcontext(executor) as lasting:
+            while numbers := rounds.missing():
+                going.expect(len(numbers))
+                train(numbers, lasting, sum(cost(sweep.run_at(i)) for i in numbers))
+                rounds.learn(going.outcomes)
+                going.outcomes.clear()
+        return going.end(rounds)
 
 
 def _engine_for(engine: str, executor: str | Executor, plan: Plan) -> Engine:
@@ -65,7 +81,11 @@ def _engine_for(engine: str, executor: str | Executor, plan: Plan) -> Engine:
 
 
 class _Going:
-    """A sweep under way; `refused` holds the numbers of runs that a device had no room for."""
+    """A sweep under way.
+
+    `refused` holds the numbers of runs that a device had no room for, `outcomes` whether final runs succeeded, by hash,
+    where a search has to know.
+    """
 
     def __init__(
         self,
@@ -86,6 +106,7 @@ class _Going:
         )
         self._start, self._spent = time.perf_counter(), 0.0
         self.refused: dict[int, None] = {}
+        self.outcomes: dict[str, bool] = {}
         before = plan.total, plan.finished, 0, plan.successes, plan.diverged, 0
         share = 0.0 if len(plan.pending) else 1.0
         self.state = Progress(*before, 0.0, share, engine.name, executor.name)
@@ -123,6 +144,9 @@ class _Going:
     def _count(self, rows: list[Row], tried_again: int) -> None:
         """Take these rows into the state; runs that are tried again were counted as failed before."""
         state, error = self.state, self._sweep.success_error
+        if self._sweep.search is not None:
+            ended = (row for row in rows if final(row.status))
+            self.outcomes |= {row.hash: succeeded(row.status, row.best_test_error, error) for row in ended}
         self.state = replace(
             state,
             ran=state.ran + len(rows) - tried_again,
@@ -130,8 +154,22 @@ class _Going:
             diverged=state.diverged + sum(row.status == "diverged" for row in rows),
             failed=state.failed - tried_again + sum(row.status == "failed" for row in rows),
             seconds=time.perf_counter() - self._start,
-            share=min(1.0, self._spent / self._plan.cost),
+            share=min(1.0, self._spent / self._plan.cost) if self._plan.cost else 1.0,
         )
+
+    def expect(self, runs: int) -> None:
+        """So many runs come now: the guess at the total of a search must not be below what is known."""
+        self.state = replace(self.state, total=max(self.state.total, self.state.done + runs))
+
+    def end(self, rounds: SearchRounds) -> Progress:
+        """A search is over, or waits for failed runs: its total is known, and what it found in the store on the way."""
+        trained, successes = len(rounds.trained()), rounds.successes()
+        already = trained - (self.state.ran - self.state.failed)
+        self.state = replace(
+            self.state, already=already, successes=successes, total=already + self.state.ran, share=1.0
+        )
+        self._progress(self.state)
+        return self.state
 
 
 def _refuse_failures(rows: list[Row]) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fewfire.experiments.executors._batch import cost, shape
-from fewfire.experiments.store import succeeded
+from fewfire.experiments.run._search import SearchRounds
+from fewfire.experiments.store import final, succeeded
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A sweep against a store.
+    """A sweep against a store; what is to do in a search is a guess, drawn from what is known.
 
     Parameters
     ----------
@@ -53,7 +54,9 @@ def make_plan(sweep: Sweep, store: Store | None = None) -> Plan:
     if store is not None:
         columns = store.columns()
         values = (columns[name].tolist() for name in ("hash", "status", "best_test_error"))
-        known = {hash: (status, best) for hash, status, best in zip(*values, strict=True) if status != "failed"}
+        known = {hash: (status, best) for hash, status, best in zip(*values, strict=True) if final(status)}
+    if sweep.search is not None:
+        return _search_plan(sweep, known)
     cells = np.array([cost(sweep.run_at(cell)) for cell in range(sweep.settings)])  # trials cost the same
     if not known:
         return Plan(len(sweep), 0, 0, 0, np.arange(len(sweep)), np.tile(cells, sweep.trials))
@@ -69,12 +72,23 @@ def make_plan(sweep: Sweep, store: Store | None = None) -> Plan:
     return Plan(len(sweep), len(sweep) - len(to_do), successes, diverged, to_do, cells[to_do % sweep.settings])
 
 
-def in_device_order(sweep: Sweep, plan: Plan) -> IdArray:
-    """What is to do, runs of one shape together, the cheapest shapes first; trial by trial within a shape."""
-    rank = {name: place for place, name in enumerate(_shapes(sweep, plan.pending))}
-    cells = plan.pending % sweep.settings
+def _search_plan(sweep: Sweep, known: dict[str, tuple[str, float]]) -> Plan:
+    rounds = SearchRounds(sweep, {hash: succeeded(*found, sweep.success_error) for hash, found in known.items()})
+    trained = [known[sweep.run_at(number).hash] for number in rounds.trained()]
+    to_do = np.array(rounds.foreseen(), dtype=np.int64)
+    successes = sum(succeeded(*found, sweep.success_error) for found in trained)
+    diverged = sum(status == "diverged" for status, _ in trained)
+    costs = np.array([cost(sweep.run_at(int(number))) for number in to_do])
+    return Plan(len(trained) + len(to_do), len(trained), successes, diverged, to_do, costs)
+
+
+def in_device_order(sweep: Sweep, numbers: Sequence[int] | IdArray) -> IdArray:
+    """These runs, those of one shape together, the cheapest shapes first; in their order within a shape."""
+    numbers = np.asarray(numbers, dtype=np.int64)
+    rank = {name: place for place, name in enumerate(_shapes(sweep, numbers))}
+    cells = numbers % sweep.settings
     ranks = {int(cell): rank[shape(sweep.run_at(int(cell)))] for cell in np.unique(cells)}
-    return plan.pending[np.argsort([ranks[int(cell)] for cell in cells], kind="stable")]
+    return np.asarray(numbers[np.argsort([ranks[int(cell)] for cell in cells], kind="stable")])
 
 
 def one_of_each_shape(sweep: Sweep, numbers: Sequence[int] | IdArray) -> list[RunSpec]:

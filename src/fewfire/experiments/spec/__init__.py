@@ -2,6 +2,7 @@
 
 from fewfire.experiments.spec._grid import expand
 from fewfire.experiments.spec._run_spec import RunSpec, canonical, text_hash
+from fewfire.experiments.spec._search import FrontierSearch
 from fewfire.experiments.spec._sweep import Sweep
 
-__all__ = ["RunSpec", "Sweep", "canonical", "expand", "text_hash"]
+__all__ = ["FrontierSearch", "RunSpec", "Sweep", "canonical", "expand", "text_hash"]

@@ -1,7 +1,7 @@
 """A sweep: the grid of runs that a spec file stands for.
 
 Runs come trial by trial: after the first round every cell has one result, so a sweep that is stopped early already
-shows the whole picture.
+shows the whole picture. With a search, only those runs of the grid are trained that it chooses.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from fewfire.experiments.spec._run_spec import (
     plain_data,
     plain_network,
 )
+from fewfire.experiments.spec._search import FrontierSearch
 from fewfire.experiments.spec._tables import (
     check_keys,
     check_table,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from fewfire.problems import Problem
 
 SECTIONS = ("problem", "network", "data", "training")
-KEYS = ("name", "trials", "success_error", *SECTIONS)
+KEYS = ("name", "trials", "success_error", *SECTIONS, "search")
 AXES = ("problems", "networks", "data", "schedules")
 
 
@@ -64,6 +65,9 @@ class Sweep:
     success_error : float
         A run succeeded when its smallest recorded test error is at most this. Like the name it is no part of a run:
         changing it changes no hash.
+    search : FrontierSearch, optional
+        What to look for along an axis, whose values are those of the search; `trials` is then its budget, and `len` and
+        `runs` speak of the whole grid that it chooses from.
     """
 
     problems: tuple[Problem, ...]
@@ -73,9 +77,15 @@ class Sweep:
     trials: int = 1
     name: str = "sweep"
     success_error: float = 0.1
+    search: FrontierSearch | None = None
 
     def __post_init__(self) -> None:
         trials = check_integer("trials", self.trials, 1)
+        if self.search is not None and trials != self.search.budget:
+            if trials != 1:
+                raise invalid("trials", "must be left out, because [search] has a budget", trials, "remove it")
+            trials = self.search.budget
+            object.__setattr__(self, "trials", trials)
         check_number("success_error", self.success_error, 0.0)
         for schedule in self.schedules:
             plain_training(check_work(schedule, "training"))  # refuses rates that change from step to step
@@ -85,6 +95,8 @@ class Sweep:
                 raise invalid(axis, "must not be empty", (), "give at least one")
             object.__setattr__(self, axis, distinct)
         check_size({axis: len(getattr(self, axis)) for axis in AXES}, trials)
+        if self.search is not None:
+            self.search.lines(self)  # refuses an axis with other values than those of the search
         _check_combinations(self)
 
     @classmethod
@@ -111,6 +123,11 @@ class Sweep:
     def from_dict(cls, table: Mapping[str, Any]) -> Sweep:
         """The sweep of a spec given as nested dictionaries and lists, as TOML and JSON hold them."""
         check_plain(check_table("the spec", table), "")
+        search = FrontierSearch.from_dict(table["search"]) if "search" in table else None
+        if search is not None:
+            if "trials" in table:
+                raise invalid("trials", "must be left out, because [search] has a budget", table["trials"], "remove it")
+            table = search.fill(table)
         check_keys("", table, KEYS, SECTIONS)
         name = table.get("name", "sweep")
         if not isinstance(name, str):
@@ -123,19 +140,22 @@ class Sweep:
             check_integer("trials", table.get("trials", 1), 1),
             name,
             check_number("success_error", table.get("success_error", 0.1), 0.0),
+            search,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The spec with every grid and default written out: `Sweep.from_dict` of it gives the same sweep."""
-        return {
-            "name": self.name,
-            "trials": self.trials,
-            "success_error": self.success_error,
+        tables: dict[str, Any] = {
             "problem": [plain_problem(problem) for problem in self.problems],
             "network": [plain_network(*network) for network in self.networks],
             "data": [plain_data(*data) for data in self.data],
             "training": [plain_training(schedule) for schedule in self.schedules],
         }
+        named = {"name": self.name, "trials": self.trials, "success_error": self.success_error}
+        if self.search is None:
+            return named | tables
+        del named["trials"]
+        return named | self.search.empty(tables) | {"search": self.search.to_dict()}
 
     def __len__(self) -> int:
         return self.settings * self.trials
@@ -181,7 +201,8 @@ class Sweep:
     ) -> Progress:
         """Train every run that the store does not have yet, keeping each as it ends.
 
-        Stopping it at any moment, by Ctrl-C or worse, loses only what is being trained; calling it again goes on.
+        Stopping it at any moment, by Ctrl-C or worse, loses only what is being trained; calling it again goes on. With
+        a search these are the runs it asks for, round by round; `found_frontiers` says what came out.
 
         Parameters
         ----------

@@ -6,7 +6,7 @@
 from fewfire.experiments.store._export import export
 from fewfire.experiments.store._memory import MemoryStore
 from fewfire.experiments.store._protocol import Measurement, Setting, Store, SweepRecord
-from fewfire.experiments.store._row import COLUMNS, CURVES, STATUSES, Row, environment_text, failed_row, row_of
+from fewfire.experiments.store._row import COLUMNS, CURVES, STATUSES, Row, environment_text, failed_row, final, row_of
 from fewfire.experiments.store._sqlite_store import SqliteStore
 from fewfire.experiments.store._success import Cell, cells, succeeded
 
@@ -26,6 +26,7 @@ __all__ = [
     "environment_text",
     "export",
     "failed_row",
+    "final",
     "row_of",
     "succeeded",
 ]

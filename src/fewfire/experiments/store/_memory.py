@@ -10,7 +10,7 @@ import numpy as np
 from fewfire._errors import InvalidArgument, invalid
 from fewfire.experiments.spec import canonical
 from fewfire.experiments.store._protocol import Setting
-from fewfire.experiments.store._row import COLUMNS, FINAL, STATUSES
+from fewfire.experiments.store._row import COLUMNS, STATUSES, final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,13 +34,13 @@ class MemoryStore:
         """Keep these rows."""
         for row in rows:
             old = self._rows.get(row.hash)
-            if old is None or old.status not in FINAL:
+            if old is None or not final(old.status):
                 self._settings.setdefault(row.setting, len(self._settings) + 1)
                 self._rows[row.hash] = row
 
     def finished(self) -> set[str]:
         """The hashes of runs that are final."""
-        return {hash for hash, row in self._rows.items() if row.status in FINAL}
+        return {hash for hash, row in self._rows.items() if final(row.status)}
 
     def counts(self) -> dict[str, int]:
         """How many runs have each status."""

@@ -13,7 +13,7 @@ import platform
 import socket
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 STATUSES = ("done", "diverged", "failed")
 FINAL = ("done", "diverged")
+"""Decided by the spec: such a row stays as it is. The others are tried again by the next sweep."""
+
 CURVES = tuple(field.name for field in fields(History))[1:]
 """The columns of a stored history after `step`, in order."""
 
@@ -90,6 +92,24 @@ COLUMNS: dict[str, type[Any]] = {
     field.name: _KINDS[field.type] for field in fields(Row) if field.name not in ("environment", "history")
 } | {"setting": np.int64}
 """The columns of `Store.columns` with their types: the fields of a row, the setting by its number in the store."""
+
+
+@overload
+def final(status: str) -> bool: ...
+
+
+@overload
+def final(status: AnyArray) -> AnyArray: ...
+
+
+def final(status: Any) -> Any:
+    """Whether runs with this status, or each of these, are final.
+
+    Parameters
+    ----------
+    status : str, or array of str of shape (runs,)
+    """
+    return status in FINAL if isinstance(status, str) else np.isin(status, FINAL)
 
 
 def row_of(spec: RunSpec, result: Result, environment: str) -> Row:

@@ -15,7 +15,7 @@ from fewfire.experiments.spec import canonical
 from fewfire.experiments.store._checks import are, run_hash, table_of
 from fewfire.experiments.store._memory import sweep_key, unknown_run
 from fewfire.experiments.store._protocol import Measurement, Setting, SweepRecord
-from fewfire.experiments.store._row import COLUMNS, STATUSES, Row, decode_history, encode_history
+from fewfire.experiments.store._row import COLUMNS, FINAL, STATUSES, Row, decode_history, encode_history
 from fewfire.experiments.store._sqlite_file import SqliteFile, damaged
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class SqliteStore(SqliteFile):
         """Keep these rows, all or none."""
         with self._writing(f"The {len(rows)} newest runs were not kept; all others are.") as connection:
             for row in rows:
-                connection.execute("DELETE FROM runs WHERE hash = ? AND status = 'failed'", (row.hash,))
+                connection.execute(f"DELETE FROM runs WHERE hash = ? AND status NOT IN {FINAL}", (row.hash,))
                 values = {name: getattr(row, name) for name in COLUMNS} | {
                     "setting": self._setting_id(connection, row.setting),
                     "environment": self._environment_id(connection, row.environment),
@@ -64,7 +64,7 @@ class SqliteStore(SqliteFile):
 
     def finished(self) -> set[str]:
         """The hashes of runs that are final: done or diverged."""
-        found = {hash for (hash,) in self._read("SELECT hash FROM runs WHERE status <> 'failed'")}
+        found = {hash for (hash,) in self._read(f"SELECT hash FROM runs WHERE status IN {FINAL}")}
         self._check(are(found, np.str_), "a hash is no text")
         return found
 

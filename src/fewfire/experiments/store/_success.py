@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from fewfire.experiments.store._row import final
+
 if TYPE_CHECKING:
     from fewfire._types import AnyArray
     from fewfire.experiments.store._protocol import Setting, Store
@@ -60,7 +62,7 @@ def cells(store: Store, success_error: float) -> list[Cell]:
     def count(chosen: AnyArray) -> AnyArray:
         return np.bincount(place[chosen], minlength=size)
 
-    final = status != "failed"
+    ended = final(status)
     good = succeeded(status, columns["best_test_error"], success_error)
-    counts = [count(final), count(good), count(status == "diverged"), count(~final)]
+    counts = [count(ended), count(good), count(status == "diverged"), count(~ended)]
     return [Cell(setting, *(int(numbers[setting.id]) for numbers in counts)) for setting in settings]

@@ -154,7 +154,8 @@ def train_over_sparse(task: TrainingTask) -> Outcome:
     smallest = 4 * k + 1
     if task.strict and (task.sparsity % 2 == 0 or not smallest <= task.sparsity < task.inputs):
         rule = f"must be odd, above 4k = {4 * k} and below the {task.inputs} inputs (pareto, Lemma 8)"
-        raise invalid("sparsity", rule, task.sparsity, f"use {smallest}, or pass strict=False")
+        remedy = f"use {smallest}, or pass strict=False" if smallest < task.inputs else "pass strict=False"
+        raise invalid("sparsity", rule, task.sparsity, remedy)
     initial = init.over_sparse(k, task.sparsity, strict=False)(task.inputs, task.width, Stream(task.seed, "init"))
     gap = over_sparse_gap(k, max(task.sparsity, k) | 1)  # an even sparsity is taken for the next odd one
     size = abs(gap.relevant)
@@ -184,8 +185,11 @@ def required_k(task: TrainingTask, schedule: str) -> int:
 def train_under_sparse(task: TrainingTask) -> Outcome:
     """One truncated step on the first layer, then the convex second layer."""
     k, s, n = required_k(task, "under_sparse"), task.sparsity, task.inputs
-    if k % 2 or s % 2 or not 0 < s < k:
-        raise invalid("sparsity", f"and k must be even, with sparsity below k = {k} (pareto, Theorem 21)", s, "use 2")
+    if k % 2 or k < 4:
+        rule = "must be even, and at least 4 for an even sparsity to be below it (pareto, Theorem 21)"
+        raise invalid("k", rule, k, 'use schedule="sgd" for other parities')
+    if s % 2 or not 0 < s < k:
+        raise invalid("sparsity", f"must be even, above 0 and below k = {k} (pareto, Theorem 21)", s, "use 2")
     if (n - s) % 2 == 0:
         rule = f"must have an odd number of columns besides the {s} of a neuron (pareto, Lemmas 18 to 20)"
         raise invalid("X", rule, f"shape {task.X.shape}", "append or drop a column")

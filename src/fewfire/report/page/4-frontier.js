@@ -35,7 +35,7 @@ function heatMap(start, place, select) {
   const name = `Share of successes from ${start.name}, by width and number of examples`;
   const head = html("tr", {}, html("th", { class: "corner", scope: "col" }, "width"), samples.map((m) => html("th", { scope: "col", "aria-label": examples(m) }, short(m, tight))));
   const rows = widths.map((width, w) => html("tr", {},
-    html("th", { scope: "row", "aria-label": `width ${number(width)}` }, short(width, tight)), samples.map((_, m) => mapCell(place, w, m, select)))).reverse();
+    html("th", { scope: "row", "aria-label": `width ${number(width)}`, "data-tip": halfText(start, w) }, short(width, tight)), samples.map((_, m) => mapCell(place, w, m, select)))).reverse();
   const table = html("table", { role: "grid", "aria-label": name, onkeydown: (event) => moveFocus(event, place, select) },
     html("colgroup", {}, html("col", { class: "head" }), html("col", { span: samples.length })),
     html("thead", {}, head), html("tbody", {}, rows));
@@ -43,6 +43,14 @@ function heatMap(start, place, select) {
     html("div", { class: "scroll" }, html("div", { class: `map${tight ? " tight" : ""}${widths.length > 9 ? " low" : ""}`, "--columns": samples.length }, table,
       svg("svg", { "aria-hidden": "true" }))),
     html("p", { class: "axis-name", "aria-hidden": "true" }, "training examples"));
+}
+
+/** Where half of the runs of one width succeed, in words. */
+function halfText(start, w) {
+  const name = (value) => value === "below" ? "below the map" : value === "above" ? "above the map" : number(Math.round(value));
+  if (start.half[w] === null) return `width ${number(group().widths[w])}`;
+  const [low, high] = start.interval[w].map(name);
+  return `width ${number(group().widths[w])}\nhalf succeed with ${name(start.half[w])} examples\n95% interval ${low} to ${high}`;
 }
 
 function mapCell(start, width, sample, select) {

@@ -7,7 +7,7 @@ function drawOverlays(section) {
     const lines = [];
     if (state.theory && group().theory) lines.push(["equal", group().theory.lines[start]]);
     if (state.measured) lines.push(["measured", group().starts[start].half]);
-    const { left, right, top, bottom, column, row } = centres(map);
+    const { left, right, top, bottom, tall, column, row } = centres(map);
     const [width, height] = [right - left, bottom - top];
     const inner = svg("svg", { x: left, y: top, width, height, viewBox: `${left} ${top} ${width} ${height}`, overflow: "hidden" });
     for (const [name, values] of lines) {
@@ -15,6 +15,12 @@ function drawOverlays(section) {
       const d = path(values.map((value, w) => value === null ? null : [ends[value] ?? column(value), row(w)]));
       inner.append(svg("path", { class: "halo", d }), svg("path", { class: name, d }));
     }
+    if (state.measured) group().starts[start].interval.forEach(([low, high], w) => {
+      if (low === null) return;
+      const [a, b] = [low === "below" ? left : column(low), high === "above" ? right : column(high)];
+      const y = row(w) + 0.65 * tall; // below the numbers
+      inner.append(svg("path", { class: "interval", d: `M${a} ${y - 3}v6M${a} ${y}H${b}M${b} ${y - 3}v6` }));
+    });
     map.querySelector("svg").replaceChildren(inner);
   });
 }
@@ -41,7 +47,7 @@ function centres(map) {
   const tall = cells[0].getBoundingClientRect().height / 2;
   return {
     left: xs[0] - half, right: (known.at(-1)?.[1] ?? xs.at(-1)) + half, top: Math.min(...rows) - tall, bottom: Math.max(...rows) + tall,
-    column, row: (width) => rows[width],
+    tall, column, row: (width) => rows[width],
   };
 }
 
@@ -53,7 +59,7 @@ function theoryNote() {
   const about = (value) => value >= 1e5 ? value.toExponential(1).replace(/e\+(\d+)/, (_, power) => ` · 10${raised(power)}`) : number(Math.round(value));
   const excluded = theory.smallest <= theory.needed;
   return html("p", { class: "note theory" }, `Lower bound (pareto, Proposition 3): with r parameters, T steps and m examples, r·T·m/δ must exceed ` +
-    `½·C(n, k) = ${about(theory.needed)} for a chance of success δ = ½. ` + (excluded
+    `¼·C(n, k) = ${about(theory.needed)} for a chance of success δ = ½. ` + (excluded
     ? "Cells left of that are excluded by it. "
     : `The cheapest cell here spends ${about(theory.smallest)}, so the bound excludes none of them. `) +
     "The dashed curve has its shape: equal cost r·m, laid through the measured line. A measured line that is steeper or flatter shows how SGD trades width for data.");

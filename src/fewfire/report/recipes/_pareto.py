@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire.report._frontier import Group, SuccessFrontier, crossing, wilson_interval
+from fewfire.report._frontier import Group, SuccessFrontier, even_odds, wilson_interval
 from fewfire.report._plots import TEST, TRAIN, draw_widths, plot_frontier
 from fewfire.report.recipes._canvas import MARKERS, canvas, colour, rows_of
 
@@ -165,9 +165,8 @@ def _frontier(
         quartiles = np.quantile(times, [0.25, 0.5, 0.75], method="nearest")
         steps[(slice(None), *place)] = np.where(np.isfinite(quartiles), quartiles, np.nan)
     low, high = wilson_interval(successes, runs)
-    share = np.where(runs > 0, successes / np.maximum(runs, 1), np.nan)
-    half = np.array([crossing(line, samples) for line in share])
-    return SuccessFrontier(start, nothing, runs, successes, nothing, nothing, low, high, steps, half)
+    half, interval = even_odds(runs, successes, samples)
+    return SuccessFrontier(start, nothing, runs, successes, nothing, nothing, low, high, steps, half, interval)
 
 
 def _thousands(samples: int | None) -> str:

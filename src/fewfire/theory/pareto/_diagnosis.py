@@ -8,7 +8,7 @@ promises nothing: with the constants of its proof it covers no network of practi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, inf
+from math import ceil, inf, isfinite, log10
 from typing import TYPE_CHECKING
 
 from fewfire._validate import check_integer, check_number
@@ -87,7 +87,7 @@ def _proposition_3(n: int, k: int, have: Resources) -> Diagnosis:
     found: ResourceFrontier = frontier(
         n, k, network_parameters(n, have.width), have.steps, gradient_precision(have.samples), have.success
     )
-    reason = f"r·T/(τ²δ) = {found.supply:.3g} against ½·C(n, k) = {found.demand:.3g}"
+    reason = f"r·T/(τ²δ) = {found.supply:.3g} against ¼·C(n, k) = {found.demand:.3g}"
     if not found.excluded:
         return Diagnosis("Proposition 3", "not excluded", reason)
     limits = found.thresholds()
@@ -110,8 +110,10 @@ def _theorem_4(n: int, k: int, have: Resources, error: float) -> Diagnosis:
 def _theorem_5(n: int, k: int, have: Resources) -> Diagnosis:
     if k % 2 or k == n:
         return Diagnosis("Theorem 5", "silent", "treats even k below n only")
+    if k == 2:  # s = 0, all weights small, is no start of `networks.init.under_sparse`
+        return Diagnosis("Theorem 5", "silent", "wants an even sparsity above 0 and below k = 2")
     odd = n + 1 - n % 2  # a further random input makes n odd, as the closed form needs
-    options = [theorem_21(odd, k, s, max(1 - have.success, 1e-12)) for s in range(0, k, 2)]
+    options = [theorem_21(odd, k, s, max(1 - have.success, 1e-12)) for s in range(2, k, 2)]
     return _upper("Theorem 5", ("promised", "not promised"), "finds a correlated subnetwork: ", options, have)
 
 
@@ -130,10 +132,10 @@ def _upper(
     if not short:
         return Diagnosis(statement, verdicts[0], reason)
     # Besides the best mixture: keep the width and buy samples, or keep the samples and buy width, where one can.
-    ends = [best]
-    if narrow := [option for option in options if option.width <= have.width]:
+    ends = [best] if isfinite(shortfall(best)) else []
+    if narrow := [option for option in options if option.width <= have.width and isfinite(option.samples)]:
         ends.append(min(narrow, key=lambda option: option.samples))
-    if frugal := [option for option in options if option.samples <= have.samples]:
+    if frugal := [option for option in options if option.samples <= have.samples and isfinite(option.width)]:
         ends.append(min(frugal, key=lambda option: option.width))
     ways = [
         option.short(have.width, have.samples, have.steps) | {"sparsity": float(option.sparsity)} for option in ends
@@ -145,10 +147,16 @@ def _exhaustive(n: int, k: int, have: Resources, noise: float) -> Diagnosis:
     cost = exhaustive_search(n, k, have.samples)
     failure = max(1 - have.success, 1e-12)
     enough = samples_sufficient(n, k, noise, failure)
-    reason = f"{cost.sets:.4g} sets, {cost.words:.3g} popcounts of 64 examples; succeeds from {enough:,} examples"
+    reason = f"{_size(cost.sets, 4)} sets, {_size(cost.words, 3)} popcounts of 64 examples; "
+    reason += f"succeeds from {enough:,} examples"
     if have.samples >= enough:
         return Diagnosis("exhaustive search", "promised", reason)
     return Diagnosis("exhaustive search", "not promised", reason, ("samples",), ({"samples": enough},))
+
+
+def _size(number: int, digits: int) -> str:
+    """So many digits of a whole number, which may be past the floats."""
+    return f"{number:.{digits}g}" if number < 10**300 else f"10^{log10(number):.0f}"
 
 
 def _distinct(ways: list[dict[str, float]]) -> list[dict[str, float]]:

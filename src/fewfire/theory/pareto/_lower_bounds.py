@@ -5,12 +5,12 @@ or 1 − H(η) when it is flipped with probability η. Exhaustive search needs h
 evaluations.
 
 Proposition 3: below a product of four resources, noisy gradient descent learns no parity. r parameters, T steps,
-gradient precision τ and success probability δ: if r·T/(τ²δ) ≤ ½ C(n, k), some (n, k)-parity leaves no trace in the
-first T iterates with probability at least 1 − δ. Read for δ, success has at most the probability 2rT/(τ² C(n, k)).
+gradient precision τ and success probability δ: if r·T/(τ²δ) ≤ ¼ C(n, k), some (n, k)-parity leaves no trace in the
+first T iterates with probability at least 1 − δ. Read for δ, success has at most the probability 4rT/(τ² C(n, k)).
 
-The proof grants the adversary noise τ but also lets the sample err by τ/2 (Assumption 2), for which Markov's
-inequality gives failure 1 − 2δ, or 1 − δ with ¼ in place of ½; `fraction` is that number. Assumption 2 must then be
-read for the target χ_S, not for the zero function.
+The paper prints ½. Its proof grants the adversary noise τ but also lets the sample err by τ/2 (Assumption 2), for which
+Markov's inequality gives failure 1 − 2δ, or 1 − δ with ¼ (docs/errata.md, row 36); `fraction` is that number.
+Assumption 2 must then be read for the target χ_S, not for the zero function.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def exhaustive_search(n: int, k: int, samples: int) -> SearchCost:
 class ResourceFrontier:
     """Where resources stand against Proposition 3.
 
-    `supply` is r·T/(τ²δ), `demand` ½ C(n, k).
+    `supply` is r·T/(τ²δ), `demand` ¼ C(n, k).
     """
 
     parameters: float
@@ -118,9 +118,9 @@ class ResourceFrontier:
 
 
 def frontier(
-    n: int, k: int, parameters: float, steps: float, tau: float, delta: float = 0.99, *, fraction: float = 0.5
+    n: int, k: int, parameters: float, steps: float, tau: float, delta: float = 0.99, *, fraction: float = 0.25
 ) -> ResourceFrontier:
-    """Compare r·T/(τ²δ) with fraction·C(n, k)."""
+    """Compare r·T/(τ²δ) with fraction·C(n, k): ¼ is what the proof gives, ½ what the paper prints."""
     n = check_integer("n", n, 1)
     k = check_integer("k", k, 0, n)
     for name, value in (("parameters", parameters), ("steps", steps), ("tau", tau), ("fraction", fraction)):

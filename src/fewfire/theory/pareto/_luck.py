@@ -1,7 +1,8 @@
 """How many neurons start lucky (pareto, Lemmas 7 and 15, and the proof of Theorem 21).
 
 Lemma 15 sets r′ = (r/2k)(s/2n)^k, taking the lower bound of Lemma 7 for the probability itself; the numbers of good
-neurons then exceed its upper limit 2r′ almost surely. Here r′ is the expected number, with the exact probability.
+neurons then exceed its upper limit 2r′ almost surely. Here r′ is the expected number, with the exact probability. The
+proof prints its two tails from the wrong sides (docs/errata.md, rows 21 and 48).
 """
 
 from __future__ import annotations

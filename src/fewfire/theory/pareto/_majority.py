@@ -81,8 +81,9 @@ class FourierGap:
 def over_sparse_gap(k: int, s: int) -> FourierGap:
     """Lemma 8: C_{k,s} = ½ Maj_s(k−1) on the support, c_{k,s} = ½ Maj_s(k+1) on the neuron's other s − k ones.
 
-    Coordinates where the neuron has no weight get 0. The ratio |c/C| is exactly (k − 1)/(s − k), below the lemma's
-    4k/s. A bias in (−1, 1) changes nothing, because the sum of s signs is odd.
+    Coordinates where the neuron has no weight get 0 (the proof has S∖w for w∖S: docs/errata.md, row 47). The ratio
+    |c/C| is exactly (k − 1)/(s − k), below the lemma's 4k/s. A bias in (−1, 1) changes nothing, because the sum of s
+    signs is odd.
     """
     k, s = check_integer("k", k, 2), check_integer("s", s, 3)
     if k % 2:

@@ -23,7 +23,7 @@ relevant coordinates: ξ_out is smaller by (n − k)/(k − s − 1). Truncating
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, log, sqrt
+from math import ceil, inf, log, log1p, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -145,16 +145,17 @@ def theorem_5(n: int, k: int, s: int, *, width_constant: float = 1.0, sample_con
 def theorem_21(n: int, k: int, s: int, delta: float = 0.01) -> Requirement:
     """With explicit numbers: but with probability δ every bias has a good neuron whose step singles out the support.
 
-    Width: k biases, each missed by every good neuron with probability at most (1 − p/k)^(width/2), p exact. Samples:
-    Hoeffding at the precision of Lemma 20's gap, for all n·width entries of the gradient, which are means of numbers
-    in [−1, 1]. n must be odd.
+    Width: k biases (the paper's 1/(k + 1) counts one too many), each missed by every good neuron with probability at
+    most (1 − p/k)^(width/2), p exact. Samples: Hoeffding at the precision of Lemma 20's gap, for all n·width entries of
+    the gradient, which are means of numbers in [−1, 1]. n must be odd. Numbers past the floats are infinite.
     """
     delta = check_number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
     gap = under_sparse_gap(n, k, s)
     probability = good_neuron_probability(n, k, s) / k
-    width = 2 * ceil(log(2 * k / delta) / -log(1 - probability))
-    samples = ceil(2 * log(4 * n * width / delta) / gap.precision**2)
-    return Requirement("Theorem 21", n, s, float(width), float(samples), 1)
+    # log1p: below 1e-16 the difference 1 − p would be 1, and the width a division by 0.
+    width = 2 * _whole(log(2 * k / delta), -log1p(-probability))
+    samples = _whole(2 * (log(4 * n / delta) + log(width)), gap.precision**2)
+    return Requirement("Theorem 21", n, s, width, samples, 1)
 
 
 def over_sparse_biases(k: int, offset: float = 0.5) -> Float64Array:
@@ -184,6 +185,12 @@ def separator_coefficients(k: int, offset: float = 0.5) -> Float64Array:
 def separator_norm(k: int, offset: float = 0.5) -> float:
     """B_k = ‖ν‖₂: 23, 231, 1205, 5059 for k = 2, 4, 6, 8; with the printed offset 1/16 1.2·10⁴ at 4, 2.3·10⁷ at 8."""
     return float(np.linalg.norm(separator_coefficients(k, offset)))
+
+
+def _whole(amount: float, part: float) -> float:
+    """The least whole number from amount/part on; infinite where that is past the floats."""
+    ratio = amount / part if part > 0 else inf
+    return float(ceil(ratio)) if ratio < inf else inf
 
 
 def _steps(ratio: float) -> float:
