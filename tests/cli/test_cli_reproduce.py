@@ -90,5 +90,8 @@ def test_a_wrong_name_runs_nothing(small):
 def test_a_folder_that_cannot_be_made_is_said_in_a_line(small, tmp_path):
     (tmp_path / "taken").write_text("no folder")
     result = runner.invoke(cli.app, ["reproduce", "a/holds", "-o", str(tmp_path / "taken")])
-    assert str(result.exception).startswith("--output must be a folder that can be written to (File exists); got '")
+    assert str(result.exception).startswith(
+        f"--output must be a folder that can be written to ({tmp_path}/taken is a file)"
+    )
+    assert "takes:" not in result.output  # before anything is computed
     assert (tmp_path / "taken").read_text() == "no folder"

@@ -16,6 +16,7 @@ from fewfire._atomic import write_text
 from fewfire._errors import invalid
 from fewfire._optional import is_installed
 from fewfire.cli._output import visible, wide_console
+from fewfire.cli._places import check_folder
 from fewfire.experiments import recipes
 from fewfire.experiments.recipes import RecipeResult, Scale
 from fewfire.report import save_recipe
@@ -63,6 +64,7 @@ def reproduce(
         return
     for name in chosen:
         recipes.find(name).check_options(options)  # refuse a wrong name or option before anything runs
+    check_folder("--output", output)
     failed = [name for name in chosen if not _run(console, name, scale, output, options)]
     if failed:
         console.print(Text.assemble(("Not confirmed:", "bold red"), f" {', '.join(failed)}"))

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 from rich.table import Table
 
@@ -155,6 +156,15 @@ def export_(
     say(f"Wrote {count} runs to {output}")
 
 
+def _first_failure(store: Path) -> str:
+    """The message of the failed run that comes first in the store's grid."""
+    with SqliteStore(store) as opened:
+        columns = opened.columns()
+    failed = np.flatnonzero(columns["status"] == "failed")
+    first = min(failed, key=lambda place: (columns["setting"][place], columns["trial"][place]))
+    return str(columns["message"][first])
+
+
 def _summarise(console: Console, state: Progress, store: Path, success_error: float) -> None:
     how = f"{duration(state.seconds)} ({state.rate:.1f} runs/s, {state.engine} engine, {state.executor})"
     done = f"{state.done} of {state.total} runs in {store}: {state.already} from before"
@@ -163,5 +173,6 @@ def _summarise(console: Console, state: Progress, store: Path, success_error: fl
         lines.append(f"{state.success:.1%} reached a test error of {success_error:g}; {state.diverged} diverged")
     if state.failed:
         lines.append(f"{state.failed} failed with an error (column message). Repeat the command to try them again")
+        lines.append(f"The first: {_first_failure(store)}")
     for line in lines:
         say(line, console)
