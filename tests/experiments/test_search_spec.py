@@ -83,6 +83,10 @@ def test_sweeps_made_by_hand_have_the_values_of_the_search():
         ({"axis": "training.loss"}, "search.axis must be a key that holds a number: data.samples, network.width, training.steps, training.batch_size, training.learning_rate, training.weight_decay, training.truncation, or a number of the problem such as problem.n; got 'training.loss'."),
         ({"axis": "problem.name"}, "search.axis must be a key that holds a number: data.samples, network.width, training.steps, training.batch_size, training.learning_rate, training.weight_decay, training.truncation, or a number of the problem such as problem.n; got 'problem.name'. Remedy: name the table and the key."),
         ({"low": 1000, "high": 1000}, "search.high must be above low = 1000; got 1000. Remedy: give the ends in order."),
+        ({"high": 1e4}, "search.high must be a whole number, because data.samples is one; got 10000.0. Remedy: write it without a point or an exponent."),
+        ({"axis": "training.learning_rate", "low": 1e-300, "high": 1e300}, "search.high must be at most 1e+09 times low = 1e-300; got 1e+300."),
+        ({"low": "ten"}, "search.low must be a finite number in (0, inf); got 'ten'."),
+        ({"axis": 3}, "search.axis must be a key that holds a number: "),
         ({"low": 0}, "search.low must be a finite number in (0, inf); got 0. Remedy: values are tried on a logarithmic scale."),
         ({"target": 1.0}, "search.target must be a finite number in [0.05, 0.95]; got 1.0. Remedy: rarer and surer successes take a grid."),
         ({"precision": 0}, "search.precision must be a finite number in [0.01, 1]; got 0."),
@@ -118,5 +122,5 @@ def test_what_the_search_chooses_is_left_out_of_the_tables():
 
 def test_values_are_as_fine_as_the_precision():
     for precision in (0.05, 0.15, 0.5):
-        values = FrontierSearch("data.samples", 100.0, 10_000.0, precision=precision).values()
+        values = FrontierSearch("training.learning_rate", 1e-3, 0.1, precision=precision).values()
         assert values[1] / values[0] <= math.sqrt(1 + precision) * (1 + 1e-9)

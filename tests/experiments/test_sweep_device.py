@@ -8,6 +8,7 @@ from pathlib import Path
 import device_engine
 import numpy as np
 import pytest
+from small_search import small_search
 
 from fewfire._errors import EngineUnavailable
 from fewfire.engines import (
@@ -98,6 +99,14 @@ class TestAuto:
             ("done", ""),
             ("failed", "DeviceMemoryError: a run is too wide"),
         }
+
+
+@pytest.mark.parametrize("engine", ["one_device", "two_devices"])
+def test_a_search_trains_the_same_runs_on_devices(engine, engines):
+    store, alone = MemoryStore(), MemoryStore()
+    small_search(search={"budget": 12}).run(store, engine=engine)
+    small_search(search={"budget": 12}).run(alone, engine="reference", executor="inline")
+    assert decided(store) == decided(alone)
 
 
 class TestShapes:

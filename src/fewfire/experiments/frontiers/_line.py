@@ -7,6 +7,7 @@ values of the axis hold it, or when the budget is spent.
 
 from __future__ import annotations
 
+from functools import cached_property, lru_cache
 from math import log
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from fewfire._types import IdArray
     from fewfire.experiments.spec import FrontierSearch
 
-CANDIDATES = 64
+CANDIDATES = 80
 """Values that are compared for a run; of more, those around the frontier, evenly thinned."""
 
 AROUND = 1.5
@@ -50,15 +51,26 @@ class LineSearch:
         self.successes: IdArray = np.zeros(len(self.values), dtype=np.int64)
         # A falling axis is a rising one of the reciprocals.
         self._scale = self.values if search.rising else 1 / self.values
-        low, high = sorted((float(self._scale[0]), float(self._scale[-1])))
-        self._posterior = FrontierPosterior(FrontierCurve(low, high, search.target, search.precision))
 
-    def copy(self) -> LineSearch:
-        """One that goes on from here by itself."""
-        other = LineSearch(self.search)
-        other.runs, other.successes = self.runs.copy(), self.successes.copy()
-        other._posterior._log = self._posterior._log
-        return other
+    @classmethod
+    def at(cls, search: FrontierSearch, runs: IdArray, successes: IdArray) -> LineSearch:
+        """A search that has got so far; it is all there is to know of it."""
+        line = cls(search)
+        line.runs, line.successes = runs.copy(), successes.copy()
+        return line
+
+    @cached_property
+    def _posterior(self) -> FrontierPosterior:
+        """A function of the counts alone, whatever the order they came in: the same after a stop, to the last bit."""
+        search = self.search
+        low, high = sorted((float(self._scale[0]), float(self._scale[-1])))
+        posterior = FrontierPosterior(FrontierCurve(low, high, search.target, search.precision))
+        few = len(self.values) <= CANDIDATES
+        used = slice(None) if few else self.runs > 0
+        if self.runs.any():
+            values = [float(value) for value in self._scale[used]]
+            posterior.observe(values, self.successes[used], (self.runs - self.successes)[used], shared=few)
+        return posterior
 
     @property
     def estimate(self) -> FrontierEstimate:
@@ -79,6 +91,9 @@ class LineSearch:
 
     def batch(self) -> list[tuple[int, int]]:
         """The next runs as (place of the value, trial), each trial a new one; none when the search is over."""
+        return list(_batch(self.search, self.runs.tobytes(), self.successes.tobytes()))
+
+    def _place(self) -> list[tuple[int, int]]:
         left = self.search.budget - int(self.runs.sum())
         if left <= 0 or self.settled:
             return []
@@ -96,11 +111,12 @@ class LineSearch:
         won = np.array(outcomes, dtype=np.int64)
         np.add.at(self.runs, places, 1)
         np.add.at(self.successes, places, won)
-        self._posterior.observe([float(self._scale[place]) for place in places], won, 1 - won)
+        self.__dict__.pop("_posterior", None)
 
     def foreseen(self, seed: int) -> list[tuple[int, int]]:
         """The runs that would follow if a curve drawn from what is known were the truth: one guess at what is left."""
-        stream, line = Stream(seed, "frontier/foreseen"), self.copy()
+        stream = Stream(seed, "frontier/foreseen")
+        line = LineSearch.at(self.search, self.runs, self.successes)
         runs: list[tuple[int, int]] = []
         weights = self._posterior.weights
         curve = int(np.searchsorted(np.cumsum(weights), float(stream.child("curve").uniform(1)[0])))
@@ -120,3 +136,9 @@ class LineSearch:
         at = np.log(self._scale)
         near = np.flatnonzero((at >= log(first) - AROUND) & (at <= log(last) + AROUND))
         return sorted({int(near[i]) for i in np.linspace(0, len(near) - 1, CANDIDATES).round().astype(int)})
+
+
+@lru_cache(maxsize=256)  # frontiers of which the same is known, all of them at first, go on in the same way
+def _batch(search: FrontierSearch, runs: bytes, successes: bytes) -> tuple[tuple[int, int], ...]:
+    counts = (np.frombuffer(counted, dtype=np.int64) for counted in (runs, successes))
+    return tuple(LineSearch.at(search, *counts)._place())

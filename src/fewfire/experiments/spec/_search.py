@@ -30,10 +30,13 @@ if TYPE_CHECKING:
 TABLES = {"problem": "problems", "network": "networks", "data": "data", "training": "schedules"}
 """The tables of a spec, and the fields of a sweep that hold what they stand for."""
 
-AXES = ("data.samples", "network.width", "training.steps", "training.batch_size", "training.learning_rate")
-RATES = ("training.weight_decay", "training.truncation")
+WHOLE = ("data.samples", "network.width", "training.steps", "training.batch_size")
+AXES = (*WHOLE, "training.learning_rate", "training.weight_decay", "training.truncation")
 TEXTS = ("name", *VECTORS, *SEQUENCES)
 """Keys of [problem] that are no numbers."""
+
+LONGEST = 1e9
+"""The largest high / low."""
 
 FINENESS = 2
 """Values for every log(1 + precision), a half of the interval that is asked for."""
@@ -79,6 +82,12 @@ class FrontierSearch:
         check_number("search.high", self.high)
         if not self.high > self.low:
             raise invalid("search.high", f"must be above low = {self.low:g}", self.high, "give the ends in order")
+        if self.high > LONGEST * self.low:
+            raise invalid("search.high", f"must be at most {LONGEST:g} times low = {self.low:g}", self.high)
+        for name in ("low", "high"):
+            if self.axis in WHOLE and not isinstance(getattr(self, name), int):
+                rule = f"must be a whole number, because {self.axis} is one"
+                raise invalid(f"search.{name}", rule, getattr(self, name), "write it without a point or an exponent")
         check_number("search.target", self.target, 0.05, 0.95, remedy="rarer and surer successes take a grid")
         check_number("search.precision", self.precision, 0.01, 1.0)
         check_number("search.level", self.level, 0.5, 0.999)
@@ -141,9 +150,9 @@ def _check_axis(axis: object) -> None:
     """An axis is a key of a table that holds a number."""
     text = axis if isinstance(axis, str) else ""
     name, _, key = text.partition(".")
-    if text in (*AXES, *RATES) or (name == "problem" and key and key not in TEXTS and "." not in key):
+    if text in AXES or (name == "problem" and key and key not in TEXTS and "." not in key):
         return
-    rule = f"must be a key that holds a number: {', '.join(AXES + RATES)}, or a number of the problem such as problem.n"
+    rule = f"must be a key that holds a number: {', '.join(AXES)}, or a number of the problem such as problem.n"
     raise invalid("search.axis", rule, axis, did_you_mean(axis, AXES) or "name the table and the key")
 
 
