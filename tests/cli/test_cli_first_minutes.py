@@ -5,6 +5,8 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -69,17 +71,29 @@ def test_folders_without_permission(tmp_path):
         tmp_path.chmod(0o700)
 
 
-def test_folders_without_permission_as_the_system_says_it(tmp_path, monkeypatch):
+def test_folders_and_files_that_the_system_refuses(tmp_path, monkeypatch):
+    def refuse(**_):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    with pytest.raises(
+        InvalidArgument, match=r"must be a file that can be written \(Read-only file system in .*\); got"
+    ):
+        check_file("--output", tmp_path / "new")
+    with pytest.raises(InvalidArgument, match=r"written to \(Read-only file system in .*\); got '.*new/er'"):
+        check_folder("--output", tmp_path / "new" / "er")
     monkeypatch.setattr(os, "access", lambda *_: False)
     (tmp_path / "old").write_text("")
     with pytest.raises(
         InvalidArgument, match=r"--output must be a file that can be written \(Permission denied\); got"
     ):
         check_file("--output", tmp_path / "old")
-    with pytest.raises(InvalidArgument, match=r"written \(Permission denied in .*\); got '.*new'"):
-        check_file("--output", tmp_path / "new")
-    with pytest.raises(InvalidArgument, match=r"written to \(Permission denied in .*\); got '.*new/er'"):
-        check_folder("--output", tmp_path / "new" / "er")
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc here")
+def test_a_folder_where_even_root_may_write_nothing():
+    with pytest.raises(InvalidArgument, match=r"--output must be a folder that can be written to \(.* in /proc\)"):
+        check_folder("--output", Path("/proc/results"))
 
 
 def test_places_that_will_do(tmp_path):

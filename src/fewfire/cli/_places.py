@@ -7,6 +7,7 @@ is said in one line too.
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 from fewfire._errors import invalid
@@ -27,8 +28,7 @@ def check_file(option: str, path: Path | None) -> None:
             return
     if not folder.is_dir():
         raise invalid(option, f"{rule} (there is no folder {folder})", str(path), f"make it with: mkdir -p {folder}")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise invalid(option, f"{rule} (Permission denied in {folder})", str(path))
+    _try(option, rule, path, folder)
 
 
 def check_folder(option: str, path: Path | None) -> None:
@@ -41,8 +41,16 @@ def check_folder(option: str, path: Path | None) -> None:
         there = there.parent
     if not there.is_dir():
         raise invalid(option, f"must be a folder that can be written to ({there} is a file)", str(path))
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise invalid(option, f"must be a folder that can be written to (Permission denied in {there})", str(path))
+    _try(option, "must be a folder that can be written to", path, there)
+
+
+def _try(option: str, rule: str, path: Path, folder: Path) -> None:
+    """Write a nameless file into a folder: permissions say little about read-only disks, quotas and root."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise invalid(option, f"{rule} ({error.strerror or error} in {folder})", str(path)) from None
 
 
 def _check_name(option: str, rule: str, path: Path) -> None:
