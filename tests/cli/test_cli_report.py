@@ -75,7 +75,9 @@ def test_the_page_on_standard_output_is_the_page_alone(store):
 
 def test_a_page_with_a_name_that_cannot_be(store):
     result = runner.invoke(cli.app, ["report", "s.sqlite", "-o", "x" * 300])
-    assert str(result.exception).startswith("output must be a file that can be written (File name too long); got 'xxx")
+    assert str(result.exception).startswith(
+        "--output must be a file that can be written (File name too long); got 'xxx"
+    )
 
 
 def test_a_missing_store_is_one_line(tmp_path):

@@ -56,6 +56,13 @@ def test_runs_and_writes(small, tmp_path):
     assert (tmp_path / "out" / "a-holds.png").read_text() == "a/holds"
 
 
+def test_figures_as_pdf_too(small, tmp_path):
+    result = runner.invoke(cli.app, ["reproduce", "a/holds", "-o", str(tmp_path), "--pdf"])
+    assert result.exit_code == 0 and (tmp_path / "a-holds.pdf").read_text() == "a/holds"
+    result = runner.invoke(cli.app, ["reproduce", "a/holds", "--pdf"])
+    assert str(result.exception) == "--pdf needs a folder to write to; got 'no --output'. Remedy: add -o FOLDER."
+
+
 def test_the_text_says_what_when_and_where(small, tmp_path):
     output = runner.invoke(cli.app, ["reproduce", "a/holds", "-o", str(tmp_path)]).output
     wanted = (
@@ -90,5 +97,8 @@ def test_a_wrong_name_runs_nothing(small):
 def test_a_folder_that_cannot_be_made_is_said_in_a_line(small, tmp_path):
     (tmp_path / "taken").write_text("no folder")
     result = runner.invoke(cli.app, ["reproduce", "a/holds", "-o", str(tmp_path / "taken")])
-    assert str(result.exception).startswith("--output must be a folder that can be written to (File exists); got '")
+    assert str(result.exception).startswith(
+        f"--output must be a folder that can be written to ({tmp_path}/taken is a file)"
+    )
+    assert "takes:" not in result.output  # before anything is computed
     assert (tmp_path / "taken").read_text() == "no folder"

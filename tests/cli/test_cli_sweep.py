@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from fewfire import cli
 from fewfire._errors import InvalidArgument
+from fewfire.cli import _output
 from fewfire.cli._output import SweepBar, duration, facts
 from fewfire.engines import get_engine
 from fewfire.experiments import Progress, SqliteStore, TimeEstimate
@@ -106,7 +107,10 @@ def test_failed_runs_give_exit_status_1(spec, tmp_path, monkeypatch):
     monkeypatch.setattr(f"{type(get_engine()).__module__}.{type(get_engine()).__name__}.train", broken)
     code, output, _ = sweep("run", spec, "--store", tmp_path / "runs.sqlite")
     assert code == 1
-    assert output.splitlines()[-1] == "8 failed with an error (column message). Repeat the command to try them again"
+    assert output.splitlines()[-2:] == [
+        "8 failed with an error (column message). Repeat the command to try them again",
+        "The first: MemoryError: no room",
+    ]
 
 
 def test_errors_are_one_line(spec, tmp_path):
@@ -150,8 +154,9 @@ def test_unknown_engines_and_addresses(spec, tmp_path):
     assert isinstance(result.exception, InvalidArgument) and "engine must be one of" in str(result.exception)
     _, _, result = sweep("run", spec, "--store", tmp_path / "runs.sqlite", "--dask", "slurm")
     assert "executor must be one of" in str(result.exception)
-    with SqliteStore(tmp_path / "runs.sqlite") as store:
-        assert store.counts()["done"] == 0
+    _, _, result = sweep("run", spec, "--store", tmp_path / "runs.sqlite", "--workers", "0")
+    assert "must be an integer of at least 1" in str(result.exception)
+    assert not (tmp_path / "runs.sqlite").exists()  # a rejected option leaves no empty store
 
 
 def state(**changes):
@@ -166,14 +171,26 @@ def test_the_bar_shows_rate_success_and_time_left():
     assert facts(state(diverged=2, failed=1)) == "2.0 runs/s · success 40% · 2 diverged, 1 failed · 1 min left"
 
 
-@pytest.mark.parametrize("terminal", [True, False])
-def test_the_bar_is_silent_where_there_is_no_terminal(terminal):
-    console = Console(file=io.StringIO(), force_terminal=terminal, width=120)
+def test_the_bar_on_a_terminal():
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
     with SweepBar(console) as bar:
         bar.show(state())
-    shown = console.file.getvalue()
-    assert ("50/100 runs" in shown and "success 40%" in shown) if terminal else shown == ""
+    assert "50/100 runs" in console.file.getvalue() and "success 40%" in console.file.getvalue()
     assert bar.state == state()
+
+
+def test_where_there_is_no_terminal_a_line_comes_every_half_minute(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(_output.time, "monotonic", lambda: now[0])
+    console = Console(file=io.StringIO(), force_terminal=False, width=40)
+    with SweepBar(console) as bar:
+        for seconds in (1, 28, 2, 20, 15):
+            now[0] += seconds
+            bar.show(state(ran=int(now[0]) - 100))
+    assert console.file.getvalue().splitlines() == [
+        "41/100 runs · 1.6 runs/s · success 49% · 1 min left",
+        "76/100 runs · 3.3 runs/s · success 26% · 1 min left",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,6 @@ def test_wrong_options(folder):
         str(result.exception)
         == "--fractions must be numbers with commas between them; got '0.1;1'. Remedy: pass 0.01,0.1,1."
     )
-    result = runner.invoke(cli.app, ["reproduce", "sparse-activations/bounds", "--trials", "3"])
-    assert str(result.exception) == "options of sparse-activations/bounds are not taken by this recipe; got 'trials'."
+    result = runner.invoke(cli.app, ["reproduce", "sublinear/activity", "--trials", "3"])
+    assert str(result.exception) == "options of sublinear/activity are not taken by this recipe; got 'trials'."
     assert "expect" not in result.output

@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import device_engine
@@ -44,7 +46,6 @@ class Cluster:
     @property
     def address(self):
         import json
-        import time
 
         deadline = time.monotonic() + 60
         while not self._file.exists() or not self._file.read_text().strip():
@@ -90,6 +91,21 @@ def test_errors_of_workers_stop_the_sweep(cluster, monkeypatch):
     monkeypatch.setattr(_dask, "Work", lambda engine, threads: Work(engine, threads, version="0.0.1"))
     with pytest.raises(ExecutorError, match="a worker has fewfire .*, but the sweep was started with 0.0.1"):
         tiny().run(MemoryStore(), executor=cluster.address)
+
+
+def test_a_scheduler_without_workers_is_waited_for_and_said(tmp_path, caplog):
+    cluster = Cluster(tmp_path)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(tiny().run, MemoryStore(), executor=cluster.address)
+            deadline = time.monotonic() + 60
+            while not caplog.messages and time.monotonic() < deadline:
+                time.sleep(0.05)
+            cluster.start_worker("late")
+            assert waiting.result(timeout=120).failed == 0
+    finally:
+        cluster.close()
+    assert caplog.messages[0] == f"no workers yet at the Dask scheduler {cluster.address}; waiting for some"
 
 
 def test_a_search_trains_the_same_runs(cluster):

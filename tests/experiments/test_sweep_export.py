@@ -81,7 +81,7 @@ def test_an_empty_store_gives_an_empty_table(tmp_path, suffix):
 def test_the_ending_names_the_format(store, tmp_path):
     with pytest.raises(
         InvalidArgument,
-        match=r"path must end in one of .csv, .parquet; got '.*runs.xlsx'. Remedy: the ending names the format",
+        match=r"path must end in one of .csv, .parquet, .tex; got '.*runs.xlsx'. Remedy: the ending names the format",
     ):
         export(store, tmp_path / "runs.xlsx")
 

@@ -4,13 +4,15 @@ import os
 import re
 import shutil
 
+import numpy as np
 import pytest
 from made_up_store import cell, frontier_store, row, spec, store_of
+from test_report_cases import CASES, everywhere, hopeless
 from test_report_page import NASTY
 from test_report_profile import PROFILE
 
 from fewfire.networks import init
-from fewfire.report import write_page
+from fewfire.report import frontier_info, write_page
 
 pytestmark = pytest.mark.browser
 
@@ -259,3 +261,89 @@ def test_charts_name_widths_and_intervals(show):
     assert page.locator("#convergence .dot.hollow").count() == 2  # fewer than half of the runs
     page.locator("#success .dot[data-tip]").last.click()
     assert page.locator("#cell-title").inner_text() == "Training at width 5, 200 examples"
+
+
+MEASURE = """() => [...document.querySelectorAll(".map")].map((map) => {
+  const line = map.querySelector("path.measured");
+  const box = line.getScreenCTM();
+  const d = line.getAttribute("d").split(/[ML]/).filter(Boolean).map((point) => point.split(" ").map(Number));
+  const centre = (td) => { const r = td.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; };
+  const rows = [...map.querySelectorAll("tbody tr")].reverse();
+  return {
+    points: d.map(([x, y]) => [box.a * x + box.e, box.d * y + box.f]),
+    cells: rows.map((tr) => [...tr.querySelectorAll("td")].map(centre)),
+  };
+})"""
+
+
+NARROWED = f"() => {{ document.body.style.width = '718px'; return ({MEASURE})(); }}"
+"""A4 without its margins. A printer lays a page out without giving its script another turn, and so does this."""
+
+
+def assert_lines_follow_the_data(page, store, measure=MEASURE, tolerance=1.5):
+    """The line on each map, read back as numbers of examples through the centres of the cells, is the data's."""
+    (group,) = frontier_info(store)
+    columns = np.log([m for m in group.samples if m is not None])
+    for seen, frontier in zip(page.evaluate(measure), group.frontiers, strict=True):
+        assert len(seen["points"]) == len(group.widths)
+        for (x, y), cells, half in zip(seen["points"], seen["cells"], frontier.half, strict=True):
+            places = [place[0] for place in cells[: len(columns)]]
+            assert x == pytest.approx(np.interp(np.log(half), columns, places), abs=tolerance)
+            assert y == pytest.approx(cells[0][1], abs=tolerance)
+
+
+@pytest.mark.parametrize("columns", [5, 14])
+def test_lines_follow_the_data_on_screen_and_on_paper(show, columns):
+    sizes = [*np.unique(np.geomspace(300, 1500, columns).round().astype(int).tolist()), None]
+    starts = (init.dense(), init.sparse(2))
+    rows = [
+        run
+        for start in starts
+        for place, width in enumerate((10, 30, 100, 300))
+        for number, samples in enumerate(sizes)
+        for run in cell([20 if number + place > columns - 2 or t == 0 else None for t in range(3)], width=width, samples=samples, start=start)
+    ]  # fmt: skip
+    store = store_of(*rows)
+    page = show(store, 1400)
+    assert_lines_follow_the_data(page, store)
+    page.emulate_media(media="print")
+    assert_lines_follow_the_data(page, store)
+    assert_lines_follow_the_data(page, store, NARROWED)
+
+
+def test_paper_has_every_setting(show):
+    rows = [
+        run
+        for width in range(1, 13)
+        for samples in range(100, 106)
+        for run in cell([None], width=width, samples=samples)
+    ]
+    page = show(store_of(*rows, *cell([10], learning_rate=0.3)), 718)
+    assert page.locator("#settings tbody tr").count() == 50
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("#settings tbody tr").count() == 73
+    assert overflow(page) <= 0
+    assert page.locator("#pick").is_visible()  # which of the groups it is
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator("#settings tbody tr").count() == 50
+
+
+def test_a_map_without_a_frontier_has_no_line(show):
+    page = show(store_of(*everywhere(hopeless)))
+    assert page.locator(".map path").count() == 0
+    assert page.locator("#frontier .absent").all_inner_texts() == ["No run succeeds."] * 2
+    assert page.locator("#convergence .absent").inner_text() == "No run succeeds."
+    assert page.locator("#findings p").count() == 2
+    page = show(store_of(*everywhere(lambda **where: cell([20, 20], **where))))
+    assert page.locator(".map path").count() == 0
+    assert page.locator("#frontier .absent").first.inner_text().startswith("At least half of the runs succeed at every")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_case_opens(show, case):
+    rows, groups = CASES[case]
+    page = show(store_of(*rows))
+    assert page.get_by_role("heading", name="Every setting").is_visible()
+    assert page.locator("#frontier").is_visible() == (groups > 0)
+    page.get_by_role("gridcell").first.click() if groups else None

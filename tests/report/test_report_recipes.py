@@ -51,6 +51,13 @@ def test_figures_are_labelled_and_small(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", recipes.RECIPES)
+def test_figures_as_pdf(name, tmp_path):
+    pytest.importorskip("matplotlib")
+    save_recipe(stored(name), tmp_path / "figure.pdf")
+    assert (tmp_path / "figure.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("name", recipes.RECIPES)
 def test_a_result_without_its_data_is_refused(name):
     pytest.importorskip("matplotlib")
     with pytest.raises(ValueError, match="info must hold .* Remedy: pass what the recipe returned."):

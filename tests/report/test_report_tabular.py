@@ -1,4 +1,4 @@
-"""Figure 6: a column a data set, dense above sparse, a line a width and a model, the paper's figures beside."""
+"""The figure of pareto/table2: a panel per data set, a dot with its interval per model, the paper's figures beside."""
 
 import pytest
 
@@ -19,31 +19,39 @@ def row(dataset, fraction, model, median, width=None, whole=True):
     }  # fmt: skip
 
 
-def lines(axis):
-    """Label-free content: colour and points of every line with error bars."""
+def dots(axis):
+    """Error and line of every dot, a list per share of the rows."""
     return [container.lines[0].get_xydata().round(6).tolist() for container in axis.containers]
 
 
-def test_panels_lines_and_points():
-    rows = [row("pol", f, f"{kind}-{w}", 0.1 + w / 1e4 + f, w) for f in (0.1, 0.01) for kind in ("sparse", "dense") for w in (100, 300)]  # fmt: skip
+def test_panels_dots_and_crosses():
+    rows = [row("pol", f, f"{kind}-100", 0.1 + f, 100) for f in (0.1, 0.01) for kind in ("sparse", "dense")]
     rows += [row("pol", f, "forest", 0.2) for f in (0.1, 0.01)] + [row("heloc", 0.01, "mlp", 0.3, whole=False)]
     rows += [{"dataset": "pol", "fraction": 0.1, "model": "failed", "family": ""}]
     figure = plot_tabular({"rows": rows})
-    upper, lower = figure.axes[0], figure.axes[2]
-    assert len(figure.axes) == 4 and [axis.get_title() for axis in figure.axes] == ["pol", "heloc", "", ""]
-    assert "dense start" in upper.get_ylabel() and "sparse start" in lower.get_ylabel()
-    assert lines(upper) == lines(lower) == [
-        [[90, 12], [900, 21]], [[90, 14], [900, 23]], [[90, 20], [900, 20]],
-    ]  # fmt: skip
-    crosses = [line.get_xydata().tolist() for line in upper.lines if line.get_marker() == "x"]
-    assert [sorted(points) for points in crosses] == [[[90, 12.3], [900, 4.2]], [[90, 10.0], [900, 4.0]]]
-    assert [line.get_ydata()[0] for line in upper.lines if line.get_linestyle() == ":"] == [6.3, 1.9]
-    assert all(axis.get_xscale() == "log" and 50 < axis.get_xlim()[0] < 90 for axis in figure.axes)
-    part = figure.axes[1]
-    assert not any(len(line.get_xdata()) for line in part.lines if line.get_marker() == "x")  # not the paper's rows
+    pol, heloc = figure.axes
+    assert [axis.get_title() for axis in figure.axes] == ["pol (90, 900 rows)", "heloc (90 rows)"]
+    names = [label.get_text() for label in pol.get_yticklabels()]
+    assert names == ["sparse-100", "dense-100", "forest", "mlp", "paper's best network", "paper's best forest"]
+    assert dots(pol) == [
+        [[11, -0.15], [11, 0.85], [20, 1.85]],
+        [[20, 0.15], [20, 1.15], [20, 2.15]],
+    ]
+    (low, high), *_ = pol.containers[0].lines[2][0].get_segments()
+    assert (low[0], high[0]) == (pytest.approx(10), pytest.approx(13))
+    crosses = [line.get_xydata().round(6).tolist() for line in pol.lines if line.get_marker() == "x"]
+    assert crosses == [[[12.3, 3.85], [10.0, 4.85]], [[4.2, 4.15], [4.0, 5.15]]]
+    assert [line.get_xdata()[0] for line in pol.lines if line.get_linestyle() in (":", "--")] == [6.3, 1.9]
+    assert pol.get_ylim() == (5.6, -0.6)  # the first model on top
+    assert not any(line.get_marker() == "x" for line in heloc.lines)  # not the paper's rows
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["width 100", "width 300", "forest", "paper's best network", "tuned network, full data",
-                      "paper's best forest", "tuned forest, full data", "mlp"]  # fmt: skip
+    assert legend == ["0.01 of the rows", "0.1 of the rows", "tuned network, all rows", "tuned forest, all rows"]
+
+
+def test_many_data_sets_take_several_lines():
+    figure = plot_tabular({"rows": [row(f"set {number}", 0.1, "forest", 0.2) for number in range(6)]})
+    assert len(figure.axes) == 8 and sum(axis.axison for axis in figure.axes) == 6
+    assert figure.get_figwidth() < 12
 
 
 def test_nothing_to_draw():

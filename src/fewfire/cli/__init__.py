@@ -10,12 +10,13 @@ from fewfire import __version__
 from fewfire._errors import FewfireError
 from fewfire.cli import bounds, demo, doctor, profile, report, reproduce, sweep
 from fewfire.cli._output import complain, never_fail_to_encode
+from fewfire.cli._places import in_words
 
 app = typer.Typer(
     name="fewfire",
     help="Two-layer networks in which little is active: learn sparse Boolean functions and see what it took.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 app.command()(demo.demo)
@@ -41,10 +42,13 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line; errors of fewfire are printed as one line, without a traceback."""
+    """Run the command line; errors of fewfire and of the system are printed as one line, without a traceback."""
     never_fail_to_encode()
     try:
         app()
     except FewfireError as error:
-        complain(error)
+        complain(str(error))
+        sys.exit(2)
+    except OSError as error:
+        complain(in_words(error))
         sys.exit(2)

@@ -7,8 +7,10 @@ that would steer the terminal are shown as escapes, as Python writes them.
 from __future__ import annotations
 
 import math
+import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +35,10 @@ class PlainConsole(Console):
 
 
 def wide_console() -> PlainConsole:
-    """A console of at least 100 columns, for tables."""
-    return PlainConsole(width=max(100, Console().width))
+    """A console for tables: as wide as the terminal, and of at least 100 columns where there is none."""
+    console = PlainConsole()
+    told = console.is_terminal or "COLUMNS" in os.environ
+    return console if told else PlainConsole(width=max(100, console.width))
 
 
 def visible(text: str) -> str:
@@ -51,9 +55,9 @@ def say(line: str, console: Console | None = None) -> None:
     (console or PlainConsole()).print(Text(visible(line)), soft_wrap=True)
 
 
-def complain(error: Exception) -> None:
+def complain(error: str) -> None:
     """Print an error as one line on standard error."""
-    PlainConsole(stderr=True).print(Text.assemble(("error:", "bold red"), " ", visible(str(error))), soft_wrap=True)
+    PlainConsole(stderr=True).print(Text.assemble(("error:", "bold red"), " ", visible(error)), soft_wrap=True)
 
 
 def never_fail_to_encode() -> None:
@@ -63,13 +67,18 @@ def never_fail_to_encode() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+LINES = 30.0
+"""Seconds between two lines of progress where there is no terminal."""
+
+
 class SweepBar:
-    """Runs done, runs per second, success so far, time left; silent where there is no terminal.
+    """Runs done, runs per second, success so far, time left; where there is no terminal, a line now and then.
 
     `state` is the last that was shown.
     """
 
     def __init__(self, console: Console) -> None:
+        self._console, self._told = console, time.monotonic()
         counted, told = TextColumn("{task.completed}/{task.total} runs"), TextColumn("{task.fields[facts]}")
         columns = (BarColumn(), counted, told, TimeElapsedColumn())
         self._bar = Bar(*columns, console=console, transient=True, disable=not console.is_terminal)
@@ -80,6 +89,9 @@ class SweepBar:
         """Draw this state."""
         self.state = state
         self._bar.update(self._task, completed=state.done, total=state.total, facts=facts(state))
+        if not self._console.is_terminal and time.monotonic() - self._told >= LINES:
+            self._told = time.monotonic()
+            say(f"{state.done}/{state.total} runs · {facts(state)}", self._console)
 
     def __enter__(self) -> SweepBar:
         self._bar.start()

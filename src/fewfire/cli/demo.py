@@ -21,6 +21,7 @@ from fewfire._errors import invalid
 from fewfire._extension import load
 from fewfire._random import Stream
 from fewfire.cli._output import PlainConsole, duration, file_size, run_sweep, say
+from fewfire.cli._places import check_file
 from fewfire.engines import CpuEngine, Phase, Run, Schedule, get_engine
 from fewfire.experiments import SqliteStore, Sweep
 from fewfire.networks import init, relevance
@@ -70,6 +71,7 @@ def demo(
     store = output.with_suffix(".sqlite")
     if store == output:
         raise invalid("output", "must not end in .sqlite, where the runs are kept", str(output), "choose a .html")
+    check_file("--output", output)
     problem, trainer = hidden_parity(n, k, seed), get_engine(engine)
     name, slow = trainer.name, trainer.batch_cost < CpuEngine.batch_cost
     grid = SMALL if quick or slow else FULL

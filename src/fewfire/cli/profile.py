@@ -18,6 +18,7 @@ from fewfire._errors import invalid
 from fewfire._optional import require
 from fewfire._validate import check_integer
 from fewfire.cli._output import file_size, say, wide_console
+from fewfire.cli._places import check_file
 from fewfire.report import write_page
 
 ROWS = 16
@@ -40,6 +41,7 @@ def profile(
 ) -> None:
     """Count how many neurons of a PyTorch model fire, block by block, and measure what `sparsify` would gain."""
     check_integer("--batches", batches, 1)
+    check_file("--output", output)
     torch = require("torch", "torch", "fewfire profile")
     model, fed = _made(factory, torch)
     made_up = fed is None

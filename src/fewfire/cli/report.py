@@ -11,7 +11,10 @@ from rich.console import Console
 
 from fewfire._atomic import same_file
 from fewfire._errors import invalid
+from fewfire._optional import require
+from fewfire._validate import check_number
 from fewfire.cli._output import file_size, say
+from fewfire.cli._places import check_file, check_folder
 from fewfire.experiments import SqliteStore
 from fewfire.report import read_results, save_figures, write_page
 
@@ -31,6 +34,13 @@ def report(
     ] = None,
 ) -> None:
     """Write a store as one page that needs nothing else: success frontiers, training curves, every setting."""
+    if success_error is not None:
+        check_number("--success-error", success_error, 0, 1, open_low=True, open_high=True, remedy="pass 0.1 for 10%")
+    check_file("--output", output)
+    for option, folder in (("--png", png), ("--pdf", pdf)):
+        check_folder(option, folder)
+        if folder is not None:
+            require("matplotlib.figure", "plot", option)
     if same_file(output, store):
         raise invalid("output", "must not be the store itself", str(output), "choose another file")
     with SqliteStore(store) as opened:

@@ -16,6 +16,7 @@ from fewfire._atomic import write_text
 from fewfire._errors import invalid
 from fewfire._optional import is_installed
 from fewfire.cli._output import visible, wide_console
+from fewfire.cli._places import check_folder
 from fewfire.experiments import recipes
 from fewfire.experiments.recipes import RecipeResult, Scale
 from fewfire.report import save_recipe
@@ -29,6 +30,7 @@ def reproduce(
     output: Path | None = typer.Option(
         None, "--output", "-o", help="Folder for a JSON file and a figure (PNG, with the extra plot) per recipe."
     ),
+    pdf: bool = typer.Option(False, "--pdf", help="Also write each figure as PDF, for papers."),
     everything: bool = typer.Option(False, "--all", help="Run every recipe."),
     settings: bool = typer.Option(False, "--settings", help="List the settings of both scales as well."),
     datasets: str | None = typer.Option(None, help='Data sets, such as pol,credit, or "all".', rich_help_panel=TABULAR),
@@ -63,7 +65,10 @@ def reproduce(
         return
     for name in chosen:
         recipes.find(name).check_options(options)  # refuse a wrong name or option before anything runs
-    failed = [name for name in chosen if not _run(console, name, scale, output, options)]
+    check_folder("--output", output)
+    if pdf and output is None:
+        raise invalid("--pdf", "needs a folder to write to", "no --output", "add -o FOLDER")
+    failed = [name for name in chosen if not _run(console, name, scale, output, options, pdf)]
     if failed:
         console.print(Text.assemble(("Not confirmed:", "bold red"), f" {', '.join(failed)}"))
         raise typer.Exit(1)
@@ -95,7 +100,9 @@ def _numbers(text: str | None) -> list[float] | None:
         raise invalid("--fractions", "must be numbers with commas between them", text, "pass 0.01,0.1,1") from None
 
 
-def _run(console: Console, name: str, scale: str, output: Path | None, options: dict[str, Any]) -> bool:
+def _run(
+    console: Console, name: str, scale: str, output: Path | None, options: dict[str, Any], pdf: bool = False
+) -> bool:
     recipe = recipes.find(name)
     console.print(Text.assemble((name, "bold"), f": {recipe.title}"))
     usual = f"about {recipe.seconds} s on two cores" if scale == "quick" else "minutes to hours"
@@ -114,11 +121,11 @@ def _run(console: Console, name: str, scale: str, output: Path | None, options: 
         console.print(Text.assemble("  ", verdict, f"  {entry.claim} ({measured})"))
     console.print(f"  took {time.perf_counter() - start:.0f} s")
     if output is not None:
-        _write(console, result, output / f"{name.replace('/', '-')}.json")
+        _write(console, result, output / f"{name.replace('/', '-')}.json", (".png", ".pdf") if pdf else (".png",))
     return result.passed
 
 
-def _write(console: Console, result: RecipeResult, path: Path) -> None:
+def _write(console: Console, result: RecipeResult, path: Path, figures: tuple[str, ...]) -> None:
     """The result, and its figure beside it; an earlier result stays when there was no data to measure on."""
     if result.data.get("rows") == []:
         console.print(f"  nothing measured, so {path} is left as it is")
@@ -129,13 +136,13 @@ def _write(console: Console, result: RecipeResult, path: Path) -> None:
         write_text(path, json.dumps(result.to_dict()) + "\n")
         if "text" in result.data:
             write_text(path.with_suffix(".txt"), result.data["text"])
-        if drawn:
-            save_recipe(result, path.with_suffix(".png"))
+        for suffix in figures if drawn else ():
+            save_recipe(result, path.with_suffix(suffix))
     except OSError as error:
         rule = f"must be a folder that can be written to ({error.strerror})"
         raise invalid("--output", rule, str(path.parent)) from None
     console.print(f"  written to {path}")
     if drawn:
-        console.print(f"  drawn in {path.with_suffix('.png')}")
+        console.print(f"  drawn in {', '.join(str(path.with_suffix(suffix)) for suffix in figures)}")
     else:
         console.print("  not drawn: pip install 'fewfire[plot]'", markup=False)

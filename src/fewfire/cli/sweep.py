@@ -1,4 +1,4 @@
-"""`fewfire sweep`: plan, run and export grids of training runs."""
+"""`fewfire sweep`: plan and run grids of training runs; what is done with stores is in `sweep_store`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 from rich.table import Table
 
 from fewfire._cores import usable_cores
+from fewfire.cli import sweep_store
 from fewfire.cli._output import PlainConsole, duration, run_sweep, say, wide_console
-from fewfire.experiments import SqliteStore, Sweep, TimeEstimate, estimate_time, export, found_frontiers, make_plan
+from fewfire.experiments import SqliteStore, Sweep, TimeEstimate, estimate_time, found_frontiers, make_plan
 from fewfire.report._settings import flatten, start_name, varying
 
 if TYPE_CHECKING:
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
 
     from fewfire.experiments import FoundFrontier, FrontierSearch, Plan, Progress, RunSpec
 
-app = typer.Typer(help="Grids of training runs from one TOML file: plan, run, resume, export.", no_args_is_help=True)
+app = typer.Typer(
+    help="Grids of training runs from one TOML file: plan, run, resume; and the stores that keep them.",
+    no_args_is_help=True,
+)
 
 Spec = Annotated[Path, typer.Argument(help="The TOML file that describes the sweep.", show_default=False)]
 Engine = Annotated[str, typer.Option(help="Which engine trains the runs.")]
@@ -144,15 +149,13 @@ def _leaves(spec: RunSpec) -> dict[str, str]:
     return flatten(table)
 
 
-@app.command("export")
-def export_(
-    store: Annotated[Path, typer.Argument(help="The store file.", show_default=False)],
-    output: Annotated[Path, typer.Argument(help="The file to write: .csv, or .parquet (with histories).")],
-) -> None:
-    """Write all runs of a store as one table."""
+def _first_failure(store: Path) -> str:
+    """The message of the failed run that comes first in the store's grid."""
     with SqliteStore(store) as opened:
-        count = export(opened, output)
-    say(f"Wrote {count} runs to {output}")
+        columns = opened.columns()
+    failed = np.flatnonzero(columns["status"] == "failed")
+    first = min(failed, key=lambda place: (columns["setting"][place], columns["trial"][place]))
+    return str(columns["message"][first])
 
 
 def _summarise(console: Console, state: Progress, store: Path, success_error: float) -> None:
@@ -163,5 +166,12 @@ def _summarise(console: Console, state: Progress, store: Path, success_error: fl
         lines.append(f"{state.success:.1%} reached a test error of {success_error:g}; {state.diverged} diverged")
     if state.failed:
         lines.append(f"{state.failed} failed with an error (column message). Repeat the command to try them again")
+        lines.append(f"The first: {_first_failure(store)}")
     for line in lines:
         say(line, console)
+
+
+app.command()(sweep_store.status)
+app.command("merge")(sweep_store.merge_)
+app.command()(sweep_store.compare)
+app.command("export")(sweep_store.export_)

@@ -28,6 +28,7 @@ from fewfire.experiments.store import (
     environment_text,
     export,
     failed_row,
+    merge,
     row_of,
     succeeded,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "failed_row",
     "found_frontiers",
     "make_plan",
+    "merge",
     "row_of",
     "sparse_activations",
     "succeeded",

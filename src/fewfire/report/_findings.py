@@ -1,7 +1,8 @@
 """What a frontier says in words: whether width bought data, and whether a sparse start helped (pareto, section 4.1).
 
 Both compare cells that differ in the one thing asked about, pair by pair, by the test of Cochran, Mantel and Haenszel.
-A difference counts when it gives |z| > 1.96; otherwise the sentence says that the matter is not clear.
+A difference counts when it gives |z| > 1.96; otherwise the sentence says that the matter is not clear. Where no run
+succeeded there is nothing to compare, and the sentence says how the runs ended.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class FrontierFinding:
 
     Parameters
     ----------
-    topic : "width" or "start"
+    topic : "width", "start" or "success"
     start : str
         The start it is about.
     holds : bool or None
@@ -42,16 +43,27 @@ class FrontierFinding:
 
 def findings_info(group: Group) -> list[FrontierFinding]:
     """The findings of a group: width for each start, and sparse against dense where both are there."""
-    found = [_width(group, frontier) for frontier in group.frontiers if len(group.widths) > 1]
+    found = [_nothing(f) if not f.successes.any() else _width(group, f) for f in group.frontiers]
     dense = [f for f in group.frontiers if f.start.startswith("dense")]
     sparse = [f for f in group.frontiers if "sparse" in f.start]
-    found += [_start(a, b) for a in dense[:1] for b in sparse]
+    found += [_start(a, b) for a in dense[:1] for b in sparse if a.successes.any() or b.successes.any()]
     return [finding for finding in found if finding is not None]
+
+
+def _nothing(frontier: SuccessFrontier) -> FrontierFinding | None:
+    runs, diverged = int(frontier.runs.sum()), int(frontier.diverged.sum())
+    if not runs:
+        return None
+    ended = "its only run" if runs == 1 else f"all {runs:,} runs"
+    some = f"{ended} diverged" if diverged == runs else f"{ended} ended above the success error"
+    if 0 < diverged < runs:
+        some = f"of {runs:,} runs {diverged:,} diverged and {runs - diverged:,} ended above the success error"
+    return FrontierFinding("success", frontier.start, False, f"No run succeeds from a {frontier.start} start: {some}.")
 
 
 def _width(group: Group, frontier: SuccessFrontier) -> FrontierFinding | None:
     narrow, wide = _Side(frontier, 0), _Side(frontier, -1)
-    if not (narrow.runs * wide.runs).any():
+    if len(group.widths) == 1 or not (narrow.runs * wide.runs).any():
         return None
     z = stratified_z(wide.successes, wide.runs, narrow.successes, narrow.runs)
     opening = _say(z, "Width buys data", "Width does not buy data", "Whether width buys data is not clear")

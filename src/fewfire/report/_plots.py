@@ -13,6 +13,7 @@ import numpy as np
 from fewfire._atomic import replacing
 from fewfire._errors import invalid
 from fewfire._optional import require
+from fewfire.report._axes import log_axis, nothing_here
 from fewfire.report._curves import curves_info
 from fewfire.report._frontier import frontier_info
 from fewfire.report._results import Results, read_results
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from fewfire._types import Float64Array
+    from fewfire._types import AnyArray, Float64Array
     from fewfire.experiments import Store
     from fewfire.report._curves import CellCurves
     from fewfire.report._frontier import Group
@@ -46,7 +47,7 @@ INCHES = (4.6, 3.4)
 def plot_frontier(group: Group, *, theory: bool = False) -> Figure:
     """Heat maps of success by width and samples, with the line of even odds and its 95% intervals.
 
-    `theory` adds the curve of equal cost.
+    `theory` adds the curve of equal cost. A frontier that is nowhere on a map is not drawn.
     """
     figure, axes = _panels(group)
     colours = require("matplotlib.colors", "plot", "a figure")
@@ -66,13 +67,21 @@ def plot_frontier(group: Group, *, theory: bool = False) -> Figure:
                 style: dict[str, Any] = {"color": ink, "fontsize": 8, "path_effects": [halo]}
                 axis.text(column, row, f"{value:.0%}", ha="center", va="center", zorder=3, **style)
         if overlay is not None:
-            _line(axis, group, overlay.equal_cost[place], TEST, "--")
-        _line(axis, group, frontier.half, "black", "-")
-        _intervals(axis, group, frontier.interval)
+            _line(
+                axis, group, overlay.equal_cost[place], color=TEST, linestyle="--", label="equal cost (Proposition 3)"
+            )
+        if inside(frontier.half).any():
+            _line(axis, group, frontier.half, color="black", linestyle="-", label="half of the runs succeed")
+            _intervals(axis, group, frontier.interval)
         axis.set_xlim(-0.5, len(group.samples) - 0.5)
+        axis.set_ylim(-0.5, len(group.widths) - 0.5)
         axis.set_xlabel("training examples")
     axes[0].set_ylabel("width")
     figure.colorbar(image, ax=axes, label="success")
+    drawn = [axis.get_legend_handles_labels() for axis in axes]
+    handles = {label: line for lines, labels in drawn for line, label in zip(lines, labels, strict=True)}
+    if handles:
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), fontsize=8)
     return figure
 
 
@@ -85,17 +94,26 @@ def plot_even_odds(group: Group) -> Figure:
     axis = figure.subplots()
     finite = [m for m in group.samples if m is not None] or [1]
     for frontier, colour in zip(group.frontiers, (TEST, TRAIN, WIDE, NARROW) * len(group.frontiers), strict=False):
-        shown = ~np.isnan(frontier.half)
-        widths = np.array(group.widths, dtype=np.float64)[shown]
-        middle = np.clip(frontier.half[shown], finite[0], finite[-1])
-        low, high = np.clip(frontier.interval[:, shown], finite[0], finite[-1])
-        reach = np.stack([np.maximum(middle - low, 0), np.maximum(high - middle, 0)])
+        known = ~np.isnan(frontier.half)
+        if not known.any():
+            continue
+        widths = np.array(group.widths, dtype=np.float64)
+        middle = np.where(inside(frontier.half), frontier.half, np.nan)
+        low, high = np.clip(frontier.interval, finite[0], finite[-1])
+        reach = np.stack([np.fmax(middle - low, 0), np.fmax(high - middle, 0)])
         axis.errorbar(widths, middle, reach, color=colour, marker="o", capsize=3, label=f"{frontier.start} start")
-        for ends, mark in ((frontier.half[shown] == 0, "v"), (np.isinf(frontier.half[shown]), "^")):
-            axis.plot(widths[ends], middle[ends], mark, color=colour, markersize=9)
-    axis.set(xscale="log", yscale="log", xlabel="width", ylabel="examples at which half succeed")
-    axis.legend(fontsize=8)
+        for beyond, end, mark in ((frontier.half == 0, finite[0], "v"), (np.isinf(frontier.half), finite[-1], "^")):
+            axis.plot(widths[beyond], np.full(beyond.sum(), end), mark, color=colour, markersize=9)
+    axis.set(xlabel="width", ylabel="examples at which half succeed")
     figure.suptitle(group.label)
+    if not axis.has_data():
+        nothing_here(axis, "no finished runs on a training set")
+        return figure
+    log_axis(axis, "y")
+    axis.set_xscale("log")
+    axis.set_xticks(group.widths, [f"{width}" for width in group.widths])
+    axis.minorticks_off()
+    axis.legend(fontsize=8)
     return figure
 
 
@@ -105,6 +123,8 @@ def plot_success(group: Group) -> Figure:
     for axis, frontier in zip(axes, group.frontiers, strict=True):
         draw_widths(axis, group, frontier.success, frontier.low, frontier.high)
         axis.set_ylim(-0.03, 1.03)
+        if not frontier.runs.any():
+            nothing_here(axis, "no finished runs")
     axes[0].set_ylabel("runs that succeed")
     axes[-1].legend(title="width", fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
@@ -116,7 +136,12 @@ def plot_convergence(group: Group) -> Figure:
     for axis, frontier in zip(axes, group.frontiers, strict=True):
         low, middle, high = frontier.steps
         draw_widths(axis, group, middle, low, high)
-        axis.set_yscale("log")
+        if np.isnan(middle).all():
+            nothing_here(axis, "no run succeeds")
+    if any(frontier.successes.any() for frontier in group.frontiers):
+        log_axis(axes[0], "y")  # of all panels: they share it
+    else:
+        axes[0].set_yticks([])
     axes[0].set_ylabel("steps to convergence")
     axes[-1].legend(title="width", fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
@@ -136,6 +161,8 @@ def plot_curves(group: Group, cells: Sequence[CellCurves], width: int, samples: 
                     axis.plot(cell.step[seen], values[run][seen], style, color=colour, linewidth=1.2, alpha=0.8)
             positive = cell.step[cell.step > 0]
             axis.set_xscale("symlog", linthresh=float(positive[0]) if len(positive) else 1.0)
+        else:
+            nothing_here(axis, "no training curves")
         axis.set_xlabel("steps")
     axes[0].set_ylabel("error (test: solid, training: dashed)")
     figure.suptitle(f"{group.problem}, width {width}, {_samples(samples)} examples")
@@ -171,25 +198,38 @@ def draw_widths(axis: Axes, group: Group, middle: Float64Array, low: Float64Arra
     axis.set_xlabel("training examples")
 
 
-def _line(axis: Axes, group: Group, samples: Float64Array, colour: str, style: str) -> None:
-    """A curve of samples by width on a map."""
-    inside = np.isfinite(samples) & (samples > 0)
-    x = _places(group, samples[inside])
-    if x is not None:
-        axis.plot(x, np.flatnonzero(inside), style, color=colour, linewidth=1.8)
+def inside(samples: Float64Array) -> AnyArray:
+    """Where a curve of samples by width is a number; 0 and infinity are beyond the map."""
+    within: AnyArray = np.isfinite(samples) & (samples > 0)
+    return within
+
+
+def _line(axis: Axes, group: Group, samples: Float64Array, **style: Any) -> None:
+    """A curve of samples by width on a map: to its edge next to a row beyond it, upright in a row that is alone."""
+    x = _places(group, np.where(inside(samples), samples, np.nan))
+    if x is None or not inside(samples).any():
+        return
+    last = max(place for place, m in enumerate(group.samples) if m is not None)
+    ends = np.where(samples == 0, -0.5, np.where(np.isinf(samples), last + 0.5, np.nan))
+    near = np.convolve(inside(samples), [1, 0, 1], mode="same")[: len(samples)] > 0
+    x = np.where(inside(samples), x, np.where(near, ends, np.nan))
+    drawn = np.concatenate([[False], ~np.isnan(x), [False]])
+    for row in np.flatnonzero(drawn[1:-1] & ~drawn[:-2] & ~drawn[2:]):
+        axis.plot([x[row]] * 2, [row - BELOW, row + BELOW], linewidth=1.8, **style)
+        x[row] = np.nan
+    if not np.isnan(x).all():
+        axis.plot(x, np.arange(len(x)), linewidth=1.8, **style)
 
 
 def _intervals(axis: Axes, group: Group, interval: Float64Array) -> None:
-    """A bar per width on a map, to its edge where the interval is open."""
-    known = ~np.isnan(interval).any(axis=0)
-    left, right = np.array([-0.5]), np.array([len(group.samples) - 0.5])
-    for row in np.flatnonzero(known):
-        ends = [
-            _places(group, interval[[end], row]) if 0 < interval[end, row] < np.inf else (left, right)[end]
-            for end in (0, 1)
-        ]
-        if ends[0] is not None and ends[1] is not None:
-            axis.hlines(row - BELOW, ends[0], ends[1], color="black", linewidth=1.2)
+    """A bar per width on a map, to its edge where the interval is open; none where both ends are."""
+    for row, (low, high) in enumerate(interval.T):
+        if np.isnan(low) or (low == 0 and np.isinf(high)):
+            continue
+        ends = _places(group, np.array([low if low > 0 else np.nan, high if high < np.inf else np.nan]))
+        if ends is not None:
+            left, right = np.where(np.isnan(ends), [-0.5, len(group.samples) - 0.5], ends)
+            axis.hlines(row - BELOW, left, right, color="black", linewidth=1.2)
 
 
 def _places(group: Group, samples: Float64Array) -> Float64Array | None:

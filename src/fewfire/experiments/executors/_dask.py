@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fewfire.experiments.spec import RunSpec
     from fewfire.experiments.store import Row
 
+_LOG = logging.getLogger(__name__)
 _AHEAD = 3  # batches a worker's thread that are with the scheduler, so that none waits for the next
 _CONNECT_SECONDS = 30
 _HEARTBEAT_SECONDS = 30
@@ -86,19 +87,25 @@ class DaskExecutor:
                 future.add_done_callback(finished.put)
 
             def fill() -> None:
-                room = _AHEAD * max(1, self._threads(client)) - len(waiting)
+                room = _AHEAD * max(1, threads()) - len(waiting)
                 for _ in range(room):
                     batch = next(batches, None)
                     if batch is None:
                         return
                     submit(batch)
 
+            def threads() -> int:
+                found = self._threads(client)
+                if not found:
+                    _LOG.warning("no workers yet at the Dask scheduler %s; waiting for some", self.address)
+                return found
+
             def first() -> Any:
                 while True:
                     try:
                         return finished.get(timeout=_HEARTBEAT_SECONDS)
                     except queue.Empty:
-                        self._threads(client)
+                        threads()
 
             try:
                 fill()

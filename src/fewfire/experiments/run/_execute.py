@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import DeviceMemoryError, ExecutorError
-from fewfire._validate import check_choice
+from fewfire._validate import check_choice, check_integer
 from fewfire.engines import ENGINES, DeviceEngine, get_engine
 from fewfire.experiments.executors import DaskExecutor, DeviceExecutor, choose_executor
 from fewfire.experiments.executors._batch import batches, cost
@@ -43,11 +43,14 @@ def execute(
     progress: Callable[[Progress], None] | None = None,
 ) -> Progress:
     """Run what is missing; see `Sweep.run`."""
+    check_choice("engine", engine, ("auto", *ENGINES))
+    if workers is not None:
+        check_integer("workers", workers, 1)
+    choose_executor(executor, _engine_for(engine, executor, 0.0), 0.0, workers)  # refused before a store is made
     opened: Any = SqliteStore(store, write=True) if isinstance(store, str | Path) else nullcontext(store)
     with opened as kept:
-        check_choice("engine", engine, ("auto", *ENGINES))
         plan = make_plan(sweep, kept)
-        chosen = _engine_for(engine, executor, plan)
+        chosen = _engine_for(engine, executor, plan.cost)
         kept.record_sweep(SweepRecord(sweep.name, sweep.success_error, sweep.to_dict()))
         carrier = choose_executor(executor, chosen, plan.cost, workers)
         going = _Going(sweep, plan, kept, chosen, carrier, keep_going, progress or (lambda state: None))
@@ -74,10 +77,10 @@ def execute(
         return going.end(rounds)
 
 
-def _engine_for(engine: str, executor: str | Executor, plan: Plan) -> Engine:
+def _engine_for(engine: str, executor: str | Executor, work: float) -> Engine:
     """The engine by name; one that workers elsewhere have need not be able to run here."""
     elsewhere = "://" in executor if isinstance(executor, str) else isinstance(executor, DaskExecutor)
-    return ENGINES[engine](None) if elsewhere and engine != "auto" else get_engine(engine, work=plan.cost)
+    return ENGINES[engine](None) if elsewhere and engine != "auto" else get_engine(engine, work=work)
 
 
 class _Going:

@@ -5,6 +5,7 @@
 
 from fewfire.experiments.store._export import export
 from fewfire.experiments.store._memory import MemoryStore
+from fewfire.experiments.store._merge import merge
 from fewfire.experiments.store._protocol import Measurement, Setting, Store, SweepRecord
 from fewfire.experiments.store._row import COLUMNS, CURVES, STATUSES, Row, environment_text, failed_row, final, row_of
 from fewfire.experiments.store._sqlite_store import SqliteStore
@@ -27,6 +28,7 @@ __all__ = [
     "export",
     "failed_row",
     "final",
+    "merge",
     "row_of",
     "succeeded",
 ]

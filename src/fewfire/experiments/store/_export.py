@@ -1,8 +1,7 @@
 """Results as one flat table, for other tools: CSV, or Parquet (through pyarrow) with types and the histories.
 
-A row is one run: its columns, its settings as `problem.n`, `network.start.name`, … (empty where a setting has no such
-key; `data.samples` is empty for online runs) and the environment it was made in. Lists and phases are written as JSON.
-The file appears when it is complete.
+A row is one run: its columns, its settings in the order of `_flat` (empty where a setting has no such key) and the
+environment it was made in. A .tex file has a row per cell instead: see `_latex`. The file appears when it is complete.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ import numpy as np
 from fewfire._atomic import replacing, same_file
 from fewfire._errors import StoreError, invalid
 from fewfire._optional import require
-from fewfire.experiments.spec import canonical
+from fewfire.experiments.store._flat import OWN, flat_setting, setting_columns
+from fewfire.experiments.store._latex import latex_table
 from fewfire.experiments.store._row import COLUMNS, CURVES
 from fewfire.experiments.store._sqlite_file import SqliteFile
 
@@ -26,46 +26,32 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from types import ModuleType
 
-    from fewfire.experiments.store._protocol import Setting, Store
+    from fewfire.experiments.store._protocol import Store
     from fewfire.experiments.store._row import Row
 
-FORMATS = (".csv", ".parquet")
-OWN = tuple(name for name in COLUMNS if name != "setting")
-"""Columns of a run itself; its setting comes as columns of its own."""
-
+FORMATS = (".csv", ".parquet", ".tex")
 CHUNK = 10_000
 """Rows of a Parquet row group: how many are in memory at once."""
 
 
 def export(store: Store, path: str | Path) -> int:
-    """Write all runs of a store to a .csv or .parquet file; gives their number."""
+    """Write all runs of a store to a .csv or .parquet file, or its cells to a .tex file; gives the number of rows."""
     path = Path(path)
     if path.suffix not in FORMATS:
         raise invalid("path", f"must end in one of {', '.join(FORMATS)}", str(path), "the ending names the format")
     if isinstance(store, SqliteFile) and same_file(path, store.path):
         raise invalid("path", "must not be the store itself", str(path), "choose another file")
     settings = {setting.text: flat_setting(setting) for setting in store.settings()}
+    table = latex_table(store) if path.suffix == ".tex" else []
     write = _write_csv if path.suffix == ".csv" else _write_parquet
     try:
         with replacing(path) as file:
+            if path.suffix == ".tex":
+                file.write("".join(f"{line}\n" for line in table).encode())
+                return len(settings)
             return write(file, settings, _records(store, settings))
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error.strerror or error}. The store is as it was.") from None
-
-
-def flat_setting(setting: Setting) -> dict[str, Any]:
-    """The spec of a setting as one table with dotted keys."""
-    return _flat(setting.spec) | {"data.samples": setting.samples}
-
-
-def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, dict):
-            result |= _flat(value, f"{prefix}{key}.")
-        else:
-            result[f"{prefix}{key}"] = canonical(value) if isinstance(value, list) else value
-    return result
 
 
 def _records(store: Store, settings: dict[str, dict[str, Any]]) -> Iterator[tuple[dict[str, Any], Row]]:
@@ -79,9 +65,8 @@ def _write_csv(
     file: IO[bytes], settings: dict[str, dict[str, Any]], records: Iterator[tuple[dict[str, Any], Row]]
 ) -> int:
     """Write the records; gives their number."""
-    shared = dict.fromkeys(name for table in settings.values() for name in table)
     text = TextIOWrapper(file, encoding="utf-8", newline="")
-    writer = csv.DictWriter(text, [*OWN, *shared, "environment"], restval="")
+    writer = csv.DictWriter(text, [*OWN, *setting_columns(settings.values()), "environment"], restval="")
     writer.writeheader()
     count = 0
     for values, _ in records:
@@ -113,7 +98,7 @@ def _write_parquet(
 def _schema(arrow: ModuleType, settings: Collection[dict[str, Any]]) -> Any:
     plain = {np.str_: arrow.string(), np.int64: arrow.int64(), np.float64: arrow.float64()}
     types = {name: plain[COLUMNS[name]] for name in OWN}
-    for name in dict.fromkeys(name for table in settings for name in table):
+    for name in setting_columns(settings):
         types[name] = _type(arrow, {type(table.get(name)) for table in settings} - {type(None)})
     types |= {"environment": arrow.string(), "history.step": arrow.list_(arrow.int64())}
     types |= {f"history.{name}": arrow.list_(arrow.float32()) for name in CURVES}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fewfire._errors import InvalidArgument, invalid
 from fewfire.experiments.spec import canonical
+from fewfire.experiments.store._flat import to_frame
 from fewfire.experiments.store._protocol import Setting
 from fewfire.experiments.store._row import COLUMNS, STATUSES, final
 
@@ -63,6 +64,10 @@ class MemoryStore:
         for hash in sorted(self._rows):
             if setting is None or self._settings[self._rows[hash].setting] == setting:
                 yield self._rows[hash]
+
+    def to_frame(self) -> Any:
+        """All runs as a pandas DataFrame, settings as flat columns; see `_flat`."""
+        return to_frame(self)
 
     def history(self, hash: str) -> History:
         """The history of one run."""

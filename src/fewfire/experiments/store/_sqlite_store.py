@@ -13,6 +13,7 @@ import numpy as np
 
 from fewfire.experiments.spec import canonical
 from fewfire.experiments.store._checks import are, run_hash, table_of
+from fewfire.experiments.store._flat import to_frame
 from fewfire.experiments.store._memory import sweep_key, unknown_run
 from fewfire.experiments.store._protocol import Measurement, Setting, SweepRecord
 from fewfire.experiments.store._row import COLUMNS, FINAL, STATUSES, Row, decode_history, encode_history
@@ -118,6 +119,10 @@ class SqliteStore(SqliteFile):
             self._check(run_hash(spec, fields["trial"]) == fields["hash"], "the hash of a run is not that of its spec")
             fields |= {name: math.nan for name in _REALS if fields[name] is None}
             yield Row(setting=spec, environment=environment, history=decode_history(steps, curves), **fields)
+
+    def to_frame(self) -> Any:
+        """All runs as a pandas DataFrame, settings as flat columns; see `_flat`."""
+        return to_frame(self)
 
     def history(self, hash: str) -> History:
         """The history of one run."""

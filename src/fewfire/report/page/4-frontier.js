@@ -31,7 +31,7 @@ function controls(section) {
 
 function heatMap(start, place, select) {
   const { widths, samples } = group();
-  const tight = samples.length > 9;
+  const tight = samples.length > 9, absent = absentText(start);
   const name = `Share of successes from ${start.name}, by width and number of examples`;
   const head = html("tr", {}, html("th", { class: "corner", scope: "col" }, "width"), samples.map((m) => html("th", { scope: "col", "aria-label": examples(m) }, short(m, tight))));
   const rows = widths.map((width, w) => html("tr", {},
@@ -40,9 +40,10 @@ function heatMap(start, place, select) {
     html("colgroup", {}, html("col", { class: "head" }), html("col", { span: samples.length })),
     html("thead", {}, head), html("tbody", {}, rows));
   return html("div", {}, html("h3", {}, `${start.name} start`),
-    html("div", { class: "scroll" }, html("div", { class: `map${tight ? " tight" : ""}${widths.length > 9 ? " low" : ""}`, "--columns": samples.length }, table,
-      svg("svg", { "aria-hidden": "true" }))),
-    html("p", { class: "axis-name", "aria-hidden": "true" }, "training examples"));
+    html("div", { class: "scroll" }, html("div", { class: `map${tight ? " tight" : ""}${widths.length > 9 ? " low" : ""}`, "--columns": samples.length, "--rows": widths.length }, table,
+      svg("svg", { "aria-hidden": "true", preserveAspectRatio: "none" }))),
+    html("p", { class: "axis-name", "aria-hidden": "true" }, "training examples"),
+    absent ? html("p", { class: "note absent" }, absent) : null);
 }
 
 /** Where half of the runs of one width succeed, in words. */

@@ -1,54 +1,65 @@
-// Lines on the heat maps. Columns and rows are not evenly spaced numbers, so places are interpolated between centres.
+// Lines on the heat maps, in units of cells: what lays out the cells lays out the lines, on a screen and on paper alike.
+// Columns and rows are not evenly spaced numbers, so places are interpolated between centres.
+
+const CELL = 100; // units per row and per column
 
 function drawOverlays(section) {
   const note = section.querySelector(".theory");
   if (note) note.hidden = !state.theory;
+  const { widths, samples } = group();
+  const finite = samples.filter((m) => m !== null).length, rows = widths.length;
   section.querySelectorAll(".map").forEach((map, start) => {
+    const { half, interval } = group().starts[start];
     const lines = [];
     if (state.theory && group().theory) lines.push(["equal", group().theory.lines[start]]);
-    if (state.measured) lines.push(["measured", group().starts[start].half]);
-    const { left, right, top, bottom, tall, column, row } = centres(map);
-    const [width, height] = [right - left, bottom - top];
-    const inner = svg("svg", { x: left, y: top, width, height, viewBox: `${left} ${top} ${width} ${height}`, overflow: "hidden" });
-    for (const [name, values] of lines) {
-      const ends = { below: left, above: right };
-      const d = path(values.map((value, w) => value === null ? null : [ends[value] ?? column(value), row(w)]));
-      inner.append(svg("path", { class: "halo", d }), svg("path", { class: name, d }));
+    if (state.measured) lines.push(["measured", half]);
+    const box = [0, 0, finite * CELL, rows * CELL];
+    const inner = svg("svg", { width: box[2], height: box[3], viewBox: box.join(" "), preserveAspectRatio: "none", overflow: "hidden" });
+    const row = (w) => (rows - w - 0.5) * CELL;
+    const ends = { below: 0, above: box[2] };
+    for (const [name, values] of finite ? lines : []) {
+      const d = path(upright(values.map((value, w) => onMap(values, w) ? [ends[value] ?? column(value), row(w)] : null)));
+      if (d) inner.append(svg("path", { class: "halo", d }), svg("path", { class: name, d }));
     }
-    if (state.measured) group().starts[start].interval.forEach(([low, high], w) => {
-      if (low === null) return;
-      const [a, b] = [low === "below" ? left : column(low), high === "above" ? right : column(high)];
-      const y = row(w) + 0.65 * tall; // below the numbers
-      inner.append(svg("path", { class: "interval", d: `M${a} ${y - 3}v6M${a} ${y}H${b}M${b} ${y - 3}v6` }));
+    if (state.measured && half.some((_, w) => onMap(half, w))) interval.forEach(([low, high], w) => {
+      if (low === null || (low === "below" && high === "above")) return;
+      const [a, b] = [ends[low] ?? column(low), ends[high] ?? column(high)];
+      const y = row(w) + 0.33 * CELL; // below the numbers
+      inner.append(svg("path", { class: "interval", d: `M${a} ${y - 6}v12M${a} ${y}H${b}M${b} ${y - 6}v12` }));
     });
-    map.querySelector("svg").replaceChildren(inner);
+    const drawing = map.querySelector("svg");
+    drawing.setAttribute("viewBox", `0 0 ${samples.length * CELL} ${rows * CELL}`);
+    drawing.replaceChildren(inner);
   });
 }
 
-/** Where samples and widths lie on a map, in its pixels. */
-function centres(map) {
-  const box = map.getBoundingClientRect();
-  const middle = (td, side) => {
-    const r = td.getBoundingClientRect();
-    return side === "x" ? r.left + r.width / 2 - box.left : r.top + r.height / 2 - box.top;
-  };
-  const rows = [...map.querySelectorAll("tbody tr")].reverse().map((tr) => middle(tr.querySelector("td"), "y"));
-  const cells = [...map.querySelectorAll("tbody tr:first-child td")];
-  const xs = cells.map((td) => middle(td, "x"));
-  const known = group().samples.map((m, i) => [m, xs[i]]).filter(([m]) => m !== null);
-  const half = cells[0].getBoundingClientRect().width / 2;
-  const column = (value) => {
-    if (known.length < 2) return known[0]?.[1] ?? xs[0];
-    let i = known.findIndex(([m]) => m > value);
-    i = i < 0 ? known.length - 1 : Math.max(1, i);
-    const [[a, xa], [b, xb]] = [known[i - 1], known[i]];
-    return xa + (xb - xa) * Math.log(value / a) / Math.log(b / a);
-  };
-  const tall = cells[0].getBoundingClientRect().height / 2;
-  return {
-    left: xs[0] - half, right: (known.at(-1)?.[1] ?? xs.at(-1)) + half, top: Math.min(...rows) - tall, bottom: Math.max(...rows) + tall,
-    tall, column, row: (width) => rows[width],
-  };
+/** Whether a line passes through the map in a row: inside, or on its way to a row beyond another edge or inside. */
+function onMap(values, w) {
+  if (values[w] === null) return false;
+  return typeof values[w] === "number" || [values[w - 1], values[w + 1]].some((next) => next != null && next !== values[w]);
+}
+
+/** A point without neighbours becomes an upright stroke across its row. */
+function upright(points) {
+  return points.flatMap((point, w) => point && !points[w - 1] && !points[w + 1] ? [[point[0], point[1] + 0.3 * CELL], [point[0], point[1] - 0.3 * CELL]] : [point]);
+}
+
+/** Where a number of samples lies on a map, in its units; beyond the columns as between the last two. */
+function column(value) {
+  const known = group().samples.map((m, i) => [m, (i + 0.5) * CELL]).filter(([m]) => m !== null);
+  if (known.length < 2) return CELL / 2;
+  let i = known.findIndex(([m]) => m > value);
+  i = i < 0 ? known.length - 1 : Math.max(1, i);
+  const [[a, xa], [b, xb]] = [known[i - 1], known[i]];
+  return xa + (xb - xa) * Math.log(value / a) / Math.log(b / a);
+}
+
+/** Where the frontier is when it is not on a map, in words; null where it is, or where nothing was measured. */
+function absentText({ half, cells }) {
+  const known = half.filter((value) => value !== null);
+  if (!known.length || half.some((_, w) => onMap(half, w))) return null;
+  if (!cells.some((cell) => cell && cell[2])) return "No run succeeds.";
+  return known[0] === "below" ? "At least half of the runs succeed at every width, however few the examples." : "Fewer than half of the runs succeed at every width.";
 }
 
 /** What the lower bound says about this grid, in words: it is usually far to the left of the map. */

@@ -14,9 +14,13 @@ function renderConvergence(section, select) {
     html("h2", { id: "convergence-title" }, "Time to convergence against samples"),
     html("p", { class: "note" }, `Median step at which test error first got down to ${percentOf(GOAL)}, over the runs that did; bars from the lower to the upper quartile; hollow where fewer ` +
       "than half of the runs succeed. A line that rises again with more data is the sample-wise double descent."),
-    widthChoice(select), perStart((start) => lineChart(start, select, CONVERGENCE)),
+    ...anySuccess() ? [widthChoice(select), perStart((start) => lineChart(start, select, CONVERGENCE))] : [html("p", { class: "note absent" }, "No run succeeds.")],
     numbers("Median steps by width and samples", ["width", ...group().starts.flatMap((start) => group().samples.map((m) => `${start.name}, ${short(m)}`))],
       byWidth((cell) => number(cell?.middle ?? null))));
+}
+
+function anySuccess() {
+  return group().starts.some(({ cells }) => cells.some((cell) => cell && cell[2]));
 }
 
 function byWidth(text) {

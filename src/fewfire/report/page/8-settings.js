@@ -1,12 +1,13 @@
-// Every setting of the store: what all cells share, then a table of what tells them apart, a page at a time.
+// Every setting of the store: what all cells share, then a table of what tells them apart: on a screen a page at a
+// time, on paper all of it.
 
-const PAGE = 50;
+const PAGE = 50, PRINTED = 2000;
 
-function renderSettings(section) {
+function renderSettings(section, rowsAtOnce = PAGE) {
   const { shared, keys, ids, columns } = DATA.settings;
   const pages = Math.max(1, Math.ceil(ids.length / PAGE));
   state.page = Math.max(0, Math.min(state.page, pages - 1));
-  const from = state.page * PAGE, to = Math.min(ids.length, from + PAGE);
+  const from = rowsAtOnce > PAGE ? 0 : state.page * PAGE, to = Math.min(ids.length, from + rowsAtOnce);
   const turn = (by) => { state.page += by; renderSettings(section); };
   const heads = ["cell", ...keys, "runs", "succeeded", "diverged", "failed", "median steps"];
   const rows = [];
@@ -19,6 +20,7 @@ function renderSettings(section) {
     html("dl", { class: "shared" }, Object.entries(shared).map(([key, value]) => html("div", {}, html("dt", {}, key), html("dd", {}, value)))),
     html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "settings" }, html("table", { class: "numbers" },
       html("thead", {}, html("tr", {}, heads.map((name) => html("th", { scope: "col" }, name)))), html("tbody", {}, rows))),
+    rowsAtOnce > PAGE && to < ids.length ? html("p", { class: "note" }, `The first ${number(to)} of ${number(ids.length)} cells; fewfire sweep export writes them all.`) : "",
     pages > 1 ? html("div", { class: "controls paging" },
       html("button", { type: "button", disabled: state.page === 0, onclick: () => turn(-1) }, "Previous"),
       html("span", {}, `${number(from + 1)}–${number(to)} of ${number(ids.length)}`),

@@ -40,8 +40,14 @@ function start() {
   watchTips(at("tip"));
   renderProfile(at("profile"));
   renderSettings(at("settings"));
+  addEventListener("beforeprint", () => {
+    renderSettings(at("settings"), PRINTED);
+    at("settings").querySelectorAll("details").forEach((part) => { part.open = true; });
+  });
+  addEventListener("afterprint", () => renderSettings(at("settings")));
   if (!DATA.groups.length) {
-    if (DATA.profile) ["findings", "frontier", "cell", "success", "convergence", "settings"].forEach((id) => { at(id).hidden = true; });
+    ["findings", "frontier", "cell", "success", "convergence"].forEach((id) => { at(id).hidden = true; });
+    at("settings").hidden = Boolean(DATA.profile);
     return;
   }
   if (DATA.groups.length > 1) {
@@ -50,7 +56,6 @@ function start() {
       DATA.groups.map(({ label }, i) => html("option", { value: i }, label)))));
   }
   showGroup(0);
-  new ResizeObserver(() => drawOverlays(at("frontier"))).observe(at("frontier"));
 }
 
 start();

@@ -72,8 +72,15 @@ def plot_recipe(info: RecipeResult | Mapping[str, Any]) -> Figure:
 
 
 def save_recipe(info: RecipeResult | Mapping[str, Any], path: Path) -> None:
-    """Draw what a recipe returned into a PNG file of few colours: a quarter of the size, and nothing that is missed."""
+    """Draw what a recipe returned into a file: a PDF, or a PNG of few colours.
+
+    Few colours are a quarter of the size, and nothing is missed. The same result gives the same bytes.
+    """
     drawn = BytesIO()
+    if path.suffix == ".pdf":
+        with replacing(path) as file:
+            plot_recipe(info).savefig(file, format="pdf", metadata={"CreationDate": None})
+        return
     plot_recipe(info).savefig(drawn, format="png", dpi=DPI)
     image = require("PIL.Image", "plot", "a figure").open(drawn).convert("RGB")
     with replacing(path) as file:

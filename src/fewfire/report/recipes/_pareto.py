@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewfire.report._axes import log_axis
 from fewfire.report._frontier import Group, SuccessFrontier, even_odds, wilson_interval
 from fewfire.report._plots import TEST, TRAIN, draw_widths, plot_frontier
 from fewfire.report.recipes._canvas import MARKERS, canvas, colour, rows_of
@@ -24,7 +25,7 @@ LEARNED = 0.1
 def plot_success_frontier(info: Mapping[str, Any]) -> Figure:
     """pareto/frontier: a heat map of success per start, with the line of even odds."""
     figure = plot_frontier(group_of(info))
-    figure.suptitle(f"{_problem(info)}: share of {info['parameters']['trials']} runs that succeed (line: one half)")
+    figure.suptitle(f"{_problem(info)}: share of {info['parameters']['trials']} runs that succeed")
     return figure
 
 
@@ -119,16 +120,18 @@ def plot_proposition_3(info: Mapping[str, Any]) -> Figure:
     for place, row in enumerate(row for row in rows if row["k"] % 2 == 0):
         left.plot(row["noise"], row["hidden"], color=colour(place), label=f"k = {row['k']}")
         left.plot(row["noise"], row["bound"], color=colour(place), linestyle="--", linewidth=1)
-    left.set_xscale("log")
+    left.plot([], [], color="black", label="measured")
+    left.plot([], [], color="black", linestyle="--", linewidth=1, label="at least (Proposition 3)")
+    log_axis(left, "x")
     left.set_xlabel("noise τ, in units of the largest slope")
     left.set_ylabel("share of parities hidden")
-    left.set_title("measured (solid), at least (dashed)", fontsize=10)
+    left.set_title("which parities noise hides", fontsize=10)
     left.legend(fontsize=8)
     parities = [row["parities"] for row in rows]
     right.plot(parities, [row["half"] for row in rows], color=colour(0), marker="o", label="measured")
     right.plot(parities, [row["half_bound"] for row in rows], color="black", linestyle="--", label="Proposition 3")
-    right.set_xscale("log")
-    right.set_yscale("log")
+    log_axis(right, "x")
+    log_axis(right, "y")
     right.set_xlabel(f"parities C(n, k), k = {rows[0]['k']}…{rows[-1]['k']}")
     right.set_ylabel("noise τ that hides one half")
     right.set_title("how much noise it takes", fontsize=10)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewfire.report._axes import log_axis
 from fewfire.report.recipes._canvas import MARKERS, canvas, colour, rows_of
 
 if TYPE_CHECKING:
@@ -109,9 +110,9 @@ def plot_scaling(info: Mapping[str, Any]) -> Figure:
     axes[0].plot(places, [row["samples"] for row in samples], color=colour(0), marker="o", label="samples needed")
     axes[0].plot(places, [row["monomials"] for row in samples], color="black", linestyle="--", label="C(n, ≤ 3)")
     axes[0].set_xscale("log")
-    axes[0].set_yscale("log")
+    log_axis(axes[0], "y")
     axes[0].set_xticks(places, [f"{n}" for n in places])
-    axes[0].minorticks_off()
+    axes[0].xaxis.minorticks_off()
     axes[0].set_xlabel("inputs n, s = 8, k = 1")
     axes[0].set_title("samples", fontsize=10)
     axes[0].legend(fontsize=8)
@@ -151,14 +152,13 @@ def plot_statistical_queries(info: Mapping[str, Any]) -> Figure:
             style: dict[str, Any] = {"marker": MARKERS[place], "markersize": 4, "linewidth": 1.3}
             axis.plot(queries, [row["success"] for row in mine], color=ink, **style, label=f"τ = {tolerance:g}")
             axis.plot(queries, [row["most"] for row in mine], color=ink, linestyle="--", linewidth=0.9)
+        axis.plot([], [], color="black", linestyle="--", linewidth=0.9, label="at most (Theorem 14)")
         axis.set_xscale("log", base=2)
         axis.set_xlabel("queries")
         axis.set_title(STRATEGIES.get(strategy, strategy), fontsize=10)
     axes[0].set_ylabel("share of parities found")
     figure.legend(*axes[0].get_legend_handles_labels(), ncols=4, loc="outside lower center", frameon=False, fontsize=9)
-    figure.suptitle(
-        f"Parities of {info['parameters']['n']} bits by statistical queries (dashed: Theorem 14)", fontsize=11
-    )
+    figure.suptitle(f"Parities of {info['parameters']['n']} bits by statistical queries", fontsize=11)
     return figure
 
 
@@ -274,7 +274,7 @@ def plot_inducing(info: Mapping[str, Any]) -> Figure:
         axis.errorbar(activity, accuracy, yerr=errors, **style, label=method)
     smooth = np.mean([row["accuracy"] for row in rows if row["method"] == "gelu"])
     axis.axhline(float(smooth), color="black", linestyle=":", label="GELU, all fire")
-    axis.set_xscale("log")
+    log_axis(axis, "x")
     axis.set_ylim(0.85, 1.0)
     axis.set_xlabel("share of neurons that fire")
     axis.set_ylabel("test accuracy")
@@ -294,12 +294,12 @@ def plot_learn_back(info: Mapping[str, Any]) -> Figure:
         left.plot([row["predicted"] for row in mine], errors, **style, label=kind)
         right.plot([row["sensitivity"] for row in mine], errors, **style, label=kind)
     ends = [min(row["predicted"] for row in rows), max(row["predicted"] for row in rows)]
-    left.plot(ends, ends, color="black", linestyle=":", zorder=0)
+    left.plot(ends, ends, color="black", linestyle=":", zorder=0, label="as predicted")
     for axis, label in ((left, "tail above degree 3, times m/(m − D)"), (right, "average sensitivity / variance")):
-        axis.set_yscale("log")
         axis.set_xlabel(label)
         axis.legend(fontsize=8)
-    left.set_xscale("log")
+    log_axis(left, "y")  # of both panels: they share it
+    log_axis(left, "x")
     left.set_ylabel("test error / variance")
     figure.suptitle("Neurons of a trained block, learned back from uniform examples", fontsize=11)
     return figure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fewfire.report._axes import log_axis
 from fewfire.report.recipes._canvas import MARKERS, canvas, colour, rows_of
 
 if TYPE_CHECKING:
@@ -12,8 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-THRESHOLDS = {"theorem": "τ = 1/m", "lemma": "τ = m^(−3/5)", "quantile": "τ for m^(3/4) active"}
-RATES = {"theorem": "m^(−3/5)/√T", "printed": "m^(−1/5)/√T, as printed"}
+THRESHOLDS = {"theorem": "τ = 1/m", "lemma": "τ = $m^{-3/5}$", "quantile": "τ for $m^{3/4}$ active"}
+RATES = {"theorem": "$m^{-3/5}/\\sqrt{T}$", "printed": "$m^{-1/5}/\\sqrt{T}$, as printed"}
 
 
 def plot_activity(info: Mapping[str, Any]) -> Figure:
@@ -33,8 +34,8 @@ def plot_activity(info: Mapping[str, Any]) -> Figure:
     _label(left, "width m", "active neurons, mean", "at the start (dots: measured)")
     for place, row in enumerate(training):
         right.plot(row["mean_active"], color=colour(place), label=f"m = {row['width']}")
-    right.set_yscale("log")
-    _label(right, "iteration", "active neurons, mean", "in training, m^(3/4) at the start")
+    log_axis(right, "y")
+    _label(right, "iteration", "active neurons, mean", "in training, $m^{3/4}$ at the start")
     figure.suptitle("Active neurons per example", fontsize=11)
     return figure
 
@@ -47,7 +48,7 @@ def plot_cost(info: Mapping[str, Any]) -> Figure:
         mine = [row for row in rows if row["d"] == fit["d"]]
         widths = [row["width"] for row in mine]
         axis.plot(widths, [row["dense_multiply_adds"] for row in mine], color=colour(place), linestyle="--")
-        label = f"d = {fit['d']}: m^{fit['lists']:.2f}"
+        label = f"d = {fit['d']}: $m^{{{fit['lists']:.2f}}}$"
         axis.plot(
             widths, [row["multiply_adds"] for row in mine], color=colour(place), marker=MARKERS[place], label=label
         )
@@ -56,7 +57,7 @@ def plot_cost(info: Mapping[str, Any]) -> Figure:
     axis.set_yscale("log")
     axis.set_xlabel("width m")
     axis.set_ylabel("multiply-adds per iteration")
-    axis.set_title("Robust training with m^0.6 active neurons: work by width", fontsize=11)
+    axis.set_title("Robust training with $m^{0.6}$ active neurons: work by width", fontsize=11)
     figure.legend(ncols=3, loc="outside lower center", frameon=False, fontsize=9)
     return figure
 
@@ -76,7 +77,7 @@ def plot_robust_loss(info: Mapping[str, Any]) -> Figure:
             right.plot(
                 theorem["horizons"], averages, "o-", color=colour(place + 2), markersize=4, linewidth=0.9, label=named
             )
-    right.set_xscale("log")
+    log_axis(right, "x")
     _label(right, "iterations T", "average robust loss", "absolute loss, rates of Theorem 5.12")
     figure.suptitle(f"Training against an adversary of radius {info['parameters']['rho']:g}", fontsize=11)
     return figure

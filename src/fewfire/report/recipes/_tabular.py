@@ -1,4 +1,4 @@
-"""The figure of pareto/table2, as pareto, Figure 6: errors against rows, a column per data set, dense above sparse."""
+"""The figure of pareto/table2: a dot with its interval per model, a panel per data set."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import invalid
 from fewfire._optional import require
-from fewfire.report._plots import NARROW, TEST, TRAIN, WIDE
+from fewfire.report.recipes._canvas import MARKERS, colour
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,20 +14,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INCHES = (3.0, 2.6)
-OTHERS = {
-    "fewfire": TEST,
-    "forest": "#2f7d4f",
-    "best of forest-grid": "#2f7d4f",
-    "xgboost": TRAIN,
-    "catboost": "#8a6d00",
-    "mlp": "#555555",
-}
-"""Colours of the models that are no network of the paper; drawn dashed, in both rows."""
+COLUMNS = 4
+"""Panels side by side, at most."""
+
+INCHES = (2.5, 0.26)
+"""Width of a panel, and height of a model's line in it."""
+
+SPREAD = 0.6
+"""The part of its line that a model's dots fill when there are several shares of the rows."""
+
+PRINTED = {"network": "paper's best network", "forest": "paper's best forest"}
+QUOTED = {"network": "tuned network, all rows", "forest": "tuned forest, all rows"}
 
 
 def plot_tabular(info: Mapping[str, Any]) -> Figure:
-    """pareto/table2: median test errors with their intervals over the number of rows trained on.
+    """pareto/table2: median test errors with their intervals, a line per model and a colour per share of the rows.
 
     Crosses are what Table 2 prints for the paper's best network and best forest, where the data set is whole; dotted
     lines are the tuned network and forest of Grinsztajn et al. on the full data that it quotes.
@@ -36,68 +37,61 @@ def plot_tabular(info: Mapping[str, Any]) -> Figure:
     ----------
     info : mapping with "rows"
         As the recipe pareto/table2 returns them: "dataset", "fraction", "training_rows", "whole", "model",
-        "family", "settings", "published", "quoted", "median", "low", "high".
+        "published", "quoted", "median", "low", "high".
 
     Returns
     -------
     matplotlib.figure.Figure
-        A column per data set; above the paper's networks with dense starts, below with sparse ones, a line per width.
+        A panel per data set, models downwards in order of arrival, those of the paper last.
     """
     rows = [row for row in info.get("rows", ()) if "median" in row]
     if not rows:
         raise invalid("info", "must hold measured rows", "none", "pass what the recipe returned")
     names = list(dict.fromkeys(row["dataset"] for row in rows))
-    figures = require("matplotlib.figure", "plot", "plot_tabular")
-    size = (INCHES[0] * len(names) + 1.8, INCHES[1] * 2)
-    figure: Figure = figures.Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(2, len(names), sharex=True, sharey="col", squeeze=False)
-    widths = sorted({row["settings"]["width"] for row in rows if row["family"] == "paper-network"})
+    fractions = sorted({float(row["fraction"]) for row in rows})
+    models = [*dict.fromkeys(row["model"] for row in rows), *PRINTED.values()]
+    columns = min(COLUMNS, len(names))
+    lines = -(-len(names) // columns)
+    size = (1.6 + INCHES[0] * columns, (1.3 + INCHES[1] * len(models)) * lines + 0.4)
+    figure: Figure = require("matplotlib.figure", "plot", "plot_tabular").Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(lines, columns, sharey=True, squeeze=False).ravel()
     handles: dict[str, Any] = {}
-    for column, name in enumerate(names):
+    for axis, name in zip(axes, names, strict=False):
         here = [row for row in rows if row["dataset"] == name]
-        axes[0, column].set_title(name, fontsize=9)
-        for place, kind in enumerate(("dense", "sparse")):
-            axis = axes[place, column]
-            axis.set_xscale("log")
-            for number, width in enumerate(widths):
-                colour = _ramp(number, len(widths))
-                handles |= _draw(axis, here, f"{kind}-{width}", f"width {width}", color=colour, marker="o")
-            for model, colour in OTHERS.items():
-                handles |= _draw(axis, here, model, model, color=colour, linestyle="--", marker=".")
-            handles |= _paper(axis, here)
-            axis.tick_params(labelsize=8)
-    sizes = [row["training_rows"] for row in rows]
-    axes[0, 0].set_xlim(min(sizes) / 1.4, max(sizes) * 1.4)  # of all panels: they share it
-    figure.supxlabel("training rows", fontsize=8)
-    for place, kind in enumerate(("dense", "2-sparse")):
-        axes[place, 0].set_ylabel(f"test error in %, {kind} start", fontsize=8)
-    figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=8)
+        for place, fraction in enumerate(fractions):
+            mine = [row for row in here if float(row["fraction"]) == fraction]
+            shift = SPREAD * ((place + 0.5) / len(fractions) - 0.5)
+            handles |= _dots(axis, mine, models, shift, f"{fraction:.3g} of the rows", place)
+        for (key, label), style in zip(QUOTED.items(), ("--", ":"), strict=True):
+            handles[label] = axis.axvline(here[0]["quoted"][key], color="#625d57", linestyle=style, linewidth=1)
+        sizes = sorted({row["training_rows"] for row in here})
+        axis.set_title(f"{name} ({', '.join(f'{size:,}' for size in sizes)} rows)", fontsize=9)
+        axis.set_yticks(range(len(models)), models, fontsize=8)
+        axis.set_xlabel("test error in %", fontsize=8)
+        axis.tick_params(axis="x", labelsize=8)
+        axis.grid(axis="y", color="#e4dfd8", linewidth=0.8)
+        axis.set_axisbelow(True)
+    axes[0].set_ylim(len(models) - 0.4, -0.6)  # of all panels: they share it
+    for axis in axes[len(names) :]:
+        axis.axis("off")
+    figure.suptitle("Median test errors with their 95% intervals", fontsize=11)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     return figure
 
 
-def _draw(axis: Axes, rows: Sequence[Mapping[str, Any]], model: str, label: str, **style: Any) -> dict[str, Any]:
-    found = sorted((row for row in rows if row["model"] == model), key=lambda row: float(row["fraction"]))
-    if not found:
+def _dots(
+    axis: Axes, rows: Sequence[Mapping[str, Any]], models: Sequence[str], shift: float, label: str, place: int
+) -> dict[str, Any]:
+    """The dots of one share of the rows, and what Table 2 prints for it; gives what the legend needs."""
+    if not rows:
         return {}
-    middle = [100 * row["median"] for row in found]
-    reach = [
-        [100 * (row["median"] - row["low"]) for row in found],
-        [100 * (row["high"] - row["median"]) for row in found],
-    ]
-    style = {"markersize": 3, "linewidth": 1.3, "elinewidth": 0.8, "capsize": 2} | style
-    return {label: axis.errorbar([row["training_rows"] for row in found], middle, reach, **style)}
-
-
-def _paper(axis: Axes, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    handles: dict[str, Any] = {}
-    printed = {row["training_rows"]: row["published"] for row in rows if row["whole"] and row["published"]}
-    for key, colour in (("network", WIDE), ("forest", OTHERS["forest"])):
-        points = axis.plot(list(printed), [values[key] for values in printed.values()], "x", color=colour, markersize=6)
-        line = axis.axhline(rows[0]["quoted"][key], color=colour, linestyle=":", linewidth=0.9)
-        handles |= {f"paper's best {key}": points[0], f"tuned {key}, full data": line}
-    return handles
-
-
-def _ramp(place: int, count: int) -> Any:
-    ramp = require("matplotlib.colors", "plot", "plot_tabular").LinearSegmentedColormap.from_list("w", (NARROW, WIDE))
-    return ramp(place / max(1, count - 1))
+    middle = [100 * row["median"] for row in rows]
+    reach = [[100 * abs(row[end] - row["median"]) for row in rows] for end in ("low", "high")]
+    heights = [models.index(row["model"]) + shift for row in rows]
+    style: dict[str, Any] = {"linestyle": "none", "color": colour(place), "markersize": 5, "capsize": 2}
+    drawn = {label: axis.errorbar(middle, heights, xerr=reach, marker=MARKERS[place % len(MARKERS)], **style)}
+    printed = next((row["published"] for row in rows if row["whole"] and row["published"]), None)
+    if printed:
+        at = [models.index(name) + shift for name in PRINTED.values()]
+        axis.plot([printed[key] for key in PRINTED], at, "x", color=colour(place), markersize=6)
+    return drawn

@@ -1,0 +1,150 @@
+"""`fewfire sweep status`, `merge`, `compare` and `export`: what is in stores, several in one, two side by side."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from fewfire._atomic import same_file
+from fewfire._errors import invalid
+from fewfire._validate import check_number
+from fewfire.cli._output import PlainConsole, file_size, say, wide_console
+from fewfire.cli._places import check_file
+from fewfire.experiments import SqliteStore, Sweep, cells, export, make_plan, merge, succeeded
+from fewfire.report._findings import CLEAR, stratified_z
+from fewfire.report._settings import flatten, start_name, varying
+
+if TYPE_CHECKING:
+    from fewfire.experiments import Cell, Store
+
+StoreFile = Annotated[Path, typer.Argument(help="The store file.", show_default=False)]
+SUCCESS_ERROR = 0.1
+"""What counts as success in a store that no sweep was recorded in."""
+
+REASONS, SHOWN = 3, 20
+"""At most so many messages of runs that went wrong, and cells that differ most."""
+
+
+def status(
+    store: StoreFile,
+    spec: Annotated[Path | None, typer.Option(help="Also say how much of this sweep the store has.")] = None,
+) -> None:
+    """Say what a store holds: runs by status, sweeps, engines, and why runs diverged or failed."""
+    console = PlainConsole()
+    sweep = None if spec is None else Sweep.from_toml(spec)
+    with SqliteStore(store) as opened:
+        counts, columns, sweeps, grid = opened.counts(), opened.columns(), opened.sweeps(), opened.settings()
+        plan = None if sweep is None else make_plan(sweep, opened)
+    told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    say(
+        f"{store} ({file_size(store.stat().st_size)}): {sum(counts.values()):,} runs in {len(grid):,} cells: {told}",
+        console,
+    )
+    for record in sweeps:
+        say(f"Sweep: {record.name} (success: a test error of at most {record.success_error:g})", console)
+    error = sweeps[-1].success_error if sweeps else SUCCESS_ERROR
+    ended = counts["done"] + counts["diverged"]
+    if ended:
+        share = succeeded(columns["status"], columns["best_test_error"], error).sum() / ended
+        say(f"{share:.1%} reached a test error of {error:g}", console)
+    engines = Counter(columns["engine"].tolist())
+    if engines:
+        say(f"Engines: {', '.join(f'{name} ({runs:,} runs)' for name, runs in sorted(engines.items()))}", console)
+    wrong = columns["status"] != "done"
+    reasons = Counter(zip(columns["status"][wrong].tolist(), columns["message"][wrong].tolist(), strict=True))
+    for (ending, message), runs in reasons.most_common(REASONS):
+        say(f"{runs:,} {ending}: {message}", console)
+    if plan is not None:
+        say(f"Of {spec}: {plan.finished:,} of {plan.total:,} runs are final, {len(plan.pending):,} to do", console)
+
+
+def merge_(
+    target: Annotated[Path, typer.Argument(help="The store to add to; made when it does not exist.")],
+    sources: Annotated[list[Path], typer.Argument(help="Stores whose runs are added.")],
+) -> None:
+    """Add the runs of stores to another one. A run that both have is kept as it is; the sources are not changed."""
+    for source in sources:
+        if same_file(source, target):
+            raise invalid("TARGET", "must not be one of the stores that are added", str(target), "choose another file")
+    with ExitStack() as stack:
+        opened = [stack.enter_context(SqliteStore(source)) for source in sources]
+        written = stack.enter_context(SqliteStore(target, write=True))
+        added = merge(written, opened)
+        total = sum(written.counts().values())
+    say(f"Added {added:,} runs from {len(sources)} store{'s' if len(sources) > 1 else ''}: {target} has {total:,}")
+
+
+def compare(
+    first: StoreFile,
+    second: Annotated[Path, typer.Argument(help="The one to compare it with.", show_default=False)],
+    success_error: Annotated[
+        float | None, typer.Option(help="The test error that counts as success; by default that of the first store.")
+    ] = None,
+) -> None:
+    """Compare the success of the cells that two stores share, and say whether they differ clearly."""
+    console = wide_console()
+    if success_error is not None:
+        check_number("--success-error", success_error, 0, 1, open_low=True, open_high=True, remedy="pass 0.1 for 10%")
+    with SqliteStore(first) as one, SqliteStore(second) as other:
+        sweeps = one.sweeps()
+        error = success_error or (sweeps[-1].success_error if sweeps else SUCCESS_ERROR)
+        ours, theirs = _by_setting(one, error), _by_setting(other, error)
+    shared = [text for text in ours if text in theirs and ours[text].runs and theirs[text].runs]
+    only = len(ours) - len(shared), len(theirs) - len(shared)
+    say(f"{len(shared):,} cells in both; {only[0]:,} only in {first}, {only[1]:,} only in {second}", console)
+    if not shared:
+        return
+    pairs = [(ours[text], theirs[text]) for text in shared]
+    won, runs, other_won, other_runs = (
+        np.array([getattr(pair[side], name) for pair in pairs]) for side in (0, 1) for name in ("successes", "runs")
+    )
+    console.print(_table(shared, pairs, (str(first), str(second))))
+    z = stratified_z(won, runs, other_won, other_runs)
+    verdict = "differ clearly" if abs(z) > CLEAR else "do not differ clearly"
+    shares = f"{won.sum() / runs.sum():.1%} and {other_won.sum() / other_runs.sum():.1%} succeed"
+    say(f"Test error of at most {error:g}: {shares}; the stores {verdict} (z = {z:.2f})", console)
+
+
+def _by_setting(store: Store, error: float) -> dict[str, Cell]:
+    return {cell.setting.text: cell for cell in cells(store, error)}
+
+
+def _table(texts: list[str], pairs: list[tuple[Cell, Cell]], names: tuple[str, str]) -> Table:
+    """The cells whose success differs most, by what tells them apart."""
+    flat = [_leaves(json.loads(text)) for text in texts]
+    telling = varying(flat) if len(flat) > 1 else []
+    table = Table(box=None, pad_edge=False)
+    for path in telling:
+        table.add_column(path.rpartition(".")[2])
+    for name in (*names, "difference"):
+        table.add_column(name, justify="right")
+    apart = [pair[1].success - pair[0].success for pair in pairs]
+    for place in sorted(range(len(pairs)), key=lambda place: -abs(apart[place]))[:SHOWN]:
+        shares = (f"{cell.successes}/{cell.runs}" for cell in pairs[place])
+        table.add_row(*(flat[place].get(path, "–") for path in telling), *shares, f"{apart[place]:+.0%}")
+    return table
+
+
+def _leaves(spec: dict[str, Any]) -> dict[str, str]:
+    spec["network"]["start"] = start_name(spec["network"]["start"])
+    return flatten(spec)
+
+
+def export_(
+    store: StoreFile,
+    output: Annotated[
+        Path, typer.Argument(help="The file to write: .csv, .parquet (with histories), or .tex (a row per cell).")
+    ],
+) -> None:
+    """Write all runs of a store as one table."""
+    check_file("OUTPUT", output)
+    with SqliteStore(store) as opened:
+        count = export(opened, output)
+    say(f"Wrote {count} {'cells' if output.suffix == '.tex' else 'runs'} to {output}")

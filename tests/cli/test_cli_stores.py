@@ -1,0 +1,89 @@
+"""`fewfire sweep status`, `merge` and `compare` as a user sees them."""
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from fewfire import cli
+from fewfire.experiments import SqliteStore, SweepRecord
+from fewfire.testing._sweeps import made_up_row
+
+runner = CliRunner()
+
+
+def sweep(*arguments):
+    result = runner.invoke(cli.app, ["sweep", *map(str, arguments)])
+    return result.output.splitlines(), result
+
+
+def write(path, rows, name=None):
+    with SqliteStore(path, write=True) as store:
+        store.add(rows)
+        if name:
+            store.record_sweep(SweepRecord(name, 0.1, {"name": name}))
+    return path
+
+
+@pytest.fixture
+def stores(tmp_path, monkeypatch):
+    """Ten trials each of width 5: none succeeds in one, all in the other, which has width 8 as well."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "60")
+    one = [made_up_row(trial, error=0.5) for trial in range(10)]
+    one += [made_up_row(20, "failed", message="no [room]"), made_up_row(21, "diverged", message="at step 3")]
+    other = [made_up_row(trial, error=0.02) for trial in range(10)] + [made_up_row(0, width=8)]
+    return write(tmp_path / "one.sqlite", one, "First"), write(tmp_path / "other.sqlite", other)
+
+
+def test_status(stores):
+    lines, result = sweep("status", "one.sqlite")
+    assert result.exit_code == 0
+    assert re.fullmatch(r"one.sqlite \(\d+ kB\): 12 runs in 1 cells: 10 done, 1 diverged, 1 failed", lines[0])
+    assert lines[1:4] == [
+        "Sweep: First (success: a test error of at most 0.1)",
+        "0.0% reached a test error of 0.1",
+        "Engines: cpu (12 runs)",
+    ]
+    assert sorted(lines[4:]) == ["1 diverged: at step 3", "1 failed: no [room]"]
+
+
+def test_status_of_a_spec(stores, tmp_path):
+    (tmp_path / "s.toml").write_text(
+        'trials = 12\n[problem]\nname = "parity"\nn = 8\nk = 2\n[network]\nstart = "dense"\nwidth = 5\n'
+        "[data]\nsamples = 30\ntest_samples = 40\n"
+        "[training]\nsteps = 40\nlearning_rate = 0.1\nweight_decay = 0.01\nbatch_size = 8\nevaluate = 20\n"
+    )
+    lines, _ = sweep("status", "one.sqlite", "--spec", "s.toml")
+    assert lines[-1] == "Of s.toml: 10 of 12 runs are final, 2 to do"
+
+
+def test_merge(stores):
+    lines, result = sweep("merge", "all.sqlite", "one.sqlite", "other.sqlite")
+    assert result.exit_code == 0 and lines == ["Added 13 runs from 2 stores: all.sqlite has 13"]
+    with SqliteStore("all.sqlite") as merged, SqliteStore("one.sqlite") as one:
+        assert merged.counts() == {"done": 11, "diverged": 1, "failed": 1} and merged.sweeps() == one.sweeps()
+        first = {row.hash: row.outcome() for row in one.rows()}
+        assert {row.hash: row.outcome() for row in merged.rows() if row.hash in first} == first  # the first one counts
+    assert sweep("merge", "all.sqlite", "one.sqlite")[0] == ["Added 0 runs from 1 store: all.sqlite has 13"]
+    again = write("again.sqlite", [made_up_row(20)])
+    assert sweep("merge", "all.sqlite", again)[0] == ["Added 0 runs from 1 store: all.sqlite has 13"]
+    with SqliteStore("all.sqlite") as merged:
+        assert merged.counts()["failed"] == 0  # replaced by the run that ended
+    _, result = sweep("merge", "one.sqlite", "./one.sqlite")
+    assert str(result.exception).startswith("TARGET must not be one of the stores that are added; got 'one.sqlite'.")
+    _, result = sweep("merge", "new.sqlite", "none.sqlite")
+    assert "there is no store none.sqlite" in str(result.exception) and not (stores[0].parent / "new.sqlite").exists()
+
+
+def test_compare(stores):
+    lines, result = sweep("compare", "one.sqlite", "other.sqlite")
+    assert result.exit_code == 0 and max(map(len, lines[1:-1])) <= 60
+    assert lines[0] == "1 cells in both; 0 only in one.sqlite, 1 only in other.sqlite"
+    assert lines[1].split() == ["one.sqlite", "other.sqlite", "difference"]
+    assert lines[2].split() == ["0/11", "10/10", "+100%"]
+    assert lines[3].startswith("Test error of at most 0.1: 0.0% and 100.0% succeed; the stores differ clearly (z = -4.")
+    lines, _ = sweep("compare", "one.sqlite", "one.sqlite", "--success-error", "0.6")
+    assert lines[-1].endswith("90.9% and 90.9% succeed; the stores do not differ clearly (z = 0.00)")
+    _, result = sweep("compare", "one.sqlite", "other.sqlite", "--success-error", "1")
+    assert str(result.exception).startswith("--success-error must be a finite number in (0, 1); got 1.0.")
