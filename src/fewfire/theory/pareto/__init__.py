@@ -27,6 +27,17 @@ from fewfire.theory.pareto._majority import (
     over_sparse_gap,
     under_sparse_gap,
 )
+from fewfire.theory.pareto._proof_steps import (
+    FirstStep,
+    SecondLayer,
+    lemma_10,
+    lemma_11,
+    lemma_12,
+    lemma_13,
+    lemma_14,
+    lemma_18,
+    lemma_19,
+)
 from fewfire.theory.pareto._upper_bounds import (
     Requirement,
     over_sparse_biases,
@@ -41,11 +52,13 @@ from fewfire.theory.pareto._upper_bounds import (
 
 __all__ = [
     "Diagnosis",
+    "FirstStep",
     "FourierGap",
     "Requirement",
     "ResourceFrontier",
     "Resources",
     "SearchCost",
+    "SecondLayer",
     "diagnose",
     "exhaustive_search",
     "frontier",
@@ -55,6 +68,13 @@ __all__ = [
     "good_start_failure",
     "gradient_precision",
     "half_coefficient",
+    "lemma_10",
+    "lemma_11",
+    "lemma_12",
+    "lemma_13",
+    "lemma_14",
+    "lemma_18",
+    "lemma_19",
     "limit_weight",
     "majority_coefficient",
     "majority_weight",

@@ -60,8 +60,9 @@ class FeatureFunction:
         """h(α, β), for arrays that broadcast."""
         kernels = _kernels(len(self.coefficients) - 1, np.asarray(beta, dtype=np.float64), self.threshold)
         powers = _hermite(len(self.coefficients) - 1, np.asarray(alpha, dtype=np.float64))
-        total = sum(c / n * p * k for c, n, p, k in zip(self.coefficients, self.norms, powers, kernels, strict=True))
-        return np.clip(np.asarray(total), -self.limit, self.limit)
+        parts = zip(self.coefficients, self.norms, powers, kernels, strict=True)
+        total: Float64Array = np.asarray(sum(c / n * p * k for c, n, p, k in parts), dtype=np.float64)
+        return np.asarray(np.clip(total, -self.limit, self.limit))
 
     @property
     def square(self) -> float:
@@ -71,7 +72,8 @@ class FeatureFunction:
 
     def polynomial(self, t: ArrayLike) -> Float64Array:
         """Σ_j c_j t^j, the mean when h is not clipped."""
-        return np.polynomial.polynomial.polyval(np.asarray(t, dtype=np.float64), self.coefficients)
+        value = np.polynomial.polynomial.polyval(np.asarray(t, dtype=np.float64), self.coefficients)
+        return np.asarray(value, dtype=np.float64)
 
     def mean(self, t: float) -> float:
         """E[h(⟨x*, u⟩, β)·1[⟨u, x⟩ + β > τ]] at t = ⟨x*, x⟩, by quadrature to about 1e-4 of the limit."""

@@ -147,7 +147,7 @@ def small_step_polynomial(
         limits = np.repeat([error, error, 1 + error, error - 1], _ON_BAND)
         # c = p − q with p, q ≥ 0: then Σ weights·(p + q) is the sum of absolute values at the optimum.
         found = linprog(np.r_[weights, weights], np.hstack([sides, -sides]), limits, bounds=(0, None))
-        if found.success:
+        if found.success and found.x is not None:
             return np.asarray(found.x[: degree + 1] - found.x[degree + 1 :])
     rule = f"must leave room for a polynomial of degree {max_degree} between low = {low:g} and high = {high:g}"
     raise invalid("error", rule, error, "take a larger error, points further apart or a larger max_degree")
