@@ -44,6 +44,18 @@ def test_what_refutes_each_claim(change, failing):
     assert [entry.claim[: len(text)] for entry, text in zip(failed(entries), failing, strict=True)] == failing
 
 
+def test_a_tree_is_judged_between_the_two_largest_widths():
+    """A tree that reads everything up to 2¹⁴ neurons and half as much at 4 times the width."""
+    rows = made_up()
+    for row in rows:
+        if row["method"] == "tree" and row["d"] == 16:
+            row["search"] = float(row["width"]) if row["width"] <= 2**14 else 2**14 * 4**0.5 * (1 + row["seed"] / 1000)
+    outcome = cost.judge(rows, {})
+    fit = next(fit for fit in outcome.data["fits"] if fit["method"] == "tree" and fit["d"] == 16)
+    assert fit["exponent"] == pytest.approx(0.5, abs=0.01)
+    assert [entry.claim for entry in failed(outcome.judgements)] == ["its exponent rises with d"]
+
+
 def failed(entries):
     return [entry for entry in entries if not entry.passed]
 

@@ -8,7 +8,8 @@ Drift lists: all multiply-adds of an iteration. Half-space reporting, Algorithm 
 points it scores and 16 bounds per node of the tree, in multiply-adds; building and updating the tree is not counted.
 The paper's search costs m^(1 − 1/⌊d/2⌋) + active neurons (Corollary 6.2), with partition trees that nobody builds. The
 ball tree of `halfspace.Index` has no worst-case bound; this is what it does on the weights of a training. Exponents are
-slopes of log work in log width, one per seed (start and examples), with Student's interval over the seeds.
+slopes of log work in log width, one per seed (start and examples), with Student's interval over the seeds. A tree reads
+everything until there are enough points for its dimension, so its exponent is taken between the two largest widths.
 """
 
 from __future__ import annotations
@@ -83,48 +84,46 @@ def _read(trainer: robust.ActiveTrainer) -> int:
 
 
 @dataclass(frozen=True)
-class CostSettings:
-    """Widths; inputs of the lists and of the searches; examples, iterations that are counted, and seeds."""
+class CostGrid:
+    """Widths, inputs, examples, and iterations that are counted."""
 
     widths: tuple[int, ...]
     inputs: tuple[int, ...]
-    search_inputs: tuple[int, ...]
     examples: int
     iterations: int
+
+
+@dataclass(frozen=True)
+class CostSettings:
+    """What is measured with drift lists, what with a tree, and how many seeds."""
+
+    lists: CostGrid
+    tree: CostGrid
     seeds: int
 
 
 def measure(settings: CostSettings) -> RecipeOutcome:
     """One row per method, width, dimension and seed."""
-    each = (settings.examples, settings.iterations)
-    grids: dict[CostMethod, tuple[int, ...]] = {"lists": settings.inputs, "tree": settings.search_inputs}
+    grids: dict[CostMethod, CostGrid] = {"lists": settings.lists, "tree": settings.tree}
     rows = [
-        cost(method, width, d, *each, seed)
-        for method, inputs in grids.items()
-        for d in inputs
-        for width in settings.widths
+        cost(method, width, d, grid.examples, grid.iterations, seed)
+        for method, grid in grids.items()
+        for d in grid.inputs
+        for width in grid.widths
         for seed in range(settings.seeds)
     ]
-    rows += [cost("scan", width, min(settings.search_inputs), *each) for width in settings.widths]
-    parameters = {
-        "exponent": EXPONENT,
-        "rho": RHO,
-        "examples": settings.examples,
-        "iterations": settings.iterations,
-        "seeds": settings.seeds,
-    }
+    examples = {method: grid.examples for method, grid in grids.items()}
+    parameters = {"exponent": EXPONENT, "rho": RHO, "examples": examples, "seeds": settings.seeds}
     return judge(rows, parameters)
 
 
 def judge(rows: list[dict[str, Any]], parameters: dict[str, Any]) -> RecipeOutcome:
     """Verdicts on intervals of exponents: a claim that some exponent is small needs its upper end to be small."""
     lists = _fits(rows, "lists", "multiply_adds")
-    tree = _fits(rows, "tree", "search")
-    scan = _fits(rows, "scan", "search")
+    overall, tree = _fits(rows, "tree", "search"), _fits(rows, "tree", "search", latest=2)
     saved = {d: _saved([row for row in rows if row["method"] == "lists" and row["d"] == d]) for d in lists}
     worst = max(lists, key=lambda d: lists[d].high)
     few = max((d for d in tree if d <= FEW), key=lambda d: tree[d].high)
-    latest = {d: _latest([row for row in rows if row["method"] == "tree" and row["d"] == d]) for d in tree}
     excess = {d: tree[d].low - paper_exponent(d) for d in tree}
     furthest = max(excess, key=lambda d: excess[d])
     judgements = [
@@ -167,18 +166,18 @@ def judge(rows: list[dict[str, Any]], parameters: dict[str, Any]) -> RecipeOutco
             for d, fit in lists.items()
         ),
         *(
-            f"tree, d = {d}: a search reads m^{fit}, m^{latest[d]:.2f} between the two largest widths; "
+            f"tree, d = {d}: a search reads m^{fit} between the two largest widths, m^{overall[d].value:.2f} over all; "
             f"Corollary 6.2 has m^{paper_exponent(d):.2f}"
             for d, fit in tree.items()
         ),
-        *(f"scan, d = {d}: m^{fit.value:.2f}" for d, fit in scan.items()),
         f"refuted by: an exponent of lists, or of the tree at d up to {FEW}, whose interval is not below {BELOW}; "
         f"no larger powers at larger d; an exponent of the tree surely above the corollary's by more than {EFFECT}",
-        f"power: an exponent off by {EFFECT} is noticed with probability {power:.3f} at least (one-sided t-test at 5%)",
+        f"power: an exponent off by {EFFECT} is noticed with probability {min(power, 0.999):.3f} at least (one-sided "
+        "t-test at 5%, with the spread over seeds that was seen)",
     ]
     fits = [
         {"method": name, "d": d, **fit.to_dict(), "paper": paper_exponent(d)}
-        for name, table in (("lists", lists), ("tree", tree), ("scan", scan))
+        for name, table in (("lists", lists), ("tree", tree))
         for d, fit in table.items()
     ]
     data = {"rows": rows, "fits": fits, "power": power}
@@ -190,15 +189,12 @@ def paper_exponent(d: int) -> float:
     return cost_exponent(d, EXPONENT, None)
 
 
-def _fits(rows: list[dict[str, Any]], method: str, what: str) -> dict[int, Exponent]:
+def _fits(rows: list[dict[str, Any]], method: str, what: str, *, latest: int = 0) -> dict[int, Exponent]:
+    """Exponents by dimension, over all widths or over the `latest` largest."""
     mine = [row for row in rows if row["method"] == method]
+    widths = sorted({row["width"] for row in mine})[-latest:]
+    mine = [row for row in mine if row["width"] in widths]
     return {d: exponent([row for row in mine if row["d"] == d], what) for d in dict.fromkeys(row["d"] for row in mine)}
-
-
-def _latest(rows: list[dict[str, Any]]) -> float:
-    """The exponent between the two largest widths, over all seeds."""
-    widths = sorted({row["width"] for row in rows})[-2:]
-    return exponent([row for row in rows if row["width"] in widths], "search").value
 
 
 def _saved(rows: list[dict[str, Any]]) -> float:
@@ -209,25 +205,19 @@ def _saved(rows: list[dict[str, Any]]) -> float:
 
 RECIPE = Recipe(
     name="sublinear/cost",
-    title="Work of robust training by width: drift lists for d from 4 to 256, half-space reporting for d from 3 to 16",
-    seconds=40,
-    expectation="lists: the width to the power 0.6 to 0.8; a tree: 0.6 at d = 4, all neurons from d = 12 on",
+    title="Work of robust training by width: drift lists for d from 4 to 256, half-space reporting for d from 4 to 16",
+    seconds=45,
+    expectation="lists: the width to the power 0.6 to 0.8; a tree: 0.5 at d = 4, rising to almost 1 at d = 16",
     figure="cost",
     scales={
         "quick": CostSettings(
-            widths=tuple(2**k for k in range(12, 17)),
-            inputs=(4, 16, 64, 256),
-            search_inputs=(3, 4, 6, 8, 12, 16),
-            examples=64,
-            iterations=4,
-            seeds=5,
+            lists=CostGrid(tuple(2**k for k in range(12, 17)), (4, 16, 64, 256), examples=64, iterations=4),
+            tree=CostGrid(tuple(4**k for k in range(6, 11)), (4, 6, 8, 12, 16), examples=16, iterations=1),
+            seeds=4,
         ),
         "paper": CostSettings(
-            widths=tuple(2**k for k in range(14, 20)),
-            inputs=(4, 16, 64, 256),
-            search_inputs=(3, 4, 6, 8, 12, 16, 24),
-            examples=256,
-            iterations=10,
+            lists=CostGrid(tuple(2**k for k in range(14, 20)), (4, 16, 64, 256), examples=256, iterations=20),
+            tree=CostGrid(tuple(4**k for k in range(6, 13)), (3, 4, 6, 8, 12, 16, 24), examples=64, iterations=2),
             seeds=5,
         ),
     },
