@@ -28,8 +28,8 @@ from fewfire.theory.pareto._majority import (
     under_sparse_gap,
 )
 from fewfire.theory.pareto._proof_steps import (
-    FirstStep,
-    SecondLayer,
+    OverSparseStep,
+    SecondLayerNeeds,
     lemma_10,
     lemma_11,
     lemma_12,
@@ -52,13 +52,13 @@ from fewfire.theory.pareto._upper_bounds import (
 
 __all__ = [
     "Diagnosis",
-    "FirstStep",
     "FourierGap",
+    "OverSparseStep",
     "Requirement",
     "ResourceFrontier",
     "Resources",
     "SearchCost",
-    "SecondLayer",
+    "SecondLayerNeeds",
     "diagnose",
     "exhaustive_search",
     "frontier",

@@ -40,7 +40,7 @@ def lemma_10(n: int, width: int, precision: float, delta: float = 0.01) -> int:
 
 
 @dataclass(frozen=True)
-class FirstStep:
+class OverSparseStep:
     """What one step of gradient descent leaves of the features (Lemma 11).
 
     Attributes
@@ -67,7 +67,9 @@ class FirstStep:
     drift: float
 
 
-def lemma_11(n: int, k: int, s: int, good: float, precision: float | None = None, *, offset: float = 0.5) -> FirstStep:
+def lemma_11(
+    n: int, k: int, s: int, good: float, precision: float | None = None, *, offset: float = 0.5
+) -> OverSparseStep:
     """The features after the first step of an r′-good start, but for the probability that Lemma 10 fails.
 
     Parameters
@@ -89,7 +91,7 @@ def lemma_11(n: int, k: int, s: int, good: float, precision: float | None = None
     most = 1 / (16 * rate * k * n)
     tau = most if precision is None else check_number("precision", precision, 0.0, most, open_low=True)
     norm = separator_norm(k, offset)
-    return FirstStep(
+    return OverSparseStep(
         rate=rate,
         precision=tau,
         features=sqrt(8 * k * good),
@@ -128,7 +130,7 @@ def lemma_13(norm: float, features: float, samples: int, delta: float = 0.01, di
 
 
 @dataclass(frozen=True)
-class SecondLayer:
+class SecondLayerNeeds:
     """What descent on the second layer needs, and what it reaches (Lemma 14).
 
     Attributes
@@ -150,7 +152,7 @@ class SecondLayer:
     weight_decay: float
 
 
-def lemma_14(norm: float, features: float, epsilon: float, delta: float = 0.01) -> SecondLayer:
+def lemma_14(norm: float, features: float, epsilon: float, delta: float = 0.01) -> SecondLayerNeeds:
     """Lemma 14, corrected: gradient descent on features near ψ, on which weights of norm B have loss ε.
 
     Parameters
@@ -167,7 +169,7 @@ def lemma_14(norm: float, features: float, epsilon: float, delta: float = 0.01) 
     size = norm * features
     if size < 1:
         raise invalid("norm·features", "must be at least 1 (pareto, Lemma 14, Claim 2)", size, "take a larger norm")
-    return SecondLayer(
+    return SecondLayerNeeds(
         samples=float(ceil((4 * sqrt(2) * size + 1) ** 2 * log(2 / delta) / epsilon**2)),
         steps=_least_steps(100 * (size + epsilon) ** 2 / epsilon**2),
         drift=epsilon / norm,
