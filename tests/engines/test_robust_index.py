@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from robust_problems import move, problem
 
+from fewfire._errors import InvalidArgument
 from fewfire.engines import robust
 from fewfire.networks import init
 
@@ -36,6 +37,33 @@ def test_work_follows_the_index(core):
     spent = trainer.counters - before
     assert spent.active == spent.active_last == trainer.active_counts.sum()
     assert spent.dense_multiply_adds == 2 * 6000 * 40 * 3
+
+
+def test_the_method_of_the_index_is_chosen_and_weights_do_not_depend_on_it(core):
+    net, X, rng = problem(9216, 3, 40, threshold=2.0)
+    moved, slopes = move(X, 0.1, rng), rng.normal(size=40)
+    trained, spent = {}, {}
+    for name in ("scan", "screen", "tree", "auto"):
+        trainer = robust.trainer("index", net, X, 0.1, index_method=name)
+        assert trainer.index.requested == name
+        trainer.step(moved, slopes, 0.5)
+        trained[name], spent[name] = trainer.network().hidden, trainer
+    for hidden in trained.values():
+        np.testing.assert_array_equal(hidden, trained["scan"])
+    reported = spent["scan"].counters.active
+    assert spent["scan"].counters.multiply_adds == (40 * 9216 + 2 * reported) * 3
+    searched = spent["tree"].index.counters
+    assert searched.nodes > 0 and searched.points < 40 * 9216 / 2
+    assert spent["tree"].counters.multiply_adds == (searched.points + 16 * searched.nodes + 2 * reported) * 3
+
+
+def test_a_method_of_the_index_is_refused_elsewhere():
+    net, X, _ = problem(50, 3, 4, threshold=1.0)
+    text = r"index_method must be 'auto' for method='lists'; got 'tree'. Remedy: use method='index'"
+    with pytest.raises(InvalidArgument, match=text):
+        robust.trainer("lists", net, X, 0.1, index_method="tree")
+    with pytest.raises(InvalidArgument, match="method must be one of .*'tree'"):
+        robust.trainer("index", net, X, 0.1, index_method="forest")
 
 
 def test_a_step_asks_again_only_where_examples_have_moved(core):

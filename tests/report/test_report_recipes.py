@@ -14,6 +14,8 @@ from fewfire.report.recipes._pareto import group_of
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 LARGEST = 60_000
 """Bytes of a figure."""
+NOT_CONFIRMED = {"sublinear/cost"}
+"""Recipes with a claim that fails, and is reported so."""
 
 
 def stored(name):
@@ -27,9 +29,10 @@ def test_every_recipe_names_a_figure_and_every_figure_is_named():
 
 
 @pytest.mark.parametrize("name", recipes.RECIPES)
-def test_stored_results_are_of_this_recipe_and_hold(name):
+def test_stored_results_are_of_this_recipe_and_hold_but_where_said(name):
     info = stored(name)
-    assert info["recipe"] == name and info["scale"] == "quick" and info["passed"]
+    assert info["recipe"] == name and info["scale"] == "quick"
+    assert info["passed"] == (name not in NOT_CONFIRMED)
     again = recipes.RecipeResult.from_dict(info).to_dict()
     assert again == info and list(again) == list(info)  # read and written again it is the same file
     assert 1000 < (RESULTS / f"{name.replace('/', '-')}.png").stat().st_size < LARGEST

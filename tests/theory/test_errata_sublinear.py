@@ -217,6 +217,44 @@ def test_lemma_5_18_only_the_strip_is_small():
         assert norm.cdf(tau / math.sqrt(2)) - 0.5 <= tau / (2 * math.sqrt(math.pi))
 
 
+def test_lemma_5_9_and_claim_5_19_the_tail_of_a_norm():
+    """Pr[‖w‖² ≥ O(k)] ≤ exp(−Ω(k²/d)) is printed (m²/d in Lemma 5.9); for k above d it is exp(−Ω(k)), no smaller."""
+    d = 10
+    ratios = [chi2.logsf(4 * k, d) / (-(k**2) / d) for k in (50, 100, 200)]  # O(k) = 4k; −log Pr over k²/d
+    assert ratios[0] > 1.8 * ratios[1] > 3.4 * ratios[2]  # tends to 0: no Ω serves
+    for k in (50, 100, 200):
+        assert 1 < chi2.logsf(4 * k, d) / -k < 2  # of order k
+        for failure in (0.1, 1e-6):  # Lemma 3.14, one norm of k
+            assert chi2.sf(sl.largest_norm(d, k, failure) ** 2, d) <= failure / k
+
+
+def test_lemma_5_14_eq_22_both_gradients_are_at_the_moved_example():
+    """Eq. (22) has 1[⟨w_t, x̃⟩ …] − 1[⟨w_0, x⟩ …]: 0 here, while the gradients differ; with x̃ in both it is 1."""
+    start, now = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+    x, moved, tau = np.array([[0.0, 1.0]]), np.array([[1.0, 0.0]]), 0.5
+    after, before, elsewhere = (float(w[0] @ at[0]) >= tau for w, at in ((now, moved), (start, moved), (start, x)))
+    printed, corrected = abs(after - elsewhere), abs(after - before)
+    measured = sl.gradient_coupling(now, start, [0.0], [1.0], tau, moved, [1.0])
+    assert printed == 0 < measured.distance <= corrected == 1
+
+
+def test_claim_5_19_outputs_and_the_band_about_the_threshold():
+    """|α| = 1/k^(1/5) is printed where a = m^(−1/5); in S₂ the band |⟨w, x⟩ + b| ≤ k^(−1/2) is not about τ."""
+    k, n = 1000, 50  # k = m/n neurons of a block
+    m = n * k
+    move = 2 * m**0.2 / k  # ‖Δw‖ for C = 1; half of it is ⟨Δw, x⟩
+    assert k**-0.2 * move / 2 == pytest.approx(n**0.2 / k) and n**0.2 > 2  # above the C/k of the next line
+    assert m**-0.2 * move / 2 == pytest.approx(1 / k)
+    draw = Stream(1, "band")
+    w, b, tau = draw.child("w").normal((10**6, 2)), draw.child("b").normal(10**6), 3 * k**-0.5  # τ = O(k^(−1/2))
+    x = X_ONE[0]
+    mu = np.array([k**-1.0, 0.0])
+    crossed = (w @ (x + mu) + b >= tau) != (w @ x + b >= tau)
+    assert crossed.sum() > 10
+    assert not (crossed & (np.abs(w @ x + b) <= k**-0.5)).any()
+    assert (np.abs(w @ x + b - tau)[crossed] <= k**-0.5).all()
+
+
 def test_nets_have_many_points():
     """|𝒳₁| ≤ (1/m)^O(d) is printed, below one point; in d = 3 the slice is a circle that needs about m."""
     m = 1000

@@ -28,7 +28,8 @@ MANY: Final = 8
 SMALL: Final = 1 << 15
 """Coordinates below which a scan takes microseconds and measuring is not worth it."""
 _SAMPLE: Final = 16
-_CHILDREN: Final = 16  # bounds read with a node of the tree
+CHILDREN: Final = 16
+"""Bounds read with a node of the tree."""
 _PROMISING: Final = 0.9
 _QUERIES: Final = 64
 _SECONDS: Final = 0.02
@@ -89,7 +90,7 @@ def measure(
     trial = build("tree", ids[part].copy(), points[part].copy(), offsets[part].copy())
     trial.query(rows, thresholds, threads)
     queries, _, touched, _, nodes, _ = trial.counters
-    share = (touched + _CHILDREN * nodes) / (queries * trial.size)
+    share = (touched + CHILDREN * nodes) / (queries * trial.size)
     if share < _PROMISING:
         candidates["tree"] = build("tree", ids, points, offsets) if trial.size < len(ids) else trial
     seconds = {name: _seconds(kept, rows, thresholds, threads, many) for name, kept in candidates.items()}

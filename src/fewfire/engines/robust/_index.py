@@ -3,7 +3,8 @@
 The weight vectors are the points of `fewfire.halfspace.Index`, their biases the offsets. An evaluation asks for the
 neurons above the threshold at every moved example, one half-space query each; a step changes those neurons and
 updates them in the index. Unlike drift lists it needs no ball around the examples, so it follows examples anywhere,
-and pays for that with a search in each evaluation.
+and pays for that with a search in each evaluation. No method of the index has a worst-case bound: the paper's
+1 − Θ(1/d) is that of partition trees (Corollary 6.2), and what a ball tree leaves out depends on the points.
 """
 
 from __future__ import annotations
@@ -16,24 +17,39 @@ from scipy.sparse import csr_array
 from fewfire._errors import FewfireError
 from fewfire.engines.robust._trainer import TrainerBase, TrainerCounters
 from fewfire.halfspace import Index
+from fewfire.halfspace._plan import CHILDREN
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, FloatArray, IdArray
     from fewfire.engines.robust._trainer import FloatTable
+    from fewfire.halfspace import MethodName
     from fewfire.networks import TwoLayer
 
 
 class IndexTrainer(TrainerBase):
-    """Finds active neurons by half-space reporting; see `ActiveTrainer` for the parameters."""
+    """Finds active neurons by half-space reporting.
+
+    Parameters
+    ----------
+    network, X, reach, threads, debug : as in `ActiveTrainer`
+    index_method : as `method` of `fewfire.halfspace.Index`
+    """
 
     name = "index"
 
     def __init__(
-        self, network: TwoLayer, X: AnyArray, reach: float, *, threads: int | None = None, debug: bool = False
+        self,
+        network: TwoLayer,
+        X: AnyArray,
+        reach: float,
+        *,
+        threads: int | None = None,
+        debug: bool = False,
+        index_method: MethodName | str = "auto",
     ) -> None:
         super().__init__(network, X, reach)
         self._hidden = network.hidden.copy()
-        self._index = Index(self._hidden, network.bias, threads=threads)
+        self._index = Index(self._hidden, network.bias, index_method, threads)
         self._debug = debug
         self._last: tuple[FloatTable, csr_array[np.float32]] | None = None  # examples asked about, and the answer
         self._active_counts = np.zeros(self.examples, dtype=np.int64)
@@ -86,15 +102,17 @@ class IndexTrainer(TrainerBase):
     def counters(self) -> TrainerCounters:
         """Touched are the pairs the index read, those it read while measuring its methods included,
         and active the pairs it reported: examples that stayed are not asked about twice. Neurons touched are
-        these pairs an example, since an index answers example by example."""
+        these pairs per example, since an index answers example by example. Bounds of the nodes of a tree are
+        multiply-adds too; building and updating it is not counted."""
         network, searched = self._net, self._index.counters
+        read = searched.points + CHILDREN * searched.nodes
         return TrainerCounters(
             active_last=int(self._active_counts.sum()),
             active=self._active,
             touched=searched.points,
             neurons_touched=searched.points // self.examples,
             neurons_updated=self._updated,
-            multiply_adds=(searched.points + self._pairs + self._active) * network.inputs,
+            multiply_adds=(read + self._pairs + self._active) * network.inputs,
             dense_multiply_adds=self._products * network.width * self.examples * network.inputs,
             bytes=searched.bytes + self._bytes,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
+from fewfire._errors import invalid
 from fewfire._extension import core
 from fewfire._validate import check_choice
 from fewfire.engines.robust._dense import DenseTrainer
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from fewfire._types import AnyArray
     from fewfire.engines.robust._trainer import ActiveTrainer
+    from fewfire.halfspace import MethodName
     from fewfire.networks import TwoLayer
 
 TrainerMethod: TypeAlias = Literal["auto", "dense", "lists", "index"]
@@ -35,6 +37,7 @@ def trainer(
     *,
     threads: int | None = None,
     debug: bool = False,
+    index_method: MethodName | str = "auto",
 ) -> ActiveTrainer:
     """A trainer of the named method; without the C++ part "dense" stands in for "lists", with one warning.
 
@@ -44,8 +47,15 @@ def trainer(
         "auto" takes "dense" when over a quarter of the neurons is active on the anchors (up to 64 of them are tried)
         or the C++ part is missing, "lists" otherwise.
     network, X, reach, threads, debug : as in `ActiveTrainer`
+    index_method : as `method` of `fewfire.halfspace.Index`
+        How method "index" searches: "tree" as the paper has it, "scan" or "screen" of every neuron, what is measured
+        to be fastest ("auto"), or a method that was registered.
     """
     name = check_choice("method", method, get_args(TrainerMethod))
+    if name == "index":
+        return IndexTrainer(network, X, reach, threads=threads, debug=debug, index_method=index_method)
+    if index_method != "auto":
+        raise invalid("index_method", f"must be 'auto' for method={method!r}", index_method, "use method='index'")
     if name == "auto":
         name = "dense" if network.activity(X[:: max(1, -(-len(X) // 64))]).fraction > 0.25 else "lists"
     if name == "lists" and core() is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from fewfire.report._axes import log_axis
@@ -41,24 +42,39 @@ def plot_activity(info: Mapping[str, Any]) -> Figure:
 
 
 def plot_cost(info: Mapping[str, Any]) -> Figure:
-    """sublinear/cost: multiply-adds per iteration by width, a colour per dimension; dashed is the dense iteration."""
+    """sublinear/cost: multiply-adds with drift lists and what a search reads, by width; exponents against d."""
     rows, fits = rows_of(info, "rows", "fits")
-    figure, (axis,) = canvas()
-    for place, fit in enumerate(fits):
-        mine = [row for row in rows if row["d"] == fit["d"]]
-        widths = [row["width"] for row in mine]
-        axis.plot(widths, [row["dense_multiply_adds"] for row in mine], color=colour(place), linestyle="--")
-        label = f"d = {fit['d']}: $m^{{{fit['lists']:.2f}}}$"
-        axis.plot(
-            widths, [row["multiply_adds"] for row in mine], color=colour(place), marker=MARKERS[place], label=label
-        )
-    axis.plot([], [], color="black", linestyle="--", label="dense: m")
-    axis.set_xscale("log", base=2)
-    axis.set_yscale("log")
-    axis.set_xlabel("width m")
-    axis.set_ylabel("multiply-adds per iteration")
-    axis.set_title("Robust training with $m^{0.6}$ active neurons: work by width", fontsize=11)
-    figure.legend(ncols=3, loc="outside lower center", frameon=False, fontsize=9)
+    figure, (left, middle, right) = canvas(3, size=(13.0, 4.4))
+    for axis, method, what in ((left, "lists", "multiply_adds"), (middle, "tree", "search")):
+        for place, fit in enumerate(fit for fit in fits if fit["method"] == method):
+            mine = [row for row in rows if row["method"] == method and row["d"] == fit["d"]]
+            widths = sorted({row["width"] for row in mine})
+            means = [fmean(row[what] / row["d"] for row in mine if row["width"] == width) for width in widths]
+            label = f"d = {fit['d']}: $m^{{{fit['exponent']:.2f}}}$"
+            axis.plot(widths, means, color=colour(place), marker=MARKERS[place], markersize=4, label=label)
+        axis.set_xscale("log", base=2)
+        axis.set_yscale("log")
+    for axis, method, times, name in ((left, "lists", 5, "dense: m"), (middle, "tree", 2, "scan: m")):
+        widths = sorted({row["width"] for row in rows if row["method"] == method})
+        pairs = times * info["parameters"]["examples"][method]
+        axis.plot(widths, [pairs * width for width in widths], "--", color="black", label=name)
+    _label(left, "width m", "multiply-adds per iteration and input", "drift lists, a whole iteration")
+    _label(middle, "width m", "neurons and bounds read per iteration", "half-space reporting by a ball tree, searches")
+    for place, method in enumerate(("lists", "tree")):
+        mine = sorted((fit for fit in fits if fit["method"] == method), key=lambda fit: int(fit["d"]))
+        d, means = [fit["d"] for fit in mine], [fit["exponent"] for fit in mine]
+        ends = [[fit["exponent"] - fit["low"] for fit in mine], [fit["high"] - fit["exponent"] for fit in mine]]
+        name = {"lists": "drift lists, a whole iteration", "tree": "ball tree, searches, at the largest widths"}[method]
+        right.errorbar(d, means, ends, color=colour(place), marker=MARKERS[place], markersize=4, capsize=3, label=name)
+    mine = sorted((fit for fit in fits if fit["method"] == "tree"), key=lambda fit: int(fit["d"]))
+    d = [fit["d"] for fit in mine]
+    right.plot(d, [fit["paper"] for fit in mine], ":", color=colour(2), label="Corollary 6.2")
+    right.axhline(1.0, color="black", linestyle="--", label="scan, dense")
+    right.set_xscale("log", base=2)
+    right.set_xticks([4, 8, 16, 64, 256], ["4", "8", "16", "64", "256"])
+    right.set_ylim(0.4, 1.08)
+    _label(right, "inputs d", "exponent of m, 95% over seeds", "how fast work grows")
+    figure.suptitle("Robust training with $m^{0.6}$ active neurons: work by width", fontsize=11)
     return figure
 
 

@@ -76,7 +76,7 @@ def pseudo_network(
         τ.
     X : array of shape (rows, inputs)
     """
-    pair = _pair(hidden, start_hidden, bias, output, threshold, X)
+    pair = network_pair(hidden, start_hidden, bias, output, threshold, X)
     return np.where(pair.start > pair.threshold, pair.moved, 0.0) @ pair.output
 
 
@@ -84,7 +84,7 @@ def pseudo_distance(
     hidden: ArrayLike, start_hidden: ArrayLike, bias: ArrayLike, output: ArrayLike, threshold: float, X: ArrayLike
 ) -> PseudoDistance:
     """The largest |f − g| over the rows of X, with the three terms of Definition 5.4; arguments as `pseudo_network`."""
-    pair = _pair(hidden, start_hidden, bias, output, threshold, X)
+    pair = network_pair(hidden, start_hidden, bias, output, threshold, X)
     before = pair.start > pair.threshold
     change = (pair.start + pair.moved > pair.threshold).astype(np.float64) - before
     gradient = (pair.moved * change) @ pair.output
@@ -173,10 +173,13 @@ def theorem_5_1_printed(width: int, K: float, constant: float = 1.0) -> float:
     return constant * check_number("K", K, 0.0) ** 2 * power(check_integer("width", width, 1), -0.1)
 
 
-@dataclass(frozen=True)
-class _Pair:
+@dataclass(frozen=True, eq=False)
+class NetworkPair:
     """The network, its start and the inputs, as float64."""
 
+    hidden: Float64Array  # w, of shape (width, inputs)
+    start_hidden: Float64Array  # w₀, of shape (width, inputs)
+    rows: Float64Array  # x, of shape (rows, inputs)
     moved: Float64Array  # ⟨w − w₀, x⟩, of shape (rows, width)
     start: Float64Array  # z₀, of shape (rows, width)
     output: Float64Array  # a, of shape (width,)
@@ -184,9 +187,10 @@ class _Pair:
     radius: float
 
 
-def _pair(
+def network_pair(
     hidden: ArrayLike, start_hidden: ArrayLike, bias: ArrayLike, output: ArrayLike, threshold: float, X: ArrayLike
-) -> _Pair:
+) -> NetworkPair:
+    """The arguments of `pseudo_network`, checked, with their preactivations."""
     start = check_inputs("start_hidden", start_hidden, None, np.dtype(np.float64)).astype(np.float64)
     width, inputs = start.shape
     now = check_inputs("hidden", hidden, inputs, np.dtype(np.float64)).astype(np.float64)
@@ -194,7 +198,10 @@ def _pair(
         raise invalid("hidden", f"must have the shape {start.shape} of start_hidden", f"shape {now.shape}")
     rows = check_inputs("X", X, inputs, np.dtype(np.float64)).astype(np.float64)
     change = now - start
-    return _Pair(
+    return NetworkPair(
+        now,
+        start,
+        rows,
         rows @ change.T,
         rows @ start.T + _vector("bias", bias, width),
         _vector("output", output, width),
