@@ -38,12 +38,14 @@ from fewfire.theory.pareto._proof_steps import (
     lemma_18,
     lemma_19,
 )
-from fewfire.theory.pareto._upper_bounds import (
-    Requirement,
+from fewfire.theory.pareto._separator import (
     over_sparse_biases,
     separator_coefficients,
     separator_features,
     separator_norm,
+)
+from fewfire.theory.pareto._upper_bounds import (
+    Requirement,
     theorem_4,
     theorem_5,
     theorem_16,

@@ -19,7 +19,7 @@ from math import ceil, log, sqrt
 from fewfire._errors import invalid
 from fewfire._validate import check_integer, check_number
 from fewfire.theory.pareto._majority import half_coefficient, majority_coefficient, over_sparse_gap
-from fewfire.theory.pareto._upper_bounds import separator_norm
+from fewfire.theory.pareto._separator import separator_norm
 
 
 def lemma_10(n: int, width: int, precision: float, delta: float = 0.01) -> int:
@@ -37,6 +37,10 @@ def lemma_10(n: int, width: int, precision: float, delta: float = 0.01) -> int:
     n, width = check_integer("n", n, 1), check_integer("width", width, 1)
     tau = check_number("precision", precision, 0.0, open_low=True)
     return ceil(4 * log(4 * n * width / _delta(delta)) / tau**2)
+
+
+LEMMA_14_LOSS = 4 + 5 * sqrt(2)
+"""What Lemma 14 ends at, in units of ε; printed as 7 (docs/errata.md, row 54)."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,9 @@ class SecondLayerNeeds:
 def lemma_14(norm: float, features: float, epsilon: float, delta: float = 0.01) -> SecondLayerNeeds:
     """Lemma 14, corrected: gradient descent on features near ψ, on which weights of norm B have loss ε.
 
+    The printed number of steps lacks the factor B²: with λ = ε/B² the last term of the bound is
+    100 B² (‖ψ‖ + ε/B)² (1 + log T)/(ε T), which is at most ε for T/(1 + log T) ≥ 100 (B‖ψ‖ + ε)²/ε².
+
     Parameters
     ----------
     norm, features : float
@@ -173,7 +180,7 @@ def lemma_14(norm: float, features: float, epsilon: float, delta: float = 0.01) 
         samples=float(ceil((4 * sqrt(2) * size + 1) ** 2 * log(2 / delta) / epsilon**2)),
         steps=_least_steps(100 * (size + epsilon) ** 2 / epsilon**2),
         drift=epsilon / norm,
-        loss=(4 + 5 * sqrt(2)) * epsilon,
+        loss=LEMMA_14_LOSS * epsilon,
         weight_decay=epsilon / norm**2,
     )
 

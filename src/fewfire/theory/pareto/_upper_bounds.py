@@ -6,13 +6,7 @@ corrected where they fail:
 
 - r′ is the true expected number of good neurons (`_luck.py`);
 - C_{k,s} and c_{k,s} are exact (`_majority.py`), so the mix-up of κ_k and 1/κ_k in the choice of τ does not matter;
-- the step condition of Lemma 14 lacks the factor B²: with λ = ε/B² the last term of its bound is
-  100 B² (‖ψ‖ + ε/B)² (1 + log T)/(ε T), which is at most ε for T/(1 + log T) ≥ 100 (B‖ψ‖ + ε)²/ε².
-
-B_k is the norm of the separator, the output weights that make a parity of the features after one step (B.2.2). Good
-neurons become σ(±z/(2k) + β_i), z = Σ_{j∈S} x_j ∈ {−k, −k+2, …, k}. Printed, i runs from 1 and there are k − 1
-features for k + 1 values; with i = 0 … k/2 − 1 and the constant there are k + 1, and the system is solvable
-(docs/errata.md, row 4).
+- Lemma 14 is `lemma_14`, whose loss and steps are corrected.
 
 Theorems 5 and 21: one truncated step from an under-sparse start finds a correlated subnetwork. The proof of Theorem 21
 asks for the precision |ξ_out|/2 and puts it at (n − s)^(−(k−s−1)/2); but that is the size of ξ_in, the gradient on the
@@ -24,18 +18,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, inf, log, log1p, sqrt
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._validate import check_integer, check_number
 from fewfire.theory._numbers import power
 from fewfire.theory.pareto._luck import good_neuron_probability, good_neurons, width_for_good_start
 from fewfire.theory.pareto._majority import over_sparse_gap, under_sparse_gap
-
-if TYPE_CHECKING:
-    from fewfire._types import Float64Array
+from fewfire.theory.pareto._proof_steps import LEMMA_14_LOSS, lemma_14
+from fewfire.theory.pareto._separator import separator_norm
 
 
 @dataclass(frozen=True)
@@ -103,15 +93,15 @@ def theorem_4(
 def theorem_16(n: int, k: int, s: int, error: float = 0.1, delta: float = 0.01, *, offset: float = 0.5) -> Requirement:
     """With the proof's numbers, corrected: loss at most `error` but with probability δ; s odd, above 4k.
 
-    The sparsity it needs is 4kr′B_k²/ε² with ε = error/7: about 10⁹ already for k = 2 and error 0.1, so the theorem
+    The sparsity it needs is 4kr′B_k²/ε² with ε = error/11.1: above 10⁹ already for k = 2 and error 0.1, so the theorem
     with these constants says nothing about networks of practical size.
     """
     k, n = check_integer("k", k, 2), check_integer("n", n, 2)
     s = check_integer("s", s, 4 * k + 1, n, "pareto, Lemma 8, asks for s > 4k")
     error = check_number("error", error, 0.0, 0.5, open_low=True, open_high=True)
     delta = check_number("delta", delta, 0.0, 0.5, open_low=True, open_high=True)
-    # Lemma 14 ends at 7ε; Lemmas 11 and 15 fail with probability δ each, Lemma 14 with 2δ.
-    eps, part = error / 7, delta / 4
+    # Lemmas 11 and 15 fail with probability δ each, Lemma 14 with 2δ.
+    eps, part = error / LEMMA_14_LOSS, delta / 4
     width = width_for_good_start(n, k, s, part)
     expected = good_neurons(n, k, s, width)
     norm, relevant = separator_norm(k, offset), abs(over_sparse_gap(k, s).relevant)
@@ -119,14 +109,14 @@ def theorem_16(n: int, k: int, s: int, error: float = 0.1, delta: float = 0.01, 
     precision = min(eps / (4 * norm * k * expected * n * rate), 1 / (16 * rate * k * n))
     features = sqrt(8 * k * expected)
     first_step = 4 * log(4 * n * width / part) / precision**2
-    second_layer = (4 * sqrt(2) * norm * features + 1) ** 2 * log(2 / part) / eps**2
+    second_layer = lemma_14(norm, features, eps, part)
     return Requirement(
         "Theorem 16",
         n,
         s,
         width=width,
-        samples=max(first_step, second_layer),
-        steps=_steps(100 * (norm * features + eps) ** 2 / eps**2),
+        samples=max(first_step, second_layer.samples),
+        steps=second_layer.steps,
         least_sparsity=4 * k * expected * norm**2 / eps**2,
     )
 
@@ -158,44 +148,7 @@ def theorem_21(n: int, k: int, s: int, delta: float = 0.01) -> Requirement:
     return Requirement("Theorem 21", n, s, width, samples, 1)
 
 
-def over_sparse_biases(k: int, offset: float = 0.5) -> Float64Array:
-    """β_i = (−k + 2i + offset)/(2k), i = 0 … k/2 − 1; shape (k/2,)."""
-    k = check_integer("k", k, 2)
-    if k % 2:
-        raise invalid("k", "must be even (pareto, Theorem 4)", k)
-    offset = check_number("offset", offset, 0.0, 1.0, open_low=True, open_high=True)
-    return np.asarray((2.0 * np.arange(k // 2) - k + offset) / (2 * k))
-
-
-def separator_features(k: int, z: Float64Array, offset: float = 0.5) -> Float64Array:
-    """1, σ(z/2k + β_i) and σ(−z/2k + β_i) for each value of z; shape (len(z), k + 1)."""
-    biases = over_sparse_biases(k, offset)
-    slope = np.asarray(z, dtype=np.float64)[:, None] / (2 * k)
-    columns = [np.ones_like(slope), np.maximum(slope + biases, 0.0), np.maximum(-slope + biases, 0.0)]
-    return np.concatenate(columns, axis=1)
-
-
-def separator_coefficients(k: int, offset: float = 0.5) -> Float64Array:
-    """ν with Σ ν·features = χ_S = (−1)^((k − z)/2) on all values of z; shape (k + 1,)."""
-    z = np.arange(-k, k + 1, 2, dtype=np.float64)
-    parity = (-1.0) ** ((k - z) / 2)
-    return np.asarray(np.linalg.solve(separator_features(k, z, offset), parity))
-
-
-def separator_norm(k: int, offset: float = 0.5) -> float:
-    """B_k = ‖ν‖₂: 23, 231, 1205, 5059 for k = 2, 4, 6, 8; with the printed offset 1/16 1.2·10⁴ at 4, 2.3·10⁷ at 8."""
-    return float(np.linalg.norm(separator_coefficients(k, offset)))
-
-
 def _whole(amount: float, part: float) -> float:
     """The least whole number from amount/part on; infinite where that is past the floats."""
     ratio = amount / part if part > 0 else inf
     return float(ceil(ratio)) if ratio < inf else inf
-
-
-def _steps(ratio: float) -> float:
-    """The least T with T/(1 + log T) ≥ ratio."""
-    steps = ratio
-    for _ in range(100):
-        steps = ratio * (1 + log(steps))
-    return float(ceil(steps))
