@@ -25,6 +25,12 @@ def core():
 
 
 @pytest.fixture(autouse=True)
+def no_terminal(monkeypatch):
+    """Tables as wide as they like: workers of pytest-xdist say that they have 80 columns."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(autouse=True)
 def best_instruction_set():
     """Whatever variant a test selects, the next one starts with the best."""
     yield

@@ -183,9 +183,9 @@ def test_bad_options_are_refused_before_anything_runs(tmp_path, options, text):
 
 def test_options_of_other_recipes():
     with pytest.raises(
-        InvalidArgument, match="options of sparse-activations/bounds are not taken by this recipe; got 'trials'"
+        InvalidArgument, match="options of sublinear/activity are not taken by this recipe; got 'trials'"
     ):
-        recipes.run("sparse-activations/bounds", trials=3)
+        recipes.run("sublinear/activity", trials=3)
     with pytest.raises(InvalidArgument, match="options of pareto/table2 must be among datasets, .*; got 'width'"):
         recipes.run("pareto/table2", width=3)
 

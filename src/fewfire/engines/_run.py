@@ -105,10 +105,10 @@ class Sample:
         """The stream that the rows are drawn from."""
         return as_stream(self.seed, "data")
 
-    @cached_property
+    @property
     def array_bytes(self) -> int:
-        """What X takes once drawn: a byte per input where they are signs, four or eight where they are reals."""
-        return self.rows * int(self.problem.sample(1, 0)[0].nbytes)
+        """What X takes once drawn: a byte per input, or as many as the problem says by `input_bytes`."""
+        return self.rows * self.problem.inputs * int(getattr(self.problem, "input_bytes", 1))
 
     def draw(self) -> tuple[AnyArray, AnyArray]:
         """X of shape (rows, inputs) and y of shape (rows,)."""

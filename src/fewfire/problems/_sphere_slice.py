@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -51,6 +51,8 @@ class SphereSlice:
         y = sign(x_1), y = sign(x_1 x_2), with sign 0 = +1, or a function from X of shape (rows, d) to numbers in
         [−1, 1] of shape (rows,).
     """
+
+    input_bytes: ClassVar[int] = 4  # inputs are float32
 
     n: int
     d: int
