@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fewfire._cuda import _launch, watch
+from fewfire._cuda import _launch, own_stream, watch
 
 
 class FakeEvent:
@@ -110,3 +110,31 @@ def test_what_waits_for_its_turn_can_be_stopped():
     assert not pressed.started.is_set() and not pressed.stopped
     first.ended.set()
     assert first.join() == 7e-3
+
+
+def test_an_error_waits_for_what_was_begun(monkeypatch):
+    """Memory that is freed then may be another's at once, while copies and draws into it are still to come."""
+    waited = []
+
+    class Stream:
+        def __init__(self, non_blocking):
+            assert non_blocking
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            waited.append("left")
+
+        def synchronize(self):
+            waited.append("done")
+
+    cuda = SimpleNamespace(Stream=Stream, Device=lambda: SimpleNamespace(id=0))
+    monkeypatch.setattr(_launch, "load_cupy", lambda: SimpleNamespace(cuda=cuda))
+    monkeypatch.setattr(_launch, "_own", threading.local())
+    with own_stream():
+        pass
+    assert waited == ["left"]
+    with pytest.raises(KeyboardInterrupt), own_stream():
+        raise KeyboardInterrupt
+    assert waited == ["left", "done", "left"]

@@ -14,16 +14,7 @@ from fewfire.torch.cuda._device_block import KERNELS
 
 F = torch.nn.functional
 INPUTS, WIDTH = 264, 600
-FORMS = {
-    "relu": lambda: like.sequential(INPUTS, WIDTH),
-    "no-bias": lambda: like.sequential(INPUTS, WIDTH, bias=False),
-    "shifted": lambda: like.sequential(INPUTS, WIDTH, like.Shifted()),
-    "threshold": lambda: like.sequential(INPUTS, WIDTH, like.FatRelu(0.125)),
-    "relu2": lambda: like.sequential(INPUTS, WIDTH, like.Squared()),
-    "reglu": lambda: like.LlamaMlp(INPUTS, WIDTH),
-    "drelu": lambda: like.LlamaMlp(INPUTS, WIDTH, F.relu, True),
-    "conv1d": lambda: like.GptMlp(INPUTS, WIDTH),
-}
+FORMS = like.forms(INPUTS, WIDTH)
 UNITS = {"bfloat16": 2.0**-8, "float16": 2.0**-11, "float32": 2.0**-24}
 
 

@@ -169,3 +169,17 @@ def oracle(block, model, x):
         z, other = activate(z, other) if block.gated == "drelu" else (z, other)
         h, error = h * z, error * (z.abs() + other) + h.abs() * other + u * (h * z).abs()
     return scores(block.down, h, error)
+
+
+def forms(inputs, width, outputs=None):
+    """What makes a block of each form that has a kernel on a GPU, by its name; `outputs` are those of "relu"."""
+    return {
+        "relu": lambda: sequential(inputs, width, outputs=outputs),
+        "no-bias": lambda: sequential(inputs, width, bias=False),
+        "shifted": lambda: sequential(inputs, width, Shifted()),
+        "threshold": lambda: sequential(inputs, width, FatRelu(0.125)),
+        "relu2": lambda: sequential(inputs, width, Squared()),
+        "reglu": lambda: LlamaMlp(inputs, width),
+        "drelu": lambda: LlamaMlp(inputs, width, F.relu, True),
+        "conv1d": lambda: GptMlp(inputs, width),
+    }

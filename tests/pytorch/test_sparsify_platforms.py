@@ -21,16 +21,7 @@ from fewfire.torch.cuda import CaptureError  # noqa: E402
 
 nn, F = torch.nn, torch.nn.functional
 INPUTS, WIDTH = 16, 40
-FORMS = {
-    "relu": lambda: like.sequential(INPUTS, WIDTH, outputs=24),
-    "no-bias": lambda: like.sequential(INPUTS, WIDTH, bias=False),
-    "shifted": lambda: like.sequential(INPUTS, WIDTH, like.Shifted()),
-    "threshold": lambda: like.sequential(INPUTS, WIDTH, like.FatRelu(0.125)),
-    "relu2": lambda: like.sequential(INPUTS, WIDTH, like.Squared()),
-    "reglu": lambda: like.LlamaMlp(INPUTS, WIDTH),
-    "drelu": lambda: like.LlamaMlp(INPUTS, WIDTH, F.relu, True),
-    "conv1d": lambda: like.GptMlp(INPUTS, WIDTH),
-}
+FORMS = like.forms(INPUTS, WIDTH, outputs=24)
 
 
 @pytest.fixture

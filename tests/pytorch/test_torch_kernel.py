@@ -386,19 +386,3 @@ def test_errors_name_argument_rule_value_and_remedy(message):
     with pytest.raises(ValueError) as caught:
         ERRORS[message]()
     assert str(caught.value) == message
-
-
-@pytest.mark.parametrize("residual", [False, True])
-def test_recoded_rows_are_as_if_built_with_them(core, residual):
-    draw = np.random.default_rng(0)
-    weight, bias = draw.normal(size=(500, 200)).astype(np.float32), np.full(500, -20, dtype=np.float32)
-    layer = SparseUp(weight, bias, residual=residual)
-    changed = draw.choice(500, 60, replace=False)
-    weight[changed] = draw.normal(size=(60, 200)) * 10.0 ** draw.uniform(-30, 20, size=(60, 1))
-    bias[changed[:5]] = np.inf
-    weight[changed[5:9], 3] = np.nan
-    layer.recode(changed, threads=2)
-    fresh, x = SparseUp(weight, bias, residual=residual), draw.normal(size=(6, 200)).astype(np.float32)
-    for ours, theirs in zip(layer.firing(x), fresh.firing(x), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    assert layer._native.firing(x, 1)[3] == fresh._native.firing(x, 1)[3]  # nothing more is left open

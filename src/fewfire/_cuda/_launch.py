@@ -182,14 +182,21 @@ def _borrowed(cupy: Any, handle: int) -> Any:
 
 @contextmanager
 def own_stream() -> Iterator[None]:
-    """What a thread does on the device, beside what others do there; each has one stream per device."""
+    """What a thread does on the device, beside what others do there; each has one stream per device.
+
+    Where it ends in an error, what was begun is waited for: memory that is given back then may be another's at once.
+    """
     cupy = load_cupy()
     streams: dict[int, Any] = _own.__dict__.setdefault("streams", {})
     device = int(cupy.cuda.Device().id)
     if device not in streams:
         streams[device] = cupy.cuda.Stream(non_blocking=True)
-    with streams[device]:
-        yield
+    with streams[device] as stream:
+        try:
+            yield
+        except BaseException:
+            stream.synchronize()
+            raise
 
 
 def watch(

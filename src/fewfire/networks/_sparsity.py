@@ -90,16 +90,15 @@ class SparsityReport:
             That of `check_sparsity` unless given. One chosen after a look at the counts voids the confidence.
         confidence : float in (0, 1)
         """
-        from scipy.special import betaincinv
+        from scipy.stats import binomtest
 
         level = check_number("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
         over, total = self.exceeding(k), self.inputs_checked
-        share, side = over / total, (1 - level) / 2
+        share = over / total
         if self.exact:
             return Exceedance(share, share, share)
-        low = float(betaincinv(over, total - over + 1, side)) if over else 0.0
-        high = float(betaincinv(over + 1, total - over, 1 - side)) if over < total else 1.0
-        return Exceedance(share, low, high)
+        interval = binomtest(over, total).proportion_ci(level, method="exact")
+        return Exceedance(share, float(interval.low), float(interval.high))
 
     def _bound(self, k: int | None) -> int:
         return check_integer("k", self.k if k is None else k, 0, remedy="pass k here or to check_sparsity")
