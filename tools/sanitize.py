@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = (
     *("core", "fourier", "halfspace", "engines", "learners", "tabular", "robustness", "problems", "networks"),
-    "pytorch/test_torch_kernel.py",
+    *("pytorch/test_torch_kernel.py", "pytorch/test_torch_train.py"),
 )
 QUICK = (
     "core/test_bits.py",
