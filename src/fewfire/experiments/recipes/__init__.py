@@ -4,7 +4,8 @@ A recipe is one module in the folder of its paper: the claim, the settings of bo
 and the name of its figure (`fewfire.report.recipes` draws it). Adding one is adding that file.
 """
 
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome, RecipeResult, Scale
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome, RecipeResult, Scale
+from fewfire.experiments.recipes._judgement import Effect, Judgement, Power
 from fewfire.experiments.recipes._registry import RECIPES, find, run
 
-__all__ = ["RECIPES", "Judgement", "Recipe", "RecipeOutcome", "RecipeResult", "Scale", "find", "run"]
+__all__ = ["RECIPES", "Effect", "Judgement", "Power", "Recipe", "RecipeOutcome", "RecipeResult", "Scale", "find", "run"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from fewfire._errors import invalid
 from fewfire._validate import check_choice
+from fewfire.experiments.recipes._judgement import Judgement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,50 +21,6 @@ Scale = Literal["quick", "paper"]
 """About a minute at most, or the sizes of the paper."""
 
 Settings = TypeVar("Settings")
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """The verdict on one claim: the statistic must be at most, or at least, the threshold.
-
-    Parameters
-    ----------
-    claim, statistic : str
-        What is claimed, and by what it is judged.
-    value, threshold : float
-    rule : "at most" or "at least"
-    """
-
-    claim: str
-    statistic: str
-    value: float
-    threshold: float
-    rule: Literal["at most", "at least"] = "at most"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", float(self.value))
-        object.__setattr__(self, "threshold", float(self.threshold))
-
-    @property
-    def passed(self) -> bool:
-        """Whether the claim was seen; NaN never is."""
-        return self.value <= self.threshold if self.rule == "at most" else self.value >= self.threshold
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, with the verdict."""
-        return {
-            "claim": self.claim,
-            "statistic": self.statistic,
-            "value": self.value,
-            "rule": self.rule,
-            "threshold": self.threshold,
-            "passed": self.passed,
-        }
-
-    @classmethod
-    def from_dict(cls, table: Mapping[str, Any]) -> Judgement:
-        """The judgement of `to_dict`; the verdict is made again."""
-        return cls(table["claim"], table["statistic"], table["value"], table["threshold"], table["rule"])
 
 
 @dataclass(frozen=True, kw_only=True)

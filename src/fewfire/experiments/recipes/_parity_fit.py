@@ -11,7 +11,7 @@ from fewfire.learners import ParityNetClassifier
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fewfire.experiments.recipes._base import Judgement
+    from fewfire.experiments.recipes._judgement import Judgement
     from fewfire.problems import Parity
 
 

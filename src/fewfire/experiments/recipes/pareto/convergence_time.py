@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.recipes._statistics import in_most, larger
 from fewfire.experiments.recipes.pareto._grid import ParityGrid, cell, run_grid, times
 

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.recipes._statistics import more_often, rising
 from fewfire.experiments.recipes.pareto._grid import ParityGrid, run_grid
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.recipes._statistics import more_often
 from fewfire.learners import lottery_tickets
 from fewfire.problems import Parity

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fewfire.engines import Phase, Run, Schedule, get_engine
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.recipes._statistics import more_often
 from fewfire.networks import init
 from fewfire.problems import Parity

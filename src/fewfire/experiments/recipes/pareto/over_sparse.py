@@ -7,7 +7,8 @@ The step is truncated between the gradients on and off the support, the practica
 
 from __future__ import annotations
 
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.recipes._parity_fit import FitSettings, fits, largest_error, outcome
 from fewfire.problems import Parity
 

@@ -22,7 +22,8 @@ import numpy as np
 
 from fewfire._cube import cube
 from fewfire.engines import Phase, Run, Schedule, get_engine
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.fourier import transform
 from fewfire.networks import init
 from fewfire.theory import pareto as theory

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire._validate import check_choice, check_integer, check_number
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.store import MemoryStore, SqliteStore
 from fewfire.experiments.tabular import MeasurementPlan, find_models
 from fewfire.experiments.tabular import measure as measure_models

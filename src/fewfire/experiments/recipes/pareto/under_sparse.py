@@ -6,7 +6,8 @@ the error is near 0.
 
 from __future__ import annotations
 
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.recipes._parity_fit import FitSettings, fits, largest_error, outcome
 from fewfire.problems import Parity
 

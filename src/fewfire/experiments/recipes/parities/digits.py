@@ -26,7 +26,8 @@ from sklearn.datasets import load_digits
 
 from fewfire._random import Stream
 from fewfire.experiments.parities._digit_networks import train_gated
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.recipes._statistics import lower_end, rising, upper_end
 
 if TYPE_CHECKING:

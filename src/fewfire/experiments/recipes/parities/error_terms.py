@@ -20,7 +20,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from fewfire._random import Stream
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.recipes._statistics import rising
 from fewfire.learners import ParityNetClassifier, learn_correlated_parity
 from fewfire.problems import CorrelatedParity

@@ -37,7 +37,8 @@ from fewfire._cube import cube
 from fewfire._random import Stream
 from fewfire._types import AnyArray, Float64Array, SignArray
 from fewfire.experiments.parities._fixed_features import FAMILIES, Family, dimension_needed, fit_linear
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.recipes._statistics import lower_end
 from fewfire.learners import LowDegreeClassifier, ParityNetClassifier
 from fewfire.learners.baselines import TangentKernel

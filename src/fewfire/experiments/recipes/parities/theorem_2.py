@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire._random import Stream
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.learners import BestIterate, ParityNetClassifier, learn_correlated_parity
 from fewfire.problems import CorrelatedParity
 from fewfire.theory import parities

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from fewfire._cube import cube
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.fourier import spectrum
 from fewfire.networks import TwoLayer, construct
 from fewfire.theory import sparse_activations as theory

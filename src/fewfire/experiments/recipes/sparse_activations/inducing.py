@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from fewfire._optional import is_installed
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.recipes._statistics import rising
 
 WIDTH, SHARE = 512, 0.2

@@ -25,7 +25,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.recipes._paired import PairedMean, paired_mean
 from fewfire.learners import SparseActivationRegressor
 from fewfire.networks import check_sparsity, construct

@@ -19,7 +19,8 @@ import numpy as np
 from scipy import stats
 
 from fewfire._optional import is_installed
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.recipes._statistics import in_most, rising
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from scipy.stats import spearmanr
 
 from fewfire._cube import cube_blocks
 from fewfire._optional import is_installed
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.recipes._statistics import larger
 from fewfire.experiments.recipes.sparse_activations._learning import relative_error
 from fewfire.fourier import monomial_count, spectrum

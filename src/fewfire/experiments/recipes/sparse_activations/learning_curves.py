@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fewfire._random import Stream
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.recipes.sparse_activations._learning import relative_error, relative_tail
 from fewfire.fourier import monomial_count
 from fewfire.networks import TwoLayer, construct

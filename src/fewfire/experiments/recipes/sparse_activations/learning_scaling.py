@@ -26,7 +26,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.recipes._statistics import lower_end, rising, upper_end
 from fewfire.experiments.recipes.sparse_activations._learning import relative_error, variance
 from fewfire.fourier import monomial_count, spectrum

@@ -22,7 +22,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.stats import binomtest
 
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.recipes._statistics import rising
 from fewfire.fourier import spectrum
 from fewfire.learners import SparseActivationClassifier, SparseActivationRegressor

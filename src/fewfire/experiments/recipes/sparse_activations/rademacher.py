@@ -22,7 +22,8 @@ import numpy as np
 
 from fewfire._cube import cube
 from fewfire._random import Stream
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.sparse_activations import rademacher_table, sample_row
 from fewfire.experiments.sparse_activations._sample_members import hadamard_rows
 

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from fewfire._random import Stream
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.learners.baselines import GaussianElimination
 from fewfire.learners.statistical_queries import SQOracle, Strategy, learn_parity
 from fewfire.problems import Parity

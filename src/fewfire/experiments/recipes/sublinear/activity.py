@@ -15,7 +15,8 @@ import numpy as np
 from scipy.stats import binomtest
 
 from fewfire._random import Stream
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.learners import RobustClassifier
 from fewfire.networks import init
 from fewfire.problems import SphereSlice

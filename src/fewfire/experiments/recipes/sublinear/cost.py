@@ -22,7 +22,8 @@ import numpy as np
 
 from fewfire._sphere import on_slice
 from fewfire.engines import get_loss, robust
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.recipes.sublinear._exponents import Exponent, exponent, rises
 from fewfire.halfspace._plan import CHILDREN
 from fewfire.networks import init

@@ -15,7 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy.stats import binomtest
 
-from fewfire.experiments.recipes._base import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
+from fewfire.experiments.recipes._judgement import Judgement
 from fewfire.experiments.recipes._statistics import in_most
 from fewfire.learners import RobustClassifier
 from fewfire.problems import SphereSlice, gamma
