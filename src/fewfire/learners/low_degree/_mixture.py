@@ -29,7 +29,7 @@ ANCHOR = 5.0
 PER_WEIGHT = 1.0
 """Relative gain in held-out error, times the number of rows, that each weight of a mixture has to bring (Akaike)."""
 
-EXPLAINED = 0.15
+EXPLAINED = 0.5
 """Share of the variance that a single fit must explain; where none does, all are uncertain and better mixed."""
 
 NEGLIGIBLE = 0.01
