@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -16,8 +17,12 @@ MODELS = [
 ]  # fmt: skip
 
 
-# No check is excluded.
-@parametrize_with_checks(MODELS)
+def not_to_the_last_digit(model):
+    reason = "libsvm stops at its tolerance; test_a_weight_counts_as_that_many_rows holds it to that"
+    return {} if model.loss != "hinge" else {"check_sample_weight_equivalence_on_dense_data": reason}
+
+
+@parametrize_with_checks(MODELS, expected_failed_checks=not_to_the_last_digit)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -109,3 +114,21 @@ def test_one_class_is_refused(model):
     X, _ = Parity(4, 2).sample(30, seed=0)
     with pytest.raises(InvalidArgument, match=r"y must hold at least two classes; got an array of one class \(1\.0\)"):
         model.fit(X, np.ones(30))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_a_weight_counts_as_that_many_rows(model):
+    X, y = Parity(6, 2).sample(80, seed=0)
+    y = np.where(np.arange(80) % 7 == 0, -y, y)  # so that the weights matter
+    counts = np.random.default_rng(0).integers(0, 4, 80)
+    weighted = clone(model).fit(X, y, sample_weight=counts).decision_function(X)
+    repeated = clone(model).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts)).decision_function(X)
+    # libsvm and lbfgs stop at 1e-3 and 1e-4; the others are solved.
+    np.testing.assert_allclose(weighted, repeated, atol=1e-6 if model.loss == "ridge" else 5e-3)
+    assert np.abs(weighted - clone(model).fit(X, y).decision_function(X)).max() > 0.05
+
+
+def test_weights_are_checked():
+    X, y = Parity(6, 2).sample(30, seed=0)
+    with pytest.raises(InvalidArgument, match="sample_weight must have one weight for each of the 30 rows"):
+        ConjugateKernel().fit(X, y, sample_weight=np.ones(29))

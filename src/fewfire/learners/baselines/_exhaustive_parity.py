@@ -29,7 +29,7 @@ from fewfire.learners._fitting import all_or_nothing
 from fewfire.learners._signs import Binarize, column_names, learn_signs
 
 if TYPE_CHECKING:
-    from fewfire._types import AnyArray, FloatArray, IdArray, SignArray
+    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray, SignArray
 
 
 MAX_SIZE = 5
@@ -105,11 +105,21 @@ class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: AnyArray) -> AnyArray:
         """The class of each row of X of shape (rows, n): shape (rows,)."""
+        values = self._parity(X)
+        return np.asarray(self.classes_[(values > 0).astype(np.intp)])
+
+    def predict_proba(self, X: AnyArray) -> Float64Array:
+        """The probability of each class, shape (rows, 2): that of a label to agree, `agreement_`, for the parity's."""
+        values = self._parity(X)
+        second = np.where(values > 0, self.agreement_, 1.0 - self.agreement_)
+        return np.stack([1.0 - second, second], axis=1)
+
+    def _parity(self, X: AnyArray) -> SignArray:
+        """The parity found, or its negation, at each row: ±1 of shape (rows,)."""
         check_is_fitted(self)
         signs = self._sign_map.transform(validate_data(self, X, reset=False))
         places = np.searchsorted(self._sign_map.active, np.array(self.support_, dtype=np.int64))
-        values = self.sign_ * np.multiply.reduce(signs[:, places], axis=1, dtype=np.int8)
-        return np.asarray(self.classes_[(values > 0).astype(np.intp)])
+        return np.asarray(self.sign_ * np.multiply.reduce(signs[:, places], axis=1, dtype=np.int8))
 
     def _record(self, found: Search, examples: int, columns: IdArray) -> None:
         def support(hit: Hit) -> tuple[int, ...]:

@@ -13,7 +13,9 @@ or more bits is in reach of either kernel. The bias is what makes them rivals at
 Both classifiers solve once on the Gram matrix and predict in blocks of rows. With f in the kernel's space and m
 examples, the objective is
 
-    (1/m) Σ_i loss(y_i, f(x_i)) + (alpha/2) ‖f‖²,   loss "ridge": (y − f)²/2, "hinge": max(0, 1 − y f).
+    Σ_i p_i loss(y_i, f(x_i)) + (alpha/2) ‖f‖²,   loss "ridge": (y − f)²/2, "hinge": max(0, 1 − y f)
+
+with p_i the row's share of all weights, 1/m where none are given.
 
 Several classes are learned one against the rest (ridge) or in pairs (hinge).
 """
@@ -32,7 +34,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._classes import find_classes
 from fewfire._errors import invalid
-from fewfire._validate import check_choice, check_number
+from fewfire._validate import check_choice, check_number, check_sample_weight
 from fewfire.learners._fitting import all_or_nothing
 
 if TYPE_CHECKING:
@@ -109,19 +111,21 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return gram
 
     @all_or_nothing
-    def fit(self, X: AnyArray, y: AnyArray) -> KernelClassifier:
-        """Solve; X of shape (m, n), y of shape (m,). Memory 8 m² bytes."""
+    def fit(self, X: AnyArray, y: AnyArray, sample_weight: object = None) -> KernelClassifier:
+        """Solve; X of shape (m, n), y and weights of shape (m,). Memory 8 m² bytes."""
         loss = check_choice("loss", self.loss, get_args(KernelLoss))
         alpha = check_number("alpha", self.alpha, 0.0, open_low=True)
         X, y = validate_data(self, X, y, dtype=np.float64)
+        weights = check_sample_weight(sample_weight, len(y))
+        X, y, weights = X[weights > 0.0], y[weights > 0.0], weights[weights > 0.0]
         self.classes_ = find_classes(y)
-        self.X_fit_ = X
+        self.X_fit_, shares = X, weights / weights.sum()
         gram = self.kernel(X)
         if loss == "hinge":
-            self.machine_ = SVC(kernel="precomputed", C=1 / (alpha * len(X))).fit(gram, y)
+            self.machine_ = SVC(kernel="precomputed", C=1 / alpha).fit(gram, y, sample_weight=shares)
         else:
             targets = LabelBinarizer(neg_label=-1).fit_transform(y).astype(np.float64)
-            gram.flat[:: len(X) + 1] += alpha * len(X)
+            gram.flat[:: len(X) + 1] += alpha / shares
             self.dual_coef_ = cho_solve(cho_factor(gram, lower=True, overwrite_a=True), targets)
         return self
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._classes import find_classes
 from fewfire._random import Stream
-from fewfire._validate import check_choice, check_integer, check_number
+from fewfire._validate import check_choice, check_integer, check_number, check_sample_weight
 from fewfire.learners._fitting import all_or_nothing
 from fewfire.networks import TwoLayer
 from fewfire.networks.init import Initialiser
@@ -42,7 +42,7 @@ class RandomFeatures(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     bias : float of at least 0
         For "gaussian" only.
     loss : "ridge", "hinge" or "logistic"
-        (y − f)²/2, max(0, 1 − y f) or log(1 + exp(−y f)); minimised as a mean, plus (alpha/2) ‖u‖².
+        (y − f)²/2, max(0, 1 − y f) or log(1 + exp(−y f)); minimised as a (weighted) mean, plus (alpha/2) ‖u‖².
     alpha : float above 0
     random_state : int, RandomState or None
         An integer is the seed of the initialiser.
@@ -75,23 +75,25 @@ class RandomFeatures(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: AnyArray, y: AnyArray) -> RandomFeatures:
-        """Draw the features and fit the linear classifier; X of shape (m, n), y of shape (m,)."""
+    def fit(self, X: AnyArray, y: AnyArray, sample_weight: object = None) -> RandomFeatures:
+        """Draw the features and fit the linear classifier; X of shape (m, n), y and weights of shape (m,)."""
         width = check_integer("width", self.width, 1)
         loss = check_choice("loss", self.loss, get_args(FeatureLoss))
         alpha = check_number("alpha", self.alpha, 0.0, open_low=True)
         X, y = validate_data(self, X, y, dtype=np.float32)
+        weights = check_sample_weight(sample_weight, len(y))
+        X, y, weights = X[weights > 0.0], y[weights > 0.0], weights[weights > 0.0]
         self.classes_ = find_classes(y)
         network = self._draw(X.shape[1], width)
         self.network_ = network if self.activation is None else network.with_parameters(activation=self.activation)
-        strength = alpha * len(X)
+        strength = alpha * float(weights.sum())
         if loss == "ridge":
             self.head_ = RidgeClassifier(alpha=strength)
         elif loss == "logistic":
             self.head_ = LogisticRegression(C=1 / strength, max_iter=10_000)
         else:
             self.head_ = SVC(kernel="linear", C=1 / strength)
-        self.head_.fit(self.features(X), y)
+        self.head_.fit(self.features(X), y, sample_weight=weights)
         return self
 
     def features(self, X: AnyArray) -> FloatArray:

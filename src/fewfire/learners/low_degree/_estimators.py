@@ -13,16 +13,15 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._classes import two_classes
 from fewfire._errors import invalid
 from fewfire._validate import check_finite, check_number, check_sample_weight
+from fewfire.learners._calibration import logistic_slope, two_probabilities
 from fewfire.learners._fitting import all_or_nothing
 from fewfire.learners.low_degree._base import LowDegreeBase
-from fewfire.learners.low_degree._calibration import logistic_slope
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
@@ -197,7 +196,7 @@ class LowDegreeClassifier(ClassifierMixin, LowDegreeBase):  # type: ignore[misc]
             table, signs, weights = table[weights > 0.0], signs[weights > 0.0], weights[weights > 0.0]
         sample, found = self._fit(table, signs, weights, classes=True)
         self.classes_ = classes
-        self.slope_ = logistic_slope(sample, found.held_out)
+        self.slope_ = logistic_slope(found.held_out, sample.labels, sample.weights)
         return self
 
     def decision_function(self, X: object) -> Float64Array:
@@ -212,8 +211,7 @@ class LowDegreeClassifier(ClassifierMixin, LowDegreeBase):  # type: ignore[misc]
     def predict_proba(self, X: object) -> Float64Array:
         """The probability of each class, shape (samples, 2): a logistic function of the polynomial's value."""
         check_is_fitted(self)
-        second = expit(self.slope_ * self._values(X))
-        return np.stack([1.0 - second, second], axis=1)
+        return two_probabilities(self.slope_, self._values(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fewfire._classes import two_classes
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.engines import get_engine
+from fewfire.learners._calibration import logistic_slope, two_probabilities
 from fewfire.learners._fitting import all_or_nothing
 from fewfire.learners._signs import Binarize, column_names, learn_signs
 from fewfire.learners.parity_net._proof import good_mask
@@ -82,6 +83,7 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     validation_fraction : float
         Share held out by "sgd", which then stops as soon as that part is without error; 0 trains all `max_steps`.
         Under "correlated" with "descent" the iterate is chosen on it, or on the training rows where it is 0.
+        `predict_proba` is fitted on it, or on the training rows where it is 0, of which it is then too sure.
     binarize : None or "median"
     engine : str
         "auto" takes the fastest; `engine_` records it.
@@ -102,6 +104,8 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "correlated" the good neurons of parities, Lemma 7, whose initial weights on `support_` add up to 0.
     best_step_ : int
         The step whose weights `network_` has: the last one, except under "correlated" with "descent".
+    slope_ : float
+        Of the logistic function that makes probabilities of the network's output.
     engine_, classes_, active_, mapping_, n_iter_, n_features_in_, feature_names_in_
     """
 
@@ -158,6 +162,8 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.network_, self.initial_network_ = outcome.network, outcome.initial
         self.history_, self.engine_ = outcome.result.history, outcome.result.engine
         self.n_iter_ = outcome.result.counters.steps
+        rows, signs = (task.X, task.y) if task.X_held is None or task.y_held is None else (task.X_held, task.y_held)
+        self.slope_ = logistic_slope(_outputs(outcome.network, rows), signs)
         self.best_step_ = self.n_iter_ if outcome.step is None else outcome.step
         # Without a column that varies, the network has looked at a made-up one.
         found = find_support(outcome.network, self.k) if len(self.active_) else ()
@@ -172,13 +178,17 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The network's output at every row, shape (samples,): positive for `classes_[1]`."""
         check_is_fitted(self)
         signs = self._sign_map.transform(validate_data(self, X, reset=False))
-        # In double precision, so that a row's value does not depend on the rows it is evaluated with.
-        return np.asarray(self.network_.astype(np.float64)(_at_least_one_column(signs)), dtype=np.float64)
+        return _outputs(self.network_, _at_least_one_column(signs))
 
     def predict(self, X: object) -> AnyArray:
         """The class of every row, shape (samples,)."""
         positive = self.decision_function(X) > 0
         return np.asarray(self.classes_[positive.astype(np.int64)])
+
+    def predict_proba(self, X: object) -> Float64Array:
+        """The probability of each class, shape (samples, 2): a logistic function of the network's output."""
+        values = self.decision_function(X)
+        return two_probabilities(self.slope_, values)
 
     def explain(self) -> str:
         """How the network was trained, which columns it uses and how many neurons were lucky, in three lines."""
@@ -259,6 +269,11 @@ def lucky_neurons(initial: TwoLayer, support: tuple[int, ...]) -> IdArray:
         np.all(total == total[0])
     )
     return np.flatnonzero(lucky) if is_sparse else np.empty(0, dtype=np.int64)
+
+
+def _outputs(network: TwoLayer, signs: SignArray) -> Float64Array:
+    """In double precision, so that a row's value does not depend on the rows it is evaluated with."""
+    return np.asarray(network.astype(np.float64)(signs), dtype=np.float64)
 
 
 def _at_least_one_column(signs: SignArray) -> SignArray:
