@@ -223,10 +223,10 @@ def test_a_mixture_takes_one_fit_where_it_is_as_good():
     labels = Stream(0, "labels").normal(400)
     rows = SignSample(sample(400, 1), labels, np.ones(400))
     good, poor = labels + 0.1 * Stream(1, "noise").normal(400), Stream(2, "noise").normal(400)
-    weights, held_out = mixture_weights(np.stack([poor, good]), ["a", "b"], rows, clip=False)
+    weights, held_out = mixture_weights(np.stack([poor, good]), ["a", "b"], (), rows, clip=False)
     assert weights.tolist() == [0.0, 1.0] and np.array_equal(held_out, good)
     halves = np.stack([labels + Stream(3 + i, "noise").normal(400) for i in range(2)])
-    weights, _ = mixture_weights(halves, ["a", "b"], rows, clip=False)  # each is half noise: the mean is better
+    weights, _ = mixture_weights(halves, ["a", "b"], (), rows, clip=False)  # each is half noise: the mean is better
     assert np.all(weights > 0.2)
 
 

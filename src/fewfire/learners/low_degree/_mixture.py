@@ -3,9 +3,10 @@
 To take the fit of least held-out error among hundreds is to take the luckiest. Within a group (one family and degree,
 many penalties) fits are averaged with weights exp(−η·m·loss / 2σ²), as aggregation with exponential weights has it;
 then the groups' averages are combined by least squares with weights of at least 0 (stacking), drawn towards exponential
-weights by a penalty that fades with the number of rows. A mixture of polynomials is a polynomial. But one fit is easier
-to read, so the best single one is preferred where it explains enough and the mixture's held-out error is lower by no
-more than its weights, fitted to the same rows, account for.
+weights by a penalty that fades with the number of rows; half of what it draws to are the forests, which assume the
+least. A mixture of polynomials is a polynomial. But one fit is easier to read, so the best single one is preferred where
+it explains enough and the mixture's held-out error is lower by no more than its weights, fitted to the same rows,
+account for.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Collection, Hashable, Sequence
 
     from fewfire._types import Float64Array
     from fewfire.learners.low_degree._sample import SignSample
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
 ETA = 0.2
 """How sharply losses are told apart; 1 would be the likelihood of independent normal residuals."""
 
-ANCHOR = 5.0
+ANCHOR = 15.0
 """Rows that the exponential weights are worth when groups are combined."""
+
+CAUTION = 0.5
+"""Share of the anchor that goes to forests, whatever the other groups' losses."""
 
 PER_WEIGHT = 1.0
 """Relative gain in held-out error, times the number of rows, that each weight of a mixture has to bring (Akaike)."""
@@ -37,7 +41,7 @@ NEGLIGIBLE = 0.01
 
 
 def mixture_weights(
-    held_out: Float64Array, groups: Sequence[Hashable], sample: SignSample, clip: bool
+    held_out: Float64Array, groups: Sequence[Hashable], forests: Collection[Hashable], sample: SignSample, clip: bool
 ) -> tuple[Float64Array, Float64Array]:
     """The weight of every fit, shape (fits,), and the held-out predictions of the mixture, shape (rows,).
 
@@ -47,6 +51,7 @@ def mixture_weights(
     ----------
     held_out : array of shape (fits, rows)
     groups : the group of each fit
+    forests : the groups that are forests
     sample : the rows, which all have been held out
     clip : bool
         Whether labels are −1 and 1, so that nothing is lost beyond them.
@@ -70,6 +75,9 @@ def mixture_weights(
         inner[place, members] = _exponential(losses[members], rows, scale)
     averages = inner @ held_out
     anchor = _exponential(loss(averages), rows, scale)
+    cautious = np.where([name in forests for name in names], anchor, 0.0)
+    if cautious.any():
+        anchor = (1.0 - CAUTION) * anchor + CAUTION * cautious / cautious.sum()
     roots = np.sqrt(sample.weights / sample.weights.sum())
     pull = np.sqrt(ANCHOR * variance / rows)
     table = np.vstack([((averages - mean) * roots).T, pull * np.eye(len(names))])

@@ -186,7 +186,9 @@ def combine(fits: list[Fit], sample: SignSample, folds: IdArray, *, classes: boo
         of_degree = [index for index, fit in enumerate(fits) if fit.degree == degree]
         by_degree[degree] = float(scores[min(of_degree, key=lambda index: (losses[index], scores[index]))])
     if mix:
-        weights, mixed = mixture_weights(predictions, [(fit.family, fit.degree) for fit in fits], judged, classes)
+        groups = [(fit.family, fit.degree) for fit in fits]
+        forests = {group for group in groups if group[0] == "forest"}
+        weights, mixed = mixture_weights(predictions, groups, forests, judged, classes)
     else:
         best = min(range(len(fits)), key=lambda i: (scores[i], fits[i].degree if classes else 0, losses[i]))
         weights, mixed = np.eye(len(fits))[best], predictions[best]
