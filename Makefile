@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: help demo test test-slow check sanitize sanitize-quick torture torture-quick release-check format bench clean
+.PHONY: help demo test test-slow check sanitize sanitize-quick torture torture-quick release-check wheels minimum format bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -12,7 +12,9 @@ help:
 	@echo "make check   lint, types, import contracts"
 	@echo "make sanitize       run the C++ part under the address, undefined-behaviour and thread sanitizers"
 	@echo "make torture        try to break it for half an hour: kills, full disks, damaged files, odd numbers"
-	@echo "make release-check  what is too long for every change: sanitize, torture and the slow tests"
+	@echo "make wheels         build sdist and wheels, install and try each in an empty environment without a compiler"
+	@echo "make minimum        run the tests with the oldest versions of its dependencies that fewfire allows"
+	@echo "make release-check  what is too long for every change: these four and the slow tests"
 	@echo "make bench   run every benchmark; each prints one JSON line"
 	@echo "make format  rewrite the code in the house format"
 	@echo "make clean   remove .venv and build output"
@@ -55,7 +57,18 @@ torture torture-quick:
 	@FEWFIRE_TORTURE_SEED=$(SEED) FEWFIRE_TORTURE_SECONDS=$$(( 60 * $(if $(filter %-quick,$@),2,$(MINUTES)) )) \
 	  $(BIN)/python -m pytest tests/torture -m torture
 
-release-check: sanitize torture test-slow
+wheels:
+	@$(PYTHON) tools/wheels.py
+
+# On the oldest Python too. Rivals and frames are left out: tests that need them skip themselves.
+OLDEST = build/minimum
+minimum:
+	@python3.11 -m venv $(OLDEST)
+	@$(OLDEST)/bin/python -m pip --quiet --disable-pip-version-check install --upgrade pip
+	@$(OLDEST)/bin/python -m pip --quiet --disable-pip-version-check install --requirement requirements/minimum.txt .
+	@$(OLDEST)/bin/python -m pytest -n $(WORKERS) --override-ini filterwarnings=default
+
+release-check: sanitize torture test-slow wheels minimum
 
 bench:
 	@$(PYTHON) tools/environment.py --with dev --with torch --with bench

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
-_REMEDY = "Remedy: install a C++20 compiler (Debian: apt install g++) and reinstall fewfire."
+# pip keeps the wheel it built without a compiler, and would install that again.
+_REMEDY = (
+    "Remedy: install a C++20 compiler (Debian: apt install g++), then "
+    "pip install --force-reinstall --no-deps --no-cache-dir fewfire (in a clone: . for fewfire)."
+)
 MISSING = f"fewfire's C++ part is not installed. {_REMEDY}"
 """Why something that has no twin cannot run."""
 
