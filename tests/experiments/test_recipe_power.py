@@ -9,7 +9,15 @@ from fewfire.experiments import recipes
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
-UNSTATED = set(recipes.RECIPES)
+STATED = {
+    "pareto/proposition-3",
+    "pareto/table2",
+    "sublinear/activity",
+    "sublinear/cost",
+    "sublinear/digits",
+    "sublinear/robust-loss",
+}
+UNSTATED = set(recipes.RECIPES) - STATED
 """Recipes that do not state these yet; the list may only shrink."""
 
 LEAST = 0.8

@@ -9,7 +9,10 @@ from fewfire.experiments import recipes
 
 FAST = ("pareto/proposition-3", "sparse-activations/bounds", "sparse-activations/rademacher")
 
-FAILING = {"sublinear/cost": {"a ball tree has the exponents of Corollary 6.2"}}
+FAILING = {
+    "sublinear/cost": {"a ball tree has the exponents of Corollary 6.2"},
+    "sublinear/robust-loss": {"the average loss is below the zero function's by T = 1600, theorem rate"},
+}
 """Claims that were not seen, and are reported so."""
 
 
