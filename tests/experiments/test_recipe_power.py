@@ -21,7 +21,10 @@ UNSTATED = set(recipes.RECIPES) - STATED
 """Recipes that do not state these yet; the list may only shrink."""
 
 LEAST = 0.8
-WEAK: dict[str, set[str]] = {}
+WEAK: dict[str, set[str]] = {
+    # Eight of the paper's sets are at hand whole, and they differ by more than two points.
+    "pareto/table2": {"fewfire's default is no worse than the paper's best network, on sets like these"},
+}
 """Claims whose test notices an effect of the stated size less often than that, and are reported so."""
 
 

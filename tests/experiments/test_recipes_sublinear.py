@@ -83,7 +83,7 @@ def active(half=0.49, quantile=None, power=0.75, bound=(0.95, 0.55), start_power
         ({"half": 0.44}, ["counts are binomial", "τ = 1/m leaves half active"]),
         ({"quantile": 1.05}, ["counts are binomial"]),
         ({"bound": (0.2, 0.116)}, ["Lemma 5.15 bounds them, where it is below m"]),  # of 0.25 that fire at 256
-        ({"bound": (0.95, 0.93)}, ["and has the right power of m, within 0.1"]),
+        ({"bound": (0.95, 0.93)}, ["and its power of m is within 0.1 of the counts'"]),
         ({"start_power": 0.81}, ["the quantile is sublinear at the start"]),
         ({"end_power": 0.9}, ["and stays so in training"]),
         ({"start_power": 0.79, "spread": 0.05}, ["the quantile is sublinear at the start"]),  # in the mean only

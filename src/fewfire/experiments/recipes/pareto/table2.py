@@ -5,8 +5,9 @@ store the work is kept, and repeating the command goes on. What the paper calls 
 settings; fewfire's default, the forest, XGBoost, CatBoost and scikit-learn's network run at one setting each. Expect
 the forest within 3 points of the paper's best of 90.
 
-The claims are about the mean over these data sets, whose printed errors are taken as they are; what varies is the split
-and the seed, so intervals are over trials. An interval over sets, as if they were drawn from many, is told beside them.
+Each claim is judged twice. On these data sets, what varies is the split and the seed: the interval is over trials. On
+sets like these, taken as a draw from many, it is over sets, and says less, since there are few. The first form and the
+two points of its power were settled after the second was seen to span 0 for fewfire.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.experiments.recipes import _effects as effects
 from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
 from fewfire.experiments.recipes._judgement import Effect, Judgement, Power
+from fewfire.experiments.recipes._power import mean_power
 from fewfire.experiments.store import MemoryStore, SqliteStore
 from fewfire.experiments.tabular import MeasurementPlan, find_models
 from fewfire.experiments.tabular import measure as measure_models
@@ -165,7 +167,7 @@ CLAIMS = (
 
 
 def judge(rows: list[dict[str, Any]]) -> tuple[list[Judgement], list[str]]:
-    """Verdicts on the models that were measured, and what an interval over data sets would say.
+    """Verdicts on the models that were measured, over trials and over data sets, and how many cells are above.
 
     Cells with fewer training rows than the paper's do not count; one trial has no spread, and is not judged.
     """
@@ -177,27 +179,51 @@ def judge(rows: list[dict[str, Any]]) -> tuple[list[Judgement], list[str]]:
             continue
         found = mean_excess(cells, printed)
         judgements.append(
-            Judgement(
-                claim,
+            _judgement(
+                f"{claim}, on these sets",
                 f"mean excess over {len(cells)} cells in points, upper end of 95% over trials",
-                found.effect.high,
+                found.effect,
                 bound,
-                refuted_by=f"an upper end above {bound:g} points",
-                effect=found.effect,
-                power=Power(f"errors {NOTICED:g} points below that bound", found.power(NOTICED)),
+                found.power(NOTICED),
             )
         )
+        of: dict[str, list[float]] = {}
+        for row, excess in zip(cells, found.cells, strict=True):
+            of.setdefault(row["dataset"], []).append(excess)
+        sets = [float(np.mean(fractions)) for fractions in of.values()]
+        if len(sets) > 1:
+            judgements.append(
+                _judgement(
+                    f"{claim}, on sets like these",
+                    f"mean excess over {len(sets)} sets in points, upper end of 95% over sets",
+                    effects.mean(f"mean excess over {len(sets)} sets [points]", sets),
+                    bound,
+                    mean_power(NOTICED, float(np.std(sets, ddof=1)), len(sets), level=0.025),
+                )
+            )
         above = sum(excess > 0 for excess in found.cells)
-        over = effects.mean("as a draw of data sets, mean excess in points", found.cells)
-        measured.append(f"{model}: above the paper's {printed} on {above} of {len(cells)} cells; {over}")
+        measured.append(f"{model}: above the paper's {printed} on {above} of {len(cells)} cells")
     return judgements, measured
+
+
+def _judgement(claim: str, statistic: str, effect: Effect, bound: float, power: float) -> Judgement:
+    """The upper end must be at most the bound."""
+    return Judgement(
+        claim,
+        statistic,
+        effect.high,
+        bound,
+        refuted_by=f"an upper end above {bound:g} points",
+        effect=effect,
+        power=Power(f"errors {NOTICED:g} points below that bound", power),
+    )
 
 
 RECIPE = Recipe(
     name="pareto/table2",
     title="Table 2, Figure 6: wide sparse networks and trees on tabular data, on identical splits",
     seconds=60,
-    expectation="forests within 3 points of the paper's; fewfire's default no worse than its best network",
+    expectation="forests within 3 points of the paper's; fewfire's default no worse here than its best network",
     figure="tabular",
     scales={
         "quick": Table2Settings(
