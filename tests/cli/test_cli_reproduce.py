@@ -1,5 +1,6 @@
 """`fewfire reproduce`: listing, running, writing, and the exit status when a claim fails."""
 
+import io
 import json
 
 import pytest
@@ -7,8 +8,9 @@ from typer.testing import CliRunner
 
 from fewfire import cli
 from fewfire.cli import reproduce as command
+from fewfire.cli._output import PlainConsole
 from fewfire.experiments import recipes
-from fewfire.experiments.recipes import Judgement, Recipe, RecipeOutcome
+from fewfire.experiments.recipes import Effect, Judgement, Power, Recipe, RecipeOutcome
 
 runner = CliRunner()
 
@@ -34,6 +36,11 @@ def small(monkeypatch):
     monkeypatch.setattr(command, "save_recipe", lambda result, path: path.write_text(result.recipe))
 
 
+def lines(output, *starts):
+    """Lines that start so, without the spaces around them."""
+    return [line.strip() for line in output.splitlines() if line.strip().startswith(starts)]
+
+
 def test_lists_every_recipe():
     result = runner.invoke(cli.app, ["reproduce"])
     assert result.exit_code == 0
@@ -50,7 +57,7 @@ def test_the_settings_of_both_scales_can_be_listed(small):
 def test_runs_and_writes(small, tmp_path):
     result = runner.invoke(cli.app, ["reproduce", "a/holds", "--output", str(tmp_path / "out")])
     assert result.exit_code == 0
-    assert "holds  x is small (x = 1, at most 2)" in result.output
+    assert lines(result.output, "holds", "test") == ["holds       x is small", "test        x = 1, at most 2"]
     stored = json.loads((tmp_path / "out" / "a-holds.json").read_text())
     assert stored["passed"] and stored["recipe"] == "a/holds" and stored["scale"] == "quick"
     assert (tmp_path / "out" / "a-holds.png").read_text() == "a/holds"
@@ -67,7 +74,8 @@ def test_the_text_says_what_when_and_where(small, tmp_path):
     output = runner.invoke(cli.app, ["reproduce", "a/holds", "-o", str(tmp_path)]).output
     wanted = (
         "a/holds: a title", "takes: about 1 s on two cores", "expect: an expectation", "measured: x is 1 in [0, 2]",
-        "holds  x is small (x = 1, at most 2)", "took 0 s", "written to", "drawn in",
+        "holds       x is small", "test        x = 1, at most 2", "effect      not stated", "power       not stated",
+        "refuted by  not stated", "took 0 s", "written to", "drawn in",
     )  # fmt: skip
     places = [output.index(text) for text in wanted]
     assert places == sorted(places)
@@ -85,7 +93,7 @@ def test_without_matplotlib_the_result_is_written_and_the_remedy_named(small, tm
 def test_a_failed_claim_is_said_and_gives_status_1(small):
     result = runner.invoke(cli.app, ["reproduce", "--all"])
     assert result.exit_code == 1
-    assert "fails  x is small (x = 9, at most 2)" in result.output
+    assert lines(result.output, "fails", "test")[1:] == ["fails       x is small", "test        x = 9, at most 2"]
     assert "Not confirmed: a/fails" in result.output
 
 
@@ -102,3 +110,34 @@ def test_a_folder_that_cannot_be_made_is_said_in_a_line(small, tmp_path):
     )
     assert "takes:" not in result.output  # before anything is computed
     assert (tmp_path / "taken").read_text() == "no folder"
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_a_claim_is_said_with_all_that_it_rests_on_in_few_columns(columns):
+    entry = Judgement(
+        "the sparse start beats the dense one at every width from 100 neurons on",
+        "p of Fisher's test, widths from 100",
+        2.46427e-05,
+        0.01,
+        refuted_by="as many successes from a dense start as from a sparse one, or more of them, at widths from 100 on",
+        effect=Effect("sparse less dense share of successes [points]", 18.0, 9.25, 26.5),
+        power=Power("a gap of 15 points", 0.8713),
+    )
+    console = PlainConsole(file=io.StringIO(), width=columns)
+    console.print(command._verdict(entry))
+    shown = console.file.getvalue().splitlines()
+    assert max(map(len, shown)) <= columns and len(shown) <= 12
+    assert " ".join(" ".join(shown).split()) == (
+        "holds the sparse start beats the dense one at every width from 100 neurons on "
+        "test p of Fisher's test, widths from 100 = 2.464e-05, at most 0.01 "
+        "effect sparse less dense share of successes [points]: 18 (9.25 to 26.5) "
+        "power 0.87 for a gap of 15 points "
+        "refuted by as many successes from a dense start as from a sparse one, or more of them, at widths from 100 on"
+    )
+    assert all(line.startswith(" " * 14) or line[:2] == "  " != line[2:4] for line in shown)  # texts hang in a column
+
+
+def test_exact_numbers_and_sure_tests_are_said_so():
+    assert str(Effect("violations", 0.0, 0.0, 0.0)) == "violations: 0, exact"
+    assert str(Power("any violation", 1.0)) == "1.00 for any violation"
+    assert str(Power("a drop of 10 points", 0.9999)) == "above 0.99 for a drop of 10 points"

@@ -9,7 +9,11 @@ from fewfire.experiments import recipes
 
 FAST = ("pareto/proposition-3", "sparse-activations/bounds", "sparse-activations/rademacher")
 
-FAILING = {"sublinear/cost": {"a ball tree has the exponents of Corollary 6.2"}}
+FAILING = {
+    "pareto/table2": {"fewfire's default is no worse than the paper's best network, on sets like these"},
+    "sublinear/cost": {"a ball tree has the exponents of Corollary 6.2"},
+    "sublinear/robust-loss": {"the average loss is below the zero function's by T = 1600, theorem rate"},
+}
 """Claims that were not seen, and are reported so."""
 
 
@@ -42,8 +46,9 @@ def test_recipes_pass_and_return_plain_data(name):
     result = recipes.run(name)
     assert result.recipe == name and result.scale == "quick"
     assert result.judgements or result.data["skipped"]  # data that is not at hand leaves nothing to judge
-    assert {entry.claim for entry in result.judgements if not entry.passed} == FAILING.get(name, set())
-    assert result.passed == (name not in FAILING)
+    failing = FAILING.get(name, set()) if result.judgements else set()
+    assert {entry.claim for entry in result.judgements if not entry.passed} == failing
+    assert result.passed == (not failing)
     table = result.to_dict()
     assert json.loads(json.dumps(table)) == table
     assert recipes.RecipeResult.from_dict(table) == result

@@ -18,10 +18,11 @@ from fewfire._optional import is_installed
 from fewfire.cli._output import visible, wide_console
 from fewfire.cli._places import check_folder
 from fewfire.experiments import recipes
-from fewfire.experiments.recipes import RecipeResult, Scale
+from fewfire.experiments.recipes import Judgement, RecipeResult, Scale
 from fewfire.report import save_recipe
 
 TABULAR = "Options of pareto/table2"
+NOT_STATED = "not stated"
 
 
 def reproduce(
@@ -48,7 +49,7 @@ def reproduce(
         None, help="Folder of NAME.parquet files; else FEWFIRE_DATA, else OpenML.", rich_help_panel=TABULAR
     ),
 ) -> None:
-    """List the recipes, or run some: what each shows, what was measured, and whether the paper's claim held."""
+    """List the recipes, or run some: whether each claim held, by which test, with which effect and which power."""
     given = {
         "datasets": _texts(datasets),
         "fractions": _numbers(fractions),
@@ -116,13 +117,24 @@ def _run(
     if "text" in result.data:
         console.print(result.data["text"], soft_wrap=True)
     for entry in result.judgements:
-        verdict = ("holds", "green") if entry.passed else ("fails", "red")
-        measured = f"{entry.statistic} = {entry.value:.4g}, {entry.rule} {entry.threshold:.4g}"
-        console.print(Text.assemble("  ", verdict, f"  {entry.claim} ({measured})"))
+        console.print(_verdict(entry))
     console.print(f"  took {time.perf_counter() - start:.0f} s")
     if output is not None:
         _write(console, result, output / f"{name.replace('/', '-')}.json", (".png", ".pdf") if pdf else (".png",))
     return result.passed
+
+
+def _verdict(entry: Judgement) -> Table:
+    """The claim beside its verdict, and below it by what it was judged; long texts wrap within their column."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    table.add_row(Text("  holds", "green") if entry.passed else Text("  fails", "red"), Text(entry.claim, "bold"))
+    table.add_row("  test", entry.test)
+    table.add_row("  effect", str(entry.effect or NOT_STATED))
+    table.add_row("  power", str(entry.power or NOT_STATED))
+    table.add_row("  refuted by", entry.refuted_by or NOT_STATED)
+    return table
 
 
 def _write(console: Console, result: RecipeResult, path: Path, figures: tuple[str, ...]) -> None:

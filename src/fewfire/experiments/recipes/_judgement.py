@@ -30,6 +30,11 @@ class Effect:
     low: float
     high: float
 
+    def __str__(self) -> str:
+        if self.low == self.value == self.high:
+            return f"{self.name}: {self.value:.3g}, exact"
+        return f"{self.name}: {self.value:.3g} ({self.low:.3g} to {self.high:.3g})"
+
 
 @dataclass(frozen=True)
 class Power:
@@ -45,6 +50,10 @@ class Power:
 
     effect: str
     probability: float
+
+    def __str__(self) -> str:
+        rounded = f"{self.probability:.2f}" if self.probability < 0.995 or self.probability == 1 else "above 0.99"
+        return f"{rounded} for {self.effect}"
 
 
 @dataclass(frozen=True)
@@ -82,6 +91,11 @@ class Judgement:
     def passed(self) -> bool:
         """Whether the claim was seen; NaN never is."""
         return self.value <= self.threshold if self.rule == "at most" else self.value >= self.threshold
+
+    @property
+    def test(self) -> str:
+        """The statistic, what it was, and what it had to be."""
+        return f"{self.statistic} = {self.value:.4g}, {self.rule} {self.threshold:.4g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, with the verdict."""

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import stats
 
+from fewfire.experiments.recipes._power import LEVEL, mean_power
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-LEVEL = 0.05
 
 
 class PairedMean(NamedTuple):
@@ -26,12 +26,9 @@ class PairedMean(NamedTuple):
     deviation: float
     pairs: int
 
-    def power(self, effect: float) -> float:
+    def power(self, effect: float, level: float = LEVEL) -> float:
         """The probability that a true difference of `effect` > 0 has its lower end above 0, at this deviation."""
-        if self.deviation == 0.0:
-            return 1.0
-        shift = effect * np.sqrt(self.pairs) / self.deviation
-        return float(stats.nct.sf(stats.t.ppf(1 - LEVEL, self.pairs - 1), self.pairs - 1, shift))
+        return mean_power(effect, self.deviation, self.pairs, level)
 
 
 def paired_mean(differences: ArrayLike) -> PairedMean:
