@@ -41,6 +41,7 @@ check:
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python tools/results_page.py --check
 
 # sanitize-quick is the part of it that every change runs, in three minutes or so.
 sanitize sanitize-quick:

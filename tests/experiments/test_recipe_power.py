@@ -1,0 +1,39 @@
+"""Every claim of the stored results states its effect, its power and what would have refuted it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fewfire.experiments import recipes
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+
+UNSTATED = set(recipes.RECIPES)
+"""Recipes that do not state these yet; the list may only shrink."""
+
+LEAST = 0.8
+WEAK: dict[str, set[str]] = {}
+"""Claims whose test notices an effect of the stated size less often than that, and are reported so."""
+
+
+def stored(name):
+    return recipes.RecipeResult.from_dict(json.loads((RESULTS / f"{name.replace('/', '-')}.json").read_text()))
+
+
+def is_stated(entry):
+    return bool(entry.refuted_by and entry.effect and entry.power)
+
+
+@pytest.mark.parametrize("name", recipes.RECIPES)
+def test_every_claim_could_have_failed(name):
+    result = stored(name)
+    unstated = [entry.claim for entry in result.judgements if not is_stated(entry)]
+    if name in UNSTATED:
+        assert unstated, f"{name} states everything: take it off the list"
+        return
+    assert unstated == []
+    for entry in result.judgements:
+        assert entry.effect.name and entry.effect.low <= entry.effect.value <= entry.effect.high, entry.claim
+        assert entry.power.effect and 0.0 <= entry.power.probability <= 1.0, entry.claim
+    assert {entry.claim for entry in result.judgements if entry.power.probability < LEAST} == WEAK.get(name, set())

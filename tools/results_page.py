@@ -1,0 +1,141 @@
+"""Write the claims of docs/results.md from docs/results/*.json, the files of `fewfire reproduce --all -o docs/results`.
+
+Only what lies between the two marks of the page is written; benchmarks and notes around it are kept by hand. Claims
+that failed come first. With `--check` nothing is written, and a page that does not follow its files gives status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from fewfire.experiments import recipes
+from fewfire.experiments.recipes import Judgement, RecipeResult
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+BEGIN = "<!-- Written by tools/results_page.py from results/*.json: edit those, not this. -->"
+END = "<!-- The end of what is written by tools/results_page.py. -->"
+NOT_STATED = "not stated"
+
+
+def load(folder: Path) -> list[RecipeResult]:
+    """The stored result of every recipe."""
+    paths = [folder / f"{name.replace('/', '-')}.json" for name in recipes.RECIPES]
+    return [RecipeResult.from_dict(json.loads(path.read_text(encoding="utf-8"))) for path in paths]
+
+
+def page(results: list[RecipeResult]) -> str:
+    """The part between the marks."""
+    lines = [BEGIN, "", *_summary(results)]
+    for result in results:
+        lines += ["", *_section(result)]
+    return "\n".join([*lines, "", END])
+
+
+def _summary(results: list[RecipeResult]) -> list[str]:
+    """How many claims held, and every one that did not."""
+    claims = [(result, entry) for result in results for entry in result.judgements]
+    failed = [(result, entry) for result, entry in claims if not entry.passed]
+    silent = [result for result in results if any(not _stated(entry) for entry in result.judgements)]
+    weak = [(result, entry) for result, entry in claims if entry.power and entry.power.probability < 0.8]
+    seconds = sum(recipes.find(result.recipe).seconds for result in results)
+    lines = [
+        f"{len(results)} recipes, {len(claims)} claims: {len(claims) - len(failed)} hold and {len(failed)} "
+        f"{'fails' if len(failed) == 1 else 'fail'} in the stored run. All recipes at quick scale take about "
+        f"{round(seconds / 60)} minutes on two idle cores.",
+    ]
+    if failed:
+        lines += ["", "Claims that fail:", ""]
+        lines += [f"- {_link(result)}: {_cell(entry.claim)} ({_cell(entry.test)})" for result, entry in failed]
+    if weak:
+        lines += ["", "Tests that would notice the effect of stated size in fewer than 8 of 10 runs:", ""]
+        lines += [f"- {_link(result)}: {_cell(entry.claim)} ({_cell(str(entry.power))})" for result, entry in weak]
+    if silent:
+        names = ", ".join(f"`{result.recipe}`" for result in silent)
+        lines += ["", f"Effect, power or the refuting outcome are not stated yet for some claims of {names}."]
+    return lines
+
+
+def _section(result: RecipeResult) -> list[str]:
+    """The claims of a recipe, those that failed first, with the command and the picture."""
+    recipe, file = recipes.find(result.recipe), result.recipe.replace("/", "-")
+    scale = "" if result.scale == "quick" else f" --scale {result.scale}"
+    entries = sorted(result.judgements, key=lambda entry: entry.passed)
+    return [
+        f"### {result.recipe}",
+        "",
+        f"{recipe.title}. `fewfire reproduce {result.recipe}{scale} -o docs/results`; [picture](results/{file}.png), "
+        f"[numbers](results/{file}.json).",
+        "",
+        *_table(entries),
+        *([""] if result.measured else []),
+        *(f"- {_cell(line)}" for line in result.measured),
+    ]
+
+
+def _table(entries: list[Judgement]) -> list[str]:
+    if not entries:
+        return ["Nothing was judged."]
+    rows = [
+        (
+            _cell(entry.claim),
+            "holds" if entry.passed else "**fails**",
+            _cell(entry.test),
+            _cell(str(entry.effect or NOT_STATED)),
+            _cell(str(entry.power or NOT_STATED)),
+            _cell(entry.refuted_by or NOT_STATED),
+        )
+        for entry in entries
+    ]
+    return [
+        "| claim | verdict | test | effect (95%) | power | refuted by |",
+        "| --- | --- | --- | --- | --- | --- |",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
+
+
+def _stated(entry: Judgement) -> bool:
+    return bool(entry.effect and entry.power and entry.refuted_by)
+
+
+def _link(result: RecipeResult) -> str:
+    """To the recipe's section, by the anchor that GitHub makes from its heading."""
+    return f"[`{result.recipe}`](#{result.recipe.replace('/', '')})"
+
+
+def _cell(text: str) -> str:
+    """One line that Markdown shows as it is."""
+    escaped = " ".join(text.split()).replace("\\", "\\\\")
+    for mark in "|*_<>":
+        escaped = escaped.replace(mark, f"\\{mark}")
+    return escaped
+
+
+def renewed(text: str, part: str) -> str:
+    """The page with the part between the marks in its place."""
+    before, rest = text.split(BEGIN)
+    return before + part + rest.split(END)[1]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the page, or only compare."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if the page is not up to date")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="folder of results.md and results/")
+    chosen = parser.parse_args(arguments)
+    path = chosen.docs / "results.md"
+    text = path.read_text(encoding="utf-8")
+    made = renewed(text, page(load(chosen.docs / "results")))
+    if made == text:
+        return 0
+    if chosen.check:
+        print(f"{path} does not follow results/*.json: run python tools/results_page.py")
+        return 1
+    path.write_text(made, encoding="utf-8")
+    print(f"written: {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
