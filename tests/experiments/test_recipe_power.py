@@ -9,7 +9,7 @@ from fewfire.experiments import recipes
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
-UNSTATED = set(recipes.RECIPES)
+UNSTATED = {name for name in recipes.RECIPES if not name.startswith(("parities/", "sparse-activations/"))}
 """Recipes that do not state these yet; the list may only shrink."""
 
 LEAST = 0.8

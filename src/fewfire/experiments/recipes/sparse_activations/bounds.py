@@ -178,7 +178,7 @@ def _ratio(row: dict[str, Any]) -> float:
 RECIPE = Recipe(
     name="sparse-activations/bounds",
     title="Measured sensitivities and degrees beside the sharp forms of Lemma 9, Lemma 10 and Theorem 8",
-    seconds=4,
+    seconds=1,
     expectation="every sharp bound holds and is tight: attained, within 5%, within 20%",
     figure="bounds",
     scales={
