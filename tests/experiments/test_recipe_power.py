@@ -9,7 +9,12 @@ from fewfire.experiments import recipes
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
-UNSTATED = {name for name in recipes.RECIPES if not name.startswith(("parities/", "sparse-activations/"))}
+STATED = {
+    "pareto/proposition-3",
+    "pareto/table2",
+    *(name for name in recipes.RECIPES if not name.startswith("pareto/")),
+}
+UNSTATED = set(recipes.RECIPES) - STATED
 """Recipes that do not state these yet; the list may only shrink."""
 
 LEAST = 0.8

@@ -83,13 +83,51 @@ def test_erratum_36_markov_at_half_of_the_noise_needs_a_quarter():
         assert mean_square / gap**2 == pytest.approx(failure)
 
 
-def test_the_claims_follow_the_data():
-    def row(parities, half, hidden=1.0):
-        return {"parities": parities, "half": half, "hidden_at": [hidden] * len(proposition_3.CHANCES)}
+SIZE = (cube(N) < 0).sum(axis=1)
+TIGHT = proposition_3.parity_slopes(N, 2, SIZE)
 
-    falling = [row(10, 0.1), row(1000, 0.01)]
-    passed = [entry.passed for entry in proposition_3.judge(1.0, falling)]
-    assert passed == [True, True, True]
-    assert not proposition_3.judge(1.01, falling)[0].passed
-    assert not proposition_3.judge(1.0, [row(10, 0.1), row(1000, 0.01, hidden=0.9)])[1].passed
-    assert not proposition_3.judge(1.0, [row(10, 0.1), row(1000, 0.02)])[2].passed
+
+def row(parities, halves, hidden=1.0):
+    return {"parities": parities, "halves": halves, "hidden_at": [hidden] * len(proposition_3.CHANCES)}
+
+
+FALLING = [row(10, [0.1, 0.11, 0.1]), row(1000, [0.001, 0.0012, 0.0009])]
+
+
+def test_slopes_that_are_parities_leave_what_the_bound_allows_and_half_of_it_would_be_too_few():
+    assert TIGHT["weight"] == 1.0
+    assert TIGHT["left"] == pytest.approx(proposition_3.FEATURES / 10)  # 4 of C(5, 2) parities need noise 2
+    assert TIGHT["allowed"] == pytest.approx(TIGHT["left"]) and TIGHT["printed"] == pytest.approx(TIGHT["left"] / 2)
+
+
+@pytest.mark.parametrize(
+    ("weight", "rows", "attained", "failing"),
+    [
+        (0.04, FALLING, TIGHT, []),
+        (1.01, FALLING, TIGHT, [0]),
+        (0.04, FALLING, TIGHT | {"weight": 1.01}, [0]),
+        (0.04, [row(10, [0.1, 0.1]), row(1000, [0.001, 0.001], hidden=0.9)], TIGHT, [1]),
+        (0.04, FALLING, TIGHT | {"left": TIGHT["left"] + 0.1}, [1]),  # one parity more than the bound allows
+        (0.04, FALLING, TIGHT | {"left": TIGHT["left"] - 0.1}, [2]),  # one fewer: room in the bound
+        (0.04, [row(10, [0.1, 0.11, 0.1]), row(1000, [0.02, 0.02, 0.02])], TIGHT, [3]),  # C(n, k) to the power −0.36
+        (0.04, [row(10, [0.1, 0.1, 0.1]), row(1000, [0.001, 0.05, 0.001])], TIGHT, [3]),  # below −½ in the mean only
+    ],
+)
+def test_what_refutes_each_claim(weight, rows, attained, failing):
+    entries = proposition_3.judge(weight, rows, [attained])
+    assert [place for place, entry in enumerate(entries) if not entry.passed] == failing
+    assert all(entry.refuted_by and entry.effect and entry.power for entry in entries)
+
+
+def test_a_wrong_constant_would_be_noticed():
+    """The bound of the proposition with ½, judged by the same rule, fails on slopes that are parities."""
+    entry = proposition_3.judge(0.04, FALLING, [TIGHT | {"allowed": TIGHT["printed"]}])[1]
+    assert not entry.passed
+    assert proposition_3.judge(0.04, FALLING, [TIGHT])[1].power.probability == 1.0
+
+
+def test_networks_alone_would_not_notice_it():
+    """Why the parities are there: with half of the bound's room the networks' margins stay above 0."""
+    outcome = proposition_3.RECIPE.run(settings=proposition_3.HidingSettings(n=8, width=2, steps=2, draws=3))
+    assert all(share == 1.0 for row in outcome.data["rows"] for share in row["hidden_at"])
+    assert [len(row["halves"]) for row in outcome.data["rows"]] == [3] * 4

@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tiny_tables import COUNTED, Majority, write_tables
 
@@ -143,13 +144,59 @@ def test_the_recipe_reports_medians_ranks_and_the_paper(tmp_path):
 def test_whole_sets_are_judged_beside_the_paper(tmp_path, monkeypatch):
     monkeypatch.setitem(DATASETS, "pol", replace(DATASETS["pol"], rows=120))
     options = {"datasets": ["pol"], "fractions": [1.0], "models": ["forest"], "data": write_tables(tmp_path, "pol")}
-    (row,), (entry,) = (table2.RECIPE.run(**options, trials=1).to_dict()[key] for key in ("rows", "judgement"))
-    assert row["whole"] and row["deviation"] == 0
-    assert entry["value"] == pytest.approx(100 * row["median"] - 2.1) and entry["threshold"] == 3.0
+    alone = table2.RECIPE.run(**options, trials=1).to_dict()
+    assert alone["rows"][0]["whole"] and alone["rows"][0]["deviation"] == 0
+    assert alone["judgement"] == []  # one trial has no spread, so no interval
     outcome = table2.RECIPE.run(**options, trials=4).to_dict()
     (row,), (entry,) = outcome["rows"], outcome["judgement"]
-    assert row["deviation"] > 0 and entry["value"] == pytest.approx(100 * row["median"] - 2.1)
+    assert row["deviation"] > 0 and entry["effect"]["value"] == pytest.approx(100 * row["median"] - 2.1)
+    half = 3.182446 * 100 * row["deviation"] * (np.pi / 2 / 4) ** 0.5  # t of 3 degrees of freedom
+    assert entry["value"] == pytest.approx(entry["effect"]["value"] + half) and entry["threshold"] == 3.0
     assert "pol *" not in outcome["text"] and outcome["text"].splitlines()[2].split()[-2:] == ["1.4", "2.1"]
+    assert outcome["measured"][0].startswith("forest: above the paper's forest on 0 of 1 cells; as a draw of data sets")
+
+
+def made_up(forest, fewfire, deviation=0.01, trials=5):
+    """Rows of four data sets: errors above those that Table 2 prints, in points."""
+    printed = {"network": 20.0, "forest": 19.0}
+    return [
+        {"model": model, "whole": True, "published": printed, "median": (base + excess) / 100, "deviation": deviation,
+         "trials": trials, "dataset": str(place)}
+        for model, base, excesses in (("forest", 19.0, forest), ("fewfire", 20.0, fewfire))
+        for place, excess in enumerate(excesses)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "passed"),
+    [
+        (made_up([2, 1, 0, 1], [-3, -2, 0, -3]), [True, True]),
+        (made_up([4, 3, 2, 3], [-3, -2, 0, -3]), [False, True]),  # 3 points on average, surely no less
+        (made_up([2, 1, 0, 1], [-0.5, -0.5, 0, -0.5]), [True, False]),  # below on average, not surely
+        (made_up([2, 1, 0, 1], [-3, -2, 0, -3], deviation=0.06), [False, False]),  # too noisy to tell
+    ],
+)
+def test_what_refutes_each_claim(rows, passed):
+    entries, _ = table2.judge(rows)
+    assert [entry.passed for entry in entries] == passed
+    for entry in entries:
+        assert entry.refuted_by and entry.effect.high == entry.value
+
+
+def test_the_interval_and_the_power_are_those_of_drawn_medians():
+    """Four cells of eleven trials whose median errors are two points below the bound: how often the claim holds."""
+    rng, trials, deviation = np.random.default_rng(0), 11, 0.04
+    draws = 0.18 + deviation * rng.standard_normal((400, 4, trials))
+    held, powers = 0, []
+    for errors in draws:
+        rows = made_up([], [0.0] * 4, trials=trials)
+        for row, values in zip(rows, errors, strict=True):
+            row |= {"median": float(np.median(values)), "deviation": float(values.std(ddof=1))}
+        (entry,), _ = table2.judge(rows)
+        held += entry.passed
+        powers.append(entry.power.probability)
+    # The asymptotic variance of medians is a little above that of eleven values, so the claim holds a little more often.
+    assert np.mean(powers) == pytest.approx(held / len(draws), abs=0.08)
 
 
 def test_a_cap_makes_figures_that_do_not_compare(tmp_path):

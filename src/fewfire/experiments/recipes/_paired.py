@@ -26,9 +26,9 @@ class PairedMean(NamedTuple):
     deviation: float
     pairs: int
 
-    def power(self, effect: float) -> float:
+    def power(self, effect: float, level: float = LEVEL) -> float:
         """The probability that a true difference of `effect` > 0 has its lower end above 0, at this deviation."""
-        return mean_power(effect, self.deviation, self.pairs)
+        return mean_power(effect, self.deviation, self.pairs, level)
 
 
 def paired_mean(differences: ArrayLike) -> PairedMean:

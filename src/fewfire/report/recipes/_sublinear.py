@@ -93,6 +93,7 @@ def plot_robust_loss(info: Mapping[str, Any]) -> Figure:
             right.plot(
                 theorem["horizons"], averages, "o-", color=colour(place + 2), markersize=4, linewidth=0.9, label=named
             )
+    right.axhline(1.0, color="black", linestyle=":", label="the zero function")
     log_axis(right, "x")
     _label(right, "iterations T", "average robust loss", "absolute loss, rates of Theorem 5.12")
     figure.suptitle(f"Training against an adversary of radius {info['parameters']['rho']:g}", fontsize=11)

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import nct, t
+from scipy.stats import t
 
+from fewfire.experiments.recipes._judgement import Effect
+from fewfire.experiments.recipes._power import mean_power
 from fewfire.experiments.recipes._statistics import rising
 
 if TYPE_CHECKING:
@@ -60,11 +62,12 @@ class Exponent:
     def power(self, effect: float, level: float = 0.05) -> float:
         """Probability that the one-sided t-test notices an exponent off by `effect`, with the spread that was seen."""
         if len(self.seeds) < 2:
-            return level
-        if self.error == 0.0:
-            return 1.0
-        freedom = len(self.seeds) - 1
-        return float(nct.sf(t.ppf(1 - level, freedom), freedom, effect / self.error))
+            return 0.0
+        return mean_power(effect, float(np.std(self.seeds, ddof=1)), len(self.seeds), level)
+
+    def effect(self, name: str) -> Effect:
+        """The mean with its interval, under this name."""
+        return Effect(name, self.value, self.low, self.high)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; ends of the interval are None where one seed gives none."""

@@ -3,7 +3,9 @@
 At the start of Definition 3.1 the number of firing neurons on a given input is Binomial(m, p) with p = 1 − Φ(τ√(m/2));
 over independent starts the counts add up to one binomial, which is tested exactly. Three thresholds: the theorem's
 τ = 1/m, Lemma 5.15's τ = K·m^(−3/5) with K = 1, and the practical one for m^(3/4) firing neurons. Lemma 5.15's bound
-2m·exp(−τ²m/4) is above m, and so says nothing, for the first two.
+2m·exp(−τ²m/4) is above m, and so says nothing, for the first two, and at small m for the third. So it is judged where
+it is below m, and its power of m beside that of the counts. Exponents are slopes of log counts in log m, one per start
+or training, with Student's interval over these.
 """
 
 from __future__ import annotations
@@ -12,11 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
 from fewfire._random import Stream
+from fewfire.experiments.recipes import _effects as effects
 from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
-from fewfire.experiments.recipes._judgement import Judgement
+from fewfire.experiments.recipes._judgement import Effect, Judgement, Power
+from fewfire.experiments.recipes._power import share_power
+from fewfire.experiments.recipes.sublinear._exponents import Exponent
 from fewfire.learners import RobustClassifier
 from fewfire.networks import init
 from fewfire.problems import SphereSlice
@@ -24,40 +29,145 @@ from fewfire.theory import sublinear
 
 EXPONENT = 0.75
 THRESHOLDS = ("theorem", "lemma", "quantile")
+OFF = 0.05
+"""An exponent, or an activity relative to the exact one, off by so much is to be noticed."""
 
 
 @dataclass(frozen=True)
 class ActivitySettings:
-    """Widths, independent starts at each, and iterations of training."""
+    """Widths, independent starts at each, trainings at each and their iterations."""
 
     widths: tuple[int, ...]
     starts: int
+    trainings: int
     iterations: int
 
 
 def measure(settings: ActivitySettings) -> RecipeOutcome:
-    """One row per width and threshold at the start; one per width for the training."""
+    """One row per width and threshold at the start; one per width and seed for the training."""
     widths = list(settings.widths)
     problem = SphereSlice(40, 10, 0.6, "xor")
     X, y = problem.sample(seed=0)
     starts = [_start(X, width, name, settings.starts) for width in widths for name in THRESHOLDS]
-    trained = [_train(X, y, width, settings.iterations) for width in widths]
+    trained = [_train(X, y, width, settings.iterations, seed) for seed in range(settings.trainings) for width in widths]
+    judgements, measured = judge(starts, trained)
+    parameters = {"n": 40, "d": 10, "separation": 0.6, "exponent": EXPONENT, "widths": widths, **_repeats(settings)}
+    # Curves of the first training are drawn; the others give exponents.
+    shown = [row if row["seed"] == 0 else {key: row[key] for key in ("seed", *_ENDS)} for row in trained]
+    data = {"start": starts, "training": [row for row in shown if row["seed"] == 0], "trainings": shown[len(widths) :]}
+    return RecipeOutcome(parameters=parameters, judgements=judgements, measured=measured, data=data)
+
+
+_ENDS = ("width", "start", "end")
+
+
+def _repeats(settings: ActivitySettings) -> dict[str, int]:
+    return {"starts": settings.starts, "trainings": settings.trainings, "iterations": settings.iterations}
+
+
+def judge(starts: list[dict[str, Any]], trained: list[dict[str, Any]]) -> tuple[list[Judgement], list[str]]:
+    """The claims, from the rows of `_start` and `_train`."""
     of = {name: [row for row in starts if row["threshold"] == name] for name in THRESHOLDS}
-    least = min(row["pvalue"] for row in starts)
-    excess = max(row["largest"] / row["bound"] for row in starts)
-    first, last = (_slope(widths, [row[key] for row in trained]) for key in ("start", "end"))
+    level = 0.01 / len(starts)
+    furthest = max(starts, key=lambda row: abs(row["fired"] / (row["trials"] * row["probability"]) - 1))
+    half = min(of["theorem"], key=lambda row: row["fired"] / row["trials"])
+    share = effects.share(f"share of active neurons, m = {half['width']}", half["fired"], half["trials"])
+    telling = [row for row in of["quantile"] if row["bound"] < row["width"]]
+    largest = max((row["largest"] / row["bound"] for row in telling), default=0.0)
+    quantile = counted(of["quantile"])
+    lemma = slope([row["width"] for row in of["quantile"]], [row["bound"] for row in of["quantile"]])
+    gap = Exponent(tuple(lemma - seed for seed in quantile.seeds))
+    ends = {key: trained_exponent(trained, key) for key in ("start", "end")}
     judgements = [
-        Judgement("counts are binomial", "least p of the exact tests", least, 0.01 / len(starts), "at least"),
-        Judgement("Lemma 5.15 bounds them", "largest count over the bound", excess, 1.0),
         Judgement(
-            "τ = 1/m leaves half active", "least share", min(row["share"] for row in of["theorem"]), 0.45, "at least"
+            "counts are binomial",
+            "least p of the exact tests",
+            min(row["pvalue"] for row in starts),
+            level,
+            "at least",
+            refuted_by=f"a count whose exact test has p below 0.01/{len(starts)}",
+            effect=_activity(furthest),
+            power=Power(f"an activity off by {OFF:.0%}, at any width", min(_notices(row, level) for row in starts)),
         ),
-        Judgement("the quantile is sublinear at the start", "slope of log active on log m", first, 0.8),
-        Judgement("and stays so in training", "slope of log active on log m", last, 0.85),
+        Judgement(
+            "Lemma 5.15 bounds them, where it is below m",
+            "largest count over the bound",
+            largest,
+            1.0,
+            refuted_by="any count above the bound",
+            effect=effects.exact("largest count over the bound", largest),
+            power=Power(f"counts {1 / largest:.1f} times as large" if largest else "nothing: no bound below m", 1.0),
+        ),
+        Judgement(
+            "and has the right power of m, within 0.1",
+            "slope of log bound less slope of log active in log m, upper end of 95%",
+            gap.high,
+            0.1,
+            refuted_by="a bound whose power of m is above the counts' by more than 0.1",
+            effect=gap.effect("power of the bound less that of the counts"),
+            power=Power(f"a power {OFF} below that", gap.power(OFF, 0.025)),
+        ),
+        Judgement(
+            "τ = 1/m leaves half active",
+            f"share of active neurons at m = {half['width']}, lower end of 95%",
+            share.low,
+            0.45,
+            "at least",
+            refuted_by="a share whose lower end is below 0.45",
+            effect=share,
+            power=Power("a share of 0.48", share_power(0.48, 0.45, half["trials"])),
+        ),
+        *(
+            Judgement(
+                claim,
+                "slope of log active in log m, upper end of 95%",
+                ends[key].high,
+                bound,
+                refuted_by=f"a power of m that is not surely below {bound}",
+                effect=ends[key].effect("power of m"),
+                power=Power(f"a power of {bound - OFF:.2f}", ends[key].power(OFF, 0.025)),
+            )
+            for claim, key, bound in (
+                ("the quantile is sublinear at the start", "start", 0.8),
+                ("and stays so in training", "end", 0.85),
+            )
+        ),
     ]
-    parameters = {"n": 40, "d": 10, "separation": 0.6, "exponent": EXPONENT, "widths": widths}
-    data = {"start": starts, "training": trained, "slopes": [first, last]}
-    return RecipeOutcome(parameters=parameters, judgements=judgements, data=data)
+    names = ", ".join(f"{row['bound'] / row['width']:.2f} at {row['width']}" for row in of["quantile"])
+    return judgements, [f"Lemma 5.15's bound over m, for the quantile: {names}; it says nothing from 1 on"]
+
+
+def slope(widths: list[int], counts: list[float]) -> float:
+    """Of log counts in log width, by least squares."""
+    return float(np.polyfit(np.log(widths), np.log(counts), 1)[0])
+
+
+def counted(rows: list[dict[str, Any]]) -> Exponent:
+    """The power of m in the counts of independent starts."""
+    widths = [row["width"] for row in rows]
+    return Exponent(tuple(slope(widths, list(counts)) for counts in zip(*(row["means"] for row in rows), strict=True)))
+
+
+def trained_exponent(rows: list[dict[str, Any]], key: str) -> Exponent:
+    """The power of m in the mean activity at the start or the end, over trainings."""
+    seeds = dict.fromkeys(row["seed"] for row in rows)
+    of = {seed: [row for row in rows if row["seed"] == seed] for seed in seeds}
+    return Exponent(tuple(slope([row["width"] for row in mine], [row[key] for row in mine]) for mine in of.values()))
+
+
+def _activity(row: dict[str, Any]) -> Effect:
+    """Measured over exact activity of one input over all starts, with Wilson's interval."""
+    found = effects.share("", row["fired"], row["trials"])
+    name = f"activity over the exact one, furthest from 1, m = {row['width']}, {row['threshold']} threshold"
+    return Effect(name, *(value / row["probability"] for value in (found.value, found.low, found.high)))
+
+
+def _notices(row: dict[str, Any], level: float) -> float:
+    """The probability that an exact test of equal tails rejects when neurons fire more often by `OFF`."""
+    trials, share = row["trials"], row["probability"]
+    low, high = binom.ppf(level / 2, trials, share), binom.isf(level / 2, trials, share)
+    more = min(1.0, share * (1 + OFF))
+    return float(binom.cdf(low - 1, trials, more) + binom.sf(high, trials, more))
 
 
 def _start(X: Any, width: int, name: str, repeats: int) -> dict[str, Any]:
@@ -71,13 +181,18 @@ def _start(X: Any, width: int, name: str, repeats: int) -> dict[str, Any]:
     tau = nets[0].activation.threshold
     share = sublinear.active_probability(width, tau)
     # One input: its counts over independent starts are independent, those of several inputs are not.
-    test = binomtest(int(counts[:, 0].sum()), repeats * width, share)
+    fired = int(counts[:, 0].sum())
+    test = binomtest(fired, repeats * width, share)
     return {
         "width": width,
         "threshold": name,
         "tau": tau,
+        "probability": share,
+        "fired": fired,
+        "trials": repeats * width,
         "exact": share * width,
         "mean": float(counts.mean()),
+        "means": [round(float(value), 3) for value in counts.mean(axis=1)],
         "share": float(counts.mean() / width),
         "largest": int(counts.max()),
         "bound": sublinear.activity_bound(width, tau * width**0.6),
@@ -85,14 +200,15 @@ def _start(X: Any, width: int, name: str, repeats: int) -> dict[str, Any]:
     }
 
 
-def _train(X: Any, y: Any, width: int, iterations: int) -> dict[str, Any]:
+def _train(X: Any, y: Any, width: int, iterations: int, seed: int = 0) -> dict[str, Any]:
     activity = width ** (EXPONENT - 1)
     model = RobustClassifier(
-        width, activity, 0.2, adversary="fgm", domain="slice", iterations=iterations, random_state=0
+        width, activity, 0.2, adversary="fgm", domain="slice", iterations=iterations, random_state=seed
     ).fit(X, y)
     history = model.history_
     return {
         "width": width,
+        "seed": seed,
         "start": float(history.mean_active[0]),
         "end": float(history.mean_active[-1]),
         "mean_active": [round(float(value), 2) for value in history.mean_active],
@@ -102,10 +218,6 @@ def _train(X: Any, y: Any, width: int, iterations: int) -> dict[str, Any]:
     }
 
 
-def _slope(widths: list[int], counts: list[float]) -> float:
-    return float(np.polyfit(np.log(widths), np.log(counts), 1)[0])
-
-
 RECIPE = Recipe(
     name="sublinear/activity",
     title="Lemma 5.15, Remark 5.17: active neurons against the width",
@@ -113,8 +225,8 @@ RECIPE = Recipe(
     expectation="exactly binomial counts; half of the neurons at τ = 1/m; sublinear in m with τ from the quantile",
     figure="activity",
     scales={
-        "quick": ActivitySettings(widths=(2**8, 2**10, 2**12, 2**14), starts=20, iterations=60),
-        "paper": ActivitySettings(widths=(2**8, 2**10, 2**12, 2**14, 2**16), starts=40, iterations=200),
+        "quick": ActivitySettings(widths=(2**8, 2**10, 2**12, 2**14), starts=160, trainings=5, iterations=60),
+        "paper": ActivitySettings(widths=(2**8, 2**10, 2**12, 2**14, 2**16), starts=160, trainings=5, iterations=200),
     },
     measure=measure,
 )

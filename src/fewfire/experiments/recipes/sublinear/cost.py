@@ -22,8 +22,10 @@ import numpy as np
 
 from fewfire._sphere import on_slice
 from fewfire.engines import get_loss, robust
+from fewfire.experiments.recipes import _effects as effects
 from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
-from fewfire.experiments.recipes._judgement import Judgement
+from fewfire.experiments.recipes._judgement import Judgement, Power
+from fewfire.experiments.recipes._power import mean_power, rising_power
 from fewfire.experiments.recipes.sublinear._exponents import Exponent, exponent, rises
 from fewfire.halfspace._plan import CHILDREN
 from fewfire.networks import init
@@ -127,43 +129,64 @@ def judge(rows: list[dict[str, Any]], parameters: dict[str, Any]) -> RecipeOutco
     few = max((d for d in tree if d <= FEW), key=lambda d: tree[d].high)
     excess = {d: tree[d].low - paper_exponent(d) for d in tree}
     furthest = max(excess, key=lambda d: excess[d])
+    least = min(saved, key=lambda d: min(saved[d]))
+    trend = np.array([tree[d].seeds for d in sorted(tree)]).T
     judgements = [
         Judgement(
             "an iteration costs o(mnd)",
             f"largest exponent of multiply-adds in the width with drift lists, at d = {worst}, upper end of 95%",
             lists[worst].high,
             BELOW,
+            refuted_by=f"an exponent of lists, at any d, that is not surely below {BELOW}",
+            effect=lists[worst].effect(f"exponent at d = {worst}"),
+            power=Power(f"an exponent {EFFECT} below that", lists[worst].power(EFFECT, 0.025)),
         ),
         Judgement(
             "it does less than a dense one",
-            "least saving at the largest width, times",
-            min(saved.values()),
+            f"least saving at the largest width, times, at d = {least}, lower end of 95%",
+            effects.mean("", saved[least]).low,
             5.0,
             "at least",
+            refuted_by="a saving that is not surely above 5 times",
+            effect=effects.mean(f"dense work over work at d = {least}", saved[least]),
+            power=Power("a saving of 10 times", _mean_power(5.0, saved[least])),
         ),
         Judgement(
             f"half-space reporting searches o(m) for d up to {FEW}",
             f"largest exponent of what a tree reads, at d = {few}, upper end of 95%",
             tree[few].high,
             BELOW,
+            refuted_by=f"an exponent of the tree at d up to {FEW} that is not surely below {BELOW}",
+            effect=tree[few].effect(f"exponent at d = {few}"),
+            power=Power(f"an exponent {EFFECT} below that", tree[few].power(EFFECT, 0.025)),
         ),
         Judgement(
             "its exponent rises with d",
             "p of Page's trend test over the seeds",
             rises([tree[d] for d in sorted(tree)]),
             0.01,
+            refuted_by="exponents in no order of d, or falling",
+            effect=effects.mean(
+                f"exponent at d = {max(tree)} less that at d = {min(tree)}", trend[:, -1] - trend[:, 0]
+            ),
+            power=Power(f"{EFFECT} more with every d", _trend_power(trend)),
         ),
         Judgement(
             "a ball tree has the exponents of Corollary 6.2",
             f"largest excess over max(1 − 1/⌊d/2⌋, {EXPONENT}), at d = {furthest}, lower end of 95%",
             excess[furthest],
             EFFECT,
+            refuted_by=f"an exponent, at any d, surely above the corollary's by more than {EFFECT}",
+            effect=Exponent(tuple(seed - paper_exponent(furthest) for seed in tree[furthest].seeds)).effect(
+                f"excess at d = {furthest}"
+            ),
+            power=Power(f"an excess of {2 * EFFECT}", tree[furthest].power(EFFECT, 0.025)),
         ),
     ]
     power = min(fit.power(EFFECT) for fit in (*lists.values(), *tree.values()))
     measured = [
         *(
-            f"lists, d = {d}: work grows as m^{fit}; {saved[d]:.0f} times less than dense at the largest width"
+            f"lists, d = {d}: work grows as m^{fit}; {min(saved[d]):.0f} times less than dense at the largest width"
             for d, fit in lists.items()
         ),
         *(
@@ -171,10 +194,6 @@ def judge(rows: list[dict[str, Any]], parameters: dict[str, Any]) -> RecipeOutco
             f"Corollary 6.2 has m^{paper_exponent(d):.2f}"
             for d, fit in tree.items()
         ),
-        f"refuted by: an exponent of lists, or of the tree at d up to {FEW}, whose interval is not below {BELOW}; "
-        f"no larger powers at larger d; an exponent of the tree surely above the corollary's by more than {EFFECT}",
-        f"power: an exponent off by {EFFECT} is noticed with probability {min(power, 0.999):.3f} at least (one-sided "
-        "t-test at 5%, with the spread over seeds that was seen)",
     ]
     fits = [
         {"method": name, "d": d, **fit.to_dict(), "paper": paper_exponent(d)}
@@ -198,10 +217,21 @@ def _fits(rows: list[dict[str, Any]], method: str, what: str, *, latest: int = 0
     return {d: exponent([row for row in mine if row["d"] == d], what) for d in dict.fromkeys(row["d"] for row in mine)}
 
 
-def _saved(rows: list[dict[str, Any]]) -> float:
-    """Dense work over work at the largest width, the least of the seeds."""
+def _saved(rows: list[dict[str, Any]]) -> list[float]:
+    """Dense work over work at the largest width, by seed."""
     largest = max(row["width"] for row in rows)
-    return float(min(row["dense_multiply_adds"] / row["multiply_adds"] for row in rows if row["width"] == largest))
+    return [float(row["dense_multiply_adds"] / row["multiply_adds"]) for row in rows if row["width"] == largest]
+
+
+def _mean_power(effect: float, values: list[float]) -> float:
+    """Of a mean over seeds `effect` beyond the bound, at the spread that was seen."""
+    return mean_power(effect, float(np.std(values, ddof=1)), len(values), level=0.025)
+
+
+def _trend_power(table: np.ndarray) -> float:
+    """Of exponents that rise by `EFFECT` from one dimension to the next, seeds spread as these do."""
+    spread = float(table.std(axis=0, ddof=1).max())
+    return rising_power([EFFECT * place for place in range(table.shape[1])], spread, len(table), level=0.01)
 
 
 RECIPE = Recipe(

@@ -3,30 +3,42 @@
 Labels are the sign of x₁x₂, which no linear function gives. Each seed draws points, weights and starts anew; the same
 network trained without an adversary is the control, and both are attacked with many more steps than training used.
 
-The number of iterations at quick scale (500 instead of 200) and the judgement of accuracy (all seeds together instead
-of each above 95%) were settled after seeing results of these seeds; eight fresh ones confirm them (docs/results.md).
+Theorem 5.12 bounds the average over T iterations of the robust loss |f(x̃) − y|. The zero function's is 1 on any data,
+so an average that falls with T has shown nothing until it is below 1: that is what is judged, at the largest T, with
+the theorem's rate as corrected (m^(−3/5)/√T) and as printed (m^(−1/5)/√T).
+
+The number of iterations at quick scale (500 instead of 200) was settled after seeing results of eight of these seeds;
+eight fresh ones confirm it (docs/results.md).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy.stats import binomtest
 
+from fewfire.experiments.recipes import _effects as effects
 from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
-from fewfire.experiments.recipes._judgement import Judgement
-from fewfire.experiments.recipes._statistics import in_most
+from fewfire.experiments.recipes._judgement import Judgement, Power
+from fewfire.experiments.recipes._power import mean_power
 from fewfire.learners import RobustClassifier
 from fewfire.problems import SphereSlice, gamma
 from fewfire.robustness import PGD
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import ArrayLike
+
 RHO = 0.2
 POINTS = 40
-SEEDS = 8
+SEEDS = 12
 EVERY = 10
 """Iterations between two points of a curve that is kept."""
+
+TheoremRate = Literal["theorem", "printed"]
+RATES: tuple[TheoremRate, ...] = ("theorem", "printed")
 
 
 @dataclass(frozen=True)
@@ -44,27 +56,8 @@ def measure(settings: RobustLossSettings) -> RecipeOutcome:
     rows = [_compare(seed, width, iterations) for seed in range(SEEDS)]
     averages = {
         rate: [[_average(seed, width, horizon, rate) for horizon in horizons] for seed in range(SEEDS)]
-        for rate in ("theorem", "printed")
+        for rate in RATES
     }
-    wins = sum(row["robust"]["accuracy"] > row["plain"]["accuracy"] for row in rows)
-    falls = {rate: sum(bool(np.all(np.diff(average) < 0)) for average in values) for rate, values in averages.items()}
-    withstood = _least_share([row["robust"]["accuracy"] for row in rows])
-    judgements = [
-        Judgement("points are separable", "least γ", min(row["gamma"] for row in rows), 0.0, "at least"),
-        Judgement("the robust loss falls", "largest last/first", max(row["ratio"] for row in rows), 1 / 3),
-        Judgement(
-            "and the points withstand a stronger attack",
-            "lower end of the exact 99% interval of robust accuracy, points taken as independent",
-            withstood,
-            0.9,
-            "at least",
-        ),
-        Judgement("training against the adversary is why", "p of the sign test", in_most(wins, SEEDS), 0.01),
-        *(
-            Judgement(f"the average loss falls with T, {rate} rate", "p of the sign test", in_most(count, SEEDS), 0.01)
-            for rate, count in falls.items()
-        ),
-    ]
     return RecipeOutcome(
         parameters={
             "n": POINTS,
@@ -72,15 +65,91 @@ def measure(settings: RobustLossSettings) -> RecipeOutcome:
             "separation": 0.6,
             "rho": RHO,
             "width": width,
-            "max_iter": iterations,
+            "iterations": iterations,
         },
-        judgements=judgements,
+        judgements=judge(rows, horizons, averages),
+        measured=[_sentence(rate, horizons, averages[rate]) for rate in RATES],
         data={
             "iteration": [*range(0, iterations - 1, EVERY), iterations - 1],
             "rows": rows,
             "theorem": {"horizons": list(horizons), "average_robust_loss": averages},
         },
     )
+
+
+def judge(
+    rows: list[dict[str, Any]], horizons: Sequence[int], averages: Mapping[TheoremRate, list[list[float]]]
+) -> list[Judgement]:
+    """The claims; each but the first on the mean over seeds, with Student's interval."""
+    least = min(row["gamma"] for row in rows)
+    accuracy = np.array([row["robust"]["accuracy"] for row in rows])
+    lead = accuracy - [row["plain"]["accuracy"] for row in rows]
+    return [
+        Judgement(
+            "points are separable, as the theorem asks",
+            "least γ",
+            least,
+            0.0,
+            "at least",
+            refuted_by="two points nearer than 2ρ",
+            effect=effects.exact("least γ", least),
+            power=Power("any such pair", 1.0),
+        ),
+        _at_most("the robust loss falls", "last over first robust loss", [row["ratio"] for row in rows], 1 / 3, 0.1),
+        _at_least("and the points withstand a stronger attack", "robust accuracy", accuracy, 0.9, 0.05),
+        _at_least("training against the adversary is why", "robust less plain training's accuracy", lead, 0.0, 0.1),
+        *(
+            _at_most(
+                f"the average loss is below the zero function's by T = {horizons[-1]}, {rate} rate",
+                "average robust loss, the zero function's is 1",
+                [average[-1] for average in averages[rate]],
+                1.0,
+                0.05,
+            )
+            for rate in RATES
+        ),
+    ]
+
+
+def _at_least(claim: str, what: str, values: ArrayLike, bound: float, margin: float) -> Judgement:
+    """The lower end of the mean over seeds is at least the bound; a mean `margin` above it is to be noticed."""
+    seen = effects.mean(f"mean {what}", values)
+    return Judgement(
+        claim,
+        f"mean {what}, lower end of 95%",
+        seen.low,
+        bound,
+        "at least",
+        refuted_by=f"a mean over seeds that is not surely above {bound:.3g}",
+        effect=seen,
+        power=Power(f"a mean of {bound + margin:.3g}", _power(values, margin)),
+    )
+
+
+def _at_most(claim: str, what: str, values: ArrayLike, bound: float, margin: float) -> Judgement:
+    """The upper end of the mean over seeds is at most the bound; a mean `margin` below it is to be noticed."""
+    seen = effects.mean(f"mean {what}", values)
+    return Judgement(
+        claim,
+        f"mean {what}, upper end of 95%",
+        seen.high,
+        bound,
+        refuted_by=f"a mean over seeds that is not surely below {bound:.3g}",
+        effect=seen,
+        power=Power(f"a mean of {bound - margin:.3g}", _power(values, margin)),
+    )
+
+
+def _power(values: ArrayLike, margin: float) -> float:
+    """At the spread over seeds that was seen."""
+    table = np.asarray(values, dtype=np.float64)
+    return mean_power(margin, float(table.std(ddof=1)), len(table), level=0.025)
+
+
+def _sentence(rate: str, horizons: Sequence[int], averages: list[list[float]]) -> str:
+    means = ", ".join(f"{mean:.3f} at T = {T}" for T, mean in zip(horizons, np.mean(averages, axis=0), strict=True))
+    below = sum(average[-1] < 1 for average in averages)
+    return f"{rate} rate: average loss {means}; below 1 at the last in {below} of {len(averages)} seeds"
 
 
 def _data(seed: int) -> tuple[Any, Any]:
@@ -111,7 +180,7 @@ def _thin(curve: Any) -> list[float]:
     return [round(float(value), 4) for value in (*curve[:-1:EVERY], curve[-1])]
 
 
-def _average(seed: int, width: int, horizon: int, rate: Literal["theorem", "printed"]) -> float:
+def _average(seed: int, width: int, horizon: int, rate: TheoremRate) -> float:
     """(1/T) Σ_t of the robust loss with the rate of Theorem 5.12 for T, corrected or printed: what it bounds."""
     X, y = _data(seed)
     model = RobustClassifier(
@@ -128,22 +197,15 @@ def _average(seed: int, width: int, horizon: int, rate: Literal["theorem", "prin
     return float(model.fit(X, y).history_.robust_loss.mean())
 
 
-def _least_share(accuracies: list[float]) -> float:
-    """Of all points of all seeds together."""
-    count = round(sum(accuracy * POINTS for accuracy in accuracies))
-    interval = binomtest(count, len(accuracies) * POINTS).proportion_ci(0.99)
-    return float(interval.low)
-
-
 RECIPE = Recipe(
     name="sublinear/robust-loss",
     title="Theorem 5.12: adversarial training converges on separable points",
-    seconds=20,
-    expectation="robust loss to a third or less, robust accuracy above 90%, more than plain training has",
+    seconds=35,
+    expectation="robust loss to a third or less, accuracy above 90%; at the theorem's rate no better than 0 yet",
     figure="robust_loss",
     scales={
-        "quick": RobustLossSettings(width=512, iterations=500, horizons=(25, 100, 400)),
-        "paper": RobustLossSettings(width=4096, iterations=2000, horizons=(25, 100, 400, 1600)),
+        "quick": RobustLossSettings(width=512, iterations=500, horizons=(25, 100, 400, 1600)),
+        "paper": RobustLossSettings(width=4096, iterations=2000, horizons=(25, 100, 400, 1600, 6400)),
     },
     measure=measure,
 )
