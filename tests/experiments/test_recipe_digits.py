@@ -5,6 +5,7 @@ import pytest
 
 from fewfire._random import Stream
 from fewfire.experiments.parities._digit_networks import train_gated
+from fewfire.experiments.recipes._power import mean_power
 from fewfire.experiments.recipes.parities import digits
 from fewfire.experiments.recipes.parities.digits import METHODS, DigitParitySettings, judge
 from fewfire.report import plot_recipe
@@ -30,6 +31,7 @@ def test_every_claim_can_fail():
     assert verdicts((0.05, 0.1, 0.18)) == [False, True, True, True]
     assert verdicts((0.0, 0.04, 0.18)) == [True, False, True, True]
     assert verdicts((0.0, 0.1, 0.08)) == [True, True, False, False]
+    assert verdicts((0.0, 0.18, 0.18)) == [True, True, True, False]
     # What a network with fixed gates would give.
     assert verdicts((0.0, 0.0, 0.0)) == [True, False, False, False]
 
@@ -38,6 +40,15 @@ def test_the_lead_is_over_the_best_rival_of_each_seed():
     table = accuracies((0.0, 0.1, 0.18))
     table[2]["kernel"] = [0.9] * 5
     assert judge(table)[1].value < 0.05
+
+
+def test_the_powers_are_those_of_five_points():
+    table = accuracies((0.0, 0.1, 0.18))
+    table[3]["network"] = list(np.array(table[3]["network"]) + 0.02 * np.array([-1, 0, 1, 0, 1]))
+    powers = [entry.power.probability for entry in judge(table)]
+    assert powers[:2] == [1.0, 1.0]  # leads that do not spread
+    assert powers[2] == pytest.approx(mean_power(0.05, 0.02 * 0.7**0.5, 5, 0.025))
+    assert powers[3] == pytest.approx(mean_power(0.04, 0.02 * 0.7**0.5, 5, 0.025))
 
 
 def test_a_gated_linear_network_is_linear_in_its_start_s_features():

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from fewfire._random import Stream
 from fewfire.experiments import recipes
@@ -21,9 +22,9 @@ def run(errors):
 
 
 def lawful(size, seeds):
-    """Errors that fall with neurons, steps and examples, rise with bits, and differ by seed."""
+    """Errors that fall with inputs, neurons, steps and examples, rise with bits, and differ by seed."""
     fresh = 10**6 if size.examples is None else size.examples
-    error = size.k * (1 / size.width + 1 / size.steps + 1 / fresh)
+    error = size.k * (1 / size.n + 1 / size.width + 1 / size.steps + 1 / fresh)
     return [error * (1 + 0.01 * seed) for seed in range(seeds)]
 
 
@@ -51,12 +52,24 @@ def test_other_errors_are_refuted(errors):
     assert not any(entry.passed for entry in run(errors).judgements)
 
 
-@pytest.mark.parametrize(("learned", "seen"), [(10, True), (6, True), (1, False)])
-def test_the_power_of_ten_seeds(learned, seen):
-    """Seeds that learn at the last of four levels, the others flat: six of ten are seen, one is not."""
+def test_errors_that_rise_with_inputs_refute_that_claim_alone():
+    found = run(lambda size, seeds: [error * size.n**2 for error in lawful(size, seeds)])
+    assert [entry.passed for entry in found.judgements] == [False, True, True, True, True]
+    assert found.judgements[0].effect.low > 0
+
+
+@pytest.mark.parametrize(("learned", "seen"), [(10, True), (6, True), (5, False), (1, False)])
+def test_seeds_that_learn_at_the_last_level(learned, seen):
+    """Of ten seeds, the others flat: six are seen, five are not."""
     table = np.full((10, 4), 0.18)
     table[:learned, 3] = 0.0
     assert (error_terms.rising(-table) <= error_terms.LEVEL) == seen
+
+
+def test_the_power_is_that_of_six_seeds_of_ten():
+    power = run(lawful).judgements[1].power
+    assert power.probability == pytest.approx(stats.binom.sf(4, 10, 0.75))  # three levels: five of ten
+    assert error_terms._step_power(10, 4) == pytest.approx(stats.binom.sf(5, 10, 0.75))
 
 
 def test_descent_errors_of_fresh_and_of_sampled_rows():

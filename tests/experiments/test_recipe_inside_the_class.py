@@ -16,13 +16,14 @@ SETTINGS = MembersSettings(
 )
 
 
-def world(advantage=1.3, patience=0.7, lower=1.5, sparser=0.6, spread=0.03):
+def world(advantage=1.3, patience=0.7, lower=1.5, sparser=0.6, fewer=0.8, spread=0.03):
     """Errors m^−6 that reach the goal at 3 multiples; dense networks need `advantage` times as many, and so on."""
 
     def learn(cell, seed):
         luck = float(np.exp(spread * Stream(seed, f"luck {cell.n} {cell.s} {cell.k} {cell.steps}").normal(1)[0]))
         long = cell.steps > SETTINGS.steps
-        need = 3.0 * luck * (1.0 if cell.k else patience if long else advantage)
+        member = fewer if cell.k == 1 else 1.0
+        need = 3.0 * luck * (member if cell.k else patience if long else advantage)
         error = 0.1 * (need / cell.multiple) ** 6
         if cell.multiple == 4.5 and cell.k == 0 and not long:
             error *= lower
@@ -53,16 +54,25 @@ def test_a_world_as_it_was_seen():
     ("options", "expected"),
     [
         ({"advantage": 1.0}, [False, True, True, True, True]),
-        ({"advantage": 0.8}, [False, True, False, True, True]),
-        ({"spread": 0.7}, [False, False, False, True, True]),  # noise hides it, and the power says so
-        ({"lower": 0.1}, [True, True, False, True, True]),
-        ({"patience": 1.3}, [True, True, True, False, True]),  # the advantage in samples that the paper argues for
-        ({"sparser": 0.0}, [True, True, True, True, False]),
+        ({"advantage": 0.8}, [False, False, True, True, True]),
+        ({"lower": 0.1}, [True, False, True, True, True]),
+        ({"patience": 1.3}, [True, True, False, True, True]),  # the advantage in samples that the paper argues for
+        ({"sparser": 0.0}, [True, True, True, False, True]),
+        ({"fewer": 1.3}, [True, True, True, True, False]),  # as it was seen
     ],
-    ids=["no advantage", "a disadvantage", "noise", "no lower error", "advantage of samples", "not sparser"],
+    ids=["no advantage", "a disadvantage", "no lower error", "advantage of samples", "not sparser", "more samples"],
 )
 def test_other_worlds_are_refuted(options, expected):
     assert passed(**options) == expected
+
+
+def test_noise_hides_the_advantage_and_the_power_says_so():
+    quiet, noisy = (
+        inside_the_class.RECIPE.run(settings=SETTINGS, learn=world(spread=spread)).judgements[0]
+        for spread in (0.03, 0.7)
+    )
+    assert quiet.passed and quiet.power.probability > 0.99 and quiet.effect.low > 1.2
+    assert not noisy.passed and noisy.power.probability < 0.5
 
 
 def test_the_power_is_what_repetition_finds():

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from fewfire.experiments.recipes._power import share_power
 from fewfire.experiments.recipes.sparse_activations import mostly_sparse
 from fewfire.experiments.recipes.sparse_activations.mostly_sparse import MostlySparseSettings
 from fewfire.report import plot_recipe
@@ -50,10 +51,19 @@ def test_other_counts_are_refuted(monkeypatch, seen, options, place):
     assert not found.judgements[place].passed and not found.passed
 
 
-def test_shares_on_the_cube_that_do_not_fall_are_refuted(monkeypatch, seen):
-    row = {**seen.data["cube"][0], "p": 0.1}
-    monkeypatch.setattr(mostly_sparse, "_on_cube", lambda *key: row)
-    assert not mostly_sparse.RECIPE.run(settings=SETTINGS, digits=counts()).judgements[4].passed
+def test_shares_on_the_cube_that_do_not_fall_are_refuted(seen):
+    flat = [{**row, "p": 0.1} for row in seen.data["cube"]]
+    risen = [{**row, "p": -row["p"]} for row in seen.data["cube"]]
+    for cube in (flat, risen):
+        assert not mostly_sparse.judge(seen.data["over_k"], cube)[4].passed
+
+
+def test_every_power_is_stated(seen):
+    powers = [entry.power.probability for entry in seen.judgements]
+    assert powers[0] == pytest.approx(share_power(0.03, 0.005, 719) ** 4)
+    assert powers[1] > 0.99 and powers[3] > 0.99
+    assert all(entry.effect.low <= entry.effect.value <= entry.effect.high for entry in seen.judgements)
+    assert seen.judgements[3].effect.high <= 1
 
 
 def test_one_network_on_digits():

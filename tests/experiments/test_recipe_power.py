@@ -12,10 +12,7 @@ RESULTS = Path(__file__).parents[2] / "docs" / "results"
 STATED = {
     "pareto/proposition-3",
     "pareto/table2",
-    "sublinear/activity",
-    "sublinear/cost",
-    "sublinear/digits",
-    "sublinear/robust-loss",
+    *(name for name in recipes.RECIPES if not name.startswith("pareto/")),
 }
 UNSTATED = set(recipes.RECIPES) - STATED
 """Recipes that do not state these yet; the list may only shrink."""

@@ -4,15 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from fewfire.experiments import recipes
 from fewfire.experiments.parities._fixed_features import FAMILIES
+from fewfire.experiments.recipes import Effect
 from fewfire.experiments.recipes.parities import separation
 from fewfire.experiments.recipes.parities.separation import ComparisonSize, NeuronSize, SeparationSettings
 from fewfire.problems import CorrelatedParity
 from fewfire.report import plot_recipe
 
-SMALL = SeparationSettings(((8, 3), (11, 3)), 3, (NeuronSize(31, 3, 800),), (ComparisonSize(31, 3, 60, 800),), seeds=3)
+SMALL = SeparationSettings(((8, 3), (11, 3)), 6, (NeuronSize(31, 3, 800),), (ComparisonSize(31, 3, 60, 800),), seeds=3)
 COSINES = {"cosine": FAMILIES["cosine"]}
 
 
@@ -88,6 +90,35 @@ def test_a_network_that_does_not_learn_is_refuted():
 def test_dimensions_that_are_not_reached_show_no_growth():
     found = run(families={"inputs": lambda X, k, dimension, stream: X[:, :dimension].astype(float)}, network=truth)
     assert verdicts(found) == [True, False, True, True]
+
+
+def judged(needed=60.0, growth=1.0, neurons=20.0, lead=0.125, error=0.1):
+    """Verdicts and powers on what is made up: one family at (9, 3), nine draws, and five seeds of a network."""
+    dimensions = [{"monomials": 84, "needed": [needed] * 9}]
+    powers = {"relu": Effect("", growth, growth - 1.96 * error, growth + 1.96 * error)}
+    return separation.judge(dimensions, powers, [{"bound": 67.0, "needed": [16.0] * 4 + [neurons]}], [[lead] * 5])
+
+
+@pytest.mark.parametrize(
+    ("options", "refuted"),
+    [({}, []), ({"needed": 6.0}, [0]), ({"growth": 0.6}, [1]), ({"neurons": 128.0}, [2]), ({"lead": 0.09}, [3])],
+    ids=["as claimed", "few features", "slow growth", "one fit with many neurons", "a near rival"],
+)
+def test_every_claim_can_fail(options, refuted):
+    assert [place for place, entry in enumerate(judged(**options)) if not entry.passed] == refuted
+
+
+def test_one_run_at_the_half_space_refutes_the_lead():
+    leads = [[0.125] * 5, [0.125, 0.125, 0.0, 0.125, 0.125]]
+    assert not separation.judge(
+        [{"monomials": 84, "needed": [60.0] * 9}], {"a": Effect("", 1, 1, 1)}, [{"bound": 67.0, "needed": [8.0]}], leads
+    )[3].passed
+
+
+def test_the_powers():
+    powers = [entry.power.probability for entry in judged()]
+    assert powers == pytest.approx([1 - 10 / 512, norm.cdf(5 - 1.96), 1 - 0.9**5, 1 - 0.8**5], abs=1e-4)
+    assert judged(error=float("nan"))[1].power.probability == 0.0
 
 
 def test_the_figure_draws_what_was_found(small):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from fewfire._random import Stream
 from fewfire.experiments.recipes.sparse_activations import rademacher
@@ -69,10 +70,8 @@ def test_dependent_points_cost_neurons_and_not_sparsity():
 
 def row(points="cube", estimate=0.5, error=0.0, s=1, k=1):
     bound = (s * k) ** 0.5
-    return {
-        "points": points, "s": s, "k": k, "estimate": estimate * bound, "standard_error": error * bound,
-        "explicit": 3 * bound, "conjecture_20": bound,
-    }  # fmt: skip
+    found = {"estimate": estimate * bound, "standard_error": error * bound}
+    return {"points": points, "s": s, "k": k, **found, "explicit": 3 * bound, "conjecture_20": bound}
 
 
 def verdicts(on_cube, on_sample):
@@ -89,6 +88,20 @@ def test_every_claim_of_the_recipe_can_fail():
     assert verdicts([row(estimate=1.1)], line) == [True, True, True, False, True]
     # Above the constant, but not by three standard errors.
     assert verdicts([row(estimate=1.1, error=0.05)], line) == [True] * 5
+
+
+def test_the_powers_of_the_recipe():
+    line = [row("orthogonal", 1.0, 0.02), row("orthogonal", 0.9, 0.02, s=64), row("random", 1.33, 0.01)]
+    judgements = rademacher.judge([row(error=0.1), row(error=0.05)], line)
+    explicit, growth, fails, cube, root = (entry.power.probability for entry in judgements)
+    assert explicit == pytest.approx(norm.cdf(0.33 / 0.01 - 3))
+    assert growth == pytest.approx(norm.cdf(0.3 / (0.9 * np.hypot(0.02, 0.02 / 0.9)) - 3))
+    assert fails == pytest.approx(norm.cdf(0.1 / 0.01 - 3))
+    assert cube == pytest.approx(norm.cdf((1 / 3) / 0.1 - 3))  # of the estimate that is known least well
+    assert root == pytest.approx(norm.cdf(2**0.5 / 3 / 0.1 - 3))
+    assert rademacher.judge([row()], [row("orthogonal"), row("orthogonal", s=2)])[0].power.probability == 0.0
+    effect = judgements[2].effect
+    assert (effect.low, effect.high) == pytest.approx((1.33 - 0.0196, 1.33 + 0.0196), abs=1e-4)
 
 
 def test_the_recipe_s_figure_has_a_panel_of_shares():

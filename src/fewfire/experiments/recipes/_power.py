@@ -124,4 +124,5 @@ def _beyond(effect: float, error: float, freedom: int, level: float) -> float:
         return 0.0
     if error == 0.0:
         return float(effect > 0.0)
-    return float(stats.nct.sf(stats.t.isf(level, freedom), freedom, effect / error))
+    # Beyond a million standard errors SciPy's distribution is not a number.
+    return float(stats.nct.sf(stats.t.isf(level, freedom), freedom, min(effect / error, 1e6)))

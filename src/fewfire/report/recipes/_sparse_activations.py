@@ -224,7 +224,8 @@ def _draw_bounds(axes: Axes, rows: Sequence[Mapping[str, float]], along: str, la
 
 def plot_lazy_neurons(info: Mapping[str, Any]) -> Figure:
     """sparse-activations/lazy-neurons: activity in training, on digits by width and depth, in transformers by layer."""
-    digits, text = rows_of(info, "perceptrons", "transformers")
+    digits, transformers = rows_of(info, "perceptrons", "transformers")
+    text = list({row["width"]: row for row in reversed(transformers)}.values())[::-1]  # the first of each width
     figure, axes = canvas(1 + len(text), size=(4.2 * (1 + len(text)), 3.9), sharey=True)
     widths = sorted({row["width"] for row in digits})
     depths = sorted({row["depth"] for row in digits})

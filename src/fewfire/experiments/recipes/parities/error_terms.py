@@ -4,24 +4,27 @@ One resource changes at a time from a common size that just suffices, so that th
 descends on both layers as in `parities/theorem-2`, with fresh examples, or with a sample of m of which a fifth chooses
 the iterate. Beside the errors stand the four terms k¹⁰/q, k⁸/√q, qk/√n and k²√q/T. Their sum is above 1 at every size
 here, so that the errors keep to it says nothing. What can be seen is whether errors move as the leading terms do: down
-with neurons and with steps, up with bits; and down with the examples that the theorem, which takes expectations, does
-not speak of. The term in n falls as n grows; what the error does, it rises, is told and not judged.
+with inputs, with neurons and with steps, up with bits; and down with the examples that the theorem, which takes
+expectations, does not speak of. Of these the first fails: the term qk/√n falls as n grows, the error rises.
 
 Trends are judged over seeds by Page's test: one that is not there passes with probability 0.01. Seeds whose errors do
-not vary count for nothing; where seeds learn at the last of four levels only, six of ten that do suffice (p = 0.006).
+not vary count for nothing. The power is for seeds that learn at the last level only, each with probability 3/4, from
+the best half-space to nothing at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from scipy import stats
 
 from fewfire._random import Stream
+from fewfire.experiments.recipes import _effects
 from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
-from fewfire.experiments.recipes._judgement import Judgement
+from fewfire.experiments.recipes._judgement import Judgement, Power
 from fewfire.experiments.recipes._statistics import rising
 from fewfire.learners import ParityNetClassifier, learn_correlated_parity
 from fewfire.problems import CorrelatedParity
@@ -29,6 +32,8 @@ from fewfire.theory import parities
 
 Resource: TypeAlias = Literal["n", "k", "width", "steps", "examples"]
 TESTS, BATCH_SIZE, LEARNING_RATE, LEVEL = 5000, 64, 0.5, 0.01
+LEARNS = 0.75
+"""The probability with which a seed learns at the last level, of the power."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,7 @@ Errors: TypeAlias = Callable[[ErrorSize, int], Sequence[float]]
 """(size, number of seeds) -> the test error of each seed."""
 
 CLAIMS: dict[Resource, tuple[str, int]] = {
+    "n": ("more inputs, a smaller error, as qk/√n falls", -1),
     "width": ("more neurons, a smaller error, as k¹⁰/q and k⁸/√q fall", -1),
     "steps": ("more steps, a smaller error, as k²√q/T falls", -1),
     "k": ("more bits, a larger error, as all four terms rise", 1),
@@ -78,25 +84,50 @@ def measure(settings: ErrorTermSettings, *, errors: Errors | None = None) -> Rec
     measure_size = errors or descent_errors
     rows: list[dict[str, Any]] = []
     tables: dict[str, np.ndarray] = {}
-    for resource in ("n", *CLAIMS):
+    for resource in CLAIMS:
         sizes = [_changed(settings.base, resource, value) for value in getattr(settings, resource)]
         found = [list(measure_size(size, settings.seeds)) for size in sizes]
         rows += [{"resource": resource, **_row(size, cell)} for size, cell in zip(sizes, found, strict=True)]
         tables[resource] = np.array(found).T
-    judgements = [
-        Judgement(claim, "Page's trend test over seeds, p", rising(sign * tables[resource]), LEVEL)
-        for resource, (claim, sign) in CLAIMS.items()
-    ]
     means = ", ".join(f"{mean:.3f}" for mean in tables["n"].mean(axis=0))
     return RecipeOutcome(
         parameters={**asdict(settings.base), "seeds": settings.seeds, "tests": TESTS, "learning_rate": LEARNING_RATE},
-        judgements=judgements,
+        judgements=judge(tables),
         measured=[
             f"as n goes through {', '.join(map(str, settings.n))} the mean error is {means} (rising: p = "
             f"{rising(tables['n']):.2g}, falling: p = {rising(-tables['n']):.2g}); the theorem's term qk/√n falls."
         ],
         data={"rows": rows},
     )
+
+
+def judge(tables: Mapping[str, np.ndarray]) -> list[Judgement]:
+    """The claims on errors of shape (seeds, levels) by resource."""
+    judgements = []
+    for resource, (claim, sign) in CLAIMS.items():
+        table = tables[resource]
+        seeds, levels = table.shape
+        judgements.append(
+            Judgement(
+                claim,
+                "Page's trend test over seeds, p",
+                rising(sign * table),
+                LEVEL,
+                refuted_by="errors that do not move, or move the other way",
+                effect=_effects.mean("error at the last level less that at the first", table[:, -1] - table[:, 0]),
+                power=Power(
+                    f"each seed changes at the last level with probability {LEARNS:g}", _step_power(seeds, levels)
+                ),
+            )
+        )
+    return judgements
+
+
+def _step_power(seeds: int, levels: int) -> float:
+    """Exact: over how many seeds step up at the last level, the others not varying."""
+    step = np.eye(levels)[-1]
+    seen = [count > 1 and rising(np.tile(step, (count, 1))) <= LEVEL for count in range(seeds + 1)]
+    return float(stats.binom.pmf(np.arange(seeds + 1), seeds, LEARNS) @ np.array(seen))
 
 
 def descent_errors(size: ErrorSize, seeds: int) -> list[float]:

@@ -3,13 +3,13 @@
 Three ways from the symmetric start, several seeds each. "descent": the first step over the whole of D_A, exactly, then
 fresh minibatches for both layers at practical rates, and the iterate that is best on held-out rows. "theorem": the same
 with the theorem's own rate k²/(T√q), which is too small to leave the neighbourhood of the best half-space at these
-sizes; what it reaches is told, not judged. "practical": a sample of a few thousand rows, on which the first step shows
-the support, then the convex second layer (`ParityNetClassifier`). Beside the errors stand the four terms of the
-theorem's bound, which is above 1 at every size that can be run.
+sizes: this is judged too, and would be refuted by one seed that gets away from it. "practical": a sample of a few
+thousand rows, on which the first step shows the support, then the convex second layer (`ParityNetClassifier`). Beside
+the errors stand the four terms of the theorem's bound, which is above 1 at every size that can be run.
 
-Each seed is tested on 10,000 rows that chose nothing. The claims are about means over the seeds, whose standard error
-is below 0.001. A seed that stays at the best half-space (87.5% for k = 3, 84.4% for k = 5) costs the mean of ten at
-least 1.25 points: three of ten refute 97%, one of ten refutes 99%.
+Each seed is tested on 10,000 rows that chose nothing, with a standard error below 0.4 points. The claims are about
+every seed: one that stays at the best half-space (87.5% for k = 3, 84.4% for k = 5) refutes them. So runs that get
+stuck one time in five are found out by ten seeds with probability 1 − 0.8¹⁰ = 0.89.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire._random import Stream
+from fewfire.experiments.recipes import _effects
 from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
-from fewfire.experiments.recipes._judgement import Judgement
+from fewfire.experiments.recipes._judgement import Judgement, Power
 from fewfire.learners import BestIterate, ParityNetClassifier, learn_correlated_parity
 from fewfire.problems import CorrelatedParity
 from fewfire.theory import parities
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 
 TESTS = 10_000
 BATCH_SIZE, LEARNING_RATE = 64, 0.5
+DESCENT, PRACTICAL, NEAR = 0.97, 0.99, 0.02
+"""Accuracies asked for, and how far above the best half-space a seed is still said to be near it."""
+STUCK = 0.2
+"""The share of seeds with another outcome that the power is for."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,7 @@ def measure(settings: Theorem2Settings, *, learning_rate: float = LEARNING_RATE)
         Of the practical rates, which fall from it to 0.
     """
     rows: list[dict[str, Any]] = []
-    curves, terms, judgements, measured = [], [], [], []
+    curves, terms, measured = [], [], []
     for size in settings.descents:
         bound = parities.theorem_2(size.n, size.k, size.width // 2, size.steps)
         terms.append({**asdict(size), **asdict(bound), "violated": list(bound.violated), "error": bound.error})
@@ -84,24 +89,68 @@ def measure(settings: Theorem2Settings, *, learning_rate: float = LEARNING_RATE)
             found, curve = _descend(size, seeds, rate)
             rows += [{"mode": mode, **asdict(size), **row} for row in found]
             curves.append({"mode": mode, **asdict(size), **curve})
-        mean = _mean_accuracy(rows, "descent", size)
-        claim = f"({size.n}, {size.k}), width {size.width}, T = {size.steps}: gradient descent learns it"
-        judgements.append(Judgement(claim, f"mean accuracy of {settings.seeds} seeds", mean, 0.97, "at least"))
+        reached = {mode: np.mean(_accuracies(rows, mode, size)) for mode in ("descent", "theorem")}
         measured.append(
-            f"({size.n}, {size.k}): {mean:.2%} at practical rates, {_mean_accuracy(rows, 'theorem', size):.2%} at the "
+            f"({size.n}, {size.k}): {reached['descent']:.2%} at practical rates, {reached['theorem']:.2%} at the "
             f"theorem's, whose bound is {bound.error:.2g}; the best half-space has {_halfspace(size.k):.2%}."
         )
     for sample in settings.practicals:
         rows += [{"mode": "practical", **asdict(sample), **row} for row in _practical(sample, settings.seeds)]
-        mean = _mean_accuracy(rows, "practical", sample)
-        claim = f"({sample.n}, {sample.k}) from {sample.examples} examples: the practical mode learns it"
-        judgements.append(Judgement(claim, f"mean accuracy of {settings.seeds} seeds", mean, 0.99, "at least"))
     return RecipeOutcome(
         parameters={"batch_size": BATCH_SIZE, "learning_rate": learning_rate, "tests": TESTS},
-        judgements=judgements,
+        judgements=judge(settings, rows),
         measured=measured,
         data={"rows": rows, "curves": curves, "terms": terms},
     )
+
+
+def judge(settings: Theorem2Settings, rows: list[dict[str, Any]]) -> list[Judgement]:
+    """The claims on the errors of every mode, size and seed."""
+    judgements = []
+    for size in settings.descents:
+        claim = f"({size.n}, {size.k}), width {size.width}, T = {size.steps}: gradient descent learns it"
+        judgements.append(_every_seed(claim, _accuracies(rows, "descent", size), DESCENT))
+    for sample in settings.practicals:
+        claim = f"({sample.n}, {sample.k}) from {sample.examples} examples: the practical mode learns it"
+        judgements.append(_every_seed(claim, _accuracies(rows, "practical", sample), PRACTICAL))
+    if settings.theorem_seeds:
+        excess = [
+            accuracy - _halfspace(size.k)
+            for size in settings.descents
+            for accuracy in _accuracies(rows, "theorem", size)
+        ]
+        judgements.append(
+            Judgement(
+                "the theorem's own rate does not leave the best half-space at these sizes",
+                "largest accuracy of a seed less that of the best half-space",
+                max(excess),
+                NEAR,
+                refuted_by="one seed that is 2 points above the best half-space at the theorem's rate",
+                effect=_effects.mean("mean accuracy less that of the best half-space", excess),
+                power=_power(len(excess), "gets away"),
+            )
+        )
+    return judgements
+
+
+def _every_seed(claim: str, accuracies: list[float], asked: float) -> Judgement:
+    return Judgement(
+        claim,
+        f"least accuracy of {len(accuracies)} seeds",
+        min(accuracies),
+        asked,
+        "at least",
+        refuted_by=f"one seed below {asked:.0%}; the best half-space is",
+        effect=_effects.share(
+            f"share of seeds that reach {asked:.0%}", sum(a >= asked for a in accuracies), len(accuracies)
+        ),
+        power=_power(len(accuracies), "stays at the best half-space"),
+    )
+
+
+def _power(runs: int, outcome: str) -> Power:
+    """That one run at least shows what a run shows with probability STUCK."""
+    return Power(f"a run {outcome} with probability {STUCK:g}", 1 - (1 - STUCK) ** runs)
 
 
 def _descend(size: DescentSize, seeds: int, rate: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -129,9 +178,9 @@ def _practical(size: PracticalSize, seeds: int) -> Iterator[dict[str, Any]]:
         yield {"seed": seed, "error": float(error), "support_found": model.support_ == problem.support}
 
 
-def _mean_accuracy(rows: list[dict[str, Any]], mode: str, size: DescentSize | PracticalSize) -> float:
+def _accuracies(rows: list[dict[str, Any]], mode: str, size: DescentSize | PracticalSize) -> list[float]:
     mine = {"mode": mode, **asdict(size)}
-    return float(np.mean([1 - row["error"] for row in rows if mine.items() <= row.items()]))
+    return [1 - row["error"] for row in rows if mine.items() <= row.items()]
 
 
 def _halfspace(k: int) -> float:
@@ -144,7 +193,7 @@ RECIPE = Recipe(
     name="parities/theorem-2",
     title="Theorem 2: gradient descent on both layers learns the correlated parity",
     seconds=40,
-    expectation="at least 97% by descent at (n, k) = (101, 3), (201, 5), (301, 5), 99% by the practical mode",
+    expectation="every seed: 97% by descent at (n, k) = (101, 3), (201, 5), (301, 5), 99% by the practical mode",
     figure="theorem_2",
     scales={
         "quick": Theorem2Settings(
