@@ -28,6 +28,7 @@ def test_what_is_short_changes_with_what_there_is(init):
     assert diagnose(30, 3, width=100, samples=4000, steps=16_000, init=init).enough
     assert diagnose(30, 3, width=100, samples=200, steps=8000, init=init).nearest == "data"
     assert diagnose(30, 4, width=100, samples=20_000, steps=500, init=init).nearest == "steps"
+    assert diagnose(15, 4, width=3, samples=2000, steps=4000, init="dense").nearest == "width"
 
 
 def test_luck_is_four_runs():

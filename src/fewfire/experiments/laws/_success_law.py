@@ -6,9 +6,10 @@ For one k and one start, with L = log(n/30) and R = log(width/30), the share of 
 
 that is: the training set is large enough for these weights (m*, pareto's frontier of width and data); among the neurons
 is one that finds the parity, each with the same chance (r*, pareto's luck that width buys); and training has come that
-far (T*, which grows as x comes near 0). log m*, log r*, log T* are linear in the features below. What lets r* and T*
-change with m is `fresh`: with weight decay, examples that hardly repeat teach more slowly than a small set that does,
-and at large n not at all, which is why success is not monotone in the samples (pareto, C.1, finding 4).
+far (T*, which grows as x comes near 0). log m*, log r*, log T* are linear in the features below. `fresh` goes from 0 to
+1 where examples hardly repeat any more. With weight decay they then teach more slowly than a small set that does, and
+at large n only wide networks hold on until they have learned, by a second lottery of the same form: this is why success
+is not monotone in the samples (pareto, C.1, finding 4).
 
 Fitted by maximum likelihood to counts by time, with weak normal priors that keep what a k was not swept for near a
 usual value. The covariance is that of Laplace's approximation, times the dispersion that the cells show beside the
@@ -46,9 +47,10 @@ PRIORS: dict[str, tuple[float, float]] = {
     "log σ·L": (0.0, 0.5),
     "width": (1.4, 1.5),
     "width·L": (1.0, 2.0),
-    "width·fresh": (0.0, 1.5),
-    "width·fresh·L": (0.0, 1.0),
     "log γ": (0.0, 0.7),
+    "fresh width": (0.0, 2.0),
+    "fresh width·L": (3.0, 2.0),
+    "log fresh γ": (0.0, 0.7),
     "steps": (7.0, 9.0),
     "steps·L": (1.0, 2.0),
     "steps·R": (-0.2, 0.5),
@@ -243,15 +245,21 @@ def _chances(
     spread = SHARPEST + np.exp(p["log σ"] + p["log σ·R"] * R + p["log σ·L"] * L)
     enough_data = ndtr(np.clip(x / spread, -30, 30))
     fresh = 1 / (1 + np.exp(-2 * (log_samples - p["fresh"] - p["fresh·L"] * L)))
-    least = p["width"] + p["width·L"] * L + fresh * (p["width·fresh"] + p["width·fresh·L"] * L)
-    tickets = np.exp(np.clip(np.exp(p["log γ"]) * (np.log(width) - least), -30, 6))
-    enough_width = 1 - np.exp2(-tickets)
+    finds = _lottery(p["log γ"], width, p["width"] + p["width·L"] * L)
+    holds = _lottery(p["log fresh γ"], width, p["fresh width"] + p["fresh width·L"] * L)
+    enough_width = finds * (1 - fresh * (1 - holds))
     time = p["steps"] + p["steps·L"] * L + p["steps·R"] * R + p["steps·R²"] * R**2 + p["steps·RL"] * R * L
     time = time + fresh * (p["steps·fresh"] + p["steps·fresh·L"] * L + p["steps·fresh·R"] * R)
     time = time + np.log1p(np.exp(np.clip(p["slow"] - np.exp(p["log slow rate"]) * x, -30, 30)))
     turn = np.exp(p["log ς"] + p["log ς·R"] * R)
     enough_steps = ndtr(np.clip((np.log(steps) - time[:, None]) / turn[:, None], -30, 30))
     return np.asarray((enough_data * enough_width)[:, None] * enough_steps)
+
+
+def _lottery(log_power: float, width: Float64Array, log_half: Float64Array) -> Float64Array:
+    """1 − 2^−(width/r)^γ: the chance that some neuron wins, one half at width r."""
+    tickets = np.exp(np.clip(np.exp(log_power) * (np.log(width) - log_half), -30, 6))
+    return np.asarray(1 - np.exp2(-tickets))
 
 
 class _Counts:
