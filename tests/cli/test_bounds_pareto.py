@@ -14,12 +14,12 @@ from fewfire.networks import init
 from fewfire.theory.pareto import (
     Diagnosis,
     Resources,
-    diagnose,
     frontier,
     good_neuron_probability,
     samples_needed,
     theorem_4,
     theorem_21,
+    verdicts,
 )
 
 
@@ -32,17 +32,31 @@ def ask(*options):
 
 
 def findings(n, k, width, samples, steps, success=0.99, **more):
-    return {found.statement: found for found in diagnose(n, k, Resources(width, samples, steps, success), **more)}
+    asked = Resources(width, samples, steps, success)
+    return {found.statement: found for found in verdicts(n, k, asked, **{"adversarial": True} | more)}
 
 
 def test_a_run_that_is_known_to_work_is_not_excluded():
-    output = ask("--n", 50, "--k", 3, "--width", 1000, "--samples", 1000, "--steps", 20_000)
+    output = ask("--n", 50, "--k", 3, "--width", 1000, "--samples", 1000, "--steps", 20_000, "--adversarial")
     assert "width 1,000 (52,001 parameters)" in output
     assert re.search(r"statistical limit +not excluded +naming the set takes 14\.3 bits", output)
     assert re.search(r"Proposition 3 +not excluded +r·T/\(τ²δ\) = 1\.05e\+12 against ¼·C\(n, k\) = 4\.9e\+03", output)
     assert re.search(r"Theorem 4 +silent +treats even k only", output)
-    assert "No lower bound stands in the way." in output
+    assert "No lower bound that applies stands in the way." in output
+    assert re.search(r"Practical SGD \(SGD on the hinge loss, .*\): (9\d|>99)%", output)
+    assert "Nothing is short." in output
     assert "Success is promised by: exhaustive search." in output
+
+
+def test_proposition_3_is_silent_about_sgd():
+    output = ask("--n", 50, "--k", 3, "--width", 1000, "--samples", 1000, "--steps", 20_000)
+    assert re.search(r"Proposition 3 +silent +assumes gradients bounded by 1 and adversarial noise", output)
+
+
+def test_sgd_that_never_succeeds_is_told_what_it_lacks():
+    output = ask("--n", 30, "--k", 3, "--width", 1000, "--samples", 300, "--steps", 8000)
+    assert "Short of data (1,200 examples: >99% (" in output
+    assert "Half of the runs of this width need about 3" in output
 
 
 def test_it_is_a_command_of_fewfire():
@@ -61,7 +75,8 @@ def test_too_few_examples_are_said_to_be_short():
 
 
 def test_proposition_3_names_each_resource_and_its_price():
-    output = ask("--n", 200, "--k", 12, "--width", 100, "--samples", 1000, "--steps", 1000)
+    output = ask("--n", 200, "--k", 12, "--width", 100, "--samples", 1000, "--steps", 1000, "--adversarial")
+    assert "Practical SGD: not predicted, beyond the sweeps that this stands on: k = 12 from sparse(2)" in output
     assert "success has at most probability 1.3e-08" in output
     assert "Proposition 3: short of width or steps or samples. Lifted by: width 7.48e+09; or steps" in output
 
@@ -143,7 +158,7 @@ def test_noise_raises_the_limits():
 def test_advice_is_one_line_a_statement():
     lines = advice([Diagnosis("A", "excluded", "", ("width",), ({"width": 2e7},)), Diagnosis("B", "promised", "")])
     assert lines == ["A: short of width. Lifted by: width 2e+07.", "Success is promised by: B."]
-    assert advice([]) == ["No lower bound stands in the way."]
+    assert advice([]) == ["No lower bound that applies stands in the way."]
 
 
 @pytest.mark.parametrize(
@@ -158,4 +173,4 @@ def test_advice_is_one_line_a_statement():
 )
 def test_bad_resources_are_refused(arguments, match):
     with pytest.raises(InvalidArgument, match=match):
-        diagnose(*arguments)
+        verdicts(*arguments)

@@ -8,7 +8,7 @@ import typer
 
 from fewfire import __version__
 from fewfire._errors import FewfireError
-from fewfire.cli import bounds, demo, doctor, profile, report, reproduce, sweep
+from fewfire.cli import bounds, demo, doctor, law, profile, report, reproduce, sweep
 from fewfire.cli._output import complain, never_fail_to_encode
 from fewfire.cli._places import in_words
 
@@ -25,6 +25,7 @@ app.command()(profile.profile)
 app.command()(report.report)
 app.command()(reproduce.reproduce)
 app.add_typer(bounds.app, name="bounds")
+app.add_typer(law.app, name="law")
 app.add_typer(sweep.app, name="sweep")
 
 

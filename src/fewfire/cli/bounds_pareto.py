@@ -6,7 +6,8 @@ import typer
 from rich.table import Table
 
 from fewfire.cli._output import wide_console
-from fewfire.theory.pareto import Diagnosis, Resources, diagnose, network_parameters
+from fewfire.experiments import diagnose
+from fewfire.theory.pareto import Diagnosis, network_parameters
 
 
 def pareto(
@@ -15,18 +16,36 @@ def pareto(
     width: int = typer.Option(..., help="Hidden neurons of the two-layer network."),
     samples: int = typer.Option(..., help="Labelled examples."),
     steps: int = typer.Option(..., help="Gradient steps."),
-    delta: float = typer.Option(0.99, help="Probability of success wanted."),
+    init: str = typer.Option("sparse", help='The start: "sparse" (two inputs per neuron) or "dense".'),
+    delta: float = typer.Option(0.99, help="Probability of success wanted of the statements."),
     noise: float = typer.Option(0.0, help="Probability that a label is flipped; used by the limits of all methods."),
     error: float = typer.Option(0.1, help="Error wanted of Theorem 4."),
+    adversarial: bool = typer.Option(
+        False, help="Gradients are bounded by 1 and their noise may be adversarial, as Proposition 3 assumes."
+    ),
 ) -> None:
-    """Say which resource is short for learning a parity of k among n bits, and what would buy success."""
-    findings = diagnose(n, k, Resources(width, samples, steps, delta), noise, error)
+    """Say which of data, width, steps and luck is short for a parity of k among n bits, by sweeps and by theorems."""
+    advised = diagnose(
+        n,
+        k,
+        width=width,
+        samples=samples,
+        steps=steps,
+        init=init,
+        noise=noise,
+        success=delta,
+        error=error,
+        adversarial=adversarial,
+    )
+    findings = list(advised.theory)
     console = wide_console()
     size = network_parameters(n, width)
     console.print(
-        f"Parity of {k} among {n} bits; width {width:,} ({size:,} parameters), {samples:,} examples, {steps:,} steps; "
-        f"success wanted with probability {delta:g}.",
+        f"Parity of {k} among {n} bits; width {width:,} ({size:,} parameters), {samples:,} examples, {steps:,} steps.",
     )
+    for line in advised.lines():
+        console.print(line)
+    console.print(f"\nThe statements of pareto, success wanted with probability {delta:g}:")
     table = Table(box=None, pad_edge=False)
     for title in ("statement", "verdict", "reason"):
         table.add_column(title)
@@ -44,7 +63,7 @@ def advice(findings: list[Diagnosis]) -> list[str]:
         for finding in findings
         if finding.verdict == "excluded"
     ]
-    lines = lines or ["No lower bound stands in the way."]
+    lines = lines or ["No lower bound that applies stands in the way."]
     lines += [
         f"{finding.statement}: short of {' and '.join(finding.short)}. Bought by: {_ways(finding)}."
         for finding in findings

@@ -1,7 +1,17 @@
-"""Experiments: sweeps (grids of runs from one spec file, kept in a store), measurements beside bounds, recipes."""
+"""Experiments: sweeps (grids of runs from one spec, kept in a store), laws, measurements beside bounds, recipes."""
 
 from fewfire.experiments import sparse_activations
 from fewfire.experiments.frontiers import FrontierEstimate, estimate_frontier
+from fewfire.experiments.laws import (
+    Advice,
+    FrontierLaw,
+    LawPrediction,
+    ParityCell,
+    diagnose,
+    fit_law,
+    parity_cells,
+    shipped_law,
+)
 from fewfire.experiments.run import (
     FoundFrontier,
     Plan,
@@ -37,12 +47,16 @@ __all__ = [
     "COLUMNS",
     "CURVES",
     "STATUSES",
+    "Advice",
     "Cell",
     "FoundFrontier",
     "FrontierEstimate",
+    "FrontierLaw",
     "FrontierSearch",
+    "LawPrediction",
     "Measurement",
     "MemoryStore",
+    "ParityCell",
     "Plan",
     "Progress",
     "Row",
@@ -54,15 +68,19 @@ __all__ = [
     "SweepRecord",
     "TimeEstimate",
     "cells",
+    "diagnose",
     "environment_text",
     "estimate_frontier",
     "estimate_time",
     "export",
     "failed_row",
+    "fit_law",
     "found_frontiers",
     "make_plan",
     "merge",
+    "parity_cells",
     "row_of",
+    "shipped_law",
     "sparse_activations",
     "succeeded",
 ]

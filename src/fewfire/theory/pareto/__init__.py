@@ -1,6 +1,6 @@
 """pareto (Edelman, Goel, Kakade, Malach, Zhang): what sparse parities cost in data, width, time and luck."""
 
-from fewfire.theory.pareto._diagnosis import Diagnosis, Resources, diagnose, network_parameters
+from fewfire.theory.pareto._diagnosis import Diagnosis, Resources, network_parameters, verdicts
 from fewfire.theory.pareto._lower_bounds import (
     ResourceFrontier,
     SearchCost,
@@ -61,7 +61,6 @@ __all__ = [
     "Resources",
     "SearchCost",
     "SecondLayerNeeds",
-    "diagnose",
     "exhaustive_search",
     "frontier",
     "good_neuron_bound",
@@ -94,5 +93,6 @@ __all__ = [
     "theorem_16",
     "theorem_21",
     "under_sparse_gap",
+    "verdicts",
     "width_for_good_start",
 ]

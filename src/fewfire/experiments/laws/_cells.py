@@ -1,0 +1,191 @@
+"""Cells of sweeps of parities, with time: how many of a cell's runs had succeeded after so many steps.
+
+A run that stops at its success says when that was, so one sweep to T steps holds the sweeps to every smaller number
+of steps as well. Laws are fitted to these counts, and the cells of the sweeps that `diagnose` stands on are shipped in
+this form: `calibration.csv`, made by `benchmarks/laws.py`, which also wrote `calibration.json` about their origin.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fewfire._errors import FileFormatError, invalid
+from fewfire.experiments.store import final, succeeded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fewfire.experiments.store import Setting, Store
+
+GRID = (125, 250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 100_000)
+"""Steps after which successes are counted, where runs were evaluated then."""
+
+
+@dataclass(frozen=True)
+class ParityCell:
+    """The runs of one width, start and number of examples on an (n, k)-parity.
+
+    Parameters
+    ----------
+    n, k, width : int
+    start : str
+        As `start_label` writes it.
+    samples : int or None
+        None is online.
+    runs : int
+    steps : tuple of int, ascending
+        Numbers of steps; the last is that of the sweep, or its last one on `GRID`.
+    successes : tuple of int
+        Runs that had succeeded by then.
+    """
+
+    n: int
+    k: int
+    start: str
+    width: int
+    samples: int | None
+    runs: int
+    steps: tuple[int, ...]
+    successes: tuple[int, ...]
+
+    def at(self, steps: int) -> int | None:
+        """Successes within so many steps; None where that was not looked at."""
+        return dict(zip(self.steps, self.successes, strict=True)).get(steps)
+
+    @property
+    def line(self) -> tuple[int, int, str, int]:
+        """What cells share that differ in the number of examples alone."""
+        return self.n, self.k, self.start, self.width
+
+
+def start_label(start: dict[str, Any]) -> str:
+    """A start in a word: "dense", "sparse(2)", or its name and parameters.
+
+    >>> start_label({"name": "sparse", "s": 2, "value": 1.0})
+    'sparse(2)'
+    """
+    name, rest = start["name"], {key: value for key, value in start.items() if key != "name"}
+    if name == "sparse" and rest.get("value", 1.0) == 1.0:
+        rest.pop("value", None)
+        return f"sparse({rest['s']})"
+    return name if not rest else f"{name}({', '.join(f'{key}={value}' for key, value in sorted(rest.items()))})"
+
+
+def start_of(init: str) -> str:
+    """The label of a start as it is asked for: "sparse" alone is two inputs per neuron.
+
+    >>> start_of("sparse")
+    'sparse(2)'
+    """
+    return "sparse(2)" if init == "sparse" else init
+
+
+def parity_cells(store: Store, success_error: float | None = None) -> list[ParityCell]:
+    """The cells of a store's noiseless parities, in order of the settings.
+
+    Parameters
+    ----------
+    store : Store
+    success_error : float, optional
+        The test error that counts as success; by default that of the store's last sweep, or 0.1.
+
+    Raises
+    ------
+    InvalidArgument
+        When runs differ in more than n, k, start, width, samples and steps: a law is one of a schedule.
+    """
+    sweeps = store.sweeps()
+    error = success_error if success_error is not None else sweeps[-1].success_error if sweeps else 0.1
+    columns, found, schedules = store.columns(), [], set()
+    ended, good = final(columns["status"]), succeeded(columns["status"], columns["best_test_error"], error)
+    for setting in store.settings():
+        if not _is_plain_parity(setting) or not (chosen := (columns["setting"] == setting.id) & ended).any():
+            continue
+        training = setting.training
+        (phase,) = training["phases"]
+        schedules.add(json.dumps({**phase, "steps": 0, "loss": training["loss"], "sampling": training["sampling"]}))
+        if len(schedules) > 1:
+            raise invalid(
+                "store", "must hold one schedule, steps apart", sorted(schedules), "fit each in its own store"
+            )
+        # A run that stops at the error says when it got there; one that does not, only whether it did.
+        stops = training.get("stop_error") is not None and training["stop_error"] >= error
+        times = np.where(good[chosen], columns["steps"][chosen] if stops else phase["steps"], np.inf)
+        every = training["evaluate"] if stops else phase["steps"]
+        steps = (*(t for t in GRID if t % every == 0 and t < phase["steps"]), phase["steps"])
+        counts = tuple(int((times <= t).sum()) for t in steps)
+        problem = setting.problem
+        place = (problem["n"], problem["k"], start_label(setting.start), setting.width, setting.samples)
+        found.append(ParityCell(*place, int(chosen.sum()), steps, counts))
+    return found
+
+
+def _is_plain_parity(setting: Setting) -> bool:
+    problem = setting.problem
+    return problem["name"] == "parity" and not problem.get("noise") and len(setting.training["phases"]) == 1
+
+
+def merged_cells(cells: Iterable[ParityCell]) -> list[ParityCell]:
+    """Cells of one place as one, with the steps that all of them have; sorted."""
+    places: dict[tuple[int, int, str, int, int | None], list[ParityCell]] = {}
+    for cell in cells:
+        places.setdefault((*cell.line, cell.samples), []).append(cell)
+    found = []
+    for (n, k, start, width, samples), members in places.items():
+        steps = sorted(set.intersection(*(set(cell.steps) for cell in members)))
+        counts = tuple(sum(cell.at(t) or 0 for cell in members) for t in steps)
+        if steps:
+            runs = sum(cell.runs for cell in members)
+            found.append(ParityCell(n, k, start, width, samples, runs, tuple(steps), counts))
+    return sorted(found, key=lambda cell: (*cell.line, cell.samples or np.inf))
+
+
+def cells_to_csv(cells: Iterable[ParityCell]) -> str:
+    """Cells as CSV: a column per number of steps, empty where it was not looked at; online is no number of samples."""
+    cells = list(cells)
+    grid = sorted({t for cell in cells for t in cell.steps})
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["n", "k", "start", "width", "samples", "runs", *grid])
+    for cell in cells:
+        counts = ["" if (count := cell.at(t)) is None else count for t in grid]
+        samples = "online" if cell.samples is None else cell.samples
+        writer.writerow([cell.n, cell.k, cell.start, cell.width, samples, cell.runs, *counts])
+    return text.getvalue()
+
+
+def cells_from_csv(text: str) -> list[ParityCell]:
+    """The cells of a CSV that `cells_to_csv` wrote."""
+    rows = list(csv.reader(StringIO(text)))
+    try:
+        grid = [int(title) for title in rows[0][6:]]
+        found = []
+        for n, k, start, width, samples, runs, *counts in rows[1:]:
+            seen = [(t, int(count)) for t, count in zip(grid, counts, strict=True) if count]
+            steps, successes = (tuple(part) for part in zip(*seen, strict=True))
+            size = None if samples == "online" else int(samples)
+            found.append(ParityCell(int(n), int(k), start, int(width), size, int(runs), steps, successes))
+    except (ValueError, IndexError) as error:
+        raise FileFormatError(f"this is no table of cells: {error}.") from None
+    return found
+
+
+@cache
+def shipped_cells() -> tuple[ParityCell, ...]:
+    """The cells that laws and `diagnose` are calibrated on unless they are given others."""
+    return tuple(cells_from_csv((files(__package__) / "calibration.csv").read_text(encoding="utf-8")))
+
+
+@cache
+def provenance() -> dict[str, Any]:
+    """Where the shipped cells come from: specs, commands, numbers of runs."""
+    table: dict[str, Any] = json.loads((files(__package__) / "calibration.json").read_text(encoding="utf-8"))
+    return table

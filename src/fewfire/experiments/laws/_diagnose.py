@@ -1,0 +1,202 @@
+"""What is short for practical SGD on a parity: data, width, steps or luck.
+
+A resource is short when four times as much of it alone brings success to one half; four times as much luck is four runs
+instead of one. Chances are those of `SuccessLaw`, fitted to sweeps with the schedule of pareto, C.1 (hinge loss,
+learning rate 0.1, weight decay 0.01, batches of 32, no label noise); beyond what these sweeps reach nothing is
+predicted. The verdicts of pareto's statements stand beside it: they hold whatever the sweeps say, where they apply.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from fewfire._validate import check_integer, check_number
+from fewfire.experiments.laws._cells import start_of
+from fewfire.experiments.laws._frontier_law import FrontierLaw, LawPrediction, shipped_law
+from fewfire.experiments.laws._success_law import SuccessLaw, shipped_success_laws
+from fewfire.theory.pareto import Diagnosis, Resources, verdicts
+
+Resource: TypeAlias = Literal["data", "width", "steps", "luck"]
+MORE = 4
+"""Times as much: what `short` is defined by."""
+
+HALF = 0.5
+SCHEDULE = "SGD on the hinge loss, learning rate 0.1, weight decay 0.01, batches of 32"
+
+
+@dataclass(frozen=True)
+class Chance:
+    """A predicted chance of success with its 90% interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{_percent(self.value)} ({_percent(self.low)} to {_percent(self.high)})"
+
+
+@dataclass(frozen=True)
+class FourTimes:
+    """What four times as much of one resource alone would bring; no chance where the sweeps do not reach that far."""
+
+    resource: Resource
+    amount: int
+    chance: Chance | None
+    outside: str = ""
+
+    @property
+    def short(self) -> bool:
+        """Whether it brings success to one half."""
+        return self.chance is not None and self.chance.value >= HALF
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What `diagnose` says.
+
+    Parameters
+    ----------
+    chance : Chance or None
+        Of success with the resources as they are; None beyond the calibrated range.
+    ways : tuple of FourTimes
+        Data, width, steps and luck.
+    frontier : LawPrediction or None
+        The examples that half of the runs need at this width, given time.
+    outside : str
+        What lies beyond the calibrated range; empty inside it.
+    theory : tuple of Diagnosis
+        What the statements of pareto say.
+    """
+
+    chance: Chance | None
+    ways: tuple[FourTimes, ...]
+    frontier: LawPrediction | None
+    outside: str
+    theory: tuple[Diagnosis, ...]
+
+    @property
+    def enough(self) -> bool:
+        """Whether half of the runs succeed as it is."""
+        return self.chance is not None and self.chance.value >= HALF
+
+    @property
+    def short(self) -> tuple[Resource, ...]:
+        """What is short, that which helps most first; luck, which costs whole runs, last."""
+        if self.chance is None or self.enough:
+            return ()
+        return tuple(way.resource for way in self._ranked if way.short)
+
+    @property
+    def nearest(self) -> Resource | None:
+        """The resource of which more would help most, be it enough or not; None where nothing is short or known."""
+        ranked = self._ranked
+        return None if self.chance is None or self.enough or not ranked else ranked[0].resource
+
+    @property
+    def _ranked(self) -> list[FourTimes]:
+        known = [way for way in self.ways if way.chance is not None]
+        return sorted(known, key=lambda way: (way.resource == "luck", -way.chance.value if way.chance else 0.0))
+
+    def lines(self) -> list[str]:
+        """The practical part in sentences."""
+        if self.chance is None:
+            return [f"Practical SGD: not predicted, beyond the sweeps that this stands on: {self.outside}."]
+        found = [f"Practical SGD ({SCHEDULE}): {self.chance} of runs are predicted to succeed."]
+        ways = {way.resource: way for way in self.ways}
+        if self.enough:
+            found.append("Nothing is short.")
+        elif self.short:
+            parts = [f"{name} ({_amount(ways[name])}: {ways[name].chance})" for name in self.short]
+            found.append(f"Short of {', or of '.join(parts)}.")
+        elif self.nearest is not None:
+            way = ways[self.nearest]
+            told = f"nearest comes {way.resource} ({_amount(way)}: {way.chance})"
+            found.append(f"Four times as much of nothing alone brings success to one half; {told}.")
+        found += [f"Four times the {way.resource} is not predicted: {way.outside}." for way in self.ways if way.outside]
+        if self.frontier is not None:
+            found.append(f"Half of the runs of this width need about {self.frontier}, given time.")
+        return found
+
+
+def diagnose(
+    n: int,
+    k: int,
+    *,
+    width: int,
+    samples: int,
+    steps: int,
+    init: str = "sparse",
+    noise: float = 0.0,
+    success: float = 0.99,
+    error: float = 0.1,
+    adversarial: bool = False,
+    laws: dict[tuple[int, str], SuccessLaw] | None = None,
+    law: FrontierLaw | None = None,
+) -> Advice:
+    """Which of data, width, steps and luck is short for an (n, k)-parity: four times as much brings success to a half.
+
+    Parameters
+    ----------
+    n, k : int
+    width, samples, steps : int
+        What a run has.
+    init : "sparse" (two inputs per neuron), "dense", or the name of a start that `laws` has
+    noise : float
+        The probability that a label is flipped. The sweeps have none; the limits of all methods use it.
+    success : float
+        The probability of success that the theory's statements are asked for.
+    error : float
+        The error wanted of Theorem 4.
+    adversarial : bool
+        Whether gradients are bounded by 1 and their noise may be adversarial, as Proposition 3 assumes.
+    laws : dict, optional
+        Success laws by k and start, such as `fit_success_law` makes; by default those of the shipped sweeps.
+    law : FrontierLaw, optional
+        The law of data; by default that of the shipped sweeps.
+    """
+    have = Resources(width, samples, steps, success)
+    theory = tuple(verdicts(n, k, have, noise, error, adversarial=adversarial))
+    check_integer("n", n, 2)
+    check_number("noise", noise, 0.0, HALF, open_high=True)
+    start = start_of(init)
+    laws = shipped_success_laws() if laws is None else laws
+    known = laws.get((k, start))
+    if known is None or noise:
+        kinds = ", ".join(f"k = {bits} from {name}" for bits, name in sorted(laws))
+        beyond = f"noise {noise:g} (calibrated without)" if noise else f"k = {k} from {start} (calibrated: {kinds})"
+        return Advice(None, (), None, beyond, theory)
+    if beyond := known.outside(n, width, samples, steps):
+        return Advice(None, (), None, beyond, theory)
+    now = _chance(known, n, width, samples, steps)
+    ways = (
+        _way(known, "data", MORE * samples, n, width, MORE * samples, steps),
+        _way(known, "width", MORE * width, n, MORE * width, samples, steps),
+        _way(known, "steps", MORE * steps, n, width, samples, MORE * steps),
+        FourTimes("luck", MORE, Chance(*(1 - (1 - share) ** MORE for share in (now.value, now.low, now.high)))),
+    )
+    law = shipped_law() if law is None else law
+    inside = not law.outside(n, k, width, start)
+    return Advice(now, ways, law.predict(n, k, width, start) if inside else None, "", theory)
+
+
+def _way(law: SuccessLaw, resource: Resource, amount: int, n: int, width: int, samples: int, steps: int) -> FourTimes:
+    if beyond := law.outside(n, width, samples, steps):
+        return FourTimes(resource, amount, None, beyond)
+    return FourTimes(resource, amount, _chance(law, n, width, samples, steps))
+
+
+def _chance(law: SuccessLaw, n: int, width: int, samples: int, steps: int) -> Chance:
+    value = law.chance(n, width, samples, steps)
+    low, high = law.interval(n, width, samples, steps)
+    return Chance(value, min(low, value), max(high, value))
+
+
+def _amount(way: FourTimes) -> str:
+    units = {"data": "examples", "width": "neurons", "steps": "steps", "luck": "runs"}
+    return f"{way.amount:,} {units[way.resource]}"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if 0.005 <= share <= 0.995 or share in (0.0, 1.0) else "<1%" if share < 0.5 else ">99%"
