@@ -49,6 +49,24 @@ def test_recipes_pass_and_return_plain_data(name):
     assert recipes.RecipeResult.from_dict(table) == result
 
 
+@pytest.mark.parametrize("name", recipes.RECIPES)
+def test_the_time_of_the_papers_scale_is_told_beforehand(name):
+    recipe = recipes.find(name)
+    assert recipe.takes("quick") == f"about {recipe.seconds} s on two cores"
+    assert recipe.paper_seconds is not None and recipe.paper_seconds > recipe.seconds
+
+
+def test_times_in_words():
+    def told(seconds):
+        recipe = recipes.Recipe("a/b", "title", 1, "expect", "fits", {}, outcome, seconds)
+        return recipe.takes("paper")
+
+    assert told(None) == "not estimated"
+    assert told(100) == "about 100 s on two cores, estimated to a factor of three"
+    for seconds, words in ((600, "10 minutes"), (9000, "2 hours"), (10**6, "12 days")):
+        assert told(seconds).startswith(f"about {words} on two cores")
+
+
 def outcome(*judgements):
     return recipes.RecipeOutcome(parameters={"n": 1}, judgements=judgements, measured=["a"], data={"rows": [1]})
 

@@ -166,4 +166,5 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    paper_seconds=700,
 )

@@ -331,4 +331,5 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    paper_seconds=2400,
 )

@@ -170,4 +170,5 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    paper_seconds=350,
 )

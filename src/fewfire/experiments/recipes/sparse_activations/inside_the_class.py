@@ -327,4 +327,5 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    paper_seconds=700,
 )

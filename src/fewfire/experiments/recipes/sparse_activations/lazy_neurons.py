@@ -203,4 +203,5 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    paper_seconds=170_000,
 )

@@ -92,4 +92,5 @@ RECIPE = Recipe(
         "paper": CurvesSettings(samples=(250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000), seeds=5),
     },
     measure=measure,
+    paper_seconds=150,
 )

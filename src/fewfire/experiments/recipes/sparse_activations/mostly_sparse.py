@@ -201,4 +201,5 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    paper_seconds=600,
 )

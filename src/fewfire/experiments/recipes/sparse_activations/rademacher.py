@@ -189,4 +189,5 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    paper_seconds=1150,
 )

@@ -117,4 +117,5 @@ RECIPE = Recipe(
         "paper": ActivitySettings(widths=(2**8, 2**10, 2**12, 2**14, 2**16), starts=40, iterations=200),
     },
     measure=measure,
+    paper_seconds=120,
 )

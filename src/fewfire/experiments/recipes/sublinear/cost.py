@@ -223,4 +223,5 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    paper_seconds=9500,
 )
