@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fewfire.learners.parity_net import ParityNetClassifier, lottery_tickets
 from fewfire.learners.parity_net._estimator import find_support, lucky_neurons
+from fewfire.learners.parity_net._lottery import _largest
 from fewfire.networks import TwoLayer, construct, init
 from fewfire.problems import CorrelatedParity, Parity
 
@@ -165,17 +166,39 @@ def test_support_by_gap_and_lucky_neurons():
 
 def test_lottery_tickets_bookkeeping():
     problem = Parity(12, 2)
-    found = lottery_tickets(problem, 12, width=30, keep=3, trials=4, steps=2000, test_examples=500)
-    assert found.kept.shape == (3,) and len(found.rewound) == len(found.redrawn) == 4
-    starts = {history.test_error[0] for history in found.rewound}
-    assert len(starts) == 1  # every rewound trial starts from the same weights
-    assert len({history.test_error[0] for history in found.redrawn}) > 1
+    found = lottery_tickets(problem, 12, networks=3, width=30, keep=4, trials=2, steps=2000, test_examples=500)
+    assert found.kept.shape == (3, 4) and len(found.wide) == 3
+    assert [len(trials) for trials in (*found.rewound, *found.redrawn)] == [2] * 6
+    for rewound in found.rewound:
+        assert len({history.test_error[0] for history in rewound}) == 1  # the trials of a network share its ticket
+        assert rewound[0].train_loss[-1] != rewound[1].train_loss[-1]  # and nothing else
+    assert len({history.test_error[0] for redrawn in found.redrawn for history in redrawn}) > 3
     won, drawn = found.success()
-    assert 0 <= drawn <= 1 and won == np.mean([h.test_error[-1] <= 0.1 for h in found.rewound])
+    assert won.shape == drawn.shape == (3,)
+    assert won.tolist() == [np.mean([h.test_error.min() <= 0.1 for h in trials]) for trials in found.rewound]
     first = found.steps_to()[0]
-    assert all(np.isinf(step) or step in found.rewound[0].step for step in first)
+    assert first.shape == (3, 2)
+    assert all(np.isinf(step) or step in found.rewound[0][0].step for step in first.ravel())
     with pytest.raises(ValueError, match="keep must be an integer of at least 1 and at most 5; got 6"):
         lottery_tickets(problem, 12, width=5, keep=6)
+
+
+def test_tickets_are_the_largest_neurons_by_the_rank_asked_for():
+    hidden = np.array([[3.0, 0.0], [1.0, 1.0], [0.5, 0.0], [0.0, 2.0]])
+    network = TwoLayer(hidden=hidden, bias=np.zeros(4), output=np.array([0.1, 1.0, -4.0, 0.8]))
+    assert _largest(network, 2, "rows").tolist() == [0, 3]
+    assert _largest(network, 2, "output").tolist() == [1, 2]
+    assert _largest(network, 2, "product").tolist() == [2, 3]  # 0.3, 1.41, 2, 1.6
+    with pytest.raises(ValueError, match="rank must be one of 'product', 'rows', 'output'; got 'norm'"):
+        lottery_tickets(Parity(12, 2), 12, rank="norm")
+
+
+def test_retraining_stops_where_it_is_told_to():
+    options = {"networks": 1, "width": 30, "keep": 10, "steps": 1000, "evaluate": 100, "test_examples": 500}
+    found = lottery_tickets(Parity(12, 2), 12, retrain_steps=3000, stop_error=0.1, **options)
+    assert found.wide[0].step[-1] == 1000
+    (steps,), errors = found.steps_to()[0], found.rewound[0][0].test_error
+    assert steps[0] <= 3000 and steps[0] == found.rewound[0][0].step[-1] and errors[-1] <= 0.1
 
 
 # Continuous test data has to be cut in two for an estimator of Boolean functions; `binarize` does that on request only.

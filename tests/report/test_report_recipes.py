@@ -20,6 +20,8 @@ NOT_CONFIRMED = {
     "sparse-activations/inside-the-class",
     "sublinear/cost",
     "sublinear/robust-loss",
+    "pareto/lottery-tickets",
+    "pareto/offline-parity",
 }
 """Recipes with a claim that fails, and is reported so."""
 

@@ -106,8 +106,7 @@ def _run(
 ) -> bool:
     recipe = recipes.find(name)
     console.print(Text.assemble((name, "bold"), f": {recipe.title}"))
-    usual = f"about {recipe.seconds} s on two cores" if scale == "quick" else "minutes to hours"
-    console.print(f"  takes: {usual}\n  expect: {recipe.expectation}")
+    console.print(f"  takes: {recipe.takes(scale)}\n  expect: {recipe.expectation}")
     start = time.perf_counter()
     with console.status("running") as status:
         telling = {"tell": lambda told: status.update(Text(visible(told)))} if "tell" in recipe.options else {}

@@ -115,6 +115,8 @@ class Recipe(Generic[Settings]):
         Its drawing: `plot_` and this name, in `fewfire.report.recipes`.
     scales : mapping from "quick" and "paper" to settings
     measure : callable (settings, **options) -> RecipeOutcome
+    paper_seconds : int, optional
+        About how long scale "paper" takes on two cores, estimated from the work of both scales to a factor of three.
     """
 
     name: str
@@ -124,6 +126,15 @@ class Recipe(Generic[Settings]):
     figure: str
     scales: Mapping[Scale, Settings]
     measure: Callable[..., RecipeOutcome]
+    paper_seconds: int | None = None
+
+    def takes(self, scale: str) -> str:
+        """About how long a scale takes on two cores, in words."""
+        if scale == "quick":
+            return f"about {self.seconds} s on two cores"
+        if self.paper_seconds is None:
+            return "not estimated"
+        return f"about {_duration(self.paper_seconds)} on two cores, estimated to a factor of three"
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -159,3 +170,9 @@ class Recipe(Generic[Settings]):
             measured=tuple(found.measured),
             data=found.data,
         )
+
+
+def _duration(seconds: int) -> str:
+    """In the largest unit of which there are two."""
+    units = (("days", 86_400), ("hours", 3600), ("minutes", 60))
+    return next((f"{seconds / size:.0f} {name}" for name, size in units if seconds >= 2 * size), f"{seconds} s")

@@ -45,7 +45,7 @@ def plot_convergence_time(info: Mapping[str, Any]) -> Figure:
         axis.yaxis.minorticks_off()
         axis.set_title(f"{frontier.start} start: time to convergence", fontsize=10)
         axis.set_ylabel("steps, median and quartiles")
-        axis.legend(title="width", fontsize=8)
+        axis.legend(title="width", fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=5)
     last = axes[-1]
     for place, curve in enumerate(curves):
         for key, ink, name in (("train_error", TRAIN, "training"), ("test_error", TEST, "test")):
@@ -61,18 +61,15 @@ def plot_convergence_time(info: Mapping[str, Any]) -> Figure:
 
 
 def plot_offline_parity(info: Mapping[str, Any]) -> Figure:
-    """pareto/offline-parity: success against width with Wilson's 95% intervals, at the sample most cells share."""
-    (rows,) = rows_of(info, "rows")
+    """pareto/offline-parity: success against width with Wilson's 95% intervals, and under other settings."""
+    rows, varied = rows_of(info, "rows", "variations")
     sizes = [row["samples"] for row in rows]
-    samples = max(set(sizes), key=sizes.count)
-    figure, (axis,) = canvas()
-    for place, start in enumerate(dict.fromkeys(row["start"] for row in rows)):
+    samples = max(set(sizes), key=sizes.count)  # the paper's scale adds two ends
+    figure, (axis, right) = canvas(2, size=(9.6, 4.0), width_ratios=(1.0, 1.15))
+    for place, start in enumerate(("sparse", "dense")):
         mine = [row for row in rows if row["start"] == start and row["samples"] == samples]
-        won, runs = (np.array([row[key] for row in mine]) for key in ("successes", "trials"))
-        low, high = wilson_interval(won, runs)
-        share = won / runs
         shifted = [row["width"] * 1.04 ** (2 * place - 1) for row in mine]  # or the intervals would hide each other
-        reach = [share - low, high - share]
+        share, reach = _shares(mine)
         label = f"{NAMES[start]} start"
         axis.errorbar(shifted, share, reach, color=colour(place), marker=MARKERS[place], capsize=3, label=label)
     axis.set_xscale("log")
@@ -81,35 +78,64 @@ def plot_offline_parity(info: Mapping[str, Any]) -> Figure:
     axis.set_ylim(-0.03, 1.03)
     axis.set_xlabel("width")
     axis.set_ylabel("share of runs that succeed, 95% interval")
-    axis.set_title(f"{_problem(info)} from {samples} samples")
+    axis.set_title("C.1's settings", fontsize=10)
     axis.legend()
+    names = list(dict.fromkeys(row["variation"] for row in varied))
+    widths = min(row["width"] for row in varied), max(row["width"] for row in varied)
+    kinds = (("sparse", widths[1]), ("dense", widths[1]), ("sparse", widths[0]))
+    for place, (start, width) in enumerate(kinds):
+        mine = [row for row in varied if (row["start"], row["width"]) == (start, width)]
+        share, reach = _shares(mine)
+        at = [names.index(row["variation"]) + 0.18 * (place - 1) for row in mine]
+        label = f"{NAMES[start]}, width {width}"
+        right.errorbar(share, at, xerr=reach, color=colour(place), marker=MARKERS[place], linestyle="", label=label)
+    right.set_yticks(range(len(names)), names)
+    right.invert_yaxis()
+    right.set_xlim(-0.03, 1.03)
+    right.set_xlabel("share of runs that succeed, 95% interval")
+    right.set_title("one setting changed", fontsize=10)
+    right.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
+    figure.suptitle(f"{_problem(info)} from {samples} samples", fontsize=11)
     return figure
 
 
+def _shares(rows: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Shares of success, and how far their intervals reach down and up."""
+    won, runs = (np.array([row[key] for row in rows]) for key in ("successes", "trials"))
+    low, high = wilson_interval(won, runs)
+    return won / runs, [won / runs - low, high - won / runs]
+
+
 def plot_lottery(info: Mapping[str, Any]) -> Figure:
-    """pareto/lottery-tickets: test error against steps in three panels: wide, rewound, redrawn.
+    """pareto/lottery-tickets: test error against steps, a row of panels per parity: wide, rewound, redrawn.
 
     Parameters
     ----------
-    info : mapping with "step", "wide", "rewound" and "redrawn"
-        Recorded steps, the wide network's test errors, and one list of test errors per trial.
+    info : mapping with "parities"
+        One entry per parity: "k", "curves" (steps and errors of some networks) and "wide", "rewound" and "redrawn",
+        steps until each had learned, None where it never did.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    step, wide, rewound, redrawn = rows_of(info, "step", "wide", "rewound", "redrawn")
-    figure, panels = canvas(3, size=(10, 3.4), sharey=True)
-    groups = {"wide network": [wide], "rewound neurons": rewound, "redrawn neurons": redrawn}
-    for axes, (title, curves) in zip(panels, groups.items(), strict=True):
-        for curve in curves:
-            axes.plot(step, curve, color=TEST, alpha=0.6, linewidth=1)
-        learned = sum(curve[-1] <= LEARNED for curve in curves)
-        axes.set_title(f"{title}: {learned} of {len(curves)} learn")
-        axes.set_xscale("symlog", linthresh=100)
-        axes.set_xlabel("steps")
-    panels[0].set_ylabel("test error")
-    figure.suptitle("Lottery tickets: the neurons that end up large, alone", fontsize=11)
+    (parities,) = rows_of(info, "parities")
+    rows = len(parities)
+    figure, panels = canvas(3, size=(10, 0.5 + 2.7 * rows), rows=rows, sharey=True, sharex="row")
+    titles = {"wide": "wide network", "rewound": "rewound neurons", "redrawn": "redrawn neurons"}
+    for place, table in enumerate(parities):
+        for axes, (kind, title) in zip(panels[3 * place :], titles.items(), strict=False):
+            for curve in table["curves"][kind]:
+                axes.plot(curve["step"], curve["error"], color=TEST, alpha=0.6, linewidth=1)
+            learned = sum(step is not None for step in table[kind])
+            axes.axhline(LEARNED, color="black", linestyle=":", linewidth=1)
+            axes.set_title(f"k = {table['k']}, {title}: {learned} of {len(table[kind])} learn", fontsize=10)
+            axes.set_xscale("symlog", linthresh=1000)
+            axes.set_xticks([0, 1000, 10_000, 100_000], ["0", "1k", "10k", "100k"])
+            axes.set_xlim(0, 1.2 * max(curve["step"][-1] for side in table["curves"].values() for curve in side))
+            axes.set_xlabel("steps")
+        panels[3 * place].set_ylabel("test error")
+    figure.suptitle("Lottery tickets: the neurons that end up large, alone; one line per wide network", fontsize=11)
     return figure
 
 

@@ -249,4 +249,5 @@ RECIPE = Recipe(
         "paper": HidingSettings(n=20, width=4, steps=16, draws=8),
     },
     measure=measure,
+    paper_seconds=500,
 )

@@ -240,4 +240,5 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    paper_seconds=2_000_000,
 )

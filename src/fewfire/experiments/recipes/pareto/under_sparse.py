@@ -26,4 +26,5 @@ RECIPE = Recipe(
     figure="fits",
     scales={"quick": FitSettings(seeds=1), "paper": FitSettings(seeds=5)},
     measure=measure,
+    paper_seconds=50,
 )

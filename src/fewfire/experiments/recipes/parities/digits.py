@@ -227,4 +227,5 @@ RECIPE = Recipe(
         "paper": DigitParitySettings((1, 2, 3, 4), 512, 20_000, 4096, 40_000, 8000, seeds=10),
     },
     measure=measure,
+    paper_seconds=5000,
 )

@@ -197,4 +197,5 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    paper_seconds=700,
 )

@@ -393,4 +393,5 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    paper_seconds=2400,
 )

@@ -219,4 +219,5 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    paper_seconds=350,
 )

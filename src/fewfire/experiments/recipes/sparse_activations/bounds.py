@@ -186,4 +186,5 @@ RECIPE = Recipe(
         "paper": BoundsSettings(inputs=(8, 12, 16), seeds=5),
     },
     measure=measure,
+    paper_seconds=170,
 )

@@ -168,4 +168,5 @@ RECIPE = Recipe(
         "paper": InducingSettings(seeds=20, epochs=60, tuning=15),
     },
     measure=measure,
+    paper_seconds=500,
 )

@@ -385,4 +385,5 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    paper_seconds=700,
 )

@@ -272,4 +272,5 @@ RECIPE = Recipe(
         "paper": LearnBackSettings(seeds=8, width=128, epochs=200, target=0.05, samples=16_000),
     },
     measure=measure,
+    paper_seconds=1300,
 )

@@ -134,4 +134,5 @@ RECIPE = Recipe(
         "paper": CurvesSettings(samples=(250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000), seeds=8),
     },
     measure=measure,
+    paper_seconds=150,
 )

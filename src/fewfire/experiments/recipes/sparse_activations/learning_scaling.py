@@ -260,4 +260,5 @@ RECIPE = Recipe(
         "paper": ScalingSettings(inputs=(8, 12, 16, 24, 32, 40), degree_inputs=(8, 10, 12, 16, 18), seeds=24),
     },
     measure=measure,
+    paper_seconds=240,
 )

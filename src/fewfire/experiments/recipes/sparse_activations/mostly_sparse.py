@@ -264,4 +264,5 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    paper_seconds=600,
 )

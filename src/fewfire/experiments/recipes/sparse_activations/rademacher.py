@@ -249,4 +249,5 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    paper_seconds=1150,
 )

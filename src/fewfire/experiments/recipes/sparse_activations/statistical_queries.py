@@ -180,4 +180,5 @@ RECIPE = Recipe(
     figure="statistical_queries",
     scales={"quick": QueriesSettings(n=10, targets=60), "paper": QueriesSettings(n=12, targets=200)},
     measure=measure,
+    paper_seconds=500,
 )

@@ -230,4 +230,5 @@ RECIPE = Recipe(
         "paper": ActivitySettings(widths=(2**8, 2**10, 2**12, 2**14, 2**16), starts=160, trainings=5, iterations=200),
     },
     measure=measure,
+    paper_seconds=120,
 )

@@ -253,4 +253,5 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    paper_seconds=9500,
 )

@@ -155,4 +155,5 @@ RECIPE = Recipe(
         "paper": DigitsSettings(train=1200, test=597, width=1000, iterations=400, seeds=5),
     },
     measure=measure,
+    paper_seconds=800,
 )

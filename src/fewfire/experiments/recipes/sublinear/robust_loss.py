@@ -208,4 +208,5 @@ RECIPE = Recipe(
         "paper": RobustLossSettings(width=4096, iterations=2000, horizons=(25, 100, 400, 1600, 6400)),
     },
     measure=measure,
+    paper_seconds=700,
 )
