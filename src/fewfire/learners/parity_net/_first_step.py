@@ -57,11 +57,14 @@ class FirstStep:
         The share of the old weights that decay leaves.
     truncation : float
         γ; gradients up to it count as 0.
+    signal: float
+        The size of a good neuron's gradient on the bits that the step is to bring.
     """
 
     rate: float
     kept: float
     truncation: float
+    signal: float
 
     def phase(self) -> Phase:
         """The step as engines carry it out."""
@@ -108,7 +111,8 @@ def over_sparse_step(k: int, s: int, method: StepMethod = "practical") -> FirstS
     ones = max(s, k)  # fewer contain no support: nothing is learned, whatever the step
     relevant = abs(majority_coefficient(ones, k - 1)) / 2
     other = abs(majority_coefficient(ones, k + 1)) / 2 if ones > k else 0.0
-    return FirstStep(1 / (2 * k * relevant), 0.0, (relevant + other) / 2 if method == "practical" else 0.0)
+    truncation = (relevant + other) / 2 if method == "practical" else 0.0
+    return FirstStep(1 / (2 * k * relevant), 0.0, truncation, relevant)
 
 
 def under_sparse_step(n: int, k: int, s: int, epsilon: float, method: StepMethod = "practical") -> FirstStep:
@@ -131,7 +135,8 @@ def under_sparse_step(n: int, k: int, s: int, epsilon: float, method: StepMethod
         rule = f"must be even, or k − 1 = {k - 1}, or from k on: the gradient of other neurons is exactly 0"
         raise invalid("sparsity", rule, s, f"use {s + 1}")
     kept = epsilon / (2 * k) if s < k else 0.0
-    return FirstStep(epsilon / (2 * k * size), kept, (size + other) / 2 if method == "practical" else other)
+    truncation = (size + other) / 2 if method == "practical" else other
+    return FirstStep(epsilon / (2 * k * size), kept, truncation, size)
 
 
 def good_neuron_gap(n: int, k: int, s: int) -> FourierGap:

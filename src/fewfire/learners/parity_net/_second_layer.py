@@ -31,7 +31,9 @@ MAX_ROWS = 50_000
 """Rows the solver looks at: far more than there are features."""
 
 
-def solve_output(network: TwoLayer, X: AnyArray, y: Float64Array, moved: NDArray[np.bool_]) -> TwoLayer:
+def solve_output(
+    network: TwoLayer, X: AnyArray, y: Float64Array, moved: NDArray[np.bool_], iterations: int = 2000
+) -> TwoLayer:
     """The network with output weights and offset of least logistic loss, on the first 50,000 rows.
 
     Parameters
@@ -41,6 +43,8 @@ def solve_output(network: TwoLayer, X: AnyArray, y: Float64Array, moved: NDArray
     X, y : arrays of shape (examples, inputs) and (examples,)
     moved : bool array of shape (width,)
         The neurons to use; the others get output weight 0.
+    iterations : int
+        The most that the solver takes.
     """
     X, y = X[:MAX_ROWS], y[:MAX_ROWS]
     output = np.zeros(network.width, dtype=network.dtype)
@@ -52,7 +56,7 @@ def solve_output(network: TwoLayer, X: AnyArray, y: Float64Array, moved: NDArray
         size = np.abs(features).max(axis=0)
         fires = size > 0
         if fires.any():
-            model = LogisticRegression(C=1e3, max_iter=2000, tol=1e-6)
+            model = LogisticRegression(C=1e3, max_iter=iterations, tol=1e-6)
             model.fit(features[:, fires] / size[fires], y)
             output[ids[fires]] = model.coef_[0] / size[fires]
             offset = float(model.intercept_[0])
