@@ -4,7 +4,7 @@ Every run gives the width, or the number of examples, from which it succeeds; th
 succeed. `fit_exponents` fits powers of n and s to the runs.
 """
 
-from fewfire.experiments.trade_offs._exponents import Exponent, fit_exponents
+from fewfire.experiments.trade_offs._exponents import FittedPower, fit_exponents
 from fewfire.experiments.trade_offs._needed import (
     NeededRun,
     over_sparse_samples,
@@ -14,7 +14,7 @@ from fewfire.experiments.trade_offs._needed import (
 )
 
 __all__ = [
-    "Exponent",
+    "FittedPower",
     "NeededRun",
     "fit_exponents",
     "over_sparse_samples",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Exponent:
+class FittedPower:
     """The power with which what is needed grows in one quantity.
 
     Parameters
@@ -42,33 +42,33 @@ class Exponent:
         return nan if not isfinite(self.value) else max(self.high - claimed, claimed - self.low)
 
     def power(self, effect: float, allowed: float) -> float:
-        """The probability that an exponent off by `effect` has an interval that reaches beyond `allowed`.
+        """The probability that an exponent off by `effect` has an interval that reaches beyond ± `allowed`.
 
-        For "the whole interval lies within ± allowed of the claim": 1 less the probability that both ends do.
+        The claim is that the whole interval lies within, so a wrong one passes only if both ends do.
         """
-        if not isfinite(self.error) or self.freedom < 1:
-            return 0.0
-        half = float(stats.t.ppf(0.975, self.freedom)) * self.error
-        if self.error == 0.0:
-            return float(effect > allowed)
+        half = self._half()
+        if self.error == 0.0 or not isfinite(half):
+            return float(effect > allowed) if isfinite(half) else 0.0
         inside = stats.norm.cdf((allowed - half - effect) / self.error) - stats.norm.cdf(
-            (-allowed + half - effect) / self.error
+            (half - allowed - effect) / self.error
         )
         return float(1 - max(0.0, inside))
 
     def power_above(self, effect: float) -> float:
-        """The probability that the lower end is above a bound which the exponent exceeds by `effect`."""
-        if not isfinite(self.error) or self.freedom < 1:
-            return 0.0
-        if self.error == 0.0:
-            return float(effect > 0)
-        return float(stats.nct.sf(stats.t.ppf(0.975, self.freedom), self.freedom, effect / self.error))
+        """The probability that an exponent which exceeds a bound by `effect` has its upper end above the bound."""
+        half = self._half()
+        if self.error == 0.0 or not isfinite(half):
+            return float(effect > 0) if isfinite(half) else 0.0
+        return float(stats.norm.sf((-half - effect) / self.error))
+
+    def _half(self) -> float:
+        return float(stats.t.ppf(0.975, self.freedom)) * self.error if self.freedom > 0 else inf
 
     def __str__(self) -> str:
         return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
 
 
-def fit_exponents(needed: Sequence[float], quantities: Mapping[str, Sequence[float]]) -> dict[str, Exponent]:
+def fit_exponents(needed: Sequence[float], quantities: Mapping[str, Sequence[float]]) -> dict[str, FittedPower]:
     """The power of each quantity, the others as they are.
 
     Parameters
@@ -79,16 +79,16 @@ def fit_exponents(needed: Sequence[float], quantities: Mapping[str, Sequence[flo
     """
     values = np.asarray(needed, dtype=np.float64)
     if not np.isfinite(values).all():
-        return {name: Exponent(nan, -inf, inf, inf, 0) for name in quantities}
+        return {name: FittedPower(nan, -inf, inf, inf, 0) for name in quantities}
     table = np.column_stack([np.ones(len(values)), *(np.log(np.asarray(column)) for column in quantities.values())])
     coefficients, _, rank, _ = np.linalg.lstsq(table, np.log(values), rcond=None)
     freedom = len(values) - table.shape[1]
     if rank < table.shape[1] or freedom < 1:
-        return {name: Exponent(nan, -inf, inf, inf, 0) for name in quantities}
+        return {name: FittedPower(nan, -inf, inf, inf, 0) for name in quantities}
     residuals = np.log(values) - table @ coefficients
     errors = np.sqrt(np.diag(np.linalg.inv(table.T @ table)) * float(residuals @ residuals) / freedom)
     half = float(stats.t.ppf(0.975, freedom)) * errors
     return {
-        name: Exponent(float(value), float(value - ends), float(value + ends), float(error), freedom)
+        name: FittedPower(float(value), float(value - ends), float(value + ends), float(error), freedom)
         for name, value, ends, error in zip(quantities, coefficients[1:], half[1:], errors[1:], strict=True)
     }

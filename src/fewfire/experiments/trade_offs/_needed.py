@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fewfire._types import Float64Array, IdArray, SignArray
-    from fewfire.learners.parity_net import FirstStep
+    from fewfire.learners.parity_net import StartStep
     from fewfire.learners.parity_net._first_step import StepMethod
     from fewfire.networks import TwoLayer
 
@@ -92,6 +92,8 @@ def over_sparse_samples(
 ) -> NeededRun:
     """The examples that one over-sparse run needs, at a width in proportion to the theorem's (n/s)^k.
 
+    The start is good, as the proof has it: every bias has a neuron around the support. Others are drawn again.
+
     Parameters
     ----------
     n, k, s : int
@@ -106,7 +108,9 @@ def over_sparse_samples(
     """
     step = over_sparse_step(k, s, method)
     pairs = ceil(good * (k // 2) / good_neuron_probability(n, k, s))
-    start = init.over_sparse(k, s, strict=False)(n, 2 * pairs, Stream(seed, "init"))
+    draw = init.over_sparse(k, s, strict=False)
+    starts = (draw(n, 2 * pairs, Stream(seed, f"init/{trial}" if trial else "init")) for trial in range(100))
+    start = next(start for start in starts if _good_start(start, k))
     return _samples(start, step, (n, k, s, seed), OVER_SPARSE_ERROR, longest)
 
 
@@ -172,8 +176,14 @@ def under_sparse_width(n: int, k: int, s: int, seed: int, *, ample: float = 3.0)
     return _width([(start, drawn)], step, (n, k, s, seed), UNDER_SPARSE_ERROR, _examples(step, n, k, s, ample))
 
 
-def _examples(step: FirstStep, n: int, k: int, s: int, ample: float) -> int:
+def _examples(step: StartStep, n: int, k: int, s: int, ample: float) -> int:
     return ceil(ample * log(2 * n / good_neuron_probability(n, k, s)) / step.signal**2)
+
+
+def _good_start(start: TwoLayer, k: int) -> bool:
+    """Whether every bias has a neuron whose ones contain the support, the first k coordinates."""
+    good = (start.hidden[:, :k] == 1).all(axis=1)
+    return len(np.unique(start.bias[good])) == k // 2
 
 
 def _inside(n: int, k: int, s: int, epsilon: float, pairs: int, stream: Stream) -> TwoLayer:
@@ -186,7 +196,7 @@ def _inside(n: int, k: int, s: int, epsilon: float, pairs: int, stream: Stream) 
 
 
 def _samples(
-    start: TwoLayer, step: FirstStep, run: tuple[int, int, int, int], error: float, longest: float
+    start: TwoLayer, step: StartStep, run: tuple[int, int, int, int], error: float, longest: float
 ) -> NeededRun:
     n, k, s, seed = run
     scale = log(start.hidden.size) / step.signal**2
@@ -208,7 +218,7 @@ def _samples(
 
 def _width(
     networks: Iterable[tuple[TwoLayer, IdArray]],
-    step: FirstStep,
+    step: StartStep,
     run: tuple[int, int, int, int],
     error: float,
     examples: int,

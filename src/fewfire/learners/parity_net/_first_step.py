@@ -46,7 +46,7 @@ METHODS: tuple[StepMethod, ...] = ("practical", "theorem")
 
 
 @dataclass(frozen=True)
-class FirstStep:
+class StartStep:
     """One full-batch step on the first layer's weights.
 
     Parameters
@@ -93,7 +93,7 @@ class FirstStep:
         return np.asarray(np.any(change > self.rate * self.truncation / 2, axis=1))
 
 
-def over_sparse_step(k: int, s: int, method: StepMethod = "practical") -> FirstStep:
+def over_sparse_step(k: int, s: int, method: StepMethod = "practical") -> StartStep:
     """The step from rows of s ones (Theorem 4/16).
 
     Parameters
@@ -112,10 +112,10 @@ def over_sparse_step(k: int, s: int, method: StepMethod = "practical") -> FirstS
     relevant = abs(majority_coefficient(ones, k - 1)) / 2
     other = abs(majority_coefficient(ones, k + 1)) / 2 if ones > k else 0.0
     truncation = (relevant + other) / 2 if method == "practical" else 0.0
-    return FirstStep(1 / (2 * k * relevant), 0.0, truncation, relevant)
+    return StartStep(1 / (2 * k * relevant), 0.0, truncation, relevant)
 
 
-def under_sparse_step(n: int, k: int, s: int, epsilon: float, method: StepMethod = "practical") -> FirstStep:
+def under_sparse_step(n: int, k: int, s: int, epsilon: float, method: StepMethod = "practical") -> StartStep:
     """The step from rows of s ones and ε elsewhere (Theorem 5/21).
 
     Parameters
@@ -136,7 +136,7 @@ def under_sparse_step(n: int, k: int, s: int, epsilon: float, method: StepMethod
         raise invalid("sparsity", rule, s, f"use {s + 1}")
     kept = epsilon / (2 * k) if s < k else 0.0
     truncation = (size + other) / 2 if method == "practical" else other
-    return FirstStep(epsilon / (2 * k * size), kept, truncation, size)
+    return StartStep(epsilon / (2 * k * size), kept, truncation, size)
 
 
 def good_neuron_gap(n: int, k: int, s: int) -> FourierGap:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from fewfire._types import Float64Array, SignArray
     from fewfire.engines import Engine, LossName, Result
     from fewfire.learners.parity_net._correlated import LearningRate
-    from fewfire.learners.parity_net._first_step import FirstStep, StepMethod
+    from fewfire.learners.parity_net._first_step import StartStep, StepMethod
     from fewfire.networks import TwoLayer
 
 
@@ -142,7 +142,7 @@ def train_over_sparse(task: TrainingTask) -> Outcome:
     return take_step(task, initial, step, regularisation)
 
 
-def take_step(task: TrainingTask, initial: TwoLayer, step: FirstStep, regularisation: float | None = None) -> Outcome:
+def take_step(task: TrainingTask, initial: TwoLayer, step: StartStep, regularisation: float | None = None) -> Outcome:
     """The step, and the second layer fitted on the neurons that it moved, which are those the theorems speak of.
 
     Descent has all neurons, as Lemma 14 has.
