@@ -1,5 +1,6 @@
 """ExhaustiveParity: finds noisy parities, says how sure it is, refuses what it cannot search."""
 
+from itertools import combinations
 from math import comb
 
 import numpy as np
@@ -10,6 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from fewfire._errors import InvalidArgument
 from fewfire._random import Stream
 from fewfire.learners.baselines import ExhaustiveParity
+from fewfire.learners.baselines._exhaustive_parity import search_part
+from fewfire.learners.baselines._random_sets import correlations, random_sets, unrank
 from fewfire.problems import Parity
 
 
@@ -126,3 +129,55 @@ def test_bad_data_is_refused():
     model = ExhaustiveParity(k=2).fit(X, y)
     with pytest.raises(InvalidArgument, match="X may hold only -1 and 1 in column 'x0', as when fitted; got 3"):
         model.predict(np.full((1, 3), 3))
+
+
+@pytest.mark.parametrize(("n", "size"), [(7, 3), (9, 1), (6, 5)])
+def test_ranks_number_every_set_once(n, size):
+    sets = unrank(np.arange(comb(n, size)), n, size)
+    assert sorted(map(tuple, sets.tolist())) == list(combinations(range(n), size))
+
+
+def test_correlations_of_given_sets_are_those_of_the_table():
+    X, y = Parity(11, 3, noise=0.2).sample(300, seed=0)
+    sets = random_sets(11, 3, 60, np.random.default_rng(0))
+    assert len({tuple(row) for row in sets.tolist()}) == 60
+    expected = [int((y.astype(int) * X[:, row].prod(axis=1)).sum()) for row in sets]
+    assert correlations(X, y, sets).tolist() == expected
+
+
+def test_a_share_of_the_sets_succeeds_as_often_as_the_share():
+    """Drawn without repetition, half of the sets hold the support in half of the trials."""
+    X, y = Parity(14, 3, support=[2, 5, 11]).sample(60, seed=0)
+    part = comb(14, 3) // 2
+    models = [ExhaustiveParity(k=3, max_sets=part, random_state=seed).fit(X, y) for seed in range(200)]
+    found = [model.support_ == (2, 5, 11) for model in models]
+    assert 70 <= sum(found) <= 130  # five standard deviations
+    assert all(model.agreement_ == 1.0 for model, hit in zip(models, found, strict=True) if hit)
+    assert (
+        models[0].sets_searched_ == part
+        and models[0].support_ == models[0].__class__(k=3, max_sets=part, random_state=0).fit(X, y).support_
+    )
+
+
+def test_as_many_sets_as_there_are_is_the_whole_search():
+    X, y = Parity(10, 2, noise=0.3).sample(100, seed=0)
+    whole = ExhaustiveParity(k=2).fit(X, y)
+    for count in (45, 1000):
+        part = ExhaustiveParity(k=2, max_sets=count, random_state=0).fit(X, y)
+        assert (part.support_, part.runner_up_support_, part.sets_searched_) == (
+            whole.support_,
+            whole.runner_up_support_,
+            45,
+        )
+    most = search_part(X, y, 2, 45, 0)
+    assert (most.best.support, most.runner_up.support) == (whole.support_, whole.runner_up_support_)
+
+
+def test_a_part_of_several_sizes_is_refused():
+    X, y = Parity(8, 2).sample(50, seed=0)
+    with pytest.raises(
+        ValueError, match="max_sets must be None with at_most=True; got 3. Remedy: search the sets of one size."
+    ):
+        ExhaustiveParity(k=2, at_most=True, max_sets=3).fit(X, y)
+    with pytest.raises(ValueError, match="max_sets must be an integer of at least 1; got 0."):
+        ExhaustiveParity(k=2, max_sets=0).fit(X, y)

@@ -117,21 +117,30 @@ def test_pickle_and_clone():
         ({"schedule": "over_sparse", "k": 2},
          "sparsity must be odd, above 4k = 8 and below the 12 inputs (pareto, Lemma 8); got 2. Remedy: use 9, or pass strict=False."),
         ({"schedule": "under_sparse", "k": 4, "sparsity": 3},
-         "sparsity must be even, above 0 and below k = 4 (pareto, Theorem 21); got 3. Remedy: use 2."),
+         "sparsity must be even, above 0 and below k = 4 (pareto, Theorem 21); got 3. Remedy: use 2, or pass strict=False."),
         ({"schedule": "under_sparse", "k": 2, "sparsity": 2},
-         'k must be even, and at least 4 for an even sparsity to be below it (pareto, Theorem 21); got 2. Remedy: use schedule="sgd" for other parities.'),
+         'k must be even, and at least 4 for an even sparsity to be below it (pareto, Theorem 21); got 2. Remedy: pass strict=False.'),
         ({"schedule": "under_sparse", "k": 3, "sparsity": 2},
-         'k must be even, and at least 4 for an even sparsity to be below it (pareto, Theorem 21); got 3. Remedy: use schedule="sgd" for other parities.'),
+         'k must be even, and at least 4 for an even sparsity to be below it (pareto, Theorem 21); got 3. Remedy: use schedule="sgd" for odd parities.'),
         ({"schedule": "over_sparse", "k": 4, "sparsity": 17},
          "sparsity must be odd, above 4k = 16 and below the 12 inputs (pareto, Lemma 8); got 12. Remedy: pass strict=False."),
         ({"schedule": "under_sparse", "k": 4},
-         "X must have an odd number of columns besides the 2 of a neuron (pareto, Lemmas 18 to 20); got shape (50, 12). Remedy: append or drop a column."),
+         "X must have an odd number of columns besides the 2 of a neuron (pareto, Lemmas 18 to 20); got shape (50, 12). Remedy: append or drop a column, or pass strict=False."),
         ({"schedule": "correlated", "k": 4},
          "k must be odd and at least 3 (parities, section 2); got 4. Remedy: or pass strict=False."),
         ({"schedule": "correlated", "k": 3, "width": 7},
          "width must be even, because neurons come in pairs; got 7. Remedy: use 8."),
         ({"schedule": "correlated", "k": 3, "second_layer": "svm"},
          "second_layer must be one of 'solver', 'descent'; got 'svm'."),
+        ({"schedule": "over_sparse", "k": 2, "sparsity": 9, "method": "paper"},
+         "method must be one of 'practical', 'theorem'; got 'paper'."),
+        ({"schedule": "under_sparse", "k": 3, "sparsity": 2, "strict": False},
+         'k must be even (pareto, Theorem 21); got 3. Remedy: use schedule="sgd" for odd parities.'),
+        ({"schedule": "under_sparse", "k": 6, "sparsity": 3, "strict": False},
+         "sparsity must be even, or k − 1 = 5, or from k on: the gradient of other neurons is exactly 0; got 3. Remedy: use 4."),
+        ({"schedule": "under_sparse", "k": 4, "sparsity": 12, "strict": False},
+         "sparsity must be below the 12 inputs; got 12. Remedy: leave some weights small."),
+        ({"epsilon": 0.5}, "epsilon must be a finite number in (0, 0.5); got 0.5."),
         ({"schedule": "over_sparse", "k": 20, "sparsity": 9}, "k must be between 1 and the 12 inputs; got 20."),
         ({"init": "he"}, "init must be one of 'sparse', 'dense'; got 'he'."),
         ({"width": 0}, "width must be an integer of at least 1; got 0."),
@@ -152,6 +161,32 @@ def test_strict_can_be_left():
     problem = Parity(20, 2)
     model = fitted(problem, 20_000, schedule="over_sparse", k=2, sparsity=7, width=400, strict=False)
     assert error(model, problem) <= 0.01
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "s", "samples", "width"),
+    [
+        (20, 4, 2, 20_000, 1000),  # n − s even: ties
+        (15, 4, 3, 4000, 2000),  # s odd, k = s + 1
+        (14, 2, 1, 2000, 200),
+        (14, 2, 2, 2000, 800),  # s = k
+        (15, 2, 5, 4000, 200),  # s > k
+    ],
+)
+def test_under_sparse_without_strict_carries_out_what_the_theorem_excludes(n, k, s, samples, width):
+    problem = Parity(n, k)
+    options = {"schedule": "under_sparse", "k": k, "sparsity": s, "width": width}
+    with pytest.raises(ValueError, match="pass strict=False"):
+        fitted(problem, samples, **options)
+    model = fitted(problem, samples, strict=False, **options)
+    assert error(model, problem) <= 0.01 and model.support_ == problem.support
+
+
+@pytest.mark.parametrize(("n", "k", "samples", "width"), [(20, 2, 2000, 1200), (12, 4, 20_000, 6000)])
+def test_over_sparse_at_s_equal_to_k_is_a_search_through_random_sets(n, k, samples, width):
+    problem = Parity(n, k)
+    model = fitted(problem, samples, schedule="over_sparse", k=k, sparsity=k, width=width, strict=False)
+    assert error(model, problem) <= 0.01 and model.support_ == problem.support
 
 
 def test_support_by_gap_and_lucky_neurons():

@@ -4,7 +4,8 @@ It needs hardly more examples than the statistical limit and pays n^k time for i
 
 The strength of a set S is |Σ_i y_i χ_S(x_i)|: 2·agreement − m for the better of the parity and its negation. Of equally
 strong sets the smaller, then the lexicographically first, wins. `search` runs csrc/kernels/parity_search.cpp, and
-`search_reference` is its NumPy twin.
+`search_reference` is its NumPy twin. With `max_sets` a random part of the sets is searched (`_random_sets.py`): the
+chance of success is the share of the sets.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._bits import pack_columns
@@ -27,6 +30,7 @@ from fewfire._extension import core
 from fewfire._validate import check_integer
 from fewfire.learners._fitting import all_or_nothing
 from fewfire.learners._signs import Binarize, column_names, learn_signs
+from fewfire.learners.baselines._random_sets import correlations, random_sets
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray, SignArray
@@ -48,6 +52,10 @@ class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Size of the sets.
     at_most : bool
         Search the sets of at most k columns, the empty one included, instead of exactly k.
+    max_sets : int, optional
+        Search so many sets of k columns, drawn without repetition, where there are more: compute saved is luck needed.
+    random_state : int, RandomState or None
+        Of these sets.
     binarize : None or "median"
     n_jobs : int or None
         Threads; −1 is all cores, None is one.
@@ -78,10 +86,19 @@ class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def __init__(
-        self, k: int = 3, *, at_most: bool = False, binarize: Binarize | None = None, n_jobs: int | None = -1
+        self,
+        k: int = 3,
+        *,
+        at_most: bool = False,
+        max_sets: int | None = None,
+        binarize: Binarize | None = None,
+        n_jobs: int | None = -1,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.k = k
         self.at_most = at_most
+        self.max_sets = max_sets
+        self.random_state = random_state
         self.binarize = binarize
         self.n_jobs = n_jobs
 
@@ -98,7 +115,11 @@ class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             rule = f"must be at most {n}, the number of columns that vary"
             raise invalid("k", rule, k, "choose a smaller k, or at_most=True")
         sizes = range(min(k, n) + 1) if self.at_most else [k]
-        found = reduce(Search.joined, (search(signs, labels.astype(np.int8), size, threads) for size in sizes))
+        if self.max_sets is not None and self._fewer_than(comb(n, k)):
+            random = check_random_state(self.random_state)
+            found = search_part(signs, labels.astype(np.int8), k, self.max_sets, int(random.randint(2**31 - 1)))
+        else:
+            found = reduce(Search.joined, (search(signs, labels.astype(np.int8), size, threads) for size in sizes))
         self.classes_, self._sign_map = classes, sign_map
         self._record(found, len(labels), sign_map.active)
         return self
@@ -120,6 +141,11 @@ class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         signs = self._sign_map.transform(validate_data(self, X, reset=False))
         places = np.searchsorted(self._sign_map.active, np.array(self.support_, dtype=np.int64))
         return np.asarray(self.sign_ * np.multiply.reduce(signs[:, places], axis=1, dtype=np.int8))
+
+    def _fewer_than(self, total: int) -> bool:
+        if self.at_most:
+            raise invalid("max_sets", "must be None with at_most=True", self.max_sets, "search the sets of one size")
+        return check_integer("max_sets", self.max_sets, 1) < total
 
     def _record(self, found: Search, examples: int, columns: IdArray) -> None:
         def support(hit: Hit) -> tuple[int, ...]:
@@ -191,6 +217,25 @@ def search(X: SignArray, y: SignArray, size: int, threads: int) -> Search:
     sets, words = extension.parity_search(columns, labels, len(X), size, threads, members, correlations)
     hits = [Hit(tuple(row.tolist()), int(value)) for row, value in zip(members, correlations, strict=True)]
     return Search(hits[0], hits[1] if sets > 1 else None, sets, words)
+
+
+def search_part(X: SignArray, y: SignArray, size: int, count: int, seed: int) -> Search:
+    """Search `count` random sets of `size` coordinates.
+
+    Parameters
+    ----------
+    X, y, size
+        As in `search`.
+    count : int
+        At most C(n, size).
+    seed : int
+    """
+    sets = random_sets(X.shape[1], size, count, np.random.default_rng(seed))
+    values = correlations(X, y, sets)
+    # Strength first, then the members in order: the last key counts most.
+    order = np.lexsort((*sets.T[::-1], -np.abs(values)))[:2]
+    hits = [Hit(tuple(sets[i].tolist()), int(values[i])) for i in order]
+    return Search(hits[0], hits[1] if count > 1 else None, count, 0)
 
 
 def search_reference(X: SignArray, y: SignArray, size: int) -> Search:

@@ -24,7 +24,6 @@ from fewfire.learners._signs import Binarize, column_names, learn_signs
 from fewfire.learners.parity_net._proof import good_mask
 from fewfire.learners.parity_net._schedules import (
     InitName,
-    SecondLayer,
     TrainingTask,
     train_correlated,
     train_over_sparse,
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, IdArray, SignArray
     from fewfire.engines import LossName
     from fewfire.learners.parity_net._correlated import LearningRate
+    from fewfire.learners.parity_net._first_step import StepMethod
+    from fewfire.learners.parity_net._second_layer import SecondLayer
 
 
 ScheduleName: TypeAlias = Literal["sgd", "over_sparse", "under_sparse", "correlated"]
@@ -78,8 +79,15 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         For the theorems' schedules: solve the convex second layer, or descend as they state, on the second layer
         (pareto) or on both (parities, where the iterate with the least held-out error is kept). Under "correlated" the
         solver sees the `k` inputs that the first step has singled out, and no others.
+    method : {"practical", "theorem"}
+        Of "over_sparse" and "under_sparse". "practical" zeroes gradients below the middle between those on and off the
+        support. "theorem" does what the proofs do: Theorem 16 truncates nothing, and its "descent" is Lemma 14's, on
+        the whole sample with λ = `epsilon`/B_k²; Theorem 21 truncates at the gradient off the support.
+    epsilon : float in (0, 1/2)
+        The loss that Lemma 14 aims at.
     strict : bool
-        Refuse what the theorem excludes.
+        Refuse what the theorem excludes. Without, anything is carried out for which the first step has a gradient:
+        under-sparse starts also at s = k and above, or with an even number of other columns; k is even throughout.
     validation_fraction : float
         Share held out by "sgd", which then stops as soon as that part is without error; 0 trains all `max_steps`.
         Under "correlated" with "descent" the iterate is chosen on it, or on the training rows where it is 0.
@@ -123,6 +131,8 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         max_steps: int = 100_000,
         k: int | None = None,
         second_layer: SecondLayer = "solver",
+        method: StepMethod = "practical",
+        epsilon: float = 0.1,
         strict: bool = True,
         validation_fraction: float = 0.0,
         binarize: Binarize | None = None,
@@ -141,6 +151,8 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.max_steps = max_steps
         self.k = k
         self.second_layer = second_layer
+        self.method = method
+        self.epsilon = epsilon
         self.strict = strict
         self.validation_fraction = validation_fraction
         self.binarize = binarize
@@ -223,6 +235,8 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             batch_size=self.batch_size,
             max_steps=check_integer("max_steps", self.max_steps, 1),
             second_layer=self.second_layer,
+            method=self.method,
+            epsilon=check_number("epsilon", self.epsilon, 0.0, 0.5, open_low=True, open_high=True),
             start=self.init,
             strict=self.strict,
             seed=int(random.randint(2**31 - 1)),

@@ -4,27 +4,13 @@
 defaults: rate 0.1, decay 0.01, batches of 32, hinge loss, start with 2 non-zero weights per neuron (or PyTorch's dense
 one).
 
-"over_sparse": one first-layer step from rows of s > 4k ones, then the second layer (pareto, Theorem 4/16). With f = 0
-at the start, the full-batch step of rate η = 1/(2k|C|), C = ½ Maj_s(k−1), and total decay turns a neuron whose ones
-contain the support into ±Σ_{j∈S} x_j/(2k) plus its bias, and leaves the others silent (Lemmas 8, 9). The theorem has no
-truncation and asks for s in the thousands to make the other coordinates of a good neuron, of size c/C ≈ k/s each,
-harmless. The practical setting zeroes gradients below (|C| + |c|)/2: good neurons then hold exactly the support once
-the sampling noise 1/√(2m) is a few times below (|C| − |c|)/2.
-
-"under_sparse": one truncated step from rows of s < k ones and ε elsewhere (pareto, Theorem 5/21). A neuron whose ones
-S' lie inside the support has gradient ξ = ½ Half_s(s)·Maj_{n−s}(k−s−1) on the missing bits and a far smaller one
-elsewhere (Lemma 20; ratio (n−k)/(k−s−1)). The step keeps the share ε/(2k) of the old weights and adds ±ε/(2k) on the
-missing bits, so the neuron becomes ε/(2k)·Σ_{j∈S} x_j. Truncation halfway between the two gradients drops the rest; the
-printed level, the gradient outside S, needs more samples for the same effect. The theorem ends with the existence of a
+"over_sparse" and "under_sparse": one first-layer step from rows of s > 4k ones, or of s < k ones and ε elsewhere, then
+the second layer (pareto, Theorems 4/16 and 5/21). The steps, practical and as the proofs have them, are in
+`_first_step.py`, the second layer in `_second_layer.py`. The under-sparse theorem ends with the existence of a
 subnetwork; the second layer is fitted on top.
 
 "correlated": parities, Theorem 2, whose steps are in `_correlated.py`: gradient descent on both layers on D_A, or, with
 the "solver", the first step, the support that it shows, and the second layer on that support.
-
-The convex second layer, output weights on fixed features after the first layer has moved: pareto (Lemma 14) descends on
-the hinge loss. "descent" does that with its step sizes 1/(λ t); it is slow, because the features of a k-bit parity are
-nearly dependent. "solver", the practical choice, minimises the logistic loss over the neurons that fire to high
-accuracy.
 """
 
 from __future__ import annotations
@@ -33,12 +19,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
 from fewfire._errors import invalid
 from fewfire._random import Stream
 from fewfire._validate import check_choice
-from fewfire.engines import PerLayer, Phase, Run, Schedule
+from fewfire.engines import Phase, Run, Schedule
 from fewfire.learners.parity_net._correlated import (
     RECORDS,
     best_iterates,
@@ -47,28 +32,23 @@ from fewfire.learners.parity_net._correlated import (
     later_rates,
     regularisation,
 )
+from fewfire.learners.parity_net._first_step import over_sparse_step, under_sparse_step
+from fewfire.learners.parity_net._second_layer import SecondLayer, descend_output, solve_output
 from fewfire.networks import init
-from fewfire.theory.pareto import over_sparse_gap, under_sparse_gap
+from fewfire.theory.pareto import separator_norm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
-    from fewfire._types import AnyArray, Float64Array, SignArray
+    from fewfire._types import Float64Array, SignArray
     from fewfire.engines import Engine, LossName, Result
     from fewfire.learners.parity_net._correlated import LearningRate
+    from fewfire.learners.parity_net._first_step import StartStep, StepMethod
     from fewfire.networks import TwoLayer
 
 
 InitName: TypeAlias = Literal["sparse", "dense"]
 """The start of "sgd": few non-zero weights per neuron, or PyTorch's default."""
-
-SecondLayer: TypeAlias = Literal["solver", "descent"]
-"""How the convex second layer is fitted."""
-
-MAX_ROWS = 50_000
-"""Rows the solver looks at: far more than there are features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +77,8 @@ class TrainingTask:
     batch_size: int | None
     max_steps: int
     second_layer: SecondLayer
+    method: StepMethod
+    epsilon: float
     start: InitName
     strict: bool
     seed: int
@@ -146,30 +128,33 @@ def train_sgd(task: TrainingTask) -> Outcome:
 
 
 def train_over_sparse(task: TrainingTask) -> Outcome:
-    """One truncated step on the first layer, then the convex second layer."""
+    """One step on the first layer, truncated or not, then the convex second layer."""
     k = required_k(task, "over_sparse")
-    if k % 2:
-        # Majority has no Fourier weight on sets of even size: the first step would see nothing.
-        raise invalid("k", "must be even (pareto, Theorem 4)", k, 'use schedule="sgd" for odd parities')
+    step = over_sparse_step(k, task.sparsity, task.method)
     smallest = 4 * k + 1
     if task.strict and (task.sparsity % 2 == 0 or not smallest <= task.sparsity < task.inputs):
         rule = f"must be odd, above 4k = {4 * k} and below the {task.inputs} inputs (pareto, Lemma 8)"
         remedy = f"use {smallest}, or pass strict=False" if smallest < task.inputs else "pass strict=False"
         raise invalid("sparsity", rule, task.sparsity, remedy)
     initial = init.over_sparse(k, task.sparsity, strict=False)(task.inputs, task.width, Stream(task.seed, "init"))
-    gap = over_sparse_gap(k, max(task.sparsity, k) | 1)  # an even sparsity is taken for the next odd one
-    size = abs(gap.relevant)
-    step = Phase(
-        1,
-        PerLayer(hidden=1 / (2 * k * size)),
-        weight_decay=PerLayer(hidden=1.0),
-        truncation=PerLayer(hidden=(size + abs(gap.irrelevant)) / 2),
-        decay="direct",
-        batch_size=None,
+    # Lemma 14's λ is for features that are those of Lemma 11, which truncation only makes cleaner.
+    regularisation = task.epsilon / separator_norm(k) ** 2 if task.method == "theorem" else None
+    return take_step(task, initial, step, regularisation)
+
+
+def take_step(task: TrainingTask, initial: TwoLayer, step: StartStep, regularisation: float | None = None) -> Outcome:
+    """The step, and the second layer fitted on the neurons that it moved, which are those the theorems speak of.
+
+    Descent has all neurons, as Lemma 14 has.
+    """
+    check_choice("second_layer", task.second_layer, get_args(SecondLayer))
+    result = task.train(initial, Schedule((step.phase(),)))
+    after = result.network
+    if task.second_layer == "solver":
+        return Outcome(initial, solve_output(after, task.X, task.y, step.moved(initial, after)), result)
+    network = descend_output(
+        after, task.X, task.y, task.max_steps, task.engine, task.seed, regularisation=regularisation
     )
-    result = task.train(initial, Schedule((step,)))
-    moved = np.any(result.network.hidden != 0, axis=1)
-    network = fit_output(result.network, task, moved)
     return Outcome(initial, network, result)
 
 
@@ -185,32 +170,28 @@ def required_k(task: TrainingTask, schedule: str) -> int:
 def train_under_sparse(task: TrainingTask) -> Outcome:
     """One truncated step on the first layer, then the convex second layer."""
     k, s, n = required_k(task, "under_sparse"), task.sparsity, task.inputs
+    if task.strict:
+        _check_under_sparse(task, k)
+    if s >= n:
+        raise invalid("sparsity", f"must be below the {n} inputs", s, "leave some weights small")
+    epsilon = 1 / (2 * (n - s))
+    step = under_sparse_step(n, k, s, epsilon, task.method)
+    initial = init.under_sparse(k, s, epsilon, strict=False)(n, task.width, Stream(task.seed, "init"))
+    return take_step(task, initial, step)
+
+
+def _check_under_sparse(task: TrainingTask, k: int) -> None:
+    s = task.sparsity
     if k % 2 or k < 4:
         rule = "must be even, and at least 4 for an even sparsity to be below it (pareto, Theorem 21)"
-        raise invalid("k", rule, k, 'use schedule="sgd" for other parities')
+        remedy = "pass strict=False" if k % 2 == 0 else 'use schedule="sgd" for odd parities'
+        raise invalid("k", rule, k, remedy)
     if s % 2 or not 0 < s < k:
-        raise invalid("sparsity", f"must be even, above 0 and below k = {k} (pareto, Theorem 21)", s, "use 2")
-    if (n - s) % 2 == 0:
+        rule = f"must be even, above 0 and below k = {k} (pareto, Theorem 21)"
+        raise invalid("sparsity", rule, s, "use 2, or pass strict=False")
+    if (task.inputs - s) % 2 == 0:
         rule = f"must have an odd number of columns besides the {s} of a neuron (pareto, Lemmas 18 to 20)"
-        raise invalid("X", rule, f"shape {task.X.shape}", "append or drop a column")
-    eps = 1 / (2 * (n - s))
-    initial = init.under_sparse(k, s, eps)(n, task.width, Stream(task.seed, "init"))
-    gap = under_sparse_gap(n, k, s)
-    size = abs(gap.relevant)
-    step = Phase(
-        1,
-        PerLayer(hidden=eps / (2 * k * size)),
-        weight_decay=PerLayer(hidden=1 - eps / (2 * k)),
-        truncation=PerLayer(hidden=(size + abs(gap.irrelevant)) / 2),
-        decay="direct",
-        batch_size=None,
-    )
-    result = task.train(initial, Schedule((step,)))
-    kept = eps / (2 * k) * initial.hidden
-    # Rounding aside, a neuron that no gradient reached holds exactly the kept share of its start.
-    moved = np.any(np.abs(result.network.hidden - kept) > eps / (8 * k), axis=1)
-    network = fit_output(result.network, task, moved)
-    return Outcome(initial, network, result)
+        raise invalid("X", rule, f"shape {task.X.shape}", "append or drop a column, or pass strict=False")
 
 
 def train_correlated(task: TrainingTask) -> Outcome:
@@ -224,7 +205,7 @@ def train_correlated(task: TrainingTask) -> Outcome:
     initial = init.symmetric(k, strict=False)(n, task.width, Stream(task.seed, "init"))
     if task.second_layer == "solver":
         result = task.train(initial, Schedule((first_phase(n),)))
-        network = fit_output(on_support(result.network, k), task, np.ones(task.width, dtype=bool))
+        network = solve_output(on_support(result.network, k), task.X, task.y, np.ones(task.width, dtype=bool))
         return Outcome(initial, network, result)
     rates = later_rates(n, k, task.width, task.max_steps, task.learning_rate)
     decay = regularisation(n, k, task.weight_decay)
@@ -246,47 +227,3 @@ def on_support(network: TwoLayer, k: int) -> TwoLayer:
     hidden = np.zeros_like(network.hidden)
     hidden[:, heaviest] = network.hidden[:, heaviest]
     return network.with_parameters(hidden=hidden)
-
-
-def fit_output(network: TwoLayer, task: TrainingTask, moved: NDArray[np.bool_]) -> TwoLayer:
-    """The network with its output weights and offset fitted to the labels.
-
-    Parameters
-    ----------
-    network : TwoLayer
-        After the first-layer step.
-    task : TrainingTask
-    moved : bool array of shape (width,)
-        Neurons that the step gave a gradient: the subnetwork the theorems speak of. The solver uses no others.
-    """
-    check_choice("second_layer", task.second_layer, get_args(SecondLayer))
-    if task.second_layer == "solver":
-        return _solve(network, task.X[:MAX_ROWS], task.y[:MAX_ROWS], moved)
-    return _descend(network, task.X, task.y, task.max_steps, task.engine, task.seed)
-
-
-def _solve(network: TwoLayer, X: AnyArray, y: Float64Array, moved: NDArray[np.bool_]) -> TwoLayer:
-    output = np.zeros(network.width, dtype=network.dtype)
-    offset = 1.0 if y.mean() >= 0 else -1.0  # nothing to fit: the more frequent label
-    ids = np.flatnonzero(moved)
-    if len(ids):
-        part = network.with_parameters(hidden=network.hidden[ids], bias=network.bias[ids], output=network.output[ids])
-        features = part.features(X)
-        size = np.abs(features).max(axis=0)
-        fires = size > 0
-        if fires.any():
-            model = LogisticRegression(C=1e3, max_iter=2000, tol=1e-6)
-            model.fit(features[:, fires] / size[fires], y)
-            output[ids[fires]] = model.coef_[0] / size[fires]
-            offset = float(model.intercept_[0])
-    return network.with_parameters(output=output, offset=offset)
-
-
-def _descend(network: TwoLayer, X: AnyArray, y: Float64Array, steps: int, engine: Engine, seed: int) -> TwoLayer:
-    """λ/2‖u‖² added to the mean hinge loss, η_t = 1/(λ t): decay 1/t, so that step 1 forgets the start."""
-    weight = 1e-3 * float(np.mean(network.features(X[:MAX_ROWS]) ** 2)) * network.width
-    rates = [1.0 / (max(weight, 1e-12) * t) for t in range(1, steps + 1)]
-    decay = [1.0 / t for t in range(1, steps + 1)]
-    phase = Phase(steps, PerLayer(output=rates, offset=rates), PerLayer(output=decay, offset=decay), decay="direct")
-    run = Run(network, Schedule((phase,)), X, y, seed=seed)
-    return engine.train([run])[0].network

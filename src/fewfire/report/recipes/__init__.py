@@ -15,7 +15,6 @@ from fewfire.report.recipes._pareto import (
 from fewfire.report.recipes._parities import (
     plot_digit_parities,
     plot_error_terms,
-    plot_fits,
     plot_separation,
     plot_theorem_2,
 )
@@ -31,6 +30,7 @@ from fewfire.report.recipes._sparse_activations import (
 )
 from fewfire.report.recipes._sublinear import plot_activity, plot_cost, plot_robust_accuracy, plot_robust_loss
 from fewfire.report.recipes._tabular import plot_tabular
+from fewfire.report.recipes._trade_off import plot_trade_off
 
 __all__ = [
     "plot_activity",
@@ -39,7 +39,6 @@ __all__ = [
     "plot_cost",
     "plot_digit_parities",
     "plot_error_terms",
-    "plot_fits",
     "plot_inducing",
     "plot_inside_the_class",
     "plot_lazy_neurons",
@@ -59,5 +58,6 @@ __all__ = [
     "plot_success_frontier",
     "plot_tabular",
     "plot_theorem_2",
+    "plot_trade_off",
     "save_recipe",
 ]

@@ -1,4 +1,4 @@
-"""Figures of parities, and of the recipes of pareto that fit single parities: errors beside what the claims allow."""
+"""Figures of parities: errors beside what the claims allow."""
 
 from __future__ import annotations
 
@@ -19,34 +19,6 @@ DIGIT_METHODS = {
     "cosine": "fixed cosine features",
     "kernel": "Gaussian kernel",
 }
-
-TITLES = {
-    "pareto/over-sparse": "pareto, Theorem 4: one step from an over-sparse start",
-    "pareto/under-sparse": "pareto, Theorem 5: one step from an under-sparse start",
-}
-
-
-def plot_fits(info: Mapping[str, Any]) -> Figure:
-    """The test error of every fit, beside the most that the claim allows and what guessing gives."""
-    rows, judgements, name = rows_of(info, "rows", "judgement", "recipe")
-    sizes = list(dict.fromkeys((row["n"], row["k"]) for row in rows))
-    figure, (axis,) = canvas(size=(6.2, 1.7 + 0.6 * len(sizes)))
-    for place, (size, entry) in enumerate(zip(sizes, judgements, strict=True)):
-        mine = [row for row in rows if (row["n"], row["k"]) == size]
-        allowed = axis.barh(place, entry["threshold"], height=0.5, color="#cfe3ef", edgecolor=colour(0))
-        points = axis.scatter(
-            [row["error"] for row in mine], [place] * len(mine), color=colour(1), zorder=3, clip_on=False
-        )
-    guess = axis.axvline(0.5, color="black", linestyle=":")
-    labels = [_label(next(row for row in rows if (row["n"], row["k"]) == size)) for size in sizes]
-    axis.set_yticks(range(len(sizes)), labels)
-    axis.set_ylim(len(sizes) - 0.5, -0.5)
-    axis.set_xlim(0, 0.52)
-    axis.set_xlabel("test error")
-    axis.set_title(TITLES.get(name, name), fontsize=11)
-    handles, names = [points, allowed.patches[0], guess], ["measured", "allowed by the claim", "guessing"]
-    figure.legend(handles, names, ncols=3, loc="outside lower center", frameon=False, fontsize=9)
-    return figure
 
 
 def plot_theorem_2(info: Mapping[str, Any]) -> Figure:
@@ -190,7 +162,3 @@ def plot_digit_parities(info: Mapping[str, Any]) -> Figure:
     axis.set_title("Parity of the sum of handwritten digits", fontsize=11)
     figure.legend(ncols=3, loc="outside lower center", frameon=False, fontsize=8)
     return figure
-
-
-def _label(row: Mapping[str, Any]) -> str:
-    return f"({row['n']}, {row['k']})-parity\nwidth {row['width']}\n{row['samples']:,} samples"

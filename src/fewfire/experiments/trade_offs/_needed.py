@@ -1,0 +1,284 @@
+"""What one run needs: the least width, or the fewest examples, at which one step and a second layer learn a parity.
+
+With f = 0 at the start the step treats every neuron by itself. So a network of width r is the first r neurons of a
+wider one, a sample of m examples the first m of a longer one, and one pass gives the r, or the m, from which the run
+succeeds. Examples are tried on a grid, each √2 times the one before; widths are exact, since between two neurons that
+come to fire nothing changes.
+
+The second layer is fitted on the first 1000 rows of the sample at most.
+
+Over-sparse (pareto, Theorem 4/16): the whole network is fitted by the learner's solver, which knows nothing of the
+support. A run succeeds at test error 10%. Under-sparse (Theorem 5/21): the theorem says that a subnetwork exists, so
+only the neurons that start inside the support are looked at, and a run succeeds at correlation ½ with the parity, test
+error 25%.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from math import ceil, inf, log, log1p, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from fewfire._random import Stream
+from fewfire._validate import check_integer
+from fewfire.learners.parity_net import over_sparse_step, solve_output, under_sparse_step
+from fewfire.networks import init
+from fewfire.problems import Parity
+from fewfire.theory.pareto import good_neuron_probability
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from fewfire._types import Float64Array, IdArray, SignArray
+    from fewfire.learners.parity_net import StartStep
+    from fewfire.learners.parity_net._first_step import StepMethod
+    from fewfire.networks import TwoLayer
+
+OVER_SPARSE_ERROR = 0.1
+UNDER_SPARSE_ERROR = 0.25
+
+GRID = sqrt(2.0)
+"""From one number of examples to the next."""
+
+ROWS = 1000
+"""Rows that the second layer is fitted on, of the same sample, and rows that it is tested on."""
+
+FEWEST = 32.0
+"""Examples that every run has: both labels occur."""
+
+ITERATIONS = 200
+"""Of the solver."""
+
+MOST_GOOD = 16
+"""Neurons inside the support, for each bias, after which a run gives up."""
+
+PARTS = 40
+"""Pieces, of two neurons to be expected around the support each, after which a run gives up."""
+
+BLOCK = 1 << 14
+"""Rows at a time; sums of so many signs are exact in float32."""
+
+
+@dataclass(frozen=True)
+class NeededRun:
+    """What one run needed.
+
+    Parameters
+    ----------
+    n, k, s, seed : int
+        The parity, the start and the run.
+    value : float
+        The width or the examples from which it succeeded; infinite if it never did.
+    other : int
+        What it had of the other resource: examples where width is looked for, width where examples are.
+    """
+
+    n: int
+    k: int
+    s: int
+    seed: int
+    value: float
+    other: int
+
+
+def over_sparse_samples(
+    n: int, k: int, s: int, seed: int, *, good: float = 6.0, method: StepMethod = "practical", longest: float = 64.0
+) -> NeededRun:
+    """The examples that one over-sparse run needs, at a width in proportion to the theorem's (n/s)^k.
+
+    The start is good, as the proof has it: every bias has a neuron around the support. Others are drawn again.
+
+    Parameters
+    ----------
+    n, k, s : int
+        The parity and the ones per neuron, s ≥ k.
+    seed : int
+    good : float
+        Neurons to be expected, for each bias, that contain the support.
+    method : "practical" or "theorem"
+        The step with or without truncation.
+    longest : float
+        Where to give up, in units of log(width·n)/C², C the gradient on the support.
+    """
+    step = over_sparse_step(k, s, method)
+    pairs = ceil(good * (k // 2) / good_neuron_probability(n, k, s))
+    draw = init.over_sparse(k, s, strict=False)
+    starts = (draw(n, 2 * pairs, Stream(seed, f"init/{trial}" if trial else "init")) for trial in range(100))
+    start = next(start for start in starts if _good_start(start, k))
+    return _samples(start, step, (n, k, s, seed), OVER_SPARSE_ERROR, longest)
+
+
+def over_sparse_width(n: int, k: int, s: int, seed: int, *, ample: float = 3.0) -> NeededRun:
+    """The width that one over-sparse run needs, given examples; the practical step.
+
+    Parameters
+    ----------
+    n, k, s, seed : int
+        As in `over_sparse_samples`.
+    ample : float
+        Examples in units of log(n/p)/C², p the chance of a good neuron: enough for luck alone to decide.
+    """
+    step = over_sparse_step(k, s)
+    start = init.over_sparse(k, s, strict=False)
+    pairs = ceil(2 / good_neuron_probability(n, k, s))
+    networks = (
+        (start(n, 2 * pairs, Stream(seed, f"init/{part}")), np.arange(part * pairs, (part + 1) * pairs) + 1)
+        for part in range(PARTS)
+    )
+    return _width(networks, step, (n, k, s, seed), OVER_SPARSE_ERROR, _examples(step, n, k, s, ample))
+
+
+def under_sparse_samples(
+    n: int, k: int, s: int, seed: int, *, good: int = 6, method: StepMethod = "practical", longest: float = 64.0
+) -> NeededRun:
+    """The examples from which the neurons that start inside the support hold a subnetwork; luck is granted.
+
+    Parameters
+    ----------
+    n, k, s : int
+        The parity and the ones per neuron, s < k.
+    seed : int
+    good : int
+        Neurons inside the support for each of the k biases.
+    method : "practical" or "theorem"
+        Truncation halfway between the gradients, or at that off the support.
+    longest : float
+        Where to give up, as in `over_sparse_samples`.
+    """
+    epsilon = 1 / (2 * (n - s))
+    step = under_sparse_step(n, k, s, epsilon, method)
+    start = _inside(n, k, s, epsilon, check_integer("good", good, 1) * k, Stream(seed, "init"))
+    return _samples(start, step, (n, k, s, seed), UNDER_SPARSE_ERROR, longest)
+
+
+def under_sparse_width(n: int, k: int, s: int, seed: int, *, ample: float = 3.0) -> NeededRun:
+    """The width at which a network holds such a subnetwork, given examples.
+
+    Parameters
+    ----------
+    n, k, s, seed : int
+        As in `under_sparse_samples`.
+    ample : float
+        Examples, as in `over_sparse_width`.
+    """
+    epsilon, chance = 1 / (2 * (n - s)), good_neuron_probability(n, k, s)
+    start = _inside(n, k, s, epsilon, MOST_GOOD * k, Stream(seed, "init"))
+    # How many pairs are drawn up to one inside the support is geometric; those in between play no part.
+    luck = Stream(seed, "luck").uniform(MOST_GOOD * k)
+    drawn = np.cumsum(np.maximum(1, np.ceil(np.log(luck) / log1p(-chance)))).astype(np.int64)
+    step = under_sparse_step(n, k, s, epsilon)
+    return _width([(start, drawn)], step, (n, k, s, seed), UNDER_SPARSE_ERROR, _examples(step, n, k, s, ample))
+
+
+def _examples(step: StartStep, n: int, k: int, s: int, ample: float) -> int:
+    return ceil(ample * log(2 * n / good_neuron_probability(n, k, s)) / step.signal**2)
+
+
+def _good_start(start: TwoLayer, k: int) -> bool:
+    """Whether every bias has a neuron whose ones contain the support, the first k coordinates."""
+    good = (start.hidden[:, :k] == 1).all(axis=1)
+    return len(np.unique(start.bias[good])) == k // 2
+
+
+def _inside(n: int, k: int, s: int, epsilon: float, pairs: int, stream: Stream) -> TwoLayer:
+    """Pairs of an under-sparse start of s ≤ k ones, given that these lie in the support, the first k coordinates."""
+    start = init.under_sparse(k, s, epsilon, strict=False)(n, 2 * pairs, stream)
+    ones = stream.child("inside").subsets(pairs, k, s)
+    hidden = np.full((pairs, n), epsilon, dtype=np.float32)
+    np.put_along_axis(hidden, ones, np.float32(1.0), axis=1)
+    return start.with_parameters(hidden=np.concatenate([hidden, hidden]))
+
+
+def _samples(
+    start: TwoLayer, step: StartStep, run: tuple[int, int, int, int], error: float, longest: float
+) -> NeededRun:
+    n, k, s, seed = run
+    scale = log(start.hidden.size) / step.signal**2
+    problem, stream = Parity(n, k), Stream(seed, "data")
+    half = _first_half(start)
+    sums, seen, examples = np.zeros(half.hidden.shape), 0, max(scale / 16, FEWEST)
+    rows, labels = problem.sample(ROWS, stream)
+    while examples <= longest * scale:
+        sums += _sums(half, problem, stream, seen, round(examples))
+        seen = round(examples)
+        after = step.apply(start, np.concatenate([sums, sums]) / seen)
+        known = min(seen, ROWS)
+        moved = step.moved(start, after)
+        if _error(after, moved, rows[:known], labels[:known], problem, seed) <= error:
+            return NeededRun(n, k, s, seed, seen, start.width)
+        examples *= GRID
+    return NeededRun(n, k, s, seed, inf, start.width)
+
+
+def _width(
+    networks: Iterable[tuple[TwoLayer, IdArray]],
+    step: StartStep,
+    run: tuple[int, int, int, int],
+    error: float,
+    examples: int,
+) -> NeededRun:
+    """Networks and, for each of their pairs of neurons, how many pairs had been drawn up to it."""
+    n, k, s, seed = run
+    problem, stream = Parity(n, k), Stream(seed, "data")
+    rows, labels = problem.sample(min(ROWS, examples), stream)
+    kept: list[TwoLayer] = []
+    for network, drawn in networks:
+        half = _first_half(network)
+        correlations = _sums(half, problem, stream, 0, examples) / examples
+        after = step.apply(network, np.concatenate([correlations, correlations]))
+        # A neuron that never fires changes nothing, whatever its output weight.
+        fires = (after.features(rows) > 0).any(axis=0) & step.moved(network, after)
+        for place in np.flatnonzero(fires[: half.width] | fires[half.width :]):
+            kept.append(_neurons(after, np.array([place, place + half.width])))
+            together = _joined(kept)
+            if _error(together, np.ones(together.width, dtype=bool), rows, labels, problem, seed) <= error:
+                return NeededRun(n, k, s, seed, 2.0 * float(drawn[place]), examples)
+    return NeededRun(n, k, s, seed, inf, examples)
+
+
+def _sums(half: TwoLayer, problem: Parity, stream: Stream, first: int, last: int) -> Float64Array:
+    """Σ y·1{fires}·x over examples first … last − 1: shape (neurons, n)."""
+    total = np.zeros(half.hidden.shape)
+    weights, bias = half.hidden.T.astype(np.float32), half.bias.astype(np.float32)
+    for begin in range(first, last, BLOCK):
+        X, y = problem.sample(min(BLOCK, last - begin), stream, begin)
+        signs = X.astype(np.float32)
+        fires = (signs @ weights + bias > 0).astype(np.float32)
+        signs *= y[:, None]
+        total += fires.T @ signs
+    return total
+
+
+def _error(
+    network: TwoLayer, moved: NDArray[np.bool_], X: SignArray, y: SignArray, problem: Parity, seed: int
+) -> float:
+    """The test error with the second layer fitted on the neurons that moved."""
+    with warnings.catch_warnings():
+        # Far below what is needed the fit is of noise, and need not be carried to its end.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = solve_output(network, X, y.astype(np.float64), moved, ITERATIONS)
+    X, y = problem.sample(ROWS, Stream(seed, "test"))
+    return float(np.mean((fitted(X) > 0) != (y > 0)))
+
+
+def _neurons(network: TwoLayer, ids: np.ndarray) -> TwoLayer:
+    return network.with_parameters(hidden=network.hidden[ids], bias=network.bias[ids], output=network.output[ids])
+
+
+def _first_half(network: TwoLayer) -> TwoLayer:
+    """The neurons without their mirrored copies, whose gradients are the same."""
+    return _neurons(network, np.arange(network.width // 2))
+
+
+def _joined(parts: list[TwoLayer]) -> TwoLayer:
+    return parts[0].with_parameters(
+        hidden=np.concatenate([part.hidden for part in parts]),
+        bias=np.concatenate([part.bias for part in parts]),
+        output=np.concatenate([part.output for part in parts]),
+    )
