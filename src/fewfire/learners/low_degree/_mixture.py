@@ -4,9 +4,9 @@ To take the fit of least held-out error among hundreds is to take the luckiest. 
 many penalties) fits are averaged with weights exp(−η·m·loss / 2σ²), as aggregation with exponential weights has it;
 then the groups' averages are combined by least squares with weights of at least 0 (stacking), drawn towards exponential
 weights by a penalty that fades with the number of rows; half of what it draws to are the forests, which assume the
-least. A mixture of polynomials is a polynomial. But one fit is easier to read, so the best single one is preferred where
-it explains enough and the mixture's held-out error is lower by no more than its weights, fitted to the same rows,
-account for.
+least. A mixture of polynomials is a polynomial. But one fit is easier to read, so the best single one is preferred
+where it explains enough and the mixture's held-out error is lower by no more than its weights, fitted to the same
+rows, account for.
 """
 
 from __future__ import annotations

@@ -292,5 +292,5 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
-    paper_seconds=75,
+    paper_seconds=4 * 3600,
 )

@@ -202,5 +202,5 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
-    paper_seconds=50,
+    paper_seconds=20 * 60,
 )
