@@ -153,5 +153,5 @@ def test_bounds_are_checked():
         match=r"X must lie within bounds; got a 2 at index \(0, 1\). Remedy: widen bounds or clip the table.",
     ):
         check_within(np.array([[0.5, 2.0]]), ball("l2", 0.1, (0, 1), 2))
-    with pytest.raises(ValueError, match="norm must be one of 'l2', 'linf'; got 'l1'."):
-        ball("l1", 0.1, None, 2)
+    with pytest.raises(ValueError, match="norm must be one of 'l1', 'l2', 'linf'; got 'l3'."):
+        ball("l3", 0.1, None, 2)

@@ -11,7 +11,10 @@ from fewfire.robustness._black_box import BlackBoxScores, black_box
 from fewfire.robustness._bounds import ReluNetwork
 from fewfire.robustness._certify import Certificate, certify
 from fewfire.robustness._criteria import Criterion
-from fewfire.robustness._scores import LayeredScores, Scores, TwoLayerScores
+from fewfire.robustness._features import FeatureBall
+from fewfire.robustness._l1 import L1Ball
+from fewfire.robustness._score_function import Scores
+from fewfire.robustness._scores import LayeredScores, TwoLayerScores
 from fewfire.robustness._search import PGD
 from fewfire.robustness._threats import L2Ball, LinfBall, SliceCap, Threat
 
@@ -21,6 +24,8 @@ __all__ = [
     "BlackBoxScores",
     "Certificate",
     "Criterion",
+    "FeatureBall",
+    "L1Ball",
     "L2Ball",
     "LayeredScores",
     "LinfBall",
