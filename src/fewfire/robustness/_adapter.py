@@ -108,7 +108,7 @@ class ModelAdapter:
 
     def own_predictions(self, rows: Float64Array, scores: Float64Array) -> AnyArray:
         """What the model itself says of rows (rows, columns) with these scores, shape (rows,)."""
-        if self.predict is None or self.classes is None:
+        if self.predict is None or self.classes is None or not len(rows):
             return self.predictions(scores)
         with warnings.catch_warnings():  # the rows have the columns of the fit, without their names
             warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
@@ -163,7 +163,7 @@ _DESCRIPTIONS: dict[str, None] = dict.fromkeys(
 )
 
 
-def register_adapter(*kinds: type | str, described: str = "") -> Callable[[Adapt], Adapt]:
+def register_adapter(*kinds: type | str, described: str | None = "") -> Callable[[Adapt], Adapt]:
     """Say how models of some kinds are attacked and certified: a decorator of functions (model, X, y) to ModelAdapter.
 
     The function gets the table and the labels as the user gave them; most need neither. It should refuse a model that
@@ -173,15 +173,17 @@ def register_adapter(*kinds: type | str, described: str = "") -> Callable[[Adapt
     ----------
     *kinds : classes, or names of classes with their package
         "torch.nn.Module" serves every class of that name defined in the package, and its subclasses, unimported.
-    described : str
-        What an error about other models calls them; the names of the classes unless given.
+    described : str or None
+        What an error about other models calls them; the names of the classes unless given. None leaves them out, as
+        adapters that only refuse ask for.
     """
     names = ", ".join(kind.__name__ if isinstance(kind, type) else str(kind).rpartition(".")[2] for kind in kinds)
 
     def register(adapt: Adapt) -> Adapt:
         for kind in kinds:
             _ADAPTERS.add(kind, adapt)
-        _DESCRIPTIONS[described or names] = None
+        if described is not None:
+            _DESCRIPTIONS[described or names] = None
         return adapt
 
     return register

@@ -99,7 +99,9 @@ def _torch() -> Any:
 
 
 def _numbers(tensor: Any) -> Float64Array:
-    return np.asarray(tensor.detach().cpu().numpy(), dtype=np.float64)
+    """The numbers in the module's own precision: searches go on in it, and nothing is widened on the way."""
+    tensor = tensor.detach().cpu()
+    return np.asarray((tensor if tensor.dtype in (_torch().float32, _torch().float64) else tensor.float()).numpy())
 
 
 @contextmanager
