@@ -177,6 +177,8 @@ def test_the_exact_projection_onto_ball_and_box():
     assert np.allclose(nearest, [[0.5, 0.5, 0.0]])
     threat = L2Ball(1.0, -np.inf, np.array([0.6, np.inf]))
     assert np.allclose(threat.project(np.array([[3.0, 3.0]]), np.zeros((1, 2))), [[0.6, 0.8]])
+    flat = np.array([[0.0, 0.0], [1.0, 0.0], [-2.0, 1e-9]])  # no slope stays, one slope goes to the box or the ball
+    assert np.allclose(threat.extreme(flat, np.zeros((3, 2))), [[0, 0], [0.6, 0], [-1, 0]])
 
 
 def test_a_cap_of_a_circle():

@@ -78,7 +78,7 @@ def attack(
     method: Literal["auto"] | Method | Sequence[Method] = "auto",
     steps: int = 20,
     step_size: float | None = None,
-    restarts: int = 4,
+    restarts: int = 2,
     seed: int | Stream = 0,
 ) -> AttackResult:
     """Look for the points within ρ of each row at which a model does worst.
@@ -106,8 +106,8 @@ def attack(
         Columns that move by whole numbers only.
     method : {"auto", "frank_wolfe", "apgd", "apgd_targeted", "apgd_dlr", "square", "pgd"} or a sequence of these
         "auto" makes Frank–Wolfe steps towards every rival class, with smoothed gradients too where the activation
-        jumps, then APGD on the margin, on targeted margins and, from random points, on the difference of logits;
-        black boxes get the square attack, which needs no gradients. "pgd" is projected ascent of fixed steps.
+        jumps, then APGD on the margin and, from random points, on the difference of logits; black boxes get
+        the square attack, which needs no gradients. "pgd" is projected ascent of fixed steps.
     steps : int
         Gradients that a search takes from each start; 0 leaves the rows as they are.
     step_size : float, optional
@@ -130,7 +130,7 @@ def attack_adapted(
     method: Any = "auto",
     steps: int = 20,
     step_size: float | None = None,
-    restarts: int = 4,
+    restarts: int = 2,
     seed: int | Stream = 0,
 ) -> AttackResult:
     """`attack` of a model whose adapter and threat are known."""

@@ -21,26 +21,34 @@ FAILURES: Final = 2
 """A row is left when this many steps in a row, each half as long as the one before, have not raised its score."""
 
 
+HOPE: Final = 0.5
+"""A second rival is tried where the linearisation leaves at most this share of the lead that the true class has."""
+
+
 def frank_wolfe(problem: AttackProblem, steps: int, targets: int) -> Worst:
     """The worst points found along `targets` directions, at most `steps` steps along each."""
     scores, pull = problem.scores.linearise(problem.centres)
     worst = Worst(problem.centres, problem.criterion.value(scores))
     directions = problem.directions(scores, targets)
     first = np.empty((len(directions), *problem.centres.shape), dtype=problem.centres.dtype)
-    hope = np.empty((len(problem), len(directions)))
+    lead, hope = np.empty((2, len(problem), len(directions)))
     for k in range(len(directions)):
         weights = directions.weights[:, k]
         gradients = pull(weights)
         first[k] = problem.threat.extreme(gradients, problem.centres)
         gain = np.einsum("ij,ij->i", gradients, first[k] - problem.centres)
-        hope[:, k] = np.einsum("ij,ij->i", weights, scores) + directions.constants[:, k] + gain
+        lead[:, k] = np.einsum("ij,ij->i", weights, scores) + directions.constants[:, k]
+        hope[:, k] = lead[:, k] + gain
     order = np.argsort(-hope, axis=1)
     for rank in range(len(directions)):
         # The most hopeful direction is followed to its end by all rows, so that margins of rows that fall are low too.
         rows = worst.standing(problem) if rank else np.arange(len(problem))
-        if not rows.size:
-            break
         which = order[rows, rank]
+        if rank and problem.can_fall:
+            hopeful = hope[rows, which] > HOPE * lead[rows, which]
+            rows, which = rows[hopeful], which[hopeful]
+        if not rows.size:
+            continue
         found = _climb(problem.take(rows), directions.one(rows, which)[0], first[which, rows], steps, rank == 0)
         worst.add(rows, found.points, found.value)
     return worst

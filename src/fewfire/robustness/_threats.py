@@ -86,8 +86,8 @@ class L2Ball:
     def project(self, points: Float64Array, centres: Float64Array) -> Float64Array:
         """The nearest points of ball and box: x₀ + t·(x − x₀), clipped to the box, with the largest t ≤ 1 that fits.
 
-        t = 1 where clipping alone brings a point into the ball. Elsewhere the squared length Σ_j min(t·|δ_j|, room_j)²
-        is quadratic in t between the places room_j/|δ_j| where a coordinate meets the box, so t is found exactly.
+        t = 1 where clipping alone brings a point into the ball. Elsewhere Σ_j min(t·|δ_j|, room_j)² = ρ² is solved for
+        the coordinates that have not met the box, again while more of them meet it: after a few times t is exact.
         """
         nearest = np.clip(points, self.low, self.high).astype(points.dtype, copy=False)
         far = (np.linalg.norm(nearest - centres, axis=1, keepdims=True) > self.rho)[:, 0]
@@ -102,22 +102,20 @@ class L2Ball:
         centres, delta = centres.astype(np.float64), delta.astype(np.float64)
         size = np.abs(delta)
         room = np.broadcast_to(np.where(delta > 0.0, self.high - centres, centres - self.low), delta.shape)
-        meet = np.divide(room, size, out=np.full_like(size, math.inf), where=size > 0.0)
-        order = np.argsort(meet, axis=1)
-        meet = np.take_along_axis(meet, order, axis=1)
-        squares = np.take_along_axis(size**2, order, axis=1)
-        bounded = np.minimum(np.take_along_axis(room, order, axis=1), 1e150)
-        met = np.cumsum(np.where(np.isfinite(meet), bounded**2, 0.0), axis=1)
-        met = np.column_stack([np.zeros(len(delta)), met])
-        free = np.column_stack([np.cumsum(squares[:, ::-1], axis=1)[:, ::-1], np.zeros(len(delta))])
-        # Squared length when the first k coordinates have just met the box; the first k beyond ρ² ends the search.
         square = np.broadcast_to(np.asarray(self.rho, dtype=np.float64) ** 2, (len(delta), 1))
-        beyond = met[:, :-1] + np.minimum(meet, 1e75) ** 2 * free[:, :-1] >= square
-        last = np.where(beyond.any(axis=1), beyond.argmax(axis=1), delta.shape[1])
-        row = np.arange(len(delta))
-        left, rest = np.maximum(square[:, 0] - met[row, last], 0.0), free[row, last]
-        most = np.where(np.isfinite(meet), meet, 0.0).max(axis=1)  # all that moves has met the box
-        t = np.minimum(longest, np.sqrt(np.divide(left, rest, out=most**2, where=rest > 0.0)))
+        free = size > 0.0
+        while True:
+            # Coordinates that are taken to be free and are not make the move look longer, so that t only grows.
+            ended = np.where(free | (size == 0.0), 0.0, room)
+            left = np.maximum(square - (ended**2).sum(axis=1)[:, None], 0.0)
+            rest = np.where(free, size**2, 0.0).sum(axis=1)[:, None]
+            t = np.sqrt(np.divide(left, rest, out=np.full_like(rest, math.inf), where=rest > 0.0))
+            met = free & (np.where(rest > 0.0, t, 0.0) * size >= room)
+            if not met.any():
+                break
+            free &= ~met
+        far = np.where(np.isinf(t), np.divide(room, size, out=np.zeros_like(size), where=size > 0.0), 0.0)
+        t = np.minimum(longest, np.where(np.isinf(t[:, 0]), far.max(axis=1), t[:, 0]))  # infinite: all met the box
         return np.asarray(np.clip(centres + t[:, None] * delta, self.low, self.high))
 
     def ascend(self, points: Float64Array, gradients: Float64Array, size: Radius) -> Float64Array:
