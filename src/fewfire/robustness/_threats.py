@@ -1,8 +1,8 @@
 """What an adversary may do to a point: a ball around it, or a cap on the slice (sublinear, Definition 3.3).
 
 A threat knows its exact projection, the direction of steepest ascent in its norm, random points of itself, and the
-range of a linear function over itself (exact but for a 2-norm ball cut by a box, where ball and box are bounded apart);
-attacks and certificates need no more.
+range of a linear function over itself (`span` of a 2-norm ball cut by a box bounds ball and box apart, `row_span` is
+exact); attacks and certificates need no more.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from fewfire._errors import invalid
 from fewfire._sphere import DIAMETER, cap_span, opening, project_to_cap, tangents, turn, units
 from fewfire._validate import check_choice
+from fewfire.robustness._linear_range import linear_span
 
 if TYPE_CHECKING:
     from fewfire._random import Stream
@@ -115,10 +116,8 @@ class L2Ball:
         return np.maximum(-most, low), np.minimum(most, high)
 
     def row_span(self, weights: Float64Array, centres: Float64Array) -> Span:
-        """±ρ‖w‖, or what the box leaves of it."""
-        most = self.rho * np.linalg.norm(weights, axis=1)
-        low, high = _box_row_span(weights, *_room(self, centres))
-        return np.maximum(-most, low), np.minimum(most, high)
+        """±ρ‖w‖, or exactly what the box leaves of it."""
+        return linear_span("l2", weights, *_room(self, centres), self.rho)
 
 
 @dataclass(frozen=True, eq=False)
