@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from fewfire.robustness._polish import polish
 from fewfire.robustness._relaxation import Cells, Multipliers, Relaxed, improve, relaxation_losses
 
 if TYPE_CHECKING:
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 TOGETHER: Final = 16
 """Nodes split at a time, from as many cells as there are."""
 ITERATIONS: Final = 24
-FINAL_ITERATIONS: Final = 200
 RATE: Final = 0.03
+SMALL: Final = 32
+"""Neurons of a cell up to which the lines of all its nodes are polished; of larger ones only those of linear nodes."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +68,12 @@ class Branched:
 
 @dataclass(frozen=True, eq=False)
 class _Node:
-    """A cell of one row and what is known of it; `finished` when it is linear and has had its iterations."""
+    """A cell of one row and what is known of it; `linear` when no neuron is left to split."""
 
     bound: float
     cell: Cells
     relaxed: Relaxed
-    finished: bool = False
+    linear: bool = False
 
 
 @dataclass(eq=False)
@@ -93,7 +95,7 @@ class _Tree:
         if not self.over:
             lowest = self.heap[0][2]
             self.lower = max(self.lower, lowest.bound)
-            self.over = search.over(self.lower, self.upper) or lowest.finished or self.nodes >= search.nodes
+            self.over = search.over(self.lower, self.upper) or lowest.linear or self.nodes >= search.nodes
 
 
 def descend(cells: Cells, points: Float64Array, threat: Threat, move: Float64Array, steps: int) -> Float64Array:
@@ -134,11 +136,12 @@ def branch(
     inner : function
         Exact minima of linear functions, as in `improve`.
     curved : bool
-        Bound nodes by parabolas rather than by lines; nodes that are linear by both.
+        Bound nodes by parabolas too, not by lines alone.
     """
     trees = [_Tree(float(low), float(high)) for low, high in zip(relaxed.bound, upper, strict=True)]
     for i, tree in enumerate(trees):
-        tree.push(_Node(tree.lower, cells.take(slice(i, i + 1)), relaxed.take(slice(i, i + 1))))
+        cell = cells.take(slice(i, i + 1))
+        tree.push(_Node(tree.lower, cell, relaxed.take(slice(i, i + 1)), not cell.undecided.any()))
     while True:
         for tree in trees:
             tree.settle(search)
@@ -147,25 +150,20 @@ def branch(
             break
         for start in range(0, len(busy), TOGETHER):
             some = busy[start : start + TOGETHER]
-            split = [(tree, *item) for tree in some for item in _split(tree, TOGETHER // len(some), not curved)]
-            halves, linear = ([item[:3] for item in split if item[3] is last] for last in (False, True))
-            _bound(halves, points, threat, search, (None if curved else inner,), ITERATIONS)
-            _bound(linear, points, threat, search, (None, inner) if curved else (inner,), FINAL_ITERATIONS)
+            work = [(tree, *item) for tree in some for item in _split(tree, TOGETHER // len(some), not curved)]
+            _bound(work, points, threat, search, inner, curved)
     columns = ([getattr(tree, name) for tree in trees] for name in ("lower", "upper", "nodes"))
     return Branched(*map(np.array, columns))
 
 
-def _split(tree: _Tree, count: int, lines: bool) -> list[tuple[_Node, Cells, bool]]:
-    """Halves of the tree's lowest nodes with their parents; a node without undecided neurons is to be finished."""
-    found: list[tuple[_Node, Cells, bool]] = []
+def _split(tree: _Tree, count: int, lines: bool) -> list[tuple[_Node, Cells]]:
+    """Halves of the tree's lowest nodes, with their parents."""
+    found: list[tuple[_Node, Cells]] = []
     for _ in range(count):
-        if not tree.heap or tree.heap[0][2].finished:
+        if not tree.heap or tree.heap[0][2].linear:
             break
         node = heapq.heappop(tree.heap)[2]
-        if node.cell.undecided.any():
-            found += [(node, half, False) for half in _halves(node, lines)]
-        else:
-            found.append((node, node.cell, True))
+        found += [(node, half) for half in _halves(node, lines)]
     return found
 
 
@@ -184,19 +182,18 @@ def _bound(
     points: Float64Array,
     threat: Threat,
     search: Search,
-    ways: tuple[Inner | None, ...],
-    iterations: int,
+    inner: Inner,
+    curved: bool,
 ) -> None:
-    """Bound nodes together from their parents' multipliers, in one or two ways, and enter them in their trees."""
-    if not work:
-        return
+    """Bound nodes together from their parents' multipliers and enter them in their trees."""
     cells = Cells.joined([cell for _, _, cell in work])
     start = Multipliers.joined([parent.relaxed.multipliers for _, parent, _ in work])
     enough = np.array([search.enough(tree.upper) for tree, _, _ in work])
-    every = [improve(cells, start, iterations, RATE, enough, inner) for inner in ways]
-    bound = np.max([found.bound for found in every], axis=0)
-    met = np.min([descend(cells, points, threat, found.move, 3) for found in every], axis=0)
+    found = improve(cells, start, ITERATIONS, RATE, enough, None if curved else inner)
     for i, (tree, parent, cell) in enumerate(work):
-        tree.upper = min(tree.upper, float(met[i]))
-        relaxed, finished = every[0].take(slice(i, i + 1)), not cell.undecided.any() and iterations == FINAL_ITERATIONS
-        tree.push(_Node(max(parent.bound, float(bound[i])), cell, relaxed, finished))
+        relaxed, linear = found.take(slice(i, i + 1)), not cell.undecided.any()
+        if (linear or cell.output.shape[1] <= SMALL) and relaxed.bound[0] <= enough[i]:
+            relaxed = polish(cell, relaxed, inner, float(enough[i]))
+        met = descend(cell, points, threat, relaxed.move, 3)
+        tree.upper = min(tree.upper, float(met[0]))
+        tree.push(_Node(max(parent.bound, float(relaxed.bound[0])), cell, relaxed, linear))
