@@ -230,7 +230,7 @@ def test_divergence_is_told(iterations):
         ({"activity": 0.7}, "activity must be a finite number in (0, 0.5]; got 0.7."),
         ({"activity": "few"}, "activity must be one of 'auto'; got 'few'."),
         ({"rho": -1}, "rho must be a finite number in [0, inf); got -1."),
-        ({"norm": "l1"}, "norm must be one of 'l2', 'linf'; got 'l1'."),
+        ({"norm": "l3"}, "norm must be one of 'l1', 'l2', 'linf'; got 'l3'."),
         ({"domain": "cube"}, "domain must be one of 'ball', 'slice', 'projected'; got 'cube'."),
         ({"domain": "projected", "norm": "linf"}, "norm must be 'l2' in domain='projected'; got 'linf'."),
         ({"domain": "slice", "bounds": (0, 1)}, 'bounds can be given in domain="ball" only; got (0, 1). Remedy: leave it out.'),

@@ -1,14 +1,17 @@
 """The adversary's sets: projections are the nearest feasible points, ranges of linear functions are exact."""
 
+from dataclasses import replace
+from fractions import Fraction
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewfire._random import Stream
 from fewfire._sphere import RADIUS, on_slice, opening
 from fewfire.networks import init
-from fewfire.robustness import PGD, L2Ball, LinfBall, SliceCap, TwoLayerScores
+from fewfire.robustness import PGD, L1Ball, L2Ball, LinfBall, SliceCap, TwoLayerScores
 from fewfire.robustness._criteria import negative_margin
 from fewfire.robustness._search import find_worst
 from fewfire.robustness._threats import ball, check_within
@@ -25,11 +28,12 @@ def make(kind, seed, rows, d, rho):
     boxed = kind.endswith("box")
     low, high = (rng.uniform(-1, 0, d), rng.uniform(0, 1, d)) if boxed else (-np.inf, np.inf)
     centres = np.clip(rng.normal(size=(rows, d)), low, high)
-    return (L2Ball if kind.startswith("l2") else LinfBall)(rho, low, high), centres, points
+    balls = {"l1": L1Ball, "l2": L2Ball, "linf": LinfBall}
+    return balls[kind.split()[0]](rho, low, high), centres, points
 
 
 def distance(threat, points, centres):
-    order = np.inf if isinstance(threat, LinfBall) else 2
+    order = {LinfBall: np.inf, L1Ball: 1}.get(type(threat), 2)
     return np.linalg.norm(points - centres, ord=order, axis=1)
 
 
@@ -40,7 +44,7 @@ def feasible(threat, points, centres):
     return inside and (points >= threat.low).all() and (points <= threat.high).all()
 
 
-KINDS = ["l2", "l2 box", "linf", "linf box", "slice"]
+KINDS = ["l1", "l1 box", "l2", "l2 box", "linf", "linf box", "slice"]
 cases = given(
     kind=st.sampled_from(KINDS),
     seed=st.integers(0, 10**6),
@@ -70,8 +74,8 @@ def test_ranges_of_linear_functions_hold_and_are_reached(kind, seed, d, rho):
     low, high = threat.span(weights, centres)
     assert low.shape == high.shape == (20, 20)
     own_low, own_high = threat.row_span(weights, centres)
-    if kind == "l2 box":  # `span` bounds ball and box apart, `row_span` is exact
-        assert (np.diag(low) <= own_low + 1e-9).all() and (own_high <= np.diag(high) + 1e-9).all()
+    if kind in ("l1 box", "l2 box"):  # exact for a row's own weights, bounded for all together
+        assert (np.diag(low) <= own_low + 1e-12).all() and (np.diag(high) >= own_high - 1e-12).all()
     else:
         assert np.allclose(np.diag(low), own_low) and np.allclose(np.diag(high), own_high)
     for trial in range(5):
@@ -79,10 +83,61 @@ def test_ranges_of_linear_functions_hold_and_are_reached(kind, seed, d, rho):
         values = moved @ weights.T
         assert (values >= low - 1e-9).all() and (values <= high + 1e-9).all()
     if (kind, d) != ("slice", 2):  # a slice of two points has no arc between them
-        far = threat.project(centres + 1e6 * weights, centres)
+        far = threat.extreme(weights, centres)
+        assert np.allclose(np.einsum("ij,ij->i", far - centres, weights), own_high, atol=1e-9)
+
+
+@cases
+def test_extremes_are_allowed_and_nothing_lies_further(kind, seed, d, rho):
+    threat, centres, weights = make(kind, seed, 20, d, rho)
+    far = threat.extreme(weights, centres)
+    assert feasible(threat, far, centres)
+    reached = np.einsum("ij,ij->i", far, weights)
+    for trial in range(20):
+        other = threat.draw(centres, Stream(seed, str(trial)))
+        for point in (other, threat.project(other + 10.0 * weights, centres)):
+            if (kind, d) != ("slice", 2):
+                assert (np.einsum("ij,ij->i", point, weights) <= reached + 1e-9).all()
+
+
+@settings(max_examples=30)
+@cases
+def test_settled_points_are_members_in_rational_arithmetic(kind, seed, d, rho):
+    """Also where ρ is small beside the centre, and from points of float32."""
+    threat, centres, points = make(kind, seed, 8, d, rho)
+    if kind == "slice":
+        return
+    for shift in (0.0, 1e7):
+        moved = replace(threat, low=threat.low + shift, high=threat.high + shift)
+        around = np.clip(centres + shift, moved.low, moved.high)
+        for start in (points, points.astype(np.float32)):
+            settled = moved.settle(moved.project(start + shift, around), around)
+            assert settled.dtype == np.float64
+            assert (settled >= moved.low).all() and (settled <= moved.high).all()
+            for point, centre in zip(settled.tolist(), around.tolist(), strict=True):
+                sizes = [abs(Fraction(x) - Fraction(x0)) for x, x0 in zip(point, centre, strict=True)]
+                order = {L1Ball: 1, L2Ball: 2}.get(type(threat))
+                length = max(sizes) if order is None else sum(size**order for size in sizes)
+                assert length <= Fraction(rho) ** (order or 1)
+
+
+@settings(max_examples=30)
+@cases
+def test_a_radius_per_row_is_that_row_with_its_radius(kind, seed, d, rho):
+    threat, centres, points = make(kind, seed, 6, d, rho)
+    if kind == "slice":
+        return
+    radii = np.array([0.0, 0.1, 0.5, 1.0, 2.0, rho])
+    many = replace(threat, rho=radii[:, None])
+    for row, radius in enumerate(radii):
+        one, part = replace(threat, rho=radius), slice(row, row + 1)
+        assert np.allclose(many.project(points, centres)[part], one.project(points[part], centres[part]))
+        assert np.allclose(many.extreme(points, centres)[part], one.extreme(points[part], centres[part]))
         assert np.allclose(
-            np.einsum("ij,ij->i", far - centres, weights), own_high, atol=1e-5 * (1 + np.abs(own_high).max())
+            many.take([row]).settle(points[part], centres[part]), one.settle(points[part], centres[part])
         )
+        for both, alone in zip(many.row_span(points, centres), one.row_span(points[part], centres[part]), strict=True):
+            assert np.allclose(both[part], alone)
 
 
 @cases
@@ -155,5 +210,5 @@ def test_bounds_are_checked():
         match=r"X must lie within bounds; got a 2 at index \(0, 1\). Remedy: widen bounds or clip the table.",
     ):
         check_within(np.array([[0.5, 2.0]]), ball("l2", 0.1, (0, 1), 2))
-    with pytest.raises(ValueError, match="norm must be one of 'l2', 'linf'; got 'l1'."):
-        ball("l1", 0.1, None, 2)
+    with pytest.raises(ValueError, match="norm must be one of 'l1', 'l2', 'linf'; got 'l3'."):
+        ball("l3", 0.1, None, 2)

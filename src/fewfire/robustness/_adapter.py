@@ -13,6 +13,7 @@ imported; subclasses are served as well. To attack a new kind of model, write on
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from fewfire._types import AnyArray, Float64Array
     from fewfire.robustness._criteria import Criterion
-    from fewfire.robustness._scores import Scores
+    from fewfire.robustness._score_function import Scores
     from fewfire.robustness._threats import Norm, Threat
 
     Adapt = Callable[[Any, object, object], "ModelAdapter"]
@@ -63,12 +64,15 @@ class ModelAdapter:
         Turns rows into points where they are not the same.
     threat : function of (rho, norm, bounds), each None where the user said nothing, optional
         The model's own adversary; a ball, whose rho the user must give, without it.
+    predict : function from rows (rows, columns) to predictions (rows,), optional
+        The model's own word, where that might differ from its scores by a rounding.
     """
 
     scores: Scores
     classes: AnyArray | None
     space: PointSpace | None = None
     threat: Callable[[float | None, Norm | None, Any], Threat] | None = None
+    predict: Callable[[Float64Array], AnyArray] | None = None
 
     def check_rows(self, X: object) -> Float64Array:
         """A table of finite numbers with the model's columns, as float64."""
@@ -101,6 +105,14 @@ class ModelAdapter:
         if self.classes is None:
             return _criteria.error(labels)
         return _criteria.negative_margin(labels, 1 if len(self.classes) == 2 else len(self.classes))
+
+    def own_predictions(self, rows: Float64Array, scores: Float64Array) -> AnyArray:
+        """What the model itself says of rows (rows, columns) with these scores, shape (rows,)."""
+        if self.predict is None or self.classes is None or not len(rows):
+            return self.predictions(scores)
+        with warnings.catch_warnings():  # the rows have the columns of the fit, without their names
+            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+            return np.asarray(self.predict(rows))
 
     def predictions(self, scores: Float64Array) -> AnyArray:
         """Classes or numbers (rows,) of scores (rows, heads)."""
@@ -151,7 +163,7 @@ _DESCRIPTIONS: dict[str, None] = dict.fromkeys(
 )
 
 
-def register_adapter(*kinds: type | str, described: str = "") -> Callable[[Adapt], Adapt]:
+def register_adapter(*kinds: type | str, described: str | None = "") -> Callable[[Adapt], Adapt]:
     """Say how models of some kinds are attacked and certified: a decorator of functions (model, X, y) to ModelAdapter.
 
     The function gets the table and the labels as the user gave them; most need neither. It should refuse a model that
@@ -161,15 +173,17 @@ def register_adapter(*kinds: type | str, described: str = "") -> Callable[[Adapt
     ----------
     *kinds : classes, or names of classes with their package
         "torch.nn.Module" serves every class of that name defined in the package, and its subclasses, unimported.
-    described : str
-        What an error about other models calls them; the names of the classes unless given.
+    described : str or None
+        What an error about other models calls them; the names of the classes unless given. None leaves them out, as
+        adapters that only refuse ask for.
     """
     names = ", ".join(kind.__name__ if isinstance(kind, type) else str(kind).rpartition(".")[2] for kind in kinds)
 
     def register(adapt: Adapt) -> Adapt:
         for kind in kinds:
             _ADAPTERS.add(kind, adapt)
-        _DESCRIPTIONS[described or names] = None
+        if described is not None:
+            _DESCRIPTIONS[described or names] = None
         return adapt
 
     return register

@@ -11,13 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from fewfire._errors import invalid
 from fewfire.robustness._adapter import ModelAdapter
-from fewfire.robustness._scores import Scores
+from fewfire.robustness._score_function import Scores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.robustness._scores import Pull
+    from fewfire.robustness._score_function import Pull
 
 CHORD: Final = 0.1
 """Slopes are measured over this share of ρ to either side."""
@@ -104,4 +104,4 @@ def black_box(model: Any, X: object, y: object) -> ModelAdapter:
             shares = np.asarray(model.predict_proba(points))
             return np.asarray(shares[:, 1] - shares[:, 0] if heads == 1 else shares)
 
-    return ModelAdapter(BlackBoxScores(values, int(model.n_features_in_), heads), classes)
+    return ModelAdapter(BlackBoxScores(values, int(model.n_features_in_), heads), classes, predict=model.predict)

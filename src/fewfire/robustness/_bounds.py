@@ -180,7 +180,7 @@ def neuron_ranges(network: ReluNetwork, points: Float64Array, threat: Threat) ->
     row, neuron = np.nonzero((centre + low <= tau) & (centre + high > tau))
     for start in range(0, len(row), PAIRS):
         i, r = row[start : start + PAIRS], neuron[start : start + PAIRS]
-        exact_low, exact_high = threat.row_span(network.hidden[r], points[i])
+        exact_low, exact_high = threat.take(i).row_span(network.hidden[r], points[i])
         gain = (exact_low - low[i, r]) + (high[i, r] - exact_high)
         if not start and gain.sum() <= 1e-6 * (high[i, r] - low[i, r]).sum():
             break

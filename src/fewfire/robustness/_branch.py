@@ -100,7 +100,7 @@ class _Tree:
 
 def descend(cells: Cells, points: Float64Array, threat: Threat, move: Float64Array, steps: int) -> Float64Array:
     """The least f met by projected gradient descent from x₀ + move, brought into the set first; shape (cells,)."""
-    centres = points[cells.row]
+    centres, threat = points[cells.row], threat.take(cells.row)
     here = threat.project(centres + move, centres)
     least = cells.at(here - centres)
     size = 2.5 * threat.reach(centres.shape[1]) / max(1, steps)

@@ -16,7 +16,7 @@ from fewfire.robustness._adapter import adapter_of
 from fewfire.robustness._attack import BLOCK, choose_threat
 from fewfire.robustness._bounds import BOUNDS, lower_bounds, neuron_ranges, on_shared_neurons
 from fewfire.robustness._branch import Search
-from fewfire.robustness._refine import LARGEST, Block, Pairs, refine, threat_of
+from fewfire.robustness._refine import LARGEST, Block, Pairs, refine
 from fewfire.robustness._threats import check_within
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def certify(
     with calm_products(min(rows, len(points)) * width * adapter.scores.inputs):
         for start in range(0, len(points), rows):
             part = np.arange(start, min(start + rows, len(points)))
-            known = _known(adapter, shared, points[part], labels[part], threat_of(threat, part))
+            known = _known(adapter, shared, points[part], labels[part], threat.take(part))
             parts.append(_certified(*known, None if way == "linear" else way, search, told))
             told.passed += len(part)
     return Certificate(*(np.concatenate(column) for column in zip(*parts, strict=True)))
@@ -179,7 +179,7 @@ def _known(
     for k, (chosen, net, constant) in enumerate(tasks):
         used = np.flatnonzero(net.output)
         table, still_open = lower_bounds(
-            net.of_neurons(used), points[chosen], threat_of(threat, chosen), ranges.take(chosen, used)
+            net.of_neurons(used), points[chosen], threat.take(chosen), ranges.take(chosen, used)
         )
         names = np.array(BOUNDS, dtype=object)[table.argmax(axis=0)]
         lower, index = table.max(axis=0) + constant[chosen], np.full(len(chosen), k)

@@ -75,3 +75,34 @@ def encode(classes: AnyArray, labels: AnyArray) -> Any:
     if len(classes) == 2:
         return np.where(labels == classes[1], 1.0, -1.0)
     return np.searchsorted(classes, labels)
+
+
+def difference_of_logits(labels: AnyArray, heads: int) -> Criterion:
+    """(max_{j≠y} f_j − f_y)/(f_(1) − f_(3)), which scaling the scores does not change; −margin for one or two heads.
+
+    f_(1) ≥ f_(2) ≥ f_(3) are the largest scores (Croce and Hein, 2020, section 4).
+    """
+    margin = negative_margin(labels, heads)
+    if heads < 3:
+        return margin
+
+    def gap(scores: Float64Array) -> tuple[AnyArray, Float64Array]:
+        order = np.argsort(-scores, axis=1)
+        first, third = (np.take_along_axis(scores, order[:, [place]], axis=1)[:, 0] for place in (0, 2))
+        return order, first - third + 1e-12
+
+    def slope(scores: Float64Array) -> Float64Array:
+        order, width = gap(scores)
+        spread = np.zeros_like(scores)
+        np.put_along_axis(spread, order[:, [0]], 1.0, axis=1)
+        np.put_along_axis(spread, order[:, [2]], -1.0, axis=1)
+        return np.asarray((margin.slope(scores) - (margin.value(scores) / width)[:, None] * spread) / width[:, None])
+
+    return Criterion(lambda scores: margin.value(scores) / gap(scores)[1], slope)
+
+
+def toward(weights: Float64Array, constants: Float64Array | float = 0.0) -> Criterion:
+    """⟨c, f⟩ + constant for weights c (rows, heads): the lead of one rival over the true class, to be raised."""
+    return Criterion(
+        lambda scores: np.einsum("ij,ij->i", weights, scores) + constants, lambda scores: np.asarray(weights)
+    )

@@ -76,7 +76,7 @@ def _best_slopes(
     slope, constant = None, float(cell.value[0] + neuron_minima(cell, low[None], 0.0)[0].sum())
     for _ in range(FEW_CUTS if cell.undecided.any() else CUTS):
         found = linprog(cost, A_ub=np.vstack(rows), b_ub=np.concatenate(limits), bounds=box)
-        if found.status != 0:
+        if found.status != 0 or found.x is None or found.fun is None:
             return slope
         slope, move = low.copy(), found.x[:d]
         slope[bent] += np.clip(-found.ineqlin.marginals[:count], 0.0, (high - low)[bent])

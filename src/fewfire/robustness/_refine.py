@@ -100,7 +100,7 @@ class Block:
             active[k, :n] = True
         eye = np.eye(self.points.shape[1])
         points = self.points[row]
-        down, up = threat_of(self.threat, row).span(eye, points)
+        down, up = self.threat.take(row).span(eye, points)
         down, up = np.minimum(down, 0.0) * (1 + 1e-12), np.maximum(up, 0.0) * (1 + 1e-12)
         movable = up > down
         radius = np.full(len(some), self.threat.reach(self.points.shape[1]) * (1 + 1e-12))
@@ -136,21 +136,13 @@ class Block:
         return np.flatnonzero(used & ~sure & ~silent), net, value, slope, size
 
     def inner(self) -> Inner:
-        """The exact minimum of linear functions over the threat, and a point near it."""
+        """The exact minimum of linear functions over the threat, and where it is."""
 
         def least(weights: Float64Array, row: AnyArray) -> tuple[Float64Array, Float64Array]:
-            centres, threat = self.points[row], threat_of(self.threat, row)
-            far = 1e3 * max(threat.reach(centres.shape[1]), 1e-300)
-            low = threat.row_span(weights, centres)[0]
-            return low, threat.project(threat.ascend(centres, -weights, far), centres) - centres
+            centres, threat = self.points[row], self.threat.take(row)
+            return threat.row_span(weights, centres)[0], threat.extreme(-weights, centres) - centres
 
         return least
-
-
-def threat_of(threat: Threat, rows: AnyArray) -> Threat:
-    """The threat of some rows; one that is the same for all rows has no `take`."""
-    take = getattr(threat, "take", None)
-    return threat if take is None else take(rows)
 
 
 def refine(
@@ -225,7 +217,7 @@ def _relax(
 
 
 def _meet(block: Block, cells: Cells, move: Float64Array, steps: int, upper: Float64Array) -> None:
-    met = descend(cells, block.points, threat_of(block.threat, cells.row), move, steps)
+    met = descend(cells, block.points, block.threat, move, steps)
     np.minimum.at(upper, cells.row, met)
 
 

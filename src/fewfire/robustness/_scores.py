@@ -1,62 +1,25 @@
-"""Scores of points, as attacks search on them and certificates bound them; one class per kind of formula.
-
-Scores have shape (rows, heads): one head for two classes (positive for the second) and for regression, one per class
-for more. An attack needs values and gradients in the points; a certificate needs the formula as `ReluNetwork`s.
-"""
+"""Scores with a formula that certificates can bound: two-layer networks of fewfire, layers of linear maps."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.special import expit
 
 from fewfire._errors import invalid
 from fewfire.robustness._bounds import ReluNetwork
+from fewfire.robustness._score_function import Scores
+from fewfire.robustness._shallow import ShallowScores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fewfire._types import Float64Array
     from fewfire.networks import TwoLayer
-
-    Pull = Callable[[Float64Array], Float64Array]
-
-
-class Scores(ABC):
-    """Scores of points of `inputs` coordinates, with their gradients and, where there is one, their exact formula."""
-
-    @property
-    @abstractmethod
-    def inputs(self) -> int:
-        """How many coordinates a point has."""
-
-    @property
-    @abstractmethod
-    def width(self) -> int:
-        """Numbers that one row takes on the way to its scores; attacks take as many rows at once as memory allows."""
-
-    @abstractmethod
-    def scores(self, points: Float64Array) -> Float64Array:
-        """Scores at points (rows, inputs): shape (rows, heads)."""
-
-    @abstractmethod
-    def linearise(self, points: Float64Array) -> tuple[Float64Array, Pull]:
-        """Scores, and the map from weights c (rows, heads) to Σ_k c_k ∂score_k/∂x, shape (rows, inputs)."""
-
-    def near(self, rho: float) -> Scores:
-        """These scores for an adversary of radius ρ."""
-        return self
-
-    def after(self, scale: Float64Array, shift: Float64Array) -> Scores:
-        """These scores at scale·x + shift, as scores of x; both arrays of shape (inputs,)."""
-        return RescaledScores(self, scale, shift)
-
-    def relu_networks(self) -> tuple[ReluNetwork, ...] | None:
-        """The exact formula of every score, which a certificate needs; None where there is none to give."""
-        return None
+    from fewfire.robustness._score_function import Pull
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +67,23 @@ class TwoLayerScores(Scores):
     def relu_networks(self) -> tuple[ReluNetwork, ...]:
         """The networks; those of relu6 are refused."""
         return tuple(ReluNetwork.of(net) for net in self.networks)
+
+    def single(self) -> Scores:
+        """One layer of all neurons; of the neurons that the networks share, where they share all."""
+        first = self.networks[0]
+        if any(net.activation != first.activation for net in self.networks):
+            return self
+        offset, shape = np.array([float(net.offset) for net in self.networks]), first.activation
+        if all(
+            np.array_equal(net.hidden, first.hidden) and np.array_equal(net.bias, first.bias) for net in self.networks
+        ):
+            output = np.column_stack([net.output for net in self.networks])
+            return ShallowScores.single_precision(
+                first.hidden, first.bias, output, offset, shape.threshold, shape.ceiling
+            )
+        output = block_diag(*(net.output[:, None] for net in self.networks))
+        hidden, bias = (np.concatenate([getattr(net, part) for net in self.networks]) for part in ("hidden", "bias"))
+        return ShallowScores.single_precision(hidden, bias, output, offset, shape.threshold, shape.ceiling)
 
 
 # name: (σ(z), σ′ written in terms of the value s = σ(z))
@@ -177,6 +157,13 @@ class LayeredScores(Scores):
             for k in range(second.shape[1])
         )
 
+    def single(self) -> Scores:
+        """One hidden layer of ReLUs as such, other layers with weights of float32."""
+        if len(self.weights) == 2 and self.activation == "relu":
+            return ShallowScores.single_precision(self.weights[0].T, self.biases[0], self.weights[1], self.biases[1])
+        layers: Any = [tuple(part.astype(np.float32) for part in parts) for parts in (self.weights, self.biases)]
+        return replace(self, weights=layers[0], biases=layers[1])
+
     def _layers(self, points: Float64Array) -> list[Float64Array]:
         """The points, every hidden layer's values and the scores."""
         layers, value = [points], ACTIVATIONS[self.activation][0]
@@ -184,36 +171,3 @@ class LayeredScores(Scores):
             layers.append(np.asarray(value(layers[-1] @ matrix + bias)))
         layers.append(layers[-1] @ self.weights[-1] + self.biases[-1])
         return layers
-
-
-@dataclass(frozen=True, eq=False)
-class RescaledScores(Scores):
-    """Other scores at scale·x + shift, both arrays of shape (inputs,)."""
-
-    inner: Scores
-    scale: Float64Array
-    shift: Float64Array
-
-    @property
-    def inputs(self) -> int:
-        """How many coordinates a point has."""
-        return self.inner.inputs
-
-    @property
-    def width(self) -> int:
-        """As of the inner scores."""
-        return self.inner.width
-
-    def scores(self, points: Float64Array) -> Float64Array:
-        """Scores at points (rows, inputs): shape (rows, heads)."""
-        return self.inner.scores(points * self.scale + self.shift)
-
-    def linearise(self, points: Float64Array) -> tuple[Float64Array, Pull]:
-        """Scores, and the map from weights (rows, heads) to gradients in x, by the chain rule."""
-        scores, pull = self.inner.linearise(points * self.scale + self.shift)
-        return scores, lambda weights: pull(weights) * self.scale
-
-    def relu_networks(self) -> tuple[ReluNetwork, ...] | None:
-        """The inner formulas with the scaling taken into their weights."""
-        networks = self.inner.relu_networks()
-        return None if networks is None else tuple(net.after(self.scale, self.shift) for net in networks)

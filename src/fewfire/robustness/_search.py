@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from fewfire._random import Stream
     from fewfire._types import Float64Array
+    from fewfire.robustness._boxes import Radius
     from fewfire.robustness._criteria import Criterion
     from fewfire.robustness._threats import Threat
 
@@ -57,7 +58,7 @@ class PGD:
         if self.step_size is not None:
             object.__setattr__(self, "step_size", check_number("step_size", self.step_size, 0.0, open_low=True))
 
-    def size(self, rho: float) -> float:
+    def size(self, rho: Radius) -> Radius:
         """How far one step goes."""
         return 2.5 * rho / max(1, self.steps) if self.step_size is None else self.step_size
 
@@ -99,7 +100,7 @@ def find_worst(
 ) -> WorstPoints:
     """For each row of centres (rows, d), the point of the threat at which the search found the criterion largest."""
     best: WorstPoints | None = None
-    still = search.steps == 0 or threat.rho == 0
+    still = search.steps == 0 or float(np.max(threat.rho)) == 0.0
     for start in range(1 if still else search.restarts + 1):
         points = centres if start == 0 else threat.draw(centres, stream.child(f"restart {start}"))
         for _ in range(0 if still else search.steps):

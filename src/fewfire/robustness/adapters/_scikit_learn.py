@@ -68,7 +68,7 @@ def linear_model(model: Any, X: object, y: object) -> ModelAdapter:
     if heads != (1 if classes is None or len(classes) == 2 else len(classes)):
         raise _several_outputs(model, heads)
     offsets = np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), (heads,))
-    return ModelAdapter(LayeredScores((weights,), (offsets,)), classes)
+    return ModelAdapter(LayeredScores((weights,), (offsets,)), classes, predict=model.predict)
 
 
 @register_adapter("sklearn.neural_network.MLPClassifier", "sklearn.neural_network.MLPRegressor")
@@ -83,7 +83,7 @@ def perceptron(model: Any, X: object, y: object) -> ModelAdapter:
         raise invalid("model", "must end in identity, logistic or softmax", model.out_activation_)
     weights = tuple(np.asarray(layer, dtype=np.float64) for layer in model.coefs_)
     biases = tuple(np.asarray(layer, dtype=np.float64) for layer in model.intercepts_)
-    return ModelAdapter(LayeredScores(weights, biases, model.activation), classes)
+    return ModelAdapter(LayeredScores(weights, biases, model.activation), classes, predict=model.predict)
 
 
 @register_adapter("sklearn.pipeline.Pipeline", described="Pipeline of scalers and one of these")
@@ -99,7 +99,7 @@ def pipeline(model: Any, X: object, y: object) -> ModelAdapter:
         scale, shift = (np.broadcast_to(np.asarray(part, dtype=np.float64), scores.inputs) for part in _affine(scaler))
         scores = scores.after(scale, shift)
     # The radius of the last step's own adversary is in other units than the user's.
-    return replace(adapter, scores=scores, threat=None)
+    return replace(adapter, scores=scores, threat=None, predict=adapter.predict and model.predict)
 
 
 def _several_outputs(model: Any, outputs: int) -> Exception:

@@ -16,13 +16,13 @@ from fewfire._errors import invalid
 from fewfire._optional import require
 from fewfire._validate import check_inputs
 from fewfire.robustness._adapter import ModelAdapter, register_adapter
-from fewfire.robustness._scores import Scores
+from fewfire.robustness._score_function import Scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.robustness._scores import Pull
+    from fewfire.robustness._score_function import Pull
 
 ROW = 4096
 """Numbers that a row is taken to cost a module, which does not say: 512 rows go through it at once."""
@@ -69,7 +69,7 @@ class TorchScores(Scores):
 
         def pull(weights: Float64Array) -> Float64Array:
             direction = torch.as_tensor(weights, dtype=outputs.dtype, device=outputs.device)
-            (gradients,) = torch.autograd.grad(outputs, tensor, direction)
+            (gradients,) = torch.autograd.grad(outputs, tensor, direction, retain_graph=True)
             return _numbers(gradients)
 
         return _numbers(outputs), pull
@@ -99,7 +99,9 @@ def _torch() -> Any:
 
 
 def _numbers(tensor: Any) -> Float64Array:
-    return np.asarray(tensor.detach().cpu().numpy(), dtype=np.float64)
+    """The numbers in the module's own precision: searches go on in it, and nothing is widened on the way."""
+    tensor = tensor.detach().cpu()
+    return np.asarray((tensor if tensor.dtype in (_torch().float32, _torch().float64) else tensor.float()).numpy())
 
 
 @contextmanager

@@ -1,0 +1,168 @@
+"""How far must a row be moved to fool a model? The least radius, between what is proved and what is found.
+
+From below, `certify` proves radii at which nobody can fool the model; from above, `attack` finds points that do, drawn
+back along the straight line to the row as far as they still do. Both ends are found by bisection, and the true least
+radius of every row lies between them; for linear models they meet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fewfire._errors import InvalidArgument, invalid
+from fewfire._random import as_stream
+from fewfire._validate import check_integer, check_number
+from fewfire.robustness._adapter import adapter_of
+from fewfire.robustness._attack import attack_adapted, choose_threat
+from fewfire.robustness._certify import certify
+from fewfire.robustness._features import ORDERS, FeatureBall, columns_mask
+from fewfire.robustness._threats import SliceCap
+
+if TYPE_CHECKING:
+    from fewfire._random import Stream
+    from fewfire._types import AnyArray, Float64Array
+    from fewfire.robustness._adapter import ModelAdapter
+    from fewfire.robustness._threats import Norm, Threat
+
+LINE_STEPS = 16
+"""Bisections along the line from a row to the point that fooled the model."""
+
+
+@dataclass(frozen=True, eq=False)
+class AdversarialRadius:
+    """Between which radii the least one lies at which a model can be fooled.
+
+    Parameters
+    ----------
+    lower : array of shape (rows,)
+        Proved: no point within less than this fools the model. 0 where the model cannot be certified.
+    upper : array of shape (rows,)
+        The distance of the nearest point found that does; 0 for rows that are predicted wrongly as they are, infinite
+        where none was found within ρ.
+    X : array of shape (rows, columns)
+        Those points; the rows themselves where there is none.
+    """
+
+    lower: Float64Array
+    upper: Float64Array
+    X: Float64Array
+
+
+def minimal_radius(
+    model: Any,
+    X: object,
+    y: object,
+    rho: float,
+    norm: Norm | None = None,
+    *,
+    bounds: Any = None,
+    fixed: Any = None,
+    rounds: int = 7,
+    steps: int = 20,
+    restarts: int = 1,
+    seed: int | Stream = 0,
+) -> AdversarialRadius:
+    """Bracket, for each row, the least radius at which a classifier can be fooled.
+
+    Parameters
+    ----------
+    model, X, y, norm, bounds, fixed
+        As in `attack`; classifiers only.
+    rho : float
+        The largest radius looked at.
+    rounds : int
+        Bisections of either end: proved radii are multiples of ρ/2^rounds.
+    steps, restarts, seed
+        As in `attack`, for every round.
+    """
+    adapter = adapter_of(model, X, y)
+    if adapter.classes is None:
+        raise invalid("model", "must be a classifier to be fooled", f"a {type(model).__name__}", "use attack")
+    rho, rounds = check_number("rho", rho, 0.0, open_low=True), check_integer("rounds", rounds, 1, 20)
+    threat = choose_threat(adapter, rho, norm, bounds, fixed)
+    if isinstance(threat, SliceCap):
+        remedy = 'of a robust estimator, use domain="ball"'
+        raise invalid("model", "must be attacked in a ball to have a radius", "an adversary on the slice", remedy)
+    table, truth, stream = adapter.check_rows(X), np.asarray(y), as_stream(seed, "radius")
+    upper, points = np.full(len(table), np.inf), table.copy()
+    missed = np.zeros(len(table))  # the largest radius at which an attack failed
+    rows, radii = np.arange(len(table)), np.full(len(table), rho)
+    for attempt in range(rounds + 1):
+        ball = _with_radii(threat, radii)
+        child = stream.child(f"round {attempt}")
+        found = attack_adapted(adapter, table[rows], truth[rows], ball, steps=steps, restarts=restarts, seed=child)
+        fell = found.success
+        nearest = _draw_back(adapter, table[rows[fell]], found.X[fell], truth[rows[fell]], threat)
+        points[rows[fell]] = nearest
+        upper[rows[fell]] = _distance(threat, nearest - table[rows[fell]])
+        missed[rows[~fell]] = radii[~fell]
+        rows = np.flatnonzero(np.isfinite(upper) & (upper - missed > 2.0**-rounds * rho))
+        if not rows.size:
+            break
+        radii = (upper[rows] + missed[rows]) / 2
+    movable = None if fixed is None else ~columns_mask("fixed", fixed, table.shape[1])
+    lower = _proved(model, adapter, table, truth, norm, bounds, movable, np.minimum(upper, rho), rho, rounds)
+    return AdversarialRadius(lower, upper, points)
+
+
+def _with_radii(threat: Any, radii: Float64Array) -> Threat:
+    """The ball with a radius per row."""
+    if isinstance(threat, FeatureBall):
+        return replace(threat, inner=replace(threat.inner, rho=radii[:, None]))
+    return replace(threat, rho=radii[:, None])  # type: ignore[no-any-return]
+
+
+def _distance(threat: Any, moves: Float64Array) -> Float64Array:
+    kind = type(threat.inner if isinstance(threat, FeatureBall) else threat)
+    return np.asarray(np.linalg.norm(moves, ord=ORDERS[kind], axis=1))
+
+
+def _draw_back(
+    adapter: ModelAdapter, rows: Float64Array, points: Float64Array, truth: AnyArray, threat: Any
+) -> Float64Array:
+    """The points nearest to the rows, on the lines to points that fool the model, at which it still is fooled."""
+    near, far = np.zeros((len(rows), 1)), np.ones((len(rows), 1))
+    for step in range(LINE_STEPS if len(rows) else 0):
+        middle = np.zeros_like(near) if step == 0 else (near + far) / 2  # the row itself first: it may be wrong
+        there = rows + middle * (points - rows)
+        scores = np.asarray(adapter.scores.scores(adapter.points(there)), dtype=np.float64)
+        wrong = (adapter.own_predictions(there, scores) != truth)[:, None]
+        near, far = np.where(wrong, near, middle), np.where(wrong, middle, far)
+    return np.where(far == 1.0, points, rows + far * (points - rows))
+
+
+def _proved(
+    model: Any,
+    adapter: ModelAdapter,
+    table: Float64Array,
+    truth: AnyArray,
+    norm: Norm | None,
+    bounds: Any,
+    movable: AnyArray | None,
+    upper: Float64Array,
+    rho: float,
+    rounds: int,
+) -> Float64Array:
+    """The largest multiples of ρ/2^rounds below `upper` that are proved, by bisection; radii are shared by rows."""
+    try:
+        certifiable = adapter.scores.relu_networks() is not None
+    except InvalidArgument:
+        certifiable = False
+    lower = np.zeros(len(table), dtype=np.int64)
+    above = np.floor(upper / rho * 2**rounds).astype(np.int64) + 1  # radii at which the proof must fail, or beyond ρ
+    while certifiable:
+        rows = np.flatnonzero(above - lower > 1)
+        if not rows.size:
+            break
+        middle = (lower[rows] + above[rows]) // 2
+        for place in np.unique(middle):
+            chosen = rows[middle == place]
+            radius: Any = rho * float(place) / 2**rounds
+            if movable is not None:
+                radius = radius * movable
+            sure = certify(model, table[chosen], truth[chosen], radius, norm, bounds=bounds).robust
+            lower[chosen[sure]], above[chosen[~sure]] = place, place
+    return np.asarray(lower * (rho / 2**rounds))
