@@ -10,14 +10,15 @@ from sklearn.neural_network import MLPClassifier
 from fewfire._random import Stream
 from fewfire._sphere import on_slice
 from fewfire.networks import TwoLayer
-from fewfire.robustness import L2Ball, LinfBall, ReluNetwork, SliceCap, attack, certify
+from fewfire.robustness import L1Ball, L2Ball, LinfBall, ReluNetwork, SliceCap, attack, certify
 from fewfire.robustness._bounds import lower_bounds, neuron_ranges, on_shared_neurons
 from fewfire.robustness._branch import Search, branch
 from fewfire.robustness._refine import Block, Pairs
 from fewfire.robustness._relaxation import Multipliers, first_multipliers, improve, neuron_minima, proved_bound
 
 SLACK = 1e-9
-KINDS = ["l2", "linf", "l2 box", "linf box", "slice"]
+BALLS = {"l1": L1Ball, "l2": L2Ball, "linf": LinfBall}
+KINDS = ["l1 box", "l2", "linf", "l2 box", "linf box", "slice"]
 
 
 def random_network(rng, inputs, width, tau):
@@ -31,7 +32,7 @@ def threat_and_points(kind, rng, d, rho, rows=6):
         return SliceCap(rho), on_slice(rng.normal(size=(rows, d - 1)))
     points = rng.uniform(-1, 1, size=(rows, d))
     box = (-1.0, 1.0) if kind.endswith("box") else ()
-    return (LinfBall if kind.startswith("linf") else L2Ball)(rho, *box), points
+    return BALLS[kind.split()[0]](rho, *box), points
 
 
 def make(net, points, threat):
@@ -54,7 +55,7 @@ def tried(net, points, threat, seed, trials):
     return least
 
 
-@settings(max_examples=25)
+@settings(max_examples=30)
 @given(
     kind=st.sampled_from(KINDS),
     seed=st.integers(0, 10**6),
@@ -177,7 +178,7 @@ def test_arguments_are_checked():
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_never_broken_in_a_million_tries(kind):
-    """2 · 10⁵ points for each kind of set, near the proved margin and far from it: 10⁶ tries in all."""
+    """2 · 10⁵ points for each kind of set, random ones and steps down from there: 1.2 · 10⁶ tries in all."""
     tries = 0
     for seed in range(25):
         rng = np.random.default_rng(seed)
