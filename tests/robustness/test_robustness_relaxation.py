@@ -12,8 +12,8 @@ from fewfire._sphere import on_slice
 from fewfire.networks import TwoLayer
 from fewfire.robustness import L1Ball, L2Ball, LinfBall, ReluNetwork, SliceCap, attack, certify
 from fewfire.robustness._bounds import lower_bounds, neuron_ranges, on_shared_neurons
-from fewfire.robustness._branch import Search, branch
-from fewfire.robustness._refine import Block, Pairs
+from fewfire.robustness._branch import BranchSearch, branch
+from fewfire.robustness._refine import Pairs, RowBlock
 from fewfire.robustness._relaxation import Multipliers, first_multipliers, improve, neuron_minima, proved_bound
 
 SLACK = 1e-9
@@ -41,7 +41,7 @@ def make(net, points, threat):
     rows = np.arange(len(points))
     zero = np.zeros(len(points))
     pairs = Pairs(rows, 0 * rows, zero, table.max(axis=0), np.array(["floor"] * len(rows), object), undecided, 0 * rows)
-    block = Block((net,), points, neuron_ranges(net, points, threat), threat)
+    block = RowBlock((net,), points, neuron_ranges(net, points, threat), threat)
     return block, block.cells(pairs, rows)
 
 
@@ -82,7 +82,7 @@ def test_any_multipliers_prove_a_bound(kind, seed, d, rho, tau, width):
             assert (proved_bound(cells, multipliers, inner) <= least + SLACK).all()
             assert (improve(cells, multipliers, 15, 0.1, np.inf, inner).bound <= least + SLACK).all()
     relaxed = improve(cells, start, 10, 0.1)
-    found = branch(cells, relaxed, least, points, threat, Search(5, 1e-3, False), block.inner())
+    found = branch(cells, relaxed, least, points, threat, BranchSearch(5, 1e-3, False), block.inner())
     assert (found.lower <= least + SLACK).all() and (found.upper <= least).all()
 
 
@@ -188,7 +188,7 @@ def test_never_broken_in_a_million_tries(kind):
         threat, points = threat_and_points(kind, rng, d, rho, rows=4)
         block, cells = make(net, points, threat)
         relaxed = improve(cells, first_multipliers(cells), 80, 0.2)
-        bound = branch(cells, relaxed, net(points), points, threat, Search(20, 1e-3, False), block.inner()).lower
+        bound = branch(cells, relaxed, net(points), points, threat, BranchSearch(20, 1e-3, False), block.inner()).lower
         centres = np.repeat(points, 250, axis=0)
         for trial in range(4):
             # Random points, the rim beyond them, and steps down the slope from there: half of all tries are attacks.

@@ -31,7 +31,7 @@ SMALL: Final = 32
 
 
 @dataclass(frozen=True)
-class Search:
+class BranchSearch:
     """When to leave a cell.
 
     Parameters
@@ -90,7 +90,7 @@ class _Tree:
         heapq.heappush(self.heap, (node.bound, self.nodes, node))
         self.nodes += 1
 
-    def settle(self, search: Search) -> None:
+    def settle(self, search: BranchSearch) -> None:
         """The bound of the cell, and whether to go on."""
         if not self.over:
             lowest = self.heap[0][2]
@@ -117,7 +117,7 @@ def branch(
     upper: Float64Array,
     points: Float64Array,
     threat: Threat,
-    search: Search,
+    search: BranchSearch,
     inner: Inner,
     *,
     curved: bool = True,
@@ -132,7 +132,7 @@ def branch(
         The least values met so far.
     points : array of shape (rows, d)
         The centres that cells' rows speak of.
-    threat, search : Threat, Search
+    threat, search : Threat, BranchSearch
     inner : function
         Exact minima of linear functions, as in `improve`.
     curved : bool
@@ -181,7 +181,7 @@ def _bound(
     work: list[tuple[_Tree, _Node, Cells]],
     points: Float64Array,
     threat: Threat,
-    search: Search,
+    search: BranchSearch,
     inner: Inner,
     curved: bool,
 ) -> None:

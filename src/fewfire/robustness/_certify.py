@@ -15,8 +15,8 @@ from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.robustness._adapter import adapter_of
 from fewfire.robustness._attack import BLOCK, choose_threat
 from fewfire.robustness._bounds import BOUNDS, lower_bounds, neuron_ranges, on_shared_neurons
-from fewfire.robustness._branch import Search
-from fewfire.robustness._refine import LARGEST, Block, Pairs, refine
+from fewfire.robustness._branch import BranchSearch
+from fewfire.robustness._refine import LARGEST, Pairs, RowBlock, refine
 from fewfire.robustness._threats import check_within
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def certify(
         raise invalid("model", rule, f"a {type(model).__name__}", "use attack, whose margins are upper bounds")
     check_choice("method", method, METHODS)
     decide = adapter.classes is not None and not tight
-    search = Search(check_integer("nodes", nodes, 1), check_number("gap", gap, 0.0), decide)
+    search = BranchSearch(check_integer("nodes", nodes, 1), check_number("gap", gap, 0.0), decide)
     table = adapter.check_rows(X)
     labels, threat = adapter.labels(y, len(table)), choose_threat(adapter, rho, norm, bounds)
     check_within(table, threat)
@@ -129,7 +129,7 @@ def certify(
     width = len(shared[0].bias)
     rows = max(1, BLOCK // (4 * max(1, width)))
     way = ("sdp" if points.shape[1] <= LARGEST else "alpha") if method == "auto" else method
-    told = Progress(len(points), verbose)
+    told = CertifyProgress(len(points), verbose)
     parts = []
     with calm_products(min(rows, len(points)) * width * adapter.scores.inputs):
         for start in range(0, len(points), rows):
@@ -140,7 +140,7 @@ def certify(
     return Certificate(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-class Progress:
+class CertifyProgress:
     """Tells on standard error how many rows are done, every second at most."""
 
     def __init__(self, rows: int, verbose: bool) -> None:
@@ -158,7 +158,7 @@ class Progress:
 
 def _known(
     adapter: ModelAdapter, shared: tuple[ReluNetwork, ...], points: Float64Array, labels: AnyArray, threat: Threat
-) -> tuple[Block, Pairs]:
+) -> tuple[RowBlock, Pairs]:
     """Bounds by fixed lines of all functions that bound the margin: f or −f, the error on either side, f_y − f_j."""
     everyone = np.arange(len(points))
     tasks: list[tuple[AnyArray, ReluNetwork, AnyArray]] = []
@@ -185,11 +185,11 @@ def _known(
         lower, index = table.max(axis=0) + constant[chosen], np.full(len(chosen), k)
         columns.append((chosen, index, constant[chosen], lower, names, still_open, np.zeros(len(chosen), dtype=int)))
     pairs = Pairs(*(np.concatenate(column) for column in zip(*columns, strict=True)))
-    return Block(tuple(net for _, net, _ in tasks), points, ranges, threat), pairs
+    return RowBlock(tuple(net for _, net, _ in tasks), points, ranges, threat), pairs
 
 
 def _certified(
-    block: Block, pairs: Pairs, method: RefineMethod | None, search: Search, told: Progress
+    block: RowBlock, pairs: Pairs, method: RefineMethod | None, search: BranchSearch, told: CertifyProgress
 ) -> tuple[AnyArray, ...]:
     """The columns of a Certificate."""
     rows = len(block.points)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fewfire._types import AnyArray, Float64Array
     from fewfire.robustness._bounds import NeuronRanges, ReluNetwork
-    from fewfire.robustness._branch import Search
+    from fewfire.robustness._branch import BranchSearch
     from fewfire.robustness._relaxation import Inner, Relaxed
     from fewfire.robustness._threats import Threat
 
@@ -64,7 +64,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class RowBlock:
     """Rows, the functions of them and the ranges of their neurons.
 
     Parameters
@@ -146,11 +146,11 @@ class Block:
 
 
 def refine(
-    block: Block,
+    block: RowBlock,
     pairs: Pairs,
     upper: Float64Array,
     method: RefineMethod,
-    search: Search,
+    search: BranchSearch,
     progress: Callable[[], None] = lambda: None,
 ) -> None:
     """Improve the bounds of pairs and `upper`, the least values met per row (rows,), in place."""
@@ -176,7 +176,7 @@ def refine(
         progress()
 
 
-def _parts(block: Block, pairs: Pairs, chosen: AnyArray, count: int) -> list[AnyArray]:
+def _parts(block: RowBlock, pairs: Pairs, chosen: AnyArray, count: int) -> list[AnyArray]:
     """Pairs with similar numbers of open neurons together, `count` at a time or as many as memory allows."""
     order = chosen[np.argsort(pairs.undecided[chosen], kind="stable")]
     parts, end = [], len(order)
@@ -189,13 +189,13 @@ def _parts(block: Block, pairs: Pairs, chosen: AnyArray, count: int) -> list[Any
 
 
 def _relax(
-    block: Block,
+    block: RowBlock,
     cells: Cells,
     pairs: Pairs,
     chosen: AnyArray,
     upper: Float64Array,
     names: tuple[str, ...],
-    search: Search,
+    search: BranchSearch,
 ) -> Relaxed:
     """Bounds by lines and then by parabolas, entered in pairs; the last relaxation of every cell."""
     lines, state = block.inner(), None
@@ -216,7 +216,7 @@ def _relax(
     return replace(state, bound=pairs.lower[chosen])
 
 
-def _meet(block: Block, cells: Cells, move: Float64Array, steps: int, upper: Float64Array) -> None:
+def _meet(block: RowBlock, cells: Cells, move: Float64Array, steps: int, upper: Float64Array) -> None:
     met = descend(cells, block.points, block.threat, move, steps)
     np.minimum.at(upper, cells.row, met)
 
@@ -226,7 +226,7 @@ def _enter(pairs: Pairs, chosen: AnyArray, lower: Float64Array, name: str) -> No
     pairs.lower[chosen[better]], pairs.bound[chosen[better]] = lower[better], name
 
 
-def _matters(pairs: Pairs, chosen: AnyArray, upper: Float64Array, search: Search) -> AnyArray:
+def _matters(pairs: Pairs, chosen: AnyArray, upper: Float64Array, search: BranchSearch) -> AnyArray:
     """Those of the chosen pairs of which a better bound could change what is known of their row."""
     lower, least = pairs.lower[chosen], upper[pairs.row[chosen]]
     matters = (pairs.undecided[chosen] > 0) & (least - lower > search.gap)
