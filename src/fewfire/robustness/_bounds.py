@@ -1,4 +1,4 @@
-"""Sound lower bounds on a two-layer network over an adversary's set; the best of them is a certificate.
+"""Sound lower bounds by fixed lines on a two-layer network over an adversary's set: the first step of a certificate.
 
 The network is f(x) = ⟨v, x⟩ + Σ_r a_r σ_τ(⟨w_r, x⟩ + b_r) + c with σ_τ(z) = z·1[z > τ]; v is 0 but for linear models.
 With z_r the preactivation at the centre and [l_r, u_r] its exact range over the set, a neuron is *silent* when
@@ -11,7 +11,8 @@ relaxed   open neurons too are replaced by lines below a·σ: σ ≤ u(z − l)/
           a < 0; σ ≥ u(z − τ)/(u − τ), or 0 where the neuron is silent at the centre, for a > 0
 floor     as relaxed, with σ ≥ 0 for all open neurons of a > 0
 
-⟨v, x⟩ is at its exact minimum in "interval" and part of the linear function in the others.
+⟨v, x⟩ is at its exact minimum in "interval" and part of the linear function in the others. `_relaxation` chooses the
+lines by optimisation, and parabolas in their place.
 
 The plain Lipschitz bound f − Σ_r |a_r|(max(u_r − z_r, z_r − l_r) + τ) never beats "interval".
 """
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from fewfire.robustness._threats import Threat
 
 BOUNDS: Final = ("interval", "pattern", "relaxed", "floor")
+
+PAIRS: Final = 1 << 13
+"""Preactivations made exact at a time, which bounds the memory."""
 
 ROUNDING: Final = 1e-12
 """Ranges are widened by this share, far more than what float64 rounding can take away."""
@@ -98,27 +102,97 @@ class ReluNetwork:
             return inner
         return replace(inner, linear=self.linear * scale, offset=self.offset + float(self.linear @ shift))
 
+    def of_neurons(self, neurons: AnyArray) -> ReluNetwork:
+        """The part that some neurons make, ⟨v, x⟩ and c included."""
+        return replace(self, hidden=self.hidden[neurons], bias=self.bias[neurons], output=self.output[neurons])
+
     def __neg__(self) -> ReluNetwork:
         linear = None if self.linear is None else -self.linear
         return replace(self, output=-self.output, offset=-self.offset, linear=linear)
 
     def __sub__(self, other: ReluNetwork) -> ReluNetwork:
-        """The difference, of both their neurons; thresholds must be equal."""
+        """The difference, of the neurons they share or of both their neurons; thresholds must be equal."""
         if self.threshold != other.threshold:
             rule = "must have one threshold in all its scores to be certified"
             raise invalid("model", rule, (self.threshold, other.threshold))
         parts = [part for part in (self.linear, None if other.linear is None else -other.linear) if part is not None]
+        offset, linear = self.offset - other.offset, np.sum(parts, axis=0) if parts else None
+        if self.hidden is other.hidden and self.bias is other.bias:
+            return replace(self, output=self.output - other.output, offset=offset, linear=linear)
         return ReluNetwork(
             np.vstack([self.hidden, other.hidden]),
             np.concatenate([self.bias, other.bias]),
             np.concatenate([self.output, -other.output]),
-            self.offset - other.offset,
+            offset,
             self.threshold,
-            np.sum(parts, axis=0) if parts else None,
+            linear,
         )
 
 
-def lower_bounds(network: ReluNetwork, points: Float64Array, threat: Threat) -> tuple[Float64Array, AnyArray]:
+def on_shared_neurons(networks: tuple[ReluNetwork, ...]) -> tuple[ReluNetwork, ...]:
+    """The same functions, written on one array of neurons: what they share already, or all of theirs together.
+
+    Differences of such networks have every neuron once, so that a bound sees that a neuron which raises both scores
+    hardly moves their difference.
+    """
+    first, *others = networks
+    if all(np.array_equal(net.hidden, first.hidden) and np.array_equal(net.bias, first.bias) for net in others):
+        return (first, *(replace(net, hidden=first.hidden, bias=first.bias) for net in others))
+    hidden, bias = np.vstack([net.hidden for net in networks]), np.concatenate([net.bias for net in networks])
+    ends = np.cumsum([0, *(len(net.bias) for net in networks)])
+    outputs = np.zeros((len(networks), len(bias)))
+    for net, row, start, end in zip(networks, outputs, ends[:-1], ends[1:], strict=True):
+        row[start:end] = net.output
+    return tuple(replace(net, hidden=hidden, bias=bias, output=row) for net, row in zip(networks, outputs, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class NeuronRanges:
+    """Preactivations at the points and their ranges over the threat, arrays of shape (rows, neurons).
+
+    Parameters
+    ----------
+    centre, low, high
+        z_r, l_r and u_r; the range is widened by more than its rounding.
+    terms
+        The terms of z_r in absolute value, which is what rounds: they cancel where columns are far from 0.
+    """
+
+    centre: Float64Array
+    low: Float64Array
+    high: Float64Array
+    terms: Float64Array
+
+    def take(self, rows: AnyArray, neurons: AnyArray) -> NeuronRanges:
+        """Some rows and neurons."""
+        chosen = np.ix_(rows, neurons)
+        return NeuronRanges(self.centre[chosen], self.low[chosen], self.high[chosen], self.terms[chosen])
+
+
+def neuron_ranges(network: ReluNetwork, points: Float64Array, threat: Threat) -> NeuronRanges:
+    """Ranges of all preactivations; those that a quick bound leaves undecided are made exact where that gains anything.
+
+    `Threat.span` takes all neurons at once, for a 2-norm ball cut by a box with ball and box apart; `Threat.row_span`
+    is exact and slower.
+    """
+    tau, centre = network.threshold, network.preactivations(points)
+    low, high = (np.array(end) for end in threat.span(network.hidden, points))
+    row, neuron = np.nonzero((centre + low <= tau) & (centre + high > tau))
+    for start in range(0, len(row), PAIRS):
+        i, r = row[start : start + PAIRS], neuron[start : start + PAIRS]
+        exact_low, exact_high = threat.take(i).row_span(network.hidden[r], points[i])
+        gain = (exact_low - low[i, r]) + (high[i, r] - exact_high)
+        if not start and gain.sum() <= 1e-6 * (high[i, r] - low[i, r]).sum():
+            break
+        low[i, r], high[i, r] = np.maximum(low[i, r], exact_low), np.minimum(high[i, r], exact_high)
+    terms = np.outer(np.linalg.norm(points, axis=1), np.linalg.norm(network.hidden, axis=1)) + np.abs(network.bias)
+    slack = ROUNDING * (1.0 + terms + np.abs(low) + np.abs(high))
+    return NeuronRanges(centre, centre + low - slack, centre + high + slack, terms)
+
+
+def lower_bounds(
+    network: ReluNetwork, points: Float64Array, threat: Threat, ranges: NeuronRanges | None = None
+) -> tuple[Float64Array, AnyArray]:
     """Every bound of BOUNDS on min f over the threat around points (rows, d), and the number of open neurons.
 
     Returns
@@ -126,15 +200,11 @@ def lower_bounds(network: ReluNetwork, points: Float64Array, threat: Threat) -> 
     table : array of shape (4, rows)
     open : int array of shape (rows,)
     """
+    known = neuron_ranges(network, points, threat) if ranges is None else ranges
+    z, low, high, terms = known.centre, known.low, known.high, known.terms
     tau, a = network.threshold, network.output
-    z = network.preactivations(points)
-    low, high = threat.span(network.hidden, points)
-    # What rounds are the terms of z, which cancel where columns are far from 0.
-    terms = np.outer(np.linalg.norm(points, axis=1), np.linalg.norm(network.hidden, axis=1)) + np.abs(network.bias)
-    slack = ROUNDING * (1.0 + terms + np.abs(low) + np.abs(high))
-    low, high = z + low - slack, z + high + slack
     sure, silent = low > tau, high <= tau
-    undecided = ~sure & ~silent
+    undecided = ~sure & ~silent & (a != 0.0)
     ceiling = np.where(silent, 0.0, high)
     worst = np.where(a > 0, np.where(sure, low, 0.0), ceiling)
     interval = worst @ a + network.offset

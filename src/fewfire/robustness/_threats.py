@@ -1,8 +1,8 @@
 """What an adversary may do to a point: a ball around it, or a cap on the slice (sublinear, Definition 3.3).
 
 A threat knows its exact projection, the direction of steepest ascent in its norm, the point where a linear function is
-largest, random points of itself, and the range of a linear function over itself (exact but for a 2-norm ball cut by a
-box, where ball and box are bounded apart); attacks and certificates need no more. The ball of the 1-norm is in `_l1`,
+largest, random points of itself, and the range of a linear function over itself (`span` of balls cut by a box bounds
+ball and box apart, `row_span` is exact); attacks and certificates need no more. The ball of the 1-norm is in `_l1`,
 radii per feature in `_features`.
 
 Searches may work in float32: whatever a threat returns has the dtype of the points it was given, and `settle` brings
@@ -22,6 +22,7 @@ from fewfire._sphere import DIAMETER, cap_span, opening, project_to_cap, tangent
 from fewfire._validate import check_choice
 from fewfire.robustness._boxes import box_room, box_row_span, box_span, pull_inside
 from fewfire.robustness._l1 import L1Ball
+from fewfire.robustness._linear_range import linear_span
 
 if TYPE_CHECKING:
     from fewfire._random import Stream
@@ -143,10 +144,8 @@ class L2Ball:
         return np.maximum(-most, low), np.minimum(most, high)
 
     def row_span(self, weights: Float64Array, centres: Float64Array) -> Span:
-        """±ρ‖w‖, or what the box leaves of it."""
-        most = np.ravel(self.rho) * np.linalg.norm(weights, axis=1)
-        low, high = box_row_span(weights, *box_room(self, centres))
-        return np.maximum(-most, low), np.minimum(most, high)
+        """±ρ‖w‖, or exactly what the box leaves of it."""
+        return linear_span("l2", weights, *box_room(self, centres), self.rho)
 
 
 @dataclass(frozen=True, eq=False)
