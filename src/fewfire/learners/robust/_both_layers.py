@@ -41,7 +41,7 @@ PATIENCE: Final = 10
 PILOT_FOLDS, PILOT_WIDTH = 3, 100
 """Networks whose scores of the third of the rows that each did not see give the temperature, and their neurons."""
 
-PILOT_ROWS, JUDGED_ROWS = 30, 300
+PILOT_ROWS, JUDGED_ROWS = 30, 100
 """The least rows for which there are pilots, and how many rows left out are enough to go by."""
 
 

@@ -2,8 +2,8 @@
 
 score(x) = V·max(W·z + b, 0) + c at z = (x − centre)/scale, with one scale for all columns, so that balls stay balls.
 The parameters lie in one array, which one step of AdamW moves; matrix products are BLAS's, the rest is C++ where it is
-installed. Dense on purpose: with both layers in motion about a third of the neurons fires, where lists of active
-neurons take several times as long as products of all pairs (docs/robust.md has the figures).
+installed. Dense on purpose: about half of the neurons fires and AdamW moves every weight at every step, so that lists
+of neurons that may fire would hold most pairs, and one product serves the scores of all classes (docs/robust.md).
 """
 
 from __future__ import annotations
