@@ -220,7 +220,9 @@ def fooled(formula: LayeredScores, X: np.ndarray, y: np.ndarray, data: Task, res
             centres, pulls = X[here], (second[:, target[here]] - second[:, y[here]]).T
             at = centres
             if start:
-                at = _into(centres + data.rho * _units(rng.normal(size=centres.shape)).astype(np.float32), centres, data)
+                at = _into(
+                    centres + data.rho * _units(rng.normal(size=centres.shape)).astype(np.float32), centres, data
+                )
             for step in range(40):
                 hidden = np.maximum(at @ first + bias, 0)
                 fallen[here] |= (hidden @ second + offset).argmax(axis=1) != y[here]
@@ -236,9 +238,9 @@ def fooled(formula: LayeredScores, X: np.ndarray, y: np.ndarray, data: Task, res
 def fitted(data: Task, seed: int, quick: bool) -> dict[str, Callable[[float], object]]:
     """Models by name, as functions that fit them, given the seconds RobustClassifier took, which comes first."""
     models: dict[str, Callable[[float], object]] = {
-        "RobustClassifier": lambda _: ff.RobustClassifier(
-            rho=data.rho, bounds=data.bounds, random_state=seed
-        ).fit(data.X, data.y)
+        "RobustClassifier": lambda _: ff.RobustClassifier(rho=data.rho, bounds=data.bounds, random_state=seed).fit(
+            data.X, data.y
+        )
     }
     for width in WIDTHS:
         models[f"PGD, {width}"] = lambda _, width=width: Perceptron(width).fit(data, seed)
@@ -264,7 +266,9 @@ def measure(name: str, seed: int, quick: bool) -> dict[str, dict[str, float]]:
         if not quick:
             row["proved"] = ff.certify(model, data.X_test, data.y_test, data.rho, bounds=data.bounds).accuracy
         found[model_name] = row
-        print(f"{name}, split {seed}, {model_name}: " + json.dumps({k: round(v, 4) for k, v in row.items()}), flush=True)
+        print(
+            f"{name}, split {seed}, {model_name}: " + json.dumps({k: round(v, 4) for k, v in row.items()}), flush=True
+        )
     return found
 
 
@@ -276,7 +280,9 @@ def interval(values: np.ndarray) -> tuple[float, float]:
 
 def report(name: str, splits: list[dict[str, dict[str, float]]]) -> dict[str, float]:
     """Print a set's table; the paired difference to the best PGD width and the ratio of times."""
-    columns = {model: {key: np.array([s[model][key] for s in splits]) for key in splits[0][model]} for model in splits[0]}
+    columns = {
+        model: {key: np.array([s[model][key] for s in splits]) for key in splits[0][model]} for model in splits[0]
+    }
     print(f"\n{name}, {len(splits)} splits: mean and 90% interval")
     for model, column in columns.items():
         low, high = interval(column["robust"])
@@ -289,7 +295,12 @@ def report(name: str, splits: list[dict[str, dict[str, float]]]) -> dict[str, fl
     ratio = float(np.median(columns[best]["seconds"]) / np.median(ours["seconds"]))
     print(f"  against {best}: {ours['robust'].mean() - columns[best]['robust'].mean():+.4f} ({low:+.4f} to {high:+.4f}), "
           f"{ratio:.1f}× faster", flush=True)  # fmt: skip
-    return {"difference": ours["robust"].mean() - columns[best]["robust"].mean(), "low": low, "high": high, "ratio": ratio}
+    return {
+        "difference": ours["robust"].mean() - columns[best]["robust"].mean(),
+        "low": low,
+        "high": high,
+        "ratio": ratio,
+    }
 
 
 def main() -> int:

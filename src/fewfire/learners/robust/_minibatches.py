@@ -102,7 +102,7 @@ def train_minibatches(
     net: Perceptron, rows: BatchRows, plan: MinibatchPlan, held: BatchRows | None = None
 ) -> EpochHistory:
     """Carry out a plan; an interrupt keeps what was reached, with a warning."""
-    training = _Training(net, rows, plan)
+    training = _MinibatchTraining(net, rows, plan)
     judge = None if held is None else _Judge(net, held, plan.moves)
     losses, errors = list[float](), list[float]()
     best, kept, best_epoch = (math.inf, math.inf), net.flat, 0
@@ -130,7 +130,7 @@ def train_minibatches(
     return EpochHistory(np.array(losses), np.array(errors), best_epoch)
 
 
-class _Training:
+class _MinibatchTraining:
     """Epochs of one training, and the points that its adversary has moved the rows to."""
 
     def __init__(self, net: Perceptron, rows: BatchRows, plan: MinibatchPlan) -> None:

@@ -32,9 +32,10 @@ def _practical(model: Any) -> list[str]:
     history, (net,) = model.history_, model.networks_
     losses = history.robust_loss
     outputs = net.output.size // net.width
+    how = "points carried from epoch to epoch" if model.adversary == "pgd" else str(check_adversary(model.adversary))
     lines = [
         f"one network of {net.width} neurons and {outputs} output{'s' if outputs > 1 else ''}, both layers trained",
-        _adversary(model),
+        _adversary(model, how),
         f"robust loss {losses[0]:.4g} -> {losses[-1]:.4g} in {model.n_iter_} epochs of rate {model.learning_rate_:.4g}",
     ]
     if not np.isnan(history.validation_error).all():
@@ -50,7 +51,7 @@ def _sublinear(model: Any) -> list[str]:
     robust, clean = ((losses[0], losses[-1]) for losses in (history.robust_loss, history.clean_loss))
     lines = [
         f"{many} of {networks[0].width} neurons, {networks[0].activation}, method {model.method_}",
-        _adversary(model),
+        _adversary(model, str(check_adversary(model.adversary))),
         f"robust loss {robust[0]:.4g} -> {robust[1]:.4g}, clean loss {clean[0]:.4g} -> {clean[1]:.4g} "
         f"in {model.n_iter_} iterations of rate {model.learning_rate_:.4g}",
         f"active neurons per example: mean {history.mean_active[-1]:.1f}, largest {history.max_active[-1]:.0f}",
@@ -61,5 +62,5 @@ def _sublinear(model: Any) -> list[str]:
     return lines
 
 
-def _adversary(model: Any) -> str:
-    return f"adversary: rho {model.rho:g} ({model.norm}, {model.domain}), {check_adversary(model.adversary)}"
+def _adversary(model: Any, how: str) -> str:
+    return f"adversary: rho {model.rho:g} ({model.norm}, {model.domain}), {how}"
