@@ -215,6 +215,8 @@ def test_partial_fit_goes_on_epoch_by_epoch():
     with pytest.raises(ValueError, match="class_weight must not be 'balanced' with partial_fit"):
         small(class_weight="balanced").partial_fit(X, THREE, classes=["a", "b", "c"])
     assert not hasattr(small(iterations=5), "partial_fit")
+    changed = small(iterations=5).fit(X, THREE).set_params(iterations=None).partial_fit(X, THREE)
+    assert changed.setting_ == "practical" and changed.networks_[0].output.shape == (60, 3)
     number = RobustRegressor(60, rho=0.05, random_state=0)
     for _ in range(60):
         number.partial_fit(X, 100 + 9 * X[:, 0])

@@ -110,7 +110,7 @@ def continue_once(
     model: Any, X: Float64Array, threat: Threat, heads: int, losses: LossOfRows, weight: Float64Array
 ) -> None:
     """One epoch over a table more, at a rate that does not fall; the first one starts a network."""
-    continued = hasattr(model, "networks_")
+    continued = getattr(model, "_standardisation", None) is not None
     _, _, net, task = _begin(model, X, threat, heads, losses, weight, continued)
     if continued and model._moments is not None:
         net.resume(*model._moments)

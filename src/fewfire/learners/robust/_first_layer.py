@@ -60,7 +60,7 @@ def fit(model: Any, X: Float64Array, threat: Threat, heads: int, losses: LossOfR
     model.drift_ = max(float(np.linalg.norm(new.hidden - old.hidden, axis=1).max()) for new, old in moved)
     model.history_, model.learning_rate_, model.n_iter_ = history, rate, len(history)
     model._constant_loss = float(plan.loss.value(np.zeros((len(points), heads))).mean())
-    model.temperature_ = 1.0
+    model.temperature_, model._standardisation = 1.0, None  # nothing that minibatches could go on from
 
 
 def weighted(criterion: Criterion, weight: Float64Array) -> Criterion:
