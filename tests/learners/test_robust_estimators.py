@@ -236,7 +236,7 @@ def test_divergence_is_told(iterations):
         ({"domain": "slice", "bounds": (0, 1)}, 'bounds can be given in domain="ball" only; got (0, 1). Remedy: leave it out.'),
         ({"domain": "slice"}, None),
         ({"adversary": "cw"}, "adversary must be 'pgd', 'fgm', 'none' or a PGD; got 'cw'. Remedy: write adversary=PGD(steps=20)."),
-        ({"setting": "paper"}, "setting must be one of 'practical', 'theorem'; got 'paper'."),
+        ({"setting": "paper"}, "setting must be one of 'auto', 'practical', 'sublinear', 'theorem'; got 'paper'."),
         ({"method": "magic"}, "method must be one of 'auto', 'dense', 'lists', 'index'; got 'magic'."),
         ({"loss": "square"}, "loss must be one of 'auto', 'logistic', 'hinge', 'absolute'; got 'square'."),
         ({"learning_rate": 0}, "learning_rate must be a finite number in (0, inf); got 0."),

@@ -10,11 +10,12 @@ from fewfire.learners.parity_net import (
     learn_correlated_parity,
     lottery_tickets,
 )
-from fewfire.learners.robust import RobustClassifier, RobustHistory, RobustRegressor
+from fewfire.learners.robust import EpochHistory, RobustClassifier, RobustHistory, RobustRegressor
 from fewfire.learners.sparse_activation import SparseActivationClassifier, SparseActivationRegressor
 
 __all__ = [
     "BestIterate",
+    "EpochHistory",
     "LotteryTickets",
     "LowDegreeClassifier",
     "LowDegreeRegressor",

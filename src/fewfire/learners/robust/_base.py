@@ -1,24 +1,21 @@
-"""What `RobustClassifier` and `RobustRegressor` share: arguments, the training, scores of new rows, a summary."""
+"""What `RobustClassifier` and `RobustRegressor` share: arguments, scores of new rows, attacks and certificates."""
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fewfire._blas import calm_products
 from fewfire._errors import invalid
-from fewfire._random import Stream
-from fewfire._validate import check_choice, check_integer, check_number
-from fewfire.engines.robust import TrainerMethod, trainer
-from fewfire.learners.robust import _settings
-from fewfire.learners.robust._domains import DOMAINS, InputMap
-from fewfire.learners.robust._training import TrainingPlan, train
+from fewfire._validate import check_choice, check_number
+from fewfire.learners.robust import _both_layers, _first_layer, _settings
+from fewfire.learners.robust._domains import DOMAINS
+from fewfire.learners.robust._perceptron import formula_of
+from fewfire.learners.robust._summary import summary
 from fewfire.robustness import (
+    LayeredScores,
     ModelAdapter,
     SliceCap,
     TwoLayerScores,
@@ -27,23 +24,25 @@ from fewfire.robustness import (
     register_adapter,
     robust_score,
 )
-from fewfire.robustness._search import check_adversary
 from fewfire.robustness._threats import ball, check_within
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fewfire._types import Float64Array
-    from fewfire.engines.robust import ActiveTrainer
-    from fewfire.learners.robust._domains import Domain
+    from fewfire._types import AnyArray, Float64Array
+    from fewfire.engines.robust import TrainerMethod
+    from fewfire.learners.robust._domains import Domain, InputMap
+    from fewfire.learners.robust._losses import LossOfRows
     from fewfire.learners.robust._settings import SettingName
     from fewfire.networks import TwoLayer
-    from fewfire.robustness import PGD, AttackResult, Certificate, Criterion, Threat
+    from fewfire.robustness import PGD, AttackResult, Certificate, Threat
     from fewfire.robustness._threats import Norm
 
 
 class RobustNetwork(BaseEstimator):  # type: ignore[misc]
-    """Two-layer networks with a shifted ReLU, trained against an adversary; only the first layer moves."""
+    """Two-layer networks trained against an adversary."""
+
+    networks_: tuple[TwoLayer, ...]
+    setting_: str
+    _inputs: InputMap
 
     def __init__(
         self,
@@ -55,11 +54,16 @@ class RobustNetwork(BaseEstimator):  # type: ignore[misc]
         adversary: Literal["pgd", "fgm", "none"] | PGD = "pgd",
         domain: Domain = "ball",
         bounds: Any = None,
-        setting: SettingName = "practical",
+        setting: SettingName = "auto",
         method: TrainerMethod = "auto",
         loss: Literal["auto", "logistic", "hinge", "absolute", "huber"] = "auto",
         learning_rate: float | Literal["auto", "theorem", "printed"] = "auto",
-        iterations: int = 200,
+        weight_decay: float = 0.3,
+        epochs: int = 50,
+        batch_size: int | Literal["auto"] = "auto",
+        iterations: int | None = None,
+        early_stopping: bool | int = False,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -74,7 +78,12 @@ class RobustNetwork(BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.loss = loss
         self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.epochs = epochs
+        self.batch_size = batch_size
         self.iterations = iterations
+        self.early_stopping = early_stopping
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 
@@ -99,44 +108,37 @@ class RobustNetwork(BaseEstimator):  # type: ignore[misc]
             raise invalid("norm and bounds", f"must be left out for domain={self.domain!r}", got)
         return SliceCap(radius)
 
-    def _train(self, X: Float64Array, heads: int, loss: str, criteria: tuple[Criterion, Criterion]) -> None:
-        """Fit `heads` networks to the criteria on a validated table (rows, columns), then set the fitted attributes."""
-        iterations = check_integer("iterations", self.iterations, 1)
+    def _continues(self) -> bool:
+        """Whether a fit goes on from the network of the last one."""
+        return bool(self.warm_start and hasattr(self, "networks_") and self.setting_ == "practical")
+
+    def _weighed(self, table: Float64Array, labels: AnyArray, weight: Float64Array) -> Any:
+        """Rows of weight above 0, and their weights brought to mean 1."""
+        weight = weight / (weight.max() or 1.0)
+        kept = weight > np.finfo(np.float32).tiny
+        if not kept.any():
+            raise invalid("class_weight", "must leave some row a weight above 0", "none that does")
+        return table[kept], labels[kept], weight[kept] / weight[kept].mean()
+
+    def _train(
+        self, X: Float64Array, heads: int, losses: LossOfRows, weight: Float64Array, continued: bool | None
+    ) -> None:
+        """Fit networks of `heads` scores to a checked table (rows, columns), and set the fitted attributes.
+
+        Parameters
+        ----------
+        continued : bool or None
+            Whether to go on from the network of the last fit; None is one epoch more.
+        """
+        self.setting_ = _settings.resolve(self)
         threat = self._threat(X.shape[1])
         check_within(X, threat)
-        search = check_adversary(self.adversary)
-        check_choice("method", self.method, get_args(TrainerMethod))
-        inputs = InputMap.learn(self.domain, X)
-        points = inputs.points(X)
-        embedded = inputs.embed(points)
-        key = int(check_random_state(self.random_state).randint(2**31 - 1))
-        draw = _settings.start(check_choice("setting", self.setting, _settings.SETTINGS), self.activity)
-        width, streams = check_integer("width", self.width, 1), Stream(key, "init")
-        starts = [draw(embedded.shape[1], width, streams.child(f"head {head}")) for head in range(heads)]
-        rate = _settings.learning_rate(self.learning_rate, self.setting, loss, starts, embedded, iterations)
-        # Inputs are float32 and so may lie a rounding further out than the threat allows.
-        reach = 1e-6 + inputs.reach(threat.reach(points.shape[1])) * (1 + 1e-6) if search.steps else 1e-6
-        table = np.ascontiguousarray(embedded, dtype=np.float32)
-        trainers = [trainer(self.method, net, table, reach) for net in starts]
-        progress = TrainingProgress(iterations) if self.verbose else None
-        plan = TrainingPlan(*criteria, threat, search, rate, iterations, Stream(key, "attack"), progress)
-        with calm_products(len(points) * width * embedded.shape[1]):
-            networks, history = train(trainers, inputs, points, plan)
-        self._set(inputs, networks, starts, trainers)
-        self.history_, self.learning_rate_, self.n_iter_ = history, rate, len(history)
-        self._constant_loss = float(criteria[0].value(np.zeros((len(points), heads))).mean())
-
-    def _set(
-        self,
-        inputs: InputMap,
-        networks: Sequence[TwoLayer],
-        starts: Sequence[TwoLayer],
-        trainers: Sequence[ActiveTrainer],
-    ) -> None:
-        self._inputs, self.networks_ = inputs, tuple(networks)
-        self.method_ = trainers[0].name
-        moved = zip(networks, starts, strict=True)
-        self.drift_ = max(float(np.linalg.norm(new.hidden - old.hidden, axis=1).max()) for new, old in moved)
+        if self.setting_ != "practical":
+            _first_layer.fit(self, X, threat, heads, losses, weight)
+        elif continued is None:
+            _both_layers.continue_once(self, X, threat, heads, losses, weight)
+        else:
+            _both_layers.fit(self, X, threat, heads, losses, weight, continued)
 
     def _scores(self, X: object) -> Float64Array:
         """Scores of every row, shape (rows, heads)."""
@@ -144,9 +146,11 @@ class RobustNetwork(BaseEstimator):  # type: ignore[misc]
         table = validate_data(self, X, reset=False, dtype=np.float64)
         return self.heads().scores(self._inputs.points(table))
 
-    def heads(self) -> TwoLayerScores:
+    def heads(self) -> LayeredScores | TwoLayerScores:
         """The fitted networks as functions of points: of the rows themselves, or of the slice in domain "projected"."""
         check_is_fitted(self)
+        if self.setting_ == "practical":
+            return formula_of(self.networks_[0])
         return TwoLayerScores(tuple(self._inputs.on_points(net) for net in self.networks_))
 
     def attack(self, X: object, y: object, **options: Any) -> AttackResult:
@@ -164,7 +168,10 @@ class RobustNetwork(BaseEstimator):  # type: ignore[misc]
     def explain(self) -> str:
         """What was trained, what it reached and what it cost, in a few lines."""
         check_is_fitted(self)
-        return _summary(self)
+        return summary(self)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "networks_")
 
 
 @register_adapter(RobustNetwork, described="RobustClassifier, RobustRegressor")
@@ -173,34 +180,3 @@ def _adapter(model: Any, X: object, y: object) -> ModelAdapter:
     heads = model.heads()
     space = None if model.domain == "ball" else model._inputs
     return ModelAdapter(heads, getattr(model, "classes_", None), space, model._threat_instead)
-
-
-class TrainingProgress:
-    """Tells about twenty times on standard error how far a training is."""
-
-    def __init__(self, iterations: int) -> None:
-        self.iterations = iterations
-
-    def __call__(self, done: int, robust: float, clean: float) -> None:
-        if done % max(1, self.iterations // 20) == 0 or done == self.iterations:
-            text = f"training: iteration {done} of {self.iterations}, robust loss {robust:.4g}, clean loss {clean:.4g}"
-            print(text, file=sys.stderr)
-
-
-def _summary(model: RobustNetwork) -> str:
-    """What was trained, what it reached and what it cost."""
-    history, networks = model.history_, model.networks_
-    many = f"{len(networks)} networks" if len(networks) > 1 else "one network"
-    done, dense = history.multiply_adds.sum(), history.dense_multiply_adds.sum()
-    robust, clean = ((losses[0], losses[-1]) for losses in (history.robust_loss, history.clean_loss))
-    lines = [
-        f"{many} of {networks[0].width} neurons, {networks[0].activation}, method {model.method_}",
-        f"adversary: rho {model.rho:g} ({model.norm}, {model.domain}), {check_adversary(model.adversary)}",
-        f"robust loss {robust[0]:.4g} -> {robust[1]:.4g}, clean loss {clean[0]:.4g} -> {clean[1]:.4g} "
-        f"in {model.n_iter_} iterations of rate {model.learning_rate_:.4g}",
-        f"active neurons per example: mean {history.mean_active[-1]:.1f}, largest {history.max_active[-1]:.0f}",
-        f"weights moved by at most {model.drift_:.4g}; {done / dense:.1%} of the dense multiply-adds done",
-    ]
-    if robust[1] > 0.95 * model._constant_loss:
-        lines.append("hardly better than a constant: lower rho, or raise width or iterations")
-    return "\n".join(lines)

@@ -1,7 +1,9 @@
-"""Numbers of a training by name: the theorem's, and the practical ones that the experiments of the recipes support.
+"""Which training a setting's name stands for, and the numbers of Algorithm 1: the theorem's, and ones that serve.
+
+"practical" trains both layers by minibatches (_both_layers.py). The other two are sublinear's Algorithm 1:
 
 =============  =====================================  =========================================================
-               setting="theorem"                      setting="practical" (default)
+               setting="theorem"                      setting="sublinear"
 =============  =====================================  =========================================================
 start          Definition 3.1                         Definition 3.1
 threshold      1/m: half of the neurons fire          from `activity`, by the exact normal quantile
@@ -19,10 +21,11 @@ m^(−1/5)/√T, which `learning_rate="printed"` gives: too fast for its proof, 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from fewfire._errors import invalid
 from fewfire._validate import check_choice, check_number
 from fewfire.networks import init
 
@@ -33,16 +36,41 @@ if TYPE_CHECKING:
     from fewfire.networks import TwoLayer
     from fewfire.networks.init import Initialiser
 
-SettingName: TypeAlias = Literal["practical", "theorem"]
+SettingName: TypeAlias = Literal["auto", "practical", "sublinear", "theorem"]
 SETTINGS: Final = get_args(SettingName)
 ACTIVITY: Final = 0.1
-"""Share of the neurons that fires on average at the start, in the practical setting."""
+"""Share of the neurons that fires on average at the start, in the setting "sublinear"."""
 
 RATES: Final = {"logistic": 4.0, "huber": 1.0, "hinge": 1.0, "absolute": 0.5}
-"""Practical learning rate of each loss in units of 1/κ."""
+"""Learning rate of each loss in the setting "sublinear", in units of 1/κ."""
 
 SAMPLE: Final = 256
 """Rows that κ is measured on."""
+
+
+def resolve(model: Any) -> str:
+    """The setting of an estimator; "auto" is "sublinear" where something is given that only Algorithm 1 has."""
+    setting = check_choice("setting", model.setting, SETTINGS)
+    own = {
+        "activity": model.activity != "auto",
+        "iterations": model.iterations is not None,
+        "method": model.method != "auto",
+        "learning_rate": model.learning_rate in ("theorem", "printed"),
+    }
+    if setting == "auto":
+        return "sublinear" if any(own.values()) or model.domain != "ball" else "practical"
+    for name, given in own.items():
+        if given and setting == "practical":
+            rule = "can be given in settings 'sublinear' and 'theorem' only"
+            raise invalid(name, rule, getattr(model, name), "leave it out, or use setting='sublinear'")
+    return setting
+
+
+def trains_minibatches(model: Any) -> bool:
+    """Whether an estimator's setting is "practical", which partial_fit needs."""
+    if resolve(model) == "practical":
+        return True
+    raise AttributeError("partial_fit needs setting='practical'; Algorithm 1 takes all rows at once. Remedy: call fit.")
 
 
 def start(setting: str, activity: object) -> Initialiser:
