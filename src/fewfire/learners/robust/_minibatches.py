@@ -50,7 +50,7 @@ class BatchAdversary:
             raise invalid("adversary", rule, search, "raise steps, or use setting='sublinear'")
         if adversary == "pgd":
             return cls(1 if rho else 0, CARRIED_SHARE, carried=True)
-        return cls(search.steps if rho else 0, search.size(rho) / (rho or 1.0), carried=False)
+        return cls(search.steps if rho else 0, float(search.size(rho)) / (rho or 1.0), carried=False)
 
 
 @dataclass(frozen=True, eq=False)
