@@ -29,7 +29,7 @@ OFF = 1.0
 
 
 @dataclass(frozen=True)
-class Cells:
+class SweptCells:
     """All pairs of these n and s at one k, and how many runs each."""
 
     k: int

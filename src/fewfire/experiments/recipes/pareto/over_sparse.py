@@ -25,7 +25,7 @@ from scipy import stats
 from fewfire.experiments.recipes import _effects as effects
 from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
 from fewfire.experiments.recipes._judgement import Effect, Judgement, Power
-from fewfire.experiments.recipes._trade_off import Cells, cells, exponent_row, grows_as, no_faster_than, powers
+from fewfire.experiments.recipes._trade_off import SweptCells, cells, exponent_row, grows_as, no_faster_than, powers
 from fewfire.experiments.trade_offs import over_sparse_samples, over_sparse_width
 from fewfire.learners import ParityNetClassifier
 from fewfire.learners.baselines import ExhaustiveParity
@@ -65,10 +65,10 @@ class Reach:
 class OverSparseSettings:
     """What is measured: widths, examples with and without truncation, s = k, the search, and what is reached."""
 
-    widths: tuple[Cells, ...]
-    examples: tuple[Cells, ...]
-    theorem: Cells
-    subsets: tuple[Cells, ...]
+    widths: tuple[SweptCells, ...]
+    examples: tuple[SweptCells, ...]
+    theorem: SweptCells
+    subsets: tuple[SweptCells, ...]
     search: tuple[int, int]
     trials: int
     reach: tuple[Reach, ...]
@@ -273,19 +273,19 @@ RECIPE = Recipe(
     figure="trade_off",
     scales={
         "quick": OverSparseSettings(
-            widths=(Cells(2, (48, 72, 108), (9, 15, 23), 60),),
-            examples=(Cells(2, (24, 40, 64), (9, 13, 19), 12), Cells(4, (40,), (17, 37), 28)),
-            theorem=Cells(2, (24, 40, 64), (9, 13, 19), 20),
-            subsets=(Cells(2, (12, 20, 34), (2,), 140), Cells(4, (8, 10, 13), (4,), 45)),
+            widths=(SweptCells(2, (48, 72, 108), (9, 15, 23), 60),),
+            examples=(SweptCells(2, (24, 40, 64), (9, 13, 19), 12), SweptCells(4, (40,), (17, 37), 28)),
+            theorem=SweptCells(2, (24, 40, 64), (9, 13, 19), 20),
+            subsets=(SweptCells(2, (12, 20, 34), (2,), 140), SweptCells(4, (8, 10, 13), (4,), 45)),
             search=(16, 3),
             trials=100,
             reach=(Reach(50, 2, 25, 100, 5000, 500, 10), Reach(30, 4, 17, 200, 300_000, 100, 1)),
         ),
         "paper": OverSparseSettings(
-            widths=(Cells(2, (48, 72, 108, 160), (9, 15, 23), 200), Cells(4, (36, 48, 64), (17, 25), 100)),
-            examples=(Cells(2, (24, 40, 64, 100), (9, 13, 19), 40), Cells(4, (40, 60), (17, 25, 37), 30)),
-            theorem=Cells(2, (24, 40, 64, 100), (9, 13, 19), 40),
-            subsets=(Cells(2, (12, 20, 34, 58), (2,), 200), Cells(4, (8, 11, 15, 20), (4,), 100)),
+            widths=(SweptCells(2, (48, 72, 108, 160), (9, 15, 23), 200), SweptCells(4, (36, 48, 64), (17, 25), 100)),
+            examples=(SweptCells(2, (24, 40, 64, 100), (9, 13, 19), 40), SweptCells(4, (40, 60), (17, 25, 37), 30)),
+            theorem=SweptCells(2, (24, 40, 64, 100), (9, 13, 19), 40),
+            subsets=(SweptCells(2, (12, 20, 34, 58), (2,), 200), SweptCells(4, (8, 11, 15, 20), (4,), 100)),
             search=(24, 4),
             trials=400,
             reach=(Reach(50, 2, 25, 400, 100_000, 10_000, 20), Reach(30, 4, 17, 800, 2_000_000, 3000, 3)),

@@ -23,7 +23,7 @@ from fewfire.experiments.recipes import _effects as effects
 from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
 from fewfire.experiments.recipes._judgement import Judgement, Power
 from fewfire.experiments.recipes._power import share_power
-from fewfire.experiments.recipes._trade_off import Cells, cells, exponent_row, grows_as, no_faster_than, powers
+from fewfire.experiments.recipes._trade_off import SweptCells, cells, exponent_row, grows_as, no_faster_than, powers
 from fewfire.experiments.trade_offs import under_sparse_samples, under_sparse_width
 from fewfire.learners import ParityNetClassifier
 from fewfire.problems import Parity
@@ -63,8 +63,8 @@ class Learned:
 class UnderSparseSettings:
     """What is measured: widths and examples, each grid with one k and one s, and the learner."""
 
-    widths: tuple[Cells, ...]
-    examples: tuple[Cells, ...]
+    widths: tuple[SweptCells, ...]
+    examples: tuple[SweptCells, ...]
     learned: tuple[Learned, ...]
 
 
@@ -172,31 +172,31 @@ RECIPE = Recipe(
     scales={
         "quick": UnderSparseSettings(
             widths=(
-                Cells(4, (41, 81, 161), (2,), 60),
-                Cells(4, (41, 81, 161), (4,), 80),
-                Cells(6, (41, 81, 161), (4,), 30),
+                SweptCells(4, (41, 81, 161), (2,), 60),
+                SweptCells(4, (41, 81, 161), (4,), 80),
+                SweptCells(6, (41, 81, 161), (4,), 30),
             ),
             examples=(
-                Cells(4, (21, 41, 81), (2,), 12),
-                Cells(4, (21, 41, 81), (4,), 12),
-                Cells(6, (17, 35), (2,), 30),
-                Cells(6, (21, 41, 81), (4,), 12),
+                SweptCells(4, (21, 41, 81), (2,), 12),
+                SweptCells(4, (21, 41, 81), (4,), 12),
+                SweptCells(6, (17, 35), (2,), 30),
+                SweptCells(6, (21, 41, 81), (4,), 12),
             ),
             learned=(Learned(21, 4, 2, 1000, 10_000, 20), Learned(31, 4, 2, 1600, 20_000, 12)),
         ),
         "paper": UnderSparseSettings(
             widths=(
-                Cells(4, (41, 81, 161, 321), (2,), 100),
-                Cells(4, (41, 81, 161, 321), (4,), 100),
-                Cells(6, (41, 81, 161), (4,), 100),
-                Cells(8, (41, 81, 161), (6,), 100),
+                SweptCells(4, (41, 81, 161, 321), (2,), 100),
+                SweptCells(4, (41, 81, 161, 321), (4,), 100),
+                SweptCells(6, (41, 81, 161), (4,), 100),
+                SweptCells(8, (41, 81, 161), (6,), 100),
             ),
             examples=(
-                Cells(4, (21, 41, 81, 161), (2,), 40),
-                Cells(4, (21, 41, 81, 161), (4,), 40),
-                Cells(6, (21, 31, 45, 61), (2,), 20),
-                Cells(6, (21, 41, 81, 161), (4,), 40),
-                Cells(8, (21, 41, 81, 161), (6,), 40),
+                SweptCells(4, (21, 41, 81, 161), (2,), 40),
+                SweptCells(4, (21, 41, 81, 161), (4,), 40),
+                SweptCells(6, (21, 31, 45, 61), (2,), 20),
+                SweptCells(6, (21, 41, 81, 161), (4,), 40),
+                SweptCells(8, (21, 41, 81, 161), (6,), 40),
             ),
             learned=(Learned(21, 4, 2, 1000, 10_000, 100), Learned(41, 4, 2, 3000, 50_000, 50)),
         ),
