@@ -164,7 +164,7 @@ def test_what_refutes_the_claims_on_digits(change, failing):
 
 
 def test_a_row_of_digits():
-    row = digits._compare(digits.DigitsSettings(train=60, test=20, width=10, iterations=3, seeds=1), 0)
+    row = digits._compare(digits.DigitsSettings(train=60, test=20, certify=20, width=10, iterations=3, seeds=1), 0)
     assert set(row["accuracy"]) == {"robust", "plain", "perceptron"} and row["broken_proofs"] == 0
     for name, values in row["certified"].items():
         assert all(proved <= found for proved, found in zip(values, row["accuracy"][name], strict=True))
