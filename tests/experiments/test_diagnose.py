@@ -126,7 +126,7 @@ def test_a_success_law_is_one_of_one_kind():
 
 
 def test_the_stored_judgement_is_that_of_this_package():
-    """40 cells whose truth was trained (benchmarks/laws.py): what is named is short in 36 of them at least."""
+    """40 cells whose truth was trained (benchmarks/diagnose.py): what is named is short in 36 of them at least."""
     stored = json.loads((RESULTS / "laws.json").read_text(encoding="utf-8"))
     rows = stored["judged"]
     assert [sum(row["kind"] == kind for row in rows) for kind in ("data", "width or steps")] == [20, 20]

@@ -230,6 +230,19 @@ def test_a_mixture_takes_one_fit_where_it_is_as_good():
     assert np.all(weights > 0.2)
 
 
+def test_a_mixture_leans_on_forests_where_rows_are_few_and_no_fit_stands_out():
+    def forest_share(rows):
+        labels = Stream(0, "labels").normal(rows)
+        seen = SignSample(sample(rows, 1), labels, np.ones(rows))
+        # Two fits that are as good: halves of the labels with noise of their own.
+        fits = np.stack([0.3 * labels + 0.5 * Stream(3 + i, "noise").normal(rows) for i in range(2)])
+        alone, _ = mixture_weights(fits, ["lasso", "forest"], (), seen, clip=False)
+        leaning, _ = mixture_weights(fits, ["lasso", "forest"], {"forest"}, seen, clip=False)
+        return (leaning / leaning.sum() - alone / alone.sum())[1]
+
+    assert forest_share(40) > 0.05 > forest_share(4000) >= 0.0
+
+
 def test_correlated_columns_come_in_by_the_second_scan():
     """x3 is hidden: its correlation with the label is cancelled by that of the column it mostly agrees with."""
     X = sample(800, 12)
