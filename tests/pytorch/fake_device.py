@@ -13,6 +13,7 @@ import torch
 from fewfire._cuda import Device
 from fewfire.torch import _platforms
 from fewfire.torch.cuda import _device_block
+from fewfire.torch.cuda._codes import BIAS, SCALES, STEP
 from fewfire.torch.cuda._device_block import ACTIVATIONS, GATES
 
 H200 = Device("made up", 90, 132, 232448, 65536, 1 << 37)
@@ -64,7 +65,8 @@ class FakeKernel:
         assert int(arrivals[0]) % blocks == 0 and not read(finished, 1, 2).view(np.uint32).any()
         arrivals += np.uint64(blocks)
         inputs = floats(x, s.BATCH, s.INPUTS, s.TYPE)
-        bias = floats(bounds, width, 4, 2)[:, 3]
+        known = -(-(SCALES + -(-s.INPUTS // STEP)) // 4) * 4
+        bias = floats(bounds, width, known, 2)[:, BIAS]
         with np.errstate(all="ignore"):
             z = inputs @ floats(first, width, s.INPUTS, s.TYPE).T + bias
             kind = ACTIVATIONS[s.ACTIVATION]

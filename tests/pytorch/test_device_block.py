@@ -11,7 +11,7 @@ from fewfire._cuda._launch import _borrowed
 torch = pytest.importorskip("torch")
 from device_models import compile_all  # noqa: E402
 
-from fewfire.torch.cuda._codes import all_finite, empty_codes, encode  # noqa: E402
+from fewfire.torch.cuda._codes import BIAS, LEFT, SAID, SCALES, all_finite, empty_codes, encode  # noqa: E402
 from fewfire.torch.cuda._device_block import KERNELS, DeviceBlock  # noqa: E402
 
 SHAPE = {"INPUTS": 264, "OUTPUTS": 72, "BATCH": 1, "TYPE": 0, "GATED": 0, "ACTIVATION": 0, "THREADS": 512, "LANES": 2}
@@ -38,24 +38,27 @@ def encoded(weight, bias):
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
 def test_bounds_of_codes_hold(dtype, size):
     generator = torch.Generator().manual_seed(0)
-    weight = (size * torch.randn(50, 300, generator=generator)).to(getattr(torch, dtype))
-    weight[3], weight[4, 7] = 0.0, 40 * size
+    weight = (size * torch.randn(50, 700, generator=generator)).to(getattr(torch, dtype))
+    weight[3], weight[4, 7], weight[5, 512:] = 0.0, 40 * size, 0.0
     weight = torch.nan_to_num(weight, posinf=0.0, neginf=0.0)
     codes, bounds = encoded(weight, torch.arange(50.0))
-    assert codes.shape == (50, 512) and not codes[:, 300:].any() and torch.equal(bounds[:, 3], torch.arange(50.0))
-    x = torch.randn(300, 200, generator=generator).double()
-    said = codes[:, :300].double() * bounds[:, :1].double()
+    assert codes.shape == (50, 1024) and not codes[:, 700:].any() and torch.equal(bounds[:, BIAS], torch.arange(50.0))
+    x = torch.randn(700, 200, generator=generator).double()
+    scales = bounds[:, SCALES : SCALES + 2].double().repeat_interleave(512, dim=1)
+    said = (codes.double() * scales)[:, :700]
     error = (weight.double() @ x - said @ x).abs()
-    assert bool((error <= bounds[:, 1:2].double() * x.norm(dim=0) * (1 + 1e-12)).all())
-    assert bool((said.norm(dim=1) <= bounds[:, 2].double()).all())
-    assert bool((bounds[:, 1].double() <= 0.09 * weight.double().norm(dim=1) + 1e-42).all())  # and are of some use
+    assert bool((error <= bounds[:, LEFT, None].double() * x.norm(dim=0) * (1 + 1e-12)).all())
+    assert bool((said.norm(dim=1) <= bounds[:, SAID].double()).all())
+    # And are of some use: a large weight makes those around it coarse, not the rest.
+    share = bounds[:, LEFT].double() / (weight.double().norm(dim=1) + 1e-42)
+    assert bool((share <= 0.09).all()) and float(share.sort().values[-2]) <= 0.011
 
 
 def test_rows_that_are_not_finite_are_never_ruled_out():
     weight = torch.ones(2, 8)
     weight[0, 3], weight[1, 2] = torch.nan, torch.inf
     _, bounds = encoded(weight, None)
-    assert bool(torch.isinf(bounds[:, 1]).all()) and not all_finite(weight) and all_finite(weight[:0])
+    assert bool(torch.isinf(bounds[:, LEFT]).all()) and not all_finite(weight) and all_finite(weight[:0])
 
 
 def test_streams_are_borrowed_as_cupy_wants_it():

@@ -13,6 +13,7 @@
 
 constexpr int WARPS = THREADS / 32;
 constexpr int CHUNKS = (INPUTS + 511) / 512;       // a warp reads 512 codes at a time
+constexpr int KNOWN = (3 + CHUNKS + 3) / 4 * 4;    // numbers that a row of codes comes with
 constexpr int VECTOR = 16 / sizeof(Weight);        // weights in 16 bytes
 constexpr int VECTORS = INPUTS / VECTOR;           // in a row of the first layer
 constexpr int SLICE = LANES * VECTOR;              // outputs per slice
@@ -21,7 +22,7 @@ constexpr int TOGETHER = THREADS / LANES;            // listed rows that a block
 
 struct Weights {
   const uint4* codes;     // of the screened layer, CHUNKS · 512 per row
-  const float4* bounds;   // scale, norm of what codes leave out, norm of what they say, bias; rounded up where it matters
+  const float* bounds;    // KNOWN per row: norm of what codes leave out, norm of what they say, bias, scales of 512 codes each
   const Weight* screened; // the screened layer itself
   const Weight* factor;   // the other first layer of a gated block, with its biases
   const float* factor_bias;
@@ -105,30 +106,34 @@ DEVICE void take_inputs(Shared& s, const Weight* x) {
   __syncthreads();
 }
 
-// Leaves open every row whose score may exceed the threshold. With w = scale · code + r and x = unit · whole + ρ, the
-// score is scale · unit · ⟨code, whole⟩ + ⟨r, x⟩ + ⟨scale · code, ρ⟩ + bias, and the two products in the middle are at
-// most ‖r‖‖x‖ and ‖scale · code‖‖ρ‖. Rounding here is below 2⁻²⁰ of ‖scale · code‖‖x‖ and of |bias|.
+// Leaves open every row whose score may exceed the threshold. With w = v + r, where v = scale · code on each 512 of the
+// inputs, and x = unit · whole + ρ, the score is unit · ⟨v, whole⟩ + ⟨r, x⟩ + ⟨v, ρ⟩ + bias, and the two products in the
+// middle are at most ‖r‖‖x‖ and ‖v‖‖ρ‖. Each of the CHUNKS + 5 sums that a lane takes part in, and each term, is rounded by
+// 2⁻²⁴ of terms whose absolute values add up to ‖v‖‖x‖ at most: ROUNDING of it covers them all.
+constexpr float ROUNDING = (CHUNKS + 16) * 6e-8f;
+
 DEVICE void screen(Shared& s, int* open, const Weights& w, int first, int count) {
   for (int row = warp(); row < count; row += WARPS) {
     const uint4* codes = w.codes + (size_t)(first + row) * (CHUNKS * 32) + lane();
-    const float4 known = w.bounds[first + row];
-    int high[BATCH] = {}, low[BATCH] = {};
+    const float* known = w.bounds + (size_t)(first + row) * KNOWN;
+    float sum[BATCH] = {};
 #pragma unroll 16
     for (int c = 0; c < CHUNKS; ++c) {
       const uint4 code = stream(codes + c * 32);
+      const float scale = known[3 + c];
 #pragma unroll
       for (int b = 0; b < BATCH; ++b) {
-        high[b] = dot16(code, s.high[b][c * 32 + lane()], high[b]);
-        low[b] = dot16(code, s.low[b][c * 32 + lane()], low[b]);
+        const int high = dot16(code, s.high[b][c * 32 + lane()], 0), low = dot16(code, s.low[b][c * 32 + lane()], 0);
+        sum[b] = fmaf(scale, (float)(256 * high + low), sum[b]);
       }
     }
+    const float left = known[0], said = known[1], bias = known[2];
     bool fires = false;
 #pragma unroll
     for (int b = 0; b < BATCH; ++b) {
-      high[b] = __reduce_add_sync(ALL, high[b]), low[b] = __reduce_add_sync(ALL, low[b]);
-      const float score = known.x * (s.scale[b] * (256.f * (float)high[b] + (float)low[b]));
-      const float bound = known.y * s.norm[b] + known.z * (s.lost[b] + 1e-6f * s.norm[b]) + 1e-6f * fabsf(known.w);
-      fires = fires || !(score + known.w + bound <= w.threshold);  // NaN is left open
+      const float score = s.scale[b] * warp_sum(sum[b]);
+      const float bound = left * s.norm[b] + said * (s.lost[b] + ROUNDING * s.norm[b]) + 1e-6f * fabsf(bias);
+      fires = fires || !(score + bias + bound <= w.threshold);  // NaN is left open
     }
     if (fires && lane() == 0) open[atomicAdd(&s.open, 1)] = row;
   }
@@ -181,7 +186,7 @@ DEVICE void fire(Shared& s, int* list, float (*scores)[BATCH], float (*parts)[BA
   score(s, list, open, w.screened, first, scores, parts);
   for (int i = warp(); i < open; i += WARPS) {
     const int row = list[i];
-    const float bias = w.bounds[first + row].w;
+    const float bias = w.bounds[(size_t)(first + row) * KNOWN + 2];
     bool fires = false;
     for (int b = 0; b < BATCH; ++b) {
       const float value = activated(scores[i][b] + bias, w.threshold);
@@ -334,7 +339,7 @@ DEVICE void add_rows(Shared& s, const Weights& w, const Space& space, Weight* y,
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) sparse_block(
-    const Weight* x, Weight* y, const uint4* codes, const float4* bounds, const Weight* screened, const Weight* factor,
+    const Weight* x, Weight* y, const uint4* codes, const float* bounds, const Weight* screened, const Weight* factor,
     const float* factor_bias, const Weight* second, const float* second_bias, int width, float threshold, int* counts, int* rows,
     float* values, float* shares, u32* finished, u64* arrived) {
   extern __shared__ __align__(128) char memory[];
