@@ -39,6 +39,9 @@ TILE = 16
 HOPPER = 90
 """The architecture whose warps multiply four at a time."""
 
+HALF_FULL = 4
+"""Inputs in the last block of 16 columns that leave its second half free; the bias takes the last column of the first."""
+
 MOST_COLUMNS = 20
 """Largest K: a tile of 8·K registers still leaves enough for the products."""
 
@@ -65,6 +68,8 @@ class KernelLayout:
         Whether four warps multiply together (Hopper's wgmma); `warps` is then a multiple of 4.
     parked : int
         Blocks of 16 columns per tile that lie in shared memory instead of registers; only with `warpgroup`.
+    half : bool
+        Whether the last eight columns of the last block are in use nowhere, so that they cost nothing.
     """
 
     columns: int = 0
@@ -77,6 +82,7 @@ class KernelLayout:
     streamed: bool = False
     warpgroup: bool = False
     parked: int = 0
+    half: bool = False
 
     @property
     def fast(self) -> bool:
@@ -96,6 +102,7 @@ class KernelLayout:
             "STREAMED": int(self.streamed),
             "WARPGROUP": int(self.warpgroup),
             "PARKED": self.parked,
+            "HALF": int(self.half),
         }
 
     def at_once(self, device: Device, blocks: int | None = None) -> int:
@@ -115,7 +122,7 @@ def choose_layout(inputs: int, width: int, device: Device) -> KernelLayout:
     if count == 1:
         return KernelLayout(columns, 1, 1, 1, 12 if columns <= 4 else 8)
     if device.architecture == HOPPER and count > 2:
-        layout = _by_warpgroups(columns, count, device.multiprocessors)
+        layout = _by_warpgroups(columns, count, device.multiprocessors, inputs % TILE <= HALF_FULL)
     else:
         layout = _by_warps(columns, count)
     if layout.parts > device.multiprocessors:
@@ -136,7 +143,7 @@ def _by_warps(columns: int, count: int) -> KernelLayout:
     return KernelLayout(columns, tiles, warps, parts, max(1, most // warps), True, tiles)
 
 
-def _by_warpgroups(columns: int, count: int, multiprocessors: int) -> KernelLayout:
+def _by_warpgroups(columns: int, count: int, multiprocessors: int, half: bool) -> KernelLayout:
     """Of `count` tiles, four warps multiplying together: as many tiles per warp as registers and shared memory hold.
 
     From 17 blocks of columns on, two tiles do not quite fit and some of them spills; streaming would be slower still.
@@ -157,4 +164,4 @@ def _by_warpgroups(columns: int, count: int, multiprocessors: int) -> KernelLayo
     else:
         held = 4 if columns <= 4 else 3
     parked = max(0, columns - held)
-    return KernelLayout(columns, tiles, warps, parts, 8 // warps, True, tiles, warpgroup=True, parked=parked)
+    return KernelLayout(columns, tiles, warps, parts, 8 // warps, True, tiles, warpgroup=True, parked=parked, half=half)

@@ -97,7 +97,7 @@ struct Neurons {
 #pragma unroll
         for (int k = 0; k < K; ++k)
 #pragma unroll
-          for (int hv = 0; hv < 4; ++hv)
+          for (int hv = 0; hv < (HALF && k == K - 1 ? 2 : 4); ++hv)
             visit(i, r, id, input_of(2 * k + hv / 2, t, hv % 2), weight(i, k, hv / 2, 2 * r + hv % 2));
       }
   }
@@ -111,7 +111,7 @@ struct Neurons {
     const int inputs = job.inputs, width = job.width;
     for_weights([&](int, int, int id, int input, float& weight) {
       const float* from = input < inputs ? job.hidden + (u64)id * inputs + input : job.bias + id;
-      weight = id < width && (input < inputs || input == 16 * K - 1) ? -*from / FULL_SCALE : 0.f;
+      weight = id < width && (input < inputs || input == BIAS_INPUT) ? -*from / FULL_SCALE : 0.f;
     });
   }
 
@@ -125,7 +125,7 @@ struct Neurons {
     const int inputs = job.inputs, width = job.width;
     for_weights([&](int, int, int id, int input, float& weight) {
       float* to = input < inputs ? job.hidden + (u64)id * inputs + input : job.bias + id;
-      if (id < width && (input < inputs || input == 16 * K - 1)) *to = -scale * weight;
+      if (id < width && (input < inputs || input == BIAS_INPUT)) *to = -scale * weight;
     });
   }
 

@@ -15,7 +15,8 @@
 #endif
 
 constexpr int THREADS = 32 * WARPS;
-constexpr int ALL_PIECES = 2 * K;
+constexpr int ALL_PIECES = 2 * K - HALF;  // the others have no columns in use
+constexpr int BIAS_INPUT = 16 * K - (HALF ? 5 : 1);  // what the bias is among inputs
 constexpr int WORDS = (16 * K + 31) / 32;  // of a row of bits, label included
 constexpr int PIECES = (ALL_PIECES + WARPS - 1) / WARPS;
 constexpr int SLOTS = WARPS == 1 ? 2 : 3;  // rows of this step, of the next, and those being written
@@ -23,8 +24,7 @@ constexpr int RING = ONLINE ? 4 : 8;       // steps whose draws are kept
 // Where weights stream, a checkpoint scores several times 32 rows per pass over them; these slots are for that alone.
 constexpr int GROUP = STREAMED ? 4 : 0;
 
-// The input on column 8·piece + 2t + second; 16·K − 1 for the bias, and from the number of inputs up to that for no
-// input.
+// The input on column 8·piece + 2t + second; BIAS_INPUT for the bias, and any other from the number of inputs on for no input.
 DEVICE int input_of(int piece, int t, int second) {
   return piece / 4 < WORDS - 1 ? 4 * piece + 16 * (piece / 4) + t + 16 * second
                                : 4 * piece + 8 * (piece / 2) + t + 8 * second;
@@ -64,8 +64,10 @@ struct RowSpace {
       const int piece = 2 * K - 2 + threadIdx.x / 4, pair = threadIdx.x % 4, first = input_of(piece, pair, 0);
       const int second = input_of(piece, pair, 1);
       used[threadIdx.x / 4][pair] =
-          (first < job.inputs ? 0xFFFFu : 0u) | (second < job.inputs || second == 16 * K - 1 ? 0xFFFF0000u : 0u);
+          (first < job.inputs ? 0xFFFFu : 0u) | (second < job.inputs || second == BIAS_INPUT ? 0xFFFF0000u : 0u);
     }
+    if (HALF && threadIdx.x < 32)
+      for (int slot = 0; slot < SLOTS; ++slot) *(uint4*)&halves[slot][piece_at(threadIdx.x, 2 * K - 1)] = make_uint4(0, 0, 0, 0);
     if (ONLINE)
       for (int s = -3; s < 0; ++s) draw(job, s);
     else

@@ -2,8 +2,9 @@
 //
 // Weights lie as the accumulators of mma.m16n8k16 do: lane (g, t) = (lane div 4, lane mod 4) holds, at w[k][4h + 2r +
 // v], the weight of neuron g + 8r on column 16k + 8h + 2t + v. Two neighbouring accumulators are the A operand of the
-// next product, so nothing moves between update and score. The bias is the last column, 16·K − 1, whose input is always
-// +1; columns between inputs and bias, all in the last block k = K − 1, have input 0 and weight 0.
+// next product, so nothing moves between update and score. The bias is the last column in use, whose input is always +1:
+// 16·K − 1, or 16·K − 9 with HALF, where the last eight are in use nowhere and cost nothing. Columns between inputs and
+// bias, all in the last block k = K − 1, have input 0 and weight 0.
 //
 // Weights are negated and scaled, w = −W/c: the sign bit of a score then says "fires", and weight decay shrinks c
 // alone. A product of float32 weights and ±1 inputs is two products of halves, w = hi + lo, and is right to 22 bits.
@@ -72,16 +73,21 @@ DEVICE void move(float (&w)[8], int h, const Update& update, const float (&d)[4]
     for (int v = 0; v < 2; ++v) {
       float& at = w[4 * h + 2 * r + v];
       if (MOVED) moved[r] = fmaf(at, d[2 * r + v], moved[r]);
-      const bool maybe_bias = LAST && h && v;
+      const bool maybe_bias = LAST && h == !HALF && v;
       at = fmaf(maybe_bias ? bias.rate * update.factor[r] : update.factor[r], d[2 * r + v],
                 maybe_bias ? bias.keep * at : at);
     }
 }
 
-// The weights of one block of columns as halves, w = hi + lo.
+// The weights of one block of columns as halves, w = hi + lo; the last one may have only the first half of its columns.
+template <bool LAST>
 DEVICE void split(const float (&w)[8], u32 (&hi)[4], u32 (&lo)[4]) {
 #pragma unroll
   for (int v = 0; v < 4; ++v) {
+    if (HALF && LAST && v >= 2) {
+      hi[v] = lo[v] = 0;
+      continue;
+    }
     hi[v] = halves(w[2 * v], w[2 * v + 1]);
     lo[v] = halves(w[2 * v] - low_half(hi[v]), w[2 * v + 1] - high_half(hi[v]));
   }

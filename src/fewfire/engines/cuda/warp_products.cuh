@@ -54,10 +54,10 @@ DEVICE void gradient(const Update& update, const u32 (&b)[4], float (&d)[4]) {
 }
 
 // z += ⟨w, x_e⟩ over one block of columns, as products of halves hi + lo.
-template <bool FIRST>
+template <bool FIRST, bool LAST>
 DEVICE void add_scores(const float (&w)[8], const u32 (&b)[2][4], float (&z)[4][4]) {
   u32 hi[4], lo[4];
-  split(w, hi, lo);
+  split<LAST>(w, hi, lo);
 #pragma unroll
   for (int q = 0; q < 4; ++q) {
     if (FIRST)
@@ -93,7 +93,7 @@ DEVICE void pass_blocks(float (*w)[K][8], const Update* update, float (&moved)[C
     load_matrices(b[0], next_rows + 32 * k);
     load_matrices(b[1], next_rows + 32 * k + 2 * 16 * STRIDE);
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i) add_scores<k == 0>(w[i][k], b, z[i]);
+    for (int i = 0; i < COUNT; ++i) add_scores<k == 0, k == K - 1>(w[i][k], b, z[i]);
   }
   if constexpr (k + 1 < K) pass_blocks<COUNT, UPDATE, SCORE, k + 1>(w, update, moved, bias, rows, next_rows, z);
 }

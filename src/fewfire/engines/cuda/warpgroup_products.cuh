@@ -98,7 +98,7 @@ DEVICE void start_gradient(Prepare prepare, u32 rows, Stages& stages) {
 template <int k, int LEFT>
 DEVICE void start_scores(const float (&w)[8], u32 next_rows, Stages& stages, float (&z)[4][4]) {
   await_groups<LEFT>();
-  split(w, stages.hi[k % 2], stages.lo[k % 2]);
+  split<k == K - 1>(w, stages.hi[k % 2], stages.lo[k % 2]);
   pin(stages.hi[k % 2]);
   pin(stages.lo[k % 2]);
   fence_registers();
@@ -111,7 +111,7 @@ DEVICE void start_scores(const float (&w)[8], u32 next_rows, Stages& stages, flo
 template <int k>
 DEVICE void bring_block(const float (&w)[K - PARKED][8], const float4* parked, float (&block)[8]) {
 #pragma unroll
-  for (int h = 0; h < 2; ++h) {
+  for (int h = 0; h < 2 - (HALF && k == K - 1); ++h) {
     if constexpr (k < K - PARKED) {
 #pragma unroll
       for (int v = 0; v < 4; ++v) block[4 * h + v] = w[k][4 * h + v];
@@ -125,7 +125,7 @@ DEVICE void bring_block(const float (&w)[K - PARKED][8], const float4* parked, f
 template <int k>
 DEVICE void keep_block(float (&w)[K - PARKED][8], float4* parked, const float (&block)[8]) {
 #pragma unroll
-  for (int h = 0; h < 2; ++h) {
+  for (int h = 0; h < 2 - (HALF && k == K - 1); ++h) {
     if constexpr (k < K - PARKED) {
 #pragma unroll
       for (int v = 0; v < 4; ++v) w[k][4 * h + v] = block[4 * h + v];
@@ -143,7 +143,7 @@ DEVICE void move_block(float (&w)[K - PARKED][8], float4* parked, const Update& 
   float unused[2];
   bring_block<k>(w, parked, block);
   move<k == K - 1, false>(block, 0, update, stages.d[2 * (k % 2)], bias, unused);
-  move<k == K - 1, false>(block, 1, update, stages.d[2 * (k % 2) + 1], bias, unused);
+  if constexpr (!(HALF && k == K - 1)) move<k == K - 1, false>(block, 1, update, stages.d[2 * (k % 2) + 1], bias, unused);
   keep_block<k>(w, parked, block);
 }
 
