@@ -40,7 +40,7 @@ HOPPER = 90
 """The architecture whose warps multiply four at a time."""
 
 HALF_FULL = 4
-"""Inputs in the last block of 16 columns that leave its second half free; the bias takes the last column of the first."""
+"""Inputs in the last block of 16 columns that leave its second half free; the bias then ends the first."""
 
 MOST_COLUMNS = 20
 """Largest K: a tile of 8·K registers still leaves enough for the products."""

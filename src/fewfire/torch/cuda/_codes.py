@@ -1,7 +1,7 @@
 """Rows of weights as int8 codes, with what a bound on their scores needs.
 
-A row w is v + r, where v = scale · code with whole codes of at most 127 and a scale for every 512 inputs: a large weight
-then makes only those around it coarse. For an input x that is known as unit · whole + ρ,
+A row w is v + r, where v = scale · code with whole codes of at most 127 and a scale for every 512 inputs: a large
+weight then makes only those around it coarse. For an input x that is known as unit · whole + ρ,
 
     |⟨w, x⟩ − unit · ⟨v, whole⟩| ≤ ‖r‖ ‖x‖ + ‖v‖ ‖ρ‖,
 
