@@ -42,15 +42,16 @@ class FrontierFinding:
 
 
 def findings_info(group: Group) -> list[FrontierFinding]:
-    """The findings of a group: width for each start, sparse against dense where both are there, store against store."""
-    found = [_nothing(f) if not f.successes.any() else _width(group, f) for f in group.frontiers]
+    """The findings of a group: store against store, width for each start, sparse against dense where both are there."""
+    found = []
+    for start in dict.fromkeys(f.start for f in group.frontiers):
+        first, *others = (f for f in group.frontiers if f.start == start)
+        found += [_store(first, other) for other in others if first.source != other.source]
+    found += [_nothing(f) if not f.successes.any() else _width(group, f) for f in group.frontiers]
     for source in dict.fromkeys(f.source for f in group.frontiers):
         dense = [f for f in group.frontiers if f.source == source and f.start.startswith("dense")]
         sparse = [f for f in group.frontiers if f.source == source and "sparse" in f.start]
         found += [_start(a, b) for a in dense[:1] for b in sparse if a.successes.any() or b.successes.any()]
-    for start in dict.fromkeys(f.start for f in group.frontiers):
-        first, *others = (f for f in group.frontiers if f.start == start)
-        found += [_store(first, other) for other in others if first.source != other.source]
     return [finding for finding in found if finding is not None]
 
 

@@ -128,8 +128,10 @@ def frontier_info(source: Store | Results, success_error: float | None = None) -
         starts: dict[str, tuple[str, dict[str, IdArray]]] = {}
         for setting in settings:
             start, name = setting.start, results.sources.get(setting.id, "")
-            _, grids = starts.setdefault(json.dumps(start), (start_name(start), {}))
-            grid = grids.setdefault(name, np.zeros((len(widths), len(sizes)), dtype=np.int64))
+            key = json.dumps(start)
+            if key not in starts:
+                starts[key] = (start_name(start), {})
+            grid = starts[key][1].setdefault(name, np.zeros((len(widths), len(sizes)), dtype=np.int64))
             grid[row[setting.width], column[setting.samples]] = setting.id
         frontiers = tuple(
             _frontier(begun, name, ids, sizes, counts, quartiles)

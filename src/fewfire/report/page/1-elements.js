@@ -45,22 +45,38 @@ function examples(samples) {
   return samples === null ? "online" : `${number(samples)} examples`;
 }
 
-/** Shows `data-tip` of whatever is under the pointer. */
-function watchTips(tip) {
-  const hide = () => { tip.hidden = true; };
-  document.addEventListener("pointerover", (event) => {
+/** Shows a text beside a box on the screen. */
+function showTip(text, box) {
+  const tip = document.getElementById("tip");
+  tip.textContent = text;
+  tip.hidden = false;
+  const left = box.left + box.width / 2 - tip.offsetWidth / 2;
+  const above = box.top - tip.offsetHeight - 9;
+  tip.style.left = `${Math.max(6, Math.min(left, document.documentElement.clientWidth - tip.offsetWidth - 6))}px`;
+  tip.style.top = `${above > 6 ? above : box.bottom + 9}px`;
+}
+
+function hideTip() {
+  document.getElementById("tip").hidden = true;
+}
+
+/** Says something to those who do not see it. */
+function announce(text) {
+  document.getElementById("status").textContent = text;
+}
+
+/** Shows `data-tip` of whatever is under the pointer, or has the keyboard; charts see to themselves (3-reading.js). */
+function watchTips() {
+  const show = (event) => {
+    if (event.target.closest?.(".chart[tabindex]")) return;
     const owner = event.target.closest?.("[data-tip]");
-    if (!owner || event.pointerType === "touch") return hide();
-    tip.textContent = owner.dataset.tip;
-    tip.hidden = false;
-    const box = owner.getBoundingClientRect();
-    const left = box.left + box.width / 2 - tip.offsetWidth / 2;
-    const above = box.top - tip.offsetHeight - 9;
-    tip.style.left = `${Math.max(6, Math.min(left, document.documentElement.clientWidth - tip.offsetWidth - 6))}px`;
-    tip.style.top = `${above > 6 ? above : box.bottom + 9}px`;
-  });
-  document.addEventListener("scroll", hide, { passive: true, capture: true });
-  document.addEventListener("pointerdown", hide);
+    if (!owner || event.pointerType === "touch" || (event.type === "focusin" && !owner.matches(":focus-visible"))) hideTip();
+    else showTip(owner.dataset.tip, owner.getBoundingClientRect());
+  };
+  document.addEventListener("pointerover", show);
+  document.addEventListener("focusin", show);
+  document.addEventListener("scroll", hideTip, { passive: true, capture: true });
+  document.addEventListener("pointerdown", hideTip);
 }
 
 /** A table of numbers that can be folded out: the figures for readers who cannot see them, and for copying. */
