@@ -283,10 +283,15 @@ def test_ports_that_cannot_be(store, path):
 
 @pytest.mark.browser
 def test_the_page_follows_a_sweep_in_the_browser(store, path, show):
-    store.add(runs(5, range(2)))
     clock = Clock()
     with served(LivePage({"s": path}, clock=clock)) as server:
         page = show(server.url, 360, "dark")
+        assert (
+            page.locator(".lede").inner_text() == "No finished runs yet." and not page.locator("#frontier").is_visible()
+        )
+        store.add(runs(5, range(2)))
+        clock.now += 1e6
+        until(page, "!document.getElementById('frontier').hidden")
         bar = page.get_by_role("progressbar", name="runs done of Two widths")
         until(page, "document.querySelector('[role=progressbar]') !== null")
         assert bar.get_attribute("aria-valuetext") == "2 of 8 runs" and page.title() == "25% · Two widths"

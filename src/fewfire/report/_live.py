@@ -95,7 +95,8 @@ class LivePage:
         """The page itself with its data in it."""
         with self._lock:
             made = self._shown.get()
-            return Answer(compose(self._latest, live=True).encode(), f"page-{made.tag}")
+            page = compose(self._latest | {"tag": made.tag}, live=True)
+            return Answer(page.encode(), f"page-{made.tag}")
 
     def _look(self) -> int:
         self._version += sum(follower.look() for follower in self._followers.values())

@@ -1,6 +1,6 @@
 // Any two settings against each other: cells that agree in them are pooled, a map for each value of a third one.
 
-const MOST = { panels: 24, rows: 40, columns: 40 };
+const MOST = { panels: 24, rows: 40, columns: 40, values: 200 };
 
 /** What can be shown: a value of pooled cells, in words, and its place between 0 and 1. */
 const MEASURES = {
@@ -58,7 +58,7 @@ function renderExplore(section, show) {
   section.hidden = !keys.length;
   if (section.hidden) return;
   const redraw = () => { keepFocus(() => renderExplore(section, show)); writeLink(); };
-  const others = keys.filter((key) => ![explore.x, explore.y, explore.panel].includes(key));
+  const others = keys.filter((key) => ![explore.x, explore.y, explore.panel].includes(key) && columnOf(key).values.length <= MOST.values);
   for (const key of Object.keys(explore.only)) if (!others.includes(key)) delete explore.only[key];
   const sums = pooled(), measure = MEASURES[explore.measure];
   const values = [...sums.values()].map(measure.value).filter((value) => value !== null);

@@ -3,22 +3,25 @@
 
 const EVERY = 2000, AFTER_LOSS = 5000; // milliseconds
 
-const live = { stores: [], lost: false, tag: null, heading: document.title };
+const live = { stores: [], lost: false, tags: { "data.json": `"${DATA.tag}"` }, heading: document.title };
 
-async function ask(path) {
-  const answer = await fetch(path, { cache: "no-cache" }); // the browser keeps answers by their tags
+/** What the server has under a name, or null where it is what was got last time. */
+async function ask(name) {
+  const answer = await fetch(name, { cache: "no-store", headers: { "If-None-Match": live.tags[name] ?? "" } });
+  if (answer.status === 304) return null;
   if (!answer.ok) throw new Error(await answer.text());
-  return answer;
+  const found = await answer.json();
+  live.tags[name] = answer.headers.get("ETag");
+  return found;
 }
 
 async function poll() {
   let wait = EVERY;
   if (document.visibilityState === "visible") {
     try {
-      live.stores = (await (await ask("progress.json")).json()).stores;
-      const known = DATA.summary.runs + DATA.summary.failed;
-      const runs = live.stores.reduce((sum, store) => sum + store.runs + store.failed, 0);
-      if (runs !== known || live.lost) await update();
+      live.stores = (await ask("progress.json"))?.stores ?? live.stores;
+      const newer = await ask("data.json");
+      if (newer) update(newer);
       live.lost = false;
     } catch (error) {
       live.lost = error.message || true;
@@ -29,19 +32,21 @@ async function poll() {
   setTimeout(poll, wait);
 }
 
-async function update() {
-  const answer = await ask("data.json");
-  const tag = answer.headers.get("ETag");
-  if (tag === live.tag) return;
-  live.tag = tag;
-  const data = await answer.json(), { page } = table;
+/** Draws newer data; what is looked at, where the page is scrolled to and what is typed stay. */
+function update(data) {
+  const { page } = table, { scrollX, scrollY } = window;
   writeLink();
-  const { scrollX, scrollY } = window;
   load(data);
   document.querySelector(".lede").textContent = data.lede;
-  if (data.title) { live.heading = data.title; document.querySelector("h1").textContent = data.title; }
+  if (data.title) {
+    live.heading = data.title;
+    document.querySelector("h1").textContent = data.title;
+  }
   keepFocus(renderAll);
-  if (page) { table.page = page; drawRows(at("settings")); }
+  if (page) {
+    table.page = page;
+    drawRows(at("settings"));
+  }
   scrollTo({ left: scrollX, top: scrollY, behavior: "instant" });
 }
 
