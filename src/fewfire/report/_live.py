@@ -103,12 +103,16 @@ class LivePage:
         return self._version
 
     def _make_progress(self) -> Any:
-        before, self._told = self._told, self._look()
-        return {"stores": [asdict(reader.read()) for reader in self._readers]} if self._told > before else None
+        version = self._look()
+        if version == self._told:
+            return None
+        found = {"stores": [asdict(reader.read()) for reader in self._readers]}
+        self._told = version
+        return found
 
     def _make_data(self) -> Any:
-        before, self._drawn = self._drawn, self._look()
-        if self._drawn == before:
+        version = self._look()
+        if version == self._drawn:
             return None
         parts: dict[str, Results] = {}
         with ExitStack() as stack:
@@ -116,6 +120,7 @@ class LivePage:
                 store = stack.enter_context(SqliteStore(follower.path))
                 parts[name] = self._results(name, store, next(iter(parts.values())).success_error if parts else None)
             self._latest = self._data.of(side_by_side(parts), self._title) | {"profile": None}
+        self._drawn = version
         return self._latest
 
     def _results(self, name: str, store: SqliteStore, success_error: float | None) -> Results:

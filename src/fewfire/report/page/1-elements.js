@@ -79,13 +79,15 @@ function watchTips() {
   document.addEventListener("pointerdown", hideTip);
 }
 
-/** A table of numbers that can be folded out: the figures for readers who cannot see them, and for copying. */
+/**
+ * A table of numbers that can be folded out: the figures for readers who cannot see them, and for copying. `rows` makes
+ * its rows when it is opened.
+ */
 function numbers(caption, heads, rows) {
-  const row = (cells, tag) => html("tr", {}, cells.map((cell, i) =>
-    html(i ? "td" : tag, i ? {} : { scope: "row" }, String(cell))));
+  const row = (cells) => html("tr", {}, cells.map((cell, i) => html(i ? "td" : "th", i ? {} : { scope: "row" }, String(cell))));
+  const body = html("tbody");
   const head = html("tr", {}, heads.map((name) => html("th", { scope: "col" }, name)));
-  const table = html("table", { class: "numbers" }, html("caption", { class: "unseen" }, caption),
-    html("thead", {}, head), html("tbody", {}, rows.map((cells) => row(cells, "th"))));
-  return html("details", {}, html("summary", {}, "Numbers"),
+  const table = html("table", { class: "numbers" }, html("caption", { class: "unseen" }, caption), html("thead", {}, head), body);
+  return html("details", { ontoggle: () => { if (!body.childElementCount) body.append(...rows().map(row)); } }, html("summary", {}, "Numbers"),
     html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, table));
 }

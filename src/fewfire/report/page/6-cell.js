@@ -87,7 +87,7 @@ function readings(curve, values, px, py) {
 }
 
 function curveNumbers(starts, shown) {
-  const rows = shown.flatMap((curve, i) => (curve?.trials ?? []).map((trial, run) => {
+  const rows = () => shown.flatMap((curve, i) => (curve?.trials ?? []).map((trial, run) => {
     const at = (values) => {
       const last = values?.[run]?.findLastIndex((error) => error !== null) ?? -1;
       return last < 0 ? ["–", "–"] : [number(curve.step[last]), percentOf(values[run][last] * UNIT)];

@@ -6,7 +6,7 @@ function renderSuccess(section, select) {
     html("p", { class: "note" }, "Share of runs that succeed, with 95% intervals (Wilson) as bars; a band for the chosen width."),
     widthChoice(select), perStart((start) => lineChart(start, select, SUCCESS)),
     numbers("Success by width and samples", ["width", ...group().starts.flatMap((start) => group().samples.map((m) => `${start.name}, ${short(m)}`))],
-      byWidth((cell) => cell?.runs ? `${cell.successes}/${cell.runs}` : "–")));
+      () => byWidth((cell) => cell?.runs ? `${cell.successes}/${cell.runs}` : "–")));
 }
 
 function renderConvergence(section, select) {
@@ -16,7 +16,7 @@ function renderConvergence(section, select) {
       "than half of the runs succeed. A line that rises again with more data is the sample-wise double descent."),
     ...anySuccess() ? [widthChoice(select), perStart((start) => lineChart(start, select, CONVERGENCE))] : [html("p", { class: "note absent" }, "No run succeeds.")],
     numbers("Median steps by width and samples", ["width", ...group().starts.flatMap((start) => group().samples.map((m) => `${start.name}, ${short(m)}`))],
-      byWidth((cell) => number(cell?.middle ?? null))));
+      () => byWidth((cell) => number(cell?.middle ?? null))));
 }
 
 function anySuccess() {

@@ -21,37 +21,41 @@ function renderSettings(section, rowsAtOnce = PAGE) {
           waiting = setTimeout(() => { drawRows(section); announce(section.querySelector("#filter-note").textContent); writeLink(); }, 120);
         } })),
       html("span", { id: "filter-note", class: "key" }),
-      html("button", { id: "csv", type: "button", onclick: () => saveText("cells.csv", csvText([["cell", ...DATA.settings.keys, ...RESULTS], ...chosenRows().rows])) }, "Save as CSV")) : "",
+      html("button", { id: "csv", type: "button", onclick: () => saveText("cells.csv", savedRows()) }, "Save as CSV")) : "",
     html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "settings" }, html("table", { class: "numbers" }, html("thead", {}), html("tbody", {}))),
     html("div", { class: "controls paging" }),
   );
   drawRows(section, rowsAtOnce);
 }
 
-/** All rows that the filter leaves, in order: number of the cell, settings, results. */
+/** The rows that the filter leaves, in order: how many there are, and those of a range. */
 function chosenRows() {
   const { keys, ids, columns } = DATA.settings;
   const heads = ["cell", ...keys, ...RESULTS];
-  const { holds, unknown } = parseFilter(table.filter, heads);
-  const rows = [];
-  ids.forEach((id, i) => {
-    const { runs, successes, diverged, failed, middle } = cellById(id);
-    const row = [id, ...columns.map(({ values, index }) => values[index[i]]), runs, successes, diverged, failed, middle];
-    if (holds(row)) rows.push(row);
-  });
-  const place = heads.indexOf(table.sort);
-  if (place >= 0) {
-    const sign = table.down ? -1 : 1;
-    rows.sort((a, b) => (a[place] === null) - (b[place] === null) || sign * inOrder(a[place], b[place]));
+  const rowAt = (i) => {
+    const { runs, successes, diverged, failed, middle } = cellById(ids[i]);
+    return [ids[i], ...columns.map(({ values, index }) => values[index[i]]), runs, successes, diverged, failed, middle];
+  };
+  const place = heads.indexOf(table.sort), { holds, unknown } = parseFilter(table.filter, heads);
+  if (place < 0 && !table.filter.trim()) { // no need to make them all
+    return { heads, unknown, count: ids.length, rows: (from, to) => ids.slice(from, to).map((_, i) => rowAt(from + i)) };
   }
-  return { heads, rows, unknown };
+  const rows = ids.map((_, i) => rowAt(i)).filter(holds), sign = table.down ? -1 : 1;
+  if (place >= 0) rows.sort((a, b) => (a[place] === null) - (b[place] === null) || sign * inOrder(a[place], b[place]));
+  return { heads, unknown, count: rows.length, rows: (from, to) => rows.slice(from, to) };
+}
+
+/** All of them, for another program. */
+function savedRows() {
+  const { heads, count, rows } = chosenRows();
+  return csvText([heads, ...rows(0, count)]);
 }
 
 function drawRows(section, rowsAtOnce = PAGE) {
-  const { heads, rows, unknown } = chosenRows(), total = DATA.settings.ids.length;
-  const pages = Math.max(1, Math.ceil(rows.length / PAGE));
+  const { heads, rows, count, unknown } = chosenRows(), total = DATA.settings.ids.length;
+  const pages = Math.max(1, Math.ceil(count / PAGE));
   table.page = Math.max(0, Math.min(table.page, pages - 1));
-  const from = rowsAtOnce > PAGE ? 0 : table.page * PAGE, to = Math.min(rows.length, from + rowsAtOnce);
+  const from = rowsAtOnce > PAGE ? 0 : table.page * PAGE, to = Math.min(count, from + rowsAtOnce);
   const turn = (by) => { table.page += by; keepFocus(() => drawRows(section)); };
   const sort = (name) => {
     Object.assign(table, { sort: name, down: table.sort === name && !table.down, page: 0 });
@@ -61,17 +65,17 @@ function drawRows(section, rowsAtOnce = PAGE) {
   };
   section.querySelector("thead").replaceChildren(html("tr", {}, heads.map((name) => html("th", { scope: "col", "aria-sort": table.sort === name ? (table.down ? "descending" : "ascending") : null },
     html("button", { id: `sort-${name}`, type: "button", class: "sort", onclick: () => sort(name) }, name, html("span", { "aria-hidden": "true" }, table.sort === name ? (table.down ? " ↓" : " ↑") : ""))))));
-  section.querySelector("tbody").replaceChildren(...rows.slice(from, to).map((row) => html("tr", {}, row.map((value, i) =>
+  section.querySelector("tbody").replaceChildren(...rows(from, to).map((row) => html("tr", {}, row.map((value, i) =>
     html(i ? "td" : "th", i ? {} : { scope: "row" }, i >= row.length - RESULTS.length ? number(value) : String(value))))));
   const note = section.querySelector("#filter-note");
-  if (note) note.textContent = unknown.length ? `No column is called ${unknown.join(", ")}` : rows.length < total ? `${number(rows.length)} of ${number(total)} cells` : "";
+  if (note) note.textContent = unknown.length ? `No column is called ${unknown.join(", ")}` : count < total ? `${number(count)} of ${number(total)} cells` : "";
   const paging = section.querySelector(".paging");
   paging.hidden = pages === 1;
-  const whole = rowsAtOnce > PAGE && to < rows.length ? [html("p", { class: "note" }, `The first ${number(to)} of ${number(rows.length)} cells; fewfire sweep export writes them all.`)] : [];
+  const whole = rowsAtOnce > PAGE && to < count ? [html("p", { class: "note" }, `The first ${number(to)} of ${number(count)} cells; fewfire sweep export writes them all.`)] : [];
   section.querySelectorAll(":scope > .note:not(:first-of-type)").forEach((old) => old.remove());
   paging.before(...whole);
   paging.replaceChildren(
     html("button", { id: "previous", type: "button", disabled: table.page === 0, onclick: () => turn(-1) }, "Previous"),
-    html("span", {}, `${number(rows.length ? from + 1 : 0)}–${number(to)} of ${number(rows.length)}`),
+    html("span", {}, `${number(count ? from + 1 : 0)}–${number(to)} of ${number(count)}`),
     html("button", { id: "next", type: "button", disabled: table.page === pages - 1, onclick: () => turn(1) }, "Next"));
 }
