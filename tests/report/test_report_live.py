@@ -107,9 +107,12 @@ def test_a_search_has_no_known_total(path):
     with SqliteStore(path, write=True) as store:
         store.record_sweep(SweepRecord("A search", 0.1, table))
         store.record_sweep(SweepRecord("From the future", 0.1, {"name": "From the future", "orbit": [1, 2]}))
-        store.add(runs(5, range(2)))
+        store.add(runs(5, range(2)) + cell([None], width=99))
         found = progress(LivePage({"s": path}))
-    assert (found["done"], found["total"], found["remaining"]) == (2, None, None)
+        assert (found["sweep"], found["done"], found["total"]) == ("From the future", 3, None)
+        store.add(runs(5, range(3)))
+        found = progress(LivePage({"s": path}))
+    assert (found["sweep"], found["done"], found["total"], found["remaining"]) == ("A search", 3, None, None)
 
 
 def test_the_pace_is_that_of_the_latest_runs():

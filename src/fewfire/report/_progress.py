@@ -85,9 +85,8 @@ class ProgressReader:
         spent = np.where(ours, costs[setting], 0.0)
         done = int(ours.sum()) if wanted else int(ended.sum())
         rate, pace = _pace(finished, ended, spent)
-        left = None if wanted is None else max(0.0, wanted.cost - float(spent.sum()))
-        if left is not None and wanted is not None and done >= wanted.runs:
-            left = 0.0
+        total = wanted.runs if wanted else None
+        left = 0.0 if wanted is None or done == total else wanted.cost - float(spent.sum())
         return SweepProgress(
             store=self._name,
             sweep="" if record is None else record.name,
@@ -96,20 +95,20 @@ class ProgressReader:
             diverged=int((status == "diverged").sum()),
             failed=int((~ended).sum()),
             done=done,
-            total=None if wanted is None else wanted.runs,
+            total=total,
             rate=rate,
-            remaining=0.0 if left == 0 else left / pace if left is not None and pace > 0 else None,
+            remaining=None if total is None or (left and not pace) else left / (pace or 1.0),
             newest=float(finished.max()) if len(finished) else None,
         )
 
     def _under_way(self) -> tuple[SweepRecord | None, _Wanted | None]:
-        """The last sweep that has the newest run, or the last one of all, and what it wants."""
+        """The last sweep that has the newest run, or the last one of all, and what it asks for."""
         sweeps, follower = self._follower.sweeps, self._follower
         newest = follower.column("setting")[np.argmax(follower.column("id"))] if len(follower) else 0
         text = follower.settings[newest - 1].text if newest else ""
         for record in reversed(sweeps):
             wanted = self._wanted_by(record)
-            if wanted is None or text in wanted.settings:
+            if wanted is not None and text in wanted.settings:
                 return record, wanted
         return (sweeps[-1], self._wanted_by(sweeps[-1])) if sweeps else (None, None)
 
@@ -133,14 +132,15 @@ class ProgressReader:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What a grid asks for: the cost of a run by setting, and how many runs each has."""
+    """What a sweep asks for: the cost of a run by setting, and how many runs each has; a search perhaps fewer."""
 
     settings: dict[str, float]
     trials: int
+    search: bool
 
     @property
-    def runs(self) -> int:
-        return len(self.settings) * self.trials
+    def runs(self) -> int | None:
+        return None if self.search else len(self.settings) * self.trials
 
     @property
     def cost(self) -> float:
@@ -148,15 +148,15 @@ class _Wanted:
 
     @classmethod
     def of(cls, record: SweepRecord) -> _Wanted | None:
-        """Nothing for a search, and for a spec that this version cannot read."""
+        """Nothing of a spec that this version cannot read."""
         try:
             sweep = Sweep.from_dict(record.spec)
         except (FewfireError, TypeError, KeyError):
             return None
-        if sweep.search is not None:
-            return None
-        costs = make_plan(sweep).costs[: sweep.settings].tolist()
-        return cls({sweep.run_at(cell).setting: cost for cell, cost in enumerate(costs)}, sweep.trials)
+        search = sweep.search is not None
+        costs = [0.0] * sweep.settings if search else make_plan(sweep).costs[: sweep.settings].tolist()
+        settings = {sweep.run_at(cell).setting: cost for cell, cost in enumerate(costs)}
+        return cls(settings, sweep.trials, search)
 
 
 def _pace(finished: Float64Array, ended: AnyArray, spent: Float64Array) -> tuple[float, float]:
