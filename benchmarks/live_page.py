@@ -35,8 +35,9 @@ SWEEP = {
     "trials": 30,
 }
 WATCH = """
-import sys, time
+import signal, sys, time
 from fewfire.report import LivePage, PageServer
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 page = LivePage({"watched": sys.argv[1]})
 start = time.process_time()
 with PageServer(page) as server:
@@ -92,7 +93,7 @@ def one(path: Path, watched: bool) -> dict[str, float]:
     wall, cpu = answers.get()
     figures = {"wall": wall, "cpu": cpu}
     if watcher is not None:
-        watcher.send_signal(2)
+        watcher.terminate()
         spent, start = map(float, watcher.communicate(timeout=60)[0].split())
         figures |= {"watcher": spent, "start": start, "told": told, "share": spent / wall}
     return figures
