@@ -1,7 +1,9 @@
-"""Does a large store give a page that opens: 200,000 runs in under 30 s and 2 GiB, a few megabytes long?
+"""Does a large store give a page that opens: 200,000 runs in under 30 s and 2 GiB, a few megabytes, drawn in 2 s?
 
 The store is made up, in the least pleasant shape: 20,000 cells of ten runs in twenty groups, and no early stops, so that the time
-to convergence of every run has to be found in its history.
+to convergence of every run has to be found in its history. What is asked for is that a store of 100,000 runs is open in 2 s; this one
+has twice as many. Opening is timed in Chromium from the address to the frame after everything is drawn, where playwright
+and Chromium are there; without them that figure is missing, and the exit status says so.
 
     python benchmarks/report.py [keep.html]
 """
@@ -12,6 +14,7 @@ import json
 import math
 import multiprocessing
 import resource
+import shutil
 import sys
 import tempfile
 import time
@@ -23,7 +26,7 @@ from fewfire.engines import History
 from fewfire.experiments import Row, SqliteStore, Sweep, SweepRecord
 from fewfire.report import render_page
 
-ASKED = {"seconds": 30.0, "gib": 2.0, "megabytes": 5.0}
+ASKED = {"seconds": 30.0, "gib": 2.0, "megabytes": 5.0, "opens": 2.0}
 LARGE = {
     "name": "A large made-up store",
     "problem": {"name": "parity", "n": [30, 50, 80, 100, 200], "k": [3, 4]},
@@ -71,6 +74,31 @@ def write(path: Path, output: Path, answers: multiprocessing.SimpleQueue[dict[st
     answers.put({"seconds": seconds, "gib": gib, "megabytes": output.stat().st_size / 1e6})
 
 
+def opens(output: Path, repeats: int = 5) -> float:
+    """Seconds until the page is drawn, the fastest of some times; infinite where there is no browser."""
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        program = None
+    if program is None:
+        return math.inf
+    times = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        for _ in range(repeats):
+            page = browser.new_page(viewport={"width": 1280, "height": 900})
+            start = time.perf_counter()
+            page.goto(output.resolve().as_uri())
+            page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            times.append(time.perf_counter() - start)
+            shown = page.locator("#frontier td[data-place]").count(), page.locator("#settings tbody tr").count()
+            assert shown == (2 * 20 * 25, 50) and page.locator("#cell .line.test").count() > 0, shown
+            page.close()
+        browser.close()
+    return min(times)
+
+
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "large.sqlite"
@@ -82,14 +110,17 @@ def main() -> int:
         process.start()
         figures = answers.get()
         process.join()
+        figures["opens"] = opens(output)
     print(
-        f"{rows} runs: a page of {figures['megabytes']:.1f} MB in {figures['seconds']:.1f} s and {figures['gib']:.2f} GiB"
-    )
-    print(
-        json.dumps(
-            {"name": "report", "figures": {name: round(value, 3) for name, value in figures.items()}, "asked": ASKED}
+        f"{rows} runs: a page of {figures['megabytes']:.1f} MB in {figures['seconds']:.1f} s and {figures['gib']:.2f} GiB, "
+        + (
+            f"open in {figures['opens']:.2f} s"
+            if math.isfinite(figures["opens"])
+            else "not opened: there is no Chromium"
         )
     )
+    told = {name: round(value, 3) if math.isfinite(value) else None for name, value in figures.items()}
+    print(json.dumps({"name": "report", "figures": told, "asked": ASKED}))
     return int(any(figures[name] > asked for name, asked in ASKED.items()))
 
 

@@ -1,8 +1,11 @@
 """`fewfire report` as a user sees it."""
 
+import json
 import re
+import signal
 import subprocess
 import sys
+import urllib.request
 
 import pytest
 from typer.testing import CliRunner
@@ -89,3 +92,55 @@ def test_a_missing_store_is_one_line(tmp_path):
 
 def test_sizes_file_size():
     assert (file_size(61_234), file_size(2_949_999)) == ("61 kB", "2.9 MB")
+
+
+def test_several_stores_are_compared(store):
+    other = store.parent / "more" / "s.sqlite"
+    other.parent.mkdir()
+    with SqliteStore(other, write=True) as opened:
+        Sweep.from_dict({**SPEC, "name": "Longer", "trials": 2}).run(opened, executor="inline")
+    result = runner.invoke(cli.app, ["report", "s.sqlite", "more/s.sqlite"])
+    assert re.fullmatch(r"Wrote report.html \(\d+ kB\): 24 runs in 16 cells.\n", result.output), result.output
+    page = (store.parent / "report.html").read_text(encoding="utf-8")
+    assert "dense start · s.sqlite" in page and "dense start · more/s.sqlite" in page
+    result = runner.invoke(cli.app, ["report", "s.sqlite", "./s.sqlite"])
+    assert str(result.exception) == "STORES must be different files; got 's.sqlite'. Remedy: name each store once."
+    result = runner.invoke(cli.app, ["report", "more/s.sqlite", "s.sqlite", "-o", "s.sqlite"])
+    assert str(result.exception).startswith("output must not be the store itself")
+
+
+def test_watching_serves_the_page_until_it_is_interrupted(store):
+    command = [sys.executable, "-c", "from fewfire.cli import main; main()", "report", "s.sqlite", "--watch"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        line = process.stdout.readline()
+        found = re.fullmatch(
+            r"Watching s.sqlite: open (http://127\.0\.0\.1:\d+/) in a browser on this machine\. Ctrl-C ends it\.\n",
+            line,
+        )
+        assert found, line
+        with urllib.request.urlopen(f"{found[1]}progress.json", timeout=10) as answer:
+            (progress,) = json.load(answer)["stores"]
+        assert (progress["done"], progress["total"]) == (8, 8)
+        process.send_signal(signal.SIGINT)
+        rest, complaints = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.wait()
+    assert (rest, complaints, process.returncode) == ("Stopped watching. The stores are as they were.\n", "", 0)
+    assert [file.name for file in store.parent.iterdir()] == ["s.sqlite"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--watch", "-o", "p.html"], "--output must be left out with --watch, which writes nothing; got 'p.html'."),
+        (["--watch", "--png", "x"], "--png must be left out with --watch, which writes nothing; got 'x'."),
+        (["--port", "8000"], "--port goes with --watch; got 8000. Remedy: add --watch, or leave it out."),
+        (["--watch", "--port", "70000"], "--port must be an integer of at least 0 and at most 65535; got 70000."),
+        (["--watch", "--success-error", "2"], "--success-error must be"),
+    ],
+)
+def test_options_of_watching(store, arguments, said):
+    result = runner.invoke(cli.app, ["report", "s.sqlite", *arguments])
+    assert str(result.exception).startswith(said), result.exception

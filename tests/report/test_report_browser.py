@@ -1,88 +1,35 @@
 """The page in a real browser: Chromium without a window, driven by playwright."""
 
-import os
 import re
-import shutil
 
 import numpy as np
 import pytest
+from chromium import overflow, settled
 from made_up_store import cell, frontier_store, row, spec, store_of
 from test_report_cases import CASES, everywhere, hopeless
 from test_report_page import NASTY
 from test_report_profile import PROFILE
 
 from fewfire.networks import init
-from fewfire.report import frontier_info, write_page
+from fewfire.report import frontier_info
 
 pytestmark = pytest.mark.browser
-
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser():
-    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (make test WITH_BROWSER=1)")
-    program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    if program is None:
-        pytest.skip("no Chromium found (on Debian: apt install chromium, or set CHROMIUM to its path)")
-    with driver.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def show(browser, tmp_path):
-    """Open the page of a store; at the end nothing may have been complained about or asked of the network."""
-    contexts, complaints = [], []
-
-    def open_page(store, width=1400, scheme="light", **options):
-        write_page(store, tmp_path / "page.html", **options)
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(5000)
-        page.on("console", lambda message: complaints.append(f"console {message.type}: {message.text}"))
-        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
-        page.on(
-            "request", lambda request: complaints.append(request.url) if not request.url.startswith("file:") else None
-        )
-        page.goto((tmp_path / "page.html").as_uri())
-        return settled(page)
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
 
 
 def grid_cell(page, start, name):
     return page.get_by_role("grid", name=f"Share of successes from {start}").get_by_role("gridcell", name=name)
 
 
-def settled(page):
-    """The page once everything that follows from the last event is drawn."""
-    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    return page
-
-
-def overflow(page):
-    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+def maps(page):
+    return page.locator("#frontier").get_by_role("grid")
 
 
 def test_opens_with_maps_and_curves(show):
     page = show(frontier_store())
     assert page.get_by_role("heading", level=1).inner_text() == "Made up"
-    assert page.get_by_role("grid").count() == 2
-    assert page.get_by_role("gridcell").count() == 12
-    assert page.get_by_role("grid").first.get_by_role("columnheader").count() == 4
+    assert maps(page).count() == 2
+    assert page.locator("#frontier").get_by_role("gridcell").count() == 12
+    assert maps(page).first.get_by_role("columnheader").count() == 4
     told = grid_cell(page, "dense", re.compile("^width 20, 200 examples"))
     assert told.inner_text() == "50%"
     assert (
@@ -163,7 +110,7 @@ def test_the_theory_can_be_laid_over(show):
 def test_fits_phones_and_screens(show, width, scheme):
     page = show(frontier_store(), width, scheme)
     assert overflow(page) <= 0
-    first, second = (box.bounding_box() for box in page.get_by_role("grid").all())
+    first, second = (box.bounding_box() for box in maps(page).all())
     assert (second["y"] > first["y"] + first["height"]) if width == 400 else (second["y"] == first["y"])
     for summary in page.locator("summary").all():
         summary.click()
@@ -189,7 +136,7 @@ def test_large_maps_scroll_inside_themselves(show):
         for run in cell([None], width=width, samples=samples)
     ]
     page = show(store_of(*rows), 400)
-    assert page.get_by_role("gridcell").count() == 360
+    assert page.locator("#frontier").get_by_role("gridcell").count() == 360
     assert overflow(page) <= 0
     assert page.locator("#frontier .scroll").evaluate("e => e.scrollWidth > e.clientWidth")
     assert page.locator("#settings tbody tr").count() == 50
@@ -202,7 +149,7 @@ def test_groups_can_be_chosen(show):
     page = show(store_of(*rows))
     page.get_by_label("Problem and training").select_option("parity(n=8, k=2), learning_rate=0.3")
     assert page.locator("#cell-title").inner_text() == "Training at width 5, online"
-    assert page.get_by_role("gridcell").inner_text() == "100%"
+    assert page.locator("#frontier").get_by_role("gridcell").inner_text() == "100%"
     assert settled(page).locator("#cell .figure .line.test").count() == 2
     assert page.locator("#cell .figure .line.train").count() == 0
 
@@ -216,10 +163,9 @@ def test_trouble_is_shown_and_texts_stay_texts(show):
     rows += [row(spec(width=9), status="failed", message="no memory")]
     page = show(store_of(*rows, name=NASTY), title=NASTY)
     assert page.get_by_role("heading", level=1).inner_text().startswith("</script><script>alert(1)")
-    assert page.get_by_role("gridcell", name=re.compile("1 diverged, 1 failed")).count() == 1
-    assert page.get_by_role("gridcell", name=re.compile("width 9.*: 1 failed")).inner_text() == ""
-    page.get_by_text("Numbers").last.click()
-    assert NASTY.split("\u2028")[0] in page.locator("#settings details").inner_text()
+    assert page.locator("#frontier").get_by_role("gridcell", name=re.compile("1 diverged, 1 failed")).count() == 1
+    assert page.locator("#frontier").get_by_role("gridcell", name=re.compile("width 9.*: 1 failed")).inner_text() == ""
+    assert NASTY.split("\u2028")[0] in page.get_by_role("region", name="Why runs diverged or failed").inner_text()
     assert page.locator("img").count() == 0 and page.locator("script").count() == 2
 
 
@@ -248,22 +194,23 @@ def test_prints_without_controls_in_daylight(show):
     assert page.locator("#frontier .legend").is_visible() and page.locator("#cell .key").first.is_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.get_by_role("gridcell").first.is_visible()
+    assert not page.get_by_role("button", name="Save as CSV").is_visible()
     assert len(page.pdf()) > 10_000
 
 
 def test_charts_name_widths_and_intervals(show):
     rows = [run for samples in (100, 200) for run in cell([10, None, None], samples=samples, start=init.sparse(2))]
     page = show(store_of(*rows))
-    dot = page.locator("#success .dot[data-tip]").first
-    assert dot.get_attribute("data-tip") == "width 5, 100 examples\n1 of 3 runs succeed\n33%\n95% interval 6% to 79%"
-    dot.hover()
-    assert page.locator("#tip").inner_text().startswith("width 5, 100 examples")
+    page.locator("#success .chart .dot").first.hover()
+    assert (
+        page.locator("#tip").inner_text() == "width 5, 100 examples\n1 of 3 runs succeed\n33%\n95% interval 6% to 79%"
+    )
     assert page.locator("#convergence .dot.hollow").count() == 2  # fewer than half of the runs
-    page.locator("#success .dot[data-tip]").last.click()
+    page.locator("#success .chart .dot").last.click()
     assert page.locator("#cell-title").inner_text() == "Training at width 5, 200 examples"
 
 
-MEASURE = """() => [...document.querySelectorAll(".map")].map((map) => {
+MEASURE = """() => [...document.querySelectorAll("#frontier .map")].map((map) => {
   const line = map.querySelector("path.measured");
   const box = line.getScreenCTM();
   const d = line.getAttribute("d").split(/[ML]/).filter(Boolean).map((point) => point.split(" ").map(Number));
@@ -331,12 +278,12 @@ def test_paper_has_every_setting(show):
 
 def test_a_map_without_a_frontier_has_no_line(show):
     page = show(store_of(*everywhere(hopeless)))
-    assert page.locator(".map path").count() == 0
+    assert page.locator("#frontier .map path").count() == 0
     assert page.locator("#frontier .absent").all_inner_texts() == ["No run succeeds."] * 2
     assert page.locator("#convergence .absent").inner_text() == "No run succeeds."
     assert page.locator("#findings p").count() == 2
     page = show(store_of(*everywhere(lambda **where: cell([20, 20], **where))))
-    assert page.locator(".map path").count() == 0
+    assert page.locator("#frontier .map path").count() == 0
     assert page.locator("#frontier .absent").first.inner_text().startswith("At least half of the runs succeed at every")
 
 

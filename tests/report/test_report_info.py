@@ -6,9 +6,19 @@ import numpy as np
 import pytest
 from made_up_store import cell, frontier_store, row, spec, store_of
 
+from fewfire import InvalidArgument
 from fewfire.networks import init
 from fewfire.problems import Parity
-from fewfire.report import _curves, curves_info, findings_info, frontier_info, settings_info, summary_info, theory_info
+from fewfire.report import (
+    _curves,
+    curves_info,
+    findings_info,
+    frontier_info,
+    read_results,
+    settings_info,
+    summary_info,
+    theory_info,
+)
 from fewfire.report._findings import stratified_z
 
 
@@ -151,3 +161,32 @@ def test_theory_speaks_of_parities_with_a_training_set_only():
     assert theory_info(frontier_info(store_of(*cell([10], samples=None)))[0]) is None
     never = theory_info(frontier_info(store_of(*cell([None], problem=Parity(8, 3))))[0])
     assert np.isnan(never.equal_cost).all()
+
+
+def test_several_stores_stand_side_by_side():
+    """Maps of the same start next to each other, ids of their own, findings between stores."""
+    first = frontier_store()
+    better = store_of(
+        *(run for width in (5, 20) for m in (100, 200, 400) for run in cell([10, 10], width=width, samples=m))
+    )
+    results = read_results({"a": first, "b": better})
+    (group,) = frontier_info(results)
+    assert [f.name for f in group.frontiers] == ["dense · a", "dense · b", "sparse(s=2) · a"]
+    assert [f.title for f in group.frontiers][1] == "dense start · b"
+    np.testing.assert_array_equal(group.frontiers[1].successes, [[2, 2, 2], [2, 2, 2]])
+    np.testing.assert_array_equal(group.frontiers[0].successes, frontier_info(first)[0].frontiers[0].successes)
+    ids = [setting.id for setting in results.settings]
+    assert ids == list(range(1, 19)) and set(results.sources.values()) == {"a", "b"}
+    table = settings_info(results)
+    assert table.keys[0] == "store" and {row[0] for row in table.values} == {"a", "b"}
+    curves = {curve.setting: curve for curve in curves_info(results)}
+    assert curves[group.frontiers[1].setting[0, 0]].test_error.shape[1] == 2  # 0 and 10, where they stopped
+    texts = [finding.text for finding in findings_info(group) if finding.topic == "store"]
+    assert texts == [
+        "More runs succeed in b than in a: from a dense start 100% against 33%, more often in 5 and less often in 0 of 6 cells."
+    ]
+    assert summary_info(results).runs == 36
+    one = read_results({"a": first})
+    assert one.sources == {} and frontier_info(one)[0].frontiers[0].title == "dense start"
+    with pytest.raises(InvalidArgument, match="source must name at least one store"):
+        read_results({})

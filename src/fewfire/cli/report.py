@@ -1,8 +1,10 @@
-"""`fewfire report`: a store as one page to look at, and as figures for papers."""
+"""`fewfire report`: stores as one page to look at, as figures for papers, or as a page that follows a sweep."""
 
 from __future__ import annotations
 
 import json
+import signal
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,16 +14,22 @@ from rich.console import Console
 from fewfire._atomic import same_file
 from fewfire._errors import invalid
 from fewfire._optional import require
-from fewfire._validate import check_number
+from fewfire._validate import check_integer, check_number
 from fewfire.cli._output import file_size, say
 from fewfire.cli._places import check_file, check_folder
 from fewfire.experiments import SqliteStore
-from fewfire.report import read_results, save_figures, write_page
+from fewfire.report import LivePage, PageServer, read_results, save_figures, write_page
+
+OUTPUT = Path("report.html")
 
 
 def report(
-    store: Annotated[Path, typer.Argument(help="The store file that a sweep wrote.", show_default=False)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
+    stores: Annotated[
+        list[Path], typer.Argument(help="The store that a sweep wrote; several are compared side by side.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The page to write.", show_default=str(OUTPUT))
+    ] = None,
     png: Annotated[Path | None, typer.Option(help="Also write the figures as PNG into this folder.")] = None,
     pdf: Annotated[Path | None, typer.Option(help="Also write the figures as PDF into this folder.")] = None,
     success_error: Annotated[
@@ -32,18 +40,34 @@ def report(
         Path | None,
         typer.Option(help="Add a section on a model's activity, from the file of `fewfire profile --json`."),
     ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Write nothing: serve the page on this machine and follow running sweeps.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="Where --watch listens; 0 takes a free port.")] = 0,
 ) -> None:
     """Write a store as one page that needs nothing else: success frontiers, training curves, every setting."""
     if success_error is not None:
         check_number("--success-error", success_error, 0, 1, open_low=True, open_high=True, remedy="pass 0.1 for 10%")
+    if watch:
+        written = {"--output": output, "--png": png, "--pdf": pdf, "--profile": profile}
+        for option, path in written.items():
+            if path is not None:
+                raise invalid(option, "must be left out with --watch, which writes nothing", str(path))
+        _watch(stores, success_error, title, port)
+        return
+    if port:
+        raise invalid("--port", "goes with --watch", port, "add --watch, or leave it out")
+    output = OUTPUT if output is None else output
     check_file("--output", output)
     for option, folder in (("--png", png), ("--pdf", pdf)):
         check_folder(option, folder)
         if folder is not None:
             require("matplotlib.figure", "plot", option)
-    if same_file(output, store):
-        raise invalid("output", "must not be the store itself", str(output), "choose another file")
-    with SqliteStore(store) as opened:
+    for store in stores:
+        if same_file(output, store):
+            raise invalid("output", "must not be the store itself", str(output), "choose another file")
+    with ExitStack() as stack:
+        opened = {name: stack.enter_context(SqliteStore(path)) for name, path in _named(stores).items()}
         results = read_results(opened, success_error)
         size = write_page(results, output, title=title, profile=None if profile is None else _read_profile(profile))
         runs, cells = len(results.columns["hash"]), len(results.settings)
@@ -53,6 +77,35 @@ def report(
             if folder is not None:
                 count = len(save_figures(results, folder, (suffix,)))
                 say(f"Wrote {count} figures as {suffix.upper()} to {folder}.", console)
+
+
+def _watch(stores: list[Path], success_error: float | None, title: str | None, port: int) -> None:
+    """Serve until Ctrl-C, or until a batch system asks to stop."""
+    check_integer("--port", port, 0, 65535)
+    page = LivePage(_named(stores), success_error, title=title)
+    with PageServer(page, port) as server:
+        say(f"Watching {', '.join(map(str, stores))}: open {server.url} in a browser on this machine. Ctrl-C ends it.")
+        before = signal.signal(signal.SIGTERM, _interrupt)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            say("Stopped watching. The stores are as they were.")
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _named(stores: list[Path]) -> dict[str, Path]:
+    """Stores by name: that of the file, with its folder where files of one name are compared."""
+    names = [path.name for path in stores]
+    named = {path.name if names.count(path.name) == 1 else str(path): path for path in stores}
+    for path in stores[1:]:
+        if sum(same_file(path, other) for other in stores) > 1:
+            raise invalid("STORES", "must be different files", str(path), "name each store once")
+    return named
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _read_profile(path: Path) -> dict[str, Any]:

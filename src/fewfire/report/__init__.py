@@ -1,4 +1,4 @@
-"""Reports: `*_info` functions turn a store into plain data, `render_page` and `plot_*` draw it.
+"""Reports: `*_info` functions turn a store into plain data, `render_page` and `plot_*` draw it, `LivePage` follows it.
 
 matplotlib is loaded when the first figure is drawn.
 """
@@ -6,6 +6,7 @@ matplotlib is loaded when the first figure is drawn.
 from fewfire.report._curves import CellCurves, curves_info
 from fewfire.report._findings import FrontierFinding, findings_info
 from fewfire.report._frontier import Group, SuccessFrontier, frontier_info, wilson_interval
+from fewfire.report._live import LivePage
 from fewfire.report._page import render_page, write_page
 from fewfire.report._plots import (
     RAMP,
@@ -17,7 +18,9 @@ from fewfire.report._plots import (
     save_figures,
 )
 from fewfire.report._profile import BlockActivity, ProfileInfo, plot_profile, profile_info
+from fewfire.report._progress import SweepProgress
 from fewfire.report._results import Results, StoreSummary, read_results, summary_info
+from fewfire.report._serve import PageServer
 from fewfire.report._settings import SettingsTable, settings_info
 from fewfire.report._theory import TheoryOverlay, theory_info
 from fewfire.report.recipes import plot_lottery, plot_rademacher, plot_recipe, plot_tabular, save_recipe
@@ -28,11 +31,14 @@ __all__ = [
     "CellCurves",
     "FrontierFinding",
     "Group",
+    "LivePage",
+    "PageServer",
     "ProfileInfo",
     "Results",
     "SettingsTable",
     "StoreSummary",
     "SuccessFrontier",
+    "SweepProgress",
     "TheoryOverlay",
     "curves_info",
     "findings_info",

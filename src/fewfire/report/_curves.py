@@ -7,7 +7,7 @@ Recorded steps are thinned evenly on a logarithmic axis; what is shown is as rec
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,24 +49,47 @@ class CellCurves:
 
 
 def curves_info(
-    source: Store | Results, success_error: float | None = None, *, curves: int = CURVES, points: int = POINTS
+    source: Store | Results,
+    success_error: float | None = None,
+    *,
+    curves: int = CURVES,
+    points: int = POINTS,
+    known: dict[tuple[Any, ...], CellCurves] | None = None,
 ) -> list[CellCurves]:
-    """The training curves of every cell that has any, in order of the settings' ids; failed runs have none."""
+    """The training curves of every cell that has any, in order of the settings' ids; failed runs have none.
+
+    Parameters
+    ----------
+    source, success_error
+        See `read_results`.
+    curves, points : int
+        At most so many runs per cell and recorded steps per run.
+    known : dict, optional
+        Where a caller that asks again keeps what it got: cells without new runs to draw are taken from it.
+    """
     results = read_results(source, success_error)
     columns = results.columns
     trained = np.flatnonzero(final(columns["status"]))
     trained = trained[np.argsort(columns["trial"][trained], kind="stable")]
     curves, points = fit_budget(len(np.unique(columns["setting"][trained])), curves, points)
-    found = []
+    found: dict[tuple[Any, ...], CellCurves] = {}
+    before = {} if known is None else known
     for setting, places in by_setting(columns["setting"][trained], trained):
         chosen = places[:curves]
-        histories = [results.store.history(str(hash)) for hash in columns["hash"][chosen]]
+        key = (setting, points, results.success_error, *columns["hash"][chosen].tolist())
+        if key in before:
+            found[key] = before[key]
+            continue
+        histories = [results.history(int(place)) for place in chosen]
         steps = _shared_steps(histories, points)
         tables = [np.stack([_at(h.step, getattr(h, name), steps) for h in histories]) for name in _ERRORS]
         trials = tuple(int(trial) for trial in columns["trial"][chosen])
         won = tuple(bool(good) for good in results.success[chosen])
-        found.append(CellCurves(setting, trials, won, steps, *tables))
-    return found
+        found[key] = CellCurves(setting, trials, won, steps, *tables)
+    if known is not None:
+        known.clear()
+        known.update(found)
+    return list(found.values())
 
 
 def fit_budget(cells: int, curves: int = CURVES, points: int = POINTS) -> tuple[int, int]:

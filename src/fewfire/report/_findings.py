@@ -26,7 +26,7 @@ class FrontierFinding:
 
     Parameters
     ----------
-    topic : "width", "start" or "success"
+    topic : "width", "start", "store" or "success"
     start : str
         The start it is about.
     holds : bool or None
@@ -42,11 +42,16 @@ class FrontierFinding:
 
 
 def findings_info(group: Group) -> list[FrontierFinding]:
-    """The findings of a group: width for each start, and sparse against dense where both are there."""
-    found = [_nothing(f) if not f.successes.any() else _width(group, f) for f in group.frontiers]
-    dense = [f for f in group.frontiers if f.start.startswith("dense")]
-    sparse = [f for f in group.frontiers if "sparse" in f.start]
-    found += [_start(a, b) for a in dense[:1] for b in sparse if a.successes.any() or b.successes.any()]
+    """The findings of a group: store against store, width for each start, sparse against dense where both are there."""
+    found = []
+    for start in dict.fromkeys(f.start for f in group.frontiers):
+        first, *others = (f for f in group.frontiers if f.start == start)
+        found += [_store(first, other) for other in others if first.source != other.source]
+    found += [_nothing(f) if not f.successes.any() else _width(group, f) for f in group.frontiers]
+    for source in dict.fromkeys(f.source for f in group.frontiers):
+        dense = [f for f in group.frontiers if f.source == source and f.start.startswith("dense")]
+        sparse = [f for f in group.frontiers if f.source == source and "sparse" in f.start]
+        found += [_start(a, b) for a in dense[:1] for b in sparse if a.successes.any() or b.successes.any()]
     return [finding for finding in found if finding is not None]
 
 
@@ -58,7 +63,7 @@ def _nothing(frontier: SuccessFrontier) -> FrontierFinding | None:
     some = f"{ended} diverged" if diverged == runs else f"{ended} ended above the success error"
     if 0 < diverged < runs:
         some = f"of {runs:,} runs {diverged:,} diverged and {runs - diverged:,} ended above the success error"
-    return FrontierFinding("success", frontier.start, False, f"No run succeeds from a {frontier.start} start: {some}.")
+    return FrontierFinding("success", frontier.start, False, f"No run succeeds {_origin(frontier)}: {some}.")
 
 
 def _width(group: Group, frontier: SuccessFrontier) -> FrontierFinding | None:
@@ -73,23 +78,46 @@ def _width(group: Group, frontier: SuccessFrontier) -> FrontierFinding | None:
     if finite:
         need = [_examples(float(frontier.half[row]), finite) for row in (0, -1)]
         text = f"half of the runs succeed with {need[0]} at {low} and with {need[1]} at {high}; over all sizes, {text}"
-    text = f"{opening}: from a {frontier.start} start {text}"
+    text = f"{opening}: {_origin(frontier)} {text}"
     return FrontierFinding("width", frontier.start, _verdict(z), text)
 
 
 def _start(dense: SuccessFrontier, sparse: SuccessFrontier) -> FrontierFinding | None:
     a, b = _Side(dense), _Side(sparse)
-    both = (a.runs > 0) & (b.runs > 0)
-    if not both.any():
+    if not ((a.runs > 0) & (b.runs > 0)).any():
         return None
     z = stratified_z(b.successes, b.runs, a.successes, a.runs)
     opening = _say(z, "A sparse start helps", "A sparse start hurts", "Whether a sparse start helps is not clear")
-    difference = (sparse.success - dense.success)[both]
-    text = (
-        f"{opening}: {b.share} of the runs succeed from {sparse.start} and {a.share} from {dense.start}, more often in "
-        f"{int((difference > 0).sum())} and less often in {int((difference < 0).sum())} of {int(both.sum())} cells."
-    )
-    return FrontierFinding("start", sparse.start, _verdict(z), text)
+    where = f"In {sparse.source} {opening[0].lower()}{opening[1:]}" if sparse.source else opening
+    text = f"{where}: {b.share} of the runs succeed from {sparse.start} and {a.share} from {dense.start}"
+    return FrontierFinding("start", sparse.start, _verdict(z), f"{text}, {_apart(sparse, dense)}")
+
+
+def _store(first: SuccessFrontier, other: SuccessFrontier) -> FrontierFinding | None:
+    a, b = _Side(first), _Side(other)
+    both = (a.runs > 0) & (b.runs > 0)
+    if not both.any() or not (a.successes[both].any() or b.successes[both].any()):
+        return None
+    z = stratified_z(b.successes, b.runs, a.successes, a.runs)
+    names = f"{other.source} than in {first.source}"
+    open_ = f"Whether {first.source} and {other.source} differ is not clear"
+    opening = _say(z, f"More runs succeed in {names}", f"Fewer runs succeed in {names}", open_)
+    shares = [f"{side.successes[both].sum() / side.runs[both].sum():.0%}" for side in (b, a)]
+    text = f"{opening}: from a {first.start} start {shares[0]} against {shares[1]}, {_apart(other, first)}"
+    return FrontierFinding("store", first.start, _verdict(z), text)
+
+
+def _apart(one: SuccessFrontier, other: SuccessFrontier) -> str:
+    """In how many of the cells that both have the first succeeds more often, and less often."""
+    both = (one.runs > 0) & (other.runs > 0)
+    difference = (one.success - other.success)[both]
+    more, less = int((difference > 0).sum()), int((difference < 0).sum())
+    return f"more often in {more} and less often in {less} of {int(both.sum())} cells."
+
+
+def _origin(frontier: SuccessFrontier) -> str:
+    where = f" in {frontier.source}" if frontier.source else ""
+    return f"from a {frontier.start} start{where}"
 
 
 class _Side:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from scipy.special import ndtri
 from fewfire._validate import check_number
 from fewfire.experiments import estimate_frontier
 from fewfire.experiments.store import final
-from fewfire.report._results import Results, by_setting, read_results
+from fewfire.report._results import Results, read_results
 from fewfire.report._settings import call, flatten, schedule, start_name, varying
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class SuccessFrontier:
         runs, as a search leaves them, it is the estimate that `interval` belongs to.
     interval : array of shape (2, widths)
         The 95% interval of these samples by `experiments.estimate_frontier`; 0 and infinity for open ends.
+    source : str
+        The store it is from, where several are shown side by side; empty otherwise.
     """
 
     start: str
@@ -61,12 +64,23 @@ class SuccessFrontier:
     steps: Float64Array
     half: Float64Array
     interval: Float64Array
+    source: str = ""
 
     @property
     def success(self) -> Float64Array:
         """The share of successes; NaN without runs."""
         share: Float64Array = np.where(self.runs > 0, self.successes / np.maximum(self.runs, 1), np.nan)
         return share
+
+    @property
+    def name(self) -> str:
+        """The start, and the store where there are several: "dense", "dense · longer.sqlite"."""
+        return f"{self.start} · {self.source}" if self.source else self.start
+
+    @property
+    def title(self) -> str:
+        """A heading: "dense start"."""
+        return f"{self.start} start · {self.source}" if self.source else f"{self.start} start"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +96,7 @@ class Group:
     widths : tuple of int, ascending
     samples : tuple of int, ascending; None, which is last, is online
     frontiers : tuple of SuccessFrontier
-        One per start, in order of arrival.
+        One per start, in order of arrival; of several stores those with the same start next to each other.
     spec : dict
         What the cells share: the tables `problem` and `training`.
     """
@@ -110,12 +124,20 @@ def frontier_info(source: Store | Results, success_error: float | None = None) -
     for spec, (problem, label), settings in zip(specs, names, members.values(), strict=True):
         widths = tuple(sorted({setting.width for setting in settings}))
         sizes = tuple(sorted({setting.samples for setting in settings}, key=lambda m: np.inf if m is None else m))
-        grids: dict[str, tuple[dict[str, Any], IdArray]] = {}
+        row, column = ({value: place for place, value in enumerate(axis)} for axis in (widths, sizes))
+        starts: dict[str, tuple[str, dict[str, IdArray]]] = {}
         for setting in settings:
-            start = setting.start
-            grid = grids.setdefault(json.dumps(start), (start, np.zeros((len(widths), len(sizes)), dtype=np.int64)))
-            grid[1][widths.index(setting.width), sizes.index(setting.samples)] = setting.id
-        frontiers = tuple(_frontier(start_name(start), ids, sizes, counts, quartiles) for start, ids in grids.values())
+            start, name = setting.start, results.sources.get(setting.id, "")
+            key = json.dumps(start)
+            if key not in starts:
+                starts[key] = (start_name(start), {})
+            grid = starts[key][1].setdefault(name, np.zeros((len(widths), len(sizes)), dtype=np.int64))
+            grid[row[setting.width], column[setting.samples]] = setting.id
+        frontiers = tuple(
+            _frontier(begun, name, ids, sizes, counts, quartiles)
+            for begun, grids in starts.values()
+            for name, ids in grids.items()
+        )
         groups.append(Group(problem, schedule(spec["training"]), label, widths, sizes, frontiers, spec))
     return groups
 
@@ -138,12 +160,13 @@ def _names(specs: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 def _frontier(
-    start: str, ids: IdArray, samples: tuple[int | None, ...], counts: AnyArray, quartiles: Float64Array
+    start: str, source: str, ids: IdArray, samples: tuple[int | None, ...], counts: AnyArray, quartiles: Float64Array
 ) -> SuccessFrontier:
     runs, successes, diverged, failed = counts[:, ids]
     low, high = wilson_interval(successes, runs)
     half, interval = even_odds(runs, successes, samples)
-    return SuccessFrontier(start, ids, runs, successes, diverged, failed, low, high, quartiles[:, ids], half, interval)
+    ended = (runs, successes, diverged, failed, low, high)
+    return SuccessFrontier(start, ids, *ended, quartiles[:, ids], half, interval, source)
 
 
 def _counts(results: Results) -> AnyArray:
@@ -157,8 +180,13 @@ def _quartiles(results: Results) -> Float64Array:
     """Quartiles of the time to convergence by setting id: shape (3, largest id + 1)."""
     found = np.full((3, len(results.total(results.success))), np.nan)
     ids, times = results.columns["setting"][results.success], results.convergence[results.success]
-    for setting, steps in by_setting(ids, times):
-        found[:, setting] = np.quantile(steps, [0.25, 0.5, 0.75])
+    order = np.lexsort((times, ids))
+    present, first, runs = np.unique(ids[order], return_index=True, return_counts=True)
+    place = first + (runs - 1) * np.array([[0.25], [0.5], [0.75]])
+    below = np.floor(place).astype(np.int64)
+    sorted_ = times[order]
+    above = sorted_[np.minimum(below + 1, len(sorted_) - 1)] if len(sorted_) else sorted_
+    found[:, present] = sorted_[below] + (above - sorted_[below]) * (place - below)
     return found
 
 
@@ -178,11 +206,20 @@ def even_odds(
     for row, (tried, won) in enumerate(zip(runs[:, finite], successes[:, finite], strict=True)):
         if not tried.any():
             continue
-        found = estimate_frontier(columns, won, tried, precision=PRECISION)
+        value, low, high = _estimate(tuple(columns.tolist()), tuple(won.tolist()), tuple(tried.tolist()))
         even = tried.min() == tried.max()
-        half[row] = crossing(won / tried, columns) if even else found.value
-        interval[:, row] = found.low, found.high
+        half[row] = crossing(won / tried, columns) if even else value
+        interval[:, row] = low, high
     return half, interval
+
+
+@lru_cache(maxsize=1 << 14)
+def _estimate(
+    columns: tuple[float, ...], successes: tuple[int, ...], runs: tuple[int, ...]
+) -> tuple[float, float, float]:
+    """A row's estimate and its interval; remembered, since maps repeat their rows and live pages their maps."""
+    found = estimate_frontier(np.array(columns), np.array(successes), np.array(runs), precision=PRECISION)
+    return found.value, found.low, found.high
 
 
 def crossing(success: Float64Array, samples: Float64Array) -> float:

@@ -1,8 +1,8 @@
 """The HTML report: one file that needs nothing else and loads nothing, with its data inside.
 
 The page's own files lie in `page/`; here they are put together. Texts from specs come into the page as escaped JSON and
-are shown as text. Cells are short lists in the order that `page/2-data.js` names; errors of curves are integers in
-units of 1e-3. A content security policy names the one script and style that may run, by hash, and forbids requests.
+are shown as text. A content security policy names the one script and style that may run, by hash, and forbids requests;
+a page that follows a sweep (`live.js` is in that one only) may ask the server that it came from.
 """
 
 from __future__ import annotations
@@ -16,40 +16,28 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from fewfire import __version__
 from fewfire._atomic import write_bytes
 from fewfire._errors import invalid
 from fewfire.experiments import MemoryStore
-from fewfire.report._curves import curves_info, fit_budget
-from fewfire.report._findings import findings_info
-from fewfire.report._frontier import frontier_info
+from fewfire.report._page_data import PageData
 from fewfire.report._profile import profile_info
-from fewfire.report._results import Results, read_results, summary_info
-from fewfire.report._settings import settings_info
-from fewfire.report._theory import theory_info
+from fewfire.report._results import Results, read_results
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from fewfire._types import AnyArray, Float64Array
     from fewfire.experiments import Store
-    from fewfire.report._curves import CellCurves
-    from fewfire.report._frontier import Group, SuccessFrontier
     from fewfire.report._profile import ProfileInfo, SeenModel
-    from fewfire.report._settings import SettingsTable
-    from fewfire.report._theory import TheoryOverlay
 
 TITLE = "Success frontier"
-UNIT = 1e-3
-LARGEST = 1e6
-"""Errors of runs that are on their way to infinity are cut here."""
+KEPT = "One file, no network: keep it, mail it, print it."
+LIVE = "It follows its store for as long as fewfire report --watch runs."
 
 
 def render_page(
-    source: Store | Results | None,
+    source: Store | Results | Mapping[str, Store] | None,
     success_error: float | None = None,
     *,
     title: str | None = None,
@@ -59,7 +47,8 @@ def render_page(
 
     Parameters
     ----------
-    source : Store or Results, or None for a page of the profile alone
+    source : Store, mapping of names to stores, or Results; None for a page of the profile alone
+        Several stores are shown side by side.
     success_error : float, optional
         By default that of the newest sweep in the store.
     title : str, optional
@@ -71,26 +60,35 @@ def render_page(
         raise invalid("source", "must be a store where there is no profile", source, "pass a store, a profile or both")
     seen = None if profile is None else profile_info(profile)
     results = read_results(MemoryStore() if source is None else source, success_error)
-    data = page_data(results) | {"profile": seen and asdict(seen)}
-    style, script = _joined(".css"), _joined(".js")
+    data = PageData().of(results, title) | {"profile": seen and asdict(seen)}
+    if seen and source is None:
+        data |= {"title": title or seen.model, "lede": _profile_lede(seen)}
+    return compose(data)
+
+
+def compose(data: dict[str, Any], *, live: bool = False) -> str:
+    """The page of these data; `live` for one that is served and asks for newer ones."""
+    style, script = _joined(".css"), _joined(".js", live=live)
+    requests = "connect-src 'self'; " if live else ""
     parts = {
-        "title": html.escape(title or " · ".join(results.names) or (seen.model if seen else TITLE)),
-        "lede": html.escape(_profile_lede(seen) if seen and source is None else _lede(data["summary"])),
+        "title": html.escape(data["title"] or TITLE),
+        "lede": html.escape(data["lede"]),
         "version": html.escape(__version__),
         "policy": html.escape(
             f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-            "base-uri 'none'; form-action 'none'"
+            f"{requests}base-uri 'none'; form-action 'none'"
         ),
         "style": style,
         "script": script,
         "data": embedded_json(data),
+        "kept": LIVE if live else KEPT,
     }
     page = (files(__package__) / "page" / "page.html").read_text(encoding="utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], page)
 
 
 def write_page(
-    source: Store | Results | None,
+    source: Store | Results | Mapping[str, Store] | None,
     path: str | Path,
     success_error: float | None = None,
     *,
@@ -114,118 +112,18 @@ def embedded_json(data: Any) -> str:
     return text
 
 
-def _joined(suffix: str) -> str:
+def _joined(suffix: str, *, live: bool = False) -> str:
     """The page's files of one kind, one after the other in order of their names."""
     folder = sorted((files(__package__) / "page").iterdir(), key=lambda file: file.name)
-    return "\n" + "\n".join(file.read_text(encoding="utf-8") for file in folder if file.name.endswith(suffix))
+    chosen = [file for file in folder if file.name.endswith(suffix) and (live or not file.name.startswith("live"))]
+    return "\n" + "\n".join(file.read_text(encoding="utf-8") for file in chosen)
 
 
 def _digest(text: str) -> str:
     return "sha256-" + b64encode(sha256(text.encode()).digest()).decode()
 
 
-def _lede(summary: dict[str, Any]) -> str:
-    """What the store holds, in a sentence or two."""
-    few, many = summary["trials"]
-    each = f"{many:,}" if few == many else f"{few:,} to {many:,}"
-    runs, cells = summary["runs"], summary["cells"]
-    if not runs:
-        return "No finished runs yet." + (f" {summary['failed']:,} failed." if summary["failed"] else "")
-    goal = f"{summary['success_error'] * 100:.3g}%"
-    share = f"{summary['successes'] / runs:.0%} of them get down to a test error of {goal}"
-    trouble = [f"{summary[kind]:,} {kind}" for kind in ("diverged", "failed") if summary[kind]]
-    end = f"; {' and '.join(trouble)}" if trouble else ""
-    return f"{runs:,} training runs in {cells:,} cells, {each} per cell: {share}{end}."
-
-
 def _profile_lede(seen: ProfileInfo) -> str:
     """What was seen of a model, in a sentence."""
     blocks = f"{len(seen.blocks)} MLP block{'s' if len(seen.blocks) > 1 else ''}"
     return f"{blocks}, up to {seen.tokens:,} tokens each: {seen.fire:.1%} of the neurons fire on a token."
-
-
-def page_data(results: Results) -> dict[str, Any]:
-    """Everything the page shows, in plain lists, dictionaries, texts and numbers."""
-    curves = curves_info(results)
-    return {
-        "summary": asdict(summary_info(results)),
-        "groups": [_group(group) for group in frontier_info(results)],
-        "curves": _curves(curves),
-        "settings": _settings(settings_info(results)),
-    }
-
-
-def _group(group: Group) -> dict[str, Any]:
-    theory = theory_info(group)
-    return {
-        "label": group.label,
-        "problem": group.problem,
-        "training": group.training,
-        "widths": group.widths,
-        "samples": group.samples,
-        "starts": [_start(frontier) for frontier in group.frontiers],
-        "findings": [{"holds": finding.holds, "text": finding.text} for finding in findings_info(group)],
-        "theory": theory and _theory(theory),
-    }
-
-
-def _theory(theory: TheoryOverlay) -> dict[str, Any]:
-    lines = [[_samples(value) for value in line] for line in theory.equal_cost]
-    return {"needed": theory.needed, "smallest": theory.smallest, "lines": lines}
-
-
-def _start(frontier: SuccessFrontier) -> dict[str, Any]:
-    counts = [frontier.setting, frontier.runs, frontier.successes]
-    troubles = [frontier.diverged, frontier.failed]
-    columns = [
-        *(part.ravel().tolist() for part in counts),
-        *(part.ravel().round(4).tolist() for part in (frontier.low, frontier.high)),
-        *(part.ravel().tolist() for part in troubles),
-        *(_whole(part.ravel()) for part in frontier.steps),
-    ]
-    cells = [list(row) if row[0] else None for row in zip(*columns, strict=True)]
-    half = [_samples(value) for value in frontier.half]
-    interval = [[_samples(value) for value in ends] for ends in frontier.interval.T]
-    return {"name": frontier.start, "half": half, "interval": interval, "cells": cells}
-
-
-def _curves(found: list[CellCurves]) -> dict[str, Any]:
-    """By setting: the place of its steps in the list of all that occur, trials, successes, test and train errors."""
-    steps: dict[tuple[int, ...], int] = {}
-    cells = {}
-    for cell in found:
-        place = steps.setdefault(tuple(cell.step.tolist()), len(steps))
-        train = [] if np.isnan(cell.train_error).all() else [_errors(run) for run in cell.train_error]
-        test = [_errors(run) for run in cell.test_error]
-        cells[str(cell.setting)] = [place, cell.trials, [int(good) for good in cell.success], test, train]
-    return {"limit": fit_budget(len(found)), "unit": UNIT, "steps": list(steps), "cells": cells}
-
-
-def _settings(table: SettingsTable) -> dict[str, Any]:
-    """Columns hold their distinct values once."""
-    columns = []
-    for place in range(len(table.keys)):
-        texts = [row[place] for row in table.values]
-        numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-        columns.append({"values": list(numbers), "index": [numbers[text] for text in texts]})
-    return {"shared": table.shared, "keys": table.keys, "ids": table.ids, "columns": columns}
-
-
-def _samples(value: float) -> float | str | None:
-    if np.isnan(value):
-        return None
-    if value == 0:
-        return "below"
-    return "above" if np.isinf(value) else round(float(value), 1)
-
-
-def _whole(values: AnyArray) -> list[int | None]:
-    return [None if np.isnan(value) else round(float(value)) for value in values]
-
-
-def _errors(values: Float64Array) -> list[int | None]:
-    """In units of `UNIT`, without the missing ones at the end."""
-    whole = [round(min(value, LARGEST) / UNIT) if value == value else None for value in values.tolist()]
-    while whole and whole[-1] is None:
-        whole.pop()
-    return whole

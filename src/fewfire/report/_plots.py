@@ -101,7 +101,7 @@ def plot_even_odds(group: Group) -> Figure:
         middle = np.where(inside(frontier.half), frontier.half, np.nan)
         low, high = np.clip(frontier.interval, finite[0], finite[-1])
         reach = np.stack([np.fmax(middle - low, 0), np.fmax(high - middle, 0)])
-        axis.errorbar(widths, middle, reach, color=colour, marker="o", capsize=3, label=f"{frontier.start} start")
+        axis.errorbar(widths, middle, reach, color=colour, marker="o", capsize=3, label=frontier.title)
         for beyond, end, mark in ((frontier.half == 0, finite[0], "v"), (np.isinf(frontier.half), finite[-1], "^")):
             axis.plot(widths[beyond], np.full(beyond.sum(), end), mark, color=colour, markersize=9)
     axis.set(xlabel="width", ylabel="examples at which half succeed")
@@ -175,7 +175,7 @@ def _panels(group: Group) -> tuple[Figure, list[Axes]]:
     figure = figures.Figure(figsize=(INCHES[0] * count, INCHES[1]), layout="constrained")
     axes = figure.subplots(1, count, sharey=True, squeeze=False)[0]
     for axis, frontier in zip(axes, group.frontiers, strict=True):
-        axis.set_title(f"{frontier.start} start", fontsize=10)
+        axis.set_title(frontier.title, fontsize=10)
     figure.suptitle(group.label)
     return figure, list(axes)
 

@@ -1,20 +1,28 @@
-"""A store's results, read once, and in a few numbers: every `*_info` function takes a store or `Results`."""
+"""The results of a store, or of several side by side, read once: every `*_info` function takes a store or `Results`.
+
+Several stores are given by name. Their settings are numbered through, and each knows the store it is from, so that what
+is drawn per start is drawn per start and store.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewfire._errors import invalid
 from fewfire._validate import check_number
+from fewfire.experiments import Setting
 from fewfire.experiments.store import final, succeeded
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.experiments import Setting, Store
+    from fewfire.engines import History
+    from fewfire.experiments import Store, SweepRecord
 
 REASONS = 20
 """At most so many different messages are listed."""
@@ -29,8 +37,8 @@ class Results:
 
     Parameters
     ----------
-    store : Store
-        Where they came from; histories are read from it when asked for.
+    stores : tuple of Store
+        Where they came from; histories are read from there when asked for.
     settings : tuple of Setting
         The cells, in order of arrival.
     columns : dict of arrays of shape (runs,)
@@ -42,15 +50,26 @@ class Results:
         The first recorded step at which a successful run was that good; NaN for the others.
     names : tuple of str
         Of the sweeps that were run into the store, oldest first.
+    sources : dict of int to str
+        For several stores the name of each setting's, by its id; empty for one store.
+    origin : int array of shape (runs,), or None for one store
+        The place in `stores` of each run's.
     """
 
-    store: Store
+    stores: tuple[Store, ...]
     settings: tuple[Setting, ...]
     columns: dict[str, AnyArray]
     success_error: float
     success: AnyArray
     convergence: Float64Array
     names: tuple[str, ...]
+    sources: dict[int, str] = field(default_factory=dict)
+    origin: AnyArray | None = None
+
+    def history(self, place: int) -> History:
+        """The history of one run."""
+        store = self.stores[0 if self.origin is None else self.origin[place]]
+        return store.history(str(self.columns["hash"][place]))
 
     def total(self, chosen: AnyArray) -> AnyArray:
         """How many of the chosen runs each setting has, by id: shape (largest id + 1,)."""
@@ -59,24 +78,33 @@ class Results:
 
 
 def read_results(
-    source: Store | Results, success_error: float | None = None, only: Collection[str] | None = None
+    source: Store | Results | Mapping[str, Store],
+    success_error: float | None = None,
+    only: Collection[str] | None = None,
 ) -> Results:
-    """Read a store.
+    """Read a store, or several to be shown side by side.
 
     Parameters
     ----------
-    source : Store or Results
+    source : Store, mapping of names to stores, or Results
         Results are given back as they are.
     success_error : float, optional
-        By default that of the newest sweep in the store.
+        By default that of the newest sweep in the store; of several stores, in the first.
     only : collection of str, optional
         Canonical texts of the settings to look at; all by default.
     """
     if isinstance(source, Results):
         return source
+    if isinstance(source, Mapping):
+        if not source:
+            raise invalid("source", "must name at least one store", {})
+        parts: dict[str, Results] = {}
+        for name, store in source.items():
+            parts[name] = read_results(store, success_error, only)
+            success_error = parts[name].success_error
+        return side_by_side(parts)
     sweeps = source.sweeps()
-    if success_error is None:
-        success_error = sweeps[-1].success_error if sweeps else SUCCESS_ERROR
+    success_error = success_error_of(sweeps) if success_error is None else success_error
     check_number("success_error", success_error, 0.0)
     settings = tuple(s for s in source.settings() if only is None or s.text in only)
     columns = source.columns()
@@ -84,9 +112,40 @@ def read_results(
         kept = np.isin(columns["setting"], [setting.id for setting in settings])
         columns = {name: values[kept] for name, values in columns.items()}
     success = succeeded(columns["status"], columns["best_test_error"], success_error)
-    convergence = _convergence(source, settings, columns, success, success_error)
+    convergence = convergence_times(source, settings, columns, success, success_error)
     names = tuple(dict.fromkeys(record.name for record in sweeps))
-    return Results(source, settings, columns, success_error, success, convergence, names)
+    return Results((source,), settings, columns, success_error, success, convergence, names)
+
+
+def success_error_of(sweeps: Sequence[SweepRecord]) -> float:
+    """What the newest of these sweeps calls success."""
+    return sweeps[-1].success_error if sweeps else SUCCESS_ERROR
+
+
+def side_by_side(parts: Mapping[str, Results]) -> Results:
+    """Results of several stores as one; of a single one as they are."""
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    settings: list[Setting] = []
+    sources: dict[int, str] = {}
+    columns: list[dict[str, AnyArray]] = []
+    for name, part in parts.items():
+        first = settings[-1].id if settings else 0
+        columns.append(part.columns | {"setting": part.columns["setting"] + first})
+        settings += [Setting(setting.id + first, setting.text) for setting in part.settings]
+        sources |= {setting.id + first: name for setting in part.settings}
+    every = list(parts.values())
+    return Results(
+        stores=tuple(part.stores[0] for part in every),
+        settings=tuple(settings),
+        columns={name: np.concatenate([part[name] for part in columns]) for name in columns[0]},
+        success_error=every[0].success_error,
+        success=np.concatenate([part.success for part in every]),
+        convergence=np.concatenate([part.convergence for part in every]),
+        names=tuple(dict.fromkeys(name for part in every for name in part.names)),
+        sources=sources,
+        origin=np.repeat(np.arange(len(every)), [len(part.success) for part in every]),
+    )
 
 
 def by_setting(ids: AnyArray, places: AnyArray) -> Iterator[tuple[int, AnyArray]]:
@@ -97,17 +156,29 @@ def by_setting(ids: AnyArray, places: AnyArray) -> Iterator[tuple[int, AnyArray]
         yield int(id), members
 
 
-def _convergence(
-    store: Store, settings: tuple[Setting, ...], columns: dict[str, AnyArray], success: AnyArray, error: float
+def convergence_times(
+    store: Store,
+    settings: tuple[Setting, ...],
+    columns: dict[str, AnyArray],
+    success: AnyArray,
+    error: float,
+    before: dict[str, float] | None = None,
 ) -> Float64Array:
-    """A run that stopped itself at this very error says when in its counter; of the others the history is read."""
+    """A run that stopped itself at this very error says when in its counter; of the others the history is read.
+
+    `before` keeps what was read, by hash, for a caller that asks again.
+    """
+    before = {} if before is None else before
     steps = np.full(len(success), np.nan)
     told = {setting.id for setting in settings if _stops_at(setting.spec, error)}
     known = success & (columns["stopped"] == "test_error") & np.isin(columns["setting"], list(told))
     steps[known] = columns["steps"][known]
     for place in np.flatnonzero(success & ~known):
-        first = store.history(str(columns["hash"][place])).first_step(error)
-        steps[place] = columns["steps"][place] if first is None else first
+        hash = str(columns["hash"][place])
+        if hash not in before:
+            first = store.history(hash).first_step(error)
+            before[hash] = columns["steps"][place] if first is None else first
+        steps[place] = before[hash]
     return steps
 
 

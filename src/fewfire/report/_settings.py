@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import FewfireError
@@ -49,8 +50,8 @@ class SettingsTable:
 def settings_info(source: Store | Results) -> SettingsTable:
     """The table of every setting."""
     results = read_results(source)
-    settings = _side_by_side(results.settings)
-    rows = [_named(flatten({table: setting.spec[table] for table in TABLES})) for setting in settings]
+    settings = _map_by_map(results.settings)
+    rows = [_row(setting, results.sources.get(setting.id)) for setting in settings]
     keys = varying(rows)
     apart = set(keys)
     shared = {path: value for path, value in (rows[0] if rows else {}).items() if path not in apart}
@@ -58,7 +59,19 @@ def settings_info(source: Store | Results) -> SettingsTable:
     return SettingsTable(shared, tuple(keys), tuple(setting.id for setting in settings), values)
 
 
-def _side_by_side(settings: tuple[Setting, ...]) -> list[Setting]:
+def _row(setting: Setting, source: str | None) -> Flat:
+    leaves = dict(_leaves(setting.text))
+    return leaves if source is None else {"store": source, **leaves}
+
+
+@lru_cache(maxsize=1 << 16)
+def _leaves(text: str) -> Flat:
+    """A setting as texts; remembered, since a page that follows a sweep asks again and again."""
+    spec = json.loads(text)
+    return _named(flatten({table: spec[table] for table in TABLES}))
+
+
+def _map_by_map(settings: tuple[Setting, ...]) -> list[Setting]:
     """Cells of one map next to each other, maps in order of arrival."""
     maps: dict[str, list[Setting]] = {}
     for setting in settings:

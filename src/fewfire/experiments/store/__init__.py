@@ -4,6 +4,7 @@
 """
 
 from fewfire.experiments.store._export import export
+from fewfire.experiments.store._follow import StoreFollower
 from fewfire.experiments.store._memory import MemoryStore
 from fewfire.experiments.store._merge import merge
 from fewfire.experiments.store._protocol import Measurement, Setting, Store, SweepRecord
@@ -22,6 +23,7 @@ __all__ = [
     "Setting",
     "SqliteStore",
     "Store",
+    "StoreFollower",
     "SweepRecord",
     "cells",
     "environment_text",

@@ -21,7 +21,7 @@ from fewfire.experiments.store._sqlite_file import SqliteFile, damaged
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from fewfire._types import AnyArray
@@ -75,12 +75,13 @@ class SqliteStore(SqliteFile):
         self._check(found.keys() <= set(STATUSES), "a run has an unknown status")
         return {status: int(found.get(status, 0)) for status in STATUSES}
 
-    def settings(self) -> list[Setting]:
-        """Every cell, in order of arrival."""
+    def settings(self, after: int = 0) -> list[Setting]:
+        """Every cell, in order of arrival; those after a number where one is given."""
         first = "FROM runs WHERE setting = settings.id ORDER BY id LIMIT 1"
-        query = f"SELECT id, spec, (SELECT hash {first}), (SELECT trial {first}) FROM settings ORDER BY id"
-        found = list(self._read(query))
-        self._check([id for id, *_ in found] == list(range(1, len(found) + 1)), "the settings are not 1, 2, 3, …")
+        query = f"SELECT id, spec, (SELECT hash {first}), (SELECT trial {first}) FROM settings WHERE id > ? ORDER BY id"
+        found = list(self._read(query, (after,)))
+        numbers = list(range(after + 1, after + len(found) + 1))
+        self._check([id for id, *_ in found] == numbers, "the settings are not 1, 2, 3, …")
         for _, spec, hash, trial in found:  # one run tells whether the text of its setting is what it was
             right = isinstance(spec, str) and (hash is None or run_hash(spec, trial) == hash)
             self._check(right, "the spec of a setting has changed")
@@ -88,7 +89,10 @@ class SqliteStore(SqliteFile):
 
     def columns(self) -> dict[str, AnyArray]:
         """All rows without histories, one array per column, sorted by hash."""
-        rows = self._read(f"SELECT {', '.join(COLUMNS)} FROM runs ORDER BY hash")
+        return self._columns(self._read(f"SELECT {', '.join(COLUMNS)} FROM runs ORDER BY hash"))
+
+    def _columns(self, rows: Iterable[tuple[Any, ...]]) -> dict[str, AnyArray]:
+        """Rows of the table, checked, as one array per column."""
         columns = dict(zip(COLUMNS, list(zip(*rows, strict=True)) or [()] * len(COLUMNS), strict=True))
         for name, kind in COLUMNS.items():
             self._check(are(columns[name], kind), f"a value of {name} has the wrong type")

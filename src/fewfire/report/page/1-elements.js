@@ -45,31 +45,49 @@ function examples(samples) {
   return samples === null ? "online" : `${number(samples)} examples`;
 }
 
-/** Shows `data-tip` of whatever is under the pointer. */
-function watchTips(tip) {
-  const hide = () => { tip.hidden = true; };
-  document.addEventListener("pointerover", (event) => {
-    const owner = event.target.closest?.("[data-tip]");
-    if (!owner || event.pointerType === "touch") return hide();
-    tip.textContent = owner.dataset.tip;
-    tip.hidden = false;
-    const box = owner.getBoundingClientRect();
-    const left = box.left + box.width / 2 - tip.offsetWidth / 2;
-    const above = box.top - tip.offsetHeight - 9;
-    tip.style.left = `${Math.max(6, Math.min(left, document.documentElement.clientWidth - tip.offsetWidth - 6))}px`;
-    tip.style.top = `${above > 6 ? above : box.bottom + 9}px`;
-  });
-  document.addEventListener("scroll", hide, { passive: true, capture: true });
-  document.addEventListener("pointerdown", hide);
+/** Shows a text beside a box on the screen. */
+function showTip(text, box) {
+  const tip = document.getElementById("tip");
+  tip.textContent = text;
+  tip.hidden = false;
+  const left = box.left + box.width / 2 - tip.offsetWidth / 2;
+  const above = box.top - tip.offsetHeight - 9;
+  tip.style.left = `${Math.max(6, Math.min(left, document.documentElement.clientWidth - tip.offsetWidth - 6))}px`;
+  tip.style.top = `${above > 6 ? above : box.bottom + 9}px`;
 }
 
-/** A table of numbers that can be folded out: the figures for readers who cannot see them, and for copying. */
+function hideTip() {
+  document.getElementById("tip").hidden = true;
+}
+
+/** Says something to those who do not see it. */
+function announce(text) {
+  document.getElementById("status").textContent = text;
+}
+
+/** Shows `data-tip` of whatever is under the pointer, or has the keyboard; charts see to themselves (3-reading.js). */
+function watchTips() {
+  const show = (event) => {
+    if (event.target.closest?.(".chart[tabindex]")) return;
+    const owner = event.target.closest?.("[data-tip]");
+    if (!owner || event.pointerType === "touch" || (event.type === "focusin" && !owner.matches(":focus-visible"))) hideTip();
+    else showTip(owner.dataset.tip, owner.getBoundingClientRect());
+  };
+  document.addEventListener("pointerover", show);
+  document.addEventListener("focusin", show);
+  document.addEventListener("scroll", hideTip, { passive: true, capture: true });
+  document.addEventListener("pointerdown", hideTip);
+}
+
+/**
+ * A table of numbers that can be folded out: the figures for readers who cannot see them, and for copying. `rows` makes
+ * its rows when it is opened.
+ */
 function numbers(caption, heads, rows) {
-  const row = (cells, tag) => html("tr", {}, cells.map((cell, i) =>
-    html(i ? "td" : tag, i ? {} : { scope: "row" }, String(cell))));
+  const row = (cells) => html("tr", {}, cells.map((cell, i) => html(i ? "td" : "th", i ? {} : { scope: "row" }, String(cell))));
+  const body = html("tbody");
   const head = html("tr", {}, heads.map((name) => html("th", { scope: "col" }, name)));
-  const table = html("table", { class: "numbers" }, html("caption", { class: "unseen" }, caption),
-    html("thead", {}, head), html("tbody", {}, rows.map((cells) => row(cells, "th"))));
-  return html("details", {}, html("summary", {}, "Numbers"),
+  const table = html("table", { class: "numbers" }, html("caption", { class: "unseen" }, caption), html("thead", {}, head), body);
+  return html("details", { ontoggle: () => { if (!body.childElementCount) body.append(...rows().map(row)); } }, html("summary", {}, "Numbers"),
     html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, table));
 }

@@ -1,11 +1,22 @@
 // The data of the page and the cells in it. A cell is an array; see the names below.
 
-const DATA = JSON.parse(document.getElementById("data").textContent);
-const UNIT = DATA.curves.unit;
-const GOAL = DATA.summary.success_error;
+let DATA, UNIT, GOAL, PLACES;
+
+/** Takes data in: those in the page, and newer ones where a sweep is followed. */
+function load(data) {
+  DATA = data;
+  UNIT = data.curves.unit;
+  GOAL = data.summary.success_error;
+  PLACES = new Map(); // group, start and place of every cell, by its id
+  data.groups.forEach((one, g) => one.starts.forEach((start, s) => start.cells.forEach((cell, place) => {
+    if (cell) PLACES.set(cell[0], [g, s, place]);
+  })));
+}
+
+load(JSON.parse(document.getElementById("data").textContent));
 
 /** What is looked at: a group of maps, and in it one start, one width and one number of samples, by their places. */
-const state = { group: 0, start: 0, width: 0, sample: 0, measured: true, theory: false, page: 0 };
+const state = { group: 0, start: 0, width: 0, sample: 0, measured: true, theory: false };
 
 function group() {
   return DATA.groups[state.group];
@@ -13,7 +24,16 @@ function group() {
 
 /** The cell of a start at a width and a number of samples, or null when the sweep has none. */
 function cellAt(start, width, sample) {
-  const row = group().starts[start].cells[width * group().samples.length + sample];
+  return cellOf(group().starts[start].cells[width * group().samples.length + sample]);
+}
+
+/** The cell with a number, wherever it is. */
+function cellById(id) {
+  const [g, s, place] = PLACES.get(id);
+  return cellOf(DATA.groups[g].starts[s].cells[place]);
+}
+
+function cellOf(row) {
   if (!row) return null;
   const [id, runs, successes, low, high, diverged, failed, early, middle, late] = row;
   return { id, runs, successes, low, high, diverged, failed, early, middle, late, success: runs ? successes / runs : null };

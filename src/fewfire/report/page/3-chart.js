@@ -1,6 +1,6 @@
 // Line charts as SVG, drawn at the size they are shown at so that letters keep theirs.
 
-const MARGIN = { top: 10, right: 14, bottom: 44, left: 52 };
+const MARGIN = { top: 10, right: 14, bottom: 44, left: 60 };
 
 /** A scale from values to pixels; with `zero`, a logarithmic one has room for 0 left of its smallest value. */
 function scale(kind, low, high, from, to, zero = false) {

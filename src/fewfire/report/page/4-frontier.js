@@ -22,6 +22,7 @@ function controls(section) {
     html("input", { type: "checkbox", checked: state[name], onchange: (event) => {
       state[name] = event.target.checked;
       drawOverlays(section);
+      writeLink();
     } }), html("span", { class: "key" }, svg("svg", { viewBox: "0 0 26 12", "aria-hidden": "true" }, svg("path", { class: mark, d: "M1 6H25" })), text));
   return html("div", { class: "controls" },
     html("span", { class: "legend" }, "0%", html("span", { class: "bar", role: "img", "aria-label": "colour scale from no success to all runs succeeding" }), "100%"),
@@ -39,7 +40,7 @@ function heatMap(start, place, select) {
   const table = html("table", { role: "grid", "aria-label": name, onkeydown: (event) => moveFocus(event, place, select) },
     html("colgroup", {}, html("col", { class: "head" }), html("col", { span: samples.length })),
     html("thead", {}, head), html("tbody", {}, rows));
-  return html("div", {}, html("h3", {}, `${start.name} start`),
+  return html("div", {}, html("h3", {}, start.title),
     html("div", { class: "scroll" }, html("div", { class: `map${tight ? " tight" : ""}${widths.length > 9 ? " low" : ""}`, "--columns": samples.length, "--rows": widths.length }, table,
       svg("svg", { "aria-hidden": "true", preserveAspectRatio: "none" }))),
     html("p", { class: "axis-name", "aria-hidden": "true" }, "training examples"),
@@ -63,16 +64,21 @@ function mapCell(start, width, sample, select) {
     return html("td", { role: "gridcell", class: "cell empty", tabindex: -1, "data-place": Object.values(place).join(), "aria-label": `${where}: ${cell?.failed ? troubleText(cell) : "not part of the sweep"}`,
       onclick: () => select(place, true) }, "");
   }
-  const level = Math.min(4.9999, cell.success * 5);
   const trouble = troubleText(cell);
   const median = cell.middle === null ? "" : `; median ${number(cell.middle)} steps`;
   const told = `${where}: ${successText(cell)}${median}${trouble && `; ${trouble}`}`;
   const shown = samples.length > 9 ? Math.round(cell.success * 100) : percent(cell.success);
   return html("td", {
-    role: "gridcell", class: `cell${trouble ? " trouble" : ""}`, tabindex: -1, "data-part": Math.floor(level), "--t": (level % 1).toFixed(3),
+    role: "gridcell", class: `cell${trouble ? " trouble" : ""}`, tabindex: -1, ...shade(cell.success),
     "data-place": Object.values(place).join(), "aria-label": told, "data-tip": told.replace(": ", "\n").replaceAll("; ", "\n"),
     onclick: () => select(place, true),
   }, html("span", {}, String(shown)));
+}
+
+/** The colour of a share between 0 and 1. */
+function shade(share) {
+  const level = Math.max(0, Math.min(4.9999, share * 5));
+  return { "data-part": Math.floor(level), "--t": (level % 1).toFixed(3) };
 }
 
 /** Arrow keys, Home and End walk the map and take the choice along; Enter and Space go to the curves. */

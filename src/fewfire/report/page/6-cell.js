@@ -1,4 +1,4 @@
-// The training curves of the chosen cell, one chart a start: training error falls first, test error later (grokking).
+// The training curves of the chosen cell, one chart per start: training error falls first, test error later (grokking).
 
 function renderCell(section) {
   const { starts, widths, samples } = group();
@@ -13,7 +13,7 @@ function renderCell(section) {
       "A gap between the two falls is grokking: memorised first, understood later."),
     html("div", { class: "controls" }, key("test error", "line test"), key("training error", "line train"), key(`success: ${percentOf(GOAL)}`, "goal")),
     html("div", { class: "starts" }, order.map((i) => html("div", { class: i === state.start ? "here" : "" },
-      html("h3", {}, `${starts[i].name} start`), facts(cells[i]),
+      html("h3", {}, starts[i].title), facts(cells[i]),
       shown[i] ? figure((width) => curveChart(width, shown[i], range, starts[i].name)) : html("p", { class: "note" }, "No training curves.")))),
     curveNumbers(starts, shown),
   );
@@ -71,14 +71,23 @@ function curveChart(width, curve, range, name) {
   curve.test.forEach((errors, run) => {
     const last = errors.findLastIndex((error) => error !== null);
     if (last < 0) return;
-    const text = `Trial ${curve.trials[run] + 1}: ${curve.success[run] ? "succeeded" : "did not succeed"}\nstep ${number(curve.step[last])}, test error ${percentOf(errors[last] * UNIT)}`;
-    layer.append(svg("circle", { class: `dot test${curve.success[run] ? "" : " hollow"}`, cx: px(curve.step[last]), cy: py(errors[last] * UNIT), r: 4.5, "data-tip": text }));
+    layer.append(svg("circle", { class: `dot test${curve.success[run] ? "" : " hollow"}`, cx: px(curve.step[last]), cy: py(errors[last] * UNIT), r: 4.5 }));
   });
-  return drawing;
+  return readable(drawing, [...readings(curve, curve.test, px, py), ...readings(curve, curve.train, px, py)]);
+}
+
+/** What can be read off the curves of one kind: both errors of a run at each step. */
+function readings(curve, values, px, py) {
+  const share = (errors, i) => errors?.[i] == null ? "–" : percentOf(errors[i] * UNIT);
+  return values.map((errors, run) => errors.flatMap((error, i) => error === null ? [] : [{
+    x: px(curve.step[i]), y: py(error * UNIT),
+    text: `Trial ${curve.trials[run] + 1}, ${curve.success[run] ? "succeeded" : "did not succeed"}\nstep ${number(curve.step[i])}\n` +
+      `test error ${share(curve.test[run], i)}\ntraining error ${share(curve.train[run], i)}`,
+  }]));
 }
 
 function curveNumbers(starts, shown) {
-  const rows = shown.flatMap((curve, i) => (curve?.trials ?? []).map((trial, run) => {
+  const rows = () => shown.flatMap((curve, i) => (curve?.trials ?? []).map((trial, run) => {
     const at = (values) => {
       const last = values?.[run]?.findLastIndex((error) => error !== null) ?? -1;
       return last < 0 ? ["–", "–"] : [number(curve.step[last]), percentOf(values[run][last] * UNIT)];

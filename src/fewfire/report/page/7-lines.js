@@ -6,7 +6,7 @@ function renderSuccess(section, select) {
     html("p", { class: "note" }, "Share of runs that succeed, with 95% intervals (Wilson) as bars; a band for the chosen width."),
     widthChoice(select), perStart((start) => lineChart(start, select, SUCCESS)),
     numbers("Success by width and samples", ["width", ...group().starts.flatMap((start) => group().samples.map((m) => `${start.name}, ${short(m)}`))],
-      byWidth((cell) => cell?.runs ? `${cell.successes}/${cell.runs}` : "–")));
+      () => byWidth((cell) => cell?.runs ? `${cell.successes}/${cell.runs}` : "–")));
 }
 
 function renderConvergence(section, select) {
@@ -16,7 +16,7 @@ function renderConvergence(section, select) {
       "than half of the runs succeed. A line that rises again with more data is the sample-wise double descent."),
     ...anySuccess() ? [widthChoice(select), perStart((start) => lineChart(start, select, CONVERGENCE))] : [html("p", { class: "note absent" }, "No run succeeds.")],
     numbers("Median steps by width and samples", ["width", ...group().starts.flatMap((start) => group().samples.map((m) => `${start.name}, ${short(m)}`))],
-      byWidth((cell) => number(cell?.middle ?? null))));
+      () => byWidth((cell) => number(cell?.middle ?? null))));
 }
 
 function anySuccess() {
@@ -28,7 +28,7 @@ function byWidth(text) {
 }
 
 function perStart(chart) {
-  return html("div", { class: "starts" }, group().starts.map((start, i) => html("div", {}, html("h3", {}, `${start.name} start`), figure(chart(i)))));
+  return html("div", { class: "starts" }, group().starts.map((start, i) => html("div", {}, html("h3", {}, start.title), figure(chart(i)))));
 }
 
 /** The tone of a width between the narrowest and the widest. */
@@ -92,6 +92,7 @@ function lineChart(start, select, kind) {
   const y = { ...kind.axis(), title: kind.title };
   return (width) => {
     const { drawing, layer, px, py } = frame(width, Math.max(230, Math.min(340, width * 0.6)), kind.label(starts[start].name), x, y);
+    const read = [];
     const order = widths.map((_, w) => w).sort((a, b) => (a === state.width) - (b === state.width));
     for (const w of order) {
       const chosen = w === state.width;
@@ -108,12 +109,15 @@ function lineChart(start, select, kind) {
       for (const p of marked) {
         lines.append(svg("circle", {
           class: `dot${kind.hollow(p.cell) ? " hollow" : ""}`, cx: p.x, cy: p.y, r: chosen ? 5 : 3.8,
-          "data-tip": `width ${number(widths[w])}, ${examples(samples[p.m])}\n${kind.tip(p.cell)}`,
           onclick: () => select({ start, width: w, sample: p.m }, false),
         }));
       }
       layer.append(lines);
+      read.push(solid.map((p) => ({
+        x: p.x, y: p.y, text: `width ${number(widths[w])}, ${examples(samples[p.m])}\n${kind.tip(p.cell)}`,
+        choose: () => select({ start, width: w, sample: p.m }, false),
+      })));
     }
-    return drawing;
+    return readable(drawing, read.reverse());
   };
 }

@@ -2,60 +2,113 @@
 
 const at = (id) => document.getElementById(id);
 
-/** Choose a cell; `go` brings its training curves into view. */
+/** The reader chooses a cell; `go` brings its training curves into view. */
 function select(place, go) {
+  showCell(place, go);
+  writeLink();
+}
+
+function showCell(place, go) {
   Object.assign(state, place);
   markChoice(at("frontier"));
-  renderCell(at("cell"));
-  renderSuccess(at("success"), select);
-  renderConvergence(at("convergence"), select);
+  keepFocus(() => {
+    renderCell(at("cell"));
+    renderSuccess(at("success"), select);
+    renderConvergence(at("convergence"), select);
+  });
   const active = document.activeElement;
-  if (active?.matches?.("td[data-place]") || go) at("frontier").querySelector('[aria-selected="true"]')?.focus({ preventScroll: go });
+  if (active?.matches?.("#frontier td[data-place]") || go) at("frontier").querySelector('[aria-selected="true"]')?.focus({ preventScroll: go });
   if (go) {
-    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    at("cell").scrollIntoView({ behavior: calm ? "auto" : "smooth", block: "nearest" });
-    at("status").textContent = `${at("cell-title").textContent}: curves shown below the maps.`;
+    bringIntoView(at("cell"));
+    announce(`${at("cell-title").textContent}: curves shown below the maps.`);
   }
 }
 
-function renderFindings(section) {
-  const marks = { true: ["yes", "✓", "clear: "], false: ["no", "✗", "clear: "], null: ["open", "≈", "not clear: "] };
-  section.hidden = !group().findings.length;
-  section.replaceChildren(...group().findings.map(({ holds, text }) => {
-    const [name, mark, told] = marks[String(holds)];
-    const end = text.indexOf(":");
-    return html("p", { class: name }, html("span", { class: "mark", "aria-hidden": "true" }, mark),
-      html("span", {}, html("span", { class: "unseen" }, told), html("b", {}, text.slice(0, end + 1)), text.slice(end + 1)));
-  }));
+function bringIntoView(section) {
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  section.scrollIntoView({ behavior: calm ? "auto" : "smooth", block: "nearest" });
 }
 
-function showGroup(index) {
-  Object.assign(state, { group: index });
+/** Makes a change that replaces elements, and gives the keyboard back to the one that stands where it was. */
+function keepFocus(change) {
+  const before = document.activeElement, section = before?.closest?.("section");
+  const name = before?.getAttribute?.("aria-label"), { id, selectionStart } = before ?? {};
+  change();
+  if (!section || before.isConnected) return;
+  const again = () => {
+    const found = id ? at(id) : name ? [...section.querySelectorAll("[aria-label]")].find((one) => one.getAttribute("aria-label") === name) : null;
+    found?.focus({ preventScroll: true });
+    if (found?.type === "search") found.setSelectionRange(selectionStart, selectionStart);
+    return found;
+  };
+  if (!again()) requestAnimationFrame(() => requestAnimationFrame(again)); // charts are drawn a frame later
+}
+
+function renderPick(section) {
+  section.hidden = DATA.groups.length < 2;
+  const change = (event) => { showGroup(Number(event.target.value)); writeLink(); };
+  section.replaceChildren(html("label", { for: "problem" }, "Problem and training", html("select", { id: "problem", onchange: change },
+    DATA.groups.map(({ label }, i) => html("option", { value: i, selected: i === state.group }, label)))));
+}
+
+function showGroup(index, place = null) {
+  state.group = index;
+  const problem = at("problem");
+  if (problem) problem.value = index;
   renderFindings(at("findings"));
-  renderFrontier(at("frontier"), select);
-  select(mostTelling(), false);
+  keepFocus(() => renderFrontier(at("frontier"), select));
+  showCell(place ?? mostTelling(), false);
+}
+
+/** The cells behind a square of a map: the training curves of one, the rows of several. */
+function showCells(ids, panel, y, x) {
+  if (ids.length === 1) {
+    const [index, start, place] = PLACES.get(ids[0]);
+    const columns = DATA.groups[index].samples.length;
+    showGroup(index, { start, width: Math.floor(place / columns), sample: place % columns });
+    select({}, true);
+    return;
+  }
+  const fixed = { ...explore.only };
+  for (const [key, i] of [[explore.panel, panel], [explore.y, y], [explore.x, x]]) if (key) fixed[key] = columnOf(key).values[i];
+  filterCells(Object.entries(fixed).map(([key, value]) => word(key, value)).join(" "));
+}
+
+function filterCells(text) {
+  Object.assign(table, { filter: text, page: 0 });
+  renderSettings(at("settings"));
+  bringIntoView(at("settings"));
+  at("filter").focus({ preventScroll: true });
+  announce(at("filter-note").textContent);
+  writeLink();
+}
+
+/** Draws everything, with the choices that a link names. */
+function renderAll() {
+  const open = [...document.querySelectorAll("main section")].flatMap((section) => [...section.querySelectorAll("details")].map((part, i) => part.open ? `${section.id} ${i}` : ""));
+  readLink();
+  renderProfile(at("profile"));
+  renderTrouble(at("trouble"), filterCells);
+  renderSettings(at("settings"));
+  renderExplore(at("explore"), showCells);
+  renderPick(at("pick"));
+  const empty = !DATA.groups.length;
+  ["findings", "frontier", "cell", "success", "convergence"].forEach((id) => { at(id).hidden = empty; });
+  at("settings").hidden = empty && Boolean(DATA.profile);
+  if (!empty) showGroup(state.group, { start: state.start, width: state.width, sample: state.sample });
+  for (const place of open.filter(Boolean)) {
+    const [id, i] = place.split(" ");
+    const part = at(id).querySelectorAll("details")[i];
+    if (part) part.open = true;
+  }
 }
 
 function start() {
-  watchTips(at("tip"));
-  renderProfile(at("profile"));
-  renderSettings(at("settings"));
-  addEventListener("beforeprint", () => {
-    renderSettings(at("settings"), PRINTED);
-    at("settings").querySelectorAll("details").forEach((part) => { part.open = true; });
-  });
+  watchTips();
+  renderAll();
+  addEventListener("hashchange", renderAll);
+  addEventListener("beforeprint", () => renderSettings(at("settings"), PRINTED));
   addEventListener("afterprint", () => renderSettings(at("settings")));
-  if (!DATA.groups.length) {
-    ["findings", "frontier", "cell", "success", "convergence"].forEach((id) => { at(id).hidden = true; });
-    at("settings").hidden = Boolean(DATA.profile);
-    return;
-  }
-  if (DATA.groups.length > 1) {
-    at("pick").hidden = false;
-    at("pick").append(html("label", {}, "Problem and training", html("select", { onchange: (event) => showGroup(Number(event.target.value)) },
-      DATA.groups.map(({ label }, i) => html("option", { value: i }, label)))));
-  }
-  showGroup(0);
 }
 
 start();
