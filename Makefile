@@ -44,6 +44,7 @@ check:
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python tools/results_page.py --check
+	@$(BIN)/python tools/readme_lines.py --check
 
 # sanitize-quick is the part of it that every change runs, in three minutes or so.
 sanitize sanitize-quick:
