@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire._errors import invalid
+from fewfire._html import card
 from fewfire._validate import check_number
 from fewfire.networks import _activity, _evaluate
 from fewfire.networks._activations import Activation
@@ -185,6 +186,16 @@ class TwoLayer:
         outputs = f"outputs={self.outputs}, " if self.output.ndim == 2 else ""
         shape = f"inputs={self.inputs}, width={self.width}, {outputs}"
         return f"TwoLayer({shape}activation={self.activation}, dtype={self.dtype})"
+
+    def _repr_html_(self) -> str:
+        weights = int(np.count_nonzero(self.hidden))
+        facts = {
+            "inputs → width → outputs": f"{self.inputs} → {self.width} → {self.outputs}",
+            "activation": self.activation,
+            "hidden weights": f"{self.hidden.size}, {weights / self.hidden.size:.3g} of them non-zero",
+            "dtype": self.dtype,
+        }
+        return card(type(self).__name__, facts)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Rebuilding through the constructor keeps unpickled and copied arrays read-only.

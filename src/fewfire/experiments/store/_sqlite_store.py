@@ -17,6 +17,7 @@ from fewfire.experiments.store._flat import to_frame
 from fewfire.experiments.store._memory import sweep_key, unknown_run
 from fewfire.experiments.store._protocol import Measurement, Setting, SweepRecord
 from fewfire.experiments.store._row import COLUMNS, FINAL, STATUSES, Row, decode_history, encode_history
+from fewfire.experiments.store._shown import store_card, store_text
 from fewfire.experiments.store._sqlite_file import SqliteFile, damaged
 
 if TYPE_CHECKING:
@@ -181,6 +182,12 @@ class SqliteStore(SqliteFile):
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return store_text(self, self.path)
+
+    def _repr_html_(self) -> str:
+        return store_card(self, self.path)
 
     def _check(self, right: bool, what: str) -> None:
         if not right:
