@@ -49,6 +49,15 @@ class Spectrum:
     ----------
     coefficients : array of shape (2ⁿ,)
         f̂(S) at the number whose bits are the members of S, as `transform` gives it.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> spectrum = ff.fourier.spectrum([1.0, 1.0, 1.0, -1.0])  # AND of two bits
+    >>> spectrum.largest(2), spectrum.tail(1)
+    ([((), 0.5), ((0,), 0.5)], 0.25)
+    >>> spectrum.influences().tolist()
+    [0.5, 0.5]
     """
 
     coefficients: FloatArray
@@ -165,6 +174,15 @@ def spectrum(f: object, n: int | None = None, *, threads: int | None = None) -> 
     Returns
     -------
     Spectrum
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> majority = ff.fourier.spectrum(lambda X: (X.sum(axis=1) > 0) * 2.0 - 1.0, 3)
+    >>> majority.weights().tolist()
+    [0.0, 0.75, 0.0, 0.25]
+    >>> majority.coefficient([0, 1, 2]), majority.average_sensitivity()
+    (-0.5, 1.5)
     """
     if callable(f) or hasattr(f, "target"):
         values = _values(f, n)

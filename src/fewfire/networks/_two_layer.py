@@ -48,6 +48,17 @@ class TwoLayer:
     offset : float, or array of shape (outputs,) for several outputs
         The constant added to the sum; one number does for all outputs.
     activation : "relu", "relu6", "shifted_relu(τ)" or Activation
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> xor = ff.networks.TwoLayer(hidden=[[1, 1], [-1, -1]], bias=[-1, -1], output=[2, 2], offset=-1)
+    >>> xor([[1, 1], [1, -1], [-1, 1], [-1, -1]]).tolist()
+    [1.0, -1.0, -1.0, 1.0]
+    >>> xor.active([[1, 1], [1, -1]]).counts.tolist()  # how many neurons fire on each row
+    [1, 0]
+    >>> xor
+    TwoLayer(inputs=2, width=2, activation=relu, dtype=float32)
     """
 
     hidden: FloatArray

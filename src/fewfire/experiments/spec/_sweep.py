@@ -69,6 +69,26 @@ class Sweep:
     search : FrontierSearch, optional
         What to look for along an axis, whose values are those of the search; `trials` is then its budget, and `len` and
         `runs` speak of the whole grid that it chooses from.
+
+    Examples
+    --------
+    >>> from fewfire.experiments import MemoryStore, Sweep
+    >>> sweep = Sweep.from_dict(
+    ...     {
+    ...         "problem": {"name": "parity", "n": 10, "k": 2},
+    ...         "network": {"start": ["dense", {"name": "sparse", "s": 2}], "width": [10, 100]},
+    ...         "data": {"samples": [50, 500]},
+    ...         "training": {"steps": 500},
+    ...         "trials": 2,
+    ...     }
+    ... )
+    >>> sweep
+    Sweep('sweep': 16 runs, 8 settings × 2 trials)
+    >>> store = MemoryStore()
+    >>> sweep.run(store, executor="inline").ran
+    16
+    >>> store
+    MemoryStore(16 runs: 16 done)
     """
 
     problems: tuple[Problem, ...]

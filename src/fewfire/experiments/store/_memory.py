@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 
 
 class MemoryStore:
-    """Rows in a dictionary, gone with the process."""
+    """Rows in a dictionary, gone with the process.
+
+    Examples
+    --------
+    >>> from fewfire.experiments import MemoryStore
+    >>> MemoryStore()
+    MemoryStore(0 runs)
+    """
 
     def __init__(self) -> None:
         self._rows: dict[str, Row] = {}

@@ -41,6 +41,15 @@ class SqliteStore(SqliteFile):
         Whether rows may be added; the file is made when it does not exist. Otherwise it must exist, and nothing is
         changed, except that what a stopped writer left half done is undone: any number of readers may look on while a
         sweep runs.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from fewfire.experiments import SqliteStore
+    >>> with TemporaryDirectory() as folder, SqliteStore(Path(folder) / "grid.sqlite", write=True) as store:
+    ...     print(store.counts())
+    {'done': 0, 'diverged': 0, 'failed': 0}
     """
 
     def __init__(self, path: str | Path, *, write: bool = False) -> None:
