@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from sphinx.ext.napoleon import Config, NumpyDocstring
+
 import fewfire
 
 project, author, version = "fewfire", "The fewfire developers", fewfire.__version__
 release, copyright = version, "2026, the fewfire developers"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_gallery.gen_gallery"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 exclude_patterns = ["examples", "**/README.*"]
 nitpicky = False
@@ -32,9 +34,6 @@ autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 maximum_signature_line_length = 100
-napoleon_google_docstring = False
-napoleon_use_rtype = False
-napoleon_use_param = False
 
 html_theme = "furo"
 html_title = f"fewfire {version}"
@@ -57,6 +56,7 @@ sphinx_gallery_conf = {
 }
 
 OURS = "fewfire"
+SECTIONS = Config(napoleon_use_rtype=False, napoleon_use_param=False, napoleon_use_ivar=True)
 
 
 def as_restructured_text(line: str) -> str:
@@ -79,13 +79,18 @@ def as_restructured_text(line: str) -> str:
 
 
 def rewrite_docstring(app: Any, what: str, name: str, thing: object, options: Any, lines: list[str]) -> None:
-    """Before napoleon reads it: every line that is no example becomes reStructuredText."""
+    """Every line that is no example becomes reStructuredText, and sections in numpydoc's form become lists of fields.
+
+    Napoleon is called here instead of being an extension because it takes what stands before a colon in a property's
+    docstring for its type.
+    """
     made, example = [], False
     for line in lines:
         example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
         rule = re.fullmatch(r"\s*-{3,}\s*", line)
         made.append(line if example or rule else as_restructured_text(line))
-    lines[:] = made
+    kind = "method" if what in ("property", "attribute", "data") else what
+    lines[:] = NumpyDocstring(made, SECTIONS, app, kind, name, thing, options).lines()
 
 
 def skip_what_others_wrote(app: Any, what: str, name: str, thing: object, skip: bool, options: Any) -> bool | None:
@@ -101,5 +106,5 @@ def skip_what_others_wrote(app: Any, what: str, name: str, thing: object, skip: 
 
 def setup(app: Any) -> None:
     """Tell Sphinx about these two."""
-    app.connect("autodoc-process-docstring", rewrite_docstring, priority=100)
+    app.connect("autodoc-process-docstring", rewrite_docstring)
     app.connect("autodoc-skip-member", skip_what_others_wrote)

@@ -66,8 +66,8 @@ for variant, weight in sorted(model.mixing_weights_.items(), key=lambda item: -i
 # Which column alone?
 # -------------------
 #
-# Cut at their medians, the columns have two values, and a polynomial of low degree can say which of them, and which
-# products of them, matter beyond noise. It is a cruder model; what it buys is that it can be read.
+# Cut at their medians, the columns have two values, and a polynomial of low degree can say which of them matter beyond
+# noise (and from degree 2 on, which products of them). It is a cruder model; what it buys is that it can be read.
 
 filled = table.fillna(table.median())
 rules = ff.LowDegreeClassifier(degree=1, binarize="median", random_state=0).fit(filled.loc[X.index], y)
