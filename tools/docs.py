@@ -70,8 +70,8 @@ def main(arguments: list[str] | None = None) -> int:
     html = BUILD / "html"
     if not chosen.check_only:
         shutil.rmtree(html, ignore_errors=True)  # pages that are gone would be checked, and found, again
-        command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--builder", "html"]
-        command += ["--doctree-dir", str(BUILD / "doctrees"), str(ROOT / "docs"), str(html)]
+        command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--fresh-env"]
+        command += ["--builder", "html", "--doctree-dir", str(BUILD / "doctrees"), str(ROOT / "docs"), str(html)]
         if subprocess.run(command).returncode != 0:
             return 1
     wrong = problems(html)
