@@ -34,7 +34,8 @@ def card(title: str, facts: Mapping[str, object], *drawings: str) -> str:
         f'<td style="{_CELL}">{escape(str(value))}</td></tr>'
         for name, value in facts.items()
     )
-    return f'<div><strong>{escape(title)}</strong><table style="border:none;margin:0">{rows}</table>{"".join(drawings)}</div>'
+    table = f'<table style="border:none;margin:0">{rows}</table>'
+    return f"<div><strong>{escape(title)}</strong>{table}{''.join(drawings)}</div>"
 
 
 def listed(values: Sequence[object]) -> str:
