@@ -3,18 +3,19 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: help demo test test-slow check sanitize sanitize-quick torture torture-quick release-check wheels minimum format bench clean
+.PHONY: help demo test test-slow check docs sanitize sanitize-quick torture torture-quick release-check wheels minimum format bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    install into .venv, train 600 networks and draw their success frontier (three minutes or so)"
 	@echo "make test    install into .venv and run the tests"
-	@echo "make check   lint, types, import contracts"
+	@echo "make check   lint, types, import contracts, pages that follow the stored results"
+	@echo "make docs    build the documentation's site into build/docs and check it, without a network"
 	@echo "make sanitize       run the C++ part under the address, undefined-behaviour and thread sanitizers"
 	@echo "make torture        try to break it for half an hour: kills, full disks, damaged files, odd numbers"
 	@echo "make wheels         build sdist and wheels, install and try each in an empty environment without a compiler"
 	@echo "make minimum        run the tests with the oldest versions of its dependencies that fewfire allows"
-	@echo "make release-check  what is too long for every change: these four and the slow tests"
+	@echo "make release-check  what is too long for every change: these four, the docs and the slow tests"
 	@echo "make bench   run every benchmark; each prints one JSON line"
 	@echo "make format  rewrite the code in the house format"
 	@echo "make clean   remove .venv and build output"
@@ -44,6 +45,11 @@ check:
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python tools/results_page.py --check
+	@$(BIN)/python tools/readme_lines.py --check
+
+docs:
+	@$(PYTHON) tools/environment.py --with dev --with docs
+	@$(BIN)/python tools/docs.py
 
 # sanitize-quick is the part of it that every change runs, in three minutes or so.
 sanitize sanitize-quick:
@@ -69,7 +75,7 @@ minimum:
 	@$(OLDEST)/bin/python -m pip --quiet --disable-pip-version-check install --requirement requirements/minimum.txt .
 	@$(OLDEST)/bin/python -m pytest -n $(WORKERS) --override-ini filterwarnings=default
 
-release-check: sanitize torture test-slow wheels minimum
+release-check: docs sanitize torture test-slow wheels minimum
 
 bench:
 	@$(PYTHON) tools/environment.py --with dev --with torch --with bench

@@ -25,6 +25,14 @@ class CompressedRows:
         Row i owns `indices[indptr[i]:indptr[i + 1]]`.
     indices : int64 array of shape (total,)
         Ids, ascending within a row.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> import numpy as np
+    >>> rows = ff.CompressedRows(np.array([0, 2, 2]), np.array([3, 5]))
+    >>> rows.counts.tolist()
+    [2, 0]
     """
 
     indptr: IdArray

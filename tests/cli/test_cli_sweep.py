@@ -1,20 +1,16 @@
 """`fewfire sweep` as a user sees it."""
 
-import io
 import re
 import subprocess
 import sys
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from fewfire import cli
 from fewfire._errors import InvalidArgument
-from fewfire.cli import _output
-from fewfire.cli._output import SweepBar, duration, facts
 from fewfire.engines import get_engine
-from fewfire.experiments import Progress, SqliteStore, TimeEstimate
+from fewfire.experiments import SqliteStore, TimeEstimate
 
 runner = CliRunner()
 
@@ -157,46 +153,3 @@ def test_unknown_engines_and_addresses(spec, tmp_path):
     _, _, result = sweep("run", spec, "--store", tmp_path / "runs.sqlite", "--workers", "0")
     assert "must be an integer of at least 1" in str(result.exception)
     assert not (tmp_path / "runs.sqlite").exists()  # a rejected option leaves no empty store
-
-
-def state(**changes):
-    values = {"total": 100, "already": 10, "ran": 40, "successes": 20, "diverged": 0, "failed": 0, "seconds": 20.0,
-              "share": 0.25, "engine": "cpu", "executor": "inline"}  # fmt: skip
-    return Progress(**values | changes)
-
-
-def test_the_bar_shows_rate_success_and_time_left():
-    assert facts(state()) == "2.0 runs/s · success 40% · 1 min left"
-    assert facts(state(already=0, ran=0, share=0.0, seconds=0.0)) == "0.0 runs/s"
-    assert facts(state(diverged=2, failed=1)) == "2.0 runs/s · success 40% · 2 diverged, 1 failed · 1 min left"
-
-
-def test_the_bar_on_a_terminal():
-    console = Console(file=io.StringIO(), force_terminal=True, width=120)
-    with SweepBar(console) as bar:
-        bar.show(state())
-    assert "50/100 runs" in console.file.getvalue() and "success 40%" in console.file.getvalue()
-    assert bar.state == state()
-
-
-def test_where_there_is_no_terminal_a_line_comes_every_half_minute(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(_output.time, "monotonic", lambda: now[0])
-    console = Console(file=io.StringIO(), force_terminal=False, width=40)
-    with SweepBar(console) as bar:
-        for seconds in (1, 28, 2, 20, 15):
-            now[0] += seconds
-            bar.show(state(ran=int(now[0]) - 100))
-    assert console.file.getvalue().splitlines() == [
-        "41/100 runs · 1.6 runs/s · success 49% · 1 min left",
-        "76/100 runs · 3.3 runs/s · success 26% · 1 min left",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.2, "less than 1 s"), (8.4, "8 s"), (60, "1 min"), (200, "3 min 20 s"), (7500, "2 h 5 min"), (3600, "1 h"),
-     (90_000, "1 d 1 h"), (59.7, "1 min")],
-)  # fmt: skip
-def test_durations(seconds, words):
-    assert duration(seconds) == words

@@ -126,6 +126,12 @@ def test_versions_agree():
     assert re.search(r"^version: (.*)$", citation, re.M).group(1) == fewfire.__version__
 
 
+def test_the_changelog_dates_this_version_below_what_follows():
+    headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert headings[0] == "Unreleased"
+    assert re.fullmatch(rf"{re.escape(fewfire.__version__)} - \d{{4}}-\d\d-\d\d", headings[1])
+
+
 def test_every_requirement_is_pinned_exactly_and_once():
     """A range would take whatever is newest, which for torch means gigabytes for GPUs."""
     pinned = "".join(path.read_text() for path in (ROOT / "requirements").glob("*.txt"))

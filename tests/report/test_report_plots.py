@@ -1,5 +1,6 @@
 """The figures for papers."""
 
+import pickle
 import sys
 
 import numpy as np
@@ -12,6 +13,7 @@ from fewfire.report import (
     frontier_info,
     plot_convergence,
     plot_curves,
+    plot_even_odds,
     plot_frontier,
     plot_success,
     save_figures,
@@ -102,3 +104,45 @@ def test_figures_replace_files_whole_and_say_where_they_cannot(tmp_path, monkeyp
         save_figures(frontier_store(), tmp_path)
     assert (tmp_path / "frontier.png").read_bytes() == b"old"
     assert {path.name for path in tmp_path.iterdir()} == {"frontier.png", "taken"}
+
+
+DRAWINGS = {
+    "frontier": lambda group, **where: plot_frontier(group, theory=True, **where),
+    "success": plot_success,
+    "convergence": plot_convergence,
+    "curves": lambda group, **where: plot_curves(group, curves_info(frontier_store()), 20, 200, **where),
+}
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_axes_of_the_caller_are_drawn_into(group, name):
+    from matplotlib.figure import Figure
+
+    mine = Figure()
+    axes = mine.subplots(1, 3)
+    mine.suptitle("mine")
+    assert DRAWINGS[name](group, ax=axes[1:]) is mine
+    assert [axis.get_title() for axis in axes] == ["", "dense start", "sparse(s=2) start"]
+    assert not axes[0].has_data() and axes[2].has_data()
+    assert mine.get_suptitle() == "mine"
+    with pytest.raises(InvalidArgument, match="ax must be 2 axes of matplotlib, one per panel; got .1 of Axes"):
+        DRAWINGS[name](group, ax=axes[0])
+
+
+def test_even_odds_take_one_axes(group):
+    from matplotlib.figure import Figure
+
+    mine = Figure()
+    axis = mine.subplots()
+    assert plot_even_odds(group, ax=axis) is mine and axis.has_data()
+    with pytest.raises(InvalidArgument, match="ax must be an axes of matplotlib; got .1 of int"):
+        plot_even_odds(group, ax=3)
+
+
+def test_figures_show_themselves_and_travel(group):
+    figure = plot_success(group)
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    html = figure._repr_html_()
+    assert html.startswith('<img alt="') and "dense start, sparse(s=2) start" in html[:300]
+    again = pickle.loads(pickle.dumps(figure))
+    assert again._repr_html_()[:200] == html[:200]

@@ -39,6 +39,15 @@ class Stream:
         The run: a seed, or the first 64 bits of its hash (`Stream.of_run`).
     name : str
         What the numbers are for: "data", "init", "batches", "test", or a child such as "init/hidden".
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> stream = ff.Stream(0, "data")
+    >>> stream.words(2).tolist() == stream.words(2).tolist()  # a stream has no state
+    True
+    >>> stream.child("noise").name
+    'data/noise'
     """
 
     key: int

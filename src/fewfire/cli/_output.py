@@ -1,4 +1,4 @@
-"""What the commands print: text as it is, the progress of a sweep, durations and sizes in words.
+"""What the commands print: text as it is, a sweep that is run with its progress shown, sizes in words.
 
 Names of files, keys and sweeps come from outside: no console here reads markup or emoji codes in them, and characters
 that would steer the terminal are shown as escapes, as Python writes them.
@@ -6,21 +6,18 @@ that would steer the terminal are shown as escapes, as Python writes them.
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
 from rich.text import Text
 
 from fewfire.experiments import Progress, Sweep
+from fewfire.experiments.run._bar import SweepBar
 
 
 class PlainConsole(Console):
@@ -67,40 +64,6 @@ def never_fail_to_encode() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-LINES = 30.0
-"""Seconds between two lines of progress where there is no terminal."""
-
-
-class SweepBar:
-    """Runs done, runs per second, success so far, time left; where there is no terminal, a line now and then.
-
-    `state` is the last that was shown.
-    """
-
-    def __init__(self, console: Console) -> None:
-        self._console, self._told = console, time.monotonic()
-        counted, told = TextColumn("{task.completed}/{task.total} runs"), TextColumn("{task.fields[facts]}")
-        columns = (BarColumn(), counted, told, TimeElapsedColumn())
-        self._bar = Bar(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._bar.add_task("", total=None, facts="planning")
-        self.state: Progress | None = None
-
-    def show(self, state: Progress) -> None:
-        """Draw this state."""
-        self.state = state
-        self._bar.update(self._task, completed=state.done, total=state.total, facts=facts(state))
-        if not self._console.is_terminal and time.monotonic() - self._told >= LINES:
-            self._told = time.monotonic()
-            say(f"{state.done}/{state.total} runs · {facts(state)}", self._console)
-
-    def __enter__(self) -> SweepBar:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.stop()
-
-
 def run_sweep(console: Console, sweep: Sweep, store: Path, resume: str, **options: Any) -> Progress:
     """Run a sweep into a store with its progress shown; when it is stopped, say what is kept and how to go on.
 
@@ -126,30 +89,6 @@ def run_sweep(console: Console, sweep: Sweep, store: Path, resume: str, **option
                 raise typer.Exit(130) from None
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def facts(state: Progress) -> str:
-    """The line beside the bar."""
-    parts = [f"{state.rate:.1f} runs/s"]
-    if not math.isnan(state.success):
-        parts.append(f"success {state.success:.0%}")
-    if state.diverged or state.failed:
-        parts.append(f"{state.diverged} diverged, {state.failed} failed")
-    if not math.isnan(state.remaining_seconds):
-        parts.append(f"{duration(state.remaining_seconds)} left")
-    return " · ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """A time in words: 8 s, 3 min 20 s, 2 h 5 min, 3 d 4 h."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s" if seconds >= 1 else "less than 1 s"
-    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
-    first = next(i for i, (_, size) in enumerate(units) if whole >= size)
-    (big, size), (small, rest) = units[first], units[first + 1]
-    remainder = whole % size // rest
-    return f"{whole // size} {big}" + (f" {remainder} {small}" if remainder else "")
 
 
 def file_size(count: int) -> str:

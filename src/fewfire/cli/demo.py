@@ -20,10 +20,11 @@ from rich.text import Text
 from fewfire._errors import invalid
 from fewfire._extension import load
 from fewfire._random import Stream
-from fewfire.cli._output import PlainConsole, duration, file_size, run_sweep, say
+from fewfire.cli._output import PlainConsole, file_size, run_sweep, say
 from fewfire.cli._places import check_file
 from fewfire.engines import CpuEngine, Phase, Run, Schedule, get_engine
 from fewfire.experiments import SqliteStore, Sweep
+from fewfire.experiments.run._bar import duration
 from fewfire.networks import init, relevance
 from fewfire.problems import Parity
 from fewfire.report import RAMP, findings_info, frontier_info, read_results, write_page

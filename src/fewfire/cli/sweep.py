@@ -15,8 +15,9 @@ from rich.table import Table
 
 from fewfire._cores import usable_cores
 from fewfire.cli import sweep_store
-from fewfire.cli._output import PlainConsole, duration, run_sweep, say, wide_console
+from fewfire.cli._output import PlainConsole, run_sweep, say, wide_console
 from fewfire.experiments import SqliteStore, Sweep, TimeEstimate, estimate_time, found_frontiers, make_plan
+from fewfire.experiments.run._bar import duration
 from fewfire.report._settings import flatten, start_name, varying
 
 if TYPE_CHECKING:

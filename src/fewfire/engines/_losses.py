@@ -60,7 +60,15 @@ def get_loss(name: str) -> Loss:
 
 
 def error_rate(outputs: FloatArray, labels: FloatArray) -> float:
-    """Share of wrong signs when all labels are ±1 (an output of 0 is wrong), else the mean squared error."""
+    """Share of wrong signs when all labels are ±1 (an output of 0 is wrong), else the mean squared error.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> import numpy as np
+    >>> ff.engines.error_rate(np.array([0.3, -2.0, 1.0]), np.array([1.0, 1.0, 1.0]))
+    0.3333333333333333
+    """
     if np.all(np.abs(labels) == 1):
         return float(np.mean(outputs * labels <= 0))
     return float(np.mean((outputs - labels) ** 2))
@@ -87,6 +95,13 @@ def gradients(network: TwoLayer, X: AnyArray, y: AnyArray, loss: LossName = "hin
     X : array of shape (rows, inputs)
     y : array of shape (rows,)
     loss : "hinge", "logistic", "square" or "absolute"
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> X, y = ff.problems.Parity(6, 2).sample(64, seed=0)
+    >>> ff.engines.gradients(ff.networks.init.sparse(2)(6, width=20, seed=0), X, y).hidden.shape
+    (20, 6)
     """
     check_single_output(network, "gradients")
     X = check_inputs("X", X, network.inputs, network.dtype)

@@ -29,7 +29,15 @@ class Correlations(NamedTuple):
 
 
 def sample_correlations(network: TwoLayer, X: AnyArray, y: AnyArray, rows: int = 1 << 13) -> Correlations:
-    """The mean over the rows of X (samples, inputs) and y (samples,)."""
+    """The mean over the rows of X (samples, inputs) and y (samples,).
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> X, y = ff.problems.Parity(8, 2).sample(1000, seed=0)
+    >>> ff.engines.sample_correlations(ff.networks.init.sparse(2)(8, width=20, seed=0), X, y).weights.shape
+    (20, 8)
+    """
     X = check_inputs("X", X, network.inputs, network.dtype)
     labels = check_labels("y", y, len(X)).astype(np.float64, copy=False)
     blocks = ((X[i : i + rows], labels[i : i + rows]) for i in range(0, len(X), rows))
@@ -53,6 +61,13 @@ def population_correlations(
     density : callable, optional
         How much likelier than under uniform inputs each row of such a table is, such as `CorrelatedParity.density`;
         uniform inputs without it.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> network = ff.networks.init.sparse(2)(8, width=20, seed=0)
+    >>> ff.engines.population_correlations(network, ff.problems.Parity(8, 2).target).weights.shape
+    (20, 8)
     """
     if network.inputs > MAX_EXACT:
         rule = f"must have at most {MAX_EXACT} inputs to visit the whole cube"
@@ -69,6 +84,12 @@ def fourier_gap(correlations: AnyArray, support: Sequence[int]) -> Float64Array:
     """For each neuron, the smallest |gradient| inside the support minus the largest outside, shape (width,).
 
     A positive gap means that the support can be read off the neuron's gradient (pareto, proof of Theorem 4).
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.engines.fourier_gap([[0.5, 0.5, 0.1, 0.0]], support=[0, 1]).tolist()
+    [0.4]
     """
     size = np.abs(np.asarray(correlations, dtype=np.float64))
     members = list(check_support("support", support, size.shape[1]))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from fewfire._errors import DivergenceError, FewfireError
+from fewfire._html import card, curves
 from fewfire._validate import check_choice
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ MEASURED_ROWS = 10_000
 the steps between two checkpoints."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class History:
     """What was measured at the recorded steps; each field is a vector of shape (records,).
 
@@ -61,6 +62,18 @@ class History:
         reached = np.asarray(getattr(self, curve), dtype=np.float32) <= np.float32(error)
         return int(self.step[np.argmax(reached)]) if reached.any() else None
 
+    def __repr__(self) -> str:
+        steps = f", steps {self.step[0]} to {self.step[-1]}" if len(self.step) else ""
+        return f"History({len(self.step)} records{steps})"
+
+    def _repr_html_(self) -> str:
+        return card("History", {"records": len(self.step)}, self._drawing())
+
+    def _drawing(self) -> str:
+        """The errors by step, the test error solid."""
+        lines = {"test error": self.test_error, "training error": self.train_error}
+        return curves("test error and training error (dashed) by step", self.step, lines)
+
 
 @dataclass(frozen=True)
 class Counters:
@@ -79,7 +92,7 @@ class Counters:
     multiply_adds: int = 0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """How a run ended.
 
@@ -113,6 +126,22 @@ class Result:
     def test_error(self) -> float:
         """The last recorded held-out error."""
         return float(self.history.test_error[-1])
+
+    def __repr__(self) -> str:
+        error = f", test_error={self.test_error:.4g}" if len(self.history.step) else ""
+        return f"Result(stopped={self.stopped!r}, steps={self.counters.steps}{error}, engine={self.engine!r})"
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {
+            "stopped by": self.stopped,
+            "steps": self.counters.steps,
+            "test error": f"{self.test_error:.4g}" if len(self.history.step) else "not recorded",
+            "engine": self.engine,
+            "network": self.kept if self.kept is not None else "not kept",
+        }
+        if self.divergence is not None:
+            facts["divergence"] = self.divergence
+        return card("Result", facts, self.history._drawing())
 
 
 def divergence(step: int, rate: float) -> DivergenceError:

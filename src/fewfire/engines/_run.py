@@ -54,6 +54,12 @@ class Start:
     inputs, width : int
     seed : int or Stream
         Stream "init" of the run with this number, or the stream itself.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.engines.Start(ff.networks.init.sparse(2), inputs=10, width=50, seed=0).width
+    50
     """
 
     init: Initialiser
@@ -89,6 +95,12 @@ class Sample:
     rows : int
     seed : int or Stream
         Stream "data" of the run with this number ("test" for held-out examples), or the stream itself.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.engines.Sample(ff.problems.Parity(10, 2), rows=300, seed=0).rows
+    300
     """
 
     problem: Source
@@ -147,6 +159,18 @@ class Run:
         Picks the minibatches (stream "batches"; fresh examples come from its child "online").
     support : sequence of int, optional
         The inputs the target depends on, where known: the history then records how much weight lies on them.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> from fewfire.engines import Phase, Run, Sample, Schedule, Start
+    >>> problem = ff.problems.Parity(10, 2)
+    >>> schedule = Schedule(Phase(200, learning_rate=0.1))
+    >>> X, y = problem.sample(300, seed=0)
+    >>> drawn = Run(ff.networks.init.sparse(2)(10, width=50, seed=0), schedule, X, y)
+    >>> described = Run(Start(ff.networks.init.sparse(2), 10, 50), schedule, sample=Sample(problem, 300))
+    >>> drawn.inputs, described.width
+    (10, 50)
     """
 
     network: TwoLayer | Start

@@ -62,6 +62,12 @@ class Phase:
         Whether weight_decay is multiplied by the learning rate.
     batch_size : int or None
         Examples per step; None is the whole training set (gradient descent).
+
+    Examples
+    --------
+    >>> from fewfire.engines import PerLayer, Phase
+    >>> Phase(1000, learning_rate=PerLayer(hidden=0.1, bias=0.1), weight_decay=0.01).steps  # only the first layer moves
+    1000
     """
 
     steps: int
@@ -138,6 +144,13 @@ class Schedule:
         about 8 points per decade. Step 0 and the last step are always recorded.
     stop_error : float or None
         Stop at the first recorded step whose held-out error is at most this.
+
+    Examples
+    --------
+    >>> from fewfire.engines import Phase, Schedule
+    >>> schedule = Schedule([Phase(1, learning_rate=1.0, batch_size=None), Phase(1000)], loss="logistic", evaluate=500)
+    >>> schedule.steps, schedule.checkpoints()
+    (1001, [0, 500, 1000, 1001])
     """
 
     phases: tuple[Phase, ...]

@@ -33,6 +33,15 @@ class ReferenceEngine:
     """NumPy, written to be read; runs anywhere.
 
     Its matrix products are kept on one thread, because their rounding may depend on it.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> from fewfire.engines import Phase, Run, Schedule
+    >>> X, y = ff.problems.Parity(6, 2).sample(64, seed=0)
+    >>> run = Run(ff.networks.init.sparse(2)(6, width=20, seed=0), Schedule(Phase(50)), X, y)
+    >>> ff.engines.ReferenceEngine().train([run])[0].counters.examples
+    1600
     """
 
     name: ClassVar = "reference"

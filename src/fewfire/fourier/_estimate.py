@@ -107,6 +107,13 @@ def estimate(
     Returns
     -------
     Estimate
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> X, y = ff.problems.Parity(30, 2, support=[3, 8]).sample(2000, seed=0)
+    >>> ff.fourier.estimate(X, y, degree=2).largest(1)
+    [((3, 8), 1.0)]
     """
     columns, n, samples = packed_columns(X)
     labels = np.asarray(check_labels("y", y, samples), dtype=np.float64)

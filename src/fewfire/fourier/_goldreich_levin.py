@@ -85,6 +85,13 @@ def goldreich_levin(
     samples : int, optional
         Pairs of queries per step; by Hoeffding's inequality unless given. Fewer lose the guarantee.
     seed : int or Stream
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> parity = ff.problems.Parity(40, 6, support=[1, 8, 13, 21, 34, 39])
+    >>> ff.fourier.goldreich_levin(parity, threshold=0.5).terms
+    [((1, 8, 13, 21, 34, 39), 1.0)]
     """
     function, n = as_function(query, n)
     bound = check_number("bound", bound, 0.0, open_low=True)

@@ -83,6 +83,13 @@ def heavy(
         Passed to `screen_support`.
     threads : int, optional
         All cores unless given.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> X, y = ff.problems.Parity(16, 5, support=[1, 3, 5, 7, 9]).sample(2000, seed=0)
+    >>> ff.fourier.heavy(X, y, candidates=range(16)).terms
+    [((1, 3, 5, 7, 9), 1.0)]
     """
     signs = check_signs("X", X)
     samples, n = signs.shape
@@ -125,6 +132,13 @@ def screen_support(X: object, y: object, size: int, *, degree: int = 2, threads:
     size : int
     degree : int
     threads : int, optional
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> X, y = ff.problems.Parity(30, 2, support=[3, 8]).sample(1000, seed=0)
+    >>> ff.fourier.screen_support(X, y, size=2)
+    (3, 8)
     """
     size = check_integer("size", size, 1)
     estimated = estimate(X, y, degree, threads=threads)

@@ -117,6 +117,14 @@ def least_squares(
     Returns
     -------
     LeastSquares
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> X, y = ff.problems.Parity(12, 2, support=[3, 8]).sample(300, seed=0)
+    >>> fit = ff.fourier.least_squares(X, y, degree=2)
+    >>> [(members, round(value, 6)) for members, value in fit.largest(1)]
+    [((3, 8), 1.0)]
     """
     signs = check_signs("X", X)
     labels = np.asarray(check_labels("y", y, len(signs)), dtype=np.float64)

@@ -95,6 +95,12 @@ def evaluate(X: object, values: object, degree: int, *, threads: int | None = No
     Returns
     -------
     array of shape (samples,)
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.fourier.evaluate([[1, 1], [1, -1]], [0.5, 0.0, 1.0, 0.0], degree=2).tolist()  # ½ + x₁
+    [1.5, -0.5]
     """
     signs = check_signs("X", X)
     n = signs.shape[1]

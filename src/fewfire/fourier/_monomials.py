@@ -25,7 +25,14 @@ Term: TypeAlias = tuple[tuple[int, ...], float]
 
 
 def monomial_count(n: int, degree: int) -> int:
-    """C(n, ≤ degree): how many sets of at most `degree` of `n` coordinates there are."""
+    """C(n, ≤ degree): how many sets of at most `degree` of `n` coordinates there are.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.fourier.monomial_count(100, 3)
+    166751
+    """
     return sum(comb(n, size) for size in range(degree + 1))
 
 
@@ -36,6 +43,12 @@ def monomials(n: int, degree: int) -> IdArray:
     -------
     array of shape (monomial_count(n, degree), degree)
         One set per row, members ascending, padded with −1 on the right; row 0 is the empty set.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.fourier.monomials(3, 2).tolist()
+    [[-1, -1], [0, -1], [1, -1], [2, -1], [0, 1], [0, 2], [1, 2]]
     """
     n = check_integer("n", n, 1)
     degree = check_integer("degree", degree, 0, n, "a monomial has at most n distinct coordinates")
@@ -56,6 +69,12 @@ def monomial_index(n: int, members: tuple[int, ...]) -> int:
     ----------
     n : int
     members : distinct coordinates, ascending
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.fourier.monomial_index(10, (0, 2))
+    12
     """
     size = len(members)
     index = monomial_count(n, size - 1)
@@ -69,7 +88,14 @@ def monomial_index(n: int, members: tuple[int, ...]) -> int:
 
 
 def monomial_members(n: int, index: int) -> tuple[int, ...]:
-    """The set in row `index` of `monomials(n, degree)`: the inverse of `monomial_index`."""
+    """The set in row `index` of `monomials(n, degree)`: the inverse of `monomial_index`.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.fourier.monomial_members(10, 12)
+    (0, 2)
+    """
     size = 0
     while index >= comb(n, size):
         index -= comb(n, size)

@@ -165,6 +165,15 @@ def sampled(
     Returns
     -------
     SampledSpectrum
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> parity = ff.problems.Parity(100, 5)
+    >>> 0.0 in ff.fourier.sampled(parity).coefficient([1, 2])  # whether the 95% interval holds it
+    True
+    >>> ff.fourier.sampled(parity).coefficient([0, 1, 2, 3, 4]).value
+    1.0
     """
     evaluate, inputs = as_function(f, n)
     samples = check_integer("samples", samples, 2, remedy="an interval needs two points at least")

@@ -20,6 +20,7 @@ import numpy as np
 
 from fewfire._cube import cube_blocks
 from fewfire._errors import invalid
+from fewfire._html import bars, card
 from fewfire._validate import check_finite, check_integer, check_number, check_support
 from fewfire.fourier._functions import as_function
 from fewfire.fourier._monomials import Term, strongest, terms
@@ -36,8 +37,11 @@ MAX_INPUTS = 30
 _BLOCK = 16
 """log2 of the coefficients squared at a time."""
 
+_SHOWN = 20
+"""Largest n for which a notebook shows weights and terms: more would take a second or longer."""
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Spectrum:
     """All Fourier coefficients of a function, and what follows from them.
 
@@ -45,6 +49,15 @@ class Spectrum:
     ----------
     coefficients : array of shape (2ⁿ,)
         f̂(S) at the number whose bits are the members of S, as `transform` gives it.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> spectrum = ff.fourier.spectrum([1.0, 1.0, 1.0, -1.0])  # AND of two bits
+    >>> spectrum.largest(2), spectrum.tail(1)
+    ([((), 0.5), ((0,), 0.5)], 0.25)
+    >>> spectrum.influences().tolist()
+    [0.5, 0.5]
     """
 
     coefficients: FloatArray
@@ -112,6 +125,16 @@ class Spectrum:
         rho = check_number("rho", rho, -1.0, 1.0)
         return float(0.5 * (1.0 - rho ** np.arange(self.n + 1)) @ self._weights)
 
+    def __repr__(self) -> str:
+        return f"Spectrum(n={self.n}, dtype={self.coefficients.dtype})"
+
+    def _repr_html_(self) -> str:
+        if self.n > _SHOWN:
+            return card("Spectrum", {"inputs": self.n})
+        largest = [f"{value:+.4g} at {{{', '.join(map(str, members))}}}" for members, value in self.largest(3)]
+        facts = {"inputs": self.n, "‖f‖²": f"{self.norm_squared:.4g}", "largest": "; ".join(largest)}
+        return card("Spectrum", facts, bars("weight by degree", self._weights))
+
     @cached_property
     def _weights(self) -> Float64Array:
         weights = np.zeros(self.n + 1)
@@ -151,6 +174,15 @@ def spectrum(f: object, n: int | None = None, *, threads: int | None = None) -> 
     Returns
     -------
     Spectrum
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> majority = ff.fourier.spectrum(lambda X: (X.sum(axis=1) > 0) * 2.0 - 1.0, 3)
+    >>> majority.weights().tolist()
+    [0.0, 0.75, 0.0, 0.25]
+    >>> majority.coefficient([0, 1, 2]), majority.average_sensitivity()
+    (-0.5, 1.5)
     """
     if callable(f) or hasattr(f, "target"):
         values = _values(f, n)

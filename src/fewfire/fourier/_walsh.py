@@ -48,6 +48,12 @@ def transform(values: object, *, inplace: bool = False, normalise: bool = True, 
     -------
     array of shape (2ⁿ,)
         The coefficient of S at the number Σ_{j ∈ S} 2ʲ.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.fourier.transform([1.0, -1.0, -1.0, 1.0]).tolist()  # x₀x₁: one coefficient, at the set {0, 1}
+    [0.0, 0.0, 0.0, 1.0]
     """
     return _transform("values", values, inplace, normalise, threads)
 
@@ -72,6 +78,12 @@ def inverse(
     -------
     array of shape (2ⁿ,)
         f at the rows of the cube.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.fourier.inverse([0.0, 0.0, 0.0, 1.0]).tolist()
+    [1.0, -1.0, -1.0, 1.0]
     """
     return _transform("coefficients", coefficients, inplace, not normalised, threads)
 

@@ -55,6 +55,18 @@ class Index:
         convex layers of the plane, slow to build and fastest to ask. "auto" measures on the first queries; see `plan`.
     threads : int, optional
         All cores by default.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> import numpy as np
+    >>> weights = np.random.default_rng(0).normal(size=(10_000, 3))
+    >>> index = ff.halfspace.Index(weights, method="tree")
+    >>> ids = index.query([1.0, 0.0, 0.0], threshold=3.0)
+    >>> ids.tolist() == np.flatnonzero(weights.astype(np.float32)[:, 0] > 3.0).tolist()
+    True
+    >>> index.counters.points < 2000  # of 10,000: the others were never looked at
+    True
     """
 
     def __init__(
@@ -359,6 +371,16 @@ def load(path: str | os.PathLike[str], threads: int | None = None) -> Index:
         There is no such file.
     FileFormatError
         The file is damaged, was not written by fewfire, or comes from a newer version of it.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> from tempfile import NamedTemporaryFile
+    >>> with NamedTemporaryFile(suffix=".npz") as file:
+    ...     ff.halfspace.Index([[0.0, 1.0], [1.0, 0.0], [0.6, 0.8]], method="scan").save(file.name)
+    ...     index = ff.halfspace.load(file.name)
+    >>> index.query([1.0, 1.0], threshold=1.1).tolist()
+    [2]
     """
     source, arrays = _archive.read(path, _FORMAT, _VERSION, _FIELDS, "index.save")
     ids, points, offsets, next_id = (arrays[name] for name in _FIELDS[:4])

@@ -33,6 +33,12 @@ def scores(points: ArrayLike, offsets: ArrayLike, direction: ArrayLike) -> NDArr
     Returns
     -------
     float32 array of shape (count,)
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.halfspace.scores([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.0], [2.0, 3.0]).tolist()
+    [3.5, 2.0]
     """
     rows = check_rows("points", points, None)
     return _scores(

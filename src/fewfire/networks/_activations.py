@@ -89,12 +89,27 @@ relu6: Final = Activation("relu6")
 
 
 def shifted_relu(tau: float) -> Activation:
-    """The shifted ReLU z·1[z > τ] for a threshold τ ≥ 0 (sublinear, section 3.2)."""
+    """The shifted ReLU z·1[z > τ] for a threshold τ ≥ 0 (sublinear, section 3.2).
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> import numpy as np
+    >>> ff.networks.shifted_relu(0.5).value(np.array([0.25, 0.5, 2.0])).tolist()
+    [0.0, 0.0, 2.0]
+    """
     return Activation("shifted_relu", check_number("tau", tau, 0.0))
 
 
 def activation(choice: Any) -> Activation:
-    """The activation itself, or the one a text such as "relu" or "shifted_relu(0.25)" names."""
+    """The activation itself, or the one a text such as "relu" or "shifted_relu(0.25)" names.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.networks.activation("shifted_relu(0.5)") == ff.networks.shifted_relu(0.5)
+    True
+    """
     if isinstance(choice, Activation):
         return choice
     if choice in ("relu", "relu6"):

@@ -25,7 +25,20 @@ _AGAIN: Final = "write it again with network.save"
 
 
 def save(network: TwoLayer, path: str | os.PathLike[str]) -> None:
-    """Write a network to exactly this path, replacing what is there only once the new file is complete."""
+    """Write a network to exactly this path, replacing what is there only once the new file is complete.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> network = ff.networks.init.sparse(2)(10, width=20, seed=0)
+    >>> with TemporaryDirectory() as folder:
+    ...     ff.networks.save(network, Path(folder) / "network.npz")
+    ...     again = ff.networks.load(Path(folder) / "network.npz")
+    >>> again.equals(network)
+    True
+    """
     parts = {
         "hidden": network.hidden,
         "bias": network.bias,
@@ -45,6 +58,17 @@ def load(path: str | os.PathLike[str]) -> TwoLayer:
         There is no such file.
     FileFormatError
         The file is damaged, was not written by fewfire, or comes from a newer version of it.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     ff.networks.init.dense()(10, width=20, seed=0).save(Path(folder) / "network.npz")
+    ...     network = ff.networks.load(Path(folder) / "network.npz")
+    >>> network
+    TwoLayer(inputs=10, width=20, activation=relu, dtype=float32)
     """
     source, arrays = _archive.read(path, FORMAT, VERSION, _FIELDS, "network.save")
     hidden, output, offset = (arrays[part] for part in ("hidden", "output", "offset"))

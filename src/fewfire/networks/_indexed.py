@@ -44,6 +44,18 @@ class IndexedTwoLayer(TwoLayer):
     method : "auto", "scan", "tree", "screen" or a name given to `halfspace.register_method`
     threads : int, optional
         All cores by default.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> network = ff.networks.init.ntk(activity=0.02)(16, width=2000, seed=0)
+    >>> indexed = network.indexed(method="screen")
+    >>> X, _ = ff.problems.Parity(16, 2).sample(3, seed=0)
+    >>> x = X / 4.0  # inputs of norm 1
+    >>> bool(abs(indexed(x) - network(x)).max() < 1e-5)
+    True
+    >>> indexed.active(x).counts.tolist() == network.active(x).counts.tolist()
+    True
     """
 
     index: Index

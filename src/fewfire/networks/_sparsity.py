@@ -133,6 +133,14 @@ def check_sparsity(
         Of the drawn inputs (stream "sparsity").
     exact_up_to : int
         The largest number of coordinates for which the whole cube is visited.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> network = ff.networks.construct.junta(n=10, support=[1, 4, 7], table=[1, 1, 1, -1, 1, -1, -1, -1])
+    >>> report = ff.networks.check_sparsity(network)
+    >>> report.max_active, report.exact
+    (1, True)
     """
     if k is not None:
         check_integer("k", k, 0, network.width, "no more than all neurons can fire")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire._errors import invalid
+from fewfire._html import card
 from fewfire._validate import check_number
 from fewfire.networks import _activity, _evaluate
 from fewfire.networks._activations import Activation
@@ -47,6 +48,17 @@ class TwoLayer:
     offset : float, or array of shape (outputs,) for several outputs
         The constant added to the sum; one number does for all outputs.
     activation : "relu", "relu6", "shifted_relu(τ)" or Activation
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> xor = ff.networks.TwoLayer(hidden=[[1, 1], [-1, -1]], bias=[-1, -1], output=[2, 2], offset=-1)
+    >>> xor([[1, 1], [1, -1], [-1, 1], [-1, -1]]).tolist()
+    [1.0, -1.0, -1.0, 1.0]
+    >>> xor.active([[1, 1], [1, -1]]).counts.tolist()  # how many neurons fire on each row
+    [1, 0]
+    >>> xor
+    TwoLayer(inputs=2, width=2, activation=relu, dtype=float32)
     """
 
     hidden: FloatArray
@@ -185,6 +197,16 @@ class TwoLayer:
         outputs = f"outputs={self.outputs}, " if self.output.ndim == 2 else ""
         shape = f"inputs={self.inputs}, width={self.width}, {outputs}"
         return f"TwoLayer({shape}activation={self.activation}, dtype={self.dtype})"
+
+    def _repr_html_(self) -> str:
+        weights = int(np.count_nonzero(self.hidden))
+        facts = {
+            "inputs → width → outputs": f"{self.inputs} → {self.width} → {self.outputs}",
+            "activation": self.activation,
+            "hidden weights": f"{self.hidden.size}, {weights / self.hidden.size:.3g} of them non-zero",
+            "dtype": self.dtype,
+        }
+        return card(type(self).__name__, facts)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Rebuilding through the constructor keeps unpickled and copied arrays read-only.

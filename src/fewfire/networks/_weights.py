@@ -51,7 +51,15 @@ class Relevance:
 
 
 def relevance(network: TwoLayer) -> Relevance:
-    """The weight mass Σ_j |output_j|·|hidden_ji| of each input i, summed over the outputs where there are several."""
+    """The weight mass Σ_j |output_j|·|hidden_ji| of each input i, summed over the outputs where there are several.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> network = ff.networks.construct.junta(n=10, support=[1, 4, 7], table=[1, 1, 1, -1, 1, -1, -1, -1])
+    >>> sorted(ff.networks.relevance(network).largest(3))
+    [1, 4, 7]
+    """
     size = np.abs(network.output)
     if size.ndim == 2:
         size = size.sum(axis=1, dtype=np.float64)

@@ -39,6 +39,16 @@ class CorrelatedParity(SignProblem):
         Kept as a sorted tuple; range(k) unless given.
     noise : float in [0, 1/2]
         Probability that a label is flipped.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> problem = ff.problems.CorrelatedParity(n=20, k=3, support=[1, 4, 7])
+    >>> X, y = problem.sample(1000, seed=0)
+    >>> bool((y == X[:, [1, 4, 7]].prod(axis=1)).all())
+    True
+    >>> bool(abs((X[:, 1] * X[:, 4]).mean() - 0.5) < 0.1)  # bits of the support agree on half of the examples
+    True
     """
 
     name: ClassVar = "correlated_parity"

@@ -58,6 +58,14 @@ class LearningWithRounding(DescribedProblem):
         Probability that a label is replaced by a uniform member of Z_p.
     rounding : "floor" or "remainder"
         How a member of Z_q becomes one of Z_p: ⌊(p/q)·⟩, or mod p as printed, which is linear where p divides q.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> problem = ff.problems.LearningWithRounding(m=3, p=2, q=4, secret=[1, 0, 3])
+    >>> X, y = problem.sample(5, seed=0)
+    >>> X.shape, y.shape
+    ((5, 6), (5,))
     """
 
     name: ClassVar = "learning_with_rounding"

@@ -48,6 +48,15 @@ class NetworkTarget:
         the probability in [0, 1/2] that a label is flipped.
     threshold : float, optional
         Makes labels ±1: +1 where the value is above the threshold, −1 where it is not.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> network = ff.networks.construct.random_member(12, s=6, k=2, seed=0)
+    >>> problem = ff.problems.NetworkTarget(network)
+    >>> X, y = problem.sample(100, seed=0)
+    >>> bool((y == network(X)).all())
+    True
     """
 
     network: Network

@@ -32,6 +32,12 @@ def separation(X: ArrayLike) -> float:
     Parameters
     ----------
     X : array of shape (rows, dimensions)
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> round(ff.problems.separation([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]), 3)
+    0.632
     """
     points = check_inputs("X", X, None, np.dtype(np.float64))
     smallest = math.inf

@@ -50,6 +50,14 @@ class SphereSlice:
     labels : "linear", "xor" or callable
         y = sign(x_1), y = sign(x_1 x_2), with sign 0 = +1, or a function from X of shape (rows, d) to numbers in
         [−1, 1] of shape (rows,).
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> problem = ff.problems.SphereSlice(n=20, d=8, separation=0.3)
+    >>> X, y = problem.sample(20, seed=0)
+    >>> bool(ff.problems.separation(X) >= 0.3)
+    True
     """
 
     input_bytes: ClassVar[int] = 4  # inputs are float32

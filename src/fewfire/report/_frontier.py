@@ -248,6 +248,12 @@ def wilson_interval(successes: AnyArray | int, runs: AnyArray | int, level: floa
     -------
     array of shape (2, ...)
         Lower and upper ends; 0 and 1 where there are no runs.
+
+    Examples
+    --------
+    >>> from fewfire.report import wilson_interval
+    >>> wilson_interval(8, 10).round(3).tolist()
+    [0.49, 0.943]
     """
     check_number("level", level, 0.0, 1.0, open_low=True, open_high=True)
     won, total = np.asarray(successes, dtype=np.float64), np.asarray(runs, dtype=np.float64)

@@ -1,12 +1,12 @@
 """The report's figures for papers, drawn with matplotlib (extra `plot`): PNG, PDF, or a `Figure` to work on.
 
-Figures are made without pyplot, so nothing is kept open and no display is needed.
+Each gives the figure, which a notebook shows; `ax` draws into axes of yours instead, one per panel.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from fewfire._errors import invalid
 from fewfire._optional import require
 from fewfire.report._axes import log_axis, nothing_here
 from fewfire.report._curves import curves_info
+from fewfire.report._figure import given_axes, new_figure
 from fewfire.report._frontier import frontier_info
 from fewfire.report._results import Results, read_results
 from fewfire.report._theory import theory_info
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
     from fewfire.experiments import Store
     from fewfire.report._curves import CellCurves
+    from fewfire.report._figure import SomeAxes
     from fewfire.report._frontier import Group
 
 RAMP = ("#ebf5f5", "#b2e6da", "#64c6ba", "#0b8389", "#1b558a", "#202463")
@@ -44,12 +46,12 @@ INCHES = (4.6, 3.4)
 """Of one panel; a figure has one per start."""
 
 
-def plot_frontier(group: Group, *, theory: bool = False) -> Figure:
+def plot_frontier(group: Group, *, theory: bool = False, ax: SomeAxes | None = None) -> Figure:
     """Heat maps of success by width and samples, with the line of even odds and its 95% intervals.
 
     `theory` adds the curve of equal cost. A frontier that is nowhere on a map is not drawn.
     """
-    figure, axes = _panels(group)
+    figure, axes = _panels(group, ax)
     colours = require("matplotlib.colors", "plot", "a figure")
     ramp = colours.LinearSegmentedColormap.from_list("success", RAMP)
     stroke = require("matplotlib.patheffects", "plot", "a figure").withStroke
@@ -80,18 +82,19 @@ def plot_frontier(group: Group, *, theory: bool = False) -> Figure:
     figure.colorbar(image, ax=axes, label="success")
     drawn = [axis.get_legend_handles_labels() for axis in axes]
     handles = {label: line for lines, labels in drawn for line, label in zip(lines, labels, strict=True)}
-    if handles:
+    if handles and ax is not None:
+        axes[0].legend(handles.values(), handles.keys(), fontsize=8)
+    elif handles:
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), fontsize=8)
     return figure
 
 
-def plot_even_odds(group: Group) -> Figure:
+def plot_even_odds(group: Group, *, ax: SomeAxes | None = None) -> Figure:
     """The samples at which half of the runs succeed against width, a line per start, with 95% intervals.
 
     An arrow stands for a frontier beyond the samples that were tried.
     """
-    figure: Figure = require("matplotlib.figure", "plot", "a figure").Figure(figsize=INCHES, layout="constrained")
-    axis = figure.subplots()
+    figure, (axis,) = _canvas(1, group.label, ax)
     finite = [m for m in group.samples if m is not None] or [1]
     for frontier, colour in zip(group.frontiers, (TEST, TRAIN, WIDE, NARROW) * len(group.frontiers), strict=False):
         known = ~np.isnan(frontier.half)
@@ -105,7 +108,6 @@ def plot_even_odds(group: Group) -> Figure:
         for beyond, end, mark in ((frontier.half == 0, finite[0], "v"), (np.isinf(frontier.half), finite[-1], "^")):
             axis.plot(widths[beyond], np.full(beyond.sum(), end), mark, color=colour, markersize=9)
     axis.set(xlabel="width", ylabel="examples at which half succeed")
-    figure.suptitle(group.label)
     if not axis.has_data():
         nothing_here(axis, "no finished runs on a training set")
         return figure
@@ -117,9 +119,9 @@ def plot_even_odds(group: Group) -> Figure:
     return figure
 
 
-def plot_success(group: Group) -> Figure:
+def plot_success(group: Group, *, ax: SomeAxes | None = None) -> Figure:
     """Success against samples, a line per width, with Wilson's 95% intervals."""
-    figure, axes = _panels(group)
+    figure, axes = _panels(group, ax)
     for axis, frontier in zip(axes, group.frontiers, strict=True):
         draw_widths(axis, group, frontier.success, frontier.low, frontier.high)
         axis.set_ylim(-0.03, 1.03)
@@ -130,9 +132,9 @@ def plot_success(group: Group) -> Figure:
     return figure
 
 
-def plot_convergence(group: Group) -> Figure:
+def plot_convergence(group: Group, *, ax: SomeAxes | None = None) -> Figure:
     """Median time to convergence of the successful runs against samples, a line per width, with quartiles."""
-    figure, axes = _panels(group)
+    figure, axes = _panels(group, ax)
     for axis, frontier in zip(axes, group.frontiers, strict=True):
         low, middle, high = frontier.steps
         draw_widths(axis, group, middle, low, high)
@@ -147,9 +149,11 @@ def plot_convergence(group: Group) -> Figure:
     return figure
 
 
-def plot_curves(group: Group, cells: Sequence[CellCurves], width: int, samples: int | None) -> Figure:
+def plot_curves(
+    group: Group, cells: Sequence[CellCurves], width: int, samples: int | None, *, ax: SomeAxes | None = None
+) -> Figure:
     """Training and test error against steps of the cell at this width and number of samples, a panel per start."""
-    figure, axes = _panels(group)
+    figure, axes = _panels(group, ax, f"{group.problem}, width {width}, {_samples(samples)} examples")
     place = group.widths.index(width), group.samples.index(samples)
     known = {cell.setting: cell for cell in cells}
     for axis, frontier in zip(axes, group.frontiers, strict=True):
@@ -165,19 +169,25 @@ def plot_curves(group: Group, cells: Sequence[CellCurves], width: int, samples: 
             nothing_here(axis, "no training curves")
         axis.set_xlabel("steps")
     axes[0].set_ylabel("error (test: solid, training: dashed)")
-    figure.suptitle(f"{group.problem}, width {width}, {_samples(samples)} examples")
     return figure
 
 
-def _panels(group: Group) -> tuple[Figure, list[Axes]]:
-    figures = require("matplotlib.figure", "plot", "a figure")
-    count = len(group.frontiers)
-    figure = figures.Figure(figsize=(INCHES[0] * count, INCHES[1]), layout="constrained")
-    axes = figure.subplots(1, count, sharey=True, squeeze=False)[0]
+def _panels(group: Group, ax: SomeAxes | None, title: str | None = None) -> tuple[Figure, list[Axes]]:
+    """A panel per start."""
+    figure, axes = _canvas(len(group.frontiers), title or group.label, ax)
     for axis, frontier in zip(axes, group.frontiers, strict=True):
         axis.set_title(frontier.title, fontsize=10)
-    figure.suptitle(group.label)
-    return figure, list(axes)
+    return figure, axes
+
+
+def _canvas(panels: int, title: str, ax: SomeAxes | None) -> tuple[Figure, list[Axes]]:
+    """The caller's axes and their figure, which keeps its title; or a figure of its own."""
+    if ax is not None:
+        axes = given_axes(ax, panels)
+        return cast("Figure", axes[0].figure), axes
+    figure = new_figure((INCHES[0] * panels, INCHES[1]))
+    figure.suptitle(title)
+    return figure, list(figure.subplots(1, panels, sharey=True, squeeze=False)[0])
 
 
 def draw_widths(axis: Axes, group: Group, middle: Float64Array, low: Float64Array, high: Float64Array) -> None:

@@ -14,6 +14,8 @@ from fewfire.report.recipes._canvas import canvas, colour
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from fewfire.report._figure import SomeAxes
+
 
 class SeenModel(Protocol):
     """What can say in plain data what was seen of a model: a `fewfire.torch.ModelProfile`."""
@@ -126,10 +128,13 @@ def _block(entry: Mapping[str, Any]) -> BlockActivity:
     )
 
 
-def plot_profile(profile: SeenModel | Mapping[str, Any]) -> Figure:
-    """Share of neurons that fires by block, with its spread over tokens, beside what a sparse path gains."""
+def plot_profile(profile: SeenModel | Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+    """Share of neurons that fires by block, with its spread over tokens, beside what a sparse path gains.
+
+    `ax` draws into two axes of yours instead.
+    """
     info = profile_info(profile)
-    figure, (left, right) = canvas(2, size=(8.4, 1.4 + 0.34 * len(info.blocks)), sharey=True)
+    figure, (left, right) = canvas(2, size=(8.4, 1.4 + 0.34 * len(info.blocks)), ax=ax, sharey=True)
     places = range(len(info.blocks))
     left.barh(places, [100 * one.fire for one in info.blocks], color=colour(0), height=0.6)
     ends = [(100 * one.low, 100 * one.high) for one in info.blocks]

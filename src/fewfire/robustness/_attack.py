@@ -116,6 +116,17 @@ def attack(
         Random starts.
     seed : int or Stream
         Of the random starts.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = make_moons(100, noise=0.1, random_state=0)
+    >>> model = LogisticRegression().fit(X, y)
+    >>> found = ff.attack(model, X, y, rho=0.2)
+    >>> bool((model.predict(found.X[found.success]) != y[found.success]).all())
+    True
     """
     adapter = adapter_of(model, X, y)
     threat = choose_threat(adapter, rho, norm, bounds, fixed, integers)
@@ -175,6 +186,16 @@ def robust_score(model: Any, X: object, y: object, rho: Any = None, norm: Norm |
     ----------
     model, X, y, rho, norm, **options
         As in `attack`.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = make_moons(100, noise=0.1, random_state=0)
+    >>> model = LogisticRegression().fit(X, y)
+    >>> ff.robust_score(model, X, y, rho=0.2) < model.score(X, y)
+    True
     """
     adapter = adapter_of(model, X, y)
     features = {name: options.pop(name, None) for name in ("bounds", "fixed", "integers")}

@@ -113,6 +113,17 @@ def certify(
         Margins proved to this much of the least one met are as good as exact.
     verbose : bool
         Tell the progress on standard error.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = make_moons(100, noise=0.1, random_state=0)
+    >>> model = LogisticRegression().fit(X, y)
+    >>> proved = ff.certify(model, X, y, rho=0.2).robust
+    >>> bool(proved.mean() <= ff.robust_score(model, X, y, rho=0.2))  # what is proved, no attack breaks
+    True
     """
     adapter = adapter_of(model, X, y)
     networks = adapter.scores.relu_networks()

@@ -77,6 +77,16 @@ def minimal_radius(
         Bisections of either end: proved radii are multiples of ρ/2^rounds.
     steps, restarts, seed
         As in `attack`, for every round.
+
+    Examples
+    --------
+    >>> from fewfire.robustness import minimal_radius
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = make_moons(20, noise=0.1, random_state=0)
+    >>> found = minimal_radius(LogisticRegression().fit(X, y), X, y, rho=2.0)
+    >>> bool((found.lower <= found.upper).all())
+    True
     """
     adapter = adapter_of(model, X, y)
     if adapter.classes is None:

@@ -46,6 +46,12 @@ class PGD:
         In the units of ρ; 2.5·ρ/steps unless given.
     restarts : int
         Random starts besides the point itself.
+
+    Examples
+    --------
+    >>> from fewfire.robustness import PGD
+    >>> PGD(steps=20, restarts=2)
+    PGD(steps=20, step_size=None, restarts=2)
     """
 
     steps: int = 10

@@ -82,6 +82,17 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
     temperature_ : float
         What the networks' outputs are divided by so that held-out rows are predicted best; 1 if none are held out.
     n_features_in_, feature_names_in_, engine_
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = ff.SparseInitClassifier(scaling="rank", members=2, random_state=0).fit(X[::3], y[::3])
+    >>> model.score(X[1::3], y[1::3]) > 0.9
+    True
+    >>> model.predict_proba(X[:1]).shape
+    (1, 3)
     """
 
     classes_: AnyArray

@@ -68,6 +68,11 @@ class AdamW(Optimiser):
         Passes over the training rows, at most.
     betas : (float, float)
         Memory of the mean gradient and of its square.
+
+    Examples
+    --------
+    >>> from fewfire.tabular import AdamW, SparseInitClassifier
+    >>> model = SparseInitClassifier(optimiser=AdamW(learning_rate=0.001))
     """
 
     def __init__(
@@ -109,6 +114,11 @@ class SGD(Optimiser):
     learning_rate, weight_decay, batch_size, epochs
     momentum : float
         Share of the previous step that is repeated.
+
+    Examples
+    --------
+    >>> from fewfire.tabular import SGD, SparseInitClassifier
+    >>> model = SparseInitClassifier(optimiser=SGD(learning_rate=0.01))
     """
 
     def __init__(

@@ -34,6 +34,15 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
     Attributes
     ----------
     loss_curve_, validation_curve_, n_iter_, mixing_weights_, temperature_, n_features_in_, feature_names_in_, engine_
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> from sklearn.datasets import make_friedman1
+    >>> X, y = make_friedman1(150, random_state=0)
+    >>> model = ff.SparseInitRegressor(scaling="rank", members=2, random_state=0).fit(X[:100], y[:100])
+    >>> model.score(X[100:], y[100:]) > 0.6
+    True
     """
 
     target_checks: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}

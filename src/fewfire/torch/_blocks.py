@@ -116,6 +116,14 @@ def find_blocks(model: Any, batches: Iterable[Any] | None = None) -> list[MlpBlo
     batches : iterable, optional
         What the model is called with: tensors, tuples of arguments or mappings of keywords. Only the first is used.
         Without them, parts of the model are run by themselves on made-up rows, and blocks may be missed.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import fewfire.torch as ft
+    >>> model = torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
+    >>> [(block.activation, block.inputs, block.width) for block in ft.find_blocks(model)]
+    [('relu', 8, 64)]
     """
     return [block for block, _ in found_with_rows(check_model(model, tuple(PLATFORMS)), batches)]
 

@@ -62,6 +62,13 @@ def from_sequential(module: Any) -> TwoLayer:
         Linear, then ReLU, ReLU6 or Threshold(τ, 0), then Linear; a last Flatten(0) makes the output weights a vector.
         Identity and Dropout are passed over, as in `eval()`. Linear layers may have no bias. Weights in half precision
         become float32, which holds them exactly; float64 stays.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import fewfire.torch as ft
+    >>> ft.from_sequential(torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)))
+    TwoLayer(inputs=8, width=64, outputs=1, activation=relu, dtype=float32)
     """
     torch: Any = require("torch", "torch", "fewfire.torch.from_sequential")
     nn = torch.nn

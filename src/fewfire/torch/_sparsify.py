@@ -146,6 +146,22 @@ def sparsify(
         What a block does with other dtypes and devices, and under autocast.
     threads : int, optional
         Of the sparse kernel; by default as many as torch uses at the time.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import fewfire.torch as ft
+    >>> generator = torch.manual_seed(0)
+    >>> model = torch.nn.Sequential(torch.nn.Linear(64, 512), torch.nn.ReLU(), torch.nn.Linear(512, 64)).eval()
+    >>> x = torch.randn(1, 64)
+    >>> with torch.inference_mode():
+    ...     dense = model(x)
+    ...     report = ft.sparsify(model, [x], dense_above=16)  # in place
+    ...     sparse = model(x)
+    >>> bool(torch.allclose(dense, sparse, atol=1e-5))
+    True
+    >>> ft.densify(model)
+    1
     """
     if dense_above is not None:
         check_integer("dense_above", dense_above, 1, sys.maxsize, "leave it out to have it measured")

@@ -42,6 +42,19 @@ class SparseTrainingBlock(torch.nn.Module):  # type: ignore[misc]
         Of the next steps; may be set anew between them.
     threads : int, optional
         Of the screen; all cores by default.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import fewfire.torch as ft
+    >>> generator = torch.manual_seed(0)
+    >>> first, second = torch.nn.Linear(32, 256), torch.nn.Linear(256, 32)
+    >>> block = ft.SparseTrainingBlock(first, second, learning_rate=0.01)  # the layers are trained in place
+    >>> before = first.weight.detach().clone()
+    >>> block(torch.randn(1, 32)).square().mean().backward()  # a step
+    >>> moved = (first.weight != before).any(dim=1).float().mean()
+    >>> bool(0 < moved < 1)  # only rows of neurons that fired
+    True
     """
 
     def __init__(self, first: Any, second: Any, *, learning_rate: float, threads: int | None = None) -> None:

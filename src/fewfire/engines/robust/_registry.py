@@ -50,6 +50,16 @@ def trainer(
     index_method : as `method` of `fewfire.halfspace.Index`
         How method "index" searches: "tree" as the paper has it, "scan" or "screen" of every neuron, what is measured
         to be fastest ("auto"), or a method that was registered.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> from fewfire.engines.robust import trainer
+    >>> X, y = ff.problems.SphereSlice(n=30, d=8, separation=0.2).sample(30, seed=0)
+    >>> network = ff.networks.init.ntk(activity=0.05)(8, width=1000, seed=0)
+    >>> training = trainer("lists", network, X, reach=0.1)
+    >>> type(training).__name__
+    'ListTrainer'
     """
     name = check_choice("method", method, get_args(TrainerMethod))
     if name == "index":

@@ -97,6 +97,13 @@ def estimate_frontier(
         How finely the posterior is computed, as a relative accuracy.
     rising : bool
         Whether success becomes more frequent with the value.
+
+    Examples
+    --------
+    >>> from fewfire.experiments import estimate_frontier
+    >>> found = estimate_frontier([100, 200, 400, 800], successes=[0, 2, 9, 10], runs=[10, 10, 10, 10])
+    >>> 200 < found.low < found.value < found.high < 400
+    True
     """
     at, won, tried = (np.asarray(part, dtype=np.float64) for part in (values, successes, runs))
     if at.ndim != 1 or at.shape != won.shape or at.shape != tried.shape or not at.size:

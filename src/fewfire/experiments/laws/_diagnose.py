@@ -155,6 +155,13 @@ def diagnose(
         Success laws by k and start, such as `fit_success_law` makes; by default those of the shipped sweeps.
     law : FrontierLaw, optional
         The law of data; by default that of the shipped sweeps.
+
+    Examples
+    --------
+    >>> from fewfire.experiments import diagnose
+    >>> advice = diagnose(50, 3, width=100, samples=300, steps=20_000)
+    >>> advice.chance is not None
+    True
     """
     have = Resources(width, samples, steps, success)
     theory = tuple(verdicts(n, k, have, noise, error, adversarial=adversarial))

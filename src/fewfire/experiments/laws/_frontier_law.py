@@ -261,7 +261,15 @@ def fit_law(
 
 @cache
 def shipped_law() -> FrontierLaw:
-    """The law of the shipped sweeps: `fit_law` of their cells from width 10 on."""
+    """The law of the shipped sweeps: `fit_law` of their cells from width 10 on.
+
+    Examples
+    --------
+    >>> from fewfire.experiments import shipped_law
+    >>> prediction = shipped_law().predict(n=50, k=3, width=300, init="sparse")
+    >>> prediction.low < prediction.samples < prediction.high
+    True
+    """
     return FrontierLaw.from_dict(json.loads((files(__package__) / "frontier_law.json").read_text(encoding="utf-8")))
 
 

@@ -33,7 +33,14 @@ RECIPES = tuple(_MODULES)
 
 
 def find(name: str) -> Recipe[Any]:
-    """What a recipe shows, how long it takes, what to expect, and how to run it."""
+    """What a recipe shows, how long it takes, what to expect, and how to run it.
+
+    Examples
+    --------
+    >>> from fewfire.experiments import recipes
+    >>> recipes.find("pareto/frontier").title
+    'Figures 1 and 4: success by width and samples, sparse start beside dense'
+    """
     if name not in _MODULES:
         raise invalid("recipe", f"must be one of {', '.join(RECIPES)}", name)
     recipe: Recipe[Any] = importlib.import_module(_MODULES[name]).RECIPE
@@ -41,5 +48,13 @@ def find(name: str) -> Recipe[Any]:
 
 
 def run(name: str, scale: Scale = "quick", **options: Any) -> RecipeResult:
-    """Run a recipe; "quick" takes about a minute at most, "paper" longer. Its `options` are those of `find(name)`."""
+    """Run a recipe; "quick" takes about a minute at most, "paper" longer. Its `options` are those of `find(name)`.
+
+    Examples
+    --------
+    >>> from fewfire.experiments import recipes
+    >>> result = recipes.run("sparse-activations/statistical-queries")  # doctest: +SKIP
+    >>> result.passed  # doctest: +SKIP
+    True
+    """
     return find(name).run(scale, **options)

@@ -49,7 +49,23 @@ class Plan:
 
 
 def make_plan(sweep: Sweep, store: Store | None = None) -> Plan:
-    """Which runs are missing; all of them without a store."""
+    """Which runs are missing; all of them without a store.
+
+    Examples
+    --------
+    >>> from fewfire.experiments import MemoryStore, Sweep, make_plan
+    >>> sweep = Sweep.from_dict(
+    ...     {
+    ...         "problem": {"name": "parity", "n": 10, "k": 2},
+    ...         "network": {"start": "dense", "width": 10},
+    ...         "data": {"samples": [50, 500]},
+    ...         "training": {"steps": 100},
+    ...         "trials": 3,
+    ...     }
+    ... )
+    >>> len(make_plan(sweep, MemoryStore()).pending)
+    6
+    """
     known: dict[str, tuple[str, float]] = {}
     if store is not None:
         columns = store.columns()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import FileFormatError, InvalidArgument, invalid
+from fewfire._html import card, listed
 from fewfire._validate import check_integer, check_number
 from fewfire.engines import Phase, Run, Schedule
 from fewfire.experiments.spec._grid import expand
@@ -49,7 +50,7 @@ KEYS = ("name", "trials", "success_error", *SECTIONS, "search")
 AXES = ("problems", "networks", "data", "schedules")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sweep:
     """Every combination of problems, networks, data sizes and schedules, each repeated `trials` times.
 
@@ -68,6 +69,26 @@ class Sweep:
     search : FrontierSearch, optional
         What to look for along an axis, whose values are those of the search; `trials` is then its budget, and `len` and
         `runs` speak of the whole grid that it chooses from.
+
+    Examples
+    --------
+    >>> from fewfire.experiments import MemoryStore, Sweep
+    >>> sweep = Sweep.from_dict(
+    ...     {
+    ...         "problem": {"name": "parity", "n": 10, "k": 2},
+    ...         "network": {"start": ["dense", {"name": "sparse", "s": 2}], "width": [10, 100]},
+    ...         "data": {"samples": [50, 500]},
+    ...         "training": {"steps": 500},
+    ...         "trials": 2,
+    ...     }
+    ... )
+    >>> sweep
+    Sweep('sweep': 16 runs, 8 settings × 2 trials)
+    >>> store = MemoryStore()
+    >>> sweep.run(store, executor="inline").ran
+    16
+    >>> store
+    MemoryStore(16 runs: 16 done)
     """
 
     problems: tuple[Problem, ...]
@@ -197,7 +218,7 @@ class Sweep:
         executor: str | Executor = "local",
         workers: int | None = None,
         keep_going: bool = True,
-        progress: Callable[[Progress], None] | None = None,
+        progress: Callable[[Progress], None] | bool | None = None,
     ) -> Progress:
         """Train every run that the store does not have yet, keeping each as it ends.
 
@@ -214,8 +235,9 @@ class Sweep:
             Runs trained at the same time on this machine; one per core by default.
         keep_going : bool
             True: a run that diverges or fails is recorded and the others go on. False: it stops the sweep.
-        progress : callable, optional
-            Called with a `Progress` at the start and after each batch.
+        progress : True or callable, optional
+            True shows one bar, in a notebook or on a terminal; elsewhere a line is printed every half minute. A
+            callable is called with a `Progress` at the start and after each batch.
 
         Returns
         -------
@@ -224,9 +246,34 @@ class Sweep:
         """
         from fewfire.experiments.run import execute  # running stands on specs, so the method looks up
 
+        if progress is True:
+            from fewfire.experiments.run._bar import SweepBar
+
+            with SweepBar() as bar:
+                return self.run(
+                    store, engine=engine, executor=executor, workers=workers, keep_going=keep_going, progress=bar.show
+                )
+        told = progress or None
         return execute(
-            self, store, engine=engine, executor=executor, workers=workers, keep_going=keep_going, progress=progress
+            self, store, engine=engine, executor=executor, workers=workers, keep_going=keep_going, progress=told
         )
+
+    def __repr__(self) -> str:
+        return f"Sweep({self.name!r}: {len(self)} runs, {self.settings} settings × {self.trials} trials)"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "runs": f"{len(self)}: {self.settings} settings × {self.trials} trials",
+            "problems": listed(self.problems),
+            "starts": listed(list(dict.fromkeys(start for start, _ in self.networks))),
+            "widths": listed(list(dict.fromkeys(width for _, width in self.networks))),
+            "examples": listed(["online" if samples is None else samples for samples, _ in self.data]),
+            "schedules": listed([f"{schedule.steps} steps, {schedule.loss} loss" for schedule in self.schedules]),
+            "success": f"a test error of at most {self.success_error:g}",
+        }
+        if self.search is not None:
+            facts["search"] = "only those runs that it chooses are trained"
+        return card(f"Sweep {self.name}", facts)
 
 
 def _check_combinations(sweep: Sweep) -> None:

@@ -12,6 +12,7 @@ from fewfire.experiments.spec import canonical
 from fewfire.experiments.store._flat import to_frame
 from fewfire.experiments.store._protocol import Setting
 from fewfire.experiments.store._row import COLUMNS, STATUSES, final
+from fewfire.experiments.store._shown import store_card, store_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +24,14 @@ if TYPE_CHECKING:
 
 
 class MemoryStore:
-    """Rows in a dictionary, gone with the process."""
+    """Rows in a dictionary, gone with the process.
+
+    Examples
+    --------
+    >>> from fewfire.experiments import MemoryStore
+    >>> MemoryStore()
+    MemoryStore(0 runs)
+    """
 
     def __init__(self) -> None:
         self._rows: dict[str, Row] = {}
@@ -68,6 +76,12 @@ class MemoryStore:
     def to_frame(self) -> Any:
         """All runs as a pandas DataFrame, settings as flat columns; see `_flat`."""
         return to_frame(self)
+
+    def __repr__(self) -> str:
+        return store_text(self)
+
+    def _repr_html_(self) -> str:
+        return store_card(self)
 
     def history(self, hash: str) -> History:
         """The history of one run."""

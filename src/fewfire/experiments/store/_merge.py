@@ -20,6 +20,12 @@ def merge(target: Store, sources: Iterable[Store]) -> int:
     """Add the runs, sweeps and measurements of other stores to one; gives the number of runs that were new to it.
 
     Rows that are there already stay as they are, but for failed ones, which a finished one replaces.
+
+    Examples
+    --------
+    >>> from fewfire.experiments import MemoryStore, merge
+    >>> merge(MemoryStore(), [MemoryStore(), MemoryStore()])
+    0
     """
     before = set(target.columns()["hash"].tolist())
     for source in sources:

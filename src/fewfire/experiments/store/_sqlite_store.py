@@ -17,6 +17,7 @@ from fewfire.experiments.store._flat import to_frame
 from fewfire.experiments.store._memory import sweep_key, unknown_run
 from fewfire.experiments.store._protocol import Measurement, Setting, SweepRecord
 from fewfire.experiments.store._row import COLUMNS, FINAL, STATUSES, Row, decode_history, encode_history
+from fewfire.experiments.store._shown import store_card, store_text
 from fewfire.experiments.store._sqlite_file import SqliteFile, damaged
 
 if TYPE_CHECKING:
@@ -40,6 +41,15 @@ class SqliteStore(SqliteFile):
         Whether rows may be added; the file is made when it does not exist. Otherwise it must exist, and nothing is
         changed, except that what a stopped writer left half done is undone: any number of readers may look on while a
         sweep runs.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from fewfire.experiments import SqliteStore
+    >>> with TemporaryDirectory() as folder, SqliteStore(Path(folder) / "grid.sqlite", write=True) as store:
+    ...     print(store.counts())
+    {'done': 0, 'diverged': 0, 'failed': 0}
     """
 
     def __init__(self, path: str | Path, *, write: bool = False) -> None:
@@ -185,6 +195,12 @@ class SqliteStore(SqliteFile):
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return store_text(self, self.path)
+
+    def _repr_html_(self) -> str:
+        return store_card(self, self.path)
 
     def _check(self, right: bool, what: str) -> None:
         if not right:

@@ -33,6 +33,12 @@ def succeeded(status: Any, best_test_error: Any, success_error: float) -> Any:
     Returns
     -------
     bool, or bool array of shape (runs,)
+
+    Examples
+    --------
+    >>> from fewfire.experiments import succeeded
+    >>> succeeded("done", 0.05, success_error=0.1), succeeded("diverged", 0.05, success_error=0.1)
+    (True, False)
     """
     return (status == "done") & (best_test_error <= success_error)
 
@@ -54,7 +60,23 @@ class Cell:
 
 
 def cells(store: Store, success_error: float) -> list[Cell]:
-    """One cell per setting, in order of the settings; see `succeeded` for what counts as success."""
+    """One cell per setting, in order of the settings; see `succeeded` for what counts as success.
+
+    Examples
+    --------
+    >>> from fewfire.experiments import MemoryStore, Sweep, cells
+    >>> spec = {
+    ...     "problem": {"name": "parity", "n": 8, "k": 2},
+    ...     "network": {"start": "dense", "width": 20},
+    ...     "data": {"samples": [20, 200]},
+    ...     "training": {"steps": 500},
+    ...     "trials": 2,
+    ... }
+    >>> store = MemoryStore()
+    >>> done = Sweep.from_dict(spec).run(store, executor="inline")
+    >>> [(cell.setting.samples, cell.successes) for cell in cells(store, success_error=0.1)]
+    [(20, 0), (200, 2)]
+    """
     settings, columns = store.settings(), store.columns()
     place, status = columns["setting"], columns["status"]
     size = max((setting.id for setting in settings), default=0) + 1

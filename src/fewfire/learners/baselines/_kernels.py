@@ -170,6 +170,14 @@ class ConjugateKernel(KernelClassifier):
     X_fit_ : array of shape (m, n)
     dual_coef_ : array of shape (m, 1 or classes), for ridge
     machine_ : scikit-learn SVC, for hinge
+
+    Examples
+    --------
+    >>> from fewfire.learners.baselines import ConjugateKernel
+    >>> from fewfire.problems import Parity
+    >>> X, y = Parity(8, 2).sample(600, seed=0)
+    >>> ConjugateKernel().fit(X[:500], y[:500]).score(X[500:], y[500:]) > 0.9
+    True
     """
 
     def _kernel(self, A: Float64Array, B: Float64Array) -> Float64Array:
@@ -197,6 +205,14 @@ class TangentKernel(KernelClassifier):
     X_fit_ : array of shape (m, n)
     dual_coef_ : array of shape (m, 1 or classes), for ridge
     machine_ : scikit-learn SVC, for hinge
+
+    Examples
+    --------
+    >>> from fewfire.learners.baselines import TangentKernel
+    >>> from fewfire.problems import Parity
+    >>> X, y = Parity(8, 2).sample(600, seed=0)
+    >>> TangentKernel().fit(X[:500], y[:500]).score(X[500:], y[500:]) > 0.9
+    True
     """
 
     def _kernel(self, A: Float64Array, B: Float64Array) -> Float64Array:

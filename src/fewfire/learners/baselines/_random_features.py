@@ -53,6 +53,14 @@ class RandomFeatures(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     network_ : TwoLayer
         The hidden layer; its output weights are not used.
     head_ : the scikit-learn classifier on the features
+
+    Examples
+    --------
+    >>> from fewfire.learners.baselines import RandomFeatures
+    >>> from fewfire.problems import Parity
+    >>> X, y = Parity(8, 2).sample(600, seed=0)
+    >>> RandomFeatures(width=500, random_state=0).fit(X[:500], y[:500]).score(X[500:], y[500:]) > 0.9
+    True
     """
 
     def __init__(

@@ -145,6 +145,13 @@ class LowDegreeClassifier(ClassifierMixin, LowDegreeBase):  # type: ignore[misc]
     classes_ : array of the two labels, ascending
     slope_ : float
         Of the logistic function that makes probabilities of the polynomial's values, fitted to held-out samples.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> X, y = ff.problems.Parity(n=20, k=2, support=[2, 5]).sample(400, seed=0)
+    >>> ff.LowDegreeClassifier(degree=2, method="regression").fit(X[:300], y[:300]).score(X[300:], y[300:])
+    1.0
     """
 
     def __init__(

@@ -100,6 +100,14 @@ def learn_correlated_parity(
         Rows by which the iterate is chosen; they are no test of it.
     seeds : sequence of int
         Other weights, examples and held-out rows each; the runs are trained side by side.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> problem = ff.problems.CorrelatedParity(n=20, k=3)
+    >>> best = ff.learners.learn_correlated_parity(problem, problem.support, width=300, steps=300)[0]
+    >>> best.step <= 300
+    True
     """
     members = check_support("support", support, source.inputs)
     n, k = source.inputs, len(members)

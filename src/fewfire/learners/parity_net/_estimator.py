@@ -115,6 +115,14 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     slope_ : float
         Of the logistic function that makes probabilities of the network's output.
     engine_, classes_, active_, mapping_, n_iter_, n_features_in_, feature_names_in_
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> X, y = ff.problems.Parity(n=20, k=2, support=[4, 11]).sample(600, seed=0)
+    >>> model = ff.ParityNetClassifier(width=200, max_steps=5000, random_state=0).fit(X[:500], y[:500])
+    >>> model.score(X[500:], y[500:])
+    1.0
     """
 
     def __init__(

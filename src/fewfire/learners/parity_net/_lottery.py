@@ -111,6 +111,14 @@ def lottery_tickets(
     threads : int, optional
         Of the C++ kernels; all cores by default.
     seed : int
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> problem = ff.problems.Parity(10, 2)
+    >>> tickets = ff.learners.lottery_tickets(problem, 10, networks=2, width=20, keep=3, steps=500, test_examples=200)
+    >>> tickets.kept.shape  # the neurons kept of each network
+    (2, 3)
     """
     check_integer("networks", networks, 1)
     check_integer("keep", keep, 1, width, "keep at most as many neurons as there are")

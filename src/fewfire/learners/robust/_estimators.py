@@ -86,11 +86,31 @@ _PARAMETERS = """
         Algorithm 1: ‖W − W₀‖_{{2,∞}}, the largest movement of a neuron, which the theorem assumes to be at most
         m^(−15/24).
     setting_, method_, learning_rate_, n_iter_, {more}n_features_in_, feature_names_in_
+
+    Examples
+    --------{examples}
     """
 
 _CLASS_WEIGHT = """
     class_weight : dict, "balanced" or None
         Weights by class that multiply those of the rows, as in scikit-learn."""
+
+_CLASSIFIER_EXAMPLES = """
+    >>> import fewfire as ff
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> model = ff.RobustClassifier(width=200, rho=0.1, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.95
+    True
+    >>> ff.robust_score(model, X, y) > 0.9  # against an adversary of the same reach
+    True"""
+
+_REGRESSOR_EXAMPLES = """
+    >>> import fewfire as ff
+    >>> from sklearn.datasets import make_friedman1
+    >>> X, y = make_friedman1(200, random_state=0)
+    >>> ff.RobustRegressor(width=200, rho=0.05, random_state=0).fit(X, y).score(X, y) > 0.7
+    True"""
 
 
 class RobustClassifier(ClassifierMixin, RobustNetwork):  # type: ignore[misc]
@@ -105,6 +125,7 @@ class RobustClassifier(ClassifierMixin, RobustNetwork):  # type: ignore[misc]
         networks="One of the rows, with an output per class beyond two; Algorithm 1: of its inputs, one per class.",
         more="temperature_, classes_, ",
         class_weight=_CLASS_WEIGHT,
+        examples=_CLASSIFIER_EXAMPLES,
     )
 
     classes_: AnyArray
@@ -244,6 +265,7 @@ class RobustRegressor(RegressorMixin, RobustNetwork):  # type: ignore[misc]
         networks="One, of the rows or of Algorithm 1's inputs, for standardised labels.",
         more="",
         class_weight="",
+        examples=_REGRESSOR_EXAMPLES,
     )
 
     @all_or_nothing

@@ -117,6 +117,14 @@ class SparseActivationClassifier(ClassifierMixin, SparseActivationBase):  # type
     Attributes
     ----------
     classes_ : array of labels, ascending
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> X, y = ff.problems.Parity(n=10, k=2).sample(500, seed=0)
+    >>> model = ff.SparseActivationClassifier(width=32, k=4, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.95
+    True
     """
 
     def __init__(

@@ -60,6 +60,14 @@ def learn_low_degree(oracle: SQOracle, degree: int, *, scale: float = 1.0) -> Qu
         At most the number of inputs.
     scale : float
         No label may exceed it in absolute value; queries are y·χ_S(x)/scale.
+
+    Examples
+    --------
+    >>> from fewfire.learners.statistical_queries import SQOracle, learn_low_degree
+    >>> from fewfire.problems import Parity
+    >>> oracle = SQOracle(Parity(6, 2, support=[1, 3]), tolerance=0.1)
+    >>> learn_low_degree(oracle, degree=2).queries
+    22
     """
     degree = check_integer("degree", degree, 0, oracle.inputs, "a monomial has at most n distinct coordinates")
     scale = check_number("scale", scale, 0.0, open_low=True)

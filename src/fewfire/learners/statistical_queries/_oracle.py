@@ -71,6 +71,14 @@ class SQOracle:
         expectation is the mean over `examples` of them, which is the distribution the oracle then stands for.
     examples : int
         How many are drawn when the expectation is not exact.
+
+    Examples
+    --------
+    >>> from fewfire.learners.statistical_queries import SQOracle
+    >>> from fewfire.problems import Parity
+    >>> oracle = SQOracle(Parity(8, 2, support=[1, 3]), tolerance=0.01)
+    >>> round(oracle.query(lambda X, y: y * X[:, 1] * X[:, 3]))
+    1
     """
 
     def __init__(

@@ -79,6 +79,14 @@ def learn_parity(
         For "exhaustive": the largest set tried.
     seed : int or Stream
         Of the random order (stream "strategy").
+
+    Examples
+    --------
+    >>> from fewfire.learners.statistical_queries import SQOracle, learn_parity
+    >>> from fewfire.problems import Parity
+    >>> oracle = SQOracle(Parity(6, 2, support=[1, 3]), tolerance=0.1)
+    >>> learn_parity(oracle).support
+    (1, 3)
     """
     check_choice("strategy", strategy, get_args(Strategy))
     n = oracle.inputs

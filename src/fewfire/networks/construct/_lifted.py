@@ -91,6 +91,13 @@ def lifted_parity(m: int, support: Sequence[int], signed: bool = False) -> TwoLa
         The set S.
     signed : bool
         False: values 1 (even) and 0, as printed. True: values +1 and −1, the product of y over S.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> network = ff.networks.construct.lifted_parity(m=4, support=[0, 2])
+    >>> network.inputs, ff.networks.check_sparsity(network).max_active
+    (16, 1)
     """
     m = check_integer("m", m, 1)
     members = check_support("support", support, m)
@@ -166,6 +173,12 @@ def learning_with_rounding(
     -------
     TwoLayer
         In float64 with (m·⌈log₂ q⌉)² inputs; its weights are multiples of 1/4 and evaluation is exact.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.networks.construct.learning_with_rounding(m=3, p=2, q=4, secret=[1, 0, 3])
+    TwoLayer(inputs=36, width=28, activation=relu, dtype=float64)
     """
     m, q = check_integer("m", m, 1), check_integer("q", q, 2)
     p = check_integer("p", p, 2, q, "the outer modulus is at most the inner one")

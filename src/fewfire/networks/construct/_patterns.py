@@ -55,6 +55,14 @@ def junta(n: int, support: Sequence[int], table: ArrayLike) -> TwoLayer:
     -------
     TwoLayer
         In float64, with W = √p·max|table| and B = |p − 1|·max|table|.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> majority = [1, 1, 1, -1, 1, -1, -1, -1]
+    >>> network = ff.networks.construct.junta(n=10, support=[1, 4, 7], table=majority)
+    >>> network.width, ff.networks.check_sparsity(network).max_active
+    (8, 1)
     """
     n = check_integer("n", n, 1)
     members = check_support("support", support, n)
@@ -81,6 +89,14 @@ def indexing(b: int, signed: bool = False) -> TwoLayer:
         Coordinates of x.
     signed : bool
         False: values 1 and 0 for a bit +1 and −1, as printed. True: values +1 and −1.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> network = ff.networks.construct.indexing(b=2)
+    >>> X, y = ff.problems.Indexing(2).sample(50, seed=0)
+    >>> network.width, ff.networks.check_sparsity(network).max_active
+    (4, 1)
     """
     b = check_integer("b", b, 1, 12, "the network has 2**b neurons with b + 2**b weights each")
     addresses = digits(np.arange(2**b)[:, None], b)[:, ::-1]
@@ -110,6 +126,13 @@ def dense_weights(
         Of the drawn weights (stream "construct").
     gamma : float, optional
         Γ > 0; √q by default, with which at most one neuron fires on every input.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> network = ff.networks.construct.dense_weights(b=2, q=4)
+    >>> ff.networks.check_sparsity(network).max_active
+    1
     """
     b = check_integer("b", b, 1, 20, "the network has 2**b neurons")
     q = check_integer("q", q, 1)
@@ -137,6 +160,13 @@ def random_member(n: int, s: int, k: int, seed: int | Stream, kind: str = "dense
         Of the draw (stream "construct").
     kind : "dense" or "junta"
         Whether neurons have dense weights or look only at the address of their block.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> network = ff.networks.construct.random_member(12, s=20, k=2, seed=0)
+    >>> ff.networks.check_sparsity(network).max_active
+    2
     """
     n, s = check_integer("n", n, 1), check_integer("s", s, 1)
     k = check_integer("k", k, 1, s, "no more neurons can fire than there are")

@@ -36,5 +36,12 @@ class _Dense(Initialiser):
 
 
 def dense() -> Initialiser:
-    """Dense weights: hidden and bias U(±1/√inputs), output and offset U(±1/√width), ReLU (pareto, C.1)."""
+    """Dense weights: hidden and bias U(±1/√inputs), output and offset U(±1/√width), ReLU (pareto, C.1).
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.networks.init.dense()(20, width=100, seed=0)
+    TwoLayer(inputs=20, width=100, activation=relu, dtype=float32)
+    """
     return _Dense()

@@ -65,6 +65,12 @@ def activity_threshold(width: int, active: float, input_norm: float = 1.0) -> fl
         In (0, width/2]; more would need a negative threshold.
     input_norm : float
         ‖x‖: 1 in the paper, √n for ±1 inputs.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> round(ff.networks.init.activity_threshold(width=10_000, active=100), 5)
+    0.0329
     """
     width = check_integer("width", width, 1)
     remedy = "a threshold of 0 leaves half of the neurons active"
@@ -94,6 +100,14 @@ def ntk(
         τ itself; "1/m" is the theorem's setting, which leaves half of the neurons active.
     input_norm : float
         Norm of the inputs that `activity` and `exponent` speak of: 1 in the paper, √n for ±1 inputs.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> network = ff.networks.init.ntk(activity=0.02)(64, width=5000, seed=0)
+    >>> X, _ = ff.problems.Parity(64, 2).sample(50, seed=0)
+    >>> round(network.activity(X / 8.0).fraction, 2)  # of inputs of norm 1
+    0.02
     """
     choices = {"activity": activity, "exponent": exponent, "threshold": threshold}
     given = [name for name, value in choices.items() if value is not None]

@@ -27,7 +27,14 @@ NAMES: Final = tuple(_FACTORIES)
 
 
 def from_parameters(name: str, parameters: Mapping[str, Any] | None = None) -> Initialiser:
-    """The initialiser of that name with these parameters, as a spec file holds them."""
+    """The initialiser of that name with these parameters, as a spec file holds them.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.networks.init.from_parameters("sparse", {"s": 2})
+    sparse(s=2, value=1.0)
+    """
     factory = _FACTORIES[check_choice("init", name, _FACTORIES)]
     given = dict(parameters or {})
     try:

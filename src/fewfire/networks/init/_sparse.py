@@ -84,6 +84,13 @@ def sparse(s: int, value: float = 1.0) -> Initialiser:
         Inputs that each neuron starts with, uniform over all subsets of that size.
     value : float
         Their weight, not 0.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> network = ff.networks.init.sparse(2)(20, width=100, seed=0)
+    >>> set((network.hidden != 0).sum(axis=1).tolist())
+    {2}
     """
     if check_number("value", value) == 0:
         raise invalid("value", "must not be 0", value, "a row of zeros has no s non-zero weights")
@@ -99,6 +106,13 @@ def perturbed_sparse(s: int, eps: float | None = None) -> Initialiser:
         Inputs that each neuron starts with, below the number of inputs.
     eps : float, optional
         Above 0 and below 1/(inputs − s); half of that bound by default.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> network = ff.networks.init.perturbed_sparse(2)(20, width=100, seed=0)
+    >>> int((network.hidden != 0).sum(axis=1).min())
+    20
     """
     if eps is not None:
         eps = check_number("eps", eps, 0.0, open_low=True)
@@ -141,6 +155,13 @@ def over_sparse(k: int, s: int, offset: float = 0.5, strict: bool = True) -> Ini
         Shift of the biases; 1/16 is the printed one.
     strict : bool
         Whether to refuse what the theorem excludes.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> network = ff.networks.init.over_sparse(k=2, s=9)(30, width=100, seed=0)
+    >>> set((network.hidden != 0).sum(axis=1).tolist())
+    {9}
     """
     k, s = check_integer("k", k, 1), check_integer("s", s, 1)
     check_condition(strict, k % 2 == 0, "k", "must be even", k, "pareto, Lemma 8")
@@ -187,6 +208,12 @@ def under_sparse(k: int, s: int, eps: float | None = None, strict: bool = True) 
         Above 0 and below 1/(inputs − s); half of that bound by default.
     strict : bool
         Whether to refuse what the theorem excludes.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.networks.init.under_sparse(k=6, s=2)(31, width=100, seed=0)
+    TwoLayer(inputs=31, width=100, activation=relu, dtype=float32)
     """
     k, s = check_integer("k", k, 1), check_integer("s", s, 1)
     check_condition(strict, k % 2 == 0, "k", "must be even", k, "pareto, Lemma 18")

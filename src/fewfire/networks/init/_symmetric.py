@@ -55,6 +55,14 @@ def symmetric(k: int, scaled: bool = True, strict: bool = True) -> Initialiser:
         rates by n. False: weights are w, for inputs ±1/√n that the caller supplies, with the paper's rates.
     strict : bool
         Whether to refuse what the paper's theorem excludes.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> network = ff.networks.init.symmetric(k=3)(20, width=100, seed=0)
+    >>> X, _ = ff.problems.Parity(20, 3).sample(10, seed=0)
+    >>> bool(abs(network(X)).max() < 1e-4)  # pairs of neurons cancel at the start
+    True
     """
     k = check_integer("k", k, 1)
     check_condition(strict, k % 2 == 1 and k >= 3, "k", "must be odd and at least 3", k, "parities, section 2")

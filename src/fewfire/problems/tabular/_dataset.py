@@ -131,7 +131,14 @@ def split(dataset: Dataset, trial: int, fraction: float = 1.0, cap: int | None =
 
 
 def training_rows(rows: int, fraction: float, cap: int | None = CAP) -> int:
-    """How many of the rows of a data set `split` gives to train on."""
+    """How many of the rows of a data set `split` gives to train on.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.problems.tabular.training_rows(20_000, fraction=0.1)
+    1800
+    """
     check_number("fraction", fraction, 0.0, 1.0, open_low=True)
     size = max(1, round(fraction * (rows - _test_rows(rows))))
     return size if cap is None else min(size, check_integer("cap", cap, 1))

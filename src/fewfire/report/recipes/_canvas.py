@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import importlib
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from fewfire._atomic import replacing
 from fewfire._errors import invalid
 from fewfire._optional import require
 from fewfire.experiments.recipes import RECIPES, RecipeResult, find
+from fewfire.report._figure import given_axes, new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from fewfire.report._figure import SomeAxes
+
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 """The colours of Okabe and Ito."""
 
@@ -28,10 +31,15 @@ MARKERS = "osD^vPX*"
 DPI, COLOURS = 110, 64
 
 
-def canvas(panels: int = 1, *, size: tuple[float, float] = (6.2, 4.0), **options: Any) -> tuple[Figure, list[Axes]]:
-    """A figure with its panels side by side; `options` go to `Figure.subplots`."""
-    figure = require("matplotlib.figure", "plot", "a figure").Figure(figsize=size, layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+def canvas(
+    panels: int = 1, *, size: tuple[float, float] = (6.2, 4.0), ax: SomeAxes | None = None, **options: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure with its panels side by side, or the caller's axes; `options` go to `Figure.subplots`."""
+    if ax is not None:
+        axes = given_axes(ax, panels)
+        return cast("Figure", axes[0].figure), axes
+    figure = new_figure(size)
+    cast("Any", figure.get_layout_engine()).set(w_pad=0.08, h_pad=0.06)
     grid = figure.subplots(options.pop("rows", 1), panels, squeeze=False, **options)
     return figure, list(grid.ravel())
 

@@ -30,7 +30,14 @@ class SearchCost:
 
 
 def set_bits(n: int, k: int) -> float:
-    """log₂ C(n, k): the bits that name a set of k among n coordinates."""
+    """log₂ C(n, k): the bits that name a set of k among n coordinates.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> round(pareto.set_bits(50, 3), 2)
+    14.26
+    """
     n = check_integer("n", n, 1)
     return log2(comb(n, check_integer("k", k, 0, n)))
 
@@ -40,6 +47,12 @@ def samples_needed(n: int, k: int, noise: float = 0.0, success: float = 1.0) -> 
 
     Without noise m labels take 2^m values, so at most 2^m of the C(n, k) sets can be answered. With noise η they
     carry m (1 − H(η)) bits, and Fano's inequality asks for success·log₂ C(n, k) − 1 of them.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> pareto.samples_needed(50, 3)  # below, several parities agree with all labels
+    15
     """
     noise = check_number("noise", noise, 0.0, 0.5, open_high=True)
     success = check_number("success", success, 0.0, 1.0, open_low=True)
@@ -54,6 +67,12 @@ def samples_sufficient(n: int, k: int, noise: float = 0.0, delta: float = 0.01) 
     """With this many uniform examples the parity of the highest agreement is the true one, but with probability δ.
 
     A wrong set agrees as well as the true one with probability at most (½ + √(η(1−η)))^m; union over all sets.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> pareto.samples_sufficient(50, 3, noise=0.1)
+    65
     """
     noise = check_number("noise", noise, 0.0, 0.5, open_high=True)
     delta = check_number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
@@ -64,7 +83,14 @@ def samples_sufficient(n: int, k: int, noise: float = 0.0, delta: float = 0.01) 
 
 
 def exhaustive_search(n: int, k: int, samples: int) -> SearchCost:
-    """C(n, k) sets, each one XOR and one popcount for every 64 examples."""
+    """C(n, k) sets, each one XOR and one popcount for every 64 examples.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> pareto.exhaustive_search(50, 3, samples=100)
+    SearchCost(sets=19600, words=39200)
+    """
     sets = comb(check_integer("n", n, 1), check_integer("k", k, 0, n))
     return SearchCost(sets, sets * -(-check_integer("samples", samples, 1) // 64))
 
@@ -120,7 +146,14 @@ class ResourceFrontier:
 def frontier(
     n: int, k: int, parameters: float, steps: float, tau: float, delta: float = 0.99, *, fraction: float = 0.25
 ) -> ResourceFrontier:
-    """Compare r·T/(τ²δ) with fraction·C(n, k): ¼ is what the proof gives, ½ what the paper prints."""
+    """Compare r·T/(τ²δ) with fraction·C(n, k): ¼ is what the proof gives, ½ what the paper prints.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> pareto.frontier(50, 3, parameters=1000, steps=1000, tau=0.01)
+    ResourceFrontier(parameters=1000, steps=1000, tau=0.01, delta=0.99, demand=4900.0)
+    """
     n = check_integer("n", n, 1)
     k = check_integer("k", k, 0, n)
     for name, value in (("parameters", parameters), ("steps", steps), ("tau", tau), ("fraction", fraction)):
@@ -137,6 +170,12 @@ def gradient_precision(samples: int, parameters: float = 1, steps: float = 1, fa
     """τ that `samples` examples give: 1/√m, or with a failure probability the τ of Assumption 2 by Hoeffding.
 
     There every one of r·T means of m numbers in [−1, 1] must be within τ/2: τ = √(8 log(2rT/failure)/m).
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> round(pareto.gradient_precision(10_000), 4)
+    0.01
     """
     samples = check_integer("samples", samples, 1)
     if failure is None:

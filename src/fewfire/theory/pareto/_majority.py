@@ -21,7 +21,14 @@ from fewfire._validate import check_integer
 
 
 def half_coefficient(n: int, size: int) -> float:
-    """The coefficient of Half, the indicator of Σ x_i = 0 on {±1}ⁿ, at a set of `size` coordinates."""
+    """The coefficient of Half, the indicator of Σ x_i = 0 on {±1}ⁿ, at a set of `size` coordinates.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.fourier.half_coefficient(4, 2)
+    -0.125
+    """
     n = check_integer("n", n, 0)
     size = check_integer("size", size, 0, n)
     if n % 2 or size % 2:
@@ -36,6 +43,12 @@ def majority_coefficient(n: int, size: int) -> float:
     """The coefficient of Maj = sign(Σ x_i) on {±1}ⁿ, sign(0) = −1, at a set of `size` coordinates.
 
     For odd n there are no ties, and sets of even size have coefficient 0.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.fourier.majority_coefficient(3, 1), ff.fourier.majority_coefficient(3, 3)
+    (0.5, -0.5)
     """
     n = check_integer("n", n, 1)
     size = check_integer("size", size, 0, n)
@@ -84,6 +97,12 @@ def over_sparse_gap(k: int, s: int) -> FourierGap:
     Coordinates where the neuron has no weight get 0 (the proof has S∖w for w∖S: docs/errata.md, row 47). The ratio
     |c/C| is exactly (k − 1)/(s − k), below the lemma's 4k/s. A bias in (−1, 1) changes nothing, because the sum of s
     signs is odd.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> pareto.over_sparse_gap(k=2, s=9)
+    FourierGap(relevant=0.13671875, irrelevant=-0.01953125)
     """
     k, s = check_integer("k", k, 2), check_integer("s", s, 3)
     if k % 2:
@@ -98,6 +117,13 @@ def under_sparse_gap(n: int, k: int, s: int) -> FourierGap:
 
     The neuron has weight 1 on s coordinates of the support, where its gradient is 0, and less than 1/(n − s)
     elsewhere. The ratio is exactly (n − k)/(k − s − 1).
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> gap = pareto.under_sparse_gap(n=31, k=6, s=2)
+    >>> abs(gap.relevant) > abs(gap.irrelevant)
+    True
     """
     k = check_integer("k", k, 2)
     n = check_integer("n", n, k + 1)

@@ -74,6 +74,13 @@ def theorem_4(
     """The scaling: s ≥ c₁/ε², width c₂(n/s)^k, samples c₃(s/k)^(k−1) n² log n, steps c₄/ε², for success 0.99.
 
     The constants depend on k alone and are not given in the paper; 1 shows the scaling, not a promise.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> needs = pareto.theorem_4(50, 2, s=9)
+    >>> round(needs.width), round(needs.samples)
+    (31, 44010)
     """
     k = check_integer("k", k, 2)
     check_even("k", k, "pareto, Theorem 4")
@@ -95,6 +102,12 @@ def theorem_16(n: int, k: int, s: int, error: float = 0.1, delta: float = 0.01, 
 
     The sparsity it needs is 4kr′B_k²/ε² with ε = error/11.1: above 10⁹ already for k = 2 and error 0.1, so the theorem
     with these constants says nothing about networks of practical size.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> pareto.theorem_16(50, 2, s=9).samples > pareto.samples_needed(50, 2)
+    True
     """
     k, n = check_integer("k", k, 2), check_integer("n", n, 2)
     s = check_integer("s", s, 4 * k + 1, n, "pareto, Lemma 8, asks for s > 4k")
@@ -122,7 +135,14 @@ def theorem_16(n: int, k: int, s: int, error: float = 0.1, delta: float = 0.01, 
 
 
 def theorem_5(n: int, k: int, s: int, *, width_constant: float = 1.0, sample_constant: float = 1.0) -> Requirement:
-    """The scaling: width c·k²(n/k)^s (the k² is the proof's), samples c·(n/k)^(k−s−1), one step, for success 0.99."""
+    """The scaling: width c·k²(n/k)^s (the k² is the proof's), samples c·(n/k)^(k−s−1), one step, for success 0.99.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> pareto.theorem_5(51, 6, s=2)
+    Requirement(statement='Theorem 5', n=51, sparsity=2, width=2601.0, samples=614.125, steps=1, least_sparsity=0.0)
+    """
     k = check_integer("k", k, 2)
     n = check_integer("n", n, k)
     s = check_integer("s", s, 0, k - 1, "in the under-sparse case s < k")
@@ -138,6 +158,12 @@ def theorem_21(n: int, k: int, s: int, delta: float = 0.01) -> Requirement:
     Width: k biases (the paper's 1/(k + 1) counts one too many), each missed by every good neuron with probability at
     most (1 − p/k)^(width/2), p exact. Samples: Hoeffding at the precision of Lemma 20's gap, for all n·width entries of
     the gradient, which are means of numbers in [−1, 1]. n must be odd. Numbers past the floats are infinite.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> pareto.theorem_21(31, 6, s=2).width > 0
+    True
     """
     delta = check_number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
     gap = under_sparse_gap(n, k, s)

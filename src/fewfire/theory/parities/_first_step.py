@@ -133,7 +133,14 @@ def lemma_12(n: int, k: int) -> float:
 
 
 def balanced_probability(k: int) -> float:
-    """P[Σ_{j∈A} w_j = 0] exactly, a central trinomial coefficient over 3^k; Lemma 7 bounds it by 1/(6√k)."""
+    """P[Σ_{j∈A} w_j = 0] exactly, a central trinomial coefficient over 3^k; Lemma 7 bounds it by 1/(6√k).
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> round(parities.balanced_probability(4), 4)
+    0.2346
+    """
     k = check_integer("k", k, 1)
     return float(sum(comb(k, 2 * j) * comb(2 * j, j) for j in range(k // 2 + 1)) / 3**k)
 

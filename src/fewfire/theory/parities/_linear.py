@@ -27,13 +27,27 @@ from fewfire._validate import check_integer, check_number
 
 
 def forster_bound(rows: float, columns: float, spectral_norm: float) -> float:
-    """√(rows·columns)/‖M‖: the least dimension in which a matrix of signs is realised by half-spaces."""
+    """√(rows·columns)/‖M‖: the least dimension in which a matrix of signs is realised by half-spaces.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> parities.forster_bound(1024, 1024, parities.parity_spectral_norm(10))
+    32.0
+    """
     check_number("spectral_norm", spectral_norm, 0.0, open_low=True)
     return sqrt(check_number("rows", rows, 1.0)) * sqrt(check_number("columns", columns, 1.0)) / spectral_norm
 
 
 def parity_spectral_norm(n: int) -> float:
-    """2^{n/2}: the spectral norm of any set of columns χ_A on the whole cube."""
+    """2^{n/2}: the spectral norm of any set of columns χ_A on the whole cube.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> parities.parity_spectral_norm(10)
+    32.0
+    """
     return float(2.0 ** (check_integer("n", n, 1, 2000) / 2))
 
 
@@ -42,6 +56,12 @@ def embedding_dimension(n: int, k: int, randomised: bool = False) -> float:
 
     With `randomised` the embedding may be drawn and need serve each parity with probability 1/N only (Theorem 1):
     C(n, k)^{1/3}.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> round(parities.embedding_dimension(20, 3), 2)
+    33.76
     """
     n = check_integer("n", n, 1)
     # By the logarithm: C(n, k) itself may be past the floats.
@@ -54,6 +74,12 @@ def halfspace_accuracy(k: int, largest_weight: int = 5) -> float:
 
     0.875 for k = 3, 0.84375 for k = 5, 0.828125 for k = 7. Every threshold function of five bits or fewer has weights
     of at most 5, so for k ≤ 5 this is the best half-space of all; for larger k it is found among small weights.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> parities.halfspace_accuracy(3)
+    0.875
     """
     k = check_integer("k", k, 3, 9, "the half-spaces of more bits are too many to try")
     largest_weight = check_integer("largest_weight", largest_weight, 1)

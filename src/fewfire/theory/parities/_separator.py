@@ -25,6 +25,12 @@ def feature_probability(k: int, epsilon: float) -> float:
     φ_r must be the plain ReLU of −sign(r) z + |r|, which reaches 2k; printed, it is cut at 6. It holds for α in
     [1/8, 1] and ε of at most k|r|: at α = 1/8 and |r| = 1 half of the interval of u lies outside the range of u, and
     the other half is as long as the lemma asks for.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> 0 < parities.feature_probability(3, epsilon=0.1) < 1
+    True
     """
     k = check_integer("k", k, 1)
     return check_number("epsilon", epsilon, 0.0, k * k, open_low=True) / (8 * k * k)

@@ -66,6 +66,12 @@ def theorem_2(
 
     `width_constant` is the proof's (Lemma 10); the other constants are not given and are 1. The proof's own last two
     are 12 and 72: it prints 6√2 and 36, taking q neurons where there are 2q.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> parities.theorem_2(50, 3, pairs=1000, steps=1000).violated[0]
+    'k ≥ 7; k is 3'
     """
     n, k = check_integer("n", n, 1), _odd(k)
     q, steps = check_integer("pairs", pairs, 1), check_integer("steps", steps, 1)
@@ -86,7 +92,14 @@ def theorem_2(
 
 
 def learning_rates(n: int, k: int, pairs: int, steps: int) -> LearningRates:
-    """η₁ = 1, λ₁ = ½, then η = k²/(T√q) and λ at most k/n, for q pairs of neurons and T steps."""
+    """η₁ = 1, λ₁ = ½, then η = k²/(T√q) and λ at most k/n, for q pairs of neurons and T steps.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> round(parities.learning_rates(50, 3, pairs=1000, steps=1000).later, 6)
+    0.000285
+    """
     n, k = check_integer("n", n, 1), _odd(k)
     q, steps = check_integer("pairs", pairs, 1), check_integer("steps", steps, 1)
     return LearningRates(1.0, 0.5, k**2 / (steps * sqrt(q)), k / n)

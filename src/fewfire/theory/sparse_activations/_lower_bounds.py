@@ -27,7 +27,14 @@ def junta_class(p: int) -> JuntaClass:
 
 
 def junta_size(s: int) -> int:
-    """Theorem 13: the largest p = ⌊log₂ s⌋ for which s neurons hold every junta of p variables."""
+    """Theorem 13: the largest p = ⌊log₂ s⌋ for which s neurons hold every junta of p variables.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> sparse_activations.junta_size(1000)
+    9
+    """
     return check_integer("s", s, 1).bit_length() - 1
 
 
@@ -53,6 +60,12 @@ def parity_queries(m: int, tolerance: float, *, constant: float = 1.0) -> float:
         τ: an answer may be off by this much.
     constant : float
         Of the Ω.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> round(sparse_activations.parity_queries(20, tolerance=0.1))
+    10486
     """
     check_integer("m", m, 0)
     check_number("tolerance", tolerance, 0.0, 1.0)

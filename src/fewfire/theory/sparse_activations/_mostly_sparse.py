@@ -35,6 +35,13 @@ def degree_mostly_sparse(s: int, k: int, W: float, p: float, epsilon: float) -> 
 
 
 def exceedance_allowed(s: int, k: int) -> float:
-    """The 1/poly(n, s) of Remark 11: at Pr[more than k fire] ≤ (k/s)² the bound on AS is at most 1.5 times 4 k² W²."""
+    """The 1/poly(n, s) of Remark 11: at Pr[more than k fire] ≤ (k/s)² the bound on AS is at most 1.5 times 4 k² W².
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> 0 < sparse_activations.exceedance_allowed(s=1000, k=2) < 1
+    True
+    """
     s = check_integer("s", s, 1)
     return (check_integer("k", k, 1, s, "no more neurons can fire than there are") / s) ** 2

@@ -23,6 +23,12 @@ def rademacher(
     The proof has a constant above 4, the statement none. The logarithm needs km(R + B) > 1, which is not a matter of
     the class: dividing inputs by c and multiplying W by c leaves every network as it is, but moves R. What the proof
     supports is log m; `rademacher_explicit` has it, and its constants.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> round(sparse_activations.rademacher(n=100, s=1000, k=2, W=1.0, B=1.0, m=10_000), 2)
+    172.54
     """
     radius = _check(n, s, k, W, B, m, R)
     check_constant(constant)
@@ -108,6 +114,12 @@ def rademacher_samples(
     """Lemma 18 with eq. (15): the smallest m with constant · (C_H 𝓡 + √(log(1/delta)/m)) ≤ epsilon, C_H = k(WR + B).
 
     Returns infinity past 2²⁰⁰ samples.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> sparse_activations.rademacher_samples(100, 1000, 2, 1.0, 1.0, epsilon=0.1, delta=0.01) > 0
+    True
     """
     radius = _check(n, s, k, W, B, 1, R)
     check_accuracy(epsilon, delta)

@@ -29,6 +29,12 @@ def average_sensitivity(n: int, s: int, k: int, W: float, B: float, *, constant:
 
     The statement holds, but not by the printed proof, whose last step drops a factor √log(s/k) of the first term
     and √n of the second; `average_sensitivity_sharp` proves it with constant 4/log 2 < 5.8.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> round(sparse_activations.average_sensitivity(n=100, s=1000, k=2, W=1.0, B=1.0), 2)
+    1863.09
     """
     check_class(n, s, k, W, B)
     check_constant(constant)
@@ -47,6 +53,12 @@ def average_sensitivity_sharp(k: int, W: float) -> float:
 
     It is attained: Σ_α χ(α) σ(⟨α, x⟩ − p + 2) over the patterns α of p ≥ 2 inputs is twice their parity, with one
     active neuron, W² = p and AS = 4p; k copies of it attain 4 k² W².
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> sparse_activations.average_sensitivity_sharp(k=2, W=1.0)
+    16.0
     """
     check_integer("k", k, 1)
     check_number("W", W, 0.0)
@@ -58,6 +70,12 @@ def noise_sensitivity(rho: float, n: int, s: int, k: int, W: float, B: float, *,
 
     The paper writes ρ ∈ [−1, 1], but the reduction of its proof to average sensitivity needs ρ ≥ 0: at ρ < 0 it
     flips one bucket of all inputs, under which an even function such as x_1 x_2 never changes.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> round(sparse_activations.noise_sensitivity(0.9, n=100, s=1000, k=2, W=1.0, B=1.0), 2)
+    972.37
     """
     check_number("rho", rho, 0.0, 1.0, open_high=True)
     check_class(n, s, k, W, B)
@@ -77,7 +95,14 @@ def noise_sensitivity_sharp(rho: float, k: int, W: float) -> float:
 
 
 def tail(noise_sensitivity: float, rho: float, degree: int) -> float:
-    """Claim 2.1: Σ_{|T| > degree} f̂(T)² ≤ 2 NS_ρ(f)/(1 − ρ^degree), for ρ in [0, 1) and degree ≥ 1."""
+    """Claim 2.1: Σ_{|T| > degree} f̂(T)² ≤ 2 NS_ρ(f)/(1 − ρ^degree), for ρ in [0, 1) and degree ≥ 1.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> round(sparse_activations.tail(noise_sensitivity=0.1, rho=0.9, degree=10), 3)
+    0.307
+    """
     check_number("noise_sensitivity", noise_sensitivity, 0.0)
     check_number("rho", rho, 0.0, 1.0, open_high=True)
     check_integer("degree", degree, 1)

@@ -57,6 +57,12 @@ def degree(n: int, s: int, k: int, W: float, B: float, epsilon: float, *, consta
 
     A value above n says nothing: degree n always suffices. The derivation from Lemma 10 as printed loses a power of
     log(kW/epsilon); the statement is safe because `degree_sharp` implies it.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> round(sparse_activations.degree(n=100, s=1000, k=2, W=1.0, B=1.0, epsilon=0.5), 1)
+    17992248.0
     """
     check_class(n, s, k, W, B)
     check_accuracy(epsilon)
@@ -121,6 +127,12 @@ def samples(
         The degree; that of Theorem 8 with `degree_constant` unless given (`degree_sharp` is far smaller).
     constant, degree_constant : float
         Of the O in front and of the Θ in d.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> sparse_activations.samples(n=20, s=100, k=2, W=1.0, B=1.0, epsilon=0.1, delta=0.01, d=3) > 1000
+    True
     """
     exponent = log10_samples(n, s, k, W, B, epsilon, delta, d=d, constant=constant, degree_constant=degree_constant)
     return from_log10(exponent)

@@ -32,12 +32,27 @@ from fewfire.theory._numbers import power
 
 
 def active_probability(width: int, threshold: float, input_norm: float = 1.0) -> float:
-    """The exact probability 1 − Φ(τ√(m/(‖x‖² + 1))) that a neuron fires at the start on an input of norm ‖x‖."""
+    """The exact probability 1 − Φ(τ√(m/(‖x‖² + 1))) that a neuron fires at the start on an input of norm ‖x‖.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.active_probability(10_000, threshold=0.0329), 3)
+    0.01
+    """
     return tail(check_number("threshold", threshold, 0.0) / deviation(width, input_norm))
 
 
 def expected_active(width: int, threshold: float, input_norm: float = 1.0) -> float:
-    """The exact mean number of neurons that fire at the start: m·(1 − Φ(τ√(m/(‖x‖² + 1))))."""
+    """The exact mean number of neurons that fire at the start: m·(1 − Φ(τ√(m/(‖x‖² + 1)))).
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> from fewfire.networks.init import activity_threshold
+    >>> round(sublinear.expected_active(10_000, activity_threshold(10_000, active=100)))
+    100
+    """
     return width * active_probability(width, threshold, input_norm)
 
 
@@ -51,6 +66,13 @@ def active_interval(width: int, threshold: float, confidence: float = 0.95, inpu
     """Counts between which the number of firing neurons lies with probability of at least `confidence`, exactly.
 
     At most (1 − confidence)/2 is left out on either side.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> low, high = sublinear.active_interval(10_000, threshold=0.0329)
+    >>> low < sublinear.expected_active(10_000, 0.0329) < high
+    True
     """
     outside = (1 - check_number("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)) / 2
     share = active_probability(width, threshold, input_norm)
@@ -90,6 +112,12 @@ def theorem_activity(width: int, epsilon: float) -> float:
     """The least share Q₀/m that Lemma 5.15 can give under Theorem 5.12, whose width asks for K² ≤ ε·m^(29/300).
 
     2·exp(−ε·m^(29/300 − 1/5)/4): at least 2·exp(−1/4) = 1.56 for every m, so the bound says nothing there.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.theorem_activity(10_000, epsilon=0.1))
+    2
     """
     width = check_integer("width", width, 1)
     epsilon = check_number("epsilon", epsilon, 0.0, 1.0, open_low=True, open_high=True)
@@ -137,7 +165,14 @@ def claim_radius(width: int) -> float:
 
 
 def flip_probability(width: int, radius: float, threshold: float = 0.0, input_norm: float = 1.0) -> float:
-    """The exact probability Pr[|z − τ| ≤ R‖x‖] that a neuron can change on one input while it moves by at most R."""
+    """The exact probability Pr[|z − τ| ≤ R‖x‖] that a neuron can change on one input while it moves by at most R.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.flip_probability(10_000, radius=0.001, threshold=0.0329), 4)
+    0.0038
+    """
     spread, reach, tau = _scale(width, radius, threshold, input_norm)
     return between((tau - reach) / spread, (tau + reach) / spread)
 

@@ -72,6 +72,12 @@ def reporting_fast(points: int, d: int, reported: float, epsilon: float = 0.1) -
     """Corollary 6.2, part 2: build n^(⌊d/2⌋ + ε), query log n + k, update n^(⌊d/2⌋ − 1 + ε), for d of at least 2.
 
     The update is printed as n⌊d/2⌋ − 1; n updates have to cost what the structure costs to build.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.reporting_fast(10_000, d=4, reported=100).query, 1)
+    113.3
     """
     points, d, reported = _check(points, d, reported)
     epsilon = check_number("epsilon", epsilon, 0.0, open_low=True)
@@ -91,6 +97,13 @@ def iteration_cost(width: int, n: int, d: int, active: float, attack_steps: int 
         what was measured.
     attack_steps : int
         Gradient steps of the adversary for each example, each a query, a forward and a backward pass.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> cost = sublinear.iteration_cost(100_000, n=256, d=64, active=600)
+    >>> cost.forward + cost.backward < cost.dense / 100
+    True
     """
     width, n, d = check_integer("width", width, 1), check_integer("n", n, 1), check_integer("d", d, 2)
     active = check_number("active", active, 0.0, width)
@@ -114,6 +127,12 @@ def cost_exponent(d: int, activity_exponent: float, flip_exponent: float | None 
         c.
     flip_exponent : float or None
         Of the neurons that change side on an example; None leaves them out.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> sublinear.cost_exponent(d=4, activity_exponent=0.6)
+    0.875
     """
     d = check_integer("d", d, 2)
     c = check_number("activity_exponent", activity_exponent, 0.0, 1.0)

@@ -95,6 +95,12 @@ def theorem_parameters(
     K : float
         Scale of the radius; 2n·𝓒(q, ε₃), the proof's own, unless given. A K that is given also leaves out the width
         that Lemma 4.7 asks for, so that Theorem 5.12 stands alone.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.theorem_parameters(n=10, d=8, gamma=0.1, epsilon=0.5).log10_width)  # a width of 55,870 digits
+    55870
     """
     n, d = check_integer("n", n, 1), check_integer("d", d, 2)
     degree = robust_degree(n, gamma, epsilon)
@@ -192,6 +198,12 @@ def practical_parameters(
         ‖w*_r − w_{r,0}‖ of the network to compete with, so that D = √m·radius.
     input_norm : float
         ‖x‖.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.practical_parameters(10_000, active=100, iterations=100, radius=0.1).step_size, 3)
+    0.631
     """
     width, iterations = check_integer("width", width, 1), check_integer("iterations", iterations, 1)
     active = check_number("active", active, 0.0, width, open_low=True)
@@ -205,7 +217,14 @@ def practical_parameters(
 
 
 def regret(step_size: float, iterations: int, gradient: float, distance: float) -> float:
-    """ηG²/2 + D²/(2ηT), eq. (19): the average excess of T subgradient steps with ‖∇‖ ≤ G towards a point D away."""
+    """ηG²/2 + D²/(2ηT), eq. (19): the average excess of T subgradient steps with ‖∇‖ ≤ G towards a point D away.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> sublinear.regret(step_size=0.1, iterations=100, gradient=1.0, distance=1.0)
+    0.1
+    """
     step = check_number("step_size", step_size, 0.0, open_low=True)
     iterations = check_integer("iterations", iterations, 1)
     gradient, distance = check_number("gradient", gradient, 0.0), check_number("distance", distance, 0.0)

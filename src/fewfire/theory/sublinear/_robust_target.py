@@ -34,7 +34,14 @@ if TYPE_CHECKING:
 
 
 def largest_radius(separation: float, gamma: float) -> float:
-    """The largest ρ for which points at distance `separation` are γ-separable: ρ = (ε − γ/ε)/2."""
+    """The largest ρ for which points at distance `separation` are γ-separable: ρ = (ε − γ/ε)/2.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.largest_radius(separation=0.6, gamma=0.05), 3)
+    0.258
+    """
     separation = check_number("separation", separation, 0.0, open_low=True)
     remedy = "γ is at most the separation squared, reached at radius 0"
     gamma = check_number("gamma", gamma, 0.0, separation**2, open_low=True, remedy=remedy)
@@ -42,7 +49,14 @@ def largest_radius(separation: float, gamma: float) -> float:
 
 
 def least_separation(gamma: float, rho: float) -> float:
-    """The least distance between points that makes them γ-separable: ε = ρ + √(ρ² + γ)."""
+    """The least distance between points that makes them γ-separable: ε = ρ + √(ρ² + γ).
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.least_separation(gamma=0.1, rho=0.05), 3)
+    0.37
+    """
     gamma = check_number("gamma", gamma, 0.0, open_low=True)
     rho = check_number("rho", rho, 0.0)
     return rho + math.sqrt(rho**2 + gamma)
@@ -132,6 +146,12 @@ def step_polynomial(gamma: float, error: float, rho: float = 0.0) -> StepPolynom
         ε₁.
     rho : float
         Radius of the adversary.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> sublinear.step_polynomial(gamma=0.4, error=0.2).degree > 0
+    True
     """
     gamma, error = _check(gamma, error)
     if not step_is_buildable(gamma, error, rho):

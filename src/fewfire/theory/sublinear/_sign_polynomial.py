@@ -93,6 +93,13 @@ def sign_polynomial(gap: float, error: float) -> SignPolynomial:
         η: nothing is asked on (−η, η).
     error : float in (0, 1)
         ε₁.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> polynomial = sublinear.sign_polynomial(gap=0.5, error=0.1)
+    >>> bool(abs(polynomial(0.7) - 1) <= 0.1)
+    True
     """
     gap = check_number("gap", gap, 0.0, 1.0, open_low=True, open_high=True)
     error = check_number("error", error, 0.0, 1.0, open_low=True, open_high=True)

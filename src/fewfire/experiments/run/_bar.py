@@ -1,0 +1,115 @@
+"""The progress of a sweep as one bar: in a notebook, on a terminal, and elsewhere as a line now and then.
+
+A notebook's bar is one display that is written anew, without widgets, so it stays in the saved notebook as it ended.
+rich draws the terminal's; its own bar for notebooks needs a package of widgets and shows nothing without it.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from fewfire.experiments.run._progress import Progress
+
+LINES = 30.0
+"""Seconds between two lines of progress where there is no terminal."""
+
+
+class SweepBar:
+    """Runs done, runs per second, success so far, time left; where there is no terminal, a line now and then.
+
+    `state` is the last that was shown.
+
+    Parameters
+    ----------
+    console : Console, optional
+        A notebook's output where there is one and the standard output elsewhere, unless given.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._page = _NotebookBar() if console is None and in_notebook() else None
+        self._console, self._told = console or Console(force_jupyter=False), time.monotonic()
+        counted, told = TextColumn("{task.completed}/{task.total} runs"), TextColumn("{task.fields[facts]}")
+        columns = (BarColumn(), counted, told, TimeElapsedColumn())
+        self._drawn = self._page is None and self._console.is_terminal
+        self._bar = Bar(*columns, console=self._console, transient=True, disable=not self._drawn)
+        self._task = self._bar.add_task("", total=None, facts="planning")
+        self.state: Progress | None = None
+
+    def show(self, state: Progress) -> None:
+        """Draw this state."""
+        self.state = state
+        self._bar.update(self._task, completed=state.done, total=state.total, facts=facts(state))
+        line = f"{state.done}/{state.total} runs · {facts(state)}"
+        if self._page is not None:
+            self._page.show(state.done, state.total, line)
+        elif not self._drawn and time.monotonic() - self._told >= LINES:
+            self._told = time.monotonic()
+            self._console.print(Text(line), soft_wrap=True)
+
+    def __enter__(self) -> SweepBar:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+
+
+class _NotebookBar:
+    """One display of a notebook, made at the first state and written anew at the others."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def show(self, done: int, total: int, line: str) -> None:
+        from IPython import display  # type: ignore[import-not-found, unused-ignore]
+
+        bar = display.HTML(f'<progress value="{done}" max="{max(total, 1)}"></progress> {escape(line)}')
+        if self._handle is None:
+            self._handle = display.display(bar, display_id=True)
+        else:
+            self._handle.update(bar)
+
+
+def in_notebook() -> bool:
+    """Whether a Jupyter kernel is running this; IPython on a terminal is none."""
+    module = sys.modules.get("IPython")
+    shell = module.get_ipython() if module is not None and hasattr(module, "get_ipython") else None
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def facts(state: Progress) -> str:
+    """The line beside the bar."""
+    parts = [f"{state.rate:.1f} runs/s"]
+    if not math.isnan(state.success):
+        parts.append(f"success {state.success:.0%}")
+    if state.diverged or state.failed:
+        parts.append(f"{state.diverged} diverged, {state.failed} failed")
+    if state.remaining_seconds > 0:  # NaN is not
+        parts.append(f"{duration(state.remaining_seconds)} left")
+    return " · ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """A time in words.
+
+    >>> duration(8), duration(200), duration(7500), duration(273_600)
+    ('8 s', '3 min 20 s', '2 h 5 min', '3 d 4 h')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s" if seconds >= 1 else "less than 1 s"
+    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+    first = next(i for i, (_, size) in enumerate(units) if whole >= size)
+    (big, size), (small, rest) = units[first], units[first + 1]
+    remainder = whole % size // rest
+    return f"{whole // size} {big}" + (f" {remainder} {small}" if remainder else "")

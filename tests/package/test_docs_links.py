@@ -1,0 +1,97 @@
+"""Links between the Markdown pages lead somewhere, as a forge shows them: files exist and headings make the anchors."""
+
+import re
+import runpy
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+TOOL = runpy.run_path(str(ROOT / "tools" / "docs.py"))
+
+
+def plain(text):
+    """Without what is code."""
+    return re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.S)
+
+
+def anchors(path):
+    """Those that a forge makes from headings, and those that are written out."""
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.S)
+    made = []
+    for heading in re.findall(r"^#+ (.*?)\s*$", text, re.M):
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+        made.append(f"{slug}-{made.count(slug)}" if slug in made else slug)
+    return {*made, *re.findall(r'(?:id|name)="([^"]+)"', text)}
+
+
+def links(path):
+    """Addresses of links and images inside the repository."""
+    text = plain(path.read_text(encoding="utf-8"))
+    found = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'(?:src|srcset|href)="([^"]+)"', text)
+    return [link for link in found if not re.match(r"[a-z]+:", link)]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(path):
+    wrong = []
+    for link in links(path):
+        file, _, anchor = link.partition("#")
+        target = (path.parent / unquote(file)).resolve() if file else path
+        if not target.exists():
+            wrong.append(f"{link}: no such file")
+        elif anchor and target.suffix == ".md" and unquote(anchor) not in anchors(target):
+            wrong.append(f"{link}: no such heading")
+    assert wrong == []
+
+
+def test_there_are_links_to_check():
+    assert sum(len(links(path)) for path in PAGES) > 100
+
+
+def test_the_sites_own_check(tmp_path):
+    """On a small site with one mistake of each kind."""
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html#there">1</a><a href="b.html#gone">2</a><a href="c.html">3</a><a href="https://x.org">4</a>'
+        '<a href="#here">5</a><p id="here"></p><img src="https://x.org/i.png"><link rel="stylesheet" href="s.css">'
+        '<link rel="author" href="https://x.org">'
+    )
+    (tmp_path / "b.html").write_text('<h1 id="there">T</h1><a href="a.html#here">a</a><a href="#">top</a>')
+    assert TOOL["problems"](tmp_path) == [
+        "a.html loads https://x.org/i.png",
+        "a.html links to b.html#gone: there is no such anchor",
+        "a.html links to c.html: there is no such file",
+    ]
+
+
+def test_every_public_package_is_in_the_reference():
+    told = set(re.findall(r"automodule:: (\S+)", "".join(p.read_text() for p in ROOT.glob("docs/api/*.rst"))))
+    inner = {
+        "fewfire.learners.low_degree",
+        "fewfire.learners.robust",
+        "fewfire.learners.sparse_activation",
+        "fewfire.theory",
+    }  # whose names are those of the package above, or packages
+    found = set()
+    for path in (ROOT / "src").glob("fewfire/**/__init__.py"):  # read, not imported: torch alone takes seconds
+        name = ".".join(path.relative_to(ROOT / "src").parts[:-1])
+        if not re.search(r"\._", name) and "__all__ = " in path.read_text(encoding="utf-8"):
+            found.add(name)
+    assert found - told - inner - {"fewfire"} == ELSEWHERE
+
+
+ELSEWHERE = {  # for those who work on the package, not with it
+    "fewfire.engines.cuda",
+    "fewfire.experiments.frontiers",
+    "fewfire.experiments.parities",
+    "fewfire.experiments.run",
+    "fewfire.experiments.sparse_activations",
+    "fewfire.experiments.spec",
+    "fewfire.experiments.store",
+    "fewfire.experiments.tabular",
+    "fewfire.learners.parity_net",
+    "fewfire.report.recipes",
+}

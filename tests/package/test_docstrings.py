@@ -1,0 +1,88 @@
+"""The examples of docstrings run and give what they show; every estimator and main function has one."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import pytest
+from sklearn.base import BaseEstimator
+
+import fewfire
+
+# Compiled, a command, and suites that pytest must see first; none holds an example.
+SKIPPED = ("fewfire._core", "fewfire.__main__", "fewfire.testing")
+NEEDS = {"fewfire.torch": "torch", "fewfire.tabular._torch": "torch", "fewfire.experiments.lazy_neurons": "torch"}
+
+MAIN = {
+    "fewfire.problems",
+    "fewfire.networks",
+    "fewfire.networks.init",
+    "fewfire.networks.construct",
+    "fewfire.fourier",
+    "fewfire.halfspace",
+    "fewfire.engines",
+    "fewfire.learners",
+    "fewfire.learners.baselines",
+    "fewfire.learners.statistical_queries",
+    "fewfire.tabular",
+    "fewfire.experiments",
+    "fewfire.torch",
+}
+# Functions that are for those who extend the package, or that only make sense inside a longer story told on a page.
+EXEMPT = {
+    "fewfire.engines": {"divergence", "draw_batch", "get_loss", "register_engine", "unregister_engine"},
+    "fewfire.halfspace": {"register_method", "unregister_method"},
+    "fewfire.networks": {"check_single_output"},
+    "fewfire.networks.construct": {"encode_integers", "lift"},
+    "fewfire.problems": {"gamma", "is_separable", "register_problem", "unregister_problem"},
+    "fewfire.experiments": {
+        *("estimate_time", "export", "failed_row", "fit_law", "found_frontiers", "parity_cells", "row_of"),
+    },
+    "fewfire.tabular": {"Encoding"},
+    "fewfire.torch": {"densify", "refresh"},
+}
+
+
+def modules():
+    names = [found.name for found in pkgutil.walk_packages(fewfire.__path__, "fewfire.")]
+    return ["fewfire", *(name for name in names if not name.startswith(SKIPPED))]
+
+
+def holds_examples(name):
+    """Read from the file, so that nothing is imported before its test runs."""
+    path = Path(fewfire.__file__).parent.joinpath(*name.split(".")[1:])
+    files = [path / "__init__.py", path.with_suffix(".py")]
+    return any(">>> " in file.read_text(encoding="utf-8") for file in files if file.is_file())
+
+
+@pytest.mark.parametrize("name", [name for name in modules() if holds_examples(name)])
+def test_examples_run(name, tmp_path, monkeypatch):
+    for prefix, package in NEEDS.items():
+        if name.startswith(prefix):
+            pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.attempted > 0 and result.failed == 0
+
+
+def public(package):
+    module = importlib.import_module(package)
+    return {name: getattr(module, name) for name in module.__all__}
+
+
+@pytest.mark.parametrize("package", sorted(MAIN))
+def test_main_functions_have_examples(package):
+    missing = {
+        name
+        for name, thing in public(package).items()
+        if (inspect.isfunction(thing) or (inspect.isclass(thing) and issubclass(thing, BaseEstimator)))
+        and ">>> " not in (thing.__doc__ or "")
+    }
+    assert missing == EXEMPT.get(package, set())
+
+
+@pytest.mark.parametrize("name", ["attack", "certify", "robust_score", "CompressedRows", "Stream"])
+def test_names_at_the_top_have_examples(name):
+    assert ">>> " in getattr(fewfire, name).__doc__

@@ -1,0 +1,107 @@
+"""Write the README's three lines, what whom it serves gets, from the stored results in docs/.
+
+Each line holds one measured number and the command that measures it again. A recipe's number comes from its file in
+docs/results/, a benchmark's from the row of docs/results.md that ends with its command. Only what lies between the two
+marks of the README is written. With `--check` nothing is written, and lines that do not follow give status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+BEGIN = "<!-- Written by tools/readme_lines.py from docs/results: edit those, not this. -->"
+END = "<!-- The end of what is written by tools/readme_lines.py. -->"
+
+
+def lines(docs: Path) -> str:
+    """The part between the marks."""
+    made = [researcher(docs), practitioner(docs), engineer(docs)]
+    return "\n".join([BEGIN, *(f"- {line}" for line in made), END])
+
+
+def researcher(docs: Path) -> str:
+    """How many of the papers' claims hold, over the files of all recipes."""
+    files = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((docs / "results").glob("*.json"))]
+    claims = [claim for file in files if isinstance(file, dict) for claim in file.get("judgement", ())]
+    held = sum(claim["passed"] for claim in claims)
+    return (
+        "**Researchers** get grids of networks trained by the thousand from one file, and four papers judged by "
+        f"experiments that could have refuted them: {held} of {len(claims)} claims hold "
+        "([`fewfire reproduce --all -o out`](docs/results.md))."
+    )
+
+
+def practitioner(docs: Path) -> str:
+    """Mean test errors of a recipe that trains every model on the same rows."""
+    file = json.loads((docs / "results" / "pareto-table2.json").read_text(encoding="utf-8"))
+    table: dict[str, Any] = file["overall"][0]
+    mean = {model: f"{100 * table['mean'][model]:.1f}%" for model in ("fewfire", "forest", "catboost")}
+    return (
+        "**With a small table** you get scikit-learn estimators that need no tuning: a mean test error of "
+        f"{mean['fewfire']} beside a forest's {mean['forest']} and CatBoost's {mean['catboost']}, on "
+        f"{table['datasets']} sets at {table['fraction']:.0%} of their rows, which its settings "
+        "were chosen on ([`fewfire reproduce pareto/table2 -o out`](docs/tabular.md))."
+    )
+
+
+def engineer(docs: Path) -> str:
+    """Tokens per second of a trained transformer, sparse and dense."""
+    command, page = "python benchmarks/sparse_transformer.py F", docs / "results.md"
+    wanted = r"(\d+) tokens per second against (\d+) dense, [\d.]+×; the same texts"
+    sparse, dense = find(benchmark(page, command), wanted, page)
+    return (
+        "**With a PyTorch model** that has ReLUs you pay for the neurons that fire, exactly: a transformer decodes the "
+        f"same texts at {sparse} tokens per second instead of {dense}, on two cores "
+        f"([`{command}`](docs/results.md#benchmarks-and-larger-runs-kept-by-hand))."
+    )
+
+
+def benchmark(page: Path, command: str) -> str:
+    """What the row of results.md with this command says was measured."""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if len(cells) == 3 and f"`{command}`" in cells[2]:
+            return cells[1]
+    raise SystemExit(f"{page} has no row of `{command}`")
+
+
+def find(text: str, pattern: str, page: Path) -> tuple[str, ...]:
+    """The groups of a pattern, which must be there."""
+    found = re.search(pattern, text)
+    if found is None:
+        raise SystemExit(f"{page}: {pattern!r} is not in: {text}")
+    return found.groups()
+
+
+def renewed(text: str, part: str) -> str:
+    """The README with the part between the marks in its place."""
+    before, rest = text.split(BEGIN)
+    return before + part + rest.split(END)[1]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the lines, or only compare."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if the lines are not up to date")
+    parser.add_argument("--root", type=Path, default=ROOT, help="folder of README.md and docs/")
+    chosen = parser.parse_args(arguments)
+    path = chosen.root / "README.md"
+    text = path.read_text(encoding="utf-8")
+    made = renewed(text, lines(chosen.root / "docs"))
+    if made == text:
+        return 0
+    if chosen.check:
+        print(f"{path} does not follow docs/results: run python tools/readme_lines.py")
+        return 1
+    path.write_text(made, encoding="utf-8")
+    print(f"written: {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
