@@ -59,12 +59,15 @@ def second_layer_error(
 def _newton_scores(
     network: TwoLayer, moved: NDArray[np.bool_], X: SignArray, y: SignArray, X_test: SignArray
 ) -> Float64Array:
+    frequent = np.full(len(X_test), 1.0 if y.mean() >= 0 else -1.0)  # where nothing fires
+    if not moved.any():
+        return frequent
     part = network.with_parameters(hidden=network.hidden[moved], bias=network.bias[moved], output=network.output[moved])
     features = part.features(X)
-    size = np.abs(features).max(axis=0, initial=0.0)
+    size = np.abs(features).max(axis=0)
     fires = size > 0
     if not fires.any():
-        return np.full(len(X_test), 1.0 if y.mean() >= 0 else -1.0)
+        return frequent
     tables = (features[:, fires], part.features(X_test)[:, fires])
     known, unknown = (np.column_stack([table / size[fires], np.ones(len(table))]) for table in tables)
     return np.asarray(unknown @ logistic_weights(known, y.astype(np.float64)))
