@@ -202,7 +202,7 @@ RECIPE = Recipe(
                 starts=("dense", "sparse"),
                 widths=(30, 100, 300),
                 samples=(400,),
-                trials=24,
+                trials=22,
                 steps=8000,
                 evaluate=500,
             )

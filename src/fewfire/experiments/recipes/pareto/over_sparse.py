@@ -279,7 +279,7 @@ RECIPE = Recipe(
             subsets=(SweptCells(2, (12, 20, 34), (2,), 140), SweptCells(4, (8, 10, 13), (4,), 45)),
             search=(16, 3),
             trials=100,
-            reach=(Reach(50, 2, 25, 100, 5000, 500, 10), Reach(30, 4, 17, 200, 300_000, 100, 1)),
+            reach=(Reach(50, 2, 25, 100, 5000, 500, 10), Reach(30, 4, 17, 200, 300_000, 30, 1)),
         ),
         "paper": OverSparseSettings(
             widths=(SweptCells(2, (48, 72, 108, 160), (9, 15, 23), 200), SweptCells(4, (36, 48, 64), (17, 25), 100)),
