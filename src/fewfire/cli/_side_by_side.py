@@ -27,6 +27,9 @@ PATIENCE = 5.0
 CORES = "FEWFIRE_CORES"
 """The environment variable that names the cores of a process."""
 
+COMMAND = (sys.executable, "-P", "-m", "fewfire.cli._recipe_process")
+"""What starts a process; the task is its last argument."""
+
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -60,10 +63,13 @@ class SideBySide:
         Whose width and colours the processes print with.
     show : callable (names under way)
         Called whenever a process starts or ends.
+    command : sequence of str
+        What starts a process.
     """
 
     console: Console
     show: Callable[[list[str]], None] = lambda running: None
+    command: Sequence[str] = COMMAND
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: bool = False
@@ -97,7 +103,7 @@ class SideBySide:
         environment |= {"COLUMNS": str(self.console.width), CORES: ",".join(map(str, cores))}
         if self.console.is_terminal and not self.console.no_color:
             environment["FORCE_COLOR"] = "1"
-        command = [sys.executable, "-P", "-m", "fewfire.cli._recipe_process", json.dumps(asdict(task))]
+        command = [*self.command, json.dumps(asdict(task))]
         group: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
         with self._lock:
             if self._stopped:
