@@ -122,7 +122,7 @@ def theorem_16(n: int, k: int, s: int, error: float = 0.1, delta: float = 0.01, 
 
 
 def theorem_5(n: int, k: int, s: int, *, width_constant: float = 1.0, sample_constant: float = 1.0) -> Requirement:
-    """The scaling: width c·k²(n/k)^s (the k² is the proof's), samples c·(n/k)^(k−s−1) log n, one step, for success 0.99.
+    """The scaling for success 0.99: width c·k²(n/k)^s (the k² is the proof's), samples c·(n/k)^(k−s−1) log n, one step.
 
     The paper leaves out log n, the union bound over the n weights of a neuron: without it no constant serves all n.
     """

@@ -268,7 +268,7 @@ def _reach_sentences(rows: list[dict[str, Any]]) -> list[str]:
 RECIPE = Recipe(
     name="pareto/over-sparse",
     title="Theorem 4 as a trade-off: powers of n and s in width and examples",
-    seconds=100,
+    seconds=50,
     expectation="width as (n/s)^k, examples as s^(k−1) and no faster than n²; at s = k width as C(n, k)",
     figure="trade_off",
     scales={
@@ -293,4 +293,5 @@ RECIPE = Recipe(
     },
     measure=measure,
     paper_seconds=4 * 3600,
+    busy=1.6,
 )

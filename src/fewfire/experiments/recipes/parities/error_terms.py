@@ -198,4 +198,5 @@ RECIPE = Recipe(
     },
     measure=measure,
     paper_seconds=700,
+    busy=1.1,
 )

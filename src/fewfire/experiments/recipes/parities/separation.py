@@ -365,7 +365,7 @@ NEURONS = (
 RECIPE = Recipe(
     name="parities/separation",
     title="Dimensions of fixed features against √C(n, k), neurons of a network, and accuracies at equal size, on D_A",
-    seconds=80,
+    seconds=35,
     expectation="features: C(n, k) to a power near 1; network: fewer than √C(n, k) neurons, and a lead of 10 points",
     figure="separation",
     scales={
@@ -378,7 +378,7 @@ RECIPE = Recipe(
                 ComparisonSize(61, 5, 300, 3000),
                 ComparisonSize(201, 3, 300, 3000),
             ),
-            seeds=5,
+            seeds=3,
         ),
         "paper": SeparationSettings(
             dimensions=((9, 3), (10, 3), (11, 3), (12, 3), (13, 3), (14, 3), (12, 5), (13, 5)),
@@ -401,4 +401,5 @@ RECIPE = Recipe(
     },
     measure=measure,
     paper_seconds=2400,
+    busy=2,
 )

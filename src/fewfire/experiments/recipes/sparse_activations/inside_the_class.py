@@ -387,4 +387,5 @@ RECIPE = Recipe(
     },
     measure=measure,
     paper_seconds=700,
+    busy=2,
 )
