@@ -39,11 +39,11 @@ def _summary(results: list[RecipeResult]) -> list[str]:
     failed = [(result, entry) for result, entry in claims if not entry.passed]
     silent = [result for result in results if any(not _stated(entry) for entry in result.judgements)]
     weak = [(result, entry) for result, entry in claims if entry.power and entry.power.probability < 0.8]
-    seconds = sum(recipes.find(result.recipe).seconds for result in results)
+    seconds = sum(recipes.find(result.recipe).work("quick") for result in results) / 2
     lines = [
         f"{len(results)} recipes, {len(claims)} claims: {len(claims) - len(failed)} hold and {len(failed)} "
-        f"{'fails' if len(failed) == 1 else 'fail'} in the stored run. All recipes at quick scale take about "
-        f"{round(seconds / 60)} minutes on two idle cores.",
+        f"{'fails' if len(failed) == 1 else 'fail'} in the stored run. All recipes at quick scale, side by side, take "
+        f"about {round(seconds / 60)} minutes on two idle cores.",
     ]
     if failed:
         lines += ["", "Claims that fail:", ""]

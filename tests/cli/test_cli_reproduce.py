@@ -34,6 +34,7 @@ def small(monkeypatch):
     monkeypatch.setattr(recipes, "find", find)
     monkeypatch.setattr(recipes, "run", lambda name, scale, **options: find(name).run(scale, **options))
     monkeypatch.setattr(command, "save_recipe", lambda result, path: path.write_text(result.recipe))
+    monkeypatch.setattr(command, "usable_cores", lambda: 1)  # other processes would not know these recipes
 
 
 def lines(output, *starts):

@@ -12,7 +12,9 @@ from fewfire.experiments.trade_offs import (
     under_sparse_width,
 )
 from fewfire.experiments.trade_offs._needed import _inside
+from fewfire.experiments.trade_offs._second_layer import _newton_scores, logistic_weights, second_layer_error
 from fewfire.learners import ParityNetClassifier
+from fewfire.learners.parity_net import solve_output
 from fewfire.networks import init
 from fewfire.problems import Parity
 from fewfire.theory.pareto import good_neuron_probability
@@ -108,3 +110,32 @@ def test_under_sparse_trade_off_between_s_2_and_s_4():
 def test_at_s_equal_to_k_examples_do_not_grow_with_n():
     small, large = (np.median([under_sparse_samples(n, 4, 4, seed).value for seed in range(5)]) for n in (15, 61))
     assert 0.25 < large / small < 2
+
+
+def test_newtons_second_layer_is_the_learners():
+    """Both minimise the same loss; labels agree but where a score is about 0."""
+    problem = Parity(20, 4)
+    network = init.dense()(20, 30, Stream(0, "init"))
+    train, test = problem.sample(600, 1), problem.sample(4000, 2)
+    moved = np.arange(30) % 3 > 0
+    fitted = solve_output(network, train[0], train[1].astype(np.float64), moved)
+    scores = _newton_scores(network, moved, *train, test[0])
+    np.testing.assert_allclose(scores, fitted(test[0]), atol=1e-2)  # L-BFGS ends first
+    wrong = float(np.mean((fitted(test[0]) > 0) != (test[1] > 0)))
+    assert second_layer_error(network, moved, train, test) == pytest.approx(wrong, abs=5e-3)
+
+
+def test_no_neuron_that_fires_leaves_the_more_frequent_label():
+    network = init.dense()(5, 4, Stream(0, "init"))
+    X, y = Parity(5, 2).sample(99, 0)
+    wrong = min(np.mean(y > 0), np.mean(y < 0))
+    for silent in (np.zeros(4, dtype=bool), np.ones(4, dtype=bool)):
+        dead = network.with_parameters(bias=np.full(4, -100.0, dtype=np.float32)) if silent.any() else network
+        assert second_layer_error(dead, silent, (X, y), (X, y)) == pytest.approx(wrong)
+
+
+def test_newton_ends_on_separable_examples():
+    features = np.column_stack([np.linspace(-1, 1, 50), np.ones(50)])
+    y = np.where(features[:, 0] > 0.1, 1.0, -1.0)
+    weights = logistic_weights(features, y)
+    assert np.isfinite(weights).all() and ((features @ weights > 0) == (y > 0)).all()

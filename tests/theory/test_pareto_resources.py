@@ -152,6 +152,29 @@ def test_theorem_5_trades_width_for_samples():
     assert two.steps == 1
 
 
+def test_theorem_5_needs_the_union_bound_over_the_weights():
+    """Printed: (n/k)^(k−s−1) examples. At any constant a share of the weights off the support passes, whatever n is."""
+    k, s, neurons = 4, 2, 6
+
+    def passing(n, logarithm):
+        """How many weights off the support pass the truncation, the mean over neurons, from 8 log(n)/ξ² examples."""
+        gap = pareto.under_sparse_gap(n, k, s)
+        size, other = abs(gap.relevant), abs(gap.irrelevant)
+        rows, found = round(8 * logarithm / size**2), []
+        for seed in range(neurons):
+            X = Stream(seed, f"theorem 5, {n}").sign_rows(rows, n).astype(np.float32)
+            # The neuron has ones at the first two of the four bits and less than 1/(n − s) elsewhere.
+            fires = X[:, :s].sum(axis=1) + X[:, s:].sum(axis=1) / (2 * (n - s)) > 0
+            gradient = (fires * X[:, :k].prod(axis=1)) @ X[:, k:] / rows
+            found.append(np.count_nonzero(np.abs(gradient) > (size + other) / 2))
+        return float(np.mean(found))
+
+    shares = [passing(n, 1.0) / (n - k) for n in (41, 81, 121)]
+    assert shares == pytest.approx([0.046] * 3, abs=0.025)  # Pr[|N| > 2], so their number grows as n
+    assert passing(41, log(41)) == passing(81, log(81)) == 0
+    assert [pareto.theorem_5(n, k, s).samples / (n / k) for n in (21, 81)] == pytest.approx([log(21), log(81)])
+
+
 def test_theorem_21_by_simulation():
     """With the samples asked for, every good neuron's gradient is above the midpoint exactly on the rest of S."""
     n, k, s = 15, 4, 2

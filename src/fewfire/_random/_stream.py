@@ -113,8 +113,10 @@ class Stream:
         """
         words_per_row = 4 * ((columns + 127) // 128)
         words = self.words(rows * words_per_row, start * words_per_row).reshape(rows, words_per_row)
-        bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little", count=columns)
-        return np.asarray(1 - 2 * bits.astype(np.int8))
+        signs = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little", count=columns).view(np.int8)
+        signs *= -2  # in place: millions of rows are drawn for online training
+        signs += 1
+        return signs
 
     def subsets(self, rows: int, population: int, size: int) -> IdArray:
         """For each row, `size` distinct members of range(population), uniformly (partial Fisher–Yates).

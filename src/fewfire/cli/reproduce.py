@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,10 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from fewfire._atomic import write_text
+from fewfire._cores import usable_cores
 from fewfire._errors import invalid
 from fewfire._optional import is_installed
-from fewfire.cli._output import visible, wide_console
+from fewfire.cli._output import duration, say, visible, wide_console
 from fewfire.cli._places import check_folder
+from fewfire.cli._side_by_side import RecipeTask, SideBySide
 from fewfire.experiments import recipes
 from fewfire.experiments.recipes import Judgement, RecipeResult, Scale
 from fewfire.report import save_recipe
@@ -32,7 +35,7 @@ def reproduce(
         None, "--output", "-o", help="Folder for a JSON file and a figure (PNG, with the extra plot) per recipe."
     ),
     pdf: bool = typer.Option(False, "--pdf", help="Also write each figure as PDF, for papers."),
-    everything: bool = typer.Option(False, "--all", help="Run every recipe."),
+    everything: bool = typer.Option(False, "--all", help="Run every recipe, one per core at a time."),
     settings: bool = typer.Option(False, "--settings", help="List the settings of both scales as well."),
     datasets: str | None = typer.Option(None, help='Data sets, such as pol,credit, or "all".', rich_help_panel=TABULAR),
     fractions: str | None = typer.Option(None, help="Shares of the rows, such as 0.01,0.1,1.", rich_help_panel=TABULAR),
@@ -49,7 +52,10 @@ def reproduce(
         None, help="Folder of NAME.parquet files; else FEWFIRE_DATA, else OpenML.", rich_help_panel=TABULAR
     ),
 ) -> None:
-    """List the recipes, or run some: whether each claim held, by which test, with which effect and which power."""
+    """List the recipes, or run some: whether each claim held, by which test, with which effect and which power.
+
+    Several run side by side, one per core.
+    """
     given = {
         "datasets": _texts(datasets),
         "fractions": _numbers(fractions),
@@ -69,7 +75,10 @@ def reproduce(
     check_folder("--output", output)
     if pdf and output is None:
         raise invalid("--pdf", "needs a folder to write to", "no --output", "add -o FOLDER")
-    failed = [name for name in chosen if not _run(console, name, scale, output, options, pdf)]
+    if len(chosen) > 1 and usable_cores() > 1:
+        failed = _run_side_by_side(console, chosen, scale, output, options, pdf)
+    else:
+        failed = [name for name in chosen if not _run(console, name, scale, output, options, pdf)]
     if failed:
         console.print(Text.assemble(("Not confirmed:", "bold red"), f" {', '.join(failed)}"))
         raise typer.Exit(1)
@@ -99,6 +108,45 @@ def _numbers(text: str | None) -> list[float] | None:
         return None if text is None else [float(part) for part in _texts(text) or []]
     except ValueError:
         raise invalid("--fractions", "must be numbers with commas between them", text, "pass 0.01,0.1,1") from None
+
+
+def _run_side_by_side(
+    console: Console, names: list[str], scale: str, output: Path | None, options: dict[str, Any], pdf: bool
+) -> list[str]:
+    """The recipes of which a claim failed; each is told in one piece when it ends."""
+    found = {name: recipes.find(name) for name in names}
+    work = {name: recipe.work(scale) for name, recipe in found.items()}
+    together = min(len(names), usable_cores())
+    about = max(sum(work.values()) / usable_cores(), max(work.values()) / (usable_cores() // together))
+    console.print(f"{len(names)} recipes, {together} at a time, longest first: about {duration(about)}")
+    plain = {key: str(value) if isinstance(value, Path) else value for key, value in options.items()}
+    folder = None if output is None else str(output)
+    tasks = [RecipeTask(name, scale, folder, pdf, plain) for name in sorted(found, key=lambda name: -work[name])]
+    ended: dict[str, int] = {}
+    try:
+        with console.status("starting") as status:
+
+            def show(running: list[str]) -> None:
+                status.update(Text(f"{len(ended)} of {len(tasks)} have ended; running {', '.join(running)}"))
+
+            with closing(SideBySide(console, show).run(tasks)) as results:
+                for result in results:
+                    ended[result.name] = result.status
+                    console.print(Text.from_ansi(result.text.rstrip()), soft_wrap=True)
+    except KeyboardInterrupt:
+        say(f"Stopped: {len(ended)} of {len(tasks)} recipes had ended.", console)
+        raise typer.Exit(130) from None
+    broken = [name for name in names if ended[name] not in (0, 1)]
+    if broken:
+        console.print(Text.assemble(("Broke off:", "bold red"), f" {', '.join(broken)}"))
+        raise typer.Exit(2)
+    return [name for name in names if ended[name] == 1]
+
+
+def run_task(task: RecipeTask) -> bool:
+    """Run one recipe of several in a process of its own: whether its claims held."""
+    output = None if task.output is None else Path(task.output)
+    return _run(wide_console(), task.name, task.scale, output, task.options, task.pdf)
 
 
 def _run(

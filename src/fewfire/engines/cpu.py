@@ -7,6 +7,7 @@ collects what has ended.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from fewfire._bits import pack
 from fewfire._cores import thread_count
-from fewfire._errors import DivergenceError, EngineUnavailable, invalid
+from fewfire._errors import DivergenceError, EngineUnavailable, InvalidArgument, invalid
 from fewfire._extension import MISSING, load
 from fewfire._validate import check_choice
 from fewfire.engines._protocol import OnDivergence
@@ -182,12 +183,13 @@ class _Job:
 def _hand_over(trainer: Any, X: AnyArray, y: AnyArray, test: bool, packed: dict[int, AnyArray] | None = None) -> None:
     """Give a table to the trainer, ±1 as bits; `packed` remembers the bits of tables that outlive the call."""
     labels = np.ascontiguousarray(y, dtype=np.float32)
-    if X.dtype == np.int8 and bool(np.all(np.abs(X) == 1)):
-        bits = None if packed is None else packed.get(id(X))
-        if bits is None:
+    bits = None if packed is None else packed.get(id(X))
+    if bits is None and X.dtype == np.int8:
+        with suppress(InvalidArgument):  # whole numbers that are no signs
             bits = pack(X)
-            if packed is not None:
-                packed[id(X)] = bits
+        if packed is not None and bits is not None:
+            packed[id(X)] = bits
+    if bits is not None:
         trainer.set_bits(bits, labels, test)
     else:
         trainer.set_rows(np.ascontiguousarray(X, dtype=np.float32), labels, test)

@@ -8,6 +8,7 @@ positive ReLU, measured on the same held-out windows every time.
 from __future__ import annotations
 
 import math
+import os
 import sysconfig
 import time
 from dataclasses import dataclass, field
@@ -27,7 +28,11 @@ ELSEWHERE: Final = {"site-packages", "dist-packages", "test", "tests", "__pycach
 def standard_library() -> tuple[bytes, bytes]:
     """The source files of the running Python's library, without its tests: to train on, and held out."""
     root = Path(sysconfig.get_paths()["stdlib"])
-    files = sorted(p for p in root.rglob("*.py") if not ELSEWHERE & set(p.relative_to(root).parts))
+    files = []
+    for folder, inside, names in os.walk(root):
+        inside[:] = [name for name in inside if name not in ELSEWHERE]  # installed packages are not even listed
+        files += [Path(folder, name) for name in names if name.endswith(".py")]
+    files.sort()
     parts = [path.read_bytes() for path in files]
     train = b"\0".join(part for i, part in enumerate(parts) if i % HELD_OUT)
     held = b"\0".join(part for i, part in enumerate(parts) if i % HELD_OUT == 0)

@@ -10,6 +10,7 @@ import inspect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
+from fewfire._blas import ONE_BLAS_THREAD
 from fewfire._errors import invalid
 from fewfire._validate import check_choice
 from fewfire.experiments.recipes._judgement import Judgement
@@ -117,6 +118,8 @@ class Recipe(Generic[Settings]):
     measure : callable (settings, **options) -> RecipeOutcome
     paper_seconds : int, optional
         About how long scale "paper" takes on two cores, estimated from the work of both scales to a factor of three.
+    busy : float
+        How many of the two cores it keeps busy: 2 where it trains runs side by side.
     """
 
     name: str
@@ -127,6 +130,11 @@ class Recipe(Generic[Settings]):
     scales: Mapping[Scale, Settings]
     measure: Callable[..., RecipeOutcome]
     paper_seconds: int | None = None
+    busy: float = 1.0
+
+    def work(self, scale: str) -> float:
+        """Seconds of one core, about."""
+        return self.busy * (self.seconds if scale == "quick" else self.paper_seconds or self.seconds)
 
     def takes(self, scale: str) -> str:
         """About how long a scale takes on two cores, in words."""
@@ -161,7 +169,8 @@ class Recipe(Generic[Settings]):
         """
         check_choice("scale", scale, tuple(self.scales))
         self.check_options(options)
-        found = self.measure(self.scales[scale] if settings is None else settings, **options)
+        with ONE_BLAS_THREAD:  # sums round alike however many cores there are, and however many recipes run beside
+            found = self.measure(self.scales[scale] if settings is None else settings, **options)
         return RecipeResult(
             recipe=self.name,
             scale=scale,

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from math import comb
 from typing import TYPE_CHECKING, Any
 
+from sklearn.utils.parallel import Parallel, delayed
+
+from fewfire._cores import usable_cores
 from fewfire.experiments.recipes import _effects as effects
 from fewfire.experiments.recipes._judgement import Effect, Judgement, Power
 from fewfire.experiments.trade_offs import fit_exponents
@@ -38,9 +41,11 @@ class SweptCells:
     runs: int
 
     def measure(self, needed: Callable[..., NeededRun], **options: Any) -> list[NeededRun]:
-        """Every run, in order."""
-        places = [(n, s) for n in self.n for s in self.s]
-        return [needed(n, self.k, s, seed, **options) for n, s in places for seed in range(self.runs)]
+        """Every run, in order; one process per core."""
+        runs = [(n, self.k, s, seed) for n in self.n for s in self.s for seed in range(self.runs)]
+        processes = Parallel(n_jobs=usable_cores(), batch_size=4)
+        found: list[NeededRun] = processes(delayed(needed)(*run, **options) for run in runs)
+        return found
 
 
 def cells(runs: Iterable[NeededRun], **labels: Any) -> list[dict[str, Any]]:

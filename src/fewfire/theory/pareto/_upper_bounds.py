@@ -135,13 +135,15 @@ def theorem_16(n: int, k: int, s: int, error: float = 0.1, delta: float = 0.01, 
 
 
 def theorem_5(n: int, k: int, s: int, *, width_constant: float = 1.0, sample_constant: float = 1.0) -> Requirement:
-    """The scaling: width c·k²(n/k)^s (the k² is the proof's), samples c·(n/k)^(k−s−1), one step, for success 0.99.
+    """The scaling for success 0.99: width c·k²(n/k)^s (the k² is the proof's), samples c·(n/k)^(k−s−1) log n, one step.
+
+    The paper leaves out log n, the union bound over the n weights of a neuron: without it no constant serves all n.
 
     Examples
     --------
     >>> from fewfire.theory import pareto
     >>> pareto.theorem_5(51, 6, s=2)
-    Requirement(statement='Theorem 5', n=51, sparsity=2, width=2601.0, samples=614.125, steps=1, least_sparsity=0.0)
+    EXPECT
     """
     k = check_integer("k", k, 2)
     n = check_integer("n", n, k)
@@ -149,7 +151,7 @@ def theorem_5(n: int, k: int, s: int, *, width_constant: float = 1.0, sample_con
     check_even("k", k, "pareto, Theorem 5")
     check_even("s", s, "pareto, Theorem 5")
     width = width_constant * k**2 * power(n / k, s)
-    return Requirement("Theorem 5", n, s, width, sample_constant * power(n / k, k - s - 1), 1)
+    return Requirement("Theorem 5", n, s, width, sample_constant * power(n / k, k - s - 1) * log(n), 1)
 
 
 def theorem_21(n: int, k: int, s: int, delta: float = 0.01) -> Requirement:

@@ -102,4 +102,5 @@ RECIPE = Recipe(
     },
     measure=measure,
     paper_seconds=4500,
+    busy=2,
 )

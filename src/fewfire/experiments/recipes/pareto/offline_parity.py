@@ -191,7 +191,7 @@ def _counts(rows: list[dict[str, Any]], start: str, head: str) -> str:
 RECIPE = Recipe(
     name="pareto/offline-parity",
     title="Success of SGD by width and start, at C.1's settings and at others",
-    seconds=25,
+    seconds=30,
     expectation="success rises with width, the 2-sparse start beats the dense one, at other rates and decays too",
     figure="offline_parity",
     scales={
@@ -202,7 +202,7 @@ RECIPE = Recipe(
                 starts=("dense", "sparse"),
                 widths=(30, 100, 300),
                 samples=(400,),
-                trials=24,
+                trials=22,
                 steps=8000,
                 evaluate=500,
             )
@@ -223,4 +223,5 @@ RECIPE = Recipe(
     },
     measure=measure,
     paper_seconds=1700,
+    busy=2,
 )

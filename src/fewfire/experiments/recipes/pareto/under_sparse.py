@@ -166,7 +166,7 @@ def _compute_sentences(rows: list[dict[str, Any]]) -> list[str]:
 RECIPE = Recipe(
     name="pareto/under-sparse",
     title="Theorem 5 as a trade-off: powers of n in width and examples",
-    seconds=100,
+    seconds=40,
     expectation="width as n^s, examples / log n as (n − s)^(k−s−1), at s = k no growth; the learner succeeds",
     figure="trade_off",
     scales={
@@ -203,4 +203,5 @@ RECIPE = Recipe(
     },
     measure=measure,
     paper_seconds=20 * 60,
+    busy=1.7,
 )

@@ -184,7 +184,7 @@ RECIPE = Recipe(
             width=(20, 60, 200, 600),
             steps=(30, 100, 300, 900),
             examples=(1000, 4000, 16_000, 64_000),
-            seeds=10,
+            seeds=9,
         ),
         "paper": ErrorTermSettings(
             base=ErrorSize(201, 3, 400, 300),
@@ -198,4 +198,5 @@ RECIPE = Recipe(
     },
     measure=measure,
     paper_seconds=700,
+    busy=1.1,
 )

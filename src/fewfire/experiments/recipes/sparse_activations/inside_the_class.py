@@ -27,6 +27,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
+from fewfire._cores import usable_cores
 from fewfire.experiments.recipes import _effects
 from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
 from fewfire.experiments.recipes._judgement import Effect, Judgement, Power
@@ -90,12 +91,12 @@ def measure(settings: MembersSettings, *, learn: Learning | None = None) -> Reci
     ----------
     settings : MembersSettings
     learn : Learning, optional
-        How a cell is measured; `SparseActivationRegressor` on two processes unless given.
+        How a cell is measured; `SparseActivationRegressor` one process per core unless given.
     """
     cells, seeds = _cells(settings), range(settings.first, settings.first + settings.targets)
     tasks = [(cell, seed) for cell in cells for seed in seeds]
     if learn is None:
-        found = Parallel(n_jobs=2)(delayed(learn_member)(*task) for task in tasks)
+        found = Parallel(n_jobs=usable_cores())(delayed(learn_member)(*task) for task in tasks)
     else:
         found = [learn(*task) for task in tasks]
     by_task = dict(zip(tasks, found, strict=True))
@@ -386,4 +387,5 @@ RECIPE = Recipe(
     },
     measure=measure,
     paper_seconds=700,
+    busy=2,
 )

@@ -65,7 +65,10 @@ def measure(settings: LazySettings) -> RecipeOutcome:
         return RecipeOutcome(
             parameters=parameters, judgements=[], measured=[reason], data={"rows": [], "skipped": reason}
         )
-    perceptrons, decoders = _digits(settings), _text(settings)
+    from fewfire.experiments.lazy_neurons import one_torch_thread
+
+    with one_torch_thread():
+        perceptrons, decoders = _digits(settings), _text(settings)
     return RecipeOutcome(
         parameters=parameters,
         judgements=judge(perceptrons, decoders),

@@ -77,12 +77,14 @@ def measure(settings: LearnBackSettings) -> RecipeOutcome:
         return RecipeOutcome(
             parameters=parameters, judgements=[], measured=[reason], data={"rows": [], "skipped": reason}
         )
+    from fewfire.experiments.lazy_neurons import one_torch_thread
     from fewfire.experiments.lazy_neurons._induced import sign_block
 
     rows, blocks = [], []
     for kind, target in zip(KINDS, (None, settings.target), strict=True):
         for seed in range(settings.seeds):
-            block, accuracy = sign_block(settings.width, settings.epochs, target, seed)
+            with one_torch_thread():
+                block, accuracy = sign_block(settings.width, settings.epochs, target, seed)
             found = _neurons(block, settings.samples, seed)
             rows += [_rounded({"block": kind, "seed": seed, **row}) for row in found]
             blocks.append(_rounded({"block": kind, "seed": seed, "accuracy": accuracy, **_whole(block)}))
@@ -264,7 +266,7 @@ def _told(rows: list[dict[str, Any]], blocks: list[dict[str, Any]]) -> list[str]
 RECIPE = Recipe(
     name="sparse-activations/learn-back",
     title="Neurons of a trained, sparsified block learned back by low degree: what sensitivity and degree predict",
-    seconds=15,
+    seconds=12,
     expectation="errors as the degree says; sensitivity ranks them; sparser neurons harder relative to their variance",
     figure="learn_back",
     scales={

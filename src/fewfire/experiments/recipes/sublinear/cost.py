@@ -254,4 +254,5 @@ RECIPE = Recipe(
     },
     measure=measure,
     paper_seconds=9500,
+    busy=1.5,
 )
