@@ -80,8 +80,8 @@ void bind_robust(nb::module_& module) {
       .def_prop_ro("listed", &ActiveTrainer::listed)
       .def_prop_ro("counts", [](const ActiveTrainer& self) {
         const DriftCounts c = self.counts();
-        return std::vector<std::uint64_t>{self.last_active(), c.active, c.touched, c.screened, c.scored, c.summed,
-                                          c.slots,            c.lists,  c.rows,    c.updated,  c.refreshed};
+        return std::vector<std::uint64_t>{self.last_active(), c.active, c.touched, c.scored, c.summed,
+                                          c.slots,            c.lists,  c.updated, c.refreshed};
       });
 }
 

@@ -1,8 +1,9 @@
 // Training the hidden weights of f(x) = Σ_r a_r (z_r·1[z_r > τ]), z_r = ⟨w_r, x⟩ + b_r, on examples that move near their
 // anchors, at the cost of the pairs near the threshold (kernels/drift_lists.hpp).
 //
-// The neurons are cut into pieces, as many for any number of threads, and sums over pieces are taken in their order, so
-// results do not depend on threads.
+// The neurons are dealt to pieces, as many for any number of threads, and sums over pieces are taken in their order, so
+// results do not depend on threads. Within a piece they are sorted by bias, which says most about how often a neuron fires
+// and does not change: what a pass reads lies together.
 #pragma once
 
 #include <cstdint>
@@ -39,13 +40,25 @@ class ActiveTrainer {
   std::size_t listed() const;  // entries of all lists
 
  private:
+  // The references of a site, their largest distance from the anchors, and the sum of the longest steps they have taken.
+  struct Site {
+    AlignedVector<float> rows;
+    double farthest = 0.0, base = 0.0;
+  };
+
+  // Cuts the neurons into pieces, in the order in which they are kept.
+  void deal(const float* bias);
+  // The site near the placed examples, a new one if need be, with what its odometer shows there. `farthest` is at least
+  // the distance of every example from its anchor.
+  std::size_t find_site(double farthest);
   void pass(bool gradients);
 
   Shape shape_;
   DriftNet net_;
+  std::vector<std::uint32_t> order_;  // the neuron of each row of the net
   std::vector<DriftPiece> pieces_;
   AlignedVector<float> rows_;  // the placed examples
-  AlignedVector<std::uint8_t> codes_;
+  Site sites_[most_sites];     // the first, at the anchors, stays
   DriftCall call_;
   bool scored_ = false;  // the pieces hold the active pairs of the placed examples at the present weights
   std::size_t threads_;

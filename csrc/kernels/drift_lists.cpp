@@ -5,8 +5,6 @@
 namespace fewfire::FEWFIRE_ISA {
 namespace {
 
-// One pass over the lists: which are read and how far, refreshing those that have drifted, and the pairs that fire.
-
 // Scores neurons neuron_of(0) … neuron_of(count − 1) on all anchors, four at a time; use(k, scores) gets each row.
 template <class NeuronOf, class Use>
 void for_scored(const DriftNet& net, DriftPiece& piece, std::size_t count, const NeuronOf& neuron_of, const Use& use) {
@@ -21,135 +19,161 @@ void for_scored(const DriftNet& net, DriftPiece& piece, std::size_t count, const
   piece.counts.refreshed += count;
 }
 
-// Which lists the call has to read, and how far; first refreshes those too short for it or grown too long.
-void plan(const DriftNet& net, DriftPiece& piece, const DriftCall& call) {
-  tidy(net, piece);
-  const auto slots = static_cast<std::uint32_t>(piece.slots.size());
-  piece.stale.clear();
-  piece.visits.clear();
-  for (std::uint32_t k = 0; k < slots; ++k) {
-    const DriftBound& bound = piece.bounds[k];
-    const float depth = need(net, bound, call, bound.moved);
-    if (depth < bound.top) continue;
-    DriftSlot& slot = piece.slots[k];
-    DriftVisit visit{k, slot.neuron, slot.first, slot.length, net.bias[slot.neuron], net.output[slot.neuron], 0, false};
-    const float still = need(net, bound, call, 0.0f);
-    const bool enough = in_range(slot, depth);
-    bool stale = true;
-    if (enough || (slot.length == net.examples && in_range(slot, still))) {
-      if (enough) visit.length = entries_to(net, slot, depth);
-      slot.excess += static_cast<float>(visit.length - entries_to(net, slot, still));
-      stale = slot.excess > net.refresh_cost;
-      if (stale && bound.moved * call.norm < 0.25f * slot.skin) slot.skin *= 0.5f;
-    } else {
-      slot.skin *= 2.0f;
-    }
-    if (stale)
-      piece.stale.push_back(static_cast<std::uint32_t>(piece.visits.size()));
-    else
-      set_cutoff(net, piece, call, depth, visit);
-    piece.visits.push_back(visit);
-  }
+constexpr std::uint32_t soon = 16;  // passes; a skin that lasts less long is doubled
+
+// Scores neurons anew that have moved beyond their skin.
+void refresh(const DriftNet& net, DriftPiece& piece) {
+  bool emptied = false;
   for_scored(
-      net, piece, piece.stale.size(), [&](std::size_t k) { return piece.visits[piece.stale[k]].neuron; },
+      net, piece, piece.stale.size(), [&](std::size_t k) { return piece.slots[piece.stale[k]].neuron; },
       [&](std::size_t k, const float* scores) {
-        DriftVisit& visit = piece.visits[piece.stale[k]];
-        DriftSlot& slot = piece.slots[visit.slot];
-        build_list(net, piece, slot, piece.bounds[visit.slot], scores);
-        encode(net, piece, visit.slot);
-        const float depth = need(net, piece.bounds[visit.slot], call, 0.0f);
-        visit.first = slot.first;
-        visit.length = entries_to(net, slot, depth);
-        set_cutoff(net, piece, call, depth, visit);
-        piece.emptied |= slot.length == 0;
+        DriftSlot& slot = piece.slots[piece.stale[k]];
+        if (piece.passes - slot.made < soon || !(slot.skin > 0.0f)) slot.skin = 2.0f * slot.skin + least;
+        build_list(net, piece, piece.stale[k], scores);
+        emptied |= slot.length == 0;
       });
-  std::erase_if(piece.visits, [](const DriftVisit& visit) { return visit.length == 0; });
-  piece.counts.slots += slots;
+  piece.stale.clear();
+  if (emptied) drop_empty(net, piece);
+  if (2 * piece.garbage > piece.ids.size()) compact(net, piece);
 }
 
-constexpr std::size_t ahead = 8;  // lists between screening one and scoring it, while its row of weights arrives
-
-void prefetch_row(const DriftNet& net, const DriftVisit& visit) {
-  const float* w = net.weights.data() + visit.neuron * net.stride;
-  for (std::size_t at = 0; at < std::min<std::size_t>(net.stride, 256); at += lanes) __builtin_prefetch(w + at);
+void prefetch_bytes(const void* from, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(static_cast<const char*>(from) + at);
 }
 
-// Reads the lists one after the other; use(visit, w, ids, scores, count) gets the pairs of each that fire.
-template <class Use>
+// A pass goes through its slots in batches, each in steps over all of the batch: which entries to score, their scores,
+// which entries fire, what they add. So nothing waits for the end of a score, and a wrong guess about the length of a
+// list costs little.
+constexpr std::size_t batch_size = 32;
+
+struct Batch {
+  std::size_t visits, blocks;
+};
+
+// The entries to score of the slots that come next, of `known` ones: fills `piece.visits` and, as long as there is room,
+// `piece.picked`, in blocks of eight.
+Batch pick_all(const DriftNet& net, DriftPiece& piece, std::size_t site, const std::uint32_t* slots, std::size_t known,
+               bool firing) {
+  constexpr std::size_t ahead = 8;
+  const std::uint16_t* alarms = piece.alarms[site].pairs.data();
+  std::size_t blocks = 0, at = 0;
+  for (; at < std::min(known, batch_size); ++at) {
+    const std::uint32_t slot = slots[at];
+    const DriftSlot& own = piece.slots[slot];
+    const std::size_t start = blocks * pairs;
+    if (start + own.length + group > piece.alarmed.size()) break;
+    if (at + ahead < known) {
+      const DriftSlot& next = piece.slots[slots[at + ahead]];
+      prefetch_bytes(alarms + next.first, std::min<std::size_t>(2 * next.length, 192));
+      prefetch_bytes(piece.ids.low.data() + next.first, std::min<std::size_t>(2 * next.length, 192));
+    }
+    if (at + 2 * ahead < known) __builtin_prefetch(&piece.slots[slots[at + 2 * ahead]]);
+    prefetch_bytes(net.weights.data() + own.neuron * net.stride, std::min<std::size_t>(4 * net.stride, 1024));
+    const AlarmRule rule(net, own, net.start[site], piece.strains[slot]);
+    const float reading = (net.reading[site] + piece.strains[slot]) * up;
+    float others;
+    const std::size_t found = pick(piece.ids, alarms, own.first, own.length, reading, firing,
+                                   piece.picked.data() + start, piece.places.data() + start, others);
+    piece.visits[at] = {slot,     own.neuron, own.first,  own.length,  static_cast<std::uint32_t>((found + pairs - 1) / pairs),
+                        own.bias, own.output, rule.start, rule.margin, rule.inverse,
+                        others};
+    for (std::size_t left = found; left > 0; ++blocks) {
+      const std::size_t here = std::min(left, pairs);
+      piece.block_visits[blocks] = static_cast<std::uint32_t>(at);
+      piece.block_masks[blocks] = (1u << here) - 1;
+      left -= here;
+    }
+    piece.counts.touched += own.length;
+    piece.counts.scored += found;
+  }
+  return {at, blocks};
+}
+
+// Scores the blocks and sets the alarms of their pairs. Where all that fire are among them, they are appended to
+// `piece.active` from `fired` on, with their scores; ends[visit] is set where one ends.
+template <bool listing>
+void score_all(const DriftNet& net, DriftPiece& piece, const DriftCall& call, std::size_t blocks, std::size_t fired,
+               std::uint32_t* ends) {
+  std::uint16_t* alarms = piece.alarms[call.site].pairs.data();
+  const std::size_t before = fired;
+  for (std::size_t block = 0; block < blocks; ++block) {
+    const DriftVisit& visit = piece.visits[piece.block_visits[block]];
+    const std::uint32_t* ids = piece.picked.data() + block * pairs;
+    const std::uint32_t* places = piece.places.data() + block * pairs;
+    const std::uint32_t valid = piece.block_masks[block];
+    const Scores z = pair_scores(net.weights.data() + visit.neuron * net.stride, call.rows, net.stride, ids) + visit.bias;
+    const Scores next = AlarmRule{visit.start, visit.margin, visit.inverse}(z - net.threshold);
+    *reinterpret_cast<Scores*>(piece.alarmed.data() + block * pairs) = next;
+#pragma GCC unroll 8
+    for (std::size_t j = 0; j < pairs; ++j) alarms[places[j]] = cut(next[j]);
+    if constexpr (listing) {
+      const std::uint32_t mask = above(z, net.threshold) & valid;
+      compress(z, mask, piece.active_scores.data() + (fired - before));
+      fired += compress(ids, mask, piece.active.data() + fired);
+      ends[piece.block_visits[block]] = static_cast<std::uint32_t>(fired);
+    }
+  }
+}
+
+// Goes through the slots that fire or have to be scored; use(visit, active, scores, count) gets the examples that each
+// fires on, with scores unless gradients are wanted.
+template <bool gradients, class Use>
 void visit_all(const DriftNet& net, DriftPiece& piece, const DriftCall& call, const Use& use) {
-  std::size_t touched = 0, screened = 0, longest = 0, scored = 0, rows = 0, fired = 0;
-  for (const DriftVisit& visit : piece.visits) {
-    touched += visit.length;
-    if (visit.screened) screened += visit.length;
-    longest = std::max<std::size_t>(longest, visit.length);
-  }
-  piece.active.resize(std::max(touched + pairs, piece.active.size()));
-  piece.active_scores.resize(longest + pairs);
-  const std::size_t room = longest + pairs;
-  piece.picked.resize(std::max(ahead * room, piece.picked.size()));
-  piece.active_ends.resize(piece.visits.size());
-  const std::uint32_t* left[ahead];  // what screening leaves of each list
-  std::size_t counts[ahead];
-  for (std::size_t next = 0; next < piece.visits.size() + ahead; ++next) {
-    const std::size_t ring = next % ahead;
-    if (next >= ahead) {
-      const std::size_t at = next - ahead, count = counts[ring];
-      if (count > 0) {
-        const DriftVisit& visit = piece.visits[at];
-        const float* w = net.weights.data() + visit.neuron * net.stride;
-        std::uint32_t* active = piece.active.data() + fired;
-        const std::size_t found = select_active(w, visit.bias, net.threshold, call.rows, net.stride, left[ring], count,
-                                                active, piece.active_scores.data());
-        use(visit, w, active, piece.active_scores.data(), found);
-        fired += found;
-        scored += count;
-        ++rows;
+  piece.due.resize(piece.slots.size() + group);
+  piece.visits.resize(batch_size);
+  piece.active.resize(std::max(piece.active.size(), piece.ids.size() + group));
+  const std::size_t due = find_visits(net, piece, call.site, piece.due.data());
+  DriftAlarms& alarms = piece.alarms[call.site];
+  std::size_t fired = 0;
+  piece.firing.clear();
+  piece.active_ends.clear();
+  for (std::size_t first = 0; first < due;) {
+    const auto [count, blocks] = pick_all(net, piece, call.site, piece.due.data() + first, due - first, !gradients);
+    const std::size_t before = fired;
+    first += count;
+    std::uint32_t ends[batch_size];
+    score_all<!gradients>(net, piece, call, blocks, fired, ends);
+    std::size_t block = 0;
+    for (std::size_t at = 0; at < count; ++at) {
+      const DriftVisit& visit = piece.visits[at];
+      std::size_t end;
+      if constexpr (gradients) {
+        end = fired + settle(piece.ids, alarms.pairs.data(), visit.first, visit.length, piece.active.data() + fired,
+                             alarms.neurons[visit.slot]);
+      } else {
+        end = visit.blocks > 0 ? ends[at] : fired;
+        float soonest = visit.others;
+        for (std::size_t last = block + visit.blocks; block < last; ++block)
+          for (std::size_t j = 0; j < pairs; ++j)
+            if (piece.block_masks[block] >> j & 1)
+              soonest = std::min(soonest, std::abs(piece.alarmed[block * pairs + j]));
+        alarms.neurons[visit.slot] = end > fired ? -soonest : soonest;
       }
-      piece.active_ends[at] = static_cast<std::uint32_t>(fired);
+      if (end > fired) {
+        piece.firing.push_back(visit.slot);
+        piece.active_ends.push_back(static_cast<std::uint32_t>(end));
+        use(visit, piece.active.data() + fired, piece.active_scores.data() + (fired - before), end - fired);
+      }
+      fired = end;
     }
-    if (next >= piece.visits.size()) continue;
-    const DriftVisit& visit = piece.visits[next];
-    if (next + 4 < piece.visits.size()) __builtin_prefetch(piece.ids.data() + piece.visits[next + 4].first);
-    left[ring] = piece.ids.data() + visit.first;
-    counts[ring] = visit.length;
-    if (visit.screened) {
-      std::uint32_t* kept = piece.picked.data() + ring * room;
-      counts[ring] = screen(piece.code_rows.data() + visit.slot * net.code_stride, call.codes, net.code_stride,
-                            visit.cutoff, left[ring], visit.length, kept);
-      left[ring] = kept;
-    }
-    if (counts[ring] > 0) prefetch_row(net, visit);
   }
+  piece.counts.slots += piece.slots.size();
+  piece.counts.lists += due;
   piece.counts.active += fired;
-  piece.counts.touched += touched;
-  piece.counts.screened += screened;
-  piece.counts.scored += scored;
-  piece.counts.lists += piece.visits.size();
-  piece.counts.rows += rows;
 }
 
-// The change of a neuron's weights from the examples it fired on.
-
-// Puts the ids in ascending order: sums over them then do not depend on the order of the list. A few are sent straight
-// to their ranks, many go through a set of bits.
-void sort_ids(std::uint32_t* ids, std::size_t count, std::vector<std::uint64_t>& bits) {
-  if (count <= lanes) {
-    alignas(64) std::uint32_t all[lanes];
-    for (std::size_t k = 0; k < lanes; ++k) all[k] = k < count ? ids[k] : 0xffffffffu;
-    for (std::size_t k = 0; k < count; ++k) ids[count_below(all, all[k])] = all[k];
-    return;
-  }
-  std::size_t low = bits.size(), high = 0;
+// sum_k += factor·w for `vectors`·16 coordinates of the rows given.
+template <std::size_t vectors>
+[[gnu::always_inline]] inline void spread_row(const float* w, float factor, float* sums, std::size_t stride,
+                                              const std::uint32_t* ids, std::size_t count) {
+  Floats weights[vectors];
+#pragma GCC unroll 4
+  for (std::size_t v = 0; v < vectors; ++v) weights[v] = load(w + v * lanes);
+  const Floats wide = spread(factor);
   for (std::size_t k = 0; k < count; ++k) {
-    const std::size_t word = ids[k] / 64;
-    bits[word] |= std::uint64_t{1} << ids[k] % 64;
-    low = std::min(low, word);
-    high = std::max(high, word);
-  }
-  for (std::size_t word = low; word <= high; ++word) {
-    for (std::uint64_t left = bits[word]; left != 0; left &= left - 1)
-      *ids++ = static_cast<std::uint32_t>(64 * word + static_cast<std::size_t>(__builtin_ctzll(left)));
-    bits[word] = 0;
+    float* sum = sums + ids[k] * stride;
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < vectors; ++v) store(sum + v * lanes, load(sum + v * lanes) + wide * weights[v]);
   }
 }
 
@@ -177,135 +201,114 @@ Floats descend(float* w, const float* rows, std::size_t stride, const std::uint3
 
 void drift_start(const DriftNet& net, DriftPiece& piece) {
   piece.scores.resize(block_rows * net.columns);
-  piece.picked.resize(2 * net.examples);
-  piece.bits.assign((net.examples + 63) / 64, 0);
+  const std::size_t room = std::max(batch_size * 64, net.examples + 2 * group);
+  for (auto* column : {&piece.picked, &piece.places}) column->resize(room);
+  for (auto* column : {&piece.alarmed, &piece.active_scores}) column->resize(room);
+  for (auto* column : {&piece.block_visits, &piece.block_masks}) column->resize(room / pairs + 1);
+  resize_entries(net, piece, 1);
+  const auto set_size = [&](std::size_t slots) {
+    for (auto* column : {&piece.strains, &piece.alarms[0].neurons}) column->resize(slots);
+    piece.slots.resize(slots);
+  };
+  set_size(piece.end - piece.begin);
+  std::size_t slots = 0;
   for_scored(
       net, piece, piece.end - piece.begin, [&](std::size_t k) { return piece.begin + k; },
       [&](std::size_t k, const float* scores) {
-        DriftSlot slot{};
-        DriftBound bound{};
-        slot.neuron = static_cast<std::uint32_t>(piece.begin + k);
-        slot.skin = net.first_skin;
-        build_list(net, piece, slot, bound, scores);
-        if (slot.length == 0) return;
-        piece.slots.push_back(slot);
-        piece.bounds.push_back(bound);
+        piece.slots[slots] = {};
+        piece.slots[slots].neuron = static_cast<std::uint32_t>(piece.begin + k);
+        piece.slots[slots].skin = net.first_skin;
+        build_list(net, piece, slots, scores);
+        slots += piece.slots[slots].length > 0;
       });
-  piece.codes.resize(piece.slots.size());
-  piece.code_rows.assign(piece.slots.size() * net.code_stride, 0);
-  for (std::size_t slot = 0; slot < piece.slots.size(); ++slot) encode(net, piece, slot);
+  set_size(slots);
 }
 
 void drift_pass(const DriftNet& net, DriftPiece& piece, const DriftCall& call, bool gradients) {
-  plan(net, piece, call);
-  const std::size_t stride = net.stride;
-  const std::uint64_t before = piece.counts.active;
+  ++piece.passes;
+  refresh(net, piece);
   piece.values.assign(net.examples, 0.0);
-  const auto add_values = [&](const DriftVisit& visit, const std::uint32_t* ids, const float* scores, std::size_t count) {
-    for (std::size_t k = 0; k < count; ++k) piece.values[ids[k]] += static_cast<double>(visit.output) * scores[k];
-  };
+  double* values = piece.values.data();
   if (!gradients)
-    return visit_all(net, piece, call,
-                     [&](const DriftVisit& visit, const float*, const std::uint32_t* ids, const float* scores,
-                         std::size_t count) { add_values(visit, ids, scores, count); });
+    return visit_all<false>(net, piece, call,
+                            [&](const DriftVisit& visit, const std::uint32_t* ids, const float* scores, std::size_t count) {
+                              const double output = visit.output;
+                              for (std::size_t k = 0; k < count; ++k) values[ids[k]] += output * scores[k];
+                            });
+  const std::size_t stride = net.stride;
   piece.gradients.assign(net.examples * stride, 0.0f);
   float* sums = piece.gradients.data();
-  visit_all(net, piece, call,
-            [&](const DriftVisit& visit, const float* w, const std::uint32_t* ids, const float* scores,
-                std::size_t count) {
-              add_values(visit, ids, scores, count);
-              const Floats output = spread(visit.output);
-              for (std::size_t k = 0; k < count; ++k)
-                for (std::size_t at = 0; at < stride; at += lanes) {
-                  float* sum = sums + ids[k] * stride + at;
-                  store(sum, load(sum) + output * load(w + at));
-                }
-            });
-  piece.counts.summed += piece.counts.active - before;
-}
-
-void drift_codes(const DriftNet& net, DriftCall& call, std::uint8_t* codes) {
-  if constexpr (!can_screen) return;
-  float largest = 0.0f;
-  for (std::size_t k = 0; k < net.examples * net.stride; ++k) largest = std::max(largest, std::abs(call.rows[k]));
-  const float scale = largest > 1e-30f ? largest / 127.0f : 1.0f, inverse = 1.0f / scale;
-  float farthest = 0.0f;
-  for (std::size_t i = 0; i < net.examples; ++i) {
-    Floats squares{};
-    for (std::size_t at = 0; at < net.stride; at += lanes)
-      for (std::size_t k = 0; k < lanes; ++k) {
-        const float x = call.rows[i * net.stride + at + k], rounded = std::nearbyint(x * inverse);
-        const float error = x - scale * rounded;
-        squares[k] += error * error;
-        codes[i * net.code_stride + at + k] = static_cast<std::uint8_t>(static_cast<std::int32_t>(rounded) + 128);
-      }
-    farthest = std::max(farthest, sum_lanes(squares));
-  }
-  call.code_scale = scale;
-  // Where x and scale·code cancel, their difference keeps the rounding of the product.
-  call.code_error = std::sqrt(farthest) * (1.0f + net.rounding) + net.rounding * net.norm_limit + tiny;
+  const float* weights = net.weights.data();
+  visit_all<true>(net, piece, call,
+                  [=](const DriftVisit& visit, const std::uint32_t* ids, const float*, std::size_t count) {
+                    const double shift = static_cast<double>(visit.output) * visit.bias;
+                    for (std::size_t k = 0; k < count; ++k) values[ids[k]] += shift;
+                    const float *w = weights + visit.neuron * stride, output = visit.output;
+                    std::size_t from = 0;
+                    for (; from + 4 * lanes <= stride; from += 4 * lanes)
+                      spread_row<4>(w + from, output, sums + from, stride, ids, count);
+                    for (; from < stride; from += lanes) spread_row<1>(w + from, output, sums + from, stride, ids, count);
+                  });
+  piece.counts.summed += piece.last_active() + net.examples;
 }
 
 void drift_update(DriftNet& net, DriftPiece& piece, const DriftCall& call, const float* slopes, float rate) {
+  constexpr std::size_t ahead = 8;
   const std::size_t stride = net.stride;
-  for (std::size_t at = 0; at < piece.visits.size(); ++at) {
-    const std::uint32_t begin = at == 0 ? 0 : piece.active_ends[at - 1], end = piece.active_ends[at];
-    const std::size_t soon = at + 2 * ahead;  // most lists read did not fire
-    if (soon < piece.visits.size() && piece.active_ends[soon] > piece.active_ends[soon - 1])
-      prefetch_row(net, piece.visits[soon]);
-    if (begin == end) continue;
-    const DriftVisit& visit = piece.visits[at];
-    float* w = net.weights.data() + visit.neuron * stride;
-    std::uint32_t* ids = piece.active.data() + begin;
-    const std::size_t count = end - begin;
-    sort_ids(ids, count, piece.bits);
-    const float factor = -rate * visit.output;
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < piece.firing.size(); ++at) {
+    const std::size_t last = piece.firing.size() - 1;
+    __builtin_prefetch(&piece.slots[piece.firing[std::min(at + 2 * ahead, last)]]);
+    const DriftSlot& later = piece.slots[piece.firing[std::min(at + ahead, last)]];
+    prefetch_bytes(net.weights.data() + later.neuron * stride, std::min<std::size_t>(4 * stride, 1024));
+    const std::uint32_t slot = piece.firing[at];
+    const std::uint32_t* ids = piece.active.data() + begin;
+    const DriftSlot& own = piece.slots[slot];
+    const std::size_t count = piece.active_ends[at] - begin;
+    begin = piece.active_ends[at];
+    float* w = net.weights.data() + own.neuron * stride;
+    const float factor = -rate * own.output;
     Floats squares{};
     std::size_t from = 0;
     for (; from + 4 * lanes <= stride; from += 4 * lanes)
       squares += descend<4>(w + from, call.rows + from, stride, ids, slopes, count, factor);
     for (; from < stride; from += lanes)
       squares += descend<1>(w + from, call.rows + from, stride, ids, slopes, count, factor);
-    float& moved = piece.bounds[visit.slot].moved;
-    moved = (moved + norm_above(net, squares)) * up;
-    piece.counts.updated += 1;
-    piece.counts.summed += count;
+    float& strain = piece.strains[slot];
+    const bool fresh = !(strain > own.limit);
+    strain = (strain + norm_above(net, squares) * own.rate) * up;
+    if (fresh && !(strain <= own.limit)) piece.stale.push_back(slot);
   }
+  piece.counts.updated += piece.firing.size();
+  piece.counts.summed += begin;
 }
 
 bool drift_missing(const DriftNet& net, const DriftPiece& piece, const DriftCall& call, std::uint64_t* pair) {
-  std::vector<std::uint32_t> all(net.examples), active(net.examples + pairs), kept(net.examples + pairs);
-  std::vector<float> scores(net.examples + pairs);
-  std::vector<std::uint8_t> listed(net.examples);
-  for (std::uint32_t i = 0; i < net.examples; ++i) all[i] = i;
+  enum Side : std::uint8_t { silent, fires, unknown };
+  std::vector<std::uint8_t> sides(net.examples);
   std::size_t k = 0;
   for (std::size_t neuron = piece.begin; neuron < piece.end; ++neuron) {
     while (k < piece.slots.size() && piece.slots[k].neuron < neuron) ++k;
-    std::fill(listed.begin(), listed.end(), std::uint8_t{0});
+    std::fill(sides.begin(), sides.end(), silent);
     if (k < piece.slots.size() && piece.slots[k].neuron == neuron) {
       const DriftSlot& slot = piece.slots[k];
-      const float depth = need(net, piece.bounds[k], call, piece.bounds[k].moved);
-      if (!in_range(slot, depth)) continue;  // refreshed before it is read again
-      DriftVisit visit{static_cast<std::uint32_t>(k), slot.neuron, slot.first, 0, net.bias[neuron], 0.0f, 0, false};
-      if (depth >= piece.bounds[k].top) visit.length = entries_to(net, slot, depth);
-      set_cutoff(net, piece, call, depth, visit);
-      const std::uint32_t* ids = piece.ids.data() + slot.first;
-      std::size_t count = visit.length;
-      if (visit.screened) {
-        count = screen(piece.code_rows.data() + k * net.code_stride, call.codes, net.code_stride, visit.cutoff, ids, count,
-                       kept.data());
-        ids = kept.data();
+      if (!(piece.strains[k] <= slot.limit)) continue;  // refreshed before it is read again
+      const float reading = (net.reading[call.site] + piece.strains[k]) * up;
+      const float first = piece.alarms[call.site].neurons[k];
+      const bool visited = std::signbit(first) || !(reading < std::abs(first));
+      for (std::size_t at = slot.first; at < slot.first + slot.length; ++at) {
+        const float alarm = uncut(piece.alarms[call.site].pairs[at]);
+        if (visited) sides[piece.ids[at]] = !(reading < std::abs(alarm)) ? unknown : std::signbit(alarm) ? fires : silent;
       }
-      for (std::size_t j = 0; j < count; ++j) listed[ids[j]] = 1;
     }
-    const std::size_t count = select_active(net.weights.data() + neuron * net.stride, net.bias[neuron], net.threshold,
-                                            call.rows, net.stride, all.data(), all.size(), active.data(), scores.data());
-    for (std::size_t j = 0; j < count; ++j)
-      if (!listed[active[j]]) {
-        pair[0] = neuron;
-        pair[1] = active[j];
-        return true;
-      }
+    for (std::uint32_t i = 0; i < net.examples; ++i) {
+      const std::uint32_t same[pairs] = {i, i, i, i, i, i, i, i};
+      const float z = pair_scores(net.weights.data() + neuron * net.stride, call.rows, net.stride, same)[0];
+      if (sides[i] == unknown || (sides[i] == fires) == (z + net.bias[neuron] > net.threshold)) continue;
+      pair[0] = neuron;
+      pair[1] = i;
+      return true;
+    }
   }
   return false;
 }

@@ -1,16 +1,26 @@
 // Drift lists: which (neuron, example) pairs can be active, kept while weights and examples move.
 //
-// A neuron r fires on a moved example x̃_i when ⟨w_r, x̃_i⟩ + b_r > τ. With w⁰ the weights at the neuron's last refresh and
-// s⁰ = ⟨w⁰, x_i⟩ + b_r its score on the resting example (the anchor),
+// A neuron r fires on a moved example x̃_i when ⟨w_r, x̃_i⟩ + b_r > τ. Scores cannot change faster than weights and
+// examples move: between a check at (w, x̃) and a later call at (w′, x̃′)
 //
-//   ⟨w, x̃⟩ + b ≤ s⁰ + ‖w⁰‖·‖x̃ − x‖ + ‖w − w⁰‖·‖x̃‖,
+//   |⟨w′, x̃′⟩ − ⟨w, x̃⟩| ≤ ‖w‖·‖x̃′ − x̃‖ + ‖w′ − w‖·‖x̃′‖.
 //
-// so only pairs with τ − s⁰ ≤ need = ‖w⁰‖·distance + moved·norm + margin can fire, where `moved` is Σ‖Δw‖ since the
-// refresh, `distance` and `norm` are the largest ‖x̃ − x‖ and ‖x̃‖ of the call and `margin` covers the rounding of every
-// score involved. A list holds the pairs up to a depth τ − s⁰ ≤ ‖w⁰‖·reach + skin + margin, ordered by depth in
-// `drift_levels` levels: a visit reads the levels up to `need`, so unused skin costs memory only. A neuron whose need
-// outgrows its list, or whose extra visits have cost as much as a refresh, is scored on all anchors anew. A neuron
-// with no list cannot fire, so it does not move, so it needs none: it is not touched again.
+// Lists. With w⁰ the weights at the neuron's last refresh and s⁰ its score on the resting example (the anchor), only pairs
+// with τ − s⁰ ≤ ‖w⁰‖·reach + skin can fire before the weights have moved by skin/max‖x̃‖: they are the neuron's list, and
+// then it is scored on all anchors anew. A neuron with no list cannot fire, so it does not move, so it needs none: it is
+// not touched again.
+//
+// Alarms. Of a list few pairs are near the threshold. A pair that was scored at a distance |z − τ| from it keeps its side
+// until the bound above allows otherwise. So each pair has an alarm: what an odometer shows when it has to be scored
+// again. An adversary goes back and forth between few places: the anchors, and where it was in the iteration before.
+// Each such place is a site, with alarms of its own and a reference for every example, which is replaced when they have
+// moved too far from it. With d the largest distance from the references and base the sum of the steps that these have
+// taken, ‖x̃′ − x̃‖ ≤ (base′ + d′) − (base − d), so the odometer shows
+//
+//   base + d + strain,   strain = ‖w⁰‖⁻¹·max‖x̃‖·(path of the weights since the refresh),
+//
+// and the alarm of a pair scored now is base − d + strain + (|z − τ| − margin)/‖w‖, where the margin covers the rounding
+// of every score involved. Alarms are rounded down, what the odometer shows up.
 #pragma once
 
 #include <cstddef>
@@ -22,70 +32,75 @@
 
 namespace fewfire {
 
-constexpr std::size_t drift_levels = 18;  // level 0: s⁰ > τ; the others divide the depth evenly
+// Places with alarms: the anchors (site 0, which stays) and those that follow the adversary.
+constexpr std::size_t most_sites = 3;
 
-// The bound of a neuron with a list, apart from the rest: most calls need no more of most neurons. All rounded up.
-struct DriftBound {
-  float norm;   // ‖w⁰‖
-  float fixed;  // the margin at w⁰
-  float moved;  // Σ‖Δw‖ since the refresh
-  float top;    // depth of the list's first entry, rounded down
-};
-
-// A neuron with a list, in one cache line. Entries of level l and below: the first ends[l]·unit of ids[first …
-// first + length), where unit is 1 for fewer than 2^16 examples.
+// A neuron with a list, in one cache line: entries first … first + length, examples ascending. Bounds are rounded up.
 struct alignas(64) DriftSlot {
   std::uint32_t neuron, first, length, capacity;
-  float levels_per_unit;  // of depth
+  float bias, output;
+  float norm;   // ‖w⁰‖
+  float fixed;  // the margin at w⁰
+  float rate;   // what the odometer shows per unit of movement of the weights
+  float limit;  // the strain up to which the list holds
   float skin;
-  float excess;  // pairs visited since the refresh that a fresh list would have left out
-  std::uint16_t ends[drift_levels];
+  std::uint32_t made;  // in which pass
 };
 static_assert(sizeof(DriftSlot) == 64);
 
-// w⁰ ≈ scale·code, to `error` in norm; `sum` is that of the code.
-struct DriftCode {
-  float scale, error;
-  std::int32_t sum;
-};
-
-// A list to be read, with what that takes. Pairs whose 8-bit score is not above `cutoff` cannot fire.
-struct DriftVisit {
-  std::uint32_t slot, neuron, first, length;
-  float bias, output;
-  std::int32_t cutoff;
-  bool screened;
-};
-
 struct DriftCounts {
-  // Pairs: active, read from lists, scored in 8 bits, scored in float32, summed into gradients or updates.
-  std::uint64_t active = 0, touched = 0, screened = 0, scored = 0, summed = 0;
-  // Neurons: with a list, list read, weights read to score, weights changed, scored on all anchors.
-  std::uint64_t slots = 0, lists = 0, rows = 0, updated = 0, refreshed = 0;
+  // Pairs: active, in lists that were read, scored, summed into gradients or updates.
+  std::uint64_t active = 0, touched = 0, scored = 0, summed = 0;
+  // Neurons: with a list, list read, weights changed, scored on all anchors.
+  std::uint64_t slots = 0, lists = 0, updated = 0, refreshed = 0;
+};
+
+// Alarms of one site. A sign bit marks what fires: the pair itself, or some pair of the neuron.
+struct DriftAlarms {
+  AlignedVector<std::uint16_t> pairs;  // of each entry: the upper half of a float, the rest cut off
+  AlignedVector<float> neurons;        // of each slot: the first of its pairs
+};
+
+// The entries of all lists, in few bytes: reading them is most of what a pass does. The first is nobody's.
+struct DriftEntries {
+  AlignedVector<std::uint16_t> low, high;  // the example; high is empty for up to 2^16 of them
+
+  std::size_t size() const { return low.size(); }
+  std::uint32_t operator[](std::size_t at) const {
+    return low[at] | (high.empty() ? 0u : static_cast<std::uint32_t>(high[at]) << 16);
+  }
+};
+
+// A slot that a pass visits: what of its list is to be scored, in blocks of eight, and what that takes.
+struct DriftVisit {
+  std::uint32_t slot, neuron, first, length, blocks;
+  float bias, output;
+  float start, margin, inverse;  // of its alarms
+  float others;                  // the first alarm of what is not scored
 };
 
 // A range of neurons with all that a pass over it writes: one thread works on it at a time.
 struct DriftPiece {
   std::size_t begin = 0, end = 0;
   AlignedVector<DriftSlot> slots;  // by ascending neuron
-  // Of each slot:
-  AlignedVector<DriftBound> bounds;
-  std::vector<DriftCode> codes;
-  AlignedVector<std::int8_t> code_rows;  // rows of `code_stride`
-  std::vector<std::uint32_t> ids;
-  std::size_t garbage = 0;  // entries of `ids` that no slot owns
-  bool emptied = false;     // some slot lost its last entry
-  // The last pass: lists read and the examples that each fired on (ends by visit).
-  std::vector<DriftVisit> visits;
-  std::vector<std::uint32_t> active, active_ends;
+  AlignedVector<float> strains;    // of each slot: rate·Σ‖Δw‖ since the refresh, rounded up
+  DriftEntries ids;
+  DriftAlarms alarms[most_sites];
+  std::size_t garbage = 0;  // entries that no slot owns
+  std::uint32_t passes = 0;
+  std::vector<std::uint32_t> stale;  // slots whose strain is beyond its limit
+  // The last pass: slots that fired and the examples on which they did (ends by slot).
+  std::vector<std::uint32_t> firing, active_ends, active;
   AlignedVector<float> gradients;  // examples × stride
   std::vector<double> values;      // examples
-  // Scratch: scores of a refresh (4 × columns), entries of a list, visits to refresh, scores of the active, one bit per
-  // example.
+  // Scratch: scores of a refresh (4 × columns), slots to visit; of a batch of them the visits, the entries to score with
+  // their places and new alarms, their visits and how many there are by block; scores of the active.
   AlignedVector<float> scores;
-  std::vector<std::uint32_t> picked, stale;
-  std::vector<float> active_scores;
-  std::vector<std::uint64_t> bits;
+  std::vector<std::uint32_t> due;
+  std::vector<DriftVisit> visits;
+  AlignedVector<std::uint32_t> picked, places;
+  AlignedVector<float> alarmed, active_scores;
+  std::vector<std::uint32_t> block_visits, block_masks;
   DriftCounts counts;
 
   std::size_t last_active() const { return active_ends.empty() ? 0 : active_ends.back(); }
@@ -93,35 +108,34 @@ struct DriftPiece {
 
 // What all pieces share.
 struct DriftNet {
-  std::size_t width = 0, inputs = 0, stride = 0, code_stride = 0, examples = 0, columns = 0;
-  std::uint32_t unit = 1;
+  std::size_t width = 0, inputs = 0, stride = 0, examples = 0, columns = 0;
   float threshold = 0.0f, reach = 0.0f, norm_limit = 0.0f, first_skin = 0.0f;
-  float rounding = 0.0f;      // margin = rounding·((‖w⁰‖ + moved)·norm_limit + |b| + |τ|)
-  float refresh_cost = 0.0f;  // of one neuron, in pairs visited
+  float rounding = 0.0f;  // margin = rounding·((‖w⁰‖ + moved)·norm_limit + |b| + |τ|)
+  std::size_t sites = 1;
+  // Of each site, without strain: what its odometer shows, rounded up, from where alarms set now count, and from where
+  // those count that are set by scores on the anchors, both rounded down.
+  float reading[most_sites] = {}, start[most_sites] = {}, anchor_start[most_sites] = {};
   AlignedVector<float> weights;     // width × stride
   std::vector<float> bias, output;  // width
   AlignedVector<float> anchors;     // examples × stride
   AlignedVector<float> transposed;  // inputs × columns: anchors
 };
 
-// Where the examples are in one call: rows of `stride` floats, largest distance from the anchors and norm; the same in
-// 8 bits, x ≈ code_scale·(code − 128) to code_error in norm, rows of `code_stride`.
+// Where the examples are in one call, rows of `stride` floats, and the site that is there.
 struct DriftCall {
   const float* rows = nullptr;
-  const std::uint8_t* codes = nullptr;
-  float distance = 0.0f, norm = 0.0f, code_scale = 1.0f, code_error = 0.0f;
+  std::size_t site = 0;
 };
 
 FEWFIRE_DECLARE(
     // Scores every neuron of the piece on every anchor and starts its lists.
     void drift_start(const DriftNet& net, DriftPiece& piece);
-    // f without its offset, the active pairs and, if wanted, ∇f at the moved examples, summed over the piece.
+    // The active pairs and Σ a_r σ(z_r) over the piece at the moved examples. With gradients, those of f are summed, and
+    // `values` holds Σ a_r b_r over active pairs alone: the rest of f is ⟨∇f, x̃⟩.
     void drift_pass(const DriftNet& net, DriftPiece& piece, const DriftCall& call, bool gradients);
-    // Writes the 8-bit rows of the call, and its code_scale and code_error.
-    void drift_codes(const DriftNet& net, DriftCall& call, std::uint8_t* codes);
     // w_r −= rate·a_r·Σ slope_i x̃_i over the examples that the last pass found active.
     void drift_update(DriftNet& net, DriftPiece& piece, const DriftCall& call, const float* slopes, float rate);
-    // The first pair (neuron, example) that fires and that the lists would miss; false when there is none.
+    // The first pair (neuron, example) whose side the lists and alarms have wrong; false when there is none.
     bool drift_missing(const DriftNet& net, const DriftPiece& piece, const DriftCall& call, std::uint64_t* pair);)
 
 }  // namespace fewfire

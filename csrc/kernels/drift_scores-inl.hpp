@@ -15,6 +15,7 @@ constexpr std::size_t lanes = 16;
 constexpr std::size_t pairs = 8;  // scored together: eight sums hide the latency and share the weights
 using Floats [[gnu::vector_size(64), gnu::may_alias]] = float;
 using Scores [[gnu::vector_size(32), gnu::may_alias]] = float;
+using UnalignedFloats [[gnu::vector_size(64), gnu::may_alias, gnu::aligned(4)]] = float;
 
 [[gnu::always_inline]] inline Floats load(const float* from) { return *reinterpret_cast<const Floats*>(from); }
 [[gnu::always_inline]] inline void store(float* to, Floats values) { *reinterpret_cast<Floats*>(to) = values; }
@@ -54,22 +55,12 @@ using Scores [[gnu::vector_size(32), gnu::may_alias]] = float;
 #endif
 }
 
-// How many of 16 values are below the bound.
-[[gnu::always_inline]] inline std::size_t count_below(const std::uint32_t* values, std::uint32_t bound) {
-#if defined(__AVX512F__)
-  const auto mask = _mm512_cmplt_epu32_mask(_mm512_load_si512(values), _mm512_set1_epi32(static_cast<int>(bound)));
-  return static_cast<std::size_t>(__builtin_popcount(mask));
-#else
-  std::size_t count = 0;
-  for (std::size_t k = 0; k < lanes; ++k) count += values[k] < bound;
-  return count;
-#endif
-}
-
+// The sum of all lanes: l and l + 8, l + 4, l + 2, l + 1 added.
 [[gnu::always_inline]] inline float sum_lanes(Floats v) {
-  float total = 0;
-  for (std::size_t lane = 0; lane < lanes; ++lane) total += v[lane];
-  return total;
+  float half[lanes / 2];
+  for (std::size_t l = 0; l < 8; ++l) half[l] = v[l] + v[l + 8];
+  for (std::size_t l = 0; l < 4; ++l) half[l] += half[l + 4];
+  return (half[0] + half[2]) + (half[1] + half[3]);
 }
 
 // The sums of the lanes of eight vectors: l and l + 8, l + 4, l + 2, l + 1 added.
@@ -121,19 +112,6 @@ template <class Use>
   std::uint32_t padded[pairs];
   for (std::size_t j = 0; j < pairs; ++j) padded[j] = ids[std::min(at + j, count - 1)];
   use(padded, (1u << (count - at)) - 1);
-}
-
-// The pairs of the neuron that fire: ids and scores, in the order given. Up to eight slots behind them are written.
-inline std::size_t select_active(const float* w, float bias, float threshold, const float* rows, std::size_t stride,
-                                 const std::uint32_t* ids, std::size_t count, std::uint32_t* active, float* scores) {
-  std::size_t fired = 0;
-  for_blocks(ids, count, [&](const std::uint32_t* block, std::uint32_t valid) {
-    const Scores z = pair_scores(w, rows, stride, block) + bias;
-    const std::uint32_t mask = above(z, threshold) & valid;
-    compress(z, mask, scores + fired);
-    fired += compress(block, mask, active + fired);
-  });
-  return fired;
 }
 
 #if defined(__AVX512F__)

@@ -1,11 +1,11 @@
 """The trainer with drift lists: exact, at the cost of the pairs near the threshold (C++, csrc/core/active_trainer.hpp).
 
 Every neuron keeps the examples that could make it fire as long as it has not moved by more than its skin and examples
-stay in their balls; csrc/kernels/drift_lists.hpp has the inequality. A neuron whose list is empty is never touched: it
-cannot fire, so it does not move. Where lists are long because examples have moved far, scores in 8 bits with an error
-bound leave out most of their pairs (csrc/kernels/drift_refresh-inl.hpp). Activity is decided by one float32 score in
-one order of summation, so results do not depend on the state of the lists or on threads; instruction sets differ in the
-rounding of multiply-adds only.
+stay in their balls. A neuron whose list is empty is never touched: it cannot fire, so it does not move. Every pair of a
+list keeps how far weights and examples can move before it can change sides, and is not scored until they have;
+csrc/kernels/drift_lists.hpp has the inequalities. Activity is decided by one float32 score in one order of summation, so
+results do not depend on the state of the lists or on threads; instruction sets differ in the rounding of multiply-adds
+only.
 """
 
 from __future__ import annotations
@@ -28,12 +28,10 @@ _COUNTS = [
     "active_last",
     "active",
     "touched",
-    "screened",
     "scored",
     "summed",
     "slots",
     "lists",
-    "rows",
     "updated",
     "refreshed",
 ]
@@ -101,9 +99,9 @@ class ListTrainer(TrainerBase):
         """Work done so far; the first scoring of all neurons is the one full pass."""
         network = self._net
         counts = dict(zip(_COUNTS, self._core.counts, strict=True))
-        row, code = 64 * -(-network.inputs // 16), 64 * -(-network.inputs // 64)
-        pairs = counts["screened"] + counts["scored"] + counts["summed"] + counts["refreshed"] * self.examples
-        rows = counts["rows"] + 2 * counts["updated"] + counts["refreshed"]
+        row = 64 * -(-network.inputs // 16)
+        pairs = counts["scored"] + counts["summed"] + counts["refreshed"] * self.examples
+        rows = counts["lists"] + 2 * counts["updated"] + counts["refreshed"]
         return TrainerCounters(
             active_last=counts["active_last"],
             active=counts["active"],
@@ -114,7 +112,7 @@ class ListTrainer(TrainerBase):
             full_passes=1,
             multiply_adds=pairs * network.inputs,
             dense_multiply_adds=self._dense_products * network.width * self.examples * network.inputs,
-            bytes=row * rows + (64 + code) * counts["lists"] + 16 * counts["slots"] + 4 * counts["touched"],
+            bytes=row * rows + 64 * counts["lists"] + 8 * counts["slots"] + 4 * counts["touched"],
         )
 
     @property
