@@ -17,6 +17,7 @@ void bind_parity_search(nb::module_& module);
 void bind_halfspace(nb::module_& module);
 void bind_robust(nb::module_& module);
 void bind_mlp(nb::module_& module);
+void bind_mlp_training(nb::module_& module);
 void bind_periodic(nb::module_& module);
 void bind_sparse_block(nb::module_& module);
 

@@ -20,6 +20,7 @@ NB_MODULE(_core, m) {
   fewfire::bind_halfspace(m);
   fewfire::bind_robust(m);
   fewfire::bind_mlp(m);
+  fewfire::bind_mlp_training(m);
   fewfire::bind_periodic(m);
   fewfire::bind_sparse_block(m);
 }

@@ -1,6 +1,8 @@
 // Periodic embeddings of the inputs of a multilayer network.
 #include "kernels/periodic.hpp"
 
+#include <algorithm>
+
 #include "bindings/bindings.hpp"
 
 namespace fewfire {
@@ -14,7 +16,7 @@ using Input2 = ConstArray2<float>;
 // The sizes of inputs x (rows, inputs) and of mix (inputs, frequencies), whose shape all other arrays must have.
 template <class Inputs, class... Tables>
 PeriodicSizes sizes_of(const Inputs& x, const Inputs& mix, const Tables&... others) {
-  const PeriodicSizes sizes{x.shape(0), x.shape(1), mix.shape(1)};
+  const PeriodicSizes sizes{x.shape(0), x.shape(1), mix.shape(1), 2 * x.shape(1), x.shape(1)};
   const auto fits = [&](const auto& table) {
     return table.shape(0) == sizes.inputs && table.shape(1) == sizes.frequencies;
   };
@@ -60,10 +62,12 @@ void periodic_gradients(Input2 x, Input2 back, Input2 cosines, Input2 sines, Inp
   require(cosines.shape(0) == sizes.rows && sines.shape(0) == sizes.rows && cosines.shape(1) == kept &&
               sines.shape(1) == kept,
           "cosines and sines must have one row per row of x and one column per frequency of each input");
+  const PeriodicGradients sums{of_mix.data(), of_frequency.data(), of_phase.data(), of_bias.data()};
   nb::gil_scoped_release released;
-  FEWFIRE_DISPATCH(periodic_gradients, x.data(), back.data(), cosines.data(), sines.data(),
-                   PeriodicParameters<float>{mix.data(), nullptr, nullptr, nullptr},
-                   PeriodicGradients{of_mix.data(), of_frequency.data(), of_phase.data(), of_bias.data()}, sizes);
+  std::fill_n(sums.bias, sizes.inputs, 0.0f);
+  for (float* part : {sums.mix, sums.frequency, sums.phase}) std::fill_n(part, kept, 0.0f);
+  FEWFIRE_DISPATCH(periodic_sums, x.data(), back.data(), cosines.data(), sines.data(), sums, sizes);
+  FEWFIRE_DISPATCH(periodic_factors, PeriodicParameters<float>{mix.data(), nullptr, nullptr, nullptr}, sums, sizes);
 }
 
 }  // namespace

@@ -65,9 +65,9 @@ inline float dot(const float* a, const float* b, std::size_t count) {
 
 void periodic_values(const float* __restrict x, PeriodicParameters<float> parameters, float* __restrict fed,
                      float* __restrict cosines, float* __restrict sines, PeriodicSizes sizes) {
-  const auto [rows, inputs, count] = sizes;
+  const std::size_t rows = sizes.rows, inputs = sizes.inputs, count = sizes.frequencies;
   for (std::size_t i = 0; i < rows; ++i) {
-    float* row = fed + i * 2 * inputs;
+    float* row = fed + i * sizes.fed_row;
     std::copy_n(x + i * inputs, inputs, row);
     for (std::size_t j = 0; j < inputs; ++j) {
       const float value = x[i * inputs + j];
@@ -86,9 +86,9 @@ void periodic_values(const float* __restrict x, PeriodicParameters<float> parame
 void periodic_outputs(const double* __restrict x, PeriodicParameters<double> parameters, double* __restrict fed,
                       PeriodicSizes sizes) {
   constexpr double per_turn = 0.15915494309189533577;  // 1/(2π)
-  const auto [rows, inputs, count] = sizes;
+  const std::size_t rows = sizes.rows, inputs = sizes.inputs, count = sizes.frequencies;
   for (std::size_t i = 0; i < rows; ++i) {
-    double* row = fed + i * 2 * inputs;
+    double* row = fed + i * sizes.fed_row;
     std::copy_n(x + i * inputs, inputs, row);
     for (std::size_t j = 0; j < inputs; ++j) {
       const double value = x[i * inputs + j];
@@ -106,16 +106,12 @@ void periodic_outputs(const double* __restrict x, PeriodicParameters<double> par
   }
 }
 
-void periodic_gradients(const float* __restrict x, const float* __restrict back, const float* __restrict cosines,
-                        const float* __restrict sines, PeriodicParameters<float> parameters,
-                        PeriodicGradients gradients, PeriodicSizes sizes) {
-  const auto [rows, inputs, count] = sizes;
-  const std::size_t size = inputs * count;
-  std::fill_n(gradients.bias, inputs, 0.0f);
-  for (float* sums : {gradients.mix, gradients.frequency, gradients.phase}) std::fill_n(sums, size, 0.0f);
+void periodic_sums(const float* __restrict x, const float* __restrict back, const float* __restrict cosines,
+                   const float* __restrict sines, PeriodicGradients gradients, PeriodicSizes sizes) {
+  const std::size_t rows = sizes.rows, inputs = sizes.inputs, count = sizes.frequencies;
   for (std::size_t i = 0; i < rows; ++i)
     for (std::size_t j = 0; j < inputs; ++j) {
-      const float slope = back[i * inputs + j], stretched = slope * x[i * inputs + j];
+      const float slope = back[i * sizes.back_row + j], stretched = slope * x[i * inputs + j];
       const float *c = cosines + (i * inputs + j) * count, *s = sines + (i * inputs + j) * count;
       float* __restrict mix = gradients.mix + j * count;
       float* __restrict frequency = gradients.frequency + j * count;
@@ -127,7 +123,10 @@ void periodic_gradients(const float* __restrict x, const float* __restrict back,
         frequency[k] += stretched * s[k];
       }
     }
-  for (std::size_t e = 0; e < size; ++e) {
+}
+
+void periodic_factors(PeriodicParameters<float> parameters, PeriodicGradients gradients, PeriodicSizes sizes) {
+  for (std::size_t e = 0; e < sizes.inputs * sizes.frequencies; ++e) {
     gradients.phase[e] *= -parameters.mix[e];
     gradients.frequency[e] *= -2 * pi * parameters.mix[e];
   }

@@ -9,8 +9,9 @@
 
 namespace fewfire {
 
+// A row of `fed` begins `fed_row` numbers after the one before it, at least 2·inputs; one of `back` `back_row`.
 struct PeriodicSizes {
-  std::size_t rows, inputs, frequencies;
+  std::size_t rows, inputs, frequencies, fed_row, back_row;
 };
 
 // Arrays (inputs, frequencies), and `bias` (inputs,).
@@ -28,8 +29,10 @@ FEWFIRE_DECLARE(
                          float* sines, PeriodicSizes sizes);
     // The same in float64 for prediction, where nothing is kept.
     void periodic_outputs(const double* x, PeriodicParameters<double> parameters, double* fed, PeriodicSizes sizes);
-    // Gradients of a loss whose derivative by v is back (rows, inputs).
-    void periodic_gradients(const float* x, const float* back, const float* cosines, const float* sines,
-                            PeriodicParameters<float> parameters, PeriodicGradients gradients, PeriodicSizes sizes);)
+    // Gradients of a loss whose derivative by v is back (rows, inputs): sums over rows that begin with 0 and may be
+    // added to block by block, then the factors that all rows share.
+    void periodic_sums(const float* x, const float* back, const float* cosines, const float* sines,
+                       PeriodicGradients gradients, PeriodicSizes sizes);
+    void periodic_factors(PeriodicParameters<float> parameters, PeriodicGradients gradients, PeriodicSizes sizes);)
 
 }  // namespace fewfire

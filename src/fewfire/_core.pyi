@@ -1,5 +1,5 @@
 # What the C++ extension exports (csrc/bindings). Arrays are allocated by the caller and filled in place.
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,6 +172,38 @@ class ActiveTrainer:
     def listed(self) -> int: ...
     @property
     def counts(self) -> list[int]: ...
+
+class PackedMlp:
+    def __init__(self, inputs: int, hidden: NDArray[np.int64], outputs: int, skip: bool, frequencies: int) -> None: ...
+    @property
+    def size(self) -> int: ...
+    def pack(self, flat: NDArray[np.float32], packed: NDArray[np.floating[Any]]) -> None: ...
+    def unpack(self, packed: NDArray[np.float32], flat: NDArray[np.float32]) -> None: ...
+    def epoch(
+        self,
+        packed: NDArray[np.float32],
+        state: NDArray[np.float32],
+        steps: int,
+        x: NDArray[np.float32],
+        gains: NDArray[np.float32],
+        chosen: NDArray[np.int64],
+        target: NDArray[np.float32],
+        weight: NDArray[np.float32],
+        loss: str,
+        batch: int,
+        learning_rate: float,
+        decay: float,
+        beta1: float,
+        beta2: float,
+    ) -> float: ...
+    def outputs(
+        self,
+        packed: NDArray[np.floating[Any]],
+        x: NDArray[np.float32],
+        gains: NDArray[np.float32],
+        chosen: NDArray[np.int64],
+        out: NDArray[np.floating[Any]],
+    ) -> None: ...
 
 def adamw_step(
     parameters: NDArray[np.float32],

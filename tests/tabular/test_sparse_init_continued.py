@@ -7,7 +7,7 @@ import pytest
 
 import fewfire as ff
 from fewfire.tabular import SGD, AdamW
-from fewfire.tabular._training import CpuTrainer
+from fewfire.tabular._training import TrainedNetwork
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(30, 3)), np.arange(30) % 2
@@ -41,16 +41,16 @@ def test_an_interruption_in_the_second_variant_changes_nothing(monkeypatch, go_o
     before, curve, left = model.decision_function(X), model.loss_curve_, pickle.dumps(model)
     weights = dict(model.mixing_weights_)
     assert len(weights) == 3
-    train_epoch, seen = CpuTrainer.train_epoch, []
+    train_epoch, seen = TrainedNetwork.train_epoch, []
 
-    def interrupted(trainer):
-        seen.append(id(trainer.networks))
+    def interrupted(network, rows):
+        seen.append(network.stream.name.partition("/member")[0])
         if len(set(seen)) > 1:
             raise KeyboardInterrupt
-        return train_epoch(trainer)
+        return train_epoch(network, rows)
 
     with monkeypatch.context() as patch:
-        patch.setattr(CpuTrainer, "train_epoch", interrupted)
+        patch.setattr(TrainedNetwork, "train_epoch", interrupted)
         with pytest.raises(KeyboardInterrupt):
             go_on(model)
     assert np.array_equal(model.decision_function(X), before)

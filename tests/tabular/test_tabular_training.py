@@ -4,14 +4,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
 
 import fewfire as ff
 from fewfire._random import Stream
 from fewfire.tabular import SGD, AdamW
 from fewfire.tabular._embeddings import PeriodicEmbedding
 from fewfire.tabular._network import Layout, evaluate, rows_at_once
-from fewfire.tabular._training import CpuTrainer, TrainedNetwork, TrainingRows
+from fewfire.tabular._training import TrainedNetwork, TrainingRows
 
 ONE_VARIANT = {
     "hidden": (32,),
@@ -38,23 +37,6 @@ def spy(method, shapes):
         return method(self, array)
 
     return noting
-
-
-def test_overlapping_trainers_leave_blas_as_they_found_it():
-    def threads():
-        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
-
-    layout = Layout(2, (3,), 1, skip=False)
-    member = TrainedNetwork(layout, np.zeros(layout.size, np.float32), SGD(), "squared", Stream(0, "t"), 5)
-    with threadpool_limits(2, "blas"):
-        before = threads()
-        first, second = (CpuTrainer([member], [], [], 1) for _ in range(2))
-        first.__enter__()
-        second.__enter__()
-        first.__exit__()
-        assert threads() == {1}  # the second still trains
-        second.__exit__()
-        assert threads() == before
 
 
 @pytest.mark.parametrize("scaling", ["standard", "periodic"])
@@ -129,13 +111,15 @@ def test_a_network_without_rows_in_a_step_stays_as_it_is():
             )
             for n in (2, 3)
         ]
-        with TorchTrainer(networks, parts, []) as trainer:
-            for _ in range(3):
-                trainer.train_epoch()
+        trainer = TorchTrainer(networks, parts, [])
+        for _ in range(3):
+            trainer.train_epoch()
+        trainer.release()
         assert trainer.steps == 3  # the second member's are six
         alone = TrainedNetwork(layout, flat.copy(), rule, "squared", Stream(0, "t"), 2)
         for _ in range(3):
             alone.train_epoch(parts[0])
+        alone.release()
         np.testing.assert_allclose(networks[0].flat, alone.flat, atol=1e-5)
 
 

@@ -13,6 +13,7 @@ a temperature, again the best on held-out rows, makes probabilities of their out
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,10 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import softmax
 
 from fewfire.tabular._encodings import AUTO
-from fewfire.tabular._network import LOSSES, Layout, draw_start, evaluate
+from fewfire.tabular._network import LOSSES, Layout, draw_start
+from fewfire.tabular._prediction import mean_outputs
 from fewfire.tabular._preprocessing import EncodedTable, learn_columns
+from fewfire.tabular._queue import work_off
 from fewfire.tabular._relevance import GAINS, explained_shares, relevance_gains
 from fewfire.tabular._settings import FINALISTS, FOLDS, TRIAL_ROWS, Settings
 from fewfire.tabular._training import (
@@ -37,11 +40,14 @@ from fewfire.tabular._training import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
     from fewfire.tabular._network import TabularLoss
     from fewfire.tabular._optimisers import Optimiser
     from fewfire.tabular._preprocessing import Columns
+    from fewfire.tabular._queue import Task
     from fewfire.tabular._training import GroupTrainer
 
 
@@ -138,10 +144,10 @@ class NetworkGroup:
     def _set_weights(self, weights: FloatArray | None) -> None:
         """Take weights (networks, size), and convert them for predictions."""
         self.weights = weights
-        self._doubles = None if weights is None else weights.astype(np.float64)
+        self._outputs = None if weights is None else mean_outputs(self.layout, weights)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_doubles"}
+        return {name: value for name, value in vars(self).items() if name != "_outputs"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -155,8 +161,8 @@ class NetworkGroup:
         validation: TrainingRows | None,
         settings: Settings,
         label: str = "",
-    ) -> Stop:
-        """Train until the held-out rows, or the epochs, say stop.
+    ) -> Generator[list[Task], list[Any], Stop]:
+        """A job of the queue: train until the held-out rows, or the epochs, say stop.
 
         Parameters
         ----------
@@ -183,37 +189,36 @@ class NetworkGroup:
             held = HeldOut(validation, rows, [validation.with_gains(gains[0])] * self.count, self.loss)
         return self._run(parts, held, settings.optimiser.epochs, settings, label)
 
-    def train_epoch(self, examples: TrainingRows, settings: Settings, label: str = "") -> None:
-        """One epoch of every network over all rows, gains included."""
-        self._run([examples.smoothed(settings.smoothing)] * self.count, None, 1, settings, label)
+    def train_epoch(
+        self, examples: TrainingRows, settings: Settings, label: str = ""
+    ) -> Generator[list[Task], list[Any], Stop]:
+        """A job of one epoch of every network over all rows, gains included."""
+        return self._run([examples.smoothed(settings.smoothing)] * self.count, None, 1, settings, label)
 
     def forget_training(self) -> None:
         """Keep what predicts alone."""
         self.networks = []
 
-    def outputs(self, X: FloatArray) -> Float64Array:
-        """Mean output (rows, outputs) of the networks at X (rows, inputs), float64."""
-        assert self._doubles is not None
-        total, inputs = np.zeros((len(X), self.layout.outputs)), X.astype(np.float64)
-        for flat in self._doubles:
-            total += evaluate(self.layout, flat, inputs)
-        return total / len(self._doubles)
+    def outputs(self, X: FloatArray, gains: FloatArray) -> Float64Array:
+        """Mean output (rows, outputs) of the networks at X (rows, inputs) times gains (inputs,), float64."""
+        assert self._outputs is not None
+        return self._outputs(X, gains)
 
     def _run(
         self, parts: list[TrainingRows], held: HeldOut | None, epochs: int, settings: Settings, label: str
-    ) -> Stop:
+    ) -> Generator[list[Task], list[Any], Stop]:
         if self.networks and not _alike(self.networks[0].optimiser, settings.optimiser):
             self.networks = []  # another way to descend starts afresh, from these weights
         if not self.networks:
-            self.networks = [self._network(number, part, settings) for number, part in enumerate(parts)]
-        with self._trainer(parts, [] if held is None else held.parts, settings) as trainer:
-            best = train_together(trainer, epochs, self.curves, held, settings.patience or epochs, label)
+            self.networks = yield [partial(self._network, *case, settings) for case in enumerate(parts)]
+        trainer = self._trainer(parts, [] if held is None else held.parts, settings)
+        best = yield from train_together(trainer, epochs, self.curves, held, settings.patience or epochs, label)
         self._set_weights(np.stack([network.flat for network in self.networks]))
         return best
 
     def _trainer(self, parts: list[TrainingRows], held: list[TrainingRows], settings: Settings) -> GroupTrainer:
         if settings.engine != "torch":
-            return CpuTrainer(self.networks, parts, held, settings.threads)
+            return CpuTrainer(self.networks, parts, held)
         from fewfire.tabular._torch import TorchTrainer  # loads torch
 
         return TorchTrainer(self.networks, parts, held)
@@ -222,7 +227,8 @@ class NetworkGroup:
         """A fresh network, or, after a finished fit, one with its weights and a fresh optimiser."""
         stream = self.stream.child(f"member{number}")
         if self.weights is None:
-            flat = draw_start(self.layout, settings.sparsity, rows.X, rows.weight, self.offset, stream)
+            shown = rows.copied()
+            flat = draw_start(self.layout, settings.sparsity, shown.X, shown.weight, self.offset, stream)
         else:
             flat = self.weights[number].copy()
         return TrainedNetwork(self.layout, flat, settings.optimiser, self.loss, stream.child("batches"), len(rows))
@@ -270,7 +276,7 @@ class Ensemble:
         if weighed and len(examples) > TRIAL_ROWS and len(self.groups) > FINALISTS and not self._begun():
             self._hold_trial(examples, validation, settings, verbose)
         division = self._divide(examples, validation, settings)
-        stops = [self._train_group(variant, division, settings, verbose) for variant in self.groups]
+        stops = self._train_groups(division, settings, verbose)
         if validation is not None:
             self._weigh(stops, validation)
         elif division.folds is not None:
@@ -278,16 +284,17 @@ class Ensemble:
 
     def train_epoch(self, examples: Examples, settings: Settings, verbose: bool) -> None:
         """One epoch of every network over all rows."""
+        jobs = []
         for variant, group in self.groups.items():
             shown = examples.rows(variant).with_gains(self._gains(variant, self.shares))
-            group.train_epoch(shown, settings, str(variant) if verbose else "")
+            jobs.append(group.train_epoch(shown, settings, str(variant) if verbose else ""))
+        run_jobs(jobs, settings)
 
     def outputs(self, table: Float64Array) -> Float64Array:
         """Weighted mean output (rows, outputs) at a table (rows, columns), over the temperature."""
         inputs, total = self.columns.encode(table), 0.0
         for weight, (variant, group) in zip(self.weights, self.groups.items(), strict=True):
-            shown = inputs[variant.encoding] * self._gains(variant, self.shares)
-            total = total + weight * group.outputs(shown)
+            total = total + weight * group.outputs(inputs[variant.encoding], self._gains(variant, self.shares))
         return np.asarray(total / self.temperature)
 
     def main(self) -> NetworkGroup:
@@ -303,7 +310,8 @@ class Ensemble:
         """Train every group on TRIAL_ROWS rows and go on, afresh, with the FINALISTS best."""
         sample = examples[self.stream.child("trial").permutation(len(examples))[:TRIAL_ROWS]]
         division = self._divide(sample, validation, settings)
-        losses = {variant: self._train_group(variant, division, settings, verbose).loss for variant in self.groups}
+        stops = self._train_groups(division, settings, verbose)
+        losses = {variant: stop.loss for variant, stop in zip(self.groups, stops, strict=True)}
         best = sorted(losses, key=lambda variant: losses[variant])[:FINALISTS]
         self.groups = {variant: self._fresh(variant, settings) for variant in best}
 
@@ -331,7 +339,12 @@ class Ensemble:
         """Gains (inputs,), float32."""
         return relevance_gains(shares, variant.gain)[self.columns.sources(variant.encoding)]
 
-    def _train_group(self, variant: Variant, division: Division, settings: Settings, verbose: bool) -> Stop:
+    def _train_groups(self, division: Division, settings: Settings, verbose: bool) -> list[Stop]:
+        return run_jobs([self._training(variant, division, settings, verbose) for variant in self.groups], settings)
+
+    def _training(
+        self, variant: Variant, division: Division, settings: Settings, verbose: bool
+    ) -> Generator[list[Task], list[Any], Stop]:
         gains = [self._gains(variant, shares) for shares in division.shares]
         held = None if division.validation is None else division.validation.rows(variant)
         label = str(variant) if verbose else ""
@@ -358,6 +371,13 @@ class Ensemble:
 
     def _begun(self) -> bool:
         return any(group.weights is not None for group in self.groups.values())
+
+
+def run_jobs(jobs: Sequence[Generator[list[Task], list[Any], Stop]], settings: Settings) -> list[Stop]:
+    """Train groups: all at once on the threads of the settings, or, by PyTorch, one after another."""
+    if settings.engine != "torch":
+        return work_off(jobs, settings.threads)
+    return [stop for job in jobs for stop in work_off([job], 1)]
 
 
 def columns_for(table: Float64Array, weight: Float64Array, settings: Settings) -> Columns:

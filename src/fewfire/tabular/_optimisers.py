@@ -146,10 +146,21 @@ class SGD(Optimiser):
 
 
 class Descent(ABC):
-    """State of one network's optimiser; `steps` counts."""
+    """State of one network's optimiser: arrays (parts, size), and `steps`, which counts."""
 
-    def __init__(self, decayed: int, decay: float) -> None:
-        self.decayed, self.decay, self.steps = decayed, decay, 0
+    def __init__(self, rule: Optimiser, decay: float, decayed: int, state: FloatArray) -> None:
+        self.rule, self.decay, self.decayed = rule, decay, decayed
+        self.state, self.steps = state, 0
+
+    @property
+    def learning_rate(self) -> float:
+        """The rule's, which may be changed between fits."""
+        return float(self.rule.learning_rate)
+
+    @property
+    @abstractmethod
+    def memory(self) -> tuple[float, float]:
+        """Shares of the state that a step keeps."""
 
     @abstractmethod
     def step(self, parameters: FloatArray, gradient: FloatArray) -> None:
@@ -157,32 +168,47 @@ class Descent(ABC):
 
 
 class _AdamDescent(Descent):
+    """`state`: the means of the gradient and of its square."""
+
+    rule: AdamW
+
     def __init__(self, rule: AdamW, size: int, decayed: int, decay: float) -> None:
-        super().__init__(decayed, decay)
-        self.rule = rule
-        self.mean, self.square = np.zeros(size, np.float32), np.zeros(size, np.float32)
+        super().__init__(rule, decay, decayed, np.zeros((2, size), np.float32))
+
+    @property
+    def memory(self) -> tuple[float, float]:
+        beta1, beta2 = self.rule.betas
+        return float(beta1), float(beta2)
 
     def step(self, parameters: FloatArray, gradient: FloatArray) -> None:
         self.steps += 1
-        rule, (beta1, beta2) = self.rule, self.rule.betas
+        (beta1, beta2), (mean, square), learning_rate = self.memory, self.state, self.learning_rate
         # Both means start at 0; dividing them by 1 − βᵗ corrects that, here inside rate and tiny.
         of_square = math.sqrt(1 - beta2**self.steps)
-        rate, tiny = rule.learning_rate * of_square / (1 - beta1**self.steps), 1e-8 * of_square
+        rate, tiny = learning_rate * of_square / (1 - beta1**self.steps), 1e-8 * of_square
         matrices, biases = slice(0, self.decayed), slice(self.decayed, None)
-        for part, decay in ((matrices, rule.learning_rate * self.decay), (biases, 0.0)):
+        for part, decay in ((matrices, learning_rate * self.decay), (biases, 0.0)):
             kernels().adamw_step(
-                parameters[part], gradient[part], self.mean[part], self.square[part], rate, decay, beta1, beta2, tiny
+                parameters[part], gradient[part], mean[part], square[part], rate, decay, beta1, beta2, tiny
             )
 
 
 class _SgdDescent(Descent):
+    """`state`: the velocity."""
+
+    rule: SGD
+
     def __init__(self, rule: SGD, size: int, decayed: int, decay: float) -> None:
-        super().__init__(decayed, decay)
-        self.rule, self.velocity = rule, np.zeros(size, np.float32)
+        super().__init__(rule, decay, decayed, np.zeros((1, size), np.float32))
+
+    @property
+    def memory(self) -> tuple[float, float]:
+        return float(self.rule.momentum), 0.0
 
     def step(self, parameters: FloatArray, gradient: FloatArray) -> None:
         self.steps += 1
-        self.velocity *= self.rule.momentum
-        self.velocity -= self.rule.learning_rate * gradient
-        parameters[: self.decayed] *= 1 - self.rule.learning_rate * self.decay
-        parameters += self.velocity
+        velocity, learning_rate = self.state[0], self.learning_rate
+        velocity *= self.memory[0]
+        velocity -= learning_rate * gradient
+        parameters[: self.decayed] *= 1 - learning_rate * self.decay
+        parameters += velocity

@@ -88,7 +88,7 @@ class EncodedTable:
 
     def __getitem__(self, name: str) -> AnyArray:
         if name not in self._encoded:
-            self._encoded[name] = self._encode(name)
+            self._encoded[name] = np.ascontiguousarray(self._encode(name))  # rows are read one by one
         return self._encoded[name]
 
     def _encode(self, name: str) -> AnyArray:

@@ -13,12 +13,13 @@ make every change 0.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from fewfire._optional import require
 from fewfire.tabular._network import rows_at_once
+from fewfire.tabular._training import Advance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from fewfire._types import FloatArray, IdArray
     from fewfire.tabular._network import Layout, TabularLoss
+    from fewfire.tabular._queue import Task
     from fewfire.tabular._training import TrainedNetwork, TrainingRows
 
     Moves = NDArray[np.bool_]
@@ -35,7 +37,7 @@ NO_ROW = -1  # the last row of a stack, which is empty
 
 
 class TorchTrainer:
-    """Networks trained by PyTorch; a context manager that hands the weights back to them at its end.
+    """Networks trained by PyTorch, which hands the weights back to them at the end.
 
     Parameters
     ----------
@@ -55,22 +57,25 @@ class TorchTrainer:
         self._rows = self._torch.place(*_stack(parts))
         self._judged = self._torch.place(_stack(held)[0]) if held else []
 
-    def __enter__(self) -> Self:
-        return self
+    def epoch(self) -> list[Task]:
+        """One task: all networks advance together."""
+        return [self.advance]
 
-    def __exit__(self, *details: object) -> None:
-        for network, flat in zip(self.networks, self._torch.flats(), strict=True):
-            network.flat[:] = flat
+    def advance(self) -> list[Advance]:
+        """One epoch of every network, and their outputs at the rows they are judged by."""
+        losses = self.train_epoch()
+        outputs = self.held_out() if self.held else [None] * len(losses)
+        return [Advance(float(loss), values) for loss, values in zip(losses, outputs, strict=True)]
 
-    def train_epoch(self) -> float:
-        """One epoch of every network; the mean loss."""
+    def train_epoch(self) -> FloatArray:
+        """One epoch of every network; their mean losses (members,)."""
         batches = [_batches(network, len(part)) for network, part in zip(self.networks, self.parts, strict=True)]
         self.steps += len(batches[0])
         steps, size = np.max([batch.shape for batch in batches], axis=0)
         together = np.full((steps, len(batches), size), NO_ROW)
         for number, batch in enumerate(batches):
             together[: batch.shape[0], number, : batch.shape[1]] = batch
-        return float(np.mean(self._torch.epoch(self._rows, together) / list(map(len, self.parts))))
+        return np.asarray(self._torch.epoch(self._rows, together) / list(map(len, self.parts)))
 
     def held_out(self) -> list[FloatArray]:
         """Outputs of each network at its held-out rows."""
@@ -84,6 +89,11 @@ class TorchTrainer:
     def restore(self) -> None:
         """Go back to the weights remembered."""
         self._torch.restore()
+
+    def release(self) -> None:
+        """Write the weights back to the networks."""
+        for network, flat in zip(self.networks, self._torch.flats(), strict=True):
+            network.flat[:] = flat
 
 
 def _batches(network: TrainedNetwork, rows: int) -> IdArray:
@@ -100,6 +110,7 @@ def _stack(parts: list[TrainingRows]) -> tuple[FloatArray, FloatArray, FloatArra
     """
     if all(part is parts[0] for part in parts):
         parts = parts[:1]
+    parts = [part.copied() for part in parts]
     rows = 1 + max(map(len, parts))
     padded = [(rows - len(part), part) for part in parts]
     return (

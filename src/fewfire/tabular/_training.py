@@ -2,58 +2,83 @@
 
 A network's held-out part is too small to stop it well; together the parts cover every row. So all networks advance
 epoch by epoch, every row is predicted by those that did not train on it, and the epoch of the lowest loss of that
-prediction is the one whose weights every network keeps. Who trains is a `GroupTrainer`: threads of this process with
-NumPy's BLAS and C++ between the products (here), or PyTorch (_torch.py).
+prediction is the one whose weights every network keeps. `train_together` is a job of the queue (_queue.py); who
+trains is a `GroupTrainer`: threads of this process (here), in C++ or NumPy, or PyTorch (_torch.py).
 """
 
 from __future__ import annotations
 
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from fewfire._blas import ONE_BLAS_THREAD
 from fewfire._errors import DivergenceError
+from fewfire.tabular._fused import FusedNetwork, packing
 from fewfire.tabular._network import LOSSES, Backprop, evaluate
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
     from fewfire.tabular._network import Layout, TabularLoss
     from fewfire.tabular._optimisers import Optimiser
+    from fewfire.tabular._queue import Task
 
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Rows as a network sees them: inputs X (rows, inputs), target (rows, outputs), weight (rows,); all float32."""
+    """Rows as a network sees them, without a copy of them: the `chosen` of a table, their inputs times `gains`.
+
+    X (all rows, inputs), target (all rows, outputs) and weight (all rows,) are float32; `chosen`, numbers of rows, and
+    `gains` (inputs,) may be None: all rows, inputs as they are.
+    """
 
     X: FloatArray
     target: FloatArray
     weight: FloatArray
+    chosen: IdArray | None = None
+    gains: FloatArray | None = None
 
     def __getitem__(self, rows: IdArray) -> TrainingRows:
-        return TrainingRows(self.X[rows], self.target[rows], self.weight[rows])
+        return replace(self, chosen=rows if self.chosen is None else self.chosen[rows])
 
     def __len__(self) -> int:
-        return len(self.X)
+        return len(self.X if self.chosen is None else self.chosen)
 
     def with_gains(self, gains: FloatArray) -> TrainingRows:
         """Inputs multiplied by gains (inputs,)."""
-        return TrainingRows(self.X * gains, self.target, self.weight)
+        return replace(self, gains=gains if self.gains is None else self.gains * gains)
 
     def smoothed(self, share: float) -> TrainingRows:
         """Targets of classes with a share of them spread evenly over all classes; two classes have one output."""
         if not share:
             return self
         even = np.float32(share / max(2, self.target.shape[1]))
-        return TrainingRows(self.X, np.float32(1 - share) * self.target + even, self.weight)
+        return replace(self, target=np.float32(1 - share) * self.target + even)
+
+    def places(self) -> IdArray:
+        """Numbers of the rows in the table."""
+        return np.arange(len(self.X)) if self.chosen is None else self.chosen
+
+    def factors(self) -> FloatArray:
+        """The gains, 1 where there are none."""
+        return np.ones(self.X.shape[1], np.float32) if self.gains is None else self.gains
+
+    def copied(self) -> TrainingRows:
+        """The same rows as arrays of their own, gains included."""
+        chosen = slice(None) if self.chosen is None else self.chosen
+        X = self.X[chosen]
+        return TrainingRows(X if self.gains is None else X * self.gains, self.target[chosen], self.weight[chosen])
 
 
 class TrainedNetwork:
     """A network in training: its weights and the state of its optimiser.
+
+    Between `train_epoch` and `release` the weights may be elsewhere, packed for C++.
 
     Parameters
     ----------
@@ -75,24 +100,20 @@ class TrainedNetwork:
         self.layout, self.flat, self.optimiser, self.loss, self.stream = layout, flat, optimiser, loss, stream
         self.descent = optimiser.start(layout.size, layout.decayed, rows)
         self.rows_drawn = 0
-        self._backprop: Backprop | None = None
+        self._fused: FusedNetwork | None = None
+        self._kept: FloatArray | None = None
 
     def train_epoch(self, rows: TrainingRows) -> float:
         """One pass over the rows in a fresh order; returns the mean loss met on the way."""
         size = self.optimiser.rows_per_step(len(rows))
-        if self._backprop is None or self._backprop.rows < size:
-            self._backprop = Backprop(self.layout, self.flat, size)
         # One step takes all rows: their order is of no account, and left alone it changes no sum.
-        shuffled = rows if size == len(rows) else rows[self.order(len(rows))]
-        backprop, total = self._backprop, 0.0
-        for start in range(0, len(rows), size):
-            part = slice(start, start + size)
-            X, weight = shuffled.X[part], shuffled.weight[part]
-            losses, errors = LOSSES[self.loss](backprop.values(X), shuffled.target[part])
-            total += float(losses @ weight)
-            errors *= (weight / len(X))[:, None]
-            self.descent.step(self.flat, backprop.differentiate(X, errors))
-        return total / len(rows)
+        ordered = rows if size == len(rows) else rows[self.order(len(rows))]
+        fused = self._begin()
+        if fused is None:
+            with np.errstate(over="ignore", invalid="ignore"):  # a diverging loss is reported once, by its value
+                return self._numpy_epoch(ordered.copied(), size)
+        chosen = np.ascontiguousarray(ordered.places(), np.int64)
+        return fused.epoch(rows.X, rows.factors(), chosen, rows.target, rows.weight, self.loss, size)
 
     def order(self, rows: int) -> IdArray:
         """A fresh order of so many rows: the next of the network's stream."""
@@ -100,33 +121,65 @@ class TrainedNetwork:
         self.rows_drawn += rows
         return order
 
-    def values(self, X: FloatArray) -> FloatArray:
+    def values(self, rows: TrainingRows) -> FloatArray:
         """Outputs (rows, outputs)."""
-        return evaluate(self.layout, self.flat, X)
+        if self._fused is None:
+            return evaluate(self.layout, self.flat, rows.copied().X)
+        return self._fused.values(rows.X, rows.factors(), rows.places(), self.layout.outputs)
+
+    def keep(self) -> None:
+        """Remember the weights."""
+        self._kept = self.flat.copy() if self._fused is None else self._fused.keep()
+
+    def restore(self) -> None:
+        """Go back to the weights remembered."""
+        assert self._kept is not None
+        if self._fused is None:
+            self.flat[:] = self._kept
+        else:
+            self._fused.restore(self._kept)
 
     def release(self) -> None:
-        """Give back the buffers of training."""
-        self._backprop = None
+        """Write the weights back to `flat`, and give up the buffers of training."""
+        if self._fused is not None:
+            self._fused.unpack()
+        self._fused = self._kept = None
+
+    def _begin(self) -> FusedNetwork | None:
+        if self._fused is None and (packed := packing(self.layout)) is not None:
+            self._fused = FusedNetwork(packed, self.flat, self.descent)
+        return self._fused
+
+    def _numpy_epoch(self, rows: TrainingRows, size: int) -> float:
+        backprop, total = Backprop(self.layout, self.flat, size), 0.0
+        for start in range(0, len(rows), size):
+            part = slice(start, start + size)
+            X, weight = rows.X[part], rows.weight[part]
+            losses, errors = LOSSES[self.loss](backprop.values(X), rows.target[part])
+            total += float(losses @ weight)
+            errors *= (weight / len(X))[:, None]
+            self.descent.step(self.flat, backprop.differentiate(X, errors))
+        return total / len(rows)
+
+
+class Advance(NamedTuple):
+    """What an epoch of a network brought: the mean loss, and its outputs at the rows it is judged by, if any."""
+
+    loss: float
+    outputs: FloatArray | None
 
 
 class GroupTrainer(Protocol):
-    """Networks in training, whoever carries it out; a context manager."""
+    """Networks in training, whoever carries it out."""
 
     learning_rate: float
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *details: object) -> None: ...
 
     @property
     def steps(self) -> int:
         """Steps of a network so far."""
 
-    def train_epoch(self) -> float:
-        """One epoch of every network; the mean loss."""
-
-    def held_out(self) -> list[FloatArray]:
-        """Outputs of each network at its held-out rows."""
+    def epoch(self) -> list[Task]:
+        """Tasks that take every network an epoch further; each returns a list of `Advance`, in all one per network."""
 
     def keep(self) -> None:
         """Remember the weights."""
@@ -134,69 +187,52 @@ class GroupTrainer(Protocol):
     def restore(self) -> None:
         """Go back to the weights remembered."""
 
+    def release(self) -> None:
+        """Hand the weights back; called once, however training ended."""
+
 
 class CpuTrainer:
-    """Networks on threads of this process: matrix products by NumPy's BLAS, the rest in C++.
+    """Networks on threads of this process, in C++ where it is installed, else in NumPy.
 
     Parameters
     ----------
     networks : list of TrainedNetwork
     parts, held : one TrainingRows per network
         What each trains on and, for early stopping, is judged by; `held` may be empty where nothing stops early.
-    threads : int
-        Networks trained at a time.
     """
 
-    def __init__(
-        self, networks: list[TrainedNetwork], parts: list[TrainingRows], held: list[TrainingRows], threads: int
-    ) -> None:
+    def __init__(self, networks: list[TrainedNetwork], parts: list[TrainingRows], held: list[TrainingRows]) -> None:
         self.networks, self.parts, self.held = networks, parts, held
-        self.threads = min(threads, len(networks))
         self.learning_rate = float(networks[0].optimiser.learning_rate)
-        self.kept: list[FloatArray] = []
-
-    def __enter__(self) -> Self:
-        self._pool = ThreadPoolExecutor(self.threads)
-        # Products of a batch are small: threads inside them cost more than they bring, and fight for the cores.
-        ONE_BLAS_THREAD.__enter__()
-        return self
-
-    def __exit__(self, *details: object) -> None:
-        self._pool.shutdown()
-        ONE_BLAS_THREAD.__exit__()
-        for network in self.networks:
-            network.release()
 
     @property
     def steps(self) -> int:
         """Steps the first network has done."""
         return self.networks[0].descent.steps
 
-    def train_epoch(self) -> float:
-        """One epoch of every network; the mean loss."""
-        return float(np.mean(list(self._pool.map(_train, self.networks, self.parts))))
-
-    def held_out(self) -> list[FloatArray]:
-        """Outputs of each network at its held-out rows."""
-        return list(self._pool.map(_predict, self.networks, self.held))
+    def epoch(self) -> list[Task]:
+        """One task per network."""
+        held: list[TrainingRows | None] = [*self.held] or [None] * len(self.networks)
+        return [partial(_advance, *case) for case in zip(self.networks, self.parts, held, strict=True)]
 
     def keep(self) -> None:
         """Remember the weights."""
-        self.kept = [network.flat.copy() for network in self.networks]
+        for network in self.networks:
+            network.keep()
 
     def restore(self) -> None:
         """Go back to the weights remembered."""
-        for network, kept in zip(self.networks, self.kept, strict=True):
-            network.flat[:] = kept
+        for network in self.networks:
+            network.restore()
+
+    def release(self) -> None:
+        """Write the weights back."""
+        for network in self.networks:
+            network.release()
 
 
-def _train(network: TrainedNetwork, part: TrainingRows) -> float:
-    with np.errstate(over="ignore", invalid="ignore"):  # a diverging loss is reported once, by its value
-        return network.train_epoch(part)
-
-
-def _predict(network: TrainedNetwork, held: TrainingRows) -> FloatArray:
-    return network.values(held.X)
+def _advance(network: TrainedNetwork, part: TrainingRows, held: TrainingRows | None) -> list[Advance]:
+    return [Advance(network.train_epoch(part), None if held is None else network.values(held))]
 
 
 @dataclass
@@ -226,11 +262,12 @@ class HeldOut:
         self.rows, self.parts, self.loss = rows, parts, loss
         self.count = np.bincount(np.concatenate(rows), minlength=len(examples))
         self.seen = np.flatnonzero(self.count)
-        self.judged = examples[self.seen]
+        judged = examples[self.seen].places()
+        self.target, self.weight = examples.target[judged], examples.weight[judged]
 
     def pool(self, outputs: list[FloatArray]) -> Float64Array:
         """The mean output (seen, outputs) at each row that some network left out."""
-        total = np.zeros((len(self.count), self.judged.target.shape[1]))
+        total = np.zeros((len(self.count), self.target.shape[1]))
         for ids, values in zip(self.rows, outputs, strict=True):
             total[ids] += values
         return np.asarray(total[self.seen] / self.count[self.seen, None])
@@ -238,8 +275,8 @@ class HeldOut:
     def score(self, pooled: Float64Array) -> float:
         """The mean loss of pooled outputs."""
         with np.errstate(over="ignore", invalid="ignore"):  # a loss that is not finite is reported once, by its value
-            losses, _ = LOSSES[self.loss](pooled, self.judged.target)
-            return float(np.average(losses, weights=self.judged.weight))
+            losses, _ = LOSSES[self.loss](pooled, self.target)
+            return float(np.average(losses, weights=self.weight))
 
 
 class Stop(NamedTuple):
@@ -264,8 +301,8 @@ def held_out_folds(strata: AnyArray, networks: int, folds: int, stream: Stream) 
 
 def train_together(
     trainer: GroupTrainer, epochs: int, curves: Curves, held: HeldOut | None = None, patience: int = 1, label: str = ""
-) -> Stop:
-    """Train all networks for up to `epochs` epochs; with held-out rows, go back to the best epoch.
+) -> Generator[list[Task], list[list[Advance]], Stop]:
+    """A job that trains all networks for up to `epochs` epochs and, with held-out rows, goes back to the best epoch.
 
     Parameters
     ----------
@@ -277,29 +314,34 @@ def train_together(
         Named in the progress, which is told if it is not empty.
     """
     best, since = Stop(), 0
-    for epoch in range(epochs):
-        curves.training.append(trainer.train_epoch())
-        if not np.isfinite(curves.training[-1]):
-            raise _divergence(trainer, f"the loss of epoch {len(curves.training)}")
+    try:
+        for epoch in range(epochs):
+            advances = [advance for several in (yield trainer.epoch()) for advance in several]
+            curves.training.append(float(np.mean([advance.loss for advance in advances])))
+            if not np.isfinite(curves.training[-1]):
+                raise _divergence(trainer, f"the loss of epoch {len(curves.training)}")
+            pooled = None
+            if held is not None:
+                pooled = held.pool([advance.outputs for advance in advances if advance.outputs is not None])
+                curves.validation.append(held.score(pooled))
+                if not np.isfinite(curves.validation[-1]):
+                    # The weights diverged in the epoch's last steps, or the rows lie far outside those trained on.
+                    rows = ", or look for extreme values in the held-out rows (validation_data, where it is passed)"
+                    raise _divergence(trainer, f"the held-out loss of epoch {len(curves.training)}", rows)
+            if label:
+                _tell(label, epoch, epochs, curves, held is not None)
+            if pooled is None:
+                continue
+            since += 1
+            if best.pooled is None or curves.validation[-1] < best.loss:
+                best, since = Stop(curves.validation[-1], pooled), 0
+                trainer.keep()
+            if since >= patience:
+                break
         if held is not None:
-            pooled = held.pool(trainer.held_out())
-            curves.validation.append(held.score(pooled))
-            if not np.isfinite(curves.validation[-1]):
-                # The weights diverged in the epoch's last steps, or the rows lie far outside those trained on.
-                rows = ", or look for extreme values in the held-out rows (validation_data, where it is passed)"
-                raise _divergence(trainer, f"the held-out loss of epoch {len(curves.training)}", rows)
-        if label:
-            _tell(label, epoch, epochs, curves, held is not None)
-        if held is None:
-            continue
-        since += 1
-        if best.pooled is None or curves.validation[-1] < best.loss:
-            best, since = Stop(curves.validation[-1], pooled), 0
-            trainer.keep()
-        if since >= patience:
-            break
-    if held is not None:
-        trainer.restore()
+            trainer.restore()
+    finally:
+        trainer.release()
     return best
 
 

@@ -1,0 +1,122 @@
+// Whole epochs and outputs of multilayer networks with packed parameters.
+#include "kernels/mlp_training.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "bindings/bindings.hpp"
+#include "core/mlp_layout.hpp"
+
+namespace fewfire {
+namespace {
+
+using Rows = ConstArray1<std::int64_t>;
+
+void require(bool holds, const char* message) {
+  if (!holds) throw nb::value_error(message);
+}
+
+MlpLoss loss_named(const char* name) {
+  for (const auto& [known, loss] : {std::pair{"logistic", MlpLoss::logistic},
+                                    {"cross_entropy", MlpLoss::cross_entropy},
+                                    {"squared", MlpLoss::squared}})
+    if (!std::strcmp(name, known)) return loss;
+  throw nb::value_error("loss must be 'logistic', 'cross_entropy' or 'squared'");
+}
+
+// The sizes of a network and where its parameters lie.
+class PackedMlp {
+ public:
+  PackedMlp(std::size_t inputs, ConstArray1<std::int64_t> hidden, std::size_t outputs, bool skip,
+            std::size_t frequencies) {
+    const std::size_t depth = hidden.shape(0);
+    require(1 <= depth && depth <= most_layers, "hidden must give the widths of one to three layers");
+    require(inputs && outputs && std::all_of(hidden.data(), hidden.data() + depth, [](auto w) { return w > 0; }),
+            "inputs, hidden and outputs must be at least 1");
+    std::size_t widths[most_layers];
+    std::copy_n(hidden.data(), depth, widths);
+    at_ = layout_of(inputs, widths, depth, outputs, skip, frequencies);
+  }
+
+  std::size_t size() const { return at_.size; }
+
+  template <class T>
+  void pack(ConstArray1<float> flat, Array1<T> packed) const {
+    require(flat.shape(0) == at_.flat_size && packed.shape(0) == at_.size, "flat and packed must be of the layout's sizes");
+    nb::gil_scoped_release released;
+    fewfire::pack(at_, flat.data(), packed.data());
+  }
+
+  void unpack(ConstArray1<float> packed, Array1<float> flat) const {
+    require(flat.shape(0) == at_.flat_size && packed.shape(0) == at_.size, "flat and packed must be of the layout's sizes");
+    nb::gil_scoped_release released;
+    fewfire::unpack(at_, packed.data(), flat.data());
+  }
+
+  // `state` (2, size): AdamW's means of the gradient and of its square; (1, size): the velocity, and beta1 is momentum.
+  double epoch(Array1<float> packed, Array2<float> state, std::size_t steps, ConstArray2<float> x,
+               ConstArray1<float> gains, Rows chosen, ConstArray2<float> target, ConstArray1<float> weight,
+               const char* loss, std::size_t batch, double learning_rate, double decay, double beta1,
+               double beta2) const {
+    const MlpRows rows = checked(x, gains, chosen);
+    require(packed.shape(0) == at_.size && state.shape(1) == at_.size, "packed and state must be of the layout's size");
+    require(state.shape(0) == 1 || state.shape(0) == 2, "state must have two rows (AdamW) or one (SGD)");
+    require(target.shape(0) == x.shape(0) && target.shape(1) == at_.outputs && weight.shape(0) == x.shape(0),
+            "target and weight must have one row per row of x");
+    const MlpTargets targets{target.data(), weight.data(), loss_named(loss)};
+    require(targets.loss != MlpLoss::logistic || at_.outputs == 1, "the logistic loss is of one output");
+    require(batch > 0, "batch must be at least 1");
+    const bool adamw = state.shape(0) == 2;
+    const MlpDescent descent{adamw ? MlpRuleKind::adamw : MlpRuleKind::sgd,
+                             learning_rate,
+                             decay,
+                             beta1,
+                             beta2,
+                             steps,
+                             state.data(),
+                             adamw ? state.data() + at_.size : nullptr};
+    nb::gil_scoped_release released;
+    return FEWFIRE_DISPATCH(mlp_epoch, at_, packed.data(), rows, targets, descent, batch);
+  }
+
+  template <class T>
+  void outputs(ConstArray2<T> packed, ConstArray2<float> x, ConstArray1<float> gains, Rows chosen, Array2<T> out) const {
+    const MlpRows rows = checked(x, gains, chosen);
+    require(packed.shape(0) > 0 && packed.shape(1) == at_.size, "packed must have one row per network, of the layout's size");
+    require(out.shape(0) == rows.rows && out.shape(1) == at_.outputs, "out must have one row per chosen row");
+    nb::gil_scoped_release released;
+    FEWFIRE_DISPATCH(mlp_outputs, at_, packed.data(), packed.shape(0), rows, out.data());
+  }
+
+ private:
+  MlpRows checked(const ConstArray2<float>& x, const ConstArray1<float>& gains, const Rows& chosen) const {
+    require(x.shape(1) == at_.inputs && gains.shape(0) == at_.inputs, "x and gains must have one column per input");
+    const auto inside = [&](std::int64_t row) { return 0 <= row && row < static_cast<std::int64_t>(x.shape(0)); };
+    require(std::all_of(chosen.data(), chosen.data() + chosen.shape(0), inside), "chosen must be numbers of rows of x");
+    return {x.data(), gains.data(), chosen.data(), chosen.shape(0)};
+  }
+
+  MlpLayout at_;
+};
+
+}  // namespace
+
+void bind_mlp_training(nb::module_& module) {
+  nb::class_<PackedMlp>(module, "PackedMlp")
+      .def(nb::init<std::size_t, ConstArray1<std::int64_t>, std::size_t, bool, std::size_t>(), nb::arg("inputs"),
+           nb::arg("hidden"), nb::arg("outputs"), nb::arg("skip"), nb::arg("frequencies"))
+      .def_prop_ro("size", &PackedMlp::size)
+      .def("pack", &PackedMlp::pack<float>, nb::arg("flat").noconvert(), nb::arg("packed").noconvert())
+      .def("pack", &PackedMlp::pack<double>, nb::arg("flat").noconvert(), nb::arg("packed").noconvert())
+      .def("unpack", &PackedMlp::unpack, nb::arg("packed").noconvert(), nb::arg("flat").noconvert())
+      .def("epoch", &PackedMlp::epoch, nb::arg("packed").noconvert(), nb::arg("state").noconvert(), nb::arg("steps"),
+           nb::arg("x").noconvert(), nb::arg("gains").noconvert(), nb::arg("chosen").noconvert(),
+           nb::arg("target").noconvert(), nb::arg("weight").noconvert(), nb::arg("loss"), nb::arg("batch"),
+           nb::arg("learning_rate"), nb::arg("decay"), nb::arg("beta1"), nb::arg("beta2"))
+      .def("outputs", &PackedMlp::outputs<float>, nb::arg("packed").noconvert(), nb::arg("x").noconvert(),
+           nb::arg("gains").noconvert(), nb::arg("chosen").noconvert(), nb::arg("out").noconvert())
+      .def("outputs", &PackedMlp::outputs<double>, nb::arg("packed").noconvert(), nb::arg("x").noconvert(),
+           nb::arg("gains").noconvert(), nb::arg("chosen").noconvert(), nb::arg("out").noconvert());
+}
+
+}  // namespace fewfire

@@ -1,0 +1,25 @@
+// Where the parameters of a multilayer network lie when they are packed for the kernels (core/mlp_layout.hpp packs them).
+//
+// The matrix of a hidden layer is transposed, (below, width); its rows, those of the other matrices and all vectors are
+// filled up with zeros to whole vectors; what decays comes first. Zeros stay: a neuron without weights has the score 0,
+// so no gradient.
+#pragma once
+
+#include <cstddef>
+
+namespace fewfire {
+
+constexpr std::size_t most_layers = 3, packed_lanes = 16;
+
+struct MlpLayout {
+  std::size_t inputs, fed, depth, outputs, frequencies;  // frequencies: of a periodic embedding, 0 without one
+  bool skip;
+  std::size_t below[most_layers], width[most_layers];  // of each hidden layer
+  std::size_t row[most_layers], fed_row;                // widths and inputs filled up
+  // Where each part begins in the packed vector.
+  std::size_t hidden[most_layers], output, skipped, mix, decayed;
+  std::size_t bias[most_layers], offset, frequency, phase, embedding_bias, size;
+  std::size_t flat_size;
+};
+
+}  // namespace fewfire

@@ -1,0 +1,283 @@
+#include "kernels/mlp_training.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/mlp.hpp"
+#include "kernels/periodic.hpp"
+#include "kernels/products-inl.hpp"
+
+namespace fewfire::FEWFIRE_ISA {
+namespace {
+
+constexpr std::size_t block_rows = 96;  // of a batch: what a block needs in between fits into the second cache
+
+// What the layers say of one block of rows; T is float in training and double in prediction.
+template <class T>
+struct Layers {
+  const MlpLayout& at;
+  Buffer<T> x, fed, hidden[most_layers], cosines, sines, values;
+
+  explicit Layers(const MlpLayout& layout)
+      : at(layout),
+        fed(aligned<T>(block_rows * layout.fed_row)),
+        values(aligned<T>(block_rows * layout.outputs)) {
+    std::fill_n(fed.get(), block_rows * at.fed_row, T{0});
+    for (std::size_t l = 0; l < at.depth; ++l) hidden[l] = aligned<T>(block_rows * at.row[l]);
+    if (!at.frequencies) return;
+    x = aligned<T>(block_rows * at.inputs);
+    if (sizeof(T) == sizeof(double)) return;
+    cosines = aligned<T>(block_rows * at.inputs * at.frequencies);
+    sines = aligned<T>(block_rows * at.inputs * at.frequencies);
+  }
+
+  PeriodicSizes waves(std::size_t rows, std::size_t back_row = 0) const {
+    return {rows, at.inputs, at.frequencies, at.fed_row, back_row};
+  }
+
+  PeriodicParameters<T> embedding(const T* packed) const {
+    return {packed + at.mix, packed + at.frequency, packed + at.phase, packed + at.embedding_bias};
+  }
+
+  // Fills in the inputs of `count` rows from number `start` on.
+  void take(const MlpRows& rows, std::size_t start, std::size_t count) {
+    T* to = at.frequencies ? x.get() : fed.get();
+    const std::size_t to_row = at.frequencies ? at.inputs : at.fed_row;
+    for (std::size_t i = 0; i < count; ++i) {
+      const float* row = rows.x + static_cast<std::size_t>(rows.chosen[start + i]) * at.inputs;
+      for (std::size_t j = 0; j < at.inputs; ++j) to[i * to_row + j] = row[j] * rows.gains[j];
+    }
+  }
+
+  // From the inputs to `values`, all layers kept.
+  void forward(const T* packed, std::size_t rows) {
+    if (at.frequencies) embed(packed, rows);
+    const T* below = fed.get();
+    std::size_t below_row = at.fed_row;
+    for (std::size_t l = 0; l < at.depth; ++l) {
+      product<Start::rectified, T>(rows, at.row[l], at.below[l], {below, below_row, 1}, packed + at.hidden[l],
+                                   at.row[l], hidden[l].get(), at.row[l], packed + at.bias[l]);
+      below = hidden[l].get();
+      below_row = at.row[l];
+    }
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t o = 0; o < at.outputs; ++o) {
+        T value = packed[at.offset + o] + inner(below + i * below_row, packed + at.output + o * below_row, below_row);
+        if (at.skip) value += inner(fed.get() + i * at.fed_row, packed + at.skipped + o * at.fed_row, at.fed_row);
+        values[i * at.outputs + o] = value;
+      }
+  }
+
+  void embed(const T* packed, std::size_t rows) {
+    if constexpr (sizeof(T) == sizeof(double))
+      periodic_outputs(x.get(), embedding(packed), fed.get(), waves(rows));
+    else
+      periodic_values(x.get(), embedding(packed), fed.get(), cosines.get(), sines.get(), waves(rows));
+  }
+};
+
+// The loss of outputs z (count,) at a target; z becomes its derivative.
+float loss_of(MlpLoss loss, float* z, const float* target, std::size_t count) {
+  float sum = 0;
+  if (loss == MlpLoss::logistic) {
+    const float decays = expf(-fabsf(z[0])), upper = 1 / (1 + decays);
+    sum = (z[0] > 0 ? z[0] : 0.0f) + log1pf(decays) - target[0] * z[0];
+    z[0] = (z[0] > 0 ? upper : z[0] <= 0 ? decays * upper : z[0]) - target[0];
+    return sum;
+  }
+  if (loss == MlpLoss::squared) {
+    for (std::size_t o = 0; o < count; ++o) {
+      const float error = z[o] - target[o];
+      z[o] = error / static_cast<float>(count);
+      sum += 0.5f * error * z[o];
+    }
+    return sum;
+  }
+  float top = z[0], mass = 0, heights = 0;
+  for (std::size_t o = 1; o < count; ++o) top = z[o] > top ? z[o] : top;
+  for (std::size_t o = 0; o < count; ++o) mass += expf(z[o] - top);
+  const float log_sum = logf(mass) + top;
+  for (std::size_t o = 0; o < count; ++o) {
+    heights += target[o] * (log_sum - z[o]);
+    z[o] = expf(z[o] - log_sum) - target[o];
+  }
+  return heights;
+}
+
+// D ← D where H > 0, else 0; sums_j += Σ_i D_ij.
+void back_through_relu(float* __restrict back, const float* __restrict hidden, float* __restrict sums,
+                       std::size_t rows, std::size_t row) {
+  using V = Vector<float>;
+  for (std::size_t j = 0; j < row; j += lanes_of<float>) {
+    V sum = read(sums + j);
+    for (std::size_t i = 0; i < rows; ++i) {
+      const V kept = read(hidden + i * row + j) > 0 ? read(back + i * row + j) : V{};
+      write(back + i * row + j, kept);
+      sum += kept;
+    }
+    write(sums + j, sum);
+  }
+}
+
+// The gradient of one step, added up block by block.
+struct Gradient {
+  const MlpLayout& at;
+  const std::size_t beside_row;  // of the slopes by what an embedding shows, filled up
+  Buffer<float> sums, back[most_layers], upright[most_layers], slopes;
+
+  explicit Gradient(const MlpLayout& layout)
+      : at(layout),
+        beside_row((layout.inputs + packed_lanes - 1) / packed_lanes * packed_lanes),
+        sums(aligned<float>(layout.size)) {
+    std::fill_n(sums.get(), at.size, 0.0f);
+    for (std::size_t l = 0; l < at.depth; ++l) {
+      back[l] = aligned<float>(block_rows * at.row[l]);
+      if (l) upright[l] = zeros(at.width[l] * at.row[l - 1]);
+    }
+    if (!at.frequencies) return;
+    upright[0] = zeros(at.width[0] * beside_row);
+    slopes = aligned<float>(block_rows * beside_row);
+  }
+
+  static Buffer<float> zeros(std::size_t count) {
+    Buffer<float> buffer = aligned<float>(count);
+    std::fill_n(buffer.get(), count, 0.0f);
+    return buffer;
+  }
+
+  PeriodicGradients waves() {
+    float* g = sums.get();
+    return {g + at.mix, g + at.frequency, g + at.phase, g + at.embedding_bias};
+  }
+
+  // Before a step: the matrices as (width, below), in which products go back.
+  void begin(const float* packed) {
+    std::fill_n(sums.get() + at.mix, at.size - at.mix, 0.0f);  // the rest is overwritten by the first block
+    for (std::size_t l = 1; l < at.depth; ++l)
+      transpose(packed + at.hidden[l], at.row[l], at.below[l], at.width[l], upright[l].get(), at.row[l - 1]);
+    if (at.frequencies)
+      transpose(packed + at.hidden[0] + at.inputs * at.row[0], at.row[0], at.inputs, at.width[0], upright[0].get(),
+                beside_row);
+  }
+
+  // `errors` (rows, outputs): derivatives of the loss by the outputs.
+  template <Start start>
+  void add(const float* packed, const Layers<float>& layers, const float* errors, std::size_t rows) {
+    float* g = sums.get();
+    const std::size_t outputs = at.outputs, last = at.depth - 1;
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t o = 0; o < outputs; ++o) g[at.offset + o] += errors[i * outputs + o];
+    if (at.skip)
+      product<start, float>(outputs, at.fed_row, rows, {errors, 1, outputs}, layers.fed.get(), at.fed_row,
+                            g + at.skipped, at.fed_row);
+    product<start, float>(outputs, at.row[last], rows, {errors, 1, outputs}, layers.hidden[last].get(), at.row[last],
+                          g + at.output, at.row[last]);
+    product<Start::zero, float>(rows, at.row[last], outputs, {errors, outputs, 1}, packed + at.output, at.row[last],
+                                back[last].get(), at.row[last]);
+    for (std::size_t l = last;; --l) {
+      back_through_relu(back[l].get(), layers.hidden[l].get(), g + at.bias[l], rows, at.row[l]);
+      const Strided<float> below =
+          l ? Strided<float>{layers.hidden[l - 1].get(), 1, at.row[l - 1]} : Strided<float>{layers.fed.get(), 1, at.fed_row};
+      product<start, float>(at.below[l], at.row[l], rows, below, back[l].get(), at.row[l], g + at.hidden[l], at.row[l]);
+      if (!l) break;
+      product<Start::zero, float>(rows, at.row[l - 1], at.width[l], {back[l].get(), at.row[l], 1}, upright[l].get(),
+                                  at.row[l - 1], back[l - 1].get(), at.row[l - 1]);
+    }
+    if (at.frequencies) add_waves(packed, layers, errors, rows);
+  }
+
+  void add_waves(const float* packed, const Layers<float>& layers, const float* errors, std::size_t rows) {
+    product<Start::zero, float>(rows, beside_row, at.width[0], {back[0].get(), at.row[0], 1}, upright[0].get(),
+                                beside_row, slopes.get(), beside_row);
+    if (at.skip)
+      for (std::size_t i = 0; i < rows; ++i)
+        for (std::size_t o = 0; o < at.outputs; ++o) {
+          const float* beside = packed + at.skipped + o * at.fed_row + at.inputs;
+          for (std::size_t j = 0; j < at.inputs; ++j)
+            slopes[i * beside_row + j] += errors[i * at.outputs + o] * beside[j];
+        }
+    periodic_sums(layers.x.get(), slopes.get(), layers.cosines.get(), layers.sines.get(), waves(),
+                  layers.waves(rows, beside_row));
+  }
+};
+
+// Moves the parameters along the gradient; `steps` counts this one.
+void descend(const MlpLayout& at, float* packed, const float* gradient, const MlpDescent& by, std::size_t steps) {
+  const std::size_t rest = at.size - at.decayed;
+  const double shrink = by.learning_rate * by.decay;
+  if (by.kind == MlpRuleKind::adamw) {
+    // Both means start at 0; dividing them by 1 − βᵗ corrects that, here inside rate and tiny.
+    const double since = static_cast<double>(steps), of_square = sqrt(1 - pow(by.beta2, since));
+    AdamRule rule{static_cast<float>(by.learning_rate * of_square / (1 - pow(by.beta1, since))),
+                  static_cast<float>(shrink), static_cast<float>(by.beta1), static_cast<float>(by.beta2),
+                  static_cast<float>(1e-8 * of_square)};
+    adamw_step(packed, gradient, by.first, by.second, at.decayed, rule);
+    rule.decay = 0;
+    adamw_step(packed + at.decayed, gradient + at.decayed, by.first + at.decayed, by.second + at.decayed, rest, rule);
+    return;
+  }
+  const float rate = static_cast<float>(by.learning_rate), momentum = static_cast<float>(by.beta1);
+  const float kept = static_cast<float>(1 - shrink);
+  for (std::size_t e = 0; e < at.size; ++e) {
+    by.first[e] = momentum * by.first[e] - rate * gradient[e];
+    packed[e] = (e < at.decayed ? kept * packed[e] : packed[e]) + by.first[e];
+  }
+}
+
+template <class T>
+void mean_outputs(const MlpLayout& at, const T* packed, std::size_t networks, const MlpRows& rows, T* out) {
+  Layers<T> layers(at);
+  std::fill_n(out, rows.rows * at.outputs, T{0});
+  for (std::size_t start = 0; start < rows.rows; start += block_rows) {
+    const std::size_t count = std::min(block_rows, rows.rows - start), numbers = count * at.outputs;
+    T* to = out + start * at.outputs;
+    layers.take(rows, start, count);
+    for (std::size_t n = 0; n < networks; ++n) {
+      layers.forward(packed + n * at.size, count);
+      for (std::size_t e = 0; e < numbers; ++e) to[e] += layers.values[e];
+    }
+    for (std::size_t e = 0; e < numbers; ++e) to[e] /= static_cast<T>(networks);
+  }
+}
+
+}  // namespace
+
+double mlp_epoch(const MlpLayout& layout, float* packed, MlpRows rows, MlpTargets targets, MlpDescent descent,
+                 std::size_t batch) {
+  Layers<float> layers(layout);
+  Gradient gradient(layout);
+  double total = 0;
+  for (std::size_t start = 0; start < rows.rows; start += batch) {
+    const std::size_t size = std::min(batch, rows.rows - start);
+    gradient.begin(packed);
+    for (std::size_t block = 0; block < size; block += block_rows) {
+      const std::size_t count = std::min(block_rows, size - block);
+      layers.take(rows, start + block, count);
+      layers.forward(packed, count);
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto row = static_cast<std::size_t>(rows.chosen[start + block + i]);
+        float* errors = layers.values.get() + i * layout.outputs;
+        const float weight = targets.weight[row];
+        total += weight * loss_of(targets.loss, errors, targets.target + row * layout.outputs, layout.outputs);
+        for (std::size_t o = 0; o < layout.outputs; ++o) errors[o] *= weight / static_cast<float>(size);
+      }
+      if (block)
+        gradient.add<Start::added>(packed, layers, layers.values.get(), count);
+      else
+        gradient.add<Start::zero>(packed, layers, layers.values.get(), count);
+    }
+    if (layout.frequencies) periodic_factors(layers.embedding(packed), gradient.waves(), layers.waves(0));
+    descend(layout, packed, gradient.sums.get(), descent, ++descent.steps);
+  }
+  return total;
+}
+
+void mlp_outputs(const MlpLayout& layout, const float* packed, std::size_t networks, MlpRows rows, float* out) {
+  mean_outputs(layout, packed, networks, rows, out);
+}
+
+void mlp_outputs(const MlpLayout& layout, const double* packed, std::size_t networks, MlpRows rows, double* out) {
+  mean_outputs(layout, packed, networks, rows, out);
+}
+
+}  // namespace fewfire::FEWFIRE_ISA

@@ -1,0 +1,50 @@
+// Whole epochs of one multilayer network, and its outputs: forward, backward and optimiser without leaving C++.
+//
+// Rows are taken from a table as they stand there: which, by their numbers, and each input multiplied by a gain. They
+// pass in blocks that stay in cache from the first layer to the gradient. The twins are in src/fewfire/tabular:
+// _network.py (Backprop, LOSSES) and _optimisers.py (Descent.step).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/cpu.hpp"
+#include "kernels/mlp_layout.hpp"
+
+namespace fewfire {
+
+enum class MlpLoss { logistic, cross_entropy, squared };
+enum class MlpRuleKind { adamw, sgd };
+
+// x (any number of rows, inputs), of which `chosen` (rows,) are taken; gains (inputs,).
+struct MlpRows {
+  const float *x, *gains;
+  const std::int64_t* chosen;
+  std::size_t rows;
+};
+
+// Of the same rows of the table.
+struct MlpTargets {
+  const float* target;  // (any number of rows, outputs)
+  const float* weight;
+  MlpLoss loss;
+};
+
+// AdamW: `first` and `second` are the means of the gradient and of its square; SGD: `first` is the velocity, and beta1
+// the momentum.
+struct MlpDescent {
+  MlpRuleKind kind;
+  double learning_rate, decay, beta1, beta2;
+  std::size_t steps;  // so far
+  float *first, *second;
+};
+
+FEWFIRE_DECLARE(
+    // One pass over the rows in their order, `batch` per step; returns the sum of the weighted losses met on the way.
+    double mlp_epoch(const MlpLayout& layout, float* packed, MlpRows rows, MlpTargets targets, MlpDescent descent,
+                     std::size_t batch);
+    // out (rows, outputs): the mean over networks whose packed parameters lie one after another.
+    void mlp_outputs(const MlpLayout& layout, const float* packed, std::size_t networks, MlpRows rows, float* out);
+    void mlp_outputs(const MlpLayout& layout, const double* packed, std::size_t networks, MlpRows rows, double* out);)
+
+}  // namespace fewfire

@@ -1,0 +1,138 @@
+"""A network whose epochs run in C++ as a whole: forward, backward and optimiser (csrc/kernels/mlp_training.hpp).
+
+`Backprop`, `LOSSES` and `Descent.step` are its twins. While it trains, parameters and the state of the optimiser are
+packed, in an order that suits the kernels; `unpack` writes them back.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fewfire import _extension
+from fewfire.tabular._embeddings import PeriodicEmbedding
+
+if TYPE_CHECKING:
+    from fewfire._types import Float64Array, FloatArray, IdArray
+    from fewfire.tabular._network import Layout, TabularLoss
+    from fewfire.tabular._optimisers import Descent
+
+CACHE_LINE = 64
+
+
+@lru_cache(maxsize=64)
+def _packing(core: Any, layout: Layout) -> Any:
+    embedding = layout.embedding
+    frequencies = embedding.frequencies if isinstance(embedding, PeriodicEmbedding) else 0
+    hidden = np.array(layout.hidden, np.int64)
+    return core.PackedMlp(layout.inputs, hidden, layout.outputs, layout.skip, frequencies)
+
+
+def packing(layout: Layout) -> Any | None:
+    """The C++ side of a layout, or None where it is missing or does not know the embedding."""
+    core = _extension.core()
+    known = layout.embedding is None or type(layout.embedding) is PeriodicEmbedding
+    return _packing(core, layout) if core is not None and known else None
+
+
+def aligned(rows: int, size: int, dtype: type = np.float32) -> FloatArray:
+    """Zeros (rows, size) that begin on a cache line."""
+    count = rows * size * np.dtype(dtype).itemsize
+    memory = np.zeros(count + CACHE_LINE, np.uint8)
+    start = -memory.ctypes.data % CACHE_LINE
+    return memory[start : start + count].view(dtype).reshape(rows, size)
+
+
+class FusedNetwork:
+    """Packed parameters and optimiser of a network.
+
+    Parameters
+    ----------
+    packed : PackedMlp
+        From `packing`.
+    flat : array (layout.size,)
+    descent : Descent
+        Its steps are counted here too.
+    """
+
+    def __init__(self, packed: Any, flat: FloatArray, descent: Descent) -> None:
+        self._packed, self._flat, self._descent = packed, flat, descent
+        self._parameters = aligned(1, packed.size)
+        self._state = aligned(len(descent.state), packed.size)
+        packed.pack(flat, self._parameters[0])
+        for row, part in zip(self._state, descent.state, strict=True):
+            packed.pack(part, row)
+
+    def epoch(
+        self,
+        X: FloatArray,
+        gains: FloatArray,
+        chosen: IdArray,
+        target: FloatArray,
+        weight: FloatArray,
+        loss: TabularLoss,
+        batch: int,
+    ) -> float:
+        """One pass over the chosen rows in their order, `batch` per step; the mean loss met on the way."""
+        descent = self._descent
+        total = self._packed.epoch(
+            self._parameters[0],
+            self._state,
+            descent.steps,
+            X,
+            gains,
+            chosen,
+            target,
+            weight,
+            loss,
+            batch,
+            descent.learning_rate,
+            descent.decay,
+            *descent.memory,
+        )
+        descent.steps += -(-len(chosen) // batch)
+        return float(total) / len(chosen)
+
+    def values(self, X: FloatArray, gains: FloatArray, chosen: IdArray, outputs: int) -> FloatArray:
+        """Outputs (rows, outputs) at the chosen rows."""
+        out = np.empty((len(chosen), outputs), np.float32)
+        self._packed.outputs(self._parameters, X, gains, chosen, out)
+        return out
+
+    def keep(self) -> FloatArray:
+        """A copy of the parameters for `restore`."""
+        return self._parameters.copy()
+
+    def restore(self, kept: FloatArray) -> None:
+        """Take back parameters that were kept."""
+        self._parameters[:] = kept
+
+    def unpack(self) -> None:
+        """Write parameters and the optimiser's state back to where they came from."""
+        self._packed.unpack(self._parameters[0], self._flat)
+        for row, part in zip(self._state, self._descent.state, strict=True):
+            self._packed.unpack(row, part)
+
+
+class FusedOutputs:
+    """The mean output of networks of one layout, in float64: rows do not depend on each other.
+
+    Parameters
+    ----------
+    packed : PackedMlp
+    flats : array (networks, layout.size)
+    outputs : int
+    """
+
+    def __init__(self, packed: Any, flats: FloatArray, outputs: int) -> None:
+        self._packed, self._columns, self._parameters = packed, outputs, aligned(len(flats), packed.size, np.float64)
+        for flat, row in zip(flats, self._parameters, strict=True):
+            packed.pack(flat, row)
+
+    def __call__(self, X: FloatArray, gains: FloatArray) -> Float64Array:
+        """Outputs (rows, outputs) at X (rows, inputs), float32, times gains (inputs,)."""
+        out = np.empty((len(X), self._columns))
+        self._packed.outputs(self._parameters, np.ascontiguousarray(X), gains, np.arange(len(X)), out)
+        return out

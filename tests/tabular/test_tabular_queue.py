@@ -1,0 +1,89 @@
+"""The queue that all networks of a fit are trained by: results, errors and BLAS for any number of threads."""
+
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import fewfire as ff
+from fewfire.tabular import AdamW
+from fewfire.tabular._queue import work_off
+
+THREADS = pytest.mark.parametrize("threads", [1, 2, 5])
+
+
+def counting(start, rounds):
+    """A job of so many rounds: each adds up what its three tasks say of the sum so far."""
+    total = start
+    for _ in range(rounds):
+        total = sum((yield [partial(pow, total, exponent, 10**9 + 7) for exponent in range(3)]))
+    return total
+
+
+@THREADS
+def test_jobs_return_what_they_would_alone(threads):
+    alone = [work_off([counting(start, rounds)], 1)[0] for start, rounds in enumerate((3, 0, 7, 1))]
+    assert work_off([counting(start, rounds) for start, rounds in enumerate((3, 0, 7, 1))], threads) == alone
+    assert alone[1] == 1
+
+
+def test_free_threads_take_tasks_of_other_jobs():
+    barrier = threading.Barrier(2, timeout=20)
+
+    def meeting():
+        yield [barrier.wait]  # ends only beside the other job's
+
+    assert work_off([meeting(), meeting()], 2) == [None, None]
+
+
+@THREADS
+def test_the_error_is_that_of_the_first_job_that_fails(threads):
+    closed = []
+
+    def failing(number, rounds):
+        try:
+            yield from counting(number, rounds)
+            yield [partial(int, f"job {number}")]
+        finally:
+            closed.append(number)
+
+    with pytest.raises(ValueError, match="job 1"):
+        work_off([counting(0, 9), failing(1, 5), failing(2, 0), failing(3, 20)], threads)
+    assert sorted(closed) == [1, 2, 3]
+
+
+@THREADS
+def test_an_error_of_a_decision_is_raised_too(threads):
+    def deciding():
+        yield [int]
+        raise ArithmeticError("decided")
+
+    with pytest.raises(ArithmeticError, match="decided"):
+        work_off([counting(0, 2), deciding()], threads)
+
+
+def test_blas_has_one_thread_meanwhile_and_is_left_as_it_was():
+    def threads():
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    def looking():
+        inner = work_off([counting(0, 1)], 1)  # a fit inside another's end leaves the limit to the other
+        return (yield [threads])[0], inner
+
+    with threadpool_limits(2, "blas"):
+        before = threads()
+        assert work_off([looking()], 2)[0] == ({1}, [1])
+        assert threads() == before
+
+
+def test_fits_are_the_same_for_every_number_of_jobs():
+    X, y = make_classification(160, 5, random_state=0)
+    settings = {"hidden": (16, 8), "optimiser": AdamW(0.01, epochs=6), "random_state": 0}
+    one, two, many = (ff.SparseInitClassifier(**settings, n_jobs=jobs).fit(X, y) for jobs in (1, 2, 40))
+    assert one.mixing_weights_ == two.mixing_weights_ == many.mixing_weights_
+    assert np.array_equal(one.decision_function(X), two.decision_function(X))
+    assert np.array_equal(one.decision_function(X), many.decision_function(X))
+    assert one.validation_curve_ == two.validation_curve_
