@@ -142,8 +142,8 @@ def theorem_5(n: int, k: int, s: int, *, width_constant: float = 1.0, sample_con
     Examples
     --------
     >>> from fewfire.theory import pareto
-    >>> pareto.theorem_5(51, 6, s=2)
-    EXPECT
+    >>> round(pareto.theorem_5(51, 6, s=2).samples)
+    2415
     """
     k = check_integer("k", k, 2)
     n = check_integer("n", n, k)
