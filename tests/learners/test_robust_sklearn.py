@@ -15,7 +15,7 @@ ESTIMATORS = [
     RobustClassifier(60, 0.2, 0.05, adversary="fgm", domain="projected", iterations=60, random_state=0),
     RobustRegressor(60, 0.2, 0.05, adversary="fgm", iterations=100, random_state=0),
     RobustClassifier(100, rho=0.05, random_state=0),
-    RobustClassifier(100, rho=0.05, early_stopping=True, random_state=0),
+    RobustClassifier(100, rho=0.05, early_stopping=True, proof_weight=0.3, random_state=0),
     RobustRegressor(100, rho=0.05, random_state=0),
 ]
 

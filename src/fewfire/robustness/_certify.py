@@ -180,8 +180,8 @@ def _known(
         tasks += [(everyone[labels < 0], -shared[0], np.zeros(len(points)))]
     else:
         tasks += [
-            (everyone[labels == own], first - second, np.zeros(len(points)))
-            for own, first in enumerate(shared)
+            (everyone[labels == own], shared[own] - second, np.zeros(len(points)))
+            for own in np.unique(labels)
             for other, second in enumerate(shared)
             if other != own
         ]

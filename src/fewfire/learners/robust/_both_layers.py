@@ -148,7 +148,8 @@ def _begin(
         net.set_formula(formula_of(model.networks_[0]), standardisation)
     progress = TrainingProgress("epoch", epochs, "robust validation error") if model.verbose else None
     moves, batches = moves_of(threat, standardisation), streams.child("batches")
-    plan = MinibatchPlan(moves, adversary, rate, decay, epochs, batch_size, batches, progress=progress)
+    proofs = getattr(model, "proof_weight", 0.0) if model.rho else 0.0
+    plan = MinibatchPlan(moves, adversary, rate, decay, epochs, batch_size, batches, proofs, progress=progress)
     model._inputs, model._standardisation = inputs, standardisation
     return width, streams, net, _Task(standardisation(points), losses, weight, plan)
 

@@ -86,11 +86,13 @@ class RowLoss:
     descent : function to the losses (chosen,) and their slopes (chosen, heads)
     ascent : function to the slopes of what the adversary raises
     error : function to what held-out rows are judged by, shape (chosen,)
+    margin : function to how the margin to the nearest rival weighs the scores, (chosen, heads); of classifiers only
     """
 
     descent: Callable[[FloatArray, IdArray], tuple[FloatArray, FloatArray]]
     ascent: Callable[[FloatArray, IdArray], FloatArray]
     error: Callable[[FloatArray, IdArray], FloatArray]
+    margin: Callable[[FloatArray, IdArray], FloatArray] | None = None
 
 
 def classification_rows(name: str, labels: AnyArray, heads: int) -> RowLoss:
@@ -100,8 +102,11 @@ def classification_rows(name: str, labels: AnyArray, heads: int) -> RowLoss:
         margin = -negative_margin(labels[rows], heads).value(scores.astype(np.float64))
         return (margin <= 0.0).astype(np.float32)
 
+    def margin(scores: FloatArray, rows: IdArray) -> FloatArray:
+        return np.asarray(-negative_margin(labels[rows], heads).slope(scores.astype(np.float64)), dtype=np.float32)
+
     if name != "logistic":
-        return _chosen(lambda chosen: classification(name, chosen, heads), labels, error)
+        return _chosen(lambda chosen: classification(name, chosen, heads), labels, error, margin)
     if heads == 1:
         signs = labels.astype(np.float32)[:, None]
 
@@ -113,6 +118,7 @@ def classification_rows(name: str, labels: AnyArray, heads: int) -> RowLoss:
             lambda scores, rows: (np.logaddexp(0.0, -signs[rows] * scores)[:, 0], logistic(scores, rows)),
             logistic,
             error,
+            margin,
         )
     truth = np.eye(heads, dtype=np.float32)[labels]
 
@@ -126,7 +132,7 @@ def classification_rows(name: str, labels: AnyArray, heads: int) -> RowLoss:
         powers -= here
         return losses, powers
 
-    return RowLoss(cross_entropy, lambda scores, rows: cross_entropy(scores, rows)[1], error)
+    return RowLoss(cross_entropy, lambda scores, rows: cross_entropy(scores, rows)[1], error, margin)
 
 
 def regression_rows(name: str, labels: Float64Array) -> RowLoss:
@@ -231,6 +237,7 @@ def _chosen(
     criteria: Callable[[AnyArray], tuple[Criterion, Criterion]],
     labels: AnyArray,
     error: Callable[[FloatArray, IdArray], FloatArray],
+    margin: Callable[[FloatArray, IdArray], FloatArray] | None = None,
 ) -> RowLoss:
     """Criteria bound to the labels of the chosen rows, minibatch by minibatch."""
 
@@ -242,4 +249,4 @@ def _chosen(
     def ascent(scores: FloatArray, rows: IdArray) -> FloatArray:
         return criteria(labels[rows])[1].slope(scores.astype(np.float64)).astype(np.float32)
 
-    return RowLoss(descent, ascent, error)
+    return RowLoss(descent, ascent, error, margin)

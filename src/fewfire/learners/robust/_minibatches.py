@@ -2,7 +2,8 @@
 
 Where a row was moved to in the last epoch is nearly the worst point for this epoch's network, so that one step of
 ascent from there does what ten from the row itself do (docs/robust.md has the figures). AdamW's rate falls linearly to
-nothing; with held-out rows, which the adversary moves as well, the epoch of the least robust error is kept.
+nothing; with held-out rows, which the adversary moves as well, the epoch of the least robust error is kept. On request
+a share of the loss is taken at what lines prove of the margin to the nearest rival, in place of the adversary's points.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import expit
 
 from fewfire._errors import DivergenceError, FewfireWarning, invalid
 from fewfire.learners.robust._algorithm_one import BLOW_UP
+from fewfire.learners.robust._provable import LineBounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
 
 CARRIED_SHARE = 0.7
 """The step of carried points as a share of ρ; 1 did no better."""
+
+RAMP = 0.5
+"""The share of the training over which the weight of proved bounds rises from 0."""
 
 JUDGING_STEPS = 3
 """Steps per epoch of the adversary of held-out rows, whose points are carried too."""
@@ -73,6 +79,7 @@ class MinibatchPlan:
     epochs: int
     batch_size: int
     stream: Stream
+    proof_weight: float = 0.0
     falling: bool = True
     patience: int | None = None
     progress: Callable[[int, float, float], None] | None = None
@@ -137,6 +144,7 @@ class _MinibatchTraining:
         self.net, self.rows, self.plan = net, rows, plan
         self.moved = rows.z.copy() if plan.adversary.carried else rows.z
         self.batches = -(-len(rows.z) // plan.batch_size)
+        self.bounds = LineBounds(plan.moves) if plan.proof_weight and rows.loss.margin is not None else None
 
     def epoch(self, number: int) -> float:
         """One pass over the rows in a fresh order; the mean robust loss met on the way."""
@@ -151,11 +159,19 @@ class _MinibatchTraining:
                 at = plan.moves(at, centres, self.net.pull(slopes), adversary.share)
             if adversary.carried:
                 self.moved[chosen] = at
-            values, slopes = rows.loss.descent(self.net.scores(at), chosen)
+            scores = self.net.scores(at)
+            values, slopes = rows.loss.descent(scores, chosen)
             total += float(values @ rows.weight[chosen])
-            slopes *= (rows.weight[chosen] / np.float32(len(chosen)))[:, None]
+            weight = rows.weight[chosen] / np.float32(len(chosen))
+            slopes *= weight[:, None]
             done = (number + batch / self.batches) / plan.epochs if plan.falling else 0.0
-            self.net.descend(at, slopes, plan.rate * (1.0 - done), plan.weight_decay)
+            more = None
+            if self.bounds is not None and rows.loss.margin is not None:
+                share = plan.proof_weight * (min(1.0, done / RAMP) if plan.falling else 1.0)
+                margins, pull = self.bounds(self.net, centres, rows.loss.margin(scores, chosen))
+                more = pull(np.float32(-share) * weight * expit(-margins))  # of log(1 + exp(−margin))
+                slopes *= np.float32(1.0 - share)
+            self.net.descend(at, slopes, plan.rate * (1.0 - done), plan.weight_decay, more)
         return total / len(rows.z)
 
 

@@ -84,12 +84,22 @@ class Perceptron:
         """Gradients in z (rows, inputs) of the scores weighted by slopes (rows, heads)."""
         return np.asarray(self._back(slopes, self._scratch) @ self.hidden.T)
 
-    def descend(self, z: FloatArray, slopes: FloatArray, rate: float, weight_decay: float) -> None:
-        """One step of AdamW down the gradient of the scores weighted by slopes, with z as it was given to `scores`."""
+    def descend(
+        self, z: FloatArray, slopes: FloatArray, rate: float, weight_decay: float, more: FloatArray | None = None
+    ) -> None:
+        """One step of AdamW down the gradient of the scores weighted by slopes, with z as it was given to `scores`.
+
+        Parameters
+        ----------
+        more : array of the shape of `flat`, optional
+            Is added to the gradient.
+        """
         hidden, bias, output, offset = self._gradients
         np.dot(self._values[: len(z)].T, slopes, out=output)
         np.sum(slopes, axis=0, out=offset)
         np.dot(z.T, self._back(slopes, bias), out=hidden)
+        if more is not None:
+            self.gradient += more
         self.steps += 1
         pace = rate * math.sqrt(1 - BETA2**self.steps) / (1 - BETA1**self.steps)
         kernels().adamw_step(

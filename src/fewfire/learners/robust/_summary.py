@@ -38,6 +38,8 @@ def _practical(model: Any) -> list[str]:
         _adversary(model, how),
         f"robust loss {losses[0]:.4g} -> {losses[-1]:.4g} in {model.n_iter_} epochs of rate {model.learning_rate_:.4g}",
     ]
+    if getattr(model, "proof_weight", 0.0):
+        lines.append(f"a share of {model.proof_weight:g} of the loss at margins that lines prove")
     if not np.isnan(history.validation_error).all():
         error = history.validation_error[history.best_epoch - 1]
         lines.append(f"robust validation error {error:.4g} at epoch {history.best_epoch}, which was kept")
