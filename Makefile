@@ -48,7 +48,7 @@ check:
 	@$(BIN)/python tools/readme_lines.py --check
 
 docs:
-	@$(PYTHON) tools/environment.py --with dev --with docs
+	@$(PYTHON) tools/environment.py --with dev --with torch --with docs
 	@$(BIN)/python tools/docs.py
 
 # sanitize-quick is the part of it that every change runs, in three minutes or so.

@@ -69,7 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     html = BUILD / "html"
     if not chosen.check_only:
-        shutil.rmtree(html, ignore_errors=True)  # pages that are gone would be checked, and found, again
+        for stale in (html, ROOT / "docs" / "gallery"):  # pages that are gone; outputs of examples as the code was
+            shutil.rmtree(stale, ignore_errors=True)
         command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--fresh-env"]
         command += ["--builder", "html", "--doctree-dir", str(BUILD / "doctrees"), str(ROOT / "docs"), str(html)]
         if subprocess.run(command).returncode != 0:

@@ -6,6 +6,8 @@ Which networks learn a parity of three hidden bits among 20? A grid over width a
 per cell, from a dense start and from one in which each neuron sees two inputs (pareto, Figure 1, in small).
 """
 
+from textwrap import fill
+
 from fewfire import report
 from fewfire.experiments import MemoryStore, Sweep
 
@@ -54,10 +56,10 @@ report.plot_frontier(group)
 report.plot_even_odds(group)
 
 # %%
-# What can be said with certainty? Each finding is a test over all cells, not a look at the map.
+# What do the runs support? Each finding comes from a test over all cells, not from a look at the map.
 
 for finding in report.findings_info(group):
-    print(finding.text)
+    print(fill(finding.text, 80))
 
 # %%
 # One cell
