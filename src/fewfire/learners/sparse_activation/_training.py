@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 FULL, GATED, PROJECTED = 0.7, 0.7, 0.8
 """Shares of the steps after which the price is full, only the k strongest count, and biases are lowered."""
 
+AHEAD = 256
+"""Steps whose minibatches are drawn at once."""
+
 LAST_RATE = 0.01
 """The last learning rate, as a share of the first."""
 
@@ -91,7 +94,9 @@ def train_members(
     everything, draws = np.arange(rows), stream.child("batches")
     with np.errstate(over="ignore", invalid="ignore"):  # divergence is told below
         for step in range(rule.steps):
-            part = everything if batch == rows else draws.integers(rows, batch, step * batch)
+            if batch < rows and step % AHEAD == 0:
+                ahead = draws.integers(rows, (min(AHEAD, rule.steps - step), batch), step * batch)
+            part = everything if batch == rows else ahead[step % AHEAD]
             done = (step + 1) / rule.steps
             _gradient(stack, gradient, table[part], loss, part, pace[part], rule, done)
             for place, descent in enumerate(descents):

@@ -191,7 +191,7 @@ def _counts(rows: list[dict[str, Any]], start: str, head: str) -> str:
 RECIPE = Recipe(
     name="pareto/offline-parity",
     title="Success of SGD by width and start, at C.1's settings and at others",
-    seconds=30,
+    seconds=33,
     expectation="success rises with width, the 2-sparse start beats the dense one, at other rates and decays too",
     figure="offline_parity",
     scales={
@@ -202,7 +202,7 @@ RECIPE = Recipe(
                 starts=("dense", "sparse"),
                 widths=(30, 100, 300),
                 samples=(400,),
-                trials=22,
+                trials=24,
                 steps=8000,
                 evaluate=500,
             )
