@@ -188,9 +188,10 @@ void ActiveTrainer::evaluate(double* values, float* gradients) {
   for (const DriftPiece& piece : pieces_)
     for (std::size_t i = 0; i < net_.examples; ++i) {
       const float* part = piece.gradients.data() + i * net_.stride;
-      values[i] += product(part, rows_.data() + i * net_.stride, net_.inputs);
       for (std::size_t k = 0; k < net_.inputs; ++k) gradients[i * net_.inputs + k] += part[k];
     }
+  for (std::size_t i = 0; i < net_.examples; ++i)
+    values[i] += product(gradients + i * net_.inputs, rows_.data() + i * net_.stride, net_.inputs);
 }
 
 void ActiveTrainer::update(const float* slopes, float rate) {

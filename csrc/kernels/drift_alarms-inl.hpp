@@ -44,7 +44,26 @@ struct AlarmRule {
 
 // Alarms in 16 bits, cut off towards zero.
 inline std::uint16_t cut(float alarm) { return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(alarm) >> 16); }
+constexpr std::size_t upper_half = std::endian::native == std::endian::little ? 1 : 0;
 inline float uncut(std::uint16_t alarm) { return std::bit_cast<float>(static_cast<std::uint32_t>(alarm) << 16); }
+
+// Alarms without their signs, infinity where the mask has no bit.
+[[gnu::always_inline]] inline Scores sizes(Scores alarms, std::uint32_t mask) {
+  const Scores size = alarms < 0.0f ? -alarms : alarms, never = Scores{} + std::numeric_limits<float>::infinity();
+#if defined(__AVX512VL__)
+  return (Scores)_mm256_mask_blend_ps(static_cast<__mmask8>(mask), (__m256)never, (__m256)size);
+#else
+  Scores result = never;
+  for (std::size_t j = 0; j < pairs; ++j)
+    if (mask >> j & 1) result[j] = size[j];
+  return result;
+#endif
+}
+
+[[gnu::always_inline]] inline float smallest(Scores v) {
+  const Scores w = __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3), a = w < v ? w : v;
+  return std::min(std::min(a[0], a[1]), std::min(a[2], a[3]));
+}
 
 constexpr std::size_t group = 16;
 

@@ -103,9 +103,11 @@ void score_all(const DriftNet& net, DriftPiece& piece, const DriftCall& call, st
     const std::uint32_t valid = piece.block_masks[block];
     const Scores z = pair_scores(net.weights.data() + visit.neuron * net.stride, call.rows, net.stride, ids) + visit.bias;
     const Scores next = AlarmRule{visit.start, visit.margin, visit.inverse}(z - net.threshold);
-    *reinterpret_cast<Scores*>(piece.alarmed.data() + block * pairs) = next;
+    *reinterpret_cast<Scores*>(piece.alarmed.data() + block * pairs) = sizes(next, valid);
+    alignas(32) std::uint16_t halves[2 * pairs];
+    *reinterpret_cast<Scores*>(halves) = next;
 #pragma GCC unroll 8
-    for (std::size_t j = 0; j < pairs; ++j) alarms[places[j]] = cut(next[j]);
+    for (std::size_t j = 0; j < pairs; ++j) alarms[places[j]] = halves[2 * j + upper_half];
     if constexpr (listing) {
       const std::uint32_t mask = above(z, net.threshold) & valid;
       compress(z, mask, piece.active_scores.data() + (fired - before));
@@ -142,12 +144,12 @@ void visit_all(const DriftNet& net, DriftPiece& piece, const DriftCall& call, co
                              alarms.neurons[visit.slot]);
       } else {
         end = visit.blocks > 0 ? ends[at] : fired;
-        float soonest = visit.others;
-        for (std::size_t last = block + visit.blocks; block < last; ++block)
-          for (std::size_t j = 0; j < pairs; ++j)
-            if (piece.block_masks[block] >> j & 1)
-              soonest = std::min(soonest, std::abs(piece.alarmed[block * pairs + j]));
-        alarms.neurons[visit.slot] = end > fired ? -soonest : soonest;
+        Scores soonest = Scores{} + visit.others;
+        for (std::size_t last = block + visit.blocks; block < last; ++block) {
+          const Scores next = *reinterpret_cast<const Scores*>(piece.alarmed.data() + block * pairs);
+          soonest = next < soonest ? next : soonest;
+        }
+        alarms.neurons[visit.slot] = end > fired ? -smallest(soonest) : smallest(soonest);
       }
       if (end > fired) {
         piece.firing.push_back(visit.slot);
