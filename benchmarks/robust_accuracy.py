@@ -230,7 +230,7 @@ def report(name: str, splits: list[dict[str, dict[str, float]]]) -> dict[str, fl
         for model in everywhere
     }
     print(f"\n{name}, {len(splits)} splits: means, 90% intervals, median seconds\n")
-    keys = [key for key in ("clean", "robust", "stands", "proved", "lines") if key in columns["RobustClassifier"]]
+    keys = [key for key in ("clean", "robust", "stands", "proved", "lines") if key in next(iter(columns.values()))]
     print(f"| model | {' | '.join(keys)} | ms per proof | seconds |\n|{' --- |' * (len(keys) + 3)}")
     for model, column in columns.items():
         cells = []
@@ -239,9 +239,10 @@ def report(name: str, splits: list[dict[str, dict[str, float]]]) -> dict[str, fl
             cells.append(f"{column[key].mean():.3f}" + (f" ({low:.3f} to {high:.3f})" if key != "stands" else ""))
         cells.append(f"{np.median(column['proof_ms']):.1f}" if "proof_ms" in column else "")
         print(f"| {model} | {' | '.join(cells)} | {np.median(column['seconds']):.2f} |")
-    ours, rivals = columns["RobustClassifier"], [f"PGD, {width}" for width in WIDTHS if f"PGD, {width}" in columns]
-    if not rivals:
+    rivals = [f"PGD, {width}" for width in WIDTHS if f"PGD, {width}" in columns]
+    if "RobustClassifier" not in columns or not rivals:
         return {}
+    ours = columns["RobustClassifier"]
     best = max(rivals, key=lambda model: columns[model]["robust"].mean())
     low, high = interval(ours["robust"] - columns[best]["robust"])
     difference = float(ours["robust"].mean() - columns[best]["robust"].mean())

@@ -168,11 +168,16 @@ def digit_rows(clean=0.97, lead=0.1, perceptron=0.2, both=0.05, rival=0.01, brok
     ],
 )
 def test_what_refutes_the_claims_on_digits(change, failing):
-    assert failed(digits.judge(digit_rows(**change))) == failing
+    rows = digit_rows(**change)
+    duels = [{"accuracy": {name: row["accuracy"][name][2] for name in digits.DUELLISTS}} for row in rows]
+    assert failed(digits.judge(rows, duels)) == failing
+    assert failed(digits.judge(rows, [])) == failing
 
 
 def test_a_row_of_digits():
-    row = digits._compare(digits.DigitsSettings(train=60, test=4, certify=4, width=10, iterations=3, seeds=1), 0)
+    settings = digits.DigitsSettings(train=60, test=4, certify=4, width=10, iterations=3, seeds=1, rivals=2)
+    row = digits._compare(settings, 0)
+    assert set(digits._duel(settings, 1)["accuracy"]) == set(digits.DUELLISTS)
     names = {"robust", "plain", "perceptron", "both layers", "PGD", "TRADES"}
     assert set(row["accuracy"]) == names and row["broken_proofs"] == 0
     for name, values in row["certified"].items():
