@@ -17,11 +17,12 @@ from fewfire._atomic import write_text
 from fewfire._cores import usable_cores
 from fewfire._errors import invalid
 from fewfire._optional import is_installed
-from fewfire.cli._output import duration, say, visible, wide_console
+from fewfire.cli._output import say, visible, wide_console
 from fewfire.cli._places import check_folder
 from fewfire.cli._side_by_side import RecipeTask, SideBySide
 from fewfire.experiments import recipes
 from fewfire.experiments.recipes import Judgement, RecipeResult, Scale
+from fewfire.experiments.run._bar import duration
 from fewfire.report import save_recipe
 
 TABULAR = "Options of pareto/table2"
