@@ -40,8 +40,7 @@ class PackedMlp {
 
   std::size_t size() const { return at_.size; }
 
-  template <class T>
-  void pack(ConstArray1<float> flat, Array1<T> packed) const {
+  void pack(ConstArray1<float> flat, Array1<float> packed) const {
     require(flat.shape(0) == at_.flat_size && packed.shape(0) == at_.size, "flat and packed must be of the layout's sizes");
     nb::gil_scoped_release released;
     fewfire::pack(at_, flat.data(), packed.data());
@@ -79,8 +78,8 @@ class PackedMlp {
     return FEWFIRE_DISPATCH(mlp_epoch, at_, packed.data(), rows, targets, descent, batch);
   }
 
-  template <class T>
-  void outputs(ConstArray2<T> packed, ConstArray2<float> x, ConstArray1<float> gains, Rows chosen, Array2<T> out) const {
+  void outputs(ConstArray2<float> packed, ConstArray2<float> x, ConstArray1<float> gains, Rows chosen,
+               Array2<double> out) const {
     const MlpRows rows = checked(x, gains, chosen);
     require(packed.shape(0) > 0 && packed.shape(1) == at_.size, "packed must have one row per network, of the layout's size");
     require(out.shape(0) == rows.rows && out.shape(1) == at_.outputs, "out must have one row per chosen row");
@@ -106,16 +105,13 @@ void bind_mlp_training(nb::module_& module) {
       .def(nb::init<std::size_t, ConstArray1<std::int64_t>, std::size_t, bool, std::size_t>(), nb::arg("inputs"),
            nb::arg("hidden"), nb::arg("outputs"), nb::arg("skip"), nb::arg("frequencies"))
       .def_prop_ro("size", &PackedMlp::size)
-      .def("pack", &PackedMlp::pack<float>, nb::arg("flat").noconvert(), nb::arg("packed").noconvert())
-      .def("pack", &PackedMlp::pack<double>, nb::arg("flat").noconvert(), nb::arg("packed").noconvert())
+      .def("pack", &PackedMlp::pack, nb::arg("flat").noconvert(), nb::arg("packed").noconvert())
       .def("unpack", &PackedMlp::unpack, nb::arg("packed").noconvert(), nb::arg("flat").noconvert())
       .def("epoch", &PackedMlp::epoch, nb::arg("packed").noconvert(), nb::arg("state").noconvert(), nb::arg("steps"),
            nb::arg("x").noconvert(), nb::arg("gains").noconvert(), nb::arg("chosen").noconvert(),
            nb::arg("target").noconvert(), nb::arg("weight").noconvert(), nb::arg("loss"), nb::arg("batch"),
            nb::arg("learning_rate"), nb::arg("decay"), nb::arg("beta1"), nb::arg("beta2"))
-      .def("outputs", &PackedMlp::outputs<float>, nb::arg("packed").noconvert(), nb::arg("x").noconvert(),
-           nb::arg("gains").noconvert(), nb::arg("chosen").noconvert(), nb::arg("out").noconvert())
-      .def("outputs", &PackedMlp::outputs<double>, nb::arg("packed").noconvert(), nb::arg("x").noconvert(),
+      .def("outputs", &PackedMlp::outputs, nb::arg("packed").noconvert(), nb::arg("x").noconvert(),
            nb::arg("gains").noconvert(), nb::arg("chosen").noconvert(), nb::arg("out").noconvert());
 }
 

@@ -71,9 +71,8 @@ MlpLayout layout_of(std::size_t inputs, const std::size_t* widths, std::size_t d
   return at;
 }
 
-template <class T>
-void pack(const MlpLayout& layout, const float* flat, T* packed) {
-  std::fill_n(packed, layout.size, T{0});
+void pack(const MlpLayout& layout, const float* flat, float* packed) {
+  std::fill_n(packed, layout.size, 0.0f);
   each_part(layout, [&](std::size_t from, std::size_t to, std::size_t rows, std::size_t columns, std::size_t row,
                         bool transposed) {
     for (std::size_t i = 0; i < rows; ++i)
@@ -81,8 +80,6 @@ void pack(const MlpLayout& layout, const float* flat, T* packed) {
         packed[to + (transposed ? j * row + i : i * row + j)] = flat[from + i * columns + j];
   });
 }
-template void pack(const MlpLayout&, const float*, float*);
-template void pack(const MlpLayout&, const float*, double*);
 
 void unpack(const MlpLayout& layout, const float* packed, float* flat) {
   each_part(layout, [&](std::size_t to, std::size_t from, std::size_t rows, std::size_t columns, std::size_t row,

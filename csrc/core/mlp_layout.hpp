@@ -10,9 +10,7 @@ namespace fewfire {
 MlpLayout layout_of(std::size_t inputs, const std::size_t* widths, std::size_t depth, std::size_t outputs, bool skip,
                     std::size_t frequencies);
 
-// T: float for training, double for predictions.
-template <class T>
-void pack(const MlpLayout& layout, const float* flat, T* packed);
+void pack(const MlpLayout& layout, const float* flat, float* packed);
 void unpack(const MlpLayout& layout, const float* packed, float* flat);
 
 }  // namespace fewfire

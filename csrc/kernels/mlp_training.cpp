@@ -12,36 +12,34 @@ namespace {
 
 constexpr std::size_t block_rows = 96;  // of a batch: what a block needs in between fits into the second cache
 
-// What the layers say of one block of rows; T is float in training and double in prediction.
-template <class T>
+// What the layers say of one block of rows.
 struct Layers {
   const MlpLayout& at;
-  Buffer<T> x, fed, hidden[most_layers], cosines, sines, values;
+  Buffer<float> x, fed, hidden[most_layers], cosines, sines, values;
 
   explicit Layers(const MlpLayout& layout)
       : at(layout),
-        fed(aligned<T>(block_rows * layout.fed_row)),
-        values(aligned<T>(block_rows * layout.outputs)) {
-    std::fill_n(fed.get(), block_rows * at.fed_row, T{0});
-    for (std::size_t l = 0; l < at.depth; ++l) hidden[l] = aligned<T>(block_rows * at.row[l]);
+        fed(aligned<float>(block_rows * layout.fed_row)),
+        values(aligned<float>(block_rows * layout.outputs)) {
+    std::fill_n(fed.get(), block_rows * at.fed_row, 0.0f);
+    for (std::size_t l = 0; l < at.depth; ++l) hidden[l] = aligned<float>(block_rows * at.row[l]);
     if (!at.frequencies) return;
-    x = aligned<T>(block_rows * at.inputs);
-    if (sizeof(T) == sizeof(double)) return;
-    cosines = aligned<T>(block_rows * at.inputs * at.frequencies);
-    sines = aligned<T>(block_rows * at.inputs * at.frequencies);
+    x = aligned<float>(block_rows * at.inputs);
+    cosines = aligned<float>(block_rows * at.inputs * at.frequencies);
+    sines = aligned<float>(block_rows * at.inputs * at.frequencies);
   }
 
   PeriodicSizes waves(std::size_t rows, std::size_t back_row = 0) const {
     return {rows, at.inputs, at.frequencies, at.fed_row, back_row};
   }
 
-  PeriodicParameters<T> embedding(const T* packed) const {
+  PeriodicParameters<float> embedding(const float* packed) const {
     return {packed + at.mix, packed + at.frequency, packed + at.phase, packed + at.embedding_bias};
   }
 
   // Fills in the inputs of `count` rows from number `start` on.
   void take(const MlpRows& rows, std::size_t start, std::size_t count) {
-    T* to = at.frequencies ? x.get() : fed.get();
+    float* to = at.frequencies ? x.get() : fed.get();
     const std::size_t to_row = at.frequencies ? at.inputs : at.fed_row;
     for (std::size_t i = 0; i < count; ++i) {
       const float* row = rows.x + static_cast<std::size_t>(rows.chosen[start + i]) * at.inputs;
@@ -50,30 +48,25 @@ struct Layers {
   }
 
   // From the inputs to `values`, all layers kept.
-  void forward(const T* packed, std::size_t rows) {
-    if (at.frequencies) embed(packed, rows);
-    const T* below = fed.get();
+  void forward(const float* packed, std::size_t rows) {
+    if (at.frequencies)
+      periodic_values(x.get(), embedding(packed), fed.get(), cosines.get(), sines.get(), waves(rows));
+    const float* below = fed.get();
     std::size_t below_row = at.fed_row;
     for (std::size_t l = 0; l < at.depth; ++l) {
-      product<Start::rectified, T>(rows, at.row[l], at.below[l], {below, below_row, 1}, packed + at.hidden[l],
+      product<Start::rectified>(rows, at.row[l], at.below[l], {below, below_row, 1}, packed + at.hidden[l],
                                    at.row[l], hidden[l].get(), at.row[l], packed + at.bias[l]);
       below = hidden[l].get();
       below_row = at.row[l];
     }
     for (std::size_t i = 0; i < rows; ++i)
       for (std::size_t o = 0; o < at.outputs; ++o) {
-        T value = packed[at.offset + o] + inner(below + i * below_row, packed + at.output + o * below_row, below_row);
+        float value = packed[at.offset + o] + inner(below + i * below_row, packed + at.output + o * below_row, below_row);
         if (at.skip) value += inner(fed.get() + i * at.fed_row, packed + at.skipped + o * at.fed_row, at.fed_row);
         values[i * at.outputs + o] = value;
       }
   }
 
-  void embed(const T* packed, std::size_t rows) {
-    if constexpr (sizeof(T) == sizeof(double))
-      periodic_outputs(x.get(), embedding(packed), fed.get(), waves(rows));
-    else
-      periodic_values(x.get(), embedding(packed), fed.get(), cosines.get(), sines.get(), waves(rows));
-  }
 };
 
 // The loss of outputs z (count,) at a target; z becomes its derivative.
@@ -107,11 +100,10 @@ float loss_of(MlpLoss loss, float* z, const float* target, std::size_t count) {
 // D ← D where H > 0, else 0; sums_j += Σ_i D_ij.
 void back_through_relu(float* __restrict back, const float* __restrict hidden, float* __restrict sums,
                        std::size_t rows, std::size_t row) {
-  using V = Vector<float>;
-  for (std::size_t j = 0; j < row; j += lanes_of<float>) {
-    V sum = read(sums + j);
+  for (std::size_t j = 0; j < row; j += vector_floats) {
+    Vector sum = read(sums + j);
     for (std::size_t i = 0; i < rows; ++i) {
-      const V kept = read(hidden + i * row + j) > 0 ? read(back + i * row + j) : V{};
+      const Vector kept = read(hidden + i * row + j) > 0 ? read(back + i * row + j) : Vector{};
       write(back + i * row + j, kept);
       sum += kept;
     }
@@ -162,32 +154,32 @@ struct Gradient {
 
   // `errors` (rows, outputs): derivatives of the loss by the outputs.
   template <Start start>
-  void add(const float* packed, const Layers<float>& layers, const float* errors, std::size_t rows) {
+  void add(const float* packed, const Layers& layers, const float* errors, std::size_t rows) {
     float* g = sums.get();
     const std::size_t outputs = at.outputs, last = at.depth - 1;
     for (std::size_t i = 0; i < rows; ++i)
       for (std::size_t o = 0; o < outputs; ++o) g[at.offset + o] += errors[i * outputs + o];
     if (at.skip)
-      product<start, float>(outputs, at.fed_row, rows, {errors, 1, outputs}, layers.fed.get(), at.fed_row,
+      product<start>(outputs, at.fed_row, rows, {errors, 1, outputs}, layers.fed.get(), at.fed_row,
                             g + at.skipped, at.fed_row);
-    product<start, float>(outputs, at.row[last], rows, {errors, 1, outputs}, layers.hidden[last].get(), at.row[last],
+    product<start>(outputs, at.row[last], rows, {errors, 1, outputs}, layers.hidden[last].get(), at.row[last],
                           g + at.output, at.row[last]);
-    product<Start::zero, float>(rows, at.row[last], outputs, {errors, outputs, 1}, packed + at.output, at.row[last],
+    product<Start::zero>(rows, at.row[last], outputs, {errors, outputs, 1}, packed + at.output, at.row[last],
                                 back[last].get(), at.row[last]);
     for (std::size_t l = last;; --l) {
       back_through_relu(back[l].get(), layers.hidden[l].get(), g + at.bias[l], rows, at.row[l]);
-      const Strided<float> below =
-          l ? Strided<float>{layers.hidden[l - 1].get(), 1, at.row[l - 1]} : Strided<float>{layers.fed.get(), 1, at.fed_row};
-      product<start, float>(at.below[l], at.row[l], rows, below, back[l].get(), at.row[l], g + at.hidden[l], at.row[l]);
+      const Strided below =
+          l ? Strided{layers.hidden[l - 1].get(), 1, at.row[l - 1]} : Strided{layers.fed.get(), 1, at.fed_row};
+      product<start>(at.below[l], at.row[l], rows, below, back[l].get(), at.row[l], g + at.hidden[l], at.row[l]);
       if (!l) break;
-      product<Start::zero, float>(rows, at.row[l - 1], at.width[l], {back[l].get(), at.row[l], 1}, upright[l].get(),
+      product<Start::zero>(rows, at.row[l - 1], at.width[l], {back[l].get(), at.row[l], 1}, upright[l].get(),
                                   at.row[l - 1], back[l - 1].get(), at.row[l - 1]);
     }
     if (at.frequencies) add_waves(packed, layers, errors, rows);
   }
 
-  void add_waves(const float* packed, const Layers<float>& layers, const float* errors, std::size_t rows) {
-    product<Start::zero, float>(rows, beside_row, at.width[0], {back[0].get(), at.row[0], 1}, upright[0].get(),
+  void add_waves(const float* packed, const Layers& layers, const float* errors, std::size_t rows) {
+    product<Start::zero>(rows, beside_row, at.width[0], {back[0].get(), at.row[0], 1}, upright[0].get(),
                                 beside_row, slopes.get(), beside_row);
     if (at.skip)
       for (std::size_t i = 0; i < rows; ++i)
@@ -224,27 +216,11 @@ void descend(const MlpLayout& at, float* packed, const float* gradient, const Ml
   }
 }
 
-template <class T>
-void mean_outputs(const MlpLayout& at, const T* packed, std::size_t networks, const MlpRows& rows, T* out) {
-  Layers<T> layers(at);
-  std::fill_n(out, rows.rows * at.outputs, T{0});
-  for (std::size_t start = 0; start < rows.rows; start += block_rows) {
-    const std::size_t count = std::min(block_rows, rows.rows - start), numbers = count * at.outputs;
-    T* to = out + start * at.outputs;
-    layers.take(rows, start, count);
-    for (std::size_t n = 0; n < networks; ++n) {
-      layers.forward(packed + n * at.size, count);
-      for (std::size_t e = 0; e < numbers; ++e) to[e] += layers.values[e];
-    }
-    for (std::size_t e = 0; e < numbers; ++e) to[e] /= static_cast<T>(networks);
-  }
-}
-
 }  // namespace
 
 double mlp_epoch(const MlpLayout& layout, float* packed, MlpRows rows, MlpTargets targets, MlpDescent descent,
                  std::size_t batch) {
-  Layers<float> layers(layout);
+  Layers layers(layout);
   Gradient gradient(layout);
   double total = 0;
   for (std::size_t start = 0; start < rows.rows; start += batch) {
@@ -272,12 +248,19 @@ double mlp_epoch(const MlpLayout& layout, float* packed, MlpRows rows, MlpTarget
   return total;
 }
 
-void mlp_outputs(const MlpLayout& layout, const float* packed, std::size_t networks, MlpRows rows, float* out) {
-  mean_outputs(layout, packed, networks, rows, out);
-}
-
-void mlp_outputs(const MlpLayout& layout, const double* packed, std::size_t networks, MlpRows rows, double* out) {
-  mean_outputs(layout, packed, networks, rows, out);
+void mlp_outputs(const MlpLayout& layout, const float* packed, std::size_t networks, MlpRows rows, double* out) {
+  Layers layers(layout);
+  for (std::size_t start = 0; start < rows.rows; start += block_rows) {
+    const std::size_t count = std::min(block_rows, rows.rows - start), numbers = count * layout.outputs;
+    double* to = out + start * layout.outputs;
+    std::fill_n(to, numbers, 0.0);
+    layers.take(rows, start, count);
+    for (std::size_t n = 0; n < networks; ++n) {
+      layers.forward(packed + n * layout.size, count);
+      for (std::size_t e = 0; e < numbers; ++e) to[e] += layers.values[e];
+    }
+    for (std::size_t e = 0; e < numbers; ++e) to[e] /= static_cast<double>(networks);
+  }
 }
 
 }  // namespace fewfire::FEWFIRE_ISA

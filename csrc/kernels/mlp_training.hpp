@@ -43,8 +43,8 @@ FEWFIRE_DECLARE(
     // One pass over the rows in their order, `batch` per step; returns the sum of the weighted losses met on the way.
     double mlp_epoch(const MlpLayout& layout, float* packed, MlpRows rows, MlpTargets targets, MlpDescent descent,
                      std::size_t batch);
-    // out (rows, outputs): the mean over networks whose packed parameters lie one after another.
-    void mlp_outputs(const MlpLayout& layout, const float* packed, std::size_t networks, MlpRows rows, float* out);
-    void mlp_outputs(const MlpLayout& layout, const double* packed, std::size_t networks, MlpRows rows, double* out);)
+    // out (rows, outputs): the mean over networks whose packed parameters lie one after another. What is said of a row
+    // has the same bits whatever rows stand around it.
+    void mlp_outputs(const MlpLayout& layout, const float* packed, std::size_t networks, MlpRows rows, double* out);)
 
 }  // namespace fewfire

@@ -1,5 +1,5 @@
 # What the C++ extension exports (csrc/bindings). Arrays are allocated by the caller and filled in place.
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,7 +177,7 @@ class PackedMlp:
     def __init__(self, inputs: int, hidden: NDArray[np.int64], outputs: int, skip: bool, frequencies: int) -> None: ...
     @property
     def size(self) -> int: ...
-    def pack(self, flat: NDArray[np.float32], packed: NDArray[np.floating[Any]]) -> None: ...
+    def pack(self, flat: NDArray[np.float32], packed: NDArray[np.float32]) -> None: ...
     def unpack(self, packed: NDArray[np.float32], flat: NDArray[np.float32]) -> None: ...
     def epoch(
         self,
@@ -198,11 +198,11 @@ class PackedMlp:
     ) -> float: ...
     def outputs(
         self,
-        packed: NDArray[np.floating[Any]],
+        packed: NDArray[np.float32],
         x: NDArray[np.float32],
         gains: NDArray[np.float32],
         chosen: NDArray[np.int64],
-        out: NDArray[np.floating[Any]],
+        out: NDArray[np.float64],
     ) -> None: ...
 
 def adamw_step(

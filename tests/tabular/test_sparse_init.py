@@ -13,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 import fewfire as ff
 from fewfire.tabular import SGD, AdamW
 from fewfire.tabular._ensemble import best_temperature, mixing_weights
+from fewfire.tabular._settings import PATIENCE
 from fewfire.tabular._training import TrainingRows
 
 QUICK = {"hidden": (32,), "members": 2, "optimiser": AdamW(0.01, 0.1, epochs=15), "random_state": 0}
@@ -287,7 +288,7 @@ def test_without_other_rows_the_default_is_thirty_epochs():
 def test_validation_data_stops_any_number_of_rows_by_patience(rows):
     model = ff.SparseInitClassifier(**TINY).fit(NOISE[:rows], COIN[:rows], validation_data=(NOISE[30:], COIN[30:]))
     best = int(np.argmin(model.validation_curve_))
-    assert model.n_iter_ == best + 1 + 20 < 400
+    assert model.n_iter_ == best + 1 + PATIENCE < 400
 
 
 def test_validation_data_lifts_the_limit_of_thirty_epochs():

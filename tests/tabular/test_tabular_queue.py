@@ -10,7 +10,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import fewfire as ff
 from fewfire.tabular import AdamW
-from fewfire.tabular._queue import work_off
+from fewfire.tabular._queue import Meeting, work_off
+from fewfire.tabular._race import Race
+from fewfire.tabular._training import Stop
 
 THREADS = pytest.mark.parametrize("threads", [1, 2, 5])
 
@@ -87,3 +89,63 @@ def test_fits_are_the_same_for_every_number_of_jobs():
     assert np.array_equal(one.decision_function(X), two.decision_function(X))
     assert np.array_equal(one.decision_function(X), many.decision_function(X))
     assert one.validation_curve_ == two.validation_curve_
+
+
+def meeting(value, times, log):
+    """A job that shows a value at so many meetings, unless it is told to stop."""
+    for number in range(times):
+        yield [partial(log.append, value)]
+        if not (yield Meeting((value, number))):
+            return "stopped"
+    return "done"
+
+
+@THREADS
+def test_jobs_meet_and_the_referee_sees_what_all_have_shown(threads):
+    seen = []
+
+    def referee(shown):
+        seen.append(list(shown))
+        return [value != "b" for value in "abc"]
+
+    log = []
+    jobs = [meeting("a", 2, log), meeting("b", 9, log), meeting("c", 1, log)]
+    assert work_off(jobs, threads, referee) == ["done", "stopped", "done"]
+    assert seen == [[("a", 0), ("b", 0), ("c", 0)], [("a", 1), "stopped", "done"]]
+    assert sorted(log) == ["a", "a", "b", "c"]
+
+
+@THREADS
+def test_an_error_before_a_meeting_is_raised_by_those_who_wait(threads):
+    def failing():
+        yield [partial(int, "no number")]
+
+    with pytest.raises(ValueError, match="no number"):
+        work_off([meeting("a", 2, []), failing(), meeting("c", 2, [])], threads, lambda shown: [True] * 3)
+
+
+def test_the_better_half_of_a_race_goes_on_and_whoever_has_weight():
+    def stop(loss):
+        return Stop(loss, np.full((4, 1), loss))
+
+    race = Race(lambda outputs: np.array([0.5, 0.5, 0.0, 0.0, 0.0]), 5)
+    assert race([stop(loss) for loss in (0.9, 0.3, 0.5, 0.4, 0.8)]) == [True, True, True, True, False]
+    race = Race(lambda outputs: np.array([0.0, 1.0, 0.0, 0.0, 0.0]), 5)
+    assert race([stop(loss) for loss in (0.9, 0.3, 0.5, 0.4, 0.8)]) == [False, True, True, True, False]
+    assert race([stop(loss) for loss in (0.1, 0.3, 0.2, 0.4, 0.8)]) == [
+        False,
+        True,
+        True,
+        False,
+        False,
+    ]  # once out, out
+    assert Race(lambda outputs: np.ones(1), 1)([stop(0.5)]) == [True]
+
+
+def test_hopeless_variants_stop_early_and_the_rest_goes_on():
+    X, y = make_classification(300, 4, n_informative=2, n_redundant=0, random_state=0)
+    settings = {"hidden": (16,), "members": 2, "random_state": 0, "early_stopping": 30}
+    model = ff.SparseInitClassifier(**settings, optimiser=AdamW(0.01, epochs=25), warm_start=True).fit(X, y)
+    epochs = [len(group.curves.validation) for group in model._ensemble.groups.values()]
+    assert max(epochs) == 25
+    assert len(model.validation_curve_) in (10, 20, 25)

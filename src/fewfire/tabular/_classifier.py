@@ -52,7 +52,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         How to descend: learning rate, weight decay, batch size, epochs. None is AdamW(), or AdamW(epochs=30) where no
         rows are held out to say when to stop.
     early_stopping : "auto", bool or int
-        Epochs without a better loss on held-out rows before training stops; True is 20, False trains all epochs on all
+        Epochs without a better loss on held-out rows before training stops; True is 8, False trains all epochs on all
         rows. "auto" is True for 20 rows and more, and for any number with `validation_data`.
     class_weight : dict, "balanced" or None
         Weights by class, 1 where not named, that multiply those of the rows; a class of weight 0 is left out of

@@ -15,40 +15,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import softmax
 
 from fewfire.tabular._encodings import AUTO
-from fewfire.tabular._network import LOSSES, Layout, draw_start
-from fewfire.tabular._prediction import mean_outputs
+from fewfire.tabular._group import NetworkGroup
+from fewfire.tabular._network import LOSSES, Layout
 from fewfire.tabular._preprocessing import EncodedTable, learn_columns
 from fewfire.tabular._queue import work_off
+from fewfire.tabular._race import Race
 from fewfire.tabular._relevance import GAINS, explained_shares, relevance_gains
 from fewfire.tabular._settings import FINALISTS, FOLDS, TRIAL_ROWS, Settings
-from fewfire.tabular._training import (
-    CpuTrainer,
-    Curves,
-    HeldOut,
-    Stop,
-    TrainedNetwork,
-    TrainingRows,
-    held_out_folds,
-    train_together,
-)
+from fewfire.tabular._training import TrainingRows, held_out_folds
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Sequence
 
     from fewfire._random import Stream
-    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
+    from fewfire._types import AnyArray, Float64Array, IdArray
     from fewfire.tabular._network import TabularLoss
-    from fewfire.tabular._optimisers import Optimiser
     from fewfire.tabular._preprocessing import Columns
-    from fewfire.tabular._queue import Task
-    from fewfire.tabular._training import GroupTrainer
+    from fewfire.tabular._training import GroupJob, Stop
 
 
 LEAST_WEIGHT = 0.01  # a variant of less weight is dropped
@@ -116,130 +106,6 @@ class Division:
     validation: Examples | None
 
 
-class NetworkGroup:
-    """Networks of one layout that see the same variant of the inputs.
-
-    Between fits only `weights` are kept, unless training may go on (`warm_start`, `partial_fit`): then the networks
-    with the state of their optimisers stay as well. Predictions are in float64, so that rows do not depend on each
-    other; the weights are converted once, at the end of a fit.
-
-    Parameters
-    ----------
-    layout : Layout
-    loss : str
-        A key of LOSSES.
-    offset : array (outputs,)
-        What every network says at its start.
-    stream : Stream
-    count : int
-        Networks.
-    """
-
-    def __init__(self, layout: Layout, loss: TabularLoss, offset: FloatArray, stream: Stream, count: int) -> None:
-        self.layout, self.loss, self.offset, self.stream, self.count = layout, loss, offset, stream, count
-        self.networks: list[TrainedNetwork] = []
-        self.curves = Curves()
-        self._set_weights(None)
-
-    def _set_weights(self, weights: FloatArray | None) -> None:
-        """Take weights (networks, size), and convert them for predictions."""
-        self.weights = weights
-        self._outputs = None if weights is None else mean_outputs(self.layout, weights)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_outputs"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._set_weights(self.weights)
-
-    def train(
-        self,
-        examples: TrainingRows,
-        gains: list[FloatArray],
-        folds: list[IdArray] | None,
-        validation: TrainingRows | None,
-        settings: Settings,
-        label: str = "",
-    ) -> Generator[list[Task], list[Any], Stop]:
-        """A job of the queue: train until the held-out rows, or the epochs, say stop.
-
-        Parameters
-        ----------
-        examples, validation : TrainingRows
-            Inputs without gains.
-        gains : list of arrays (inputs,)
-            How large each network sees the inputs.
-        folds : list of arrays, optional
-            Rows that each network does not train on, to stop by.
-            `validation`, if given, is what all stop by instead.
-        label : str
-            Named in the progress, which is told if it is not empty.
-        """
-        held, smoothed = None, examples.smoothed(settings.smoothing)
-        if folds is not None and validation is None:
-            everything = np.arange(len(examples))
-            shown = list(zip(folds, gains, strict=True))
-            parts = [smoothed[np.setdiff1d(everything, fold)].with_gains(gain) for fold, gain in shown]
-            held = HeldOut(examples, folds, [examples[fold].with_gains(gain) for fold, gain in shown], self.loss)
-        else:  # the same rows and gains for all networks: one table, not a copy per network
-            parts = [smoothed.with_gains(gains[0])] * self.count
-        if validation is not None:
-            rows = [np.arange(len(validation))] * self.count
-            held = HeldOut(validation, rows, [validation.with_gains(gains[0])] * self.count, self.loss)
-        return self._run(parts, held, settings.optimiser.epochs, settings, label)
-
-    def train_epoch(
-        self, examples: TrainingRows, settings: Settings, label: str = ""
-    ) -> Generator[list[Task], list[Any], Stop]:
-        """A job of one epoch of every network over all rows, gains included."""
-        return self._run([examples.smoothed(settings.smoothing)] * self.count, None, 1, settings, label)
-
-    def forget_training(self) -> None:
-        """Keep what predicts alone."""
-        self.networks = []
-
-    def outputs(self, X: FloatArray, gains: FloatArray) -> Float64Array:
-        """Mean output (rows, outputs) of the networks at X (rows, inputs) times gains (inputs,), float64."""
-        assert self._outputs is not None
-        return self._outputs(X, gains)
-
-    def _run(
-        self, parts: list[TrainingRows], held: HeldOut | None, epochs: int, settings: Settings, label: str
-    ) -> Generator[list[Task], list[Any], Stop]:
-        if self.networks and not _alike(self.networks[0].optimiser, settings.optimiser):
-            self.networks = []  # another way to descend starts afresh, from these weights
-        if not self.networks:
-            self.networks = yield [partial(self._network, *case, settings) for case in enumerate(parts)]
-        trainer = self._trainer(parts, [] if held is None else held.parts, settings)
-        best = yield from train_together(trainer, epochs, self.curves, held, settings.patience or epochs, label)
-        self._set_weights(np.stack([network.flat for network in self.networks]))
-        return best
-
-    def _trainer(self, parts: list[TrainingRows], held: list[TrainingRows], settings: Settings) -> GroupTrainer:
-        if settings.engine != "torch":
-            return CpuTrainer(self.networks, parts, held)
-        from fewfire.tabular._torch import TorchTrainer  # loads torch
-
-        return TorchTrainer(self.networks, parts, held)
-
-    def _network(self, number: int, rows: TrainingRows, settings: Settings) -> TrainedNetwork:
-        """A fresh network, or, after a finished fit, one with its weights and a fresh optimiser."""
-        stream = self.stream.child(f"member{number}")
-        if self.weights is None:
-            shown = rows.copied()
-            flat = draw_start(self.layout, settings.sparsity, shown.X, shown.weight, self.offset, stream)
-        else:
-            flat = self.weights[number].copy()
-        return TrainedNetwork(self.layout, flat, settings.optimiser, self.loss, stream.child("batches"), len(rows))
-
-
-def _alike(one: Optimiser, other: Optimiser) -> bool:
-    """Whether two optimisers differ in their number of epochs at most."""
-    settings, others = one.get_params(), other.get_params()
-    return type(one) is type(other) and {**settings, "epochs": 0} == {**others, "epochs": 0}
-
-
 class Ensemble:
     """Groups of networks on several variants of one table.
 
@@ -288,7 +154,7 @@ class Ensemble:
         for variant, group in self.groups.items():
             shown = examples.rows(variant).with_gains(self._gains(variant, self.shares))
             jobs.append(group.train_epoch(shown, settings, str(variant) if verbose else ""))
-        run_jobs(jobs, settings)
+        self._run(jobs, settings)
 
     def outputs(self, table: Float64Array) -> Float64Array:
         """Weighted mean output (rows, outputs) at a table (rows, columns), over the temperature."""
@@ -340,11 +206,18 @@ class Ensemble:
         return relevance_gains(shares, variant.gain)[self.columns.sources(variant.encoding)]
 
     def _train_groups(self, division: Division, settings: Settings, verbose: bool) -> list[Stop]:
-        return run_jobs([self._training(variant, division, settings, verbose) for variant in self.groups], settings)
+        jobs = [self._training(variant, division, settings, verbose) for variant in self.groups]
+        judged = division.examples if division.validation is None else division.validation
+        if division.folds is not None:
+            judged = judged[np.unique(np.concatenate(division.folds))]
+        mix = partial(mixing_weights, self.loss, target=judged.target, weight=judged.weight)
+        return self._run(jobs, settings, Race(mix, len(jobs)))
 
-    def _training(
-        self, variant: Variant, division: Division, settings: Settings, verbose: bool
-    ) -> Generator[list[Task], list[Any], Stop]:
+    def _run(self, jobs: Sequence[GroupJob], settings: Settings, race: Race | None = None) -> list[Stop]:
+        """Train groups, all networks in one queue; on threads, or one after another by PyTorch."""
+        return work_off(jobs, 1 if settings.engine == "torch" else settings.threads, race)
+
+    def _training(self, variant: Variant, division: Division, settings: Settings, verbose: bool) -> GroupJob:
         gains = [self._gains(variant, shares) for shares in division.shares]
         held = None if division.validation is None else division.validation.rows(variant)
         label = str(variant) if verbose else ""
@@ -371,13 +244,6 @@ class Ensemble:
 
     def _begun(self) -> bool:
         return any(group.weights is not None for group in self.groups.values())
-
-
-def run_jobs(jobs: Sequence[Generator[list[Task], list[Any], Stop]], settings: Settings) -> list[Stop]:
-    """Train groups: all at once on the threads of the settings, or, by PyTorch, one after another."""
-    if settings.engine != "torch":
-        return work_off(jobs, settings.threads)
-    return [stop for job in jobs for stop in work_off([job], 1)]
 
 
 def columns_for(table: Float64Array, weight: Float64Array, settings: Settings) -> Columns:

@@ -37,12 +37,12 @@ def packing(layout: Layout) -> Any | None:
     return _packing(core, layout) if core is not None and known else None
 
 
-def aligned(rows: int, size: int, dtype: type = np.float32) -> FloatArray:
-    """Zeros (rows, size) that begin on a cache line."""
-    count = rows * size * np.dtype(dtype).itemsize
+def aligned(rows: int, size: int) -> FloatArray:
+    """Zeros (rows, size), float32, that begin on a cache line."""
+    count = rows * size * np.dtype(np.float32).itemsize
     memory = np.zeros(count + CACHE_LINE, np.uint8)
     start = -memory.ctypes.data % CACHE_LINE
-    return memory[start : start + count].view(dtype).reshape(rows, size)
+    return memory[start : start + count].view(np.float32).reshape(rows, size)
 
 
 class FusedNetwork:
@@ -55,13 +55,18 @@ class FusedNetwork:
     flat : array (layout.size,)
     descent : Descent
         Its steps are counted here too.
+
+    Attributes
+    ----------
+    parameters : array (size,)
+        Packed.
     """
 
     def __init__(self, packed: Any, flat: FloatArray, descent: Descent) -> None:
         self._packed, self._flat, self._descent = packed, flat, descent
-        self._parameters = aligned(1, packed.size)
+        self.parameters = aligned(1, packed.size)[0]
         self._state = aligned(len(descent.state), packed.size)
-        packed.pack(flat, self._parameters[0])
+        packed.pack(flat, self.parameters)
         for row, part in zip(self._state, descent.state, strict=True):
             packed.pack(part, row)
 
@@ -78,7 +83,7 @@ class FusedNetwork:
         """One pass over the chosen rows in their order, `batch` per step; the mean loss met on the way."""
         descent = self._descent
         total = self._packed.epoch(
-            self._parameters[0],
+            self.parameters,
             self._state,
             descent.steps,
             X,
@@ -95,29 +100,23 @@ class FusedNetwork:
         descent.steps += -(-len(chosen) // batch)
         return float(total) / len(chosen)
 
-    def values(self, X: FloatArray, gains: FloatArray, chosen: IdArray, outputs: int) -> FloatArray:
-        """Outputs (rows, outputs) at the chosen rows."""
-        out = np.empty((len(chosen), outputs), np.float32)
-        self._packed.outputs(self._parameters, X, gains, chosen, out)
+    def values(
+        self, X: FloatArray, gains: FloatArray, chosen: IdArray, outputs: int, parameters: FloatArray
+    ) -> Float64Array:
+        """Outputs (rows, outputs) at the chosen rows, by packed parameters (size,)."""
+        out = np.empty((len(chosen), outputs))
+        self._packed.outputs(parameters[None], X, gains, chosen, out)
         return out
-
-    def keep(self) -> FloatArray:
-        """A copy of the parameters for `restore`."""
-        return self._parameters.copy()
-
-    def restore(self, kept: FloatArray) -> None:
-        """Take back parameters that were kept."""
-        self._parameters[:] = kept
 
     def unpack(self) -> None:
         """Write parameters and the optimiser's state back to where they came from."""
-        self._packed.unpack(self._parameters[0], self._flat)
+        self._packed.unpack(self.parameters, self._flat)
         for row, part in zip(self._state, self._descent.state, strict=True):
             self._packed.unpack(row, part)
 
 
 class FusedOutputs:
-    """The mean output of networks of one layout, in float64: rows do not depend on each other.
+    """The mean output of networks of one layout; what it says of a row does not depend on the others.
 
     Parameters
     ----------
@@ -127,7 +126,7 @@ class FusedOutputs:
     """
 
     def __init__(self, packed: Any, flats: FloatArray, outputs: int) -> None:
-        self._packed, self._columns, self._parameters = packed, outputs, aligned(len(flats), packed.size, np.float64)
+        self._packed, self._columns, self._parameters = packed, outputs, aligned(len(flats), packed.size)
         for flat, row in zip(flats, self._parameters, strict=True):
             packed.pack(flat, row)
 

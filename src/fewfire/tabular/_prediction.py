@@ -1,4 +1,7 @@
-"""The mean output of a group of networks, in float64, so that rows do not depend on each other."""
+"""The mean output of a group of networks. What is said of a row must not depend on the rows around it.
+
+The products in C++ sum in one order whatever the rows; those of BLAS do not, so NumPy predicts in float64.
+"""
 
 from __future__ import annotations
 

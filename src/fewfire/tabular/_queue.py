@@ -3,50 +3,63 @@
 A job is a generator: it yields tasks that may run side by side, is sent their results once all are done, and returns
 what it found. Groups of networks are such jobs, an epoch of one network a task. Decisions are taken inside the
 generators, each from the results of its own tasks alone, so nothing depends on how many threads there are or on who
-was first.
+was first. A job may also yield a `Meeting`: it then waits until all others are at one or at their end, and a referee
+who has seen all tells each its verdict.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from fewfire._blas import ONE_BLAS_THREAD
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 Task = Callable[[], Any]
-Job = Generator[list[Task], list[Any], Any]
 
 
-def work_off(jobs: Sequence[Job], threads: int) -> list[Any]:
-    """What the jobs return, their tasks run on so many threads.
+class Meeting(NamedTuple):
+    """What a job has to show so far; it is sent the referee's verdict."""
+
+    shown: Any
+
+
+Job = Generator[list[Task] | Meeting, Any, Any]
+Referee = Callable[[list[Any]], Sequence[Any]]
+"""From what every job has shown last, or returned, to a verdict per job."""
+
+
+def work_off(jobs: Sequence[Job], threads: int, referee: Referee | None = None) -> list[Any]:
+    """What the jobs return, their tasks run on so many threads; they may meet if there is a referee.
 
     Products of a batch are small: BLAS gets one thread meanwhile. If a job raises, those after it are given up and
-    those before it go on: the error is that of the first job that fails, for any number of threads.
+    those before it go on, to their next meeting at most: which error is raised does not depend on the threads.
     """
     with ONE_BLAS_THREAD:
-        return _Round(jobs).run_here() if threads == 1 else _run_on_threads(jobs, threads)
+        return _Round(jobs, referee).run_here() if threads == 1 else _run_on_threads(jobs, threads, referee)
 
 
-def _run_on_threads(jobs: Sequence[Job], threads: int) -> list[Any]:
+def _run_on_threads(jobs: Sequence[Job], threads: int, referee: Referee | None) -> list[Any]:
     with ThreadPoolExecutor(threads) as pool:
         try:
-            return _Round(jobs).run_on(pool)
+            return _Round(jobs, referee).run_on(pool)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)  # an interrupt does not wait for what has not begun
             raise
 
 
 class _Round:
-    """Jobs under way: what each returned, the results that its current tasks have so far, and tasks yet to start."""
+    """Jobs under way.
 
-    def __init__(self, jobs: Sequence[Job]) -> None:
-        self.jobs = jobs
-        self.returned: list[Any] = [None] * len(jobs)
+    What each showed last or returned, who is still running and who of those is at a meeting, the results of each one's
+    current tasks so far and how many are missing, and the tasks yet to start.
+    """
+
+    def __init__(self, jobs: Sequence[Job], referee: Referee | None) -> None:
+        self.jobs, self.referee = jobs, referee
+        self.shown: list[Any] = [None] * len(jobs)
+        self.running, self.met = set(range(len(jobs))), set[int]()
         self.results: list[list[Any]] = [[] for _ in jobs]
         self.missing = [0] * len(jobs)
         self.ready: deque[tuple[int, int, Task]] = deque()
@@ -89,31 +102,50 @@ class _Round:
         try:
             self.results[number][place] = result()
         except Exception as error:
-            self.error = number, error
+            self._fail(number, error)
             return
         self.missing[number] -= 1
         if not self.missing[number]:
             self._advance(number, self.results[number])
 
     def _advance(self, number: int, results: list[Any] | None) -> None:
+        self._send(number, results)
+        while self.met and self.met == self.running and self.error is None:
+            assert self.referee is not None
+            verdicts, waiting = self.referee(self.shown), sorted(self.met)
+            self.met.clear()
+            for job in waiting:
+                self._send(job, verdicts[job])
+
+    def _send(self, number: int, what: Any) -> None:
         if not self._wanted(number):
             return
-        job = self.jobs[number]
         try:
-            tasks = next(job) if results is None else job.send(results)
+            given = self.jobs[number].send(what)
         except StopIteration as end:
-            self.returned[number] = end.value
+            self.running.remove(number)
+            self.shown[number] = end.value
             return
         except Exception as error:
-            self.error = number, error
+            self._fail(number, error)
             return
-        self.results[number], self.missing[number] = [None] * len(tasks), len(tasks)
-        self.ready.extend((number, place, task) for place, task in enumerate(tasks))
+        if isinstance(given, Meeting):
+            self.met.add(number)
+            self.shown[number] = given.shown
+            return
+        self.results[number], self.missing[number] = [None] * len(given), len(given)
+        self.ready.extend((number, place, task) for place, task in enumerate(given))
+
+    def _fail(self, number: int, error: Exception) -> None:
+        """Give up this job and those after it."""
+        self.error = number, error
+        self.running = {job for job in self.running if job < number}
+        self.met &= self.running
 
     def _finish(self) -> list[Any]:
         if self.error is not None:
             raise self.error[1]
-        return self.returned
+        return self.shown
 
     def _close(self) -> None:
         """Let jobs that were given up clean up after themselves."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FOLDS = 4  # each network trains on three of four parts
 TRIAL_ROWS = 2000  # of more rows, so many choose the variants of the inputs
 FINALISTS = 4  # variants that are then trained on all rows
-PATIENCE = 20
+PATIENCE = 8
 FEWEST = 20  # rows; below, nothing is held out
 SHORT = 30  # epochs where nothing is held out and the optimiser is the default one
 

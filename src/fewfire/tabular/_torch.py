@@ -19,7 +19,7 @@ import numpy as np
 
 from fewfire._optional import require
 from fewfire.tabular._network import rows_at_once
-from fewfire.tabular._training import Advance
+from fewfire.tabular._training import NEWEST, Advance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +64,10 @@ class TorchTrainer:
     def advance(self) -> list[Advance]:
         """One epoch of every network, and their outputs at the rows they are judged by."""
         losses = self.train_epoch()
-        outputs = self.held_out() if self.held else [None] * len(losses)
+        outputs: list[FloatArray | None] = [None] * len(losses)
+        if self.held:
+            self._torch.average()
+            outputs = [*self.held_out()]
         return [Advance(float(loss), values) for loss, values in zip(losses, outputs, strict=True)]
 
     def train_epoch(self) -> FloatArray:
@@ -154,10 +157,12 @@ class TorchNetworks:
         self.parameters = self.torch.tensor(flats, device=self.device, requires_grad=True)
         self._rule = _rule_of(optimiser, self.parameters)
         self._shrinks = optimiser["learning_rate"] * np.asarray(decays)
+        self._mean: Any = None
+        self._averaged = 0
 
-    def _values(self, X: Any) -> Any:
+    def _values(self, X: Any, parameters: Any) -> Any:
         """Outputs (members, rows, outputs) at X (members, rows, inputs)."""
-        torch, parts, embedding = self.torch, self.layout.group(self._parts()), self.layout.embedding
+        torch, parts, embedding = self.torch, self.layout.group(self._parts(parameters)), self.layout.embedding
         fed = X
         if embedding is not None:
             fed = torch.cat([X, embedding.torch_values(torch, X, *parts.embedding)], dim=-1)
@@ -203,7 +208,7 @@ class TorchNetworks:
         total = self.parameters.new_zeros(batches.shape[1])
         for chosen, (share, shrink, *others) in zip(self._moved(batches), placed, strict=True):
             X, target, weight = (part[of_member, chosen] for part in rows)
-            losses = self._losses(self._values(X), target) * weight
+            losses = self._losses(self._values(X, self.parameters), target) * weight
             (gradient,) = self.torch.autograd.grad((losses * share).sum(), self.parameters)
             with self.torch.no_grad():
                 self.parameters[:, : self._decayed] *= shrink
@@ -212,17 +217,33 @@ class TorchNetworks:
         return np.asarray(total.cpu().numpy())
 
     def outputs(self, X: Any, rows: int) -> FloatArray:
-        """Outputs (members, rows, outputs) at placed inputs (members, rows, inputs), so many rows at a time."""
+        """Outputs (members, rows, outputs) at placed inputs (members, rows, inputs), so many rows at a time.
+
+        By the mean of the parameters, or by the parameters where none was taken.
+        """
+        judged = self._judged()
         with self.torch.no_grad():
-            blocks = [self._values(block).cpu().numpy() for block in self.torch.split(X, rows, dim=1)]
+            blocks = [self._values(block, judged).cpu().numpy() for block in self.torch.split(X, rows, dim=1)]
         return np.concatenate(blocks, axis=1)
 
+    def average(self) -> None:
+        """Take the parameters into their mean over epochs, as `TrainedNetwork.average` does."""
+        self._averaged += 1
+        parameters = self.parameters.detach()
+        if self._mean is None:
+            self._mean = parameters.clone()
+        else:
+            self._mean += max(NEWEST, 1 / self._averaged) * (parameters - self._mean)
+
+    def _judged(self) -> Any:
+        return self.parameters.detach() if self._mean is None else self._mean
+
     def keep(self) -> None:
-        """Remember the parameters."""
-        self._kept = self.parameters.detach().clone()
+        """Remember what `outputs` goes by."""
+        self._kept = self._judged().clone()
 
     def restore(self) -> None:
-        """Go back to the parameters remembered."""
+        """Make what is remembered the parameters."""
         with self.torch.no_grad():
             self.parameters.copy_(self._kept)
 
@@ -230,9 +251,9 @@ class TorchNetworks:
         """The parameters (members, size)."""
         return np.asarray(self.parameters.detach().cpu().numpy())
 
-    def _parts(self) -> list[Any]:
-        """Parts (members, *shape) of the parameters, one after another."""
-        parts = self.torch.split(self.parameters, [math.prod(shape) for shape in self._shapes], dim=1)
+    def _parts(self, parameters: Any) -> list[Any]:
+        """Parts (members, *shape) of parameters (members, size), one after another."""
+        parts = self.torch.split(parameters, [math.prod(shape) for shape in self._shapes], dim=1)
         return [part.reshape(-1, *shape) for part, shape in zip(parts, self._shapes, strict=True)]
 
 

@@ -2,8 +2,11 @@
 
 A network's held-out part is too small to stop it well; together the parts cover every row. So all networks advance
 epoch by epoch, every row is predicted by those that did not train on it, and the epoch of the lowest loss of that
-prediction is the one whose weights every network keeps. `train_together` is a job of the queue (_queue.py); who
-trains is a `GroupTrainer`: threads of this process (here), in C++ or NumPy, or PyTorch (_torch.py).
+prediction is the one whose weights every network keeps. What predicts and is kept is the mean of the weights over the
+last epochs: it shakes less than the weights, which so may take larger steps, and fewer of them.
+
+`train_together` is a job of the queue (_queue.py); who trains is a `GroupTrainer`: threads of this process (here), in
+C++ or NumPy, or PyTorch (_torch.py).
 """
 
 from __future__ import annotations
@@ -11,13 +14,14 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from fewfire._errors import DivergenceError
 from fewfire.tabular._fused import FusedNetwork, packing
 from fewfire.tabular._network import LOSSES, Backprop, evaluate
+from fewfire.tabular._queue import Meeting
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -27,6 +31,13 @@ if TYPE_CHECKING:
     from fewfire.tabular._network import Layout, TabularLoss
     from fewfire.tabular._optimisers import Optimiser
     from fewfire.tabular._queue import Task
+
+    GroupJob = Generator[list[Task] | Meeting, Any, "Stop"]
+    """A group in training, as the queue works it off."""
+
+
+MEETINGS = (10, 20, 40, 80)  # after so many epochs groups are compared, and the hopeless stop
+NEWEST = 0.2  # share of the newest epoch in the mean of weights
 
 
 @dataclass(frozen=True)
@@ -101,7 +112,9 @@ class TrainedNetwork:
         self.descent = optimiser.start(layout.size, layout.decayed, rows)
         self.rows_drawn = 0
         self._fused: FusedNetwork | None = None
+        self._mean: FloatArray | None = None
         self._kept: FloatArray | None = None
+        self._averaged = 0
 
     def train_epoch(self, rows: TrainingRows) -> float:
         """One pass over the rows in a fresh order; returns the mean loss met on the way."""
@@ -121,29 +134,41 @@ class TrainedNetwork:
         self.rows_drawn += rows
         return order
 
+    def average(self) -> None:
+        """Take the weights into their mean over epochs, of which the newest is a fifth, or of the first few."""
+        self._averaged += 1
+        if self._mean is None:
+            self._mean = self._weights().copy()
+        else:
+            self._mean += np.float32(max(NEWEST, 1 / self._averaged)) * (self._weights() - self._mean)
+
     def values(self, rows: TrainingRows) -> FloatArray:
-        """Outputs (rows, outputs)."""
+        """Outputs (rows, outputs) by the mean of the weights, or by the weights where none was taken."""
+        judged = self._judged()
         if self._fused is None:
-            return evaluate(self.layout, self.flat, rows.copied().X)
-        return self._fused.values(rows.X, rows.factors(), rows.places(), self.layout.outputs)
+            return evaluate(self.layout, judged, rows.copied().X)
+        return self._fused.values(rows.X, rows.factors(), rows.places(), self.layout.outputs, judged)
 
     def keep(self) -> None:
-        """Remember the weights."""
-        self._kept = self.flat.copy() if self._fused is None else self._fused.keep()
+        """Remember what `values` goes by."""
+        self._kept = self._judged().copy()
 
     def restore(self) -> None:
-        """Go back to the weights remembered."""
+        """Make what is remembered the weights."""
         assert self._kept is not None
-        if self._fused is None:
-            self.flat[:] = self._kept
-        else:
-            self._fused.restore(self._kept)
+        self._weights()[:] = self._kept
 
     def release(self) -> None:
         """Write the weights back to `flat`, and give up the buffers of training."""
         if self._fused is not None:
             self._fused.unpack()
-        self._fused = self._kept = None
+        self._fused, self._mean, self._kept, self._averaged = None, None, None, 0
+
+    def _weights(self) -> FloatArray:
+        return self.flat if self._fused is None else self._fused.parameters
+
+    def _judged(self) -> FloatArray:
+        return self._weights() if self._mean is None else self._mean
 
     def _begin(self) -> FusedNetwork | None:
         if self._fused is None and (packed := packing(self.layout)) is not None:
@@ -232,7 +257,11 @@ class CpuTrainer:
 
 
 def _advance(network: TrainedNetwork, part: TrainingRows, held: TrainingRows | None) -> list[Advance]:
-    return [Advance(network.train_epoch(part), None if held is None else network.values(held))]
+    loss = network.train_epoch(part)
+    if held is None:
+        return [Advance(loss, None)]
+    network.average()
+    return [Advance(loss, network.values(held))]
 
 
 @dataclass
@@ -301,8 +330,10 @@ def held_out_folds(strata: AnyArray, networks: int, folds: int, stream: Stream) 
 
 def train_together(
     trainer: GroupTrainer, epochs: int, curves: Curves, held: HeldOut | None = None, patience: int = 1, label: str = ""
-) -> Generator[list[Task], list[list[Advance]], Stop]:
+) -> GroupJob:
     """A job that trains all networks for up to `epochs` epochs and, with held-out rows, goes back to the best epoch.
+
+    With held-out rows it shows the best `Stop` so far at meetings; a verdict of False ends it.
 
     Parameters
     ----------
@@ -336,7 +367,7 @@ def train_together(
             if best.pooled is None or curves.validation[-1] < best.loss:
                 best, since = Stop(curves.validation[-1], pooled), 0
                 trainer.keep()
-            if since >= patience:
+            if since >= patience or (epoch + 1 in MEETINGS and not (yield Meeting(best))):
                 break
         if held is not None:
             trainer.restore()
