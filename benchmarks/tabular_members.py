@@ -138,17 +138,21 @@ def measure_job(folder: str, out: str, name: str, fraction: float, trial: int) -
         )
         members[label] = boosted(X, y, X_test, folds, model)
         seconds[label] = time.process_time() - start
-    np.savez_compressed(
-        Path(out) / job_name(name, fraction, trial),
-        names=np.array(list(members)),
-        held=np.array([held for held, _ in members.values()], np.float16),
-        test=np.array([test for _, test in members.values()], np.float16),
-        default=default.astype(np.float16),
-        y=y.astype(np.int8),
-        y_test=y_test.astype(np.int8),
-        timed=np.array(list(seconds)),
-        seconds=np.array(list(seconds.values())),
-    )
+    path = Path(out) / job_name(name, fraction, trial)
+    unfinished = path.with_suffix(".unfinished")
+    with unfinished.open("wb") as file:
+        np.savez_compressed(
+            file,
+            names=np.array(list(members)),
+            held=np.array([held for held, _ in members.values()], np.float16),
+            test=np.array([test for _, test in members.values()], np.float16),
+            default=default.astype(np.float16),
+            y=y.astype(np.int8),
+            y_test=y_test.astype(np.int8),
+            timed=np.array(list(seconds)),
+            seconds=np.array(list(seconds.values())),
+        )
+    unfinished.rename(path)
     return f"{name} {fraction:g} {trial}: {sum(seconds.values()):.0f} s"
 
 
