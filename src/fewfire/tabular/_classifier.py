@@ -17,6 +17,7 @@ from fewfire.tabular._base import SparseInitBase
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
     from fewfire.tabular._base import CheckedRows, TargetRows
+    from fewfire.tabular._frames import CategoricalFeatures
     from fewfire.tabular._network import TabularLoss
     from fewfire.tabular._optimisers import Optimiser
     from fewfire.tabular._settings import EngineName, GainName
@@ -48,6 +49,9 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         trains on all three.
     label_smoothing : float
         Share of a label that training spreads evenly over the classes; held-out rows are judged by the labels.
+    categorical_features : "auto", None or list
+        Columns of categories, by place, name or mask. "auto" are those of text and of categorical types in data frames
+        of pandas and polars, which a list need not repeat; None are none.
     optimiser : AdamW, SGD or None
         How to descend: learning rate, weight decay, batch size, epochs. None is AdamW(), or AdamW(epochs=30) where no
         rows are held out to say when to stop.
@@ -96,6 +100,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         scaling: str = "auto",
         gains: GainName = "auto",
         label_smoothing: float = 0.2,
+        categorical_features: CategoricalFeatures = "auto",
         optimiser: Optimiser | None = None,
         early_stopping: Literal["auto"] | bool | int = "auto",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -112,6 +117,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         self.scaling = scaling
         self.gains = gains
         self.label_smoothing = label_smoothing
+        self.categorical_features = categorical_features
         self.optimiser = optimiser
         self.early_stopping = early_stopping
         self.class_weight = class_weight
