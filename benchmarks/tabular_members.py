@@ -87,7 +87,7 @@ class Recorded:
 
         def weigh(ensemble, stops, judges):
             self.groups, self.stops, self.ensemble = dict(ensemble.groups), stops, ensemble
-            self._plain[0](ensemble, stops, judges)
+            return self._plain[0](ensemble, stops, judges)
 
         def divide(ensemble, *arguments):
             division = self._plain[1](ensemble, *arguments)
@@ -122,7 +122,7 @@ def measure_job(folder: str, out: str, name: str, fraction: float, trial: int) -
     for label, settings in {"networks": {}, "tree bins": {"scaling": "tree_bins", "gains": "mild"}}.items():
         start = time.process_time()
         with Recorded() as recorded:
-            model = ff.SparseInitClassifier(**settings, random_state=trial).fit(X, y)
+            model = ff.SparseInitClassifier(**settings, trees=False, random_state=trial).fit(X, y)
         seconds[label] = time.process_time() - start
         members |= dict(recorded.members(X_test))
         if label == "networks":

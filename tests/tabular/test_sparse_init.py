@@ -12,11 +12,11 @@ from sklearn.preprocessing import FunctionTransformer
 
 import fewfire as ff
 from fewfire.tabular import SGD, AdamW
-from fewfire.tabular._ensemble import best_temperature, mixing_weights
+from fewfire.tabular._mixing import best_temperature, mixing_weights
 from fewfire.tabular._training import TrainingRows
 
 QUICK = {"hidden": (32,), "members": 2, "optimiser": AdamW(0.01, 0.1, epochs=15), "random_state": 0}
-ONE_VARIANT = {**QUICK, "scaling": "standard", "gains": "none"}
+ONE_VARIANT = {**QUICK, "scaling": "standard", "gains": "none", "trees": False}
 
 
 def whole(epochs, **more):

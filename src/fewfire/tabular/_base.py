@@ -146,8 +146,7 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         self.loss_curve_, self.validation_curve_ = list(curves.training), list(curves.validation)
         self.n_iter_, self.engine_ = len(curves.training), "torch" if self.engine == "torch" else "cpu"
         self.temperature_ = ensemble.temperature
-        weights = zip(ensemble.groups, ensemble.weights, strict=True)
-        self.mixing_weights_ = {str(variant): float(weight) for variant, weight in weights}
+        self.mixing_weights_ = ensemble.mixing_weights()
         return self
 
     def _rows(self, X: object, y: object, sample_weight: object, *, reset: bool) -> CheckedRows:

@@ -49,6 +49,9 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         trains on all three.
     label_smoothing : float
         Share of a label that training spreads evenly over the classes; held-out rows are judged by the labels.
+    trees : bool
+        Whether trees stand beside the networks. They are fitted where rows are held out, and mixed by the share that
+        predicts these best, drawn towards a half.
     categorical_features : "auto", None or list
         Columns of categories, by place, name or mask. "auto" are those of text and of categorical types in data frames
         of pandas and polars, which a list need not repeat; None are none.
@@ -81,8 +84,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
     n_iter_ : int
         Epochs trained.
     mixing_weights_ : dict
-        Weights of the variants by name, such as "rank, mild gains"; those below 1% are dropped. Curves and epochs are
-        of the weightiest.
+        Weights by name of the variants, such as "rank, mild gains", and of "extra trees"; variants below 1% are
+        dropped. Curves and epochs are of the weightiest variant.
     temperature_ : float
         What the networks' outputs are divided by so that held-out rows are predicted best; 1 if none are held out.
     n_features_in_, feature_names_in_, engine_
@@ -100,6 +103,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         scaling: str = "auto",
         gains: GainName = "auto",
         label_smoothing: float = 0.2,
+        trees: bool = True,
         categorical_features: CategoricalFeatures = "auto",
         optimiser: Optimiser | None = None,
         early_stopping: Literal["auto"] | bool | int = "auto",
@@ -117,6 +121,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         self.scaling = scaling
         self.gains = gains
         self.label_smoothing = label_smoothing
+        self.trees = trees
         self.categorical_features = categorical_features
         self.optimiser = optimiser
         self.early_stopping = early_stopping

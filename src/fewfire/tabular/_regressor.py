@@ -29,8 +29,8 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
 
     Parameters
     ----------
-    hidden, sparsity, members, skip, scaling, gains, categorical_features, optimiser, early_stopping, warm_start
-    engine, n_jobs, random_state, verbose
+    hidden, sparsity, members, skip, scaling, gains, trees, categorical_features, optimiser, early_stopping
+    warm_start, engine, n_jobs, random_state, verbose
 
     Attributes
     ----------
@@ -50,6 +50,7 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
         skip: bool = True,
         scaling: str = "auto",
         gains: GainName = "auto",
+        trees: bool = True,
         categorical_features: CategoricalFeatures = "auto",
         optimiser: Optimiser | None = None,
         early_stopping: Literal["auto"] | bool | int = "auto",
@@ -65,6 +66,7 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
         self.skip = skip
         self.scaling = scaling
         self.gains = gains
+        self.trees = trees
         self.categorical_features = categorical_features
         self.optimiser = optimiser
         self.early_stopping = early_stopping
