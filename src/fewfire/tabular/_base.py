@@ -21,6 +21,7 @@ from fewfire.tabular._categories import category_folds, learn_categories
 from fewfire.tabular._ensemble import Ensemble, Examples, columns_for
 from fewfire.tabular._frames import learn_reader
 from fewfire.tabular._settings import resolve
+from fewfire.tabular._summary import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,6 +101,13 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
             if not self.warm_start:
                 ensemble.forget_training()
             return self._finish(ensemble)
+
+    def summary(self) -> str:
+        """What the fitted model is made of: members with weights and held-out losses, and how the time was spent."""
+        check_is_fitted(self)
+        categories = len(self._reader.codes) if self._reader is not None else 0
+        of_these = f", {categories} of categories" if categories else ""
+        return describe(f"{type(self).__name__} of {self.n_features_in_} columns{of_these}", self._ensemble)
 
     def _partial_fit(self, X: object, y: object, sample_weight: object, classes: AnyArray | None = None) -> Self:
         """One epoch of every network over the rows; `classes` are those of a first call."""

@@ -23,6 +23,7 @@ from fewfire.tabular._network import Layout, draw_start, evaluate
 from fewfire.tabular._preprocessing import EncodedTable, learn_columns
 from fewfire.tabular._relevance import GAINS, explained_shares, relevance_gains
 from fewfire.tabular._settings import FINALISTS, FOLDS, TRIAL_ROWS, Settings
+from fewfire.tabular._summary import timed
 from fewfire.tabular._training import (
     CpuTrainer,
     Curves,
@@ -264,22 +265,27 @@ class Ensemble:
         self.weights = np.full(len(variants), 1.0 / len(variants))
         self.temperature = 1.0
         self.trees: dict[str, TreeGroup] = {}
+        self.seconds: dict[str, float] = {}  # of the last training, by what was done
         self.shares_of_kinds = np.ones(1)  # the networks' share, then those of the trees
 
     def train(self, examples: Examples, validation: Examples | None, settings: Settings, verbose: bool) -> None:
         """Train every group; with held-out rows, weigh the groups by them. Many rows: only the best of a trial."""
+        self.seconds = {}
         weighed = validation is not None or settings.patience is not None
         if weighed and len(examples) > TRIAL_ROWS and len(self.groups) > FINALISTS and not self._begun():
-            self._hold_trial(examples, validation, settings, verbose)
+            with timed(self.seconds, "trial of the variants"):
+                self._hold_trial(examples, validation, settings, verbose)
         division = self._divide(examples, validation, settings)
-        stops = [self._train_group(variant, division, settings, verbose) for variant in self.groups]
+        with timed(self.seconds, "networks"):
+            stops = [self._train_group(variant, division, settings, verbose) for variant in self.groups]
         judges = validation
         if judges is None and division.folds is not None:
             judges = examples[np.unique(np.concatenate(division.folds))]
         if judges is not None:
             mixed = self._weigh(stops, judges)
             if settings.trees and len(self.columns.places):
-                self._grow_trees(division, judges, mixed, settings)
+                with timed(self.seconds, "trees"):
+                    self._grow_trees(division, judges, mixed, settings)
 
     def train_epoch(self, examples: Examples, settings: Settings, verbose: bool) -> None:
         """One epoch of every network over all rows."""

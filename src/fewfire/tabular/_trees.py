@@ -113,6 +113,10 @@ class TreeGroup(ABC):
         return np.asarray(sum(self._predict(model, table) for model in self.models) / len(self.models))
 
     @abstractmethod
+    def described(self) -> str:
+        """What was fitted, in words."""
+
+    @abstractmethod
     def _model(self, seed: int, part: TreeRows) -> Any:
         """A model to be fitted to a part of the rows."""
 
@@ -140,6 +144,10 @@ class TreeGroup(ABC):
 class ExtraTrees(TreeGroup):
     """Trees that split at random places, half of the columns tried at each, and their mean."""
 
+    def described(self) -> str:
+        """How many trees."""
+        return f"{len(self.models)} × {self.models[0].n_estimators} trees"
+
     def _model(self, seed: int, part: TreeRows) -> Any:
         build = ExtraTreesRegressor if self.loss == "squared" else ExtraTreesClassifier
         trees = max(LEAST_TREES, min(TREES, TREES * MANY // len(part)))
@@ -162,6 +170,10 @@ class Boosting(TreeGroup):
     """Gradient boosting of histograms, with the number of rounds that predicts held-out rows best."""
 
     rounds = 0
+
+    def described(self) -> str:
+        """How many rounds are kept."""
+        return f"{len(self.models)} × {self.rounds} rounds"
 
     def _model(self, seed: int, part: TreeRows) -> Any:
         """A classifier in a list, or a regressor per target."""
