@@ -33,6 +33,6 @@ def test_a_regressor_has_no_temperature_and_an_epoch_by_hand_no_losses():
     X = np.random.default_rng(0).normal(size=(40, 2))
     text = ff.SparseInitRegressor(**QUICK).partial_fit(X, X[:, 0]).summary()
     assert "temperature" not in text and text.endswith("time: not known")
-    assert "1 epochs" in text and "trees" not in text
+    assert "1 epoch" in text and "1 epochs" not in text and "trees" not in text
     with pytest.raises(NotFittedError):
         ff.SparseInitRegressor().summary()

@@ -118,6 +118,16 @@ def test_a_fold_without_a_class_gives_it_no_chance(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_class_of_one_row_leaves_a_model_without_it(kind):
+    X, _ = steps(40)
+    target = (np.arange(40) == 3)[:, None].astype(np.float32)
+    group = KINDS[kind]("logistic", 2, Stream(0, "trees"))
+    folds = [np.arange(40)[part::4] for part in range(4)]
+    held = group.train(TreeRows(X, target, np.ones(40, np.float32)), folds, None, 1)
+    assert held[3].tolist() == [1.0, 0.0] and np.isfinite(group.predictions(X)).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_huge_numbers_do_not_stop_trees(kind):
     X, y = steps(60)
     X[0, 0] = 1e300
@@ -126,28 +136,49 @@ def test_huge_numbers_do_not_stop_trees(kind):
     assert np.isfinite(group.predictions(np.full((2, 6), -1e300))).all()
 
 
-def test_shares_follow_the_rows_and_are_even_without_any_to_speak_of():
+def test_shares_of_classifiers_follow_the_rows_and_the_prior_where_they_are_few():
     rng = np.random.default_rng(0)
     target = rng.integers(0, 2, (5000, 1)).astype(float)
     sure, blind = np.where(target == 1, 3.0, -3.0), np.zeros((5000, 1))
-    chances = np.exp(log_chances("logistic", sure))
-    half = np.full((5000, 2), 0.5)
+    chances, half = np.exp(log_chances("logistic", sure)), np.full((5000, 2), 0.5)
     weight = np.ones(5000)
-    assert tree_shares("logistic", blind, [chances], target, weight)[1] > 0.9
-    assert tree_shares("logistic", sure, [half], target, weight)[0] > 0.9
-    assert tree_shares("logistic", sure[:4], [half[:4]], target[:4], weight[:4])[0] < 0.7
-    np.testing.assert_allclose(
-        tree_shares("logistic", sure, [chances] * 2, target, weight), [0.5, 0.25, 0.25], atol=1e-3
-    )
-    numbers = rng.normal(size=(5000, 2))
-    noisy = numbers + rng.normal(size=(2, 5000, 2)) * np.array([1.0, 2.0]).reshape(2, 1, 1)
-    shares = tree_shares("squared", noisy[0], [noisy[1]], numbers, weight)
-    np.testing.assert_allclose(shares, [0.8, 0.2], atol=0.03)  # by one over the squares
-    doubled = tree_shares(
-        "squared", noisy[0][:50], [noisy[1][:50]], numbers[:50], np.r_[np.full(25, 3.0), np.zeros(25)]
-    )
-    assert abs(doubled[0] - 0.7) < 0.3
-    np.testing.assert_allclose(mix("squared", shares, noisy[0], [noisy[1]]), 0.8 * noisy[0] + 0.2 * noisy[1], atol=0.2)
+    assert tree_shares("logistic", blind, [chances, half], target, weight)[1] > 0.9
+    assert tree_shares("logistic", blind, [half, chances], target, weight)[2] > 0.9
+    assert tree_shares("logistic", sure, [half, half], target, weight)[0] > 0.9
+    few = slice(0, 4)
+    shares = tree_shares("logistic", sure[few], [half[few], half[few]], target[few], weight[few])
+    assert 0.5 < shares[0] < 0.7 and shares[2] < 0.02  # four rows say little, and boosting wants more
+    alike = tree_shares("logistic", sure, [chances, chances], target, weight)
+    np.testing.assert_allclose(alike, [0.5, 0.5 - 0.25 * 5000 / 5200, 0.25 * 5000 / 5200], atol=1e-3)
+
+
+def test_shares_of_regressors_go_by_one_over_squared_errors():
+    rng = np.random.default_rng(0)
+    numbers, weight = rng.normal(size=(5000, 2)), np.ones(5000)
+    noisy = numbers + rng.normal(size=(3, 5000, 2)) * np.array([1.0, 2.0, 2.0]).reshape(3, 1, 1)
+    shares = tree_shares("squared", noisy[0], [noisy[1], noisy[2]], numbers, weight)
+    np.testing.assert_allclose(shares, [4 / 6, 1 / 6, 1 / 6], atol=0.03)
+    expected = shares[0] * noisy[0] + shares[1] * noisy[1] + shares[2] * noisy[2]
+    np.testing.assert_allclose(mix("squared", shares, noisy[0], [noisy[1], noisy[2]]), expected)
+    part = tree_shares("squared", noisy[0], [noisy[1], noisy[2]], numbers, np.r_[np.full(4000, 2.0), np.zeros(1000)])
+    kept = tree_shares("squared", noisy[0][:4000], [noisy[1][:4000], noisy[2][:4000]], numbers[:4000], weight[:4000])
+    np.testing.assert_allclose(part, kept, atol=5e-3)
+
+
+def test_boosting_stops_when_more_rounds_do_not_help():
+    X, y = steps(120)
+    rows = TreeRows(X, y[:, None].astype(np.float32), np.ones(120, np.float32))
+    noise = TreeRows(X, np.random.default_rng(3).normal(size=(120, 1)).astype(np.float32), rows.weight)
+    folds = [np.arange(120)[part::4] for part in range(4)]
+    learning, idle = (KINDS["boosting"]("squared", 1, Stream(0, "trees")) for _ in range(2))
+    held = learning.train(rows, folds, None, 1)
+    idle.train(noise, folds, None, 1)
+    assert idle.rounds < 20 < learning.rounds
+    assert idle.models[0][0].n_iter_ == 60
+    again = np.zeros((120, 1))
+    for model, fold in zip(learning.models, folds, strict=True):
+        again[fold] = learning._predict(model, X[fold])
+    np.testing.assert_allclose(held, again)
 
 
 def test_a_class_that_no_tree_expects_keeps_the_chance_of_the_networks():

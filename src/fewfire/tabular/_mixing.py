@@ -4,9 +4,9 @@ Weights of variants, none negative and 1 together, are those whose weighted mean
 variant that says nothing new gets none. Smoothed labels and means of many networks leave classifiers timid, so a
 temperature makes probabilities of their outputs and leaves the likeliest class.
 
-Trees are mixed with what the networks then say: chances with chances, numbers with numbers. Held-out rows flatter
-the networks, which stopped and were weighed by them; so the shares that predict these rows best are drawn towards even
-ones, as by DOUBTED rows that have no opinion.
+Trees are mixed with what the networks then say: chances with chances, numbers with numbers. Held-out rows flatter the
+networks, which stopped and were weighed by them; so the shares that predict these rows best are drawn towards a half for
+the networks and a half for the trees, of which boosting has the less the fewer rows there are.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ LEAST_WEIGHT = 0.01  # a variant of less weight is dropped
 HOTTEST = 3.0  # and 1/HOTTEST the coldest: rows that are all predicted right would ask for a temperature of 0
 DOUBT = 2.0  # a temperature e^t costs DOUBT · t² over all rows together: thirty rows do not say much about it
 DOUBTED = 20.0  # what shares of trees cost: −DOUBTED · Σ prior · log(share) over all rows together
+BOOSTED_ROWS = 200  # at so many rows boosting has half the prior it has at any number
 TINY = 1e-12  # of a chance, or of a mean squared error of standardised targets
 
 
@@ -79,12 +80,12 @@ def mix(loss: TabularLoss, shares: Float64Array, outputs: Float64Array, trees: l
 def tree_shares(
     loss: TabularLoss, outputs: Float64Array, trees: list[Float64Array], target: AnyArray, weight: AnyArray
 ) -> Float64Array:
-    """Shares (1 + kinds of trees,), the networks' first, by which `mix` predicts rows with targets and weights best.
+    """Shares of networks, extra trees and boosting by which `mix` predicts rows with targets and weights best.
 
-    Half of the prior is the networks', the other half even among the trees. Errors of numbers count as those of a
-    normal distribution of unknown deviation.
+    Errors of numbers count as those of a normal distribution of unknown deviation.
     """
-    prior = np.array([0.5, *[0.5 / len(trees)] * len(trees)])
+    boosted = 0.25 * len(target) / (len(target) + BOOSTED_ROWS)
+    prior = np.array([0.5, 0.5 - boosted, boosted])
     networks = outputs if loss == "squared" else np.exp(log_chances(loss, outputs))
     judge = likelihood(loss, np.stack([networks, *trees]), target, weight)
     doubt = DOUBTED / len(target)

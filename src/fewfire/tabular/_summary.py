@@ -42,4 +42,5 @@ def describe(heading: str, ensemble: Ensemble) -> str:
 def _network_details(curves: Curves) -> tuple[str, str]:
     """The lowest held-out loss and what was trained."""
     lowest = f"{min(curves.validation):.4f}" if curves.validation else ""
-    return lowest, f"{len(curves.training)} epochs"
+    epochs = len(curves.training)
+    return lowest, "1 epoch" if epochs == 1 else f"{epochs} epochs"

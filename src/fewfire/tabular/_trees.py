@@ -39,15 +39,10 @@ MANY = 2000  # rows; of more, fewer trees: they are larger, and their mean is le
 LEAST_TREES = 25
 STRETCHES = (60, 200, 500)  # rounds of boosting, one after the other
 ENOUGH = 0.7  # of a stretch: a best round before it ends boosting
-BOOSTED = {
-    "max_leaf_nodes": 8,
-    "min_samples_leaf": 5,
-    "max_features": 0.5,
-    "l2_regularization": 1.0,
-    "max_bins": 63,  # a quarter of the time on wide tables
-    "early_stopping": False,
-    "warm_start": True,
-}
+BOOSTED = {"max_features": 0.5, "l2_regularization": 1.0, "early_stopping": False, "warm_start": True}
+SMALL = {"max_leaf_nodes": 8, "min_samples_leaf": 5, "max_bins": 63}  # few bins: a quarter of the time on wide tables
+LARGE = {"max_leaf_nodes": 31, "min_samples_leaf": 20, "learning_rate": 0.05}
+LARGE_ROWS = 5000  # of more, boosting has LARGE trees
 LARGEST = float(np.finfo(np.float32).max)  # trees take no more
 
 
@@ -178,7 +173,9 @@ class Boosting(TreeGroup):
     def _model(self, seed: int, part: TreeRows) -> Any:
         """A classifier in a list, or a regressor per target."""
         build = HistGradientBoostingRegressor if self.loss == "squared" else HistGradientBoostingClassifier
-        return [build(**BOOSTED, random_state=seed) for _ in range(self.outputs if self.loss == "squared" else 1)]
+        size = LARGE if len(part) > LARGE_ROWS else SMALL
+        count = self.outputs if self.loss == "squared" else 1
+        return [build(**BOOSTED, **size, random_state=seed) for _ in range(count)]
 
     def _predict(self, model: Any, table: Float64Array) -> Float64Array:
         return next(islice(self._stages(model, table), self.rounds - 1, None))
