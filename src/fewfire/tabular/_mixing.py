@@ -1,12 +1,13 @@
 """What held-out rows say: weights of the networks' variants, a temperature, and the share of trees beside them.
 
-Weights of variants, none negative and 1 together, are those whose weighted mean of outputs has the lowest loss; a
-variant that says nothing new gets none. Smoothed labels and means of many networks leave classifiers timid, so a
-temperature makes probabilities of their outputs and leaves the likeliest class.
+Weights of variants, none negative and 1 together, are those whose weighted mean of outputs has the lowest loss, drawn a
+little towards even ones, which counts where rows are few; a variant that says nothing new gets none. Smoothed labels
+and means of many networks leave classifiers timid, so a temperature makes probabilities of their outputs and leaves the
+likeliest class.
 
 Trees are mixed with what the networks then say: chances with chances, numbers with numbers. Held-out rows flatter the
-networks, which stopped and were weighed by them; so the shares that predict these rows best are drawn towards a half for
-the networks and a half for the trees, of which boosting has the less the fewer rows there are.
+networks, which stopped and were weighed by them; so the shares that predict these rows best are drawn towards a half
+for the networks and a half for the trees, of which boosting has the less the fewer rows there are.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 LEAST_WEIGHT = 0.01  # a variant of less weight is dropped
 HOTTEST = 3.0  # and 1/HOTTEST the coldest: rows that are all predicted right would ask for a temperature of 0
 DOUBT = 2.0  # a temperature e^t costs DOUBT · t² over all rows together: thirty rows do not say much about it
+EVEN = 5.0  # what weights of variants cost: −EVEN · mean of log(weight) over all rows together
 DOUBTED = 20.0  # what shares of trees cost: −DOUBTED · Σ prior · log(share) over all rows together
 BOOSTED_ROWS = 200  # at so many rows boosting has half the prior it has at any number
 TINY = 1e-12  # of a chance, or of a mean squared error of standardised targets
@@ -37,14 +39,16 @@ TINY = 1e-12  # of a chance, or of a mean squared error of standardised targets
 
 def mixing_weights(loss: TabularLoss, outputs: Float64Array, target: AnyArray, weight: AnyArray) -> Float64Array:
     """Weights (groups,) of outputs (groups, rows, outputs) at rows with targets and weights, the least cut off."""
+    even, doubt = np.full(len(outputs), 1.0 / len(outputs)), EVEN / _effective(weight)
 
-    def mean_loss(logits: Float64Array) -> tuple[float, Float64Array]:
+    def cost(logits: Float64Array) -> tuple[float, Float64Array]:
         shares = softmax(logits)
         losses, errors = LOSSES[loss](np.tensordot(shares, outputs, 1), target)
         slopes = np.einsum("vro,ro,r->v", outputs, errors, weight) / weight.sum()
-        return float(np.average(losses, weights=weight)), shares * (slopes - shares @ slopes)
+        value = float(np.average(losses, weights=weight)) - doubt * float(even @ log_softmax(logits))
+        return value, shares * (slopes - shares @ slopes) + doubt * (shares - even)
 
-    found = softmax(minimize(mean_loss, np.zeros(len(outputs)), jac=True, method="L-BFGS-B").x)
+    found = softmax(minimize(cost, np.zeros(len(outputs)), jac=True, method="L-BFGS-B").x)
     found[found < LEAST_WEIGHT] = 0.0
     return np.asarray(found / found.sum())
 
@@ -84,11 +88,12 @@ def tree_shares(
 
     Errors of numbers count as those of a normal distribution of unknown deviation.
     """
-    boosted = 0.25 * len(target) / (len(target) + BOOSTED_ROWS)
+    rows = _effective(weight)
+    boosted = 0.25 * rows / (rows + BOOSTED_ROWS)
     prior = np.array([0.5, 0.5 - boosted, boosted])
     networks = outputs if loss == "squared" else np.exp(log_chances(loss, outputs))
     judge = likelihood(loss, np.stack([networks, *trees]), target, weight)
-    doubt = DOUBTED / len(target)
+    doubt = DOUBTED / rows
 
     def cost(logits: Float64Array) -> tuple[float, Float64Array]:
         shares = softmax(logits)
@@ -98,6 +103,12 @@ def tree_shares(
         return value - doubt * float(prior @ log_softmax(logits)), shares * (slopes - shares @ slopes) + pull
 
     return np.asarray(softmax(minimize(cost, np.log(prior), jac=True, method="L-BFGS-B").x))
+
+
+def _effective(weight: AnyArray) -> float:
+    """How many rows of equal weight say as much as rows of these weights (Kish 1965)."""
+    relative = np.asarray(weight, dtype=np.float64) / weight.max()
+    return float(relative.sum() ** 2 / (relative @ relative))
 
 
 def likelihood(loss: TabularLoss, members: Float64Array, target: AnyArray, weight: AnyArray) -> Judge:
