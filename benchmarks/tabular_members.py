@@ -13,6 +13,7 @@ Asked of the rule in use: 0.2 points less error than the networks alone at 10%, 
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import os
 import sys
@@ -105,10 +106,11 @@ class Recorded:
 
     def members(self, table):
         """By variant: log odds at held-out rows (rows,) and at a table (rows, columns)."""
-        inputs = self.ensemble.columns.encode(table.astype(np.float64))
+        alone = copy.copy(self.ensemble)
+        alone.weights, alone.temperature, alone.trees = np.ones(1), 1.0, {}
         for (variant, group), stop in zip(self.groups.items(), self.stops, strict=True):
-            shown = inputs[variant.encoding] * self.ensemble._gains(variant, self.ensemble.shares)
-            yield str(variant), (stop.pooled[:, 0], group.outputs(shown)[:, 0])
+            alone.groups = {variant: group}
+            yield str(variant), (stop.pooled[:, 0], alone.outputs(table.astype(np.float64))[:, 0])
 
 
 def measure_job(folder: str, out: str, name: str, fraction: float, trial: int) -> str:

@@ -18,7 +18,8 @@ from fewfire._random import Stream
 from fewfire._validate import check_sample_weight
 from fewfire.robustness import black_box, register_adapter
 from fewfire.tabular._categories import category_folds, learn_categories
-from fewfire.tabular._ensemble import Ensemble, Examples, columns_for
+from fewfire.tabular._ensemble import Ensemble, columns_for
+from fewfire.tabular._examples import Examples
 from fewfire.tabular._frames import learn_reader
 from fewfire.tabular._settings import resolve
 from fewfire.tabular._summary import describe
