@@ -84,8 +84,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
     n_iter_ : int
         Epochs trained.
     mixing_weights_ : dict
-        Weights by name of the variants, such as "rank, mild gains", and of "extra trees"; variants below 1% are
-        dropped. Curves and epochs are of the weightiest variant.
+        Weights by name of the variants, such as "rank, mild gains", and of "extra trees" and "boosting"; variants below
+        3% of the networks are dropped. Curves and epochs are of the weightiest variant.
     temperature_ : float
         What the networks' outputs are divided by so that held-out rows are predicted best; 1 if none are held out.
     n_features_in_, feature_names_in_, engine_

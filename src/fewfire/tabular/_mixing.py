@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Judge = Callable[[Float64Array], tuple[float, Float64Array]]
 
-LEAST_WEIGHT = 0.01  # a variant of less weight is dropped
+LEAST_WEIGHT = 0.03  # a variant of less weight is dropped
 HOTTEST = 3.0  # and 1/HOTTEST the coldest: rows that are all predicted right would ask for a temperature of 0
 DOUBT = 2.0  # a temperature e^t costs DOUBT · t² over all rows together: thirty rows do not say much about it
 EVEN = 5.0  # what weights of variants cost: −EVEN · mean of log(weight) over all rows together
