@@ -9,6 +9,7 @@ the full sets.
     FEWFIRE_DATA=folder python benchmarks/tabular_accuracy.py --fraction 0.01 --trials 10 --store table2.sqlite
     FEWFIRE_DATA=folder python benchmarks/tabular_accuracy.py --fraction 0.1 --trials 5 --store table2.sqlite
 
+Log loss and expected calibration error, 15 bins, are told beside the errors; nothing is asked of them.
 The store is that of `fewfire reproduce pareto/table2`: what it holds is not measured again, so a stopped run goes on.
 """
 
@@ -63,6 +64,16 @@ def complete_sets(
     return complete
 
 
+def calibrations(cells: dict[str, dict[str, dict]]) -> dict[str, dict[str, float]]:
+    """Mean log loss and expected calibration error over the sets, of models that told them on every set."""
+    found = {}
+    for model in next(iter(cells.values())):
+        told = [cell[model]["calibration"] for cell in cells.values()]
+        if all(told):
+            found[model] = {key: sum(of[key] for of in told) / len(told) for key in ("log_loss", "ece")}
+    return found
+
+
 def behind(ranks: dict[str, float]) -> bool:
     """Whether a rival's mean rank is as good as fewfire's, or CatBoost's is better."""
     ours = ranks["fewfire"]
@@ -91,6 +102,9 @@ def main() -> int:
     for name, cell in cells.items():
         errors = "  ".join(f"{model} {means[name][model]:5.2f}" for model in cell)
         print(f"{name:32s} {errors}  ({cell['fewfire']['seconds']:.1f} s)")
+    calibrated = calibrations(cells)
+    for model, told in calibrated.items():
+        print(f"{model:32s} log loss {told['log_loss']:.4f}, expected calibration error {told['ece']:.4f}")
     ranks = mean_ranks(list(means.values()))
     wins = sum(cell["fewfire"] <= cell["forest"] for cell in means.values())
     asked = {0.01: 9, 0.1: 8}.get(options.fraction, 0) / 11 * len(cells)
@@ -105,6 +119,8 @@ def main() -> int:
                 "sets": len(cells),
                 "ranks": {m: round(r, 2) for m, r in ranks.items()},
                 "means": {m: round(sum(c[m] for c in means.values()) / len(means), 2) for m in ranks},
+                "log_loss": {m: round(told["log_loss"], 4) for m, told in calibrated.items()},
+                "ece": {m: round(told["ece"], 4) for m, told in calibrated.items()},
                 "skipped": skipped,
             }
         )

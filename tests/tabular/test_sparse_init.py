@@ -12,12 +12,12 @@ from sklearn.preprocessing import FunctionTransformer
 
 import fewfire as ff
 from fewfire.tabular import SGD, AdamW
-from fewfire.tabular._ensemble import best_temperature, mixing_weights
+from fewfire.tabular._mixing import best_temperature, mixing_weights
 from fewfire.tabular._settings import PATIENCE
 from fewfire.tabular._training import TrainingRows
 
 QUICK = {"hidden": (32,), "members": 2, "optimiser": AdamW(0.01, 0.1, epochs=15), "random_state": 0}
-ONE_VARIANT = {**QUICK, "scaling": "standard", "gains": "none"}
+ONE_VARIANT = {**QUICK, "scaling": "standard", "gains": "none", "trees": False}
 
 
 def whole(epochs, **more):
@@ -80,6 +80,7 @@ def test_mixing_weights_are_a_distribution_and_name_what_was_asked():
 def test_many_rows_hold_a_trial_of_the_variants(capsys):
     X, y = table(2001)
     settings = {"hidden": (8,), "members": 1, "optimiser": AdamW(0.01, epochs=2), "random_state": 0, "verbose": True}
+    settings["trees"] = False
     trained = []
     for rows in (2000, 2001):
         model = ff.SparseInitClassifier(**settings).fit(X[:rows], y[:rows])

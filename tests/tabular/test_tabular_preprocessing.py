@@ -5,7 +5,7 @@ import pytest
 
 import fewfire as ff
 from fewfire.tabular import AdamW
-from fewfire.tabular._ensemble import Variant, choose_variants
+from fewfire.tabular._examples import Variant, choose_variants
 from fewfire.tabular._preprocessing import PLAIN, learn_columns
 from fewfire.tabular._relevance import explained_shares, relevance_gains
 

@@ -5,33 +5,42 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._errors import invalid
 from fewfire._random import Stream
 from fewfire._validate import check_sample_weight
 from fewfire.robustness import black_box, register_adapter
-from fewfire.tabular._ensemble import Ensemble, Examples, columns_for
+from fewfire.tabular._categories import category_folds, learn_categories
+from fewfire.tabular._ensemble import Ensemble, columns_for
+from fewfire.tabular._examples import Examples
+from fewfire.tabular._frames import learn_reader
 from fewfire.tabular._settings import resolve
+from fewfire.tabular._summary import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fewfire._types import AnyArray, Float64Array
+    from fewfire.tabular._categories import CategoryColumns
+    from fewfire.tabular._frames import CategoryReader
     from fewfire.tabular._network import TabularLoss
     from fewfire.tabular._preprocessing import Columns
     from fewfire.tabular._settings import Settings
 
 
+NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
+
+
 @dataclass(frozen=True)
 class CheckedRows:
-    """Checked rows: table (rows, columns) with NaN where missing, y as given, weight (rows,) above 0, at most 1."""
+    """Checked rows: table (rows, columns) with NaN and codes of categories, y as given, weight (rows,) in (0, 1]."""
 
     table: Float64Array
     y: AnyArray
@@ -57,6 +66,8 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     target_checks: ClassVar[dict[str, Any]] = {}
     _ensemble: Ensemble
+    _reader: CategoryReader | None = None
+    _categories: CategoryColumns | None = None
 
     def fit(
         self, X: object, y: object, sample_weight: object = None, *, validation_data: tuple[Any, ...] | None = None
@@ -66,7 +77,8 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         Parameters
         ----------
         X : table (rows, columns)
-            Numbers; NaN marks a missing value.
+            Numbers and, in a data frame or where `categorical_features` says so, categories; NaN or None marks a
+            missing value.
         y : (rows,) labels, or numbers of shape (rows,) or (rows, outputs) for the regressor
         sample_weight : (rows,), optional
             A row of weight 2 counts as two; rows of weight 0 are left out.
@@ -82,11 +94,21 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
             held = None if validation_data is None else self._held_targets(validation_data)
             settings = resolve(self, len(targets.table), judged=held is not None)
             ensemble, examples = self._continue(targets) if continued else self._begin(targets, settings)
-            validation = None if held is None else held.encoded(ensemble.columns)
+            if held is None:
+                validation = None
+            else:
+                validation = replace(held, table=self._numbers(held.table)).encoded(ensemble.columns)
             ensemble.train(examples, validation, settings, bool(self.verbose))
             if not self.warm_start:
                 ensemble.forget_training()
             return self._finish(ensemble)
+
+    def summary(self) -> str:
+        """What the fitted model is made of: members with weights and held-out losses, and how the time was spent."""
+        check_is_fitted(self)
+        categories = len(self._reader.codes) if self._reader is not None else 0
+        of_these = f", {categories} of categories" if categories else ""
+        return describe(f"{type(self).__name__} of {self.n_features_in_} columns{of_these}", self._ensemble)
 
     def _partial_fit(self, X: object, y: object, sample_weight: object, classes: AnyArray | None = None) -> Self:
         """One epoch of every network over the rows; `classes` are those of a first call."""
@@ -103,6 +125,8 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _begin(self, targets: TargetRows, settings: Settings) -> tuple[Ensemble, Examples]:
         stream = Stream(int(check_random_state(self.random_state).randint(2**31 - 1)), "sparse_init")
+        if self._reader is not None:
+            targets = self._learn_categories(targets, self._reader, stream.child("categories"))
         columns = columns_for(targets.table, targets.weight, settings)
         examples = targets.encoded(columns)
         return Ensemble(columns, examples, self._loss(), self._offset(targets), settings, stream), examples
@@ -113,21 +137,35 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         The optimiser is shared, so that its settings can be changed between calls.
         """
         ensemble = copy.deepcopy(self._ensemble, {id(self.optimiser): self.optimiser})
-        return ensemble, targets.encoded(ensemble.columns)
+        return ensemble, replace(targets, table=self._numbers(targets.table)).encoded(ensemble.columns)
+
+    def _learn_categories(self, targets: TargetRows, reader: CategoryReader, stream: Stream) -> TargetRows:
+        """Learn what categories become; the rows with numbers in their place that do not know their own targets."""
+        counts = {place: len(codes) for place, codes in reader.codes.items()}
+        self._categories = learn_categories(counts, targets.table, targets.target, targets.weight)
+        folds = category_folds(targets.strata, stream)
+        return replace(targets, table=self._categories.crossed(targets.table, targets.target, targets.weight, folds))
+
+    def _numbers(self, table: Float64Array) -> Float64Array:
+        """A table (rows, columns) with numbers in place of codes."""
+        return table if self._categories is None else self._categories.transform(table)
 
     def _finish(self, ensemble: Ensemble) -> Self:
         self._ensemble, curves = ensemble, ensemble.main().curves
         self.loss_curve_, self.validation_curve_ = list(curves.training), list(curves.validation)
         self.n_iter_, self.engine_ = len(curves.training), "torch" if self.engine == "torch" else "cpu"
         self.temperature_ = ensemble.temperature
-        weights = zip(ensemble.groups, ensemble.weights, strict=True)
-        self.mixing_weights_ = {str(variant): float(weight) for variant, weight in weights}
+        self.mixing_weights_ = ensemble.mixing_weights()
         return self
 
     def _rows(self, X: object, y: object, sample_weight: object, *, reset: bool) -> CheckedRows:
-        table, target = validate_data(
-            self, X, y, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan", **self.target_checks
-        )
+        if reset:
+            self._categories, self._reader = None, learn_reader(X, self.categorical_features)
+        if self._reader is None:
+            table, target = validate_data(self, X, y, reset=reset, **NUMBERS, **self.target_checks)
+        else:
+            validate_data(self, X, y, reset=reset, skip_check_array=True)  # names and numbers of columns
+            table, target = check_X_y(self._reader.read(X), y, **NUMBERS, **self.target_checks)
         weight, kept = _relative(check_sample_weight(sample_weight, len(table)))
         return CheckedRows(table[kept], target[kept], weight[kept])
 
@@ -151,8 +189,12 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
     def _outputs(self, X: object) -> Float64Array:
         """Mean output (rows, outputs) of the networks, in float64, so that rows do not depend on each other."""
         check_is_fitted(self)
-        table = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
-        return self._ensemble.outputs(table)
+        if self._reader is None:
+            table = validate_data(self, X, reset=False, **NUMBERS)
+        else:
+            validate_data(self, X, reset=False, skip_check_array=True)
+            table = check_array(self._reader.read(X), **NUMBERS)
+        return self._ensemble.outputs(self._numbers(table))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_iter_")

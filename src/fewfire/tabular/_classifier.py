@@ -17,6 +17,7 @@ from fewfire.tabular._base import SparseInitBase
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
     from fewfire.tabular._base import CheckedRows, TargetRows
+    from fewfire.tabular._frames import CategoricalFeatures
     from fewfire.tabular._network import TabularLoss
     from fewfire.tabular._optimisers import Optimiser
     from fewfire.tabular._settings import EngineName, GainName
@@ -48,6 +49,12 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         trains on all three.
     label_smoothing : float
         Share of a label that training spreads evenly over the classes; held-out rows are judged by the labels.
+    trees : bool
+        Whether trees stand beside the networks. They are fitted where rows are held out, and mixed by the share that
+        predicts these best, drawn towards a half.
+    categorical_features : "auto", None or list
+        Columns of categories, by place, name or mask. "auto" are those of text and of categorical types in data frames
+        of pandas and polars, which a list need not repeat; None are none.
     optimiser : AdamW, SGD or None
         How to descend: learning rate, weight decay, batch size, epochs. None is AdamW(), or AdamW(epochs=30) where no
         rows are held out to say when to stop.
@@ -77,8 +84,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
     n_iter_ : int
         Epochs trained.
     mixing_weights_ : dict
-        Weights of the variants by name, such as "rank, mild gains"; those below 1% are dropped. Curves and epochs are
-        of the weightiest.
+        Weights by name of the variants, such as "rank, mild gains", and of "extra trees" and "boosting"; variants below
+        3% of the networks are dropped. Curves and epochs are of the weightiest variant.
     temperature_ : float
         What the networks' outputs are divided by so that held-out rows are predicted best; 1 if none are held out.
     n_features_in_, feature_names_in_, engine_
@@ -107,6 +114,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         scaling: str = "auto",
         gains: GainName = "auto",
         label_smoothing: float = 0.2,
+        trees: bool = True,
+        categorical_features: CategoricalFeatures = "auto",
         optimiser: Optimiser | None = None,
         early_stopping: Literal["auto"] | bool | int = "auto",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -123,6 +132,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         self.scaling = scaling
         self.gains = gains
         self.label_smoothing = label_smoothing
+        self.trees = trees
+        self.categorical_features = categorical_features
         self.optimiser = optimiser
         self.early_stopping = early_stopping
         self.class_weight = class_weight

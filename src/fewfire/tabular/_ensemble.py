@@ -5,31 +5,30 @@ of ten, raw units are ruled by outliers; piecewise-linear encodings help where t
 periodic embeddings where it swings, and both cost rows to learn; gains save a table of mostly idle columns but hide
 interactions. So networks are trained on every variant.
 
-Mixing weights, none negative and 1 together, are those whose weighted mean of outputs has the lowest loss on held-out
-rows; a variant that says nothing new gets none. Smoothed labels and means of many networks leave classifiers timid, so
-a temperature, again the best on held-out rows, makes probabilities of their outputs and leaves the likeliest class.
+Variants are mixed by the weights that predict held-out rows best (_mixing.py), and trees fitted on the same folds stand
+beside them (_trees.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import minimize, minimize_scalar
-from scipy.special import softmax
 
-from fewfire.tabular._encodings import AUTO
+from fewfire.tabular._examples import Examples, Variant, choose_variants
 from fewfire.tabular._group import NetworkGroup
-from fewfire.tabular._network import LOSSES, Layout
-from fewfire.tabular._preprocessing import EncodedTable, learn_columns
+from fewfire.tabular._mixing import best_temperature, mix, mixing_weights, tree_shares
+from fewfire.tabular._network import Layout
+from fewfire.tabular._preprocessing import learn_columns
 from fewfire.tabular._queue import work_off
 from fewfire.tabular._race import Race
-from fewfire.tabular._relevance import GAINS, explained_shares, relevance_gains
+from fewfire.tabular._relevance import relevance_gains
 from fewfire.tabular._settings import FINALISTS, FOLDS, TRIAL_ROWS, Settings
-from fewfire.tabular._training import TrainingRows, held_out_folds
+from fewfire.tabular._summary import timed
+from fewfire.tabular._training import held_out_folds
+from fewfire.tabular._trees import KINDS, TreeGroup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,59 +40,8 @@ if TYPE_CHECKING:
     from fewfire.tabular._training import GroupJob, Stop
 
 
-LEAST_WEIGHT = 0.01  # a variant of less weight is dropped
-HOTTEST = 3.0  # and 1/HOTTEST the coldest: rows that are all predicted right would ask for a temperature of 0
-DOUBT = 2.0  # a temperature e^t costs DOUBT · t² over all rows together: thirty rows do not say much about it
-
 # Seeds of networks are drawn from streams that bear the first names of the encodings: the same seed, the same fit.
 STREAMS = {"rank": "quantile", "piecewise_linear": "bins", "periodic": "waves"}
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A way to present the inputs: an encoding and a relevance gain by name."""
-
-    encoding: str
-    gain: str
-
-    def __str__(self) -> str:
-        return f"{self.encoding}, {self.gain} gains"
-
-
-def choose_variants(scaling: str, gains: str) -> list[Variant]:
-    """All variants that two settings, a name or "auto" each, leave open."""
-    encodings = AUTO if scaling == "auto" else (scaling,)
-    return [Variant(*names) for names in product(encodings, GAINS if gains == "auto" else (gains,))]
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Encoded rows with targets: target (rows, outputs), weight and strata (rows,); `chosen` of the encoded rows."""
-
-    inputs: EncodedTable
-    target: AnyArray
-    weight: AnyArray
-    strata: AnyArray
-    chosen: IdArray | None = None
-
-    def __len__(self) -> int:
-        return len(self.target)
-
-    def __getitem__(self, rows: IdArray) -> Examples:
-        chosen = rows if self.chosen is None else self.chosen[rows]
-        return Examples(self.inputs, self.target[rows], self.weight[rows], self.strata[rows], chosen)
-
-    def encoded(self, encoding: str) -> AnyArray:
-        """Inputs (rows, inputs), float32, without gains."""
-        return self.inputs[encoding] if self.chosen is None else self.inputs[encoding][self.chosen]
-
-    def rows(self, variant: Variant) -> TrainingRows:
-        """What networks of a variant train on, gains not yet included."""
-        return TrainingRows(self.encoded(variant.encoding), self.target, self.weight)
-
-    def shares(self) -> Float64Array:
-        """What each column and flag explains of the target; by ranks, which outliers do not squeeze together."""
-        return explained_shares(self.encoded("rank"), self.target, self.weight)
 
 
 @dataclass(frozen=True)
@@ -135,18 +83,28 @@ class Ensemble:
         self.groups = {variant: self._fresh(variant, settings) for variant in variants}
         self.weights = np.full(len(variants), 1.0 / len(variants))
         self.temperature = 1.0
+        self.trees: dict[str, TreeGroup] = {}
+        self.seconds: dict[str, float] = {}  # of the last training, by what was done
+        self.shares_of_kinds = np.ones(1)  # the networks' share, then those of the trees
 
     def train(self, examples: Examples, validation: Examples | None, settings: Settings, verbose: bool) -> None:
         """Train every group; with held-out rows, weigh the groups by them. Many rows: only the best of a trial."""
+        self.seconds = {}
         weighed = validation is not None or settings.patience is not None
         if weighed and len(examples) > TRIAL_ROWS and len(self.groups) > FINALISTS and not self._begun():
-            self._hold_trial(examples, validation, settings, verbose)
+            with timed(self.seconds, "trial of the variants"):
+                self._hold_trial(examples, validation, settings, verbose)
         division = self._divide(examples, validation, settings)
-        stops = self._train_groups(division, settings, verbose)
-        if validation is not None:
-            self._weigh(stops, validation)
-        elif division.folds is not None:
-            self._weigh(stops, examples[np.unique(np.concatenate(division.folds))])
+        with timed(self.seconds, "networks"):
+            stops = self._train_groups(division, settings, verbose)
+        judges = validation
+        if judges is None and division.folds is not None:
+            judges = examples[np.unique(np.concatenate(division.folds))]
+        if judges is not None:
+            mixed = self._weigh(stops, judges)
+            if settings.trees and len(self.columns.places):
+                with timed(self.seconds, "trees"):
+                    self._grow_trees(division, judges, mixed, settings)
 
     def train_epoch(self, examples: Examples, settings: Settings, verbose: bool) -> None:
         """One epoch of every network over all rows."""
@@ -161,7 +119,17 @@ class Ensemble:
         inputs, total = self.columns.encode(table), 0.0
         for weight, (variant, group) in zip(self.weights, self.groups.items(), strict=True):
             total = total + weight * group.outputs(inputs[variant.encoding], self._gains(variant, self.shares))
-        return np.asarray(total / self.temperature)
+        mixed = np.asarray(total / self.temperature)
+        if not self.trees:
+            return mixed
+        raw = inputs.raw()
+        return mix(self.loss, self.shares_of_kinds, mixed, [trees.predictions(raw) for trees in self.trees.values()])
+
+    def mixing_weights(self) -> dict[str, float]:
+        """What each variant of the networks and each kind of tree counts for, by name; 1 together."""
+        names = [*map(str, self.groups), *self.trees]
+        weights = [*(self.shares_of_kinds[0] * self.weights), *self.shares_of_kinds[1:]]
+        return {name: float(weight) for name, weight in zip(names, weights, strict=True)}
 
     def main(self) -> NetworkGroup:
         """The group of the largest weight."""
@@ -210,8 +178,8 @@ class Ensemble:
         judged = division.examples if division.validation is None else division.validation
         if division.folds is not None:
             judged = judged[np.unique(np.concatenate(division.folds))]
-        mix = partial(mixing_weights, self.loss, target=judged.target, weight=judged.weight)
-        return self._run(jobs, settings, Race(mix, len(jobs)))
+        weigh = partial(mixing_weights, self.loss, target=judged.target, weight=judged.weight)
+        return self._run(jobs, settings, Race(weigh, len(jobs)))
 
     def _run(self, jobs: Sequence[GroupJob], settings: Settings, race: Race | None = None) -> list[Stop]:
         """Train groups, all networks in one queue; on threads, or one after another by PyTorch."""
@@ -224,16 +192,26 @@ class Ensemble:
         rows = division.examples.rows(variant)
         return self.groups[variant].train(rows, gains, division.folds, held, settings, label)
 
-    def _weigh(self, stops: list[Stop], judges: Examples) -> None:
-        """Weigh the groups by the rows held out, drop the least, and learn the temperature."""
+    def _weigh(self, stops: list[Stop], judges: Examples) -> Float64Array:
+        """Weigh the groups by the rows held out, drop the least, and learn the temperature; their mixed outputs."""
         outputs = np.stack([stop.pooled for stop in stops if stop.pooled is not None])
         weights = mixing_weights(self.loss, outputs, judges.target, judges.weight)
+        mixed = np.tensordot(weights, outputs, 1)
         if self.loss != "squared":
-            mixed = np.tensordot(weights, outputs, 1)
             self.temperature = best_temperature(self.loss, mixed, judges.target, judges.weight)
         kept = weights > 0
         self.groups = {name: group for (name, group), stays in zip(self.groups.items(), kept, strict=True) if stays}
         self.weights = weights[kept]
+        return np.asarray(mixed / self.temperature)
+
+    def _grow_trees(self, division: Division, judges: Examples, mixed: Float64Array, settings: Settings) -> None:
+        """Fit trees on the folds of the networks, and weigh them by the rows held out, of which `mixed` is said."""
+        outputs = 2 if self.loss == "logistic" else len(self.offset)
+        validation = None if division.validation is None else division.validation.for_trees()
+        rows = division.examples.for_trees()
+        self.trees = {name: kind(self.loss, outputs, self.stream.child(name)) for name, kind in KINDS.items()}
+        held = [trees.train(rows, division.folds, validation, settings.threads) for trees in self.trees.values()]
+        self.shares_of_kinds = tree_shares(self.loss, mixed, held, judges.target, judges.weight)
 
     def _fresh(self, variant: Variant, settings: Settings) -> NetworkGroup:
         inputs = len(self.columns.sources(variant.encoding))
@@ -250,28 +228,3 @@ def columns_for(table: Float64Array, weight: Float64Array, settings: Settings) -
     """The columns of a table (rows, columns) in the encodings an ensemble needs; ranks tell what inputs explain."""
     encodings = {variant.encoding: None for variant in choose_variants(settings.scaling, settings.gains)}
     return learn_columns(table, weight, encodings | {"rank": None})
-
-
-def mixing_weights(loss: TabularLoss, outputs: Float64Array, target: AnyArray, weight: AnyArray) -> Float64Array:
-    """Weights (groups,) of outputs (groups, rows, outputs) at rows with targets and weights, the least cut off."""
-
-    def mean_loss(logits: Float64Array) -> tuple[float, Float64Array]:
-        shares = softmax(logits)
-        losses, errors = LOSSES[loss](np.tensordot(shares, outputs, 1), target)
-        slopes = np.einsum("vro,ro,r->v", outputs, errors, weight) / weight.sum()
-        return float(np.average(losses, weights=weight)), shares * (slopes - shares @ slopes)
-
-    found = softmax(minimize(mean_loss, np.zeros(len(outputs)), jac=True, method="L-BFGS-B").x)
-    found[found < LEAST_WEIGHT] = 0.0
-    return np.asarray(found / found.sum())
-
-
-def best_temperature(loss: TabularLoss, outputs: Float64Array, target: AnyArray, weight: AnyArray) -> float:
-    """The number in [1/3, 3] over which outputs (rows, outputs) predict classes best, nearer to 1 for few rows."""
-
-    def mean_loss(logarithm: float) -> float:
-        losses, _ = LOSSES[loss](np.exp(logarithm) * outputs, target)
-        return float(np.average(losses, weights=weight)) + DOUBT * logarithm**2 / len(target)
-
-    bound = np.log(HOTTEST)
-    return float(np.exp(-minimize_scalar(mean_loss, bounds=(-bound, bound), method="bounded").x))

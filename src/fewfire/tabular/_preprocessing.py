@@ -91,6 +91,10 @@ class EncodedTable:
             self._encoded[name] = np.ascontiguousarray(self._encode(name))  # rows are read one by one
         return self._encoded[name]
 
+    def raw(self) -> Float64Array:
+        """The columns that are used (rows, used), NaN where values are missing."""
+        return np.where(self._missing, np.nan, self._filled)
+
     def _encode(self, name: str) -> AnyArray:
         columns = self._columns
         if name == PLAIN:

@@ -14,6 +14,7 @@ from fewfire.tabular._base import SparseInitBase
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
     from fewfire.tabular._base import CheckedRows, TargetRows
+    from fewfire.tabular._frames import CategoricalFeatures
     from fewfire.tabular._network import TabularLoss
     from fewfire.tabular._optimisers import Optimiser
     from fewfire.tabular._settings import EngineName, GainName
@@ -28,8 +29,8 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
 
     Parameters
     ----------
-    hidden, sparsity, members, skip, scaling, gains, optimiser, early_stopping, warm_start, engine, n_jobs
-    random_state, verbose
+    hidden, sparsity, members, skip, scaling, gains, trees, categorical_features, optimiser, early_stopping
+    warm_start, engine, n_jobs, random_state, verbose
 
     Attributes
     ----------
@@ -58,6 +59,8 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
         skip: bool = True,
         scaling: str = "auto",
         gains: GainName = "auto",
+        trees: bool = True,
+        categorical_features: CategoricalFeatures = "auto",
         optimiser: Optimiser | None = None,
         early_stopping: Literal["auto"] | bool | int = "auto",
         warm_start: bool = False,
@@ -72,6 +75,8 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
         self.skip = skip
         self.scaling = scaling
         self.gains = gains
+        self.trees = trees
+        self.categorical_features = categorical_features
         self.optimiser = optimiser
         self.early_stopping = early_stopping
         self.warm_start = warm_start

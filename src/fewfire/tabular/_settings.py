@@ -37,6 +37,7 @@ class Settings:
     skip: bool
     scaling: str
     gains: str
+    trees: bool
     smoothing: float
     optimiser: Optimiser
     patience: int | None
@@ -64,6 +65,7 @@ def resolve(estimator: Any, rows: int, *, judged: bool) -> Settings:
         skip=bool(estimator.skip),
         scaling=check_choice("scaling", estimator.scaling, ("auto", *ENCODINGS)),
         gains=check_choice("gains", estimator.gains, get_args(GainName)),
+        trees=bool(estimator.trees),
         smoothing=_smoothing(estimator),
         optimiser=optimiser,
         patience=patience,

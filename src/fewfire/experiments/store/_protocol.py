@@ -94,7 +94,7 @@ class Measurement:
     seconds : float
         Processor time of training.
     message : str
-        Why it failed; empty otherwise.
+        Why it failed; what else was measured, as JSON, or nothing otherwise.
     environment : str
         JSON of the versions and the machine; see `environment_text`.
     """

@@ -6,6 +6,7 @@ that is neither in a file nor on the network, are skipped with the reason.
 
 from __future__ import annotations
 
+import json
 import math
 import time
 import warnings
@@ -18,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from fewfire._errors import DataUnavailable, FileFormatError, MissingDependency
 from fewfire.experiments.spec import canonical, text_hash
 from fewfire.experiments.store import Measurement, environment_text
+from fewfire.experiments.tabular._calibration import calibration
 from fewfire.problems import tabular
 
 if TYPE_CHECKING:
@@ -124,8 +126,11 @@ def _train(spec: str, dataset: Dataset, fraction: float, trial: int, model: Tabu
             estimator: Any = model.build(trial, **model.settings).fit(X_train, parts.y_train)
             seconds = time.process_time() - begin
             predicted = np.ravel(estimator.predict(X_test))
+            chances = estimator.predict_proba(X_test) if hasattr(estimator, "predict_proba") else None
     except Exception as error:  # a rival may refuse a table, such as one of a single class; the others go on
         message = f"{type(error).__name__}: {error}"
         return Measurement(spec, "failed", math.nan, time.process_time() - begin, message, environment_text())
     wrong = float(np.mean(predicted.astype(np.int64) != parts.y_test))
-    return Measurement(spec, "done", wrong, seconds, "", environment_text())
+    complete = chances is not None and np.shape(chances)[1] > int(dataset.y.max())  # a table may lack a class
+    told = json.dumps(calibration(np.asarray(chances, np.float64), parts.y_test)) if complete else ""
+    return Measurement(spec, "done", wrong, seconds, told, environment_text())

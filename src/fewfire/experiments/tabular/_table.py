@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewfire.experiments.tabular._calibration import mean_calibration
 from fewfire.experiments.tabular._published import TABLE_2, published
 from fewfire.experiments.tabular._summaries import mean_ranks, summarise
 from fewfire.problems.tabular import DATASETS, training_rows
@@ -27,6 +28,7 @@ SHOWN = 4
 def table_rows(measurements: Iterable[Measurement], models: Sequence[TabularModel]) -> list[TableRow]:
     """A row per cell: data set, fraction, model, training rows, trials, median with interval, mean, failures, seconds.
 
+    `calibration` holds mean log loss and ECE, or None where a trial told none.
     `whole` says whether there were as many rows to train on as in the paper, so that its figures compare. Of each
     family the model of the lowest median in a cell comes again, as "best of" it, which is how the paper chooses.
     `published` and `quoted` are what Table 2 prints, in percent.
@@ -50,6 +52,7 @@ def table_rows(measurements: Iterable[Measurement], models: Sequence[TabularMode
         if done:
             row |= asdict(summarise([found.error for found in done]))
             row["seconds"] = float(np.mean([found.seconds for found in done]))
+            row["calibration"] = mean_calibration(done)
         rows.append(row)
     return rows + _best(rows)
 

@@ -1,0 +1,106 @@
+"""Categories as numbers: indicators where there are few, target statistics where there are many.
+
+A column of at most ten categories becomes an indicator of each. One of more becomes, per output, the mean target of a
+row's category, drawn towards the overall mean as if ten rows of that mean had been seen besides (Micci-Barreca 2001).
+A mean that counts a row's own target would give it away, so training rows get means of the other folds; rows that come
+later get those of all. Missing is a category of its own; a category that training did not see has no indicator, and the
+overall mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fewfire.tabular._settings import FOLDS
+from fewfire.tabular._training import held_out_folds
+
+if TYPE_CHECKING:
+    from fewfire._random import Stream
+    from fewfire._types import AnyArray, Float64Array, IdArray
+
+FEW = 10
+"""Categories of a column that get an indicator each, at most."""
+SHRINK = 10.0
+"""Rows of the overall mean that every category is given besides its own."""
+
+
+@dataclass(frozen=True)
+class CategoryColumns:
+    """Columns of codes in a table, and what their categories become.
+
+    Parameters
+    ----------
+    counts : dict of int
+        Of each column of codes, by place, how many categories it has.
+    statistics : dict of arrays (categories + 2, outputs)
+        Mean targets by place, of columns of many categories: of each, of missing values, and of what was never seen.
+    """
+
+    counts: dict[int, int]
+    statistics: dict[int, Float64Array]
+
+    def transform(self, table: Float64Array) -> Float64Array:
+        """The numbers of a table (rows, columns), then what each column of codes becomes."""
+        return self._stacked(
+            table, {place: self.statistics[place][self._slots(table, place)] for place in self.statistics}
+        )
+
+    def crossed(self, table: Float64Array, target: AnyArray, weight: AnyArray, folds: list[IdArray]) -> Float64Array:
+        """As `transform`, with the statistics of each fold from the rows of the others."""
+        shown = {}
+        for place in self.statistics:
+            slots = self._slots(table, place)
+            shown[place] = np.empty((len(table), target.shape[1]))
+            for fold in folds:
+                mass = weight.astype(np.float64)
+                mass[fold] = 0.0
+                shown[place][fold] = _means(slots, target, mass, self.counts[place])[slots[fold]]
+        return self._stacked(table, shown)
+
+    def _slots(self, table: Float64Array, place: int) -> IdArray:
+        """Of each row its category, or the places after the last: missing, unseen."""
+        codes, count = table[:, place], self.counts[place]
+        known = np.where(np.isnan(codes), count, np.where(codes < 0, count + 1, codes))
+        return known.astype(np.int64)
+
+    def _stacked(self, table: Float64Array, shown: dict[int, Float64Array]) -> Float64Array:
+        parts = [np.delete(table, list(self.counts), axis=1)]
+        for place, count in self.counts.items():
+            parts.append(shown[place] if place in shown else _indicators(self._slots(table, place), count))
+        return np.hstack(parts)
+
+
+def learn_categories(
+    counts: dict[int, int], table: Float64Array, target: AnyArray, weight: AnyArray
+) -> CategoryColumns:
+    """Learn from a table (rows, columns) with codes where `counts` says, targets (rows, outputs), weights (rows,)."""
+    many = {place: count for place, count in counts.items() if count > FEW}
+    learned = CategoryColumns(counts, {})
+    mass = weight.astype(np.float64)
+    for place, count in many.items():
+        learned.statistics[place] = _means(learned._slots(table, place), target, mass, count)
+    return learned
+
+
+def category_folds(strata: AnyArray, stream: Stream) -> list[IdArray]:
+    """Parts of the rows, each of which gets statistics of the others; a single row is alone and gets the mean."""
+    return held_out_folds(strata, FOLDS, FOLDS, stream)
+
+
+def _means(slots: IdArray, target: AnyArray, mass: Float64Array, count: int) -> Float64Array:
+    """Mean targets (categories + 2, outputs), drawn towards the overall one."""
+    if not mass.any():
+        return np.zeros((count + 2, target.shape[1]))
+    overall = np.average(target, axis=0, weights=mass)
+    total = np.column_stack([np.bincount(slots, mass * values, count + 2) for values in target.T])
+    filled = np.bincount(slots, mass, count + 2)[:, None]
+    return np.asarray((total + SHRINK * overall) / (filled + SHRINK))
+
+
+def _indicators(slots: IdArray, count: int) -> Float64Array:
+    """Of each category and of missing values; two categories need one."""
+    indicators = slots[:, None] == np.arange(count + 1)
+    return np.asarray(indicators[:, 1 if count == 2 else 0 :], dtype=np.float64)

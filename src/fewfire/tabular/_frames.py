@@ -1,0 +1,199 @@
+"""From whatever holds a table to an array of numbers: numbers as they are, categories by code, dates refused.
+
+Columns of text, of mixed objects and of pandas' or polars' categorical types are categories, and so is any column that
+`categorical_features` names. The values seen in a first fit are numbered 0, 1, …; a missing value is NaN, and a value
+that was not there in that fit is UNSEEN. What the codes become is the business of _categories.py.
+"""
+
+from __future__ import annotations
+
+import datetime
+import numbers
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from sklearn.utils import check_array
+
+from fewfire._errors import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fewfire._types import AnyArray, Float64Array
+
+UNSEEN = -1.0
+
+CategoricalFeatures = Literal["auto"] | None | list[int] | list[str] | list[bool]
+
+
+@dataclass(frozen=True)
+class CategoryReader:
+    """Which columns of a table are categories, by place, and the code of each value they took."""
+
+    codes: dict[int, dict[Any, int]]
+
+    def read(self, X: object) -> AnyArray:
+        """A table (rows, columns) of numbers with codes of categories; numbers are not checked further."""
+        read = [
+            self._coded(column, self.codes[place]) if place in self.codes else column.numbers()
+            for place, column in enumerate(_columns(X))
+        ]
+        return np.column_stack(read)
+
+    def _coded(self, column: _Column, codes: dict[Any, int]) -> Float64Array:
+        found = (np.nan if _missing(value) else codes.get(value, UNSEEN) for value in column.values())
+        return np.fromiter(found, np.float64)
+
+
+def learn_reader(X: object, categorical_features: object) -> CategoryReader | None:
+    """How to read tables like X; None if all its columns are numbers, which scikit-learn reads."""
+    if isinstance(categorical_features, str) and categorical_features != "auto":
+        raise _wrong_choice(categorical_features)
+    framed = _is_frame(X)
+    if not framed and (categorical_features is None or isinstance(categorical_features, str)):
+        return None
+    columns = _columns(X)
+    names = [column.name for column in columns]
+    if len(set(names)) < len(names):
+        twice = [name for name in names if names.count(name) > 1]
+        got = f"{twice[0]!r} {names.count(twice[0])} times"
+        raise invalid("X", "must have columns of different names", got, "rename a column, or pass X.to_numpy()")
+    places = set() if categorical_features is None else _named(categorical_features, columns)
+    if framed:
+        for place, column in enumerate(columns):
+            kind = column.kind()
+            if kind == "date":
+                raise _date(column)
+            if categorical_features is not None and kind == "category":
+                places.add(place)
+    return CategoryReader({place: _learn_codes(columns[place]) for place in sorted(places)}) if places else None
+
+
+def _learn_codes(column: _Column) -> dict[Any, int]:
+    try:
+        distinct = {value for value in column.values() if not _missing(value)}
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in column.values()})
+        rule = "must hold numbers, or categories that can be compared"
+        got = f"{', '.join(kinds)} in column {column.name!r}"
+        raise invalid("X", rule, got, "turn the values into numbers or text first") from None
+    if any(isinstance(value, datetime.date | datetime.timedelta | np.datetime64) for value in distinct):
+        raise _date(column)
+    ordered = sorted(distinct, key=lambda value: (type(value).__name__, str(value)))
+    return {value: code for code, value in enumerate(ordered)}
+
+
+def _missing(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT or pandas' NA, which is equal to nothing and not even unequal."""
+    if value is None:
+        return True
+    if isinstance(value, str):
+        return False
+    return type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, numbers.Real) and value != value)
+
+
+class _Column:
+    """One column of an array; frames have their own kinds."""
+
+    def __init__(self, column: Any, name: object) -> None:
+        self.column, self.name = column, name
+
+    def kind(self) -> Literal["number", "category", "date"]:
+        """What the column's type says it holds; objects that are all numbers, or missing, are numbers."""
+        letter = getattr(self.column.dtype, "kind", "O")
+        if letter in "mM" or "period" in str(self.column.dtype):
+            return "date"
+        if letter in "biufc":
+            return "number"
+        alike = letter == "O" and all(_missing(value) or isinstance(value, numbers.Real) for value in self.values())
+        return "number" if alike else "category"
+
+    def values(self) -> Sequence[Any]:
+        """The values as Python's objects."""
+        return self.column.tolist()  # type: ignore[no-any-return]
+
+    def numbers(self) -> AnyArray:
+        """The values as numbers, NaN where missing."""
+        try:
+            if getattr(self.column.dtype, "kind", "O") in "biuf":
+                return np.asarray(self.column, dtype=np.float64)
+            return np.array([np.nan if _missing(value) else float(value) for value in self.values()])
+        except (TypeError, ValueError):
+            got = f"{self.column.dtype} in column {self.name!r}"
+            remedy = "name the column in categorical_features, or turn it into numbers"
+            raise invalid("X", "must hold numbers where it did in the first fit", got, remedy) from None
+
+
+class _PandasColumn(_Column):
+    def kind(self) -> Literal["number", "category", "date"]:
+        return "category" if str(self.column.dtype) == "category" else super().kind()
+
+
+class _PolarsColumn(_Column):
+    def kind(self) -> Literal["number", "category", "date"]:
+        dtype = self.column.dtype
+        if dtype.is_temporal():
+            return "date"
+        return "number" if dtype.is_numeric() or str(dtype) in ("Boolean", "Null") else "category"
+
+    def values(self) -> Sequence[Any]:
+        return self.column.to_list()  # type: ignore[no-any-return]
+
+    def numbers(self) -> AnyArray:
+        return np.array([np.nan if value is None else float(value) for value in self.values()])
+
+
+def _is_frame(X: Any) -> bool:
+    return (hasattr(X, "iloc") and hasattr(X, "columns")) or hasattr(X, "get_columns")
+
+
+def _columns(X: Any) -> list[_Column]:
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        return [_PandasColumn(X.iloc[:, place], name) for place, name in enumerate(X.columns)]
+    if hasattr(X, "get_columns"):
+        return [_PolarsColumn(column, column.name) for column in X.get_columns()]
+    table = check_array(X, dtype=None, ensure_all_finite=False)
+    return [_Column(column, place) for place, column in enumerate(table.T)]
+
+
+def _named(given: object, columns: list[_Column]) -> set[int]:
+    """The places of columns given by name, place or mask."""
+    if isinstance(given, str):  # "auto"
+        return set()
+    try:
+        listed = list(given)  # type: ignore[call-overload]
+    except TypeError:
+        raise _wrong_choice(given) from None
+    if listed and all(isinstance(entry, bool | np.bool_) for entry in listed):
+        if len(listed) != len(columns):
+            rule = f"must have {len(columns)} entries where it is a mask, one per column of X"
+            raise invalid("categorical_features", rule, f"{len(listed)} entries")
+        return set(np.flatnonzero(listed).tolist())
+    names = [column.name for column in columns]
+    places: set[int] = set()
+    for entry in listed:
+        if isinstance(entry, str):
+            if entry not in names:
+                shown = ", ".join(map(str, names[:8])) + (", …" if len(names) > 8 else "")
+                rule = f"must name columns of X, which are {shown}"
+                raise invalid("categorical_features", rule, entry, "pass a data frame to name columns, or their places")
+            places.add(names.index(entry))
+        elif isinstance(entry, int | np.integer) and -len(columns) <= entry < len(columns):
+            places.add(int(entry) % len(columns))
+        else:
+            rule = f"must give places from 0 to {len(columns) - 1}, names of columns or a mask"
+            raise invalid("categorical_features", rule, entry)
+    return places
+
+
+def _wrong_choice(given: object) -> Exception:
+    return invalid(
+        "categorical_features", "must be 'auto', None or a list of columns", given, "pass ['name'] or [0, 3]"
+    )
+
+
+def _date(column: _Column) -> Exception:
+    got = f"{column.column.dtype} in column {column.name!r}"
+    remedy = "put numbers in its place: days since a fixed date; year, month and weekday"
+    return invalid("X", "must hold numbers or categories, not dates", got, remedy)

@@ -1,0 +1,46 @@
+"""What a fitted model is made of, as text: its members with their weights, and how the time was spent."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fewfire.tabular._ensemble import Ensemble
+    from fewfire.tabular._training import Curves
+
+
+@contextmanager
+def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
+    """Add the seconds of the block, by the clock, to those of a name."""
+    begin = time.perf_counter()
+    try:
+        yield
+    finally:
+        seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - begin
+
+
+def describe(heading: str, ensemble: Ensemble) -> str:
+    """A table of the members, weightiest first, and a line about temperature and time."""
+    lines = [heading, f"{'member':32s} {'weight':>7s}  {'held-out loss':>13s}  trained"]
+    weights = ensemble.mixing_weights()
+    details = {str(variant): _network_details(group.curves) for variant, group in ensemble.groups.items()}
+    details |= {name: ("", trees.described()) for name, trees in ensemble.trees.items()}
+    for name in sorted(weights, key=lambda name: -weights[name]):
+        loss, trained = details[name]
+        lines.append(f"{name:32s} {weights[name]:7.3f}  {loss:>13s}  {trained}")
+    if ensemble.loss != "squared":
+        lines.append(f"temperature of the networks: {ensemble.temperature:.2f}")
+    spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in ensemble.seconds.items())
+    lines.append(f"time: {spent or 'not known'}")
+    return "\n".join(lines)
+
+
+def _network_details(curves: Curves) -> tuple[str, str]:
+    """The lowest held-out loss and what was trained."""
+    lowest = f"{min(curves.validation):.4f}" if curves.validation else ""
+    epochs = len(curves.training)
+    return lowest, "1 epoch" if epochs == 1 else f"{epochs} epochs"

@@ -1,0 +1,225 @@
+"""Categories and other dirt in tables: frames, codes, missing and unseen values, what is refused and how."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import fewfire as ff
+from fewfire.tabular import AdamW
+from fewfire.tabular._categories import FEW, learn_categories
+from fewfire.tabular._frames import UNSEEN, learn_reader
+
+QUICK = {"hidden": (16,), "members": 2, "optimiser": AdamW(0.02, epochs=15), "random_state": 0}
+
+
+def town_table(rows=240, towns=30, seed=0):
+    """Columns x (of little use), town (many categories, of much use) and size (three); labels."""
+    rng = np.random.default_rng(seed)
+    effect = np.linspace(-3, 3, towns)[rng.permutation(towns)]
+    town, size, x = rng.integers(0, towns, rows), rng.integers(0, 3, rows), rng.normal(size=rows)
+    y = (effect[town] + (size == 1) + 0.3 * x + 0.5 * rng.normal(size=rows) > 0.3).astype(int)
+    frame = pd.DataFrame(
+        {"x": x, "town": [f"town {t}" for t in town], "size": pd.Categorical.from_codes(size, list("SML"))}
+    )
+    return frame, y
+
+
+def codes(frame):
+    return np.column_stack([frame["x"], pd.factorize(frame["town"])[0], frame["size"].cat.codes])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "codes", "objects"])
+def test_categories_are_learned_from_whatever_holds_them(kind):
+    frame, y = town_table()
+    tables = {"pandas": frame, "codes": codes(frame), "objects": frame.astype(object).to_numpy()}
+    tables["polars"] = pl.DataFrame({"x": frame["x"].tolist(), "town": frame["town"].tolist()}).with_columns(
+        pl.Series("size", frame["size"].tolist(), dtype=pl.Categorical)
+    )
+    table, given = tables[kind], [1, 2] if kind in ("codes", "objects") else "auto"
+    model = ff.SparseInitClassifier(**QUICK, categorical_features=given).fit(table[:180], y[:180])
+    assert model.score(table[180:], y[180:]) > 0.75  # x alone: 0.55
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict_proba(table[180:]), model.predict_proba(table[180:]))
+
+
+def test_columns_are_named_by_place_name_or_mask():
+    frame, y = town_table(60)
+    numbers = pd.DataFrame(codes(frame), columns=["x", "town", "size"])
+    fits = [
+        ff.SparseInitClassifier(**QUICK, categorical_features=given).fit(numbers, y).predict_proba(numbers)
+        for given in ([1, 2], [-2, -1], ["size", "town"], [False, True, True])
+    ]
+    for other in fits[1:]:
+        assert np.array_equal(fits[0], other)
+    text, _ = town_table(60)
+    mixed = ff.SparseInitClassifier(**QUICK, categorical_features=["x"]).fit(text, y)  # beside those "auto" finds
+    assert sorted(mixed._reader.codes) == [0, 1, 2]
+
+
+def test_missing_is_a_category_and_unseen_is_the_mean():
+    table = np.array([[0, 0.0], [0, 1.0], [1, 2.0], [np.nan, 3.0]])
+    table = np.vstack([table] * 5)
+    target = (np.isnan(table[:, :1]) * 1.0).astype(np.float32)
+    learned = learn_categories({0: FEW + 1}, table, target, np.ones(20, np.float32))
+    shown = learned.transform(np.array([[0.0, 7.0], [np.nan, 7.0], [UNSEEN, 7.0], [5.0, 7.0]]))
+    assert shown[:, 0].tolist() == [7.0] * 4  # the numbers come first
+    np.testing.assert_allclose(shown[:, 1], [2.5 / 20, 7.5 / 15, 0.25, 0.25])  # (5 + 10 · ¼) / (5 + 10), and so on
+    few = learn_categories({0: 2}, table, target, np.ones(20, np.float32))
+    assert few.transform(np.array([[0.0, 7.0], [1.0, 7.0], [np.nan, 7.0], [UNSEEN, 7.0]]))[:, 1:].tolist() == [
+        [0, 0],
+        [1, 0],
+        [0, 1],
+        [0, 0],
+    ]
+
+
+def test_statistics_of_training_rows_do_not_know_their_own_targets():
+    rng = np.random.default_rng(0)
+    table = np.arange(200.0)[:, None] % 100  # every category twice, and a coin for a target
+    target = rng.integers(0, 2, (200, 1)).astype(np.float32)
+    weight = np.ones(200, np.float32)
+    learned = learn_categories({0: 100}, table, target, weight)
+    folds = [np.arange(200)[part::4] for part in range(4)]
+    crossed, plain = learned.crossed(table, target, weight, folds), learned.transform(table)
+    assert np.corrcoef(plain[:, 0], target[:, 0])[0, 1] > 0.5
+    assert abs(np.corrcoef(crossed[:, 0], target[:, 0])[0, 1]) < 0.25
+    frame = pd.DataFrame({"id": [f"row {row}" for row in range(200)]})  # a name per row says nothing
+    model = ff.SparseInitClassifier(**QUICK).fit(frame, target[:, 0])
+    assert model.predict_proba(frame)[:, 1].std() < 0.1
+
+
+def test_weights_count_in_statistics():
+    table, target = np.array([[0.0], [0.0], [1.0]] * 4), np.array([[0.0], [1.0], [0.0]] * 4, np.float32)
+    weighted = learn_categories({0: 20}, table, target, np.array([1, 3, 1] * 4, np.float32))
+    rows = np.repeat(np.arange(12), [1, 3, 1] * 4)
+    repeated = learn_categories({0: 20}, table[rows], target[rows], np.ones(20, np.float32))
+    np.testing.assert_allclose(weighted.statistics[0], repeated.statistics[0])
+
+
+def test_rows_with_gaps_new_values_and_new_order_are_predicted():
+    frame, y = town_table(80)
+    frame.loc[::9, "town"] = None
+    frame.loc[1::9, "size"] = np.nan
+    frame.loc[2::9, "x"] = np.nan
+    model = ff.SparseInitClassifier(**QUICK).fit(frame, y)
+    later = frame.iloc[::-1].assign(town="elsewhere")
+    later["size"] = pd.Categorical(["XL"] * 80)
+    assert np.isfinite(model.predict_proba(later)).all()
+    assert np.array_equal(model.predict_proba(frame.iloc[::-1]), model.predict_proba(frame)[::-1])
+
+
+def test_regression_of_two_targets_validation_rows_and_going_on():
+    frame, _ = town_table(160)
+    level = frame["town"].str.slice(5).astype(int).to_numpy() % 3
+    Y = np.column_stack([level, -level + frame["x"]])
+    model = ff.SparseInitRegressor(**QUICK, warm_start=True)
+    model.fit(frame[:120], Y[:120], validation_data=(frame[120:], Y[120:]))
+    assert model.score(frame[120:], Y[120:]) > 0.5
+    assert model.fit(frame[:120], Y[:120]).score(frame[120:], Y[120:]) > 0.5
+    assert model.partial_fit(frame[:50], Y[:50]).predict(frame).shape == (160, 2)
+
+
+def test_numbers_in_frames_are_read_as_before():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = X[:, 0] > 0
+    plain = ff.SparseInitClassifier(**QUICK).fit(X, y).predict_proba(X)
+    for frame in (pd.DataFrame(X, columns=list("abc")), pl.DataFrame(X, schema=list("abc"))):
+        assert learn_reader(frame, "auto") is None
+        assert np.array_equal(ff.SparseInitClassifier(**QUICK).fit(frame, y).predict_proba(frame), plain)
+    odd = pd.DataFrame({"a": X[:, 0], "b": pd.array(X[:, 1], dtype="Float64"), "c": X[:, 2].astype(object)})
+    odd["text"] = "same"
+    assert np.array_equal(ff.SparseInitClassifier(**QUICK).fit(odd, y).predict_proba(odd), plain)
+
+
+def test_two_columns_of_one_name_are_refused():
+    frame, y = town_table(60)
+    frame.columns = ["x", "town", "town"]
+    with pytest.raises(ff.InvalidArgument) as caught:
+        ff.SparseInitClassifier(**QUICK).fit(frame, y)
+    text = (
+        "X must have columns of different names; got \"'town' 2 times\". Remedy: rename a column, or pass X.to_numpy()."
+    )
+    assert str(caught.value) == text
+
+
+def test_a_class_that_a_fold_lacks_is_learned():
+    frame, y = town_table(60)
+    labels = np.where(y == 1, "yes", "no").astype(object)
+    labels[7] = "rare"
+    model = ff.SparseInitClassifier(**QUICK).fit(frame, labels)
+    assert model.classes_.tolist() == ["no", "rare", "yes"]
+    assert np.isfinite(model.predict_proba(frame)).all()
+
+
+REFUSED = {
+    "dates": (
+        {"when": pd.to_datetime(["2020-01-01"] * 30)},
+        "auto",
+        "X must hold numbers or categories, not dates; got \"datetime64[us] in column 'when'\". "
+        "Remedy: put numbers in its place: days since a fixed date; year, month and weekday.",
+    ),
+    "lists": (
+        {"tags": [["a"]] * 30},
+        "auto",
+        "X must hold numbers, or categories that can be compared; got \"list in column 'tags'\". "
+        "Remedy: turn the values into numbers or text first.",
+    ),
+    "a name that is not there": (
+        {"a": np.arange(30.0)},
+        ["b"],
+        "categorical_features must name columns of X, which are a; got 'b'. "
+        "Remedy: pass a data frame to name columns, or their places.",
+    ),
+    "a place that is not there": (
+        {"a": np.arange(30.0)},
+        [1],
+        "categorical_features must give places from 0 to 0, names of columns or a mask; got 1.",
+    ),
+    "a short mask": (
+        {"a": np.arange(30.0), "b": np.arange(30.0)},
+        [True],
+        "categorical_features must have 2 entries where it is a mask, one per column of X; got '1 entries'.",
+    ),
+    "another word": (
+        {"a": np.arange(30.0)},
+        "all",
+        "categorical_features must be 'auto', None or a list of columns; got 'all'. Remedy: pass ['name'] or [0, 3].",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused_and_how(case):
+    columns, given, text = REFUSED[case]
+    with pytest.raises(ff.InvalidArgument) as caught:
+        ff.SparseInitClassifier(**QUICK, categorical_features=given).fit(pd.DataFrame(columns), np.arange(30) % 2)
+    assert str(caught.value).replace("[ns]", "[us]") == text
+
+
+def test_dates_of_polars_and_python_are_refused():
+    import datetime
+
+    days = [datetime.date(2020, 1, 1 + day % 28) for day in range(30)]
+    for frame in (pl.DataFrame({"day": days}), pd.DataFrame({"day": days})):
+        with pytest.raises(ff.InvalidArgument, match="not dates; got .*in column 'day'"):
+            ff.SparseInitClassifier(**QUICK).fit(frame, np.arange(30) % 2)
+
+
+def test_infinite_numbers_beside_categories_are_refused():
+    frame, y = town_table(40)
+    frame.loc[3, "x"] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        ff.SparseInitClassifier(**QUICK).fit(frame, y)
+
+
+def test_text_where_numbers_were_is_refused_and_none_means_no_categories():
+    frame, y = town_table(40)
+    model = ff.SparseInitClassifier(**QUICK).fit(frame, y)
+    with pytest.raises(ff.InvalidArgument, match="must hold numbers where it did in the first fit; got .*column 'x'"):
+        model.predict(frame.assign(x="much"))
+    with pytest.raises(ValueError, match="could not convert string to float"):
+        ff.SparseInitClassifier(**QUICK, categorical_features=None).fit(frame, y)

@@ -1,0 +1,38 @@
+"""`summary()`: what a fitted model says of itself."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+
+import fewfire as ff
+from fewfire.tabular import AdamW
+
+QUICK = {"hidden": (8,), "members": 2, "optimiser": AdamW(0.02, epochs=3), "random_state": 0}
+
+
+def test_members_weights_and_time_are_told():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=60), "town": rng.choice(["a", "b"], 60)})
+    model = ff.SparseInitClassifier(**QUICK).fit(frame, frame["x"] > 0)
+    heading, titles, *members, temperature, spent = model.summary().splitlines()
+    assert heading == "SparseInitClassifier of 2 columns, 1 of categories"
+    assert titles.split() == ["member", "weight", "held-out", "loss", "trained"]
+    told = {line[:32].strip(): float(line[32:40]) for line in members}
+    assert told == {name: pytest.approx(weight, abs=5e-4) for name, weight in model.mixing_weights_.items()}
+    assert list(told.values()) == sorted(told.values(), reverse=True)
+    assert sum("3 epochs" in line for line in members) == len(members) - 2
+    assert sum(bool(re.search(r"2 × (100 trees|\d+ rounds)$", line)) for line in members) == 2
+    assert temperature == f"temperature of the networks: {model.temperature_:.2f}"
+    assert re.fullmatch(r"time: networks \d+\.\d s, trees \d+\.\d s", spent)
+
+
+def test_a_regressor_has_no_temperature_and_an_epoch_by_hand_no_losses():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    text = ff.SparseInitRegressor(**QUICK).partial_fit(X, X[:, 0]).summary()
+    assert "temperature" not in text and text.endswith("time: not known")
+    assert "1 epoch" in text and "1 epochs" not in text and "trees" not in text
+    with pytest.raises(NotFittedError):
+        ff.SparseInitRegressor().summary()
