@@ -12,7 +12,7 @@ import numpy as np
 from fewfire.engines.robust._trainer import TrainerBase, TrainerCounters
 
 if TYPE_CHECKING:
-    from fewfire._types import AnyArray, FloatArray, IdArray
+    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
     from fewfire.engines.robust._trainer import FloatTable
     from fewfire.networks import TwoLayer
 
@@ -30,14 +30,14 @@ class DenseTrainer(TrainerBase):
         self._active_counts = np.zeros(self.examples, dtype=np.int64)
         self._evaluations = self._products = self._active = self._updated = 0
 
-    def evaluate(self, X_moved: AnyArray) -> tuple[FloatArray, FloatArray]:
+    def evaluate(self, X_moved: AnyArray) -> tuple[Float64Array, FloatArray]:
         """f, shape (n,), and ∇_x f, shape (n, inputs), at the moved examples."""
         z, active = self._score(self._placed(X_moved))
         self._products += 2
         weights = active * self._net.output  # ∂f/∂z of every pair
         return self._sum(z, weights), weights @ self._hidden
 
-    def values(self, X_moved: AnyArray) -> FloatArray:
+    def values(self, X_moved: AnyArray) -> Float64Array:
         """f at the moved examples: shape (n,)."""
         z, active = self._score(self._placed(X_moved))
         self._products += 1
@@ -87,6 +87,6 @@ class DenseTrainer(TrainerBase):
         self._evaluations += 1
         return z, active
 
-    def _sum(self, z: FloatArray, weights: FloatArray) -> FloatArray:
-        total: FloatArray = np.einsum("ij,ij->i", z, weights, dtype=np.float64) + self._net.offset
-        return total.astype(np.float32)
+    def _sum(self, z: FloatArray, weights: FloatArray) -> Float64Array:
+        total: Float64Array = np.einsum("ij,ij->i", z, weights, dtype=np.float64) + self._net.offset
+        return total

@@ -20,7 +20,7 @@ from fewfire.halfspace import Index
 from fewfire.halfspace._plan import CHILDREN
 
 if TYPE_CHECKING:
-    from fewfire._types import AnyArray, FloatArray, IdArray
+    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
     from fewfire.engines.robust._trainer import FloatTable
     from fewfire.halfspace import MethodName
     from fewfire.networks import TwoLayer
@@ -55,7 +55,7 @@ class IndexTrainer(TrainerBase):
         self._active_counts = np.zeros(self.examples, dtype=np.int64)
         self._products = self._pairs = self._active = self._updated = self._bytes = 0
 
-    def evaluate(self, X_moved: AnyArray) -> tuple[FloatArray, FloatArray]:
+    def evaluate(self, X_moved: AnyArray) -> tuple[Float64Array, FloatArray]:
         """f, shape (n,), and ∇_x f, shape (n, inputs), at the moved examples."""
         moved = self._placed(X_moved)
         active = self._report(moved)
@@ -64,7 +64,7 @@ class IndexTrainer(TrainerBase):
         gradients: FloatArray = np.asarray(active @ self._hidden, dtype=np.float32)
         return self._sum(moved, active), gradients
 
-    def values(self, X_moved: AnyArray) -> FloatArray:
+    def values(self, X_moved: AnyArray) -> Float64Array:
         """f at the moved examples: shape (n,)."""
         moved = self._placed(X_moved)
         self._products += 1
@@ -138,11 +138,11 @@ class IndexTrainer(TrainerBase):
         self._last = moved.copy(), active
         return active
 
-    def _sum(self, moved: FloatTable, active: csr_array[np.float32]) -> FloatArray:
+    def _sum(self, moved: FloatTable, active: csr_array[np.float32]) -> Float64Array:
         rows = np.repeat(np.arange(self.examples), self._active_counts)
         z = np.einsum("ij,ij->i", self._hidden[active.indices], moved[rows]) + self._net.bias[active.indices]
-        total: FloatArray = np.bincount(rows, weights=active.data * z, minlength=self.examples) + self._net.offset
-        return total.astype(np.float32)
+        sums = np.bincount(rows, weights=active.data * z, minlength=self.examples)
+        return np.asarray(sums + self._net.offset, dtype=np.float64)
 
     def _verify(self, moved: FloatTable, indptr: IdArray, neurons: IdArray) -> None:
         scan = Index(self._hidden, self._net.bias, "scan").query_batch(

@@ -3,9 +3,9 @@
 Every neuron keeps the examples that could make it fire as long as it has not moved by more than its skin and examples
 stay in their balls. A neuron whose list is empty is never touched: it cannot fire, so it does not move. Every pair of a
 list keeps how far weights and examples can move before it can change sides, and is not scored until they have;
-csrc/kernels/drift_lists.hpp has the inequalities. Activity is decided by one float32 score in one order of summation, so
-results do not depend on the state of the lists or on threads; instruction sets differ in the rounding of multiply-adds
-only.
+csrc/kernels/drift_lists.hpp has the inequalities. Activity is decided by one float32 score in one order of summation,
+so results do not depend on the state of the lists or on threads; instruction sets differ in the rounding of
+multiply-adds only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fewfire._extension import MESSAGE, load
 from fewfire.engines.robust._trainer import TrainerBase, TrainerCounters
 
 if TYPE_CHECKING:
-    from fewfire._types import AnyArray, FloatArray, IdArray
+    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
     from fewfire.networks import TwoLayer
 
 # In the order in which csrc/bindings/robust.cpp gives them.
@@ -65,14 +65,14 @@ class ListTrainer(TrainerBase):
         """None when the C++ part is installed."""
         return MESSAGE if load() is None else None
 
-    def evaluate(self, X_moved: AnyArray) -> tuple[FloatArray, FloatArray]:
+    def evaluate(self, X_moved: AnyArray) -> tuple[Float64Array, FloatArray]:
         """f, shape (n,), and ∇_x f, shape (n, inputs), at the moved examples."""
         gradients = np.empty(self._anchors.shape, dtype=np.float32)
         values = self._evaluate(X_moved, gradients)
         self._dense_products += 2
         return values, gradients
 
-    def values(self, X_moved: AnyArray) -> FloatArray:
+    def values(self, X_moved: AnyArray) -> Float64Array:
         """f at the moved examples: shape (n,)."""
         values = self._evaluate(X_moved, None)
         self._dense_products += 1
@@ -127,13 +127,12 @@ class ListTrainer(TrainerBase):
         if row >= 0:
             raise self._misplaced(moved, row)
 
-    def _evaluate(self, X_moved: AnyArray, gradients: AnyArray | None) -> FloatArray:
+    def _evaluate(self, X_moved: AnyArray, gradients: AnyArray | None) -> Float64Array:
         self._place(self._table(X_moved))
         sums = np.empty(self.examples, dtype=np.float64)
         self._core.evaluate(sums, gradients)
         self._verify("evaluation")
-        total: FloatArray = (sums + self._net.offset).astype(np.float32)
-        return total
+        return sums + self._net.offset
 
     def _verify(self, call: str) -> None:
         pair = self._core.missing() if self._debug else None

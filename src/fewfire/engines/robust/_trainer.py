@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fewfire._errors import InvalidArgument
-    from fewfire._types import AnyArray, FloatArray, IdArray
+    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
     from fewfire.networks import TwoLayer
 
     FloatTable = NDArray[np.float32]
@@ -87,12 +87,12 @@ class ActiveTrainer(Protocol):
 
     name: str
 
-    def evaluate(self, X_moved: AnyArray) -> tuple[FloatArray, FloatArray]:
-        """f, shape (n,), and ∇_x f, shape (n, inputs), at the moved examples; row i belongs to anchor i."""
+    def evaluate(self, X_moved: AnyArray) -> tuple[Float64Array, FloatArray]:
+        """f in float64, shape (n,), and ∇_x f, shape (n, inputs), at the moved examples; row i belongs to anchor i."""
         ...
 
-    def values(self, X_moved: AnyArray) -> FloatArray:
-        """f at the moved examples: shape (n,)."""
+    def values(self, X_moved: AnyArray) -> Float64Array:
+        """f in float64 at the moved examples: shape (n,)."""
         ...
 
     def step(self, X_moved: AnyArray, slopes: AnyArray, rate: float) -> None:
