@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import fewfire as ff
 from fewfire.tabular import AdamW
 from fewfire.tabular._queue import Meeting, work_off
-from fewfire.tabular._race import Race
+from fewfire.tabular._race import ENOUGH, Race
 from fewfire.tabular._training import Stop
 
 THREADS = pytest.mark.parametrize("threads", [1, 2, 5])
@@ -125,8 +125,8 @@ def test_an_error_before_a_meeting_is_raised_by_those_who_wait(threads):
 
 
 def test_the_better_half_of_a_race_goes_on_and_whoever_has_weight():
-    def stop(loss):
-        return Stop(loss, np.full((4, 1), loss))
+    def stop(loss, rows=ENOUGH):
+        return Stop(loss, np.full((rows, 1), loss))
 
     race = Race(lambda outputs: np.array([0.5, 0.5, 0.0, 0.0, 0.0]), 5)
     assert race([stop(loss) for loss in (0.9, 0.3, 0.5, 0.4, 0.8)]) == [True, True, True, True, False]
@@ -140,10 +140,11 @@ def test_the_better_half_of_a_race_goes_on_and_whoever_has_weight():
         False,
     ]  # once out, out
     assert Race(lambda outputs: np.ones(1), 1)([stop(0.5)]) == [True]
+    assert Race(lambda outputs: np.eye(2)[0], 2)([stop(0.1, 499), stop(0.9, 499)]) == [True, True]  # too few to tell
 
 
 def test_hopeless_variants_stop_early_and_the_rest_goes_on():
-    X, y = make_classification(300, 4, n_informative=2, n_redundant=0, random_state=0)
+    X, y = make_classification(ENOUGH, 4, n_informative=2, n_redundant=0, random_state=0)
     settings = {"hidden": (16,), "members": 2, "random_state": 0, "early_stopping": 30}
     model = ff.SparseInitClassifier(**settings, optimiser=AdamW(0.01, epochs=25), warm_start=True).fit(X, y)
     epochs = [len(group.curves.validation) for group in model._ensemble.groups.values()]

@@ -187,7 +187,7 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         return self._targets(self._rows(X, y, weight[0] if weight else None, reset=False))
 
     def _outputs(self, X: object) -> Float64Array:
-        """Mean output (rows, outputs) of the networks, in float64, so that rows do not depend on each other."""
+        """Mean output (rows, outputs) of networks and trees, float64; that of a row does not depend on other rows."""
         check_is_fitted(self)
         if self._reader is None:
             table = validate_data(self, X, reset=False, **NUMBERS)

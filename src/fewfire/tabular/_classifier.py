@@ -70,8 +70,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
     engine : {"auto", "cpu", "torch"}
         "torch" trains on a GPU where there is one; "auto" is "cpu".
     n_jobs : int or None
-        Networks trained at a time, one per thread and at most `members`; −1 is one per core. None is one thread in
-        all, as matrix products this small gain nothing by more.
+        Networks trained at a time, of any variant, one per thread; −1 is one per core, None is one. The fit is the
+        same for every number.
     random_state : int, RandomState or None
     verbose : bool
         Tell every epoch on standard error.

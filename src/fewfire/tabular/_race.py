@@ -2,7 +2,8 @@
 
 Most groups end without weight in the mixture, and it shows early. At every meeting the better half of those still in
 training goes on, and whoever the mixture, as it would be now, gives a weight (after Jamieson and Talwalkar,
-Non-stochastic Best Arm Identification and Hyperparameter Optimization, 2016, whose rule is the first half).
+Non-stochastic Best Arm Identification and Hyperparameter Optimization, 2016, whose rule is the first half). Few rows
+do not tell who is hopeless, and their networks are quickly trained: below `ENOUGH` of them all go on.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     from fewfire._types import Float64Array
     from fewfire.tabular._training import Stop
+
+ENOUGH = 500  # held-out rows
 
 
 class Race:
@@ -35,10 +38,11 @@ class Race:
     def __call__(self, stops: Sequence[Stop]) -> list[bool]:
         """Which groups go on, given the best stop of each so far."""
         running = self._running
-        if len(stops) > 1:
+        outputs = np.stack([stop.pooled for stop in stops if stop.pooled is not None])
+        if len(stops) > 1 and outputs.shape[1] >= ENOUGH:
             losses = np.where(running, [stop.loss for stop in stops], np.inf)
             half = np.argsort(losses, kind="stable")[: -(-int(running.sum()) // 2)]
-            weights = self._mix(np.stack([stop.pooled for stop in stops if stop.pooled is not None]))
+            weights = self._mix(outputs)
             ahead = np.zeros_like(running)
             ahead[half] = True
             running &= ahead | (weights > 0)
