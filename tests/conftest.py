@@ -11,8 +11,10 @@ settings.register_profile("fewfire", derandomize=True, deadline=None, print_blob
 settings.load_profile("fewfire")
 
 
-# A shell starts background jobs with Ctrl-C ignored, and tests that press it would wait for ever.
-signal.signal(signal.SIGINT, signal.default_int_handler)
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    """Ctrl-C interrupts: a shell starts background jobs with it ignored, and tests that press it would wait for ever."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Sweeps on engines with devices of their own: which is taken, batches of one shape, several devices, Ctrl-C."""
 
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -167,7 +168,8 @@ class TestStopping:
     def test_ctrl_c_ends_what_is_under_way_within_a_second(self, engines):
         executor, engine = DeviceExecutor(), get_engine("endless")
         results = executor.run(batches(tiny().runs(), engine), engine.name)
-        threading.Timer(0.2, lambda: os.kill(os.getpid(), 2)).start()
+        main = threading.main_thread().ident
+        threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
             next(results)
         begun = time.monotonic()
