@@ -211,7 +211,7 @@ def test_linear_models_of_sparse_weights_and_behind_scalers():
 @pytest.fixture(scope="module")
 def tabular():
     """Small ensembles: one of two classes, one of three, one of a number."""
-    options = {"hidden": (16,), "members": 2, "scaling": "auto", "gains": "none", "random_state": 0}
+    options = {"hidden": (16,), "members": 2, "trees": False, "gains": "none", "random_state": 0}
     kinds = {
         "two": (SparseInitClassifier, TWO),
         "three": (SparseInitClassifier, X[:, [0, 2]].round().astype(int)[:, 0]),

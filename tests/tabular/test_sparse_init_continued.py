@@ -11,7 +11,7 @@ from fewfire.tabular._training import TrainedNetwork
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(30, 3)), np.arange(30) % 2
-QUICK = {"hidden": (8,), "members": 1, "scaling": "standard", "gains": "none", "random_state": 0}
+QUICK = {"hidden": (8,), "members": 1, "scaling": "standard", "gains": "none", "trees": False, "random_state": 0}
 
 
 def test_classes_of_a_failed_partial_fit_are_forgotten():

@@ -10,7 +10,7 @@ from fewfire.tabular import SGD, AdamW
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(30, 3)), np.arange(30) % 2
-QUICK = {"hidden": (8,), "members": 1, "scaling": "standard", "gains": "none", "random_state": 0}
+QUICK = {"hidden": (8,), "members": 1, "scaling": "standard", "gains": "none", "trees": False, "random_state": 0}
 
 
 @pytest.mark.parametrize(

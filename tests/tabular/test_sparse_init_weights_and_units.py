@@ -10,6 +10,7 @@ RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(30, 3)), np.arange(30) % 2
 QUICK = {
     "hidden": (8,),
+    "trees": False,
     "members": 1,
     "scaling": "standard",
     "gains": "none",

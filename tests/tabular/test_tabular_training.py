@@ -14,6 +14,7 @@ from fewfire.tabular._training import TrainedNetwork, TrainingRows
 
 ONE_VARIANT = {
     "hidden": (32,),
+    "trees": False,
     "members": 2,
     "scaling": "standard",
     "gains": "none",
