@@ -7,11 +7,12 @@ marks of the README is written. With `--check` nothing is written, and lines tha
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from pathlib import Path
 from typing import Any
+
+from generated_part import options, renew
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN = "<!-- Written by tools/readme_lines.py from docs/results: edit those, not this. -->"
@@ -78,29 +79,11 @@ def find(text: str, pattern: str, page: Path) -> tuple[str, ...]:
     return found.groups()
 
 
-def renewed(text: str, part: str) -> str:
-    """The README with the part between the marks in its place."""
-    before, rest = text.split(BEGIN)
-    return before + part + rest.split(END)[1]
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Write the lines, or only compare."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if the lines are not up to date")
-    parser.add_argument("--root", type=Path, default=ROOT, help="folder of README.md and docs/")
-    chosen = parser.parse_args(arguments)
-    path = chosen.root / "README.md"
-    text = path.read_text(encoding="utf-8")
-    made = renewed(text, lines(chosen.root / "docs"))
-    if made == text:
-        return 0
-    if chosen.check:
-        print(f"{path} does not follow docs/results: run python tools/readme_lines.py")
-        return 1
-    path.write_text(made, encoding="utf-8")
-    print(f"written: {path}")
-    return 0
+    chosen = options(__doc__, "--root", ROOT).parse_args(arguments)
+    part = lines(chosen.root / "docs")
+    return renew(chosen.root / "README.md", part, check=chosen.check, source="docs/results", tool="readme_lines.py")
 
 
 if __name__ == "__main__":

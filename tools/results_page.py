@@ -6,9 +6,10 @@ that failed come first. With `--check` nothing is written, and a page that does 
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
+
+from generated_part import options, renew
 
 from fewfire.experiments import recipes
 from fewfire.experiments.recipes import Judgement, RecipeResult
@@ -112,29 +113,11 @@ def _cell(text: str) -> str:
     return escaped
 
 
-def renewed(text: str, part: str) -> str:
-    """The page with the part between the marks in its place."""
-    before, rest = text.split(BEGIN)
-    return before + part + rest.split(END)[1]
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Write the page, or only compare."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if the page is not up to date")
-    parser.add_argument("--docs", type=Path, default=DOCS, help="folder of results.md and results/")
-    chosen = parser.parse_args(arguments)
-    path = chosen.docs / "results.md"
-    text = path.read_text(encoding="utf-8")
-    made = renewed(text, page(load(chosen.docs / "results")))
-    if made == text:
-        return 0
-    if chosen.check:
-        print(f"{path} does not follow results/*.json: run python tools/results_page.py")
-        return 1
-    path.write_text(made, encoding="utf-8")
-    print(f"written: {path}")
-    return 0
+    chosen = options(__doc__, "--docs", DOCS).parse_args(arguments)
+    part = page(load(chosen.docs / "results"))
+    return renew(chosen.docs / "results.md", part, check=chosen.check, source="results/*.json", tool="results_page.py")
 
 
 if __name__ == "__main__":

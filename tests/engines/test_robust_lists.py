@@ -50,6 +50,24 @@ def test_results_do_not_depend_on_lists(core):
     assert np.array_equal(old.network().hidden, fresh.network().hidden)
 
 
+@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
+def test_more_examples_than_sixteen_bits_number(core, isa):
+    if isa not in core.available_isas():
+        pytest.skip(f"no {isa} here")
+    core.set_isa(isa)
+    net, X, rng, reach = wide(width=48, inputs=3, examples=70_000)
+    lists, dense = ListTrainer(net, X, reach, debug=True), robust.DenseTrainer(net, X, reach)
+    for _ in range(3):
+        moved = move(X, reach, rng)
+        for ours, theirs in zip(lists.evaluate(moved), dense.evaluate(moved), strict=True):
+            assert np.allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+        slopes = rng.normal(size=len(X)) / len(X)
+        lists.step(moved, slopes, 0.05)
+        dense.step(moved, slopes, 0.05)
+    assert np.allclose(lists.network().hidden, dense.network().hidden, atol=1e-6)
+    assert lists.active_counts[1 << 16 :].sum() > 0
+
+
 @pytest.mark.parametrize("isa", ["baseline", "avx2"])
 def test_other_instruction_sets_agree(core, isa):
     if isa not in core.available_isas():

@@ -4,7 +4,7 @@ A column of at most ten categories becomes an indicator of each. One of more bec
 row's category, drawn towards the overall mean as if ten rows of that mean had been seen besides (Micci-Barreca 2001).
 A mean that counts a row's own target would give it away, so training rows get means of the other folds; rows that come
 later get those of all. Missing is a category of its own; a category that training did not see has no indicator, and the
-overall mean.
+overall mean. scikit-learn's TargetEncoder does much the same, but knows no weights of rows.
 """
 
 from __future__ import annotations

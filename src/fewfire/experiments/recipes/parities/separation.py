@@ -25,59 +25,42 @@ than the bound in one fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
-from math import comb, inf, log, nan, sqrt
-from typing import Any, TypeAlias
+from math import comb, log, nan, sqrt
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import binom, norm
-from sklearn.svm import SVC
 from sklearn.utils.parallel import Parallel, delayed
 
 from fewfire._cores import usable_cores
 from fewfire._cube import cube
 from fewfire._random import Stream
-from fewfire._types import AnyArray, Float64Array, SignArray
 from fewfire.experiments.parities._fixed_features import FAMILIES, Family, dimension_needed, fit_linear
 from fewfire.experiments.recipes import _effects
 from fewfire.experiments.recipes._base import Recipe, RecipeOutcome
 from fewfire.experiments.recipes._judgement import Effect, Judgement, Power
-from fewfire.learners import LowDegreeClassifier, ParityNetClassifier
-from fewfire.learners.baselines import TangentKernel
-from fewfire.networks import init
+from fewfire.experiments.recipes.parities._rivals import (
+    ACCURACY,
+    PENALTIES,
+    TESTS,
+    ComparisonSize,
+    NetworkLearner,
+    NeuronSize,
+    compared,
+    correlated_network,
+    neurons_needed,
+)
 from fewfire.problems import CorrelatedParity
-from fewfire.theory.parities import embedding_dimension, halfspace_accuracy
 
-ACCURACY, LEAD, HALF = 0.95, 0.1, 0.5
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LEAD, HALF = 0.1, 0.5
 FULL, MORE, STUCK = 1.0, 0.1, 0.2
 """The power is for: growth like C(n, k) itself; a fit in ten that needs more neurons; a run in five that gets stuck."""
-PENALTIES = (1e-4, 1e-2, 1.0)
-TESTS, RESAMPLES = 4000, 2000
+RESAMPLES = 2000
 NORMAL = float(norm.ppf(0.975))
-TOLD = 2
-"""Seeds of the methods that are told and not judged."""
-WIDTHS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
-
-
-@dataclass(frozen=True)
-class NeuronSize:
-    """An (n, k)-parity that a network learns from a sample."""
-
-    n: int
-    k: int
-    samples: int
-
-
-@dataclass(frozen=True)
-class ComparisonSize:
-    """An (n, k)-parity, neurons of the network and features of each rival, examples."""
-
-    n: int
-    k: int
-    width: int
-    samples: int
 
 
 @dataclass(frozen=True)
@@ -89,11 +72,6 @@ class SeparationSettings:
     neurons: tuple[NeuronSize, ...]
     comparisons: tuple[ComparisonSize, ...]
     seeds: int
-
-
-Predictor: TypeAlias = Callable[[SignArray], AnyArray]
-NetworkLearner: TypeAlias = Callable[[int, int, SignArray, SignArray, int], Predictor]
-"""(k, width, X, y, seed) -> a function from ±1 rows to labels ±1, or to scores of that sign."""
 
 
 def measure(
@@ -119,8 +97,8 @@ def measure(
     runs = [(size, features, learn, seed) for size in settings.comparisons for seed in seeds]
     with Parallel(n_jobs=usable_cores() if families is None and network is None else 1) as processes:
         dimensions = processes(delayed(_dimensions)(*cell) for cell in cells)
-        neurons = processes(delayed(_neurons)(size, learn, seeds) for size in settings.neurons)
-        rows = [row for found in processes(delayed(_compared)(*run) for run in runs) for row in found]
+        neurons = processes(delayed(neurons_needed)(size, learn, seeds) for size in settings.neurons)
+        rows = [row for found in processes(delayed(compared)(*run) for run in runs) for row in found]
     powers = {name: _growth([row for row in dimensions if row["family"] == name]) for name in features}
     leads = [_lead(rows, size, seeds) for size in settings.comparisons]
     return RecipeOutcome(
@@ -216,13 +194,6 @@ def _growth_seen(powers: Sequence[Effect]) -> float:
     return float(max(0.0, 1 - sum(missed)))
 
 
-def correlated_network(k: int, width: int, X: SignArray, y: SignArray, seed: int) -> Predictor:
-    """The network of Theorem 2 in its practical mode: the first step, the support it shows, the second layer on it."""
-    model = ParityNetClassifier(schedule="correlated", k=k, width=width, random_state=seed)
-    predictor: Predictor = model.fit(X, y).predict
-    return predictor
-
-
 def _dimensions(n: int, k: int, name: str, family: Family, seeds: range) -> dict[str, Any]:
     """For each seed the least number of features at which a linear classifier errs on at most 5% of D_A.
 
@@ -243,71 +214,6 @@ def _dimensions(n: int, k: int, name: str, family: Family, seeds: range) -> dict
 
         needed.append(dimension_needed(error, 1 - ACCURACY, 2, largest))
     return {"n": n, "k": k, "family": name, "monomials": count, "needed": needed}
-
-
-def _neurons(size: NeuronSize, learn: NetworkLearner, seeds: range) -> dict[str, Any]:
-    """For each seed the least width, a power of two, at which the network reaches 95% on the tests."""
-    problem = CorrelatedParity(size.n, size.k)
-    needed = []
-    for seed in seeds:
-        X, y, X_test, y_test = _draw(problem, size.samples, seed)
-        scores = ((width, _accuracy(learn(size.k, width, X, y, seed)(X_test), y_test)) for width in WIDTHS)
-        needed.append(next((float(width) for width, score in scores if score >= ACCURACY), inf))
-    bound = embedding_dimension(size.n, size.k)
-    return {**asdict(size), "monomials": comb(size.n, size.k), "bound": bound, "needed": needed}
-
-
-def _compared(
-    size: ComparisonSize, families: Mapping[str, Family], learn: NetworkLearner, seed: int
-) -> list[dict[str, Any]]:
-    return [{**asdict(size), "seed": seed, **row} for row in _compare(size, families, learn, seed)]
-
-
-def _compare(
-    size: ComparisonSize, families: Mapping[str, Family], learn: NetworkLearner, seed: int
-) -> Iterator[dict[str, Any]]:
-    """One row per method: its accuracy, its dimension (None for a kernel), and whether it is held to the width."""
-    n, k, width = size.n, size.k, size.width
-    X, y, X_test, y_test = _draw(CorrelatedParity(n, k), size.samples, seed)
-    yield _row("network", _accuracy(learn(k, width, X, y, seed)(X_test), y_test), width)
-    start = init.symmetric(k)(n, width, Stream(seed, "init"))
-    tables: dict[str, Callable[[SignArray], Float64Array]] = {
-        "inputs": lambda rows: np.hstack([rows, np.ones((len(rows), 1))]).astype(np.float64),
-        "network's start": lambda rows: start.features(rows).astype(np.float64),
-    }
-    for name, family in families.items():
-        tables[name] = partial(family, k=k, dimension=width, stream=Stream(seed, f"separation/{name}"))
-    mass = np.full(len(y), 1 / len(y))
-    for name, table in tables.items():
-        features, tests = table(X), table(X_test)
-        fits = [fit_linear(features, y.astype(np.float64), mass, penalty=penalty)[0] for penalty in PENALTIES]
-        yield _row(name, max(_accuracy(tests @ weights, y_test) for weights in fits), features.shape[1], rival=True)
-    freer = (
-        {}
-        if seed >= TOLD
-        else {
-            "polynomial kernel": (SVC(kernel="poly", degree=k, gamma=1 / n, coef0=1.0, C=10.0), comb(n + k, k)),
-            "tangent kernel": (TangentKernel(alpha=1e-2), None),
-            "low-degree learner": (LowDegreeClassifier(random_state=seed), None),
-        }
-    )
-    for name, (model, dimension) in freer.items():
-        model.fit(X.astype(np.float32), y)
-        yield _row(name, _accuracy(model.predict(X_test.astype(np.float32)), y_test), dimension)
-    half_space = halfspace_accuracy(k, largest_weight=5 if k < 7 else 3)
-    yield _row("best half-space", half_space, n, rival=True)
-
-
-def _draw(problem: CorrelatedParity, samples: int, seed: int) -> tuple[SignArray, ...]:
-    return (*problem.sample(samples, Stream(seed, "data")), *problem.sample(TESTS, Stream(seed, "test")))
-
-
-def _accuracy(scores: AnyArray, y: SignArray) -> float:
-    return float(np.mean((scores > 0) == (y > 0)))
-
-
-def _row(method: str, accuracy: float, dimension: int | None, *, rival: bool = False) -> dict[str, Any]:
-    return {"method": method, "accuracy": float(accuracy), "dimension": dimension, "rival": rival}
 
 
 def _growth(rows: list[dict[str, Any]]) -> Effect:
