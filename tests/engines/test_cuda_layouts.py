@@ -28,8 +28,9 @@ def run(inputs=50, width=100, rows=200, schedule=None, **fields):
 @pytest.mark.parametrize("device", [H200, A100], ids=lambda device: device.name)
 @pytest.mark.parametrize("inputs", [1, 15, 16, 50, 63, 64, 111, 112, 200, 223, 224, 300, 319])
 @pytest.mark.parametrize("width", [1, 10, 16, 17, 100, 1000, 12345])
-def test_a_layout_holds_the_network(device, inputs, width):
-    layout = choose_layout(inputs, width, device)
+@pytest.mark.parametrize("whole_slopes", [True, False], ids=["hinge", "logistic"])
+def test_a_layout_holds_the_network(device, inputs, width, whole_slopes):
+    layout = choose_layout(inputs, width, device, whole_slopes)
     assert layout.fast and not layout.streamed
     assert 16 * (layout.columns - 1) <= inputs < 16 * layout.columns  # the bias has a column, padding stays in the last
     assert layout.tiles * layout.warps * layout.parts * TILE >= width
@@ -39,9 +40,11 @@ def test_a_layout_holds_the_network(device, inputs, width):
     held = 8 * (layout.columns - layout.parked) * layout.tiles
     assert registers >= held + (120 if layout.warpgroup else 56)  # what the products need besides the weights
     if layout.warpgroup:
-        # Parked weights and scores of each tile, three slots of examples, and what is left for the rest.
-        tiles, slots = layout.warps * layout.tiles * (layout.parked + 2), 3 * layout.columns
-        assert layout.blocks * ((tiles + slots + 7) << 10) <= device.shared_bytes
+        # In KiB: parked weights, scores or masks of each tile, three slots of examples, and what is left for the rest.
+        tiles = layout.warps * layout.tiles * (layout.parked + (2 if layout.keeps_scores else 0.5))
+        in_bytes = whole_slopes and (layout.columns <= 13 or not layout.keeps_scores)
+        slots = 3 * layout.columns * (1.5 if in_bytes else 1)
+        assert layout.blocks * (tiles + slots + 7) * 1024 <= device.shared_bytes
     assert layout.warpgroup == (device is H200 and width > 32)
 
 
@@ -64,7 +67,7 @@ def test_a_layout_does_not_depend_on_how_many_runs_there_are():
 
 
 @pytest.mark.parametrize(
-    ("inputs", "width", "at_once"), [(50, 10, 1584), (50, 100, 264), (50, 1000, 66), (200, 1000, 33), (200, 10000, 3)]
+    ("inputs", "width", "at_once"), [(50, 10, 1584), (50, 100, 396), (50, 1000, 66), (200, 1000, 33), (200, 10000, 3)]
 )
 def test_runs_at_once_on_an_h200(inputs, width, at_once):
     assert choose_layout(inputs, width, H200).at_once(H200) == at_once
@@ -180,12 +183,13 @@ class TestCompiling:
             (50, 10, "hinge", False),
             (50, 40, "logistic", False),
             (20, 300, "hinge", True),
+            (50, 100, "absolute", False),
             (200, 1000, "hinge", False),
         ],
     )
     def test_layouts_compile(self, monkeypatch, tmp_path, inputs, width, loss, online, architecture):
         monkeypatch.setenv("FEWFIRE_CACHE", str(tmp_path))
-        layout = choose_layout(inputs, width, replace(H200, architecture=architecture))
+        layout = choose_layout(inputs, width, replace(H200, architecture=architecture), loss != "logistic")
         definitions = KernelVariant(layout, loss, online).definitions()
         assert compiled(KERNELS, "resident.cu", architecture, definitions)[:4] == b"\x7fELF"
 

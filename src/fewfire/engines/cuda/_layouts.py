@@ -59,7 +59,7 @@ class KernelLayout:
     blocks : int
         Blocks that should fit on one multiprocessor, which bounds the registers of a thread.
     keeps_scores : bool
-        Whether scores stay in registers until the output weights are updated; else weights tell what they were.
+        Whether scores are kept until the output weights are updated; else weights tell what they were.
     together : int
         Tiles that a warp takes through a pass side by side; divides `tiles`.
     streamed : bool
@@ -114,15 +114,18 @@ GENERAL = KernelLayout()
 """One block per run, weights in global memory."""
 
 
-def choose_layout(inputs: int, width: int, device: Device) -> KernelLayout:
-    """The layout of a run of ±1 inputs, ReLU and batches of 32; GENERAL where a tile does not fit into registers."""
+def choose_layout(inputs: int, width: int, device: Device, whole_slopes: bool = True) -> KernelLayout:
+    """The layout of a run of ±1 inputs, ReLU and batches of 32; GENERAL where a tile does not fit into registers.
+
+    `whole_slopes` says that the loss has slopes of 0 and ±1 only.
+    """
     columns, count = inputs // TILE + 1, -(-width // TILE)
     if columns > MOST_COLUMNS:
         return GENERAL
     if count == 1:
         return KernelLayout(columns, 1, 1, 1, 12 if columns <= 4 else 8)
     if device.architecture == HOPPER and count > 2:
-        layout = _by_warpgroups(columns, count, device.multiprocessors, inputs % TILE <= HALF_FULL)
+        layout = _by_warpgroups(columns, count, device.multiprocessors, inputs % TILE <= HALF_FULL, whole_slopes)
     else:
         layout = _by_warps(columns, count)
     if layout.parts > device.multiprocessors:
@@ -143,10 +146,12 @@ def _by_warps(columns: int, count: int) -> KernelLayout:
     return KernelLayout(columns, tiles, warps, parts, max(1, most // warps), True, tiles)
 
 
-def _by_warpgroups(columns: int, count: int, multiprocessors: int, half: bool) -> KernelLayout:
+def _by_warpgroups(columns: int, count: int, multiprocessors: int, half: bool, whole_slopes: bool) -> KernelLayout:
     """Of `count` tiles, four warps multiplying together: as many tiles per warp as registers and shared memory hold.
 
     From 17 blocks of columns on, two tiles do not quite fit and some of them spills; streaming would be slower still.
+    Slopes of 0 and ±1 are multiplied as bytes; with few columns a multiplication per weight then tells what the scores
+    were, which costs less than keeping them.
     """
     most = 4 if columns <= 7 else 2 if columns <= 16 or (columns <= 19 and count > 8 * multiprocessors) else 1
     tiles = 1
@@ -157,11 +162,15 @@ def _by_warpgroups(columns: int, count: int, multiprocessors: int, half: bool) -
         tiles //= 2
     warps = 4 if count <= 4 * tiles else 8
     parts = -(-count // (tiles * warps))
+    keeps = columns > 7 or not whole_slopes
+    blocks = 8 // warps
     if tiles == 1:
         held = 13  # blocks of columns in registers
+    elif tiles == 2 and warps == 4 and not keeps:
+        held, blocks = 3, 3  # a third block hides more than parked columns cost
     elif tiles == 2:
         held = 7 if columns <= 7 else 5 if columns <= 13 else max(6, columns - 8)
     else:
         held = 4 if columns <= 4 else 3
     parked = max(0, columns - held)
-    return KernelLayout(columns, tiles, warps, parts, 8 // warps, True, tiles, warpgroup=True, parked=parked, half=half)
+    return KernelLayout(columns, tiles, warps, parts, blocks, keeps, tiles, warpgroup=True, parked=parked, half=half)

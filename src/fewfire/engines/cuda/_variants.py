@@ -32,7 +32,7 @@ def variant_of(run: Run, device: Device) -> KernelVariant:
     fast = ScheduleTables.of(schedule).fast and schedule.loss in ("hinge", "absolute", "logistic")
     if not (plain and signs and fast):
         return KernelVariant(GENERAL)
-    layout = choose_layout(run.inputs, run.width, device)
+    layout = choose_layout(run.inputs, run.width, device, whole_slopes=schedule.loss != "logistic")
     return KernelVariant(layout, schedule.loss, run.source is not None) if layout.fast else KernelVariant(GENERAL)
 
 

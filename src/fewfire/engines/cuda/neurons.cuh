@@ -6,46 +6,7 @@
 // more tiles than registers has its own versions, which bring tiles through those registers one after the other.
 #pragma once
 
-#include "exchange.cuh"
-#include "job.cuh"
-#include "rows.cuh"
-
-constexpr float BATCH = 32.f;
-
-// Weights are kept as W/c with c between these two: small ones then stay clear of the subnormal halves, and weights of
-// magnitude up to 255 below the largest half.
-constexpr float FULL_SCALE = 1.f / 256.f, LEAST_SCALE = FULL_SCALE / 2.f;
-
-// Of a tile in memory: weights, which neurons fire, output weights; a piece is 16 bytes per lane.
-constexpr int PIECES_OF_TILE = 2 * K + 3;
-
-// Of a step: slopes of the loss as pairs of halves, for examples 8q + 2t and the next, and the factors of updates.
-struct Slopes {
-  u32 pairs[4];
-#if SPLIT_SLOPES
-  u32 rest[4];  // what the halves leave out
-#endif
-  float for_hidden, for_output;
-};
-
-struct Shared {
-  RowSpace rows;
-  ExchangeSpace exchange;
-  Job job;
-  float rate[8];  // learning rates and 1 − decay of the step under way
-  BiasRates bias[4];  // by t
-  double sums[WARPS][SUMS];
-  u64 fired[WARPS];
-#if WARPGROUP
-  float4 kept[WARPS][TILES * 4 * 32];  // 2·min(score, 0) of the step under way, lane by lane
-#endif
-#if PARKED
-  float4 parked[WARPS][TILES * PARKED * 2 * 32];  // blocks of columns that are not in registers
-#endif
-#if STREAMED
-  __align__(16) uint4 coming[WARPS][PIECES_OF_TILE * 32];  // each warp's next tile
-#endif
-};
+#include "block.cuh"
 
 template <class Self>
 struct Neurons {
@@ -56,7 +17,9 @@ struct Neurons {
   float w[TILES][K - PARKED][8], u[TILES][2];
 #if KEEP_SCORES && !WARPGROUP
   float kept[TILES][4][4];  // 2·min(score, 0) of the step under way
-#elif !KEEP_SCORES
+#elif BYTE_MASKS && TILES <= 2
+  uint4 masks[TILES];       // which neurons fire in it; see `byte_masks`
+#elif !KEEP_SCORES && !BYTE_MASKS
   u32 mask[TILES][8];       // which neurons fire in it; see `fires`
 #endif
   float scale = FULL_SCALE, offset;
@@ -131,9 +94,15 @@ struct Neurons {
 
   // Keeps which of a tile's neurons fire, and adds what they contribute to the outputs of this lane's eight examples.
   DEVICE void contribute(int i, const float (&z)[4][4], float (&values)[8]) {
+#if BYTE_MASKS
+    u32 top[4], bottom[4];
+#endif
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
-#if !KEEP_SCORES
+#if BYTE_MASKS
+      top[q] = signs(z[q][0], z[q][1]);
+      bottom[q] = signs(z[q][2], z[q][3]);
+#elif !KEEP_SCORES
       mask[i][2 * q] = signs(z[q][0], z[q][1]);
       mask[i][2 * q + 1] = signs(z[q][2], z[q][3]);
 #endif
@@ -146,11 +115,15 @@ struct Neurons {
         kept[i][q][v] = clipped[v];
 #endif
       }
-#if WARPGROUP
+#if WARPGROUP && KEEP_SCORES
       shared.kept[exchange.warp][32 * (4 * i + q) + lane] =
           make_float4(clipped[0], clipped[1], clipped[2], clipped[3]);
 #endif
     }
+#if BYTE_MASKS
+    byte_masks(i) = make_uint4(bytes_of(top[0], top[1]), bytes_of(bottom[0], bottom[1]), bytes_of(top[2], top[3]),
+                               bytes_of(bottom[2], bottom[3]));
+#endif
   }
 
 #if KEEP_SCORES
@@ -164,6 +137,19 @@ struct Neurons {
   }
 #endif
 
+#if BYTE_MASKS
+  // 0xFF in each byte whose example fires neuron g (x, z) or g + 8 (y, w) of a tile: byte b of the first two is example
+  // 8·(b div 2) + 2t + b mod 2, of the others 16 more.
+  DEVICE uint4& byte_masks(int i) {
+#if TILES > 2
+    return shared.masks[exchange.warp][32 * i + lane];
+#else
+    return masks[i];
+#endif
+  }
+#endif
+
+#if !BYTE_MASKS
   // 0xFFFF in each half whose example fires neuron g (row 0) or g + 8 (row 1) of a tile: examples 8q + 2t and the next.
   DEVICE u32 fires(int i, int q, int row) const {
 #if KEEP_SCORES
@@ -173,6 +159,7 @@ struct Neurons {
     return mask[i][2 * q + row];
 #endif
   }
+#endif
 
   // Of example `example`, in every warp alike, from the sums published last or under tag `of`.
   DEVICE float output(u32 of) { return 0.5f * scale * exchange.collect(of) + offset; }
@@ -182,11 +169,31 @@ struct Neurons {
   DEVICE void score(int slot) {
     const u32 rows = score_address(address(slot), lane);
     float values[8] = {};
-    pass<false, true>(w, parked(), [](int, Update&) {}, BiasRates(), 0, rows, []() {},
-                      [&](int i, const float(&z)[4][4], const float(&)[2]) { contribute(i, z, values); });
+    pass<false, true>(w, parked(), [](int, Update&) {}, BiasRates(), 0, rows,
+                      [](int, const float(&)[2]) {}, [&](int i, const float(&z)[4][4]) { contribute(i, z, values); });
     exchange.publish(reduce_scatter(values, lane));
   }
 
+#if BYTE_MASKS
+  DEVICE u32 take_fired() {
+    const u32 count = __reduce_add_sync(ALL, fired_pairs);
+    fired_pairs = 0;
+    return count;
+  }
+
+  // Adds the pairs that fired on the first `count` examples of the scores just published.
+  DEVICE void count_fired(int count) {
+    u32 valid[2] = {0u, 0u};
+#pragma unroll
+    for (int b = 0; b < 8; ++b)
+      if (8 * (b / 2) + 2 * t + b % 2 < count) valid[b / 4] |= 0xFFu << (8 * (b % 4));
+#pragma unroll
+    for (int i = 0; i < TILES; ++i) {
+      const uint4 at = byte_masks(i);
+      fired_pairs += (__popc(at.x & valid[0]) + __popc(at.y & valid[0]) + __popc(at.z & valid[1]) + __popc(at.w & valid[1])) / 8;
+    }
+  }
+#else
   // Σ mask = 65536·(low − high) − low over masks of 0xFFFF halves; this reads the two counts back.
   DEVICE u32 take_fired() {
     const u32 low = (0u - fired_pairs) & 0xFFFFu, high = (low - ((fired_pairs + low) >> 16)) & 0xFFFFu;
@@ -204,6 +211,7 @@ struct Neurons {
       for (int i = 0; i < TILES; ++i) fired_pairs += (fires(i, q, 0) & valid) + (fires(i, q, 1) & valid);
     }
   }
+#endif
 
   // Adds what a checkpoint tells of the weights: squares, and the weight mass |u|·|w| of all inputs and of the support.
   DEVICE void sum_weights(float (&own)[4]) {
@@ -254,18 +262,34 @@ struct Neurons {
 #pragma unroll
     for (int q = 0; q < 4; ++q) slopes.pairs[q] = __shfl_sync(ALL, pair, 8 * q + t);
 #endif
-    slopes.for_output = shared.rate[RATE + OUTPUT] * scale / (KEEP_SCORES ? 2 * BATCH : BATCH);
-    offset = shared.rate[KEEP + OFFSET] * offset - shared.rate[RATE + OFFSET] / BATCH * total;
+#if BYTES
+    slopes.bytes[0] = __byte_perm(slopes.pairs[0], slopes.pairs[1], 0x7531);
+    slopes.bytes[1] = __byte_perm(slopes.pairs[2], slopes.pairs[3], 0x7531);
+#endif
+    slopes.for_output = shared.rate[RATE + OUTPUT] * scale * (KEEP_SCORES ? 0.5f : 1.f);
+    offset = shared.rate[KEEP + OFFSET] * offset - shared.rate[RATE + OFFSET] * total;
     scale *= shared.rate[KEEP + HIDDEN];
-    slopes.for_hidden = shared.rate[RATE + HIDDEN] / BATCH * reciprocal(scale);
+    slopes.for_hidden = shared.rate[RATE + HIDDEN] * reciprocal(scale);
     return live;
   }
 
   // The slopes under the mask of a tile, whose fired pairs are counted; with scores kept, its output weights are
   // updated.
   DEVICE void prepare(int i, Update& update) {
+#if BYTE_MASKS
+    const uint4 at = byte_masks(i);
+    update.slopes[0][0] = slopes.bytes[0] & at.x;
+    update.slopes[0][1] = slopes.bytes[0] & at.y;
+    update.slopes[0][2] = slopes.bytes[1] & at.z;
+    update.slopes[0][3] = slopes.bytes[1] & at.w;
+    // A byte of −1 times −1 counts one.
+    fired_pairs = __dp4a((int)at.x, -1, __dp4a((int)at.y, -1, __dp4a((int)at.z, -1, __dp4a((int)at.w, -1, (int)fired_pairs))));
+#else
 #if KEEP_SCORES
     float moved[2] = {0.f, 0.f};
+#endif
+#if BYTES
+    u32 tops[4], bottoms[4];
 #endif
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
@@ -283,13 +307,26 @@ struct Neurons {
       const u32 top = fires(i, q, 0), bottom = fires(i, q, 1);
 #endif
       fired_pairs += top + bottom;
+#if BYTES
+      tops[q] = top;
+      bottoms[q] = bottom;
+#else
       update.slopes[q / 2][2 * (q % 2)] = slopes.pairs[q] & top;
       update.slopes[q / 2][2 * (q % 2) + 1] = slopes.pairs[q] & bottom;
+#endif
 #if SPLIT_SLOPES
       update.rest[q / 2][2 * (q % 2)] = slopes.rest[q] & top;
       update.rest[q / 2][2 * (q % 2) + 1] = slopes.rest[q] & bottom;
 #endif
     }
+#if BYTES
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      update.slopes[0][2 * h] = slopes.bytes[h] & bytes_of(tops[2 * h], tops[2 * h + 1]);
+      update.slopes[0][2 * h + 1] = slopes.bytes[h] & bytes_of(bottoms[2 * h], bottoms[2 * h + 1]);
+    }
+#endif
+#endif
     update.factor[0] = slopes.for_hidden * u[i][0];
     update.factor[1] = slopes.for_hidden * u[i][1];
 #if KEEP_SCORES
@@ -307,18 +344,17 @@ struct Neurons {
     }
   }
 
-  // Applies the update of this step, whose rows are in `slot`; SCORE: scores and publishes the next one's. Calls
-  // meanwhile() when products may be under way.
-  template <bool SCORE, class Meanwhile>
-  DEVICE void advance(int slot, int next_slot, Meanwhile meanwhile) {
-    const u32 rows = update_address(address(slot), lane), next = score_address(address(next_slot), lane);
+  // Applies the update of this step, whose rows are in `slot`; SCORE: scores and publishes the next one's.
+  template <bool SCORE>
+  DEVICE void advance(int slot, int next_slot) {
+    const u32 rows = update_address(shared.rows.for_update(slot), lane), next = score_address(address(next_slot), lane);
     const BiasRates bias = shared.bias[t];
     float values[8] = {};
-    pass<true, SCORE>(w, parked(), [&](int i, Update& update) { prepare(i, update); }, bias, rows, next, meanwhile,
-                      [&](int i, const float(&z)[4][4], const float(&moved)[2]) {
-#if !KEEP_SCORES
-                        move_outputs(i, moved);
-#endif
+    pass<true, SCORE>(w, parked(), [&](int i, Update& update) { prepare(i, update); }, bias, rows, next,
+                      [&](int i, const float(&moved)[2]) {
+                        if (!KEEP_SCORES) move_outputs(i, moved);
+                      },
+                      [&](int i, const float(&z)[4][4]) {
                         if (SCORE) contribute(i, z, values);
                       });
     if (SCORE) exchange.publish(reduce_scatter(values, lane));

@@ -35,6 +35,30 @@ struct RowSpace {
   __align__(16) u32 drawn[RING][32 * (ONLINE ? WORDS : 1)];  // numbers of a step's examples, or the examples themselves
   __align__(16) u32 used[2][4];                              // of the last two pieces: all ones in columns that have an input
   u32 negative[SLOTS + GROUP];                               // labels of a slot, a bit per example
+#if BYTES
+  __align__(128) unsigned char bytes[SLOTS][BYTES_SIZE];     // the examples of a slot for an update
+#endif
+
+  // Where an update reads the examples of a slot.
+  DEVICE u32 for_update(int slot) const {
+#if BYTES
+    return (u32)__cvta_generic_to_shared(&bytes[slot][0]);
+#else
+    return (u32)__cvta_generic_to_shared(&halves[slot][0]);
+#endif
+  }
+
+  // Makes that ready for a slot whose halves all warps have stored; the next `store` tells the tensor cores.
+  DEVICE void ready_update(int slot) {
+#if BYTES
+#pragma unroll
+    for (int i = 0; i < PIECES; ++i) {
+      const int b = threadIdx.x / 32 + i * WARPS;
+      if (ALL_PIECES % WARPS == 0 || b < ALL_PIECES)
+        cut_to_bytes((u32)__cvta_generic_to_shared(&halves[slot][0]), for_update(slot), b);
+    }
+#endif
+  }
 
   // Called before every step s: afterwards draws reach s + 3. The first warp does it for all.
   DEVICE void draw(const Job& job, int s) {

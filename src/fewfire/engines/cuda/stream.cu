@@ -147,8 +147,8 @@ struct Streamed : Neurons<Streamed> {
     float values[8] = {};
     for_tiles<true>([&]() {
       bring<true, false>();
-      pass<false, true>(w, nullptr, [](int, Update&) {}, BiasRates(), 0, rows, []() {},
-                        [&](int, const float(&z)[4][4], const float(&)[2]) { contribute(0, z, values); });
+      pass<false, true>(w, nullptr, [](int, Update&) {}, BiasRates(), 0, rows,
+                        [](int, const float(&)[2]) {}, [&](int, const float(&z)[4][4]) { contribute(0, z, values); });
       keep_masks();
     });
     exchange.publish(reduce_scatter(values, lane));
@@ -163,8 +163,8 @@ struct Streamed : Neurons<Streamed> {
 #pragma unroll
       for (int g = 0; g < GROUP; ++g) {
         if (g >= batches) break;
-        pass<false, true>(w, nullptr, [](int, Update&) {}, BiasRates(), 0, score_address(address(SLOTS + g), lane), []() {},
-                          [&](int, const float(&z)[4][4], const float(&)[2]) { contribute(0, z, values[g]); });
+        pass<false, true>(w, nullptr, [](int, Update&) {}, BiasRates(), 0, score_address(address(SLOTS + g), lane),
+                          [](int, const float(&)[2]) {}, [&](int, const float(&z)[4][4]) { contribute(0, z, values[g]); });
         Base::count_fired(min(32, rows - 32 * g));
       }
     });
@@ -173,18 +173,17 @@ struct Streamed : Neurons<Streamed> {
       if (g < batches) exchange.publish(reduce_scatter(values[g], lane));
   }
 
-  template <bool SCORE, class Meanwhile>
-  DEVICE void advance(int slot, int next_slot, Meanwhile meanwhile) {
+  template <bool SCORE>
+  DEVICE void advance(int slot, int next_slot) {
     const u32 rows = update_address(address(slot), lane), next = score_address(address(next_slot), lane);
     const BiasRates bias = shared.bias[t];
     float values[8] = {};
     backwards = !backwards;
-    meanwhile();
     for_tiles<true>([&]() {
       bring<true, true>();
-      pass<true, SCORE>(w, nullptr, [&](int i, Update& update) { prepare(i, update); }, bias, rows, next, []() {},
-                        [&](int, const float(&z)[4][4], const float(&moved)[2]) {
-                          move_outputs(0, moved);
+      pass<true, SCORE>(w, nullptr, [&](int i, Update& update) { prepare(i, update); }, bias, rows, next,
+                        [&](int, const float(&moved)[2]) { move_outputs(0, moved); },
+                        [&](int, const float(&z)[4][4]) {
                           if (SCORE) contribute(0, z, values);
                         });
       if (SCORE) keep_masks();

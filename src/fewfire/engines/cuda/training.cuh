@@ -2,7 +2,7 @@
 //
 // Per step: sum the outputs (exchange.cuh), turn them into slopes, then one pass over the weights that applies this
 // step's update and computes the next step's scores (neurons.cuh). Rows of later steps (rows.cuh) are fetched a step
-// before they are expanded, and expanded while products run, so that their latency hides.
+// before they are expanded, and expanded while sums are on their way, so that their latency hides.
 #pragma once
 
 #include "checkpoints.cuh"
@@ -13,7 +13,7 @@
   DEVICE int read_rates(Shared& shared, Clock& clock) {
     block_sync();
     const float* rate = clock.rates();
-    if (threadIdx.x < 8) shared.rate[threadIdx.x] = rate[threadIdx.x];
+    if (threadIdx.x < 8) shared.rate[threadIdx.x] = threadIdx.x < KEEP ? rate[threadIdx.x] / BATCH : rate[threadIdx.x];
     if (threadIdx.x < 4) {
       const bool own = threadIdx.x == 3;
       shared.bias[threadIdx.x] = {own ? rate[RATE + BIAS] / rate[RATE + HIDDEN] : 1.f,
@@ -65,6 +65,7 @@ DEVICE Outcome carry_out(Self& self, Control* control) {
     const bool always = shared.rate[KEEP + BIAS] != shared.rate[KEEP + HIDDEN];
     block_sync();
     self.score(slot);
+    rows.ready_update(slot);
     rows.draw(job, s);
     incoming.fetch_step(rows, job, s + 1);
     incoming.store(rows, next);
@@ -81,23 +82,18 @@ DEVICE Outcome carry_out(Self& self, Control* control) {
       live = self.find_slopes(out, rows.negative[slot] >> self.example & 1) || always;
       ++s;
       if (--left == 0 || !live || self.scale < LEAST_SCALE) break;
-      // Rows are expanded where the block would wait: for products, or for the other blocks' sums.
-      const auto expand = [&]() {
-        incoming.store(rows, free);
-        incoming.fetch_step(rows, job, s + 2);
-      };
       if (SLOTS == 2) {
         incoming.fetch_step(rows, job, s + 1);
-        self.template advance<true>(slot, next, []() {});
+        self.template advance<true>(slot, next);
         rows.draw(job, s);
         incoming.store(rows, slot);
-      } else if (PARTS == 1) {
-        rows.draw(job, s);
-        self.template advance<true>(slot, next, expand);
       } else {
-        self.template advance<true>(slot, next, []() {});
+        self.template advance<true>(slot, next);
+        // While the sums of other warps and blocks are on their way.
         rows.draw(job, s);
-        expand();
+        rows.ready_update(next);
+        incoming.store(rows, free);
+        incoming.fetch_step(rows, job, s + 2);
       }
       const int last_slot = slot;
       slot = next;
@@ -106,13 +102,13 @@ DEVICE Outcome carry_out(Self& self, Control* control) {
     }
     if (stopped != RUNNING) break;
     if (live)
-      self.template advance<false>(slot, slot, []() {});
+      self.template advance<false>(slot, slot);
     else
       self.decay_outputs();
   }
   self.note_fired();
   Outcome outcome = {0, stopped, stopped == DIVERGED ? s + 1 : s, check, 0.f};
-  outcome.rate = fmaxf(fmaxf(shared.rate[0], shared.rate[1]), fmaxf(shared.rate[2], shared.rate[3]));
+  outcome.rate = BATCH * fmaxf(fmaxf(shared.rate[0], shared.rate[1]), fmaxf(shared.rate[2], shared.rate[3]));
   return outcome;
 }
 

@@ -99,11 +99,10 @@ DEVICE void pass_blocks(float (*w)[K][8], const Update* update, float (&moved)[C
 }
 
 // The update of a step (UPDATE), then the scores of 32 examples (SCORE), on all tiles, AT_ONCE of them side by side. Calls
-// meanwhile() once, prepare(i, update) before a tile's update and done(i, z, moved) after its scores.
-template <bool UPDATE, bool SCORE, class Prepare, class Meanwhile, class Done>
+// prepare(i, update) before a tile's update, told(i, sums) after it and done(i, z) after its scores.
+template <bool UPDATE, bool SCORE, class Prepare, class Moved, class Done>
 DEVICE void pass(float (&w)[TILES][K][8], float4*, Prepare prepare, const BiasRates& bias, u32 rows, u32 next_rows,
-                 Meanwhile meanwhile, Done done) {
-  meanwhile();
+                 Moved told, Done done) {
 #pragma unroll
   for (int i = 0; i < TILES; i += AT_ONCE) {
     Update update[AT_ONCE];
@@ -113,6 +112,9 @@ DEVICE void pass(float (&w)[TILES][K][8], float4*, Prepare prepare, const BiasRa
       if (UPDATE) prepare(i + j, update[j]);
     pass_blocks<AT_ONCE, UPDATE, SCORE>(&w[i], update, moved, bias, rows, next_rows, z);
 #pragma unroll
-    for (int j = 0; j < AT_ONCE; ++j) done(i + j, z[j], moved[j]);
+    for (int j = 0; j < AT_ONCE; ++j) {
+      if (UPDATE) told(i + j, moved[j]);
+      done(i + j, z[j]);
+    }
   }
 }
