@@ -1,11 +1,17 @@
 """Settings for the whole suite: property tests are derandomised, so a failure repeats."""
 
+import os
 import signal
 
 import pytest
 from hypothesis import settings
 
-from fewfire import _extension
+# Before NumPy or PyTorch is loaded: threads of theirs would wait for one another on the cores that pytest-xdist fills,
+# at several times the work. Tests of threads say how many they want.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+from fewfire import _extension  # noqa: E402
 
 settings.register_profile("fewfire", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("fewfire")
