@@ -1,5 +1,6 @@
 """Settings for the whole suite: property tests are derandomised, so a failure repeats."""
 
+import faulthandler
 import os
 import signal
 
@@ -21,6 +22,13 @@ settings.load_profile("fewfire")
 def ctrl_c():
     """Ctrl-C interrupts: a shell starts background jobs with it ignored, and tests that press it would wait for ever."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def patience(request):
+    """Tests that are marked as long are not ended after `faulthandler_timeout`."""
+    if any(request.node.get_closest_marker(name) for name in ("slow", "bench", "torture", "gpu")):
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture
