@@ -1,11 +1,18 @@
 """Settings for the whole suite: property tests are derandomised, so a failure repeats."""
 
+import faulthandler
+import os
 import signal
 
 import pytest
 from hypothesis import settings
 
-from fewfire import _extension
+# Before NumPy or PyTorch is loaded: threads of theirs would wait for one another on the cores that pytest-xdist fills,
+# at several times the work. Tests of threads say how many they want.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+from fewfire import _extension  # noqa: E402
 
 settings.register_profile("fewfire", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("fewfire")
@@ -15,6 +22,13 @@ settings.load_profile("fewfire")
 def ctrl_c():
     """Ctrl-C interrupts: a shell starts background jobs with it ignored, and tests that press it would wait for ever."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def patience(request):
+    """Tests that are marked as long are not ended after `faulthandler_timeout`."""
+    if any(request.node.get_closest_marker(name) for name in ("slow", "bench", "torture", "gpu")):
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture

@@ -5,8 +5,7 @@ Subpackages load when they are first used, so that `import fewfire` stays fast a
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fewfire._errors import (
     ConvergenceWarning,
@@ -22,6 +21,7 @@ from fewfire._errors import (
     MissingExtensionWarning,
     StoreError,
 )
+from fewfire._lazy import SUBPACKAGES, lazy_names
 
 if TYPE_CHECKING:
     from fewfire import (
@@ -54,39 +54,6 @@ if TYPE_CHECKING:
     from fewfire.tabular import SparseInitClassifier, SparseInitRegressor
 
 __version__ = "0.1.0"
-
-_SUBPACKAGES = (
-    "engines",
-    "experiments",
-    "fourier",
-    "halfspace",
-    "learners",
-    "networks",
-    "problems",
-    "report",
-    "robustness",
-    "tabular",
-    "theory",
-    "torch",
-)
-# Names that load the module they come from when they are first used.
-_OWNERS = {
-    "CompressedRows": "fewfire._compressed_rows",
-    "LowDegreeClassifier": "fewfire.learners",
-    "LowDegreeRegressor": "fewfire.learners",
-    "ParityNetClassifier": "fewfire.learners",
-    "RobustClassifier": "fewfire.learners",
-    "RobustRegressor": "fewfire.learners",
-    "SparseActivationClassifier": "fewfire.learners",
-    "SparseActivationRegressor": "fewfire.learners",
-    "SparseInitClassifier": "fewfire.tabular",
-    "SparseInitRegressor": "fewfire.tabular",
-    "Stream": "fewfire._random",
-    "attack": "fewfire.robustness",
-    "baselines": "fewfire.learners",
-    "certify": "fewfire.robustness",
-    "robust_score": "fewfire.robustness",
-}
 
 __all__ = [
     "CompressedRows",
@@ -130,16 +97,21 @@ __all__ = [
     "torch",
 ]
 
-
 if not TYPE_CHECKING:  # a type checker that saw it would take every misspelt name for one of ours
-
-    def __getattr__(name: str) -> Any:
-        if name in _SUBPACKAGES:
-            return importlib.import_module(f"fewfire.{name}")
-        if name in _OWNERS:
-            return getattr(importlib.import_module(_OWNERS[name]), name)
-        raise AttributeError(f"module 'fewfire' has no attribute {name!r}; it has {', '.join(__all__)}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_SUBPACKAGES, *_OWNERS])
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            SUBPACKAGES: (
+                "engines experiments fourier halfspace learners networks problems report robustness tabular theory "
+                "torch"
+            ),
+            "_compressed_rows": "CompressedRows",
+            "_random": "Stream",
+            "learners": (
+                "LowDegreeClassifier LowDegreeRegressor ParityNetClassifier RobustClassifier RobustRegressor "
+                "SparseActivationClassifier SparseActivationRegressor baselines"
+            ),
+            "robustness": "attack certify robust_score",
+            "tabular": "SparseInitClassifier SparseInitRegressor",
+        },
+    )

@@ -14,6 +14,7 @@ from fewfire import __version__, cli
 from fewfire.cli import doctor
 from fewfire.cli._output import PlainConsole, say
 from fewfire.engines import ReferenceEngine, register_engine, unregister_engine
+from fewfire.experiments import Sweep
 from fewfire.experiments.executors import DaskExecutor
 
 runner = CliRunner()
@@ -64,7 +65,7 @@ def test_doctor_names_the_devices_of_an_engine(monkeypatch):
 
 def test_doctor_says_how_to_get_what_is_missing(monkeypatch):
     monkeypatch.setattr(doctor, "load", lambda: None)
-    monkeypatch.setattr(doctor, "engine_report", lambda: {"cuda": "it needs a CUDA device"})
+    monkeypatch.setattr("fewfire.engines.engine_report", lambda: {"cuda": "it needs a CUDA device"})
     facts = dict(doctor.facts())
     assert facts["C++ part"].startswith("missing.") and "install a C++20 compiler" in facts["C++ part"]
     assert facts["engine cuda"] == "not available: it needs a CUDA device"
@@ -97,7 +98,7 @@ def test_errors_keep_brackets_of_remedies(monkeypatch, capsys):
     """Square brackets are no markup: `fewfire[sweep]` is what has to be installed."""
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.setattr(sys, "argv", ["fewfire", "sweep", "run", "SPEC", "--store", "s.sqlite", "--dask", "local"])
-    monkeypatch.setattr(cli.sweep.Sweep, "from_toml", lambda path: DaskExecutor())
+    monkeypatch.setattr(Sweep, "from_toml", lambda path: DaskExecutor())
     with pytest.raises(SystemExit, match="2"):
         cli.main()
     assert capsys.readouterr().err.endswith("Remedy: pip install 'fewfire[sweep]'.\n")

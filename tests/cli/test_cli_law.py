@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from fewfire import cli
 from fewfire._errors import FileFormatError, InvalidArgument
 from fewfire.experiments import SqliteStore, Sweep, shipped_law
+from fewfire.experiments.laws import LEVEL
 
 
 def invoke(*arguments):
@@ -57,6 +58,12 @@ def test_a_law_is_fitted_shown_and_asked(store, tmp_path):
 def test_the_shipped_law_is_asked_by_default():
     found = shipped_law().predict(40, 3, 200, "sparse")
     assert f"half of the runs need {found}." in say("predict", "--n", 40, "--k", 3, "--width", 200)
+
+
+def test_the_level_of_the_help_is_the_one_that_serves():
+    assert f"holds the frontier; {LEVEL} unless given." in say("predict", "--help")
+    told = ("predict", "--n", 50, "--k", 3, "--width", 100)
+    assert say(*told) == say(*told, "--level", LEVEL)
 
 
 def test_what_was_not_fitted_is_refused():

@@ -33,7 +33,7 @@ def small(monkeypatch):
     monkeypatch.setattr(recipes, "RECIPES", tuple(made))
     monkeypatch.setattr(recipes, "find", find)
     monkeypatch.setattr(recipes, "run", lambda name, scale, **options: find(name).run(scale, **options))
-    monkeypatch.setattr(command, "save_recipe", lambda result, path: path.write_text(result.recipe))
+    monkeypatch.setattr("fewfire.report.save_recipe", lambda result, path: path.write_text(result.recipe))
     monkeypatch.setattr(command, "usable_cores", lambda: 1)  # other processes would not know these recipes
 
 

@@ -1,6 +1,6 @@
 """Small matrix products stay on one thread, large ones do not, and the setting met is restored."""
 
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from fewfire._blas import SMALL, calm_products
 
@@ -9,9 +9,10 @@ def test_small_products_stay_on_one_thread():
     def threads():
         return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
-    before = threads()
-    with calm_products(SMALL - 1):
-        assert threads() == {1}
-    with calm_products(SMALL):
-        assert threads() == before
-    assert threads() == before
+    with threadpool_limits(2, "blas"):
+        assert threads() == {2}
+        with calm_products(SMALL - 1):
+            assert threads() == {1}
+        with calm_products(SMALL):
+            assert threads() == {2}
+        assert threads() == {2}

@@ -183,8 +183,9 @@ class TestCompiling:
             (50, 10, "hinge", False),
             (50, 40, "logistic", False),
             (20, 300, "hinge", True),
-            (50, 100, "absolute", False),
-            (200, 1000, "hinge", False),
+(50, 100, "absolute", False),
+            (120, 1000, "hinge", False),
+            pytest.param(200, 1000, "hinge", False, marks=pytest.mark.slow),  # longer tiles of the same kind
         ],
     )
     def test_layouts_compile(self, monkeypatch, tmp_path, inputs, width, loss, online, architecture):
@@ -193,9 +194,10 @@ class TestCompiling:
         definitions = KernelVariant(layout, loss, online).definitions()
         assert compiled(KERNELS, "resident.cu", architecture, definitions)[:4] == b"\x7fELF"
 
-    def test_streaming_compiles(self, monkeypatch, tmp_path):
+    @pytest.mark.parametrize("inputs", [120, pytest.param(200, marks=pytest.mark.slow)])
+    def test_streaming_compiles(self, monkeypatch, tmp_path, inputs):
         monkeypatch.setenv("FEWFIRE_CACHE", str(tmp_path))
-        definitions = KernelVariant(choose_layout(200, 100_000, H200)).definitions()
+        definitions = KernelVariant(choose_layout(inputs, 100_000, H200)).definitions()
         assert compiled(KERNELS, "stream.cu", 90, definitions)[:4] == b"\x7fELF"
 
     def test_a_refused_kernel_shows_its_log(self, monkeypatch, tmp_path):

@@ -24,9 +24,9 @@ width = [5, 8, 12]
 samples = [20, 200, "online"]
 test_samples = 100
 [training]
-steps = 400
+steps = 120
 learning_rate = 0.1
-evaluate = 100
+evaluate = 40
 stop_error = 0.1
 """
 

@@ -18,6 +18,7 @@ from fewfire.problems import Parity
 
 # The checks feed real numbers, which are cut in two at the median; none of them is excluded.
 @pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
+@pytest.mark.no_cover
 @parametrize_with_checks(
     [ExhaustiveParity(k=1, binarize="median"), ExhaustiveParity(k=2, at_most=True, binarize="median")]
 )

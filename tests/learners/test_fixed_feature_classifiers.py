@@ -22,6 +22,7 @@ def not_to_the_last_digit(model):
     return {} if model.loss != "hinge" else {"check_sample_weight_equivalence_on_dense_data": reason}
 
 
+@pytest.mark.no_cover
 @parametrize_with_checks(MODELS, expected_failed_checks=not_to_the_last_digit)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -113,6 +113,7 @@ def test_which_value_is_which():
 # The checks feed real numbers, which are cut in two at the median, and labels that are no parity of them.
 @pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
 @pytest.mark.filterwarnings("ignore:The labels are not a parity:fewfire.FewfireWarning")
+@pytest.mark.no_cover
 @parametrize_with_checks([GaussianElimination(binarize="median"), GaussianElimination(True, binarize="median")])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

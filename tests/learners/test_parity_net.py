@@ -237,6 +237,7 @@ def test_retraining_stops_where_it_is_told_to():
 
 
 # Continuous test data has to be cut in two for an estimator of Boolean functions; `binarize` does that on request only.
+@pytest.mark.no_cover
 @parametrize_with_checks([ParityNetClassifier(width=30, max_steps=300, binarize="median", random_state=0)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -25,6 +25,7 @@ def set_aside(estimator):
 
 
 @pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
+@pytest.mark.no_cover
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=set_aside)
 def test_estimator_checks(estimator, check):
     check(estimator)
@@ -32,6 +33,7 @@ def test_estimator_checks(estimator, check):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
+@pytest.mark.no_cover
 @parametrize_with_checks([RobustClassifier(), RobustRegressor()], expected_failed_checks=set_aside)
 def test_estimator_checks_of_the_defaults(estimator, check):
     check(estimator)

@@ -35,12 +35,14 @@ ESTIMATORS = [
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
+@pytest.mark.no_cover
 @parametrize_with_checks([SparseInitClassifier(), SparseInitRegressor()], expected_failed_checks=set_aside)
 def test_estimator_checks_of_the_defaults(estimator, check):
     check(estimator)
 
 
 @pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
+@pytest.mark.no_cover
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=set_aside)
 def test_estimator_checks(estimator, check):
     check(estimator)

@@ -26,6 +26,7 @@ from fewfire.tabular import (
 FITTED = [StandardScaling(), StandardScaling(clip=4.0), RankEncoding(), PiecewiseLinearEncoding()]
 
 
+@pytest.mark.no_cover
 @parametrize_with_checks(FITTED)
 def test_estimator_checks(estimator, check):
     check(estimator)

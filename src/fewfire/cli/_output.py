@@ -10,14 +10,16 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from fewfire.experiments import Progress, Sweep
 from fewfire.experiments.run._bar import SweepBar
+
+if TYPE_CHECKING:
+    from fewfire.experiments import Progress, Sweep
 
 
 class PlainConsole(Console):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import typer
 from rich.table import Table
 
+from fewfire import experiments
 from fewfire.cli import bounds_pareto, bounds_parities, bounds_sublinear
 from fewfire.cli._output import wide_console
-from fewfire.experiments.sparse_activations import Comparison, compare_member, scaled_member
+
+if TYPE_CHECKING:
+    from fewfire.experiments.sparse_activations import Comparison
 
 app = typer.Typer(no_args_is_help=True, help="Bounds of a paper beside measured quantities.")
 
@@ -39,10 +43,12 @@ def sparse_activations(
     seed: int = typer.Option(0, help="Changes the random member and everything sampled."),
 ) -> None:
     """Bounds for networks of n inputs and s neurons, at most k active, beside a random one of them."""
-    net = scaled_member(n, s, k, seed, kind, W, B)
+    net = experiments.sparse_activations.scaled_member(n, s, k, seed, kind, W, B)
     own = net.norms()
     W, B = own.W if W is None else W, own.B if B is None else B
-    rows = compare_member(net, k, epsilon, delta, W=W, B=B, rho=rho, samples=samples, seed=seed)
+    rows = experiments.sparse_activations.compare_member(
+        net, k, epsilon, delta, W=W, B=B, rho=rho, samples=samples, seed=seed
+    )
     console = wide_console()
     console.print(f"Class: n = {n}, s = {s}, k = {k}, W = {W:.4g}, B = {B:.4g}; ε = {epsilon:g}, δ = {delta:g}.")
     console.print(f"Member: random, {kind}, seed {seed}, W = {own.W:.4g}, B = {own.B:.4g}.")

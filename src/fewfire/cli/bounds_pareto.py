@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 from rich.table import Table
 
+import fewfire as ff
 from fewfire.cli._output import wide_console
-from fewfire.experiments import diagnose
-from fewfire.theory.pareto import Diagnosis, network_parameters
+
+if TYPE_CHECKING:
+    from fewfire.theory.pareto import Diagnosis
 
 
 def pareto(
@@ -25,7 +29,7 @@ def pareto(
     ),
 ) -> None:
     """Say which of data, width, steps and luck is short for a parity of k among n bits, by sweeps and by theorems."""
-    advised = diagnose(
+    advised = ff.experiments.diagnose(
         n,
         k,
         width=width,
@@ -39,7 +43,7 @@ def pareto(
     )
     findings = list(advised.theory)
     console = wide_console()
-    size = network_parameters(n, width)
+    size = ff.theory.pareto.network_parameters(n, width)
     console.print(
         f"Parity of {k} among {n} bits; width {width:,} ({size:,} parameters), {samples:,} examples, {steps:,} steps.",
     )

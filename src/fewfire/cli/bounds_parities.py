@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 from rich.table import Table
 
+import fewfire as ff
 from fewfire.cli._output import wide_console
-from fewfire.experiments.parities import ProofRow, compare_proof
-from fewfire.theory.parities import learning_rates, theorem_2
+
+if TYPE_CHECKING:
+    from fewfire.experiments.parities import ProofRow
 
 
 def parities(
@@ -20,15 +24,17 @@ def parities(
     seed: int = typer.Option(0, help="Changes weights and examples."),
 ) -> None:
     """Bounds on the way to Theorem 2 beside a network that learns the parity of k among n inputs on D_A."""
+    from fewfire.experiments.parities import compare_proof
+
     rows = compare_proof(n, k, width, steps, examples=examples, learning_rate=learning_rate, seed=seed)
-    own = learning_rates(n, k, width // 2, steps).later
+    own = ff.theory.parities.learning_rates(n, k, width // 2, steps).later
     console = wide_console()
     console.print(
         f"Parity of {k} among {n} inputs on D_A; {width:,} neurons, {steps:,} steps at rates from {learning_rate:g} "
         f"to 0 (the theorem's: {own:.3g}), seed {seed}.",
     )
     console.print(_table(rows))
-    for condition in theorem_2(n, k, width // 2, steps).violated:
+    for condition in ff.theory.parities.theorem_2(n, k, width // 2, steps).violated:
         console.print(f"Theorem 2 asks for {condition}.")
     for row in rows:
         if row.holds is False:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import typer
 from rich.table import Table
 
+import fewfire as ff
 from fewfire._validate import check_number
 from fewfire.cli._output import wide_console
-from fewfire.networks.init import activity_threshold
 from fewfire.theory import sublinear as theory
 
 
@@ -35,7 +35,7 @@ def sublinear(
 ) -> None:
     """What the shifted ReLU saves in adversarial training: exact values beside the bounds of the paper."""
     check_number("activity", activity, 0.0, 0.5, open_low=True, remedy="a threshold of 0 leaves half active")
-    threshold = activity_threshold(width, activity * width)
+    threshold = ff.networks.init.activity_threshold(width, activity * width)
     console = wide_console()
     console.print(
         f"Network: {width:,} neurons, {d} inputs of norm 1, threshold τ = {threshold:.4g}; {n:,} examples, "

@@ -17,21 +17,19 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+import fewfire as ff
 from fewfire._errors import invalid
 from fewfire._extension import load
-from fewfire._random import Stream
 from fewfire.cli._output import PlainConsole, file_size, run_sweep, say
 from fewfire.cli._places import check_file
-from fewfire.engines import CpuEngine, Phase, Run, Schedule, get_engine
-from fewfire.experiments import SqliteStore, Sweep
 from fewfire.experiments.run._bar import duration
-from fewfire.networks import init, relevance
-from fewfire.problems import Parity
-from fewfire.report import RAMP, findings_info, frontier_info, read_results, write_page
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+    from fewfire.engines import Run, Schedule
+    from fewfire.experiments import Sweep
+    from fewfire.problems import Parity
     from fewfire.report import Group, SuccessFrontier
 
 LONGER = 3
@@ -73,8 +71,8 @@ def demo(
     if store == output:
         raise invalid("output", "must not end in .sqlite, where the runs are kept", str(output), "choose a .html")
     check_file("--output", output)
-    problem, trainer = hidden_parity(n, k, seed), get_engine(engine)
-    name, slow = trainer.name, trainer.batch_cost < CpuEngine.batch_cost
+    problem, trainer = hidden_parity(n, k, seed), ff.engines.get_engine(engine)
+    name, slow = trainer.name, trainer.batch_cost < ff.engines.CpuEngine.batch_cost
     grid = SMALL if quick or slow else FULL
     sweep = sweep_of(problem, grid, steps)
     console.print(f"Task: the product of {k} hidden bits among {n}, from labelled examples.")
@@ -101,14 +99,14 @@ def _train(console: Console, sweep: Sweep, store: Path, engine: str) -> None:
 
 def _show(console: Console, sweep: Sweep, store: Path, output: Path) -> None:
     """The text heat map, what it says, and the page."""
-    with SqliteStore(store) as opened:
-        results = read_results(opened, sweep.success_error, only={run.setting for run in sweep.runs()})
-        write_page(results, output, title=sweep.name)
-    group = frontier_info(results)[0]
+    with ff.experiments.SqliteStore(store) as opened:
+        results = ff.report.read_results(opened, sweep.success_error, only={run.setting for run in sweep.runs()})
+        ff.report.write_page(results, output, title=sweep.name)
+    group = ff.report.frontier_info(results)[0]
     console.print("\nShare of runs that succeed, by width and number of examples\n")
     console.print(heat_maps(group))
     console.print()
-    for finding in findings_info(group):
+    for finding in ff.report.findings_info(group):
         if finding.start.startswith("sparse"):
             console.print(finding.text)
 
@@ -116,8 +114,8 @@ def _show(console: Console, sweep: Sweep, store: Path, output: Path) -> None:
 def _look_inside(console: Console, problem: Parity, steps: int, seed: int, engine: str) -> bool:
     """Train one network to the end and name what it looks at; whether that is the parity."""
     with console.status(f"One more network: {WIDTH} neurons, {SAMPLES:,} examples"):
-        result = get_engine(engine).train([final_run(problem, LONGER * steps, seed)])[0]
-    found = tuple(sorted(relevance(result.network).largest(problem.k)))
+        result = ff.engines.get_engine(engine).train([final_run(problem, LONGER * steps, seed)])[0]
+    found = tuple(sorted(ff.networks.relevance(result.network).largest(problem.k)))
     taken = f"{result.counters.steps:,} steps"
     console.print(f"Inside one more network ({WIDTH} neurons, sparse start, {SAMPLES:,} examples, {taken}):")
     console.print(f"Hidden bits:     {problem.support}")
@@ -131,13 +129,14 @@ def _look_inside(console: Console, problem: Parity, steps: int, seed: int, engin
 
 def hidden_parity(n: int, k: int, seed: int) -> Parity:
     """A parity of k bits that the seed chooses."""
-    return Parity(n, k, support=sorted(Stream(seed, "demo/support").subsets(1, n, min(k, n))[0].tolist()))
+    chosen = ff.Stream(seed, "demo/support").subsets(1, n, min(k, n))[0]
+    return ff.problems.Parity(n, k, support=sorted(chosen.tolist()))
 
 
 def sweep_of(problem: Parity, grid: DemoGrid, steps: int) -> Sweep:
     """Every cell of the grid from a dense and a 2-sparse start, stopped as soon as the test error is 10%."""
-    starts = (init.dense(), init.sparse(2))
-    return Sweep(
+    starts = (ff.networks.init.dense(), ff.networks.init.sparse(2))
+    return ff.experiments.Sweep(
         problems=(problem,),
         networks=tuple((start, width) for start in starts for width in grid.widths),
         data=tuple((samples, 2000) for samples in grid.samples),
@@ -150,15 +149,15 @@ def sweep_of(problem: Parity, grid: DemoGrid, steps: int) -> Sweep:
 
 def final_run(problem: Parity, steps: int, seed: int) -> Run:
     """One network with plenty of examples, trained until it makes hardly any errors."""
-    X, y = problem.sample(SAMPLES, Stream(seed, "data"))
-    X_test, y_test = problem.sample(TESTS, Stream(seed, "test"))
-    network = init.sparse(2)(problem.n, WIDTH, Stream(seed, "init"))
-    return Run(network, _schedule(steps, evaluate=500, stop_error=0.001), X, y, X_test, y_test, seed=seed)
+    X, y = problem.sample(SAMPLES, ff.Stream(seed, "data"))
+    X_test, y_test = problem.sample(TESTS, ff.Stream(seed, "test"))
+    network = ff.networks.init.sparse(2)(problem.n, WIDTH, ff.Stream(seed, "init"))
+    return ff.engines.Run(network, _schedule(steps, evaluate=500, stop_error=0.001), X, y, X_test, y_test, seed=seed)
 
 
 def _schedule(steps: int, evaluate: int, stop_error: float) -> Schedule:
-    phase = Phase(steps, learning_rate=0.1, weight_decay=0.01, batch_size=32)
-    return Schedule((phase,), evaluate=evaluate, stop_error=stop_error)
+    phase = ff.engines.Phase(steps, learning_rate=0.1, weight_decay=0.01, batch_size=32)
+    return ff.engines.Schedule((phase,), evaluate=evaluate, stop_error=stop_error)
 
 
 def heat_maps(group: Group) -> RenderableType:
@@ -191,6 +190,6 @@ def _cell(share: float) -> Text:
     if np.isnan(share):
         return Text("–")
     # Dark letters up to the middle of the ramp, light ones from there: at least 4.5 times as light or dark.
-    place = round(share * (len(RAMP) - 1))
+    place = round(share * (len(ff.report.RAMP) - 1))
     ink = "#000000" if place < 3 else "#ffffff"
-    return Text(f"{share:>5.0%}", style=Style(color=ink, bgcolor=RAMP[place]))
+    return Text(f"{share:>5.0%}", style=Style(color=ink, bgcolor=ff.report.RAMP[place]))

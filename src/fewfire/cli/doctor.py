@@ -8,10 +8,9 @@ from importlib.metadata import PackageNotFoundError, requires, version
 
 from rich.table import Table
 
-from fewfire import __version__
+import fewfire as ff
 from fewfire._extension import MESSAGE, load
 from fewfire.cli._output import PlainConsole
-from fewfire.engines import DEVICE_WORK, ENGINES, DeviceEngine, engine_report
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "threadpoolctl", "typer", "rich")
 
@@ -28,7 +27,7 @@ def doctor() -> None:
 def facts() -> list[tuple[str, str]]:
     """The lines of the report: (subject, finding)."""
     lines = [
-        ("fewfire", __version__),
+        ("fewfire", ff.__version__),
         ("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
         ("cores", str(os.cpu_count())),
     ]
@@ -39,17 +38,18 @@ def facts() -> list[tuple[str, str]]:
     else:
         others = [isa for isa in core.available_isas() if isa != core.isa()]
         lines.append(("C++ part", f"uses {core.isa()} (also compiled and usable: {', '.join(others) or 'none'})"))
-    for engine, reason in engine_report().items():
+    for engine, reason in ff.engines.engine_report().items():
         lines.append((f"engine {engine}", available(engine) if reason is None else f"not available: {reason}"))
     return lines + [(f"extra {extra}", state) for extra, state in sorted(extras().items())]
 
 
 def available(name: str) -> str:
     """What an engine that can run has to offer."""
-    engine = ENGINES[name](None)
-    if not isinstance(engine, DeviceEngine):
+    engine = ff.engines.ENGINES[name](None)
+    if not isinstance(engine, ff.engines.DeviceEngine):
         return "available"
-    return f"available, and used by sweeps of {DEVICE_WORK:.0e} multiply-adds and more: {', '.join(engine.devices())}"
+    least, devices = f"{ff.engines.DEVICE_WORK:.0e} multiply-adds", ", ".join(engine.devices())
+    return f"available, and used by sweeps of {least} and more: {devices}"
 
 
 def extras() -> dict[str, str]:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
 from rich.table import Table
 
+from fewfire import experiments
 from fewfire._atomic import write_text
 from fewfire._errors import FileFormatError, invalid
 from fewfire.cli._output import say, wide_console
 from fewfire.cli._places import check_file
-from fewfire.experiments import FrontierLaw, SqliteStore, fit_law, parity_cells, shipped_law
-from fewfire.experiments.laws import LEVEL, merged_cells
+
+if TYPE_CHECKING:
+    from fewfire.experiments import FrontierLaw
 
 app = typer.Typer(
     help="The law of data of sparse parities: fitted to stores, asked before a run.", no_args_is_help=True
@@ -40,11 +42,13 @@ def fit(
     ] = None,
 ) -> None:
     """Fit the examples that half of the runs need to the frontiers of stores, and say how well that predicts."""
+    from fewfire.experiments.laws import LEVEL, merged_cells
+
     check_file("--output", output)
     with ExitStack() as stack:
-        opened = [stack.enter_context(SqliteStore(path)) for path in stores]
-        cells = merged_cells(cell for store in opened for cell in parity_cells(store, success_error))
-    law = fit_law(cells, steps=steps)
+        opened = [stack.enter_context(experiments.SqliteStore(path)) for path in stores]
+        cells = merged_cells(cell for store in opened for cell in experiments.parity_cells(store, success_error))
+    law = experiments.fit_law(cells, steps=steps)
     console = wide_console()
     left = f"; {law.unlocated} lines whose values do not bracket theirs are left out" if law.unlocated else ""
     say(f"log m* by {len(law.points)} frontiers of {sum(point.runs for point in law.points):,} runs{left}.", console)
@@ -82,12 +86,16 @@ def predict(
     law: Annotated[
         Path | None, typer.Option(help="A law that `fewfire law fit` wrote; by default the shipped one.")
     ] = None,
-    level: float = typer.Option(LEVEL, help="The probability that the interval holds the frontier."),
+    level: float | None = typer.Option(
+        None, help="The probability that the interval holds the frontier; 0.9 unless given."
+    ),
     extrapolate: bool = typer.Option(False, help="Also beyond the n and the widths that were fitted."),
 ) -> None:
     """Predict the examples with which half of the runs will succeed, with an interval."""
-    told = shipped_law() if law is None else _read(law)
-    found = told.predict(n, k, width, init, level=level, extrapolate=extrapolate)
+    from fewfire.experiments.laws import LEVEL
+
+    told = experiments.shipped_law() if law is None else _read(law)
+    found = told.predict(n, k, width, init, level=LEVEL if level is None else level, extrapolate=extrapolate)
     say(f"({n}, {k})-parity, width {width:,}, {init} start: half of the runs need {found}.")
 
 
@@ -99,4 +107,4 @@ def _read(path: Path) -> FrontierLaw:
         raise invalid("--law", f"must be a file of JSON ({error})", str(path), remedy) from None
     if not isinstance(table, dict):
         raise FileFormatError(f"{path} is no law: it holds a {type(table).__name__}.")
-    return FrontierLaw.from_dict(table)
+    return experiments.FrontierLaw.from_dict(table)

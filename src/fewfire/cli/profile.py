@@ -13,13 +13,12 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-import fewfire.torch as ft
+import fewfire as ff
 from fewfire._errors import invalid
 from fewfire._optional import require
 from fewfire._validate import check_integer
 from fewfire.cli._output import file_size, say, wide_console
 from fewfire.cli._places import check_file
-from fewfire.report import write_page
 
 ROWS = 16
 """Of a batch that is made up."""
@@ -45,7 +44,7 @@ def profile(
     torch = require("torch", "torch", "fewfire profile")
     model, fed = _made(factory, torch)
     made_up = fed is None
-    seen = ft.profile(model, _made_up(model, torch) if made_up else fed, gains=gains, max_batches=batches)
+    seen = ff.torch.profile(model, _made_up(model, torch) if made_up else fed, gains=gains, max_batches=batches)
     note = f"The factory gave no batches: {ROWS} standard normal rows each were made up."
     if as_json:
         print(json.dumps(seen.to_dict()))
@@ -61,7 +60,7 @@ def profile(
         for text in _legend(seen, made_up and note):
             say(text, console)
     if output is not None:
-        size = write_page(None, output, title=f"Activity of {seen.model}", profile=seen)
+        size = ff.report.write_page(None, output, title=f"Activity of {seen.model}", profile=seen)
         if not as_json:
             say(f"Wrote {output} ({file_size(size)}).")
 

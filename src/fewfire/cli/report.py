@@ -11,14 +11,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+import fewfire as ff
 from fewfire._atomic import same_file
 from fewfire._errors import invalid
 from fewfire._optional import require
 from fewfire._validate import check_integer, check_number
 from fewfire.cli._output import file_size, say
 from fewfire.cli._places import check_file, check_folder
-from fewfire.experiments import SqliteStore
-from fewfire.report import LivePage, PageServer, read_results, save_figures, write_page
 
 OUTPUT = Path("report.html")
 
@@ -67,23 +66,24 @@ def report(
         if same_file(output, store):
             raise invalid("output", "must not be the store itself", str(output), "choose another file")
     with ExitStack() as stack:
-        opened = {name: stack.enter_context(SqliteStore(path)) for name, path in _named(stores).items()}
-        results = read_results(opened, success_error)
-        size = write_page(results, output, title=title, profile=None if profile is None else _read_profile(profile))
+        opened = {name: stack.enter_context(ff.experiments.SqliteStore(path)) for name, path in _named(stores).items()}
+        results = ff.report.read_results(opened, success_error)
+        activity = None if profile is None else _read_profile(profile)
+        size = ff.report.write_page(results, output, title=title, profile=activity)
         runs, cells = len(results.columns["hash"]), len(results.settings)
         console = Console(stderr=output == Path("/dev/stdout"))  # where the page goes, nothing else does
         say(f"Wrote {output} ({file_size(size)}): {runs:,} runs in {cells:,} cells.", console)
         for folder, suffix in ((png, "png"), (pdf, "pdf")):
             if folder is not None:
-                count = len(save_figures(results, folder, (suffix,)))
+                count = len(ff.report.save_figures(results, folder, (suffix,)))
                 say(f"Wrote {count} figures as {suffix.upper()} to {folder}.", console)
 
 
 def _watch(stores: list[Path], success_error: float | None, title: str | None, port: int) -> None:
     """Serve until Ctrl-C, or until a batch system asks to stop."""
     check_integer("--port", port, 0, 65535)
-    page = LivePage(_named(stores), success_error, title=title)
-    with PageServer(page, port) as server:
+    page = ff.report.LivePage(_named(stores), success_error, title=title)
+    with ff.report.PageServer(page, port) as server:
         say(f"Watching {', '.join(map(str, stores))}: open {server.url} in a browser on this machine. Ctrl-C ends it.")
         before = signal.signal(signal.SIGTERM, _interrupt)
         try:

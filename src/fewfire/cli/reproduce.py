@@ -6,13 +6,14 @@ import json
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+import fewfire as ff
 from fewfire._atomic import write_text
 from fewfire._cores import usable_cores
 from fewfire._errors import invalid
@@ -21,9 +22,10 @@ from fewfire.cli._output import say, visible, wide_console
 from fewfire.cli._places import check_folder
 from fewfire.cli._side_by_side import RecipeTask, SideBySide
 from fewfire.experiments import recipes
-from fewfire.experiments.recipes import Judgement, RecipeResult, Scale
 from fewfire.experiments.run._bar import duration
-from fewfire.report import save_recipe
+
+if TYPE_CHECKING:
+    from fewfire.experiments.recipes import Judgement, RecipeResult, Scale
 
 TABULAR = "Options of pareto/table2"
 NOT_STATED = "not stated"
@@ -159,7 +161,7 @@ def _run(
     start = time.perf_counter()
     with console.status("running") as status:
         telling = {"tell": lambda told: status.update(Text(visible(told)))} if "tell" in recipe.options else {}
-        result = recipes.run(name, cast(Scale, scale), **options, **telling)
+        result = recipes.run(name, cast("Scale", scale), **options, **telling)
     for line in result.measured:
         console.print(f"  measured: {line}")
     if "text" in result.data:
@@ -197,7 +199,7 @@ def _write(console: Console, result: RecipeResult, path: Path, figures: tuple[st
         if "text" in result.data:
             write_text(path.with_suffix(".txt"), result.data["text"])
         for suffix in figures if drawn else ():
-            save_recipe(result, path.with_suffix(suffix))
+            ff.report.save_recipe(result, path.with_suffix(suffix))
     except OSError as error:
         rule = f"must be a folder that can be written to ({error.strerror})"
         raise invalid("--output", rule, str(path.parent)) from None

@@ -13,17 +13,16 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from fewfire import experiments
 from fewfire._cores import usable_cores
 from fewfire.cli import sweep_store
 from fewfire.cli._output import PlainConsole, run_sweep, say, wide_console
-from fewfire.experiments import SqliteStore, Sweep, TimeEstimate, estimate_time, found_frontiers, make_plan
 from fewfire.experiments.run._bar import duration
-from fewfire.report._settings import flatten, start_name, varying
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fewfire.experiments import FoundFrontier, FrontierSearch, Plan, Progress, RunSpec
+    from fewfire.experiments import FoundFrontier, FrontierSearch, Plan, Progress, RunSpec, Sweep, TimeEstimate
 
 app = typer.Typer(
     help="Grids of training runs from one TOML file: plan, run, resume; and the stores that keep them.",
@@ -47,12 +46,14 @@ def plan(
 ) -> None:
     """Say how many runs a spec stands for, how many are done, and about how long the rest will take."""
     console = PlainConsole()
-    sweep = Sweep.from_toml(spec)
+    sweep = experiments.Sweep.from_toml(spec)
     with ExitStack() as stack:
-        opened = stack.enter_context(SqliteStore(store)) if store is not None and store.exists() else None
-        found = make_plan(sweep, opened)
-        stores = [stack.enter_context(SqliteStore(path)) for path in measured or ()] + ([opened] if opened else [])
-        probed = estimate_time(sweep, found, engine, measured=stores) if probe and len(found.pending) else None
+        opened = stack.enter_context(experiments.SqliteStore(store)) if store is not None and store.exists() else None
+        found = experiments.make_plan(sweep, opened)
+        stores = [stack.enter_context(experiments.SqliteStore(path)) for path in measured or ()]
+        stores += [opened] if opened else []
+        wanted = probe and len(found.pending)
+        probed = experiments.estimate_time(sweep, found, engine, measured=stores) if wanted else None
     say(sweep.name, console)
     if sweep.search is None:
         problems, networks, data, schedules = map(len, (sweep.problems, sweep.networks, sweep.data, sweep.schedules))
@@ -113,7 +114,7 @@ def run(
 ) -> None:
     """Train every run that the store does not have yet. Stop it with Ctrl-C; repeat the command to go on."""
     console = PlainConsole()
-    sweep = Sweep.from_toml(spec)
+    sweep = experiments.Sweep.from_toml(spec)
     executor = "local" if dask is None else "dask" if dask == "local" else dask
     command = ["fewfire", "sweep", "run", str(spec), "--store", str(store), *(["--dask", dask] if dask else [])]
     resume = f"Resume with: {shlex.join(command)}"
@@ -122,13 +123,15 @@ def run(
     )
     _summarise(console, state, store, sweep.success_error)
     if sweep.search is not None:
-        wide_console().print(_frontier_table(sweep.search, found_frontiers(sweep, store)))
+        wide_console().print(_frontier_table(sweep.search, experiments.found_frontiers(sweep, store)))
     if state.failed:
         raise typer.Exit(1)
 
 
 def _frontier_table(search: FrontierSearch, found: list[FoundFrontier]) -> Table:
     """A row per frontier: what tells it from the others, where it is, and how many runs that took."""
+    from fewfire.report._settings import varying
+
     table = Table(title=f"{search.axis} at which {search.target:.0%} of the runs succeed", title_justify="left")
     table.box, table.pad_edge = None, False
     flat = [_leaves(one.spec) for one in found]
@@ -145,6 +148,8 @@ def _frontier_table(search: FrontierSearch, found: list[FoundFrontier]) -> Table
 
 def _leaves(spec: RunSpec) -> dict[str, str]:
     """The keys of a run with their values as texts, the start by one name."""
+    from fewfire.report._settings import flatten, start_name
+
     table = json.loads(spec.setting)
     table["network"]["start"] = start_name(table["network"]["start"])
     return flatten(table)
@@ -152,7 +157,7 @@ def _leaves(spec: RunSpec) -> dict[str, str]:
 
 def _first_failure(store: Path) -> str:
     """The message of the failed run that comes first in the store's grid."""
-    with SqliteStore(store) as opened:
+    with experiments.SqliteStore(store) as opened:
         columns = opened.columns()
     failed = np.flatnonzero(columns["status"] == "failed")
     first = min(failed, key=lambda place: (columns["setting"][place], columns["trial"][place]))

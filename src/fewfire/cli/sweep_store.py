@@ -12,14 +12,12 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from fewfire import experiments
 from fewfire._atomic import same_file
 from fewfire._errors import invalid
 from fewfire._validate import check_number
 from fewfire.cli._output import PlainConsole, file_size, say, wide_console
 from fewfire.cli._places import check_file
-from fewfire.experiments import SqliteStore, Sweep, cells, export, make_plan, merge, succeeded
-from fewfire.report._findings import CLEAR, stratified_z
-from fewfire.report._settings import flatten, start_name, varying
 
 if TYPE_CHECKING:
     from fewfire.experiments import Cell, Store
@@ -38,10 +36,10 @@ def status(
 ) -> None:
     """Say what a store holds: runs by status, sweeps, engines, and why runs diverged or failed."""
     console = PlainConsole()
-    sweep = None if spec is None else Sweep.from_toml(spec)
-    with SqliteStore(store) as opened:
+    sweep = None if spec is None else experiments.Sweep.from_toml(spec)
+    with experiments.SqliteStore(store) as opened:
         counts, columns, sweeps, grid = opened.counts(), opened.columns(), opened.sweeps(), opened.settings()
-        plan = None if sweep is None else make_plan(sweep, opened)
+        plan = None if sweep is None else experiments.make_plan(sweep, opened)
     told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     say(
         f"{store} ({file_size(store.stat().st_size)}): {sum(counts.values()):,} runs in {len(grid):,} cells: {told}",
@@ -52,7 +50,7 @@ def status(
     error = sweeps[-1].success_error if sweeps else SUCCESS_ERROR
     ended = counts["done"] + counts["diverged"]
     if ended:
-        share = succeeded(columns["status"], columns["best_test_error"], error).sum() / ended
+        share = experiments.succeeded(columns["status"], columns["best_test_error"], error).sum() / ended
         say(f"{share:.1%} reached a test error of {error:g}", console)
     engines = Counter(columns["engine"].tolist())
     if engines:
@@ -74,9 +72,9 @@ def merge_(
         if same_file(source, target):
             raise invalid("TARGET", "must not be one of the stores that are added", str(target), "choose another file")
     with ExitStack() as stack:
-        opened = [stack.enter_context(SqliteStore(source)) for source in sources]
-        written = stack.enter_context(SqliteStore(target, write=True))
-        added = merge(written, opened)
+        opened = [stack.enter_context(experiments.SqliteStore(source)) for source in sources]
+        written = stack.enter_context(experiments.SqliteStore(target, write=True))
+        added = experiments.merge(written, opened)
         total = sum(written.counts().values())
     say(f"Added {added:,} runs from {len(sources)} store{'s' if len(sources) > 1 else ''}: {target} has {total:,}")
 
@@ -89,10 +87,12 @@ def compare(
     ] = None,
 ) -> None:
     """Compare the success of the cells that two stores share, and say whether they differ clearly."""
+    from fewfire.report._findings import CLEAR, stratified_z
+
     console = wide_console()
     if success_error is not None:
         check_number("--success-error", success_error, 0, 1, open_low=True, open_high=True, remedy="pass 0.1 for 10%")
-    with SqliteStore(first) as one, SqliteStore(second) as other:
+    with experiments.SqliteStore(first) as one, experiments.SqliteStore(second) as other:
         sweeps = one.sweeps()
         error = success_error or (sweeps[-1].success_error if sweeps else SUCCESS_ERROR)
         ours, theirs = _by_setting(one, error), _by_setting(other, error)
@@ -113,11 +113,13 @@ def compare(
 
 
 def _by_setting(store: Store, error: float) -> dict[str, Cell]:
-    return {cell.setting.text: cell for cell in cells(store, error)}
+    return {cell.setting.text: cell for cell in experiments.cells(store, error)}
 
 
 def _table(texts: list[str], pairs: list[tuple[Cell, Cell]], names: tuple[str, str]) -> Table:
     """The cells whose success differs most, by what tells them apart."""
+    from fewfire.report._settings import varying
+
     flat = [_leaves(json.loads(text)) for text in texts]
     telling = varying(flat) if len(flat) > 1 else []
     table = Table(box=None, pad_edge=False)
@@ -133,6 +135,8 @@ def _table(texts: list[str], pairs: list[tuple[Cell, Cell]], names: tuple[str, s
 
 
 def _leaves(spec: dict[str, Any]) -> dict[str, str]:
+    from fewfire.report._settings import flatten, start_name
+
     spec["network"]["start"] = start_name(spec["network"]["start"])
     return flatten(spec)
 
@@ -145,6 +149,6 @@ def export_(
 ) -> None:
     """Write all runs of a store as one table."""
     check_file("OUTPUT", output)
-    with SqliteStore(store) as opened:
-        count = export(opened, output)
+    with experiments.SqliteStore(store) as opened:
+        count = experiments.export(opened, output)
     say(f"Wrote {count} {'cells' if output.suffix == '.tex' else 'runs'} to {output}")

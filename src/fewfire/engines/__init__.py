@@ -3,7 +3,11 @@
 `robust` trains one wide network on examples that an adversary moves.
 """
 
-from fewfire.engines import robust
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fewfire._lazy import SUBPACKAGES, lazy_names
 from fewfire.engines._losses import LOSSES, Gradients, Loss, LossName, error_rate, get_loss, gradients
 from fewfire.engines._population import (
     Correlations,
@@ -27,6 +31,9 @@ from fewfire.engines._run import Run, Sample, Source, Start
 from fewfire.engines._schedule import LAYERS, PerLayer, Phase, Schedule, draw_batch
 from fewfire.engines.cpu import CpuEngine
 from fewfire.engines.reference import ReferenceEngine
+
+if TYPE_CHECKING:
+    from fewfire.engines import robust
 
 
 def _cuda_engine(threads: int | None) -> Engine:
@@ -79,3 +86,6 @@ __all__ = [
     "sample_correlations",
     "unregister_engine",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, {SUBPACKAGES: "robust"})  # it needs SciPy

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
 from fewfire._validate import check_choice, check_inputs, check_labels
 from fewfire.networks import check_single_output
@@ -43,11 +42,18 @@ class Loss:
     signs: bool = False
 
 
+def _sigmoid(z: FloatArray) -> FloatArray:
+    from scipy.special import expit  # late: the workers of a sweep need SciPy for this loss alone
+
+    found: FloatArray = expit(z)
+    return found
+
+
 LOSSES: dict[str, Loss] = {
     loss.name: loss
     for loss in (
         Loss("hinge", lambda f, y: np.maximum(1 - y * f, 0), lambda f, y: np.where(y * f < 1, -y, 0), signs=True),
-        Loss("logistic", lambda f, y: np.logaddexp(0, -y * f), lambda f, y: -y * expit(-y * f), signs=True),
+        Loss("logistic", lambda f, y: np.logaddexp(0, -y * f), lambda f, y: -y * _sigmoid(-y * f), signs=True),
         Loss("square", lambda f, y: (f - y) ** 2 / 2, lambda f, y: f - y),
         Loss("absolute", lambda f, y: np.abs(f - y), lambda f, y: np.sign(f - y)),
     )

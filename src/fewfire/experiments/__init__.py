@@ -1,47 +1,54 @@
 """Experiments: sweeps (grids of runs from one spec, kept in a store), laws, measurements beside bounds, recipes."""
 
-from fewfire.experiments import sparse_activations
-from fewfire.experiments.frontiers import FrontierEstimate, estimate_frontier
-from fewfire.experiments.laws import (
-    Advice,
-    FrontierLaw,
-    LawPrediction,
-    ParityCell,
-    diagnose,
-    fit_law,
-    parity_cells,
-    shipped_law,
-)
-from fewfire.experiments.run import (
-    FoundFrontier,
-    Plan,
-    Progress,
-    TimeEstimate,
-    estimate_time,
-    found_frontiers,
-    make_plan,
-)
-from fewfire.experiments.spec import FrontierSearch, RunSpec, Sweep
-from fewfire.experiments.store import (
-    COLUMNS,
-    CURVES,
-    STATUSES,
-    Cell,
-    Measurement,
-    MemoryStore,
-    Row,
-    Setting,
-    SqliteStore,
-    Store,
-    SweepRecord,
-    cells,
-    environment_text,
-    export,
-    failed_row,
-    merge,
-    row_of,
-    succeeded,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fewfire._lazy import SUBPACKAGES, lazy_names
+
+if TYPE_CHECKING:
+    from fewfire.experiments import sparse_activations
+    from fewfire.experiments.frontiers import FrontierEstimate, estimate_frontier
+    from fewfire.experiments.laws import (
+        Advice,
+        FrontierLaw,
+        LawPrediction,
+        ParityCell,
+        diagnose,
+        fit_law,
+        parity_cells,
+        shipped_law,
+    )
+    from fewfire.experiments.run import (
+        FoundFrontier,
+        Plan,
+        Progress,
+        TimeEstimate,
+        estimate_time,
+        found_frontiers,
+        make_plan,
+    )
+    from fewfire.experiments.spec import FrontierSearch, RunSpec, Sweep
+    from fewfire.experiments.store import (
+        COLUMNS,
+        CURVES,
+        STATUSES,
+        Cell,
+        Measurement,
+        MemoryStore,
+        Row,
+        Setting,
+        SqliteStore,
+        Store,
+        SweepRecord,
+        cells,
+        environment_text,
+        export,
+        failed_row,
+        merge,
+        row_of,
+        succeeded,
+    )
 
 __all__ = [
     "COLUMNS",
@@ -84,3 +91,19 @@ __all__ = [
     "sparse_activations",
     "succeeded",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            SUBPACKAGES: "executors frontiers laws run sparse_activations spec store",
+            "frontiers": "FrontierEstimate estimate_frontier",
+            "laws": "Advice FrontierLaw LawPrediction ParityCell diagnose fit_law parity_cells shipped_law",
+            "run": "FoundFrontier Plan Progress TimeEstimate estimate_time found_frontiers make_plan",
+            "spec": "FrontierSearch RunSpec Sweep",
+            "store": (
+                "COLUMNS CURVES STATUSES Cell Measurement MemoryStore Row Setting SqliteStore Store SweepRecord "
+                "cells environment_text export failed_row merge row_of succeeded"
+            ),
+        },
+    )

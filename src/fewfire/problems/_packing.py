@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-from scipy.special import betainc
-
 from fewfire._sphere import DIAMETER, RADIUS
 
 
@@ -20,6 +18,8 @@ def packing_limit(d: int, separation: float) -> float:
         return math.inf
     if d == 2:
         return 2.0
+    from scipy.special import betainc  # late: the workers of a sweep need no SciPy
+
     sphere = d - 1
     share = 0.5 * float(betainc((sphere - 1) / 2, 0.5, min(1.0, (separation / DIAMETER) ** 2)))
     limit = 1.0 / share if share > 0.0 else math.inf

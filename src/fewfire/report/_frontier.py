@@ -13,7 +13,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from fewfire._validate import check_number
 from fewfire.experiments import estimate_frontier
@@ -255,6 +254,8 @@ def wilson_interval(successes: AnyArray | int, runs: AnyArray | int, level: floa
     >>> wilson_interval(8, 10).round(3).tolist()
     [0.49, 0.943]
     """
+    from scipy.special import ndtri  # late: only pages and figures need it
+
     check_number("level", level, 0.0, 1.0, open_low=True, open_high=True)
     won, total = np.asarray(successes, dtype=np.float64), np.asarray(runs, dtype=np.float64)
     z2 = float(ndtri((1 + level) / 2)) ** 2

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fewfire._lazy import lazy_names
 from fewfire.torch._induce import ActivityPenalty, relufy
 from fewfire.torch._sequential import from_sequential, to_sequential
 from fewfire.torch._sparse_init import sparse_init_
@@ -34,16 +34,13 @@ __all__ = [
     "to_sequential",
 ]
 
-_HOMES = {
-    **dict.fromkeys(("MlpBlock", "find_blocks"), "_blocks"),
-    **dict.fromkeys(("BlockProfile", "ModelProfile", "profile"), "_profile"),
-    **dict.fromkeys(("BlockReport", "SparsifyReport", "densify", "refresh", "sparsify"), "_sparsify"),
-    "SparseTrainingBlock": "_train",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Names whose modules need PyTorch are found when they are first asked for."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "_blocks": "MlpBlock find_blocks",
+            "_profile": "BlockProfile ModelProfile profile",
+            "_sparsify": "BlockReport SparsifyReport densify refresh sparsify",
+            "_train": "SparseTrainingBlock",
+        },
+    )

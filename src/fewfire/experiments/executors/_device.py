@@ -42,14 +42,15 @@ class DeviceExecutor:
         """The rows of each batch as it ends."""
         pair = _Pair(batches, Work(engine, device=self.device))
         threads = [threading.Thread(target=pair.serve, daemon=True) for _ in range(THREADS)]
-        for thread in threads:
-            thread.start()
         try:
+            for thread in threads:
+                thread.start()
             yield from rows_from(pair.answers, THREADS)
         finally:
             pair.stopped.set()
             for thread in threads:
-                thread.join(_LAST_WORDS)
+                if thread.ident is not None:  # Ctrl-C may come before the last one has started
+                    thread.join(_LAST_WORDS)
 
 
 class _Stopped(BaseException):
