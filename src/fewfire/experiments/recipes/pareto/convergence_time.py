@@ -210,7 +210,7 @@ RECIPE = Recipe(
                 samples=(2000, 4000, 10_000, 30_000, None),
                 trials=20,
                 steps=30_000,
-                evaluate=150,
+                evaluate=300,
             ),
             least=10,
             narrow=30,
@@ -225,7 +225,7 @@ RECIPE = Recipe(
                 samples=(4000, 10_000, None),
                 trials=20,
                 steps=30_000,
-                evaluate=150,
+                evaluate=300,
             ),
         ),
         "paper": ConvergenceSettings(

@@ -87,7 +87,7 @@ RECIPE = Recipe(
             samples=(300, 400, 500, 700),
             trials=20,
             steps=8000,
-            evaluate=250,
+            evaluate=500,
         ),
         "paper": ParityGrid(
             n=50,
