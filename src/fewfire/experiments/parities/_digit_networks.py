@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from fewfire.tabular._kernels import kernels
-
 if TYPE_CHECKING:
     from fewfire._random import Stream
     from fewfire._types import FloatArray
@@ -48,7 +46,7 @@ def train_gated(
     hidden[-1] = 0
     output = (stream.child("output").signs(width) / sqrt(width)).astype(np.float32)
     start = hidden.copy()
-    states = [(part, np.zeros_like(part), np.zeros_like(part)) for part in (hidden, output)]
+    states = [(part, *(np.zeros_like(part) for _ in range(3))) for part in (hidden, output)]  # means, and room for more
     moving = states if gates == "learned" else states[:1]
 
     def forward(X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -66,10 +64,18 @@ def train_gated(
         gate *= output
         gate *= slope[:, None]
         slopes = rows.T @ gate, slope @ passed
-        # Both means start at 0; dividing them by 1 − βᵗ corrects that, here inside rate and tiny.
-        of_square = sqrt(1 - SQUARE ** (step + 1))
-        rate = learning_rate * (1 - step / steps) * of_square / (1 - MEAN ** (step + 1))
-        for (part, mean, square), gradient in zip(moving, slopes, strict=False):
-            flat = (array.reshape(-1) for array in (part, gradient, mean, square))
-            kernels().adamw_step(*flat, rate, 0.0, MEAN, SQUARE, TINY * of_square)
+        rate = learning_rate * (1 - step / steps) / (1 - MEAN ** (step + 1))
+        for (part, first, second, room), gradient in zip(moving, slopes, strict=False):
+            np.subtract(gradient, first, out=room)
+            room *= 1 - MEAN
+            first += room
+            np.multiply(gradient, gradient, out=room)
+            room -= second
+            room *= 1 - SQUARE
+            second += room
+            np.divide(second, 1 - SQUARE ** (step + 1), out=room)
+            np.sqrt(room, out=room)
+            room += TINY
+            np.divide(rate * first, room, out=room)
+            part -= room
     return lambda X: np.asarray(forward(X)[2] @ output)

@@ -121,11 +121,11 @@ class _StackedAdamW:
 
     def __init__(self, stack: MemberStack, gradient: MemberStack, decays: Sequence[float]) -> None:
         mean, square = np.zeros_like(stack.flat), np.zeros_like(stack.flat)
-        arrays = (stack.flat, gradient.flat, mean, square)
+        matrices, biases = slice(0, stack.decayed), slice(stack.decayed, None)
         self.parts = [
-            (decay if decayed else 0.0, *(array[place, part] for array in arrays))
+            (shrinks, [array[place, part] for array in (stack.flat, gradient.flat, mean, square)])
             for place, decay in enumerate(decays)
-            for decayed, part in ((True, slice(0, stack.decayed)), (False, slice(stack.decayed, None)))
+            for shrinks, part in ((decay, matrices), (0.0, biases))
         ]
         self.steps = 0
 
@@ -137,8 +137,8 @@ class _StackedAdamW:
         of_square = math.sqrt(1 - beta2**self.steps)
         rate, tiny = learning_rate * of_square / (1 - beta1**self.steps), 1e-8 * of_square
         update = kernels().adamw_step
-        for decay, parameters, gradient, mean, square in self.parts:
-            update(parameters, gradient, mean, square, rate, learning_rate * decay, beta1, beta2, tiny)
+        for decay, arrays in self.parts:
+            update(*arrays, rate, learning_rate * decay, beta1, beta2, tiny)
 
 
 def _gradient(

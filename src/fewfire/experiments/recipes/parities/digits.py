@@ -247,7 +247,7 @@ def _solve(gram: FloatArray, penalty: float, target: FloatArray) -> Float64Array
 RECIPE = Recipe(
     name="parities/digits",
     title="Parity of k handwritten digits: a ReLU network against gated linear units, fixed features and a kernel",
-    seconds=28,
+    seconds=27,
     expectation="one digit: all alike; two and three: the network leads by at least 5 and 10 points",
     figure="digit_parities",
     scales={
