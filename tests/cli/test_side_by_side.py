@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fewfire import cli
+from fewfire.cli import _recipe_process
 from fewfire.cli import reproduce as command
 from fewfire.cli._output import PlainConsole
 from fewfire.cli._side_by_side import COMMAND, THREADS, EndedRecipe, RecipeTask, SideBySide, _lanes
@@ -22,8 +23,21 @@ def task(name, **options):
 
 
 def python(code):
-    """A process that knows its task as `task`, instead of one that runs a recipe."""
-    return [sys.executable, "-c", f"import json, os, sys, time; task = json.loads(sys.argv[1]); {code}"]
+    """A process that knows its task as `task` and leaves after it, instead of one that runs recipes."""
+    return [sys.executable, "-c", f"import json, os, sys, time; task = json.loads(sys.stdin.readline()); {code}"]
+
+
+def patient(code):
+    """The same for one task after another; those called "gone" it leaves in the middle of."""
+    loop = (
+        "import json, os, sys\n"
+        "for line in sys.stdin:\n"
+        "    task = json.loads(line)\n"
+        f"    {code}\n"
+        "    if task['name'] == 'gone': sys.exit(7)\n"
+        "    print('\\0', int(task['name'] == 'b'), sep='', flush=True)\n"
+    )
+    return [sys.executable, "-c", loop]
 
 
 def test_each_process_is_told_its_task_and_its_threads():
@@ -53,6 +67,15 @@ def test_tasks_begin_in_their_order_and_what_runs_is_shown(monkeypatch):
     assert ended == ["b", "a"] and seen == [["b"], [], ["a"], []]
 
 
+def test_a_process_runs_one_task_after_another_and_has_a_successor_when_it_is_gone(monkeypatch):
+    monkeypatch.setattr("fewfire.cli._side_by_side._lanes", lambda tasks: [[]])
+    tasks = [task(name) for name in ("a", "b", "gone", "c")]
+    ended = list(SideBySide(PlainConsole(width=70), command=patient("print(os.getpid())")).run(tasks))
+    assert [(result.name, result.status) for result in ended] == [("a", 0), ("b", 1), ("gone", 7), ("c", 0)]
+    first, second, third, fourth = (int(result.text) for result in ended)
+    assert first == second == third != fourth
+
+
 def test_who_breaks_off_stops_the_processes(monkeypatch, tmp_path):
     monkeypatch.setattr("fewfire.cli._side_by_side._lanes", lambda tasks: [[], []])
     code = f"open(f'{tmp_path}/' + task['name'], 'w').close(); time.sleep(0 if task['name'] == 'a' else 60)"
@@ -64,19 +87,30 @@ def test_who_breaks_off_stops_the_processes(monkeypatch, tmp_path):
     assert not (tmp_path / "d").exists()  # there were two at a time, and no third was begun
 
 
-def test_a_recipe_in_a_process_of_its_own_says_what_it_says_alone():
-    given = json.dumps(
-        {"name": "sparse-activations/bounds", "scale": "quick", "output": None, "pdf": False, "options": {}}
-    )
-    with subprocess.Popen([*COMMAND, given], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        text = process.stdout.read().decode()
-        assert process.wait() == 0
-    assert text.startswith("sparse-activations/bounds: ") and "4k²W² (sharp) holds" in text
+def test_recipes_in_a_process_of_their_own_say_what_they_say_alone(monkeypatch):
+    monkeypatch.setattr("fewfire.cli._side_by_side._lanes", lambda tasks: [[]])
+    tasks = [task("sparse-activations/bounds"), task("no/such"), task("sparse-activations/bounds", nothing=1)]
+    good, unknown, wrong = SideBySide(PlainConsole(width=90)).run(tasks)
+    assert good.status == 0 and good.text.startswith("sparse-activations/bounds: ")
+    assert "4k²W² (sharp) holds" in good.text and "\0" not in good.text
+    assert (unknown.status, wrong.status) == (2, 2)
+    assert "recipe must be one of" in unknown.text and "Traceback" not in unknown.text
+    assert "options of sparse-activations/bounds" in wrong.text
+
+
+def test_an_error_that_nobody_foresaw_is_told_and_the_process_goes_on(monkeypatch, capfd):
+    def fails(task):
+        raise ZeroDivisionError(task.name)
+
+    monkeypatch.setattr(_recipe_process, "run_task", fails)
+    assert _recipe_process._run(task("a")) == 2
+    assert "ZeroDivisionError: a" in capfd.readouterr().err
 
 
 def test_a_process_leaves_when_its_parent_is_gone():
     given = json.dumps({"name": "pareto/frontier", "scale": "quick", "output": None, "pdf": False, "options": {}})
-    with subprocess.Popen([*COMMAND, given], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdin.write(given.encode() + b"\n")
         process.stdin.close()
         assert process.wait(60) == 130
 

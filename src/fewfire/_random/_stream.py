@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from fewfire._types import Float64Array, IdArray, SignArray
 
+_CACHED = 1 << 13
+"""Normal numbers made at a time: what they are made of stays in the cache."""
+
 
 def digest64(text: str) -> int:
     """The first 64 bits of the BLAKE2b hash of a text."""
@@ -88,10 +91,16 @@ class Stream:
 
     def normal(self, shape: int | tuple[int, ...], start: int = 0) -> Float64Array:
         """Standard normal numbers (Box–Muller, two words a number), from number `start` on."""
-        count = math.prod(np.atleast_1d(shape))
-        pairs = (self.words(2 * count, 2 * start).astype(np.float64) + 0.5) * 2.0**-32
-        radius, angle = np.sqrt(-2.0 * np.log(pairs[0::2])), 2.0 * np.pi * pairs[1::2]
-        return np.asarray(radius * np.cos(angle)).reshape(shape)
+        numbers = np.empty(math.prod(np.atleast_1d(shape)))
+        for begin in range(0, len(numbers), _CACHED):
+            part = numbers[begin : begin + _CACHED]
+            pairs = self.words(2 * len(part), 2 * (start + begin)).astype(np.float64)
+            pairs += 0.5
+            pairs *= 2.0**-32
+            radius, angle = np.log(pairs[0::2]), 2.0 * np.pi * pairs[1::2]
+            radius *= -2.0
+            np.multiply(np.sqrt(radius, out=radius), np.cos(angle, out=angle), out=part)
+        return numbers.reshape(shape)
 
     def integers(self, bound: int, shape: int | tuple[int, ...], start: int = 0) -> IdArray:
         """Integers in [0, bound), one word each: ⌊word·bound / 2³²⌋, off uniform by at most bound/2³² in ratio."""

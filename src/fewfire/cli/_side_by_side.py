@@ -1,9 +1,9 @@
-"""Several recipes side by side, each in a process with cores of its own: what `fewfire reproduce --all` does.
+"""Several recipes side by side, in processes with cores of their own: what `fewfire reproduce --all` does.
 
-One process per core, longest recipe first; with more cores than recipes each has several. A recipe's text appears in
-one piece when it ends. Processes are in groups of their own, so Ctrl-C is the parent's to handle: it asks them to stop,
-and ends those that do not. They end by themselves when the parent is gone, however that happened
-(`_recipe_process`).
+One process per core, longest recipe first; with more cores than recipes each has several. A process runs one recipe
+after another (`_recipe_process`), and one that breaks off has a successor. A recipe's text appears in one piece when it
+ends. Processes are in groups of their own, so Ctrl-C is the parent's to handle: it asks them to stop, and ends those
+that do not. They end by themselves when the parent is gone, however that happened.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import IO, Any
 
 from rich.console import Console
 
@@ -28,7 +29,10 @@ CORES = "FEWFIRE_CORES"
 """The environment variable that names the cores of a process."""
 
 COMMAND = (sys.executable, "-P", "-m", "fewfire.cli._recipe_process")
-"""What starts a process; the task is its last argument."""
+"""What starts a process; tasks are lines of its input."""
+
+ENDED = b"\0"
+"""What a process writes when a recipe has ended, before the status."""
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -54,6 +58,14 @@ class EndedRecipe:
 
 
 @dataclass
+class _Lane:
+    """Cores, and the process that has them: none before the first task, and after one that broke off."""
+
+    cores: list[int]
+    process: subprocess.Popen[bytes] | None = None
+
+
+@dataclass
 class SideBySide:
     """Runs tasks in processes.
 
@@ -70,25 +82,26 @@ class SideBySide:
     console: Console
     show: Callable[[list[str]], None] = lambda running: None
     command: Sequence[str] = COMMAND
-    _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _lanes: list[_Lane] = field(default_factory=list)
+    _running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: bool = False
 
     def run(self, tasks: Sequence[RecipeTask]) -> Generator[EndedRecipe, None, None]:
         """What each task gave, as it ends; tasks begin in their order. Whoever breaks off stops all that runs."""
-        lanes = _lanes(len(tasks))
-        free = list(lanes)
+        self._lanes = [_Lane(cores) for cores in _lanes(len(tasks))]
+        free = list(self._lanes)
 
         def one(task: RecipeTask) -> EndedRecipe | None:
             with self._lock:
-                cores = free.pop()
+                lane = free.pop()
             try:
-                return self._one(task, cores)
+                return self._one(task, lane)
             finally:
                 with self._lock:
-                    free.append(cores)
+                    free.append(lane)
 
-        with ThreadPoolExecutor(len(lanes)) as threads:
+        with ThreadPoolExecutor(len(self._lanes)) as threads:
             futures = [threads.submit(one, task) for task in tasks]
             try:
                 for future in as_completed(futures):
@@ -98,48 +111,77 @@ class SideBySide:
             finally:
                 self._stop()
 
-    def _one(self, task: RecipeTask, cores: list[int]) -> EndedRecipe | None:
+    def _one(self, task: RecipeTask, lane: _Lane) -> EndedRecipe | None:
+        with self._lock:
+            if self._stopped:
+                return None
+            process = lane.process = lane.process or self._start(lane.cores)
+            self._running[task.name] = process
+            self.show(list(self._running))
+        assert process.stdin is not None and process.stdout is not None
+        with suppress(BrokenPipeError):  # it is gone, which its output says too
+            process.stdin.write(json.dumps(asdict(task)).encode() + b"\n")
+            process.stdin.flush()
+        text, status = _told(process.stdout)
+        with self._lock:
+            if status is None:
+                lane.process = None
+            del self._running[task.name]
+            self.show(list(self._running))
+        return EndedRecipe(task.name, _leave(process) if status is None else status, text)
+
+    def _start(self, cores: list[int]) -> subprocess.Popen[bytes]:
         environment = {**os.environ, **dict.fromkeys(THREADS, str(max(1, len(cores))))}
         environment |= {"COLUMNS": str(self.console.width), CORES: ",".join(map(str, cores))}
         if self.console.is_terminal and not self.console.no_color:
             environment["FORCE_COLOR"] = "1"
-        command = [*self.command, json.dumps(asdict(task))]
         group: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
-        with self._lock:
-            if self._stopped:
-                return None
-            process = subprocess.Popen(
-                command,
-                env=environment,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                **group,
-            )
-            self._processes[task.name] = process
-            self.show(list(self._processes))
-        assert process.stdout is not None and process.stdin is not None
-        text = process.stdout.read().decode(errors="backslashreplace")  # its input stays open while the parent lives
-        status = process.wait()
-        process.stdin.close()
-        process.stdout.close()
-        with self._lock:
-            del self._processes[task.name]
-            self.show(list(self._processes))
-        return EndedRecipe(task.name, status, text)
+        return subprocess.Popen(
+            self.command,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            **group,
+        )
 
     def _stop(self) -> None:
-        """End what runs: ask first."""
+        """End what runs: ask first. Processes that wait for a task leave when their input ends."""
         with self._lock:
             self._stopped = True
-            left = list(self._processes.values())
-        for process in left:
+            running = list(self._running.values())
+            waiting = [lane.process for lane in self._lanes if lane.process is not None]
+        for process in running:
             _signal(process, signal.SIGINT)
-        for process in left:
+        for process in running:
             try:
                 process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 _signal(process, signal.SIGKILL if os.name == "posix" else signal.SIGTERM)
+        for process in waiting:
+            if process not in running:
+                _leave(process)
+
+
+def _told(output: IO[bytes]) -> tuple[str, int | None]:
+    """What a process wrote until a recipe ended, and its status: none where the process ended first."""
+    text = b""
+    for line in output:
+        head, mark, status = line.partition(ENDED)
+        text += head
+        if mark:
+            return text.decode(errors="backslashreplace"), int(status)
+    return text.decode(errors="backslashreplace"), None
+
+
+def _leave(process: subprocess.Popen[bytes]) -> int:
+    """Close what leads to a process, and wait for it: its status."""
+    assert process.stdin is not None and process.stdout is not None
+    with suppress(BrokenPipeError):
+        process.stdin.close()
+    status = process.wait()
+    process.stdout.close()
+    return status
 
 
 def _lanes(tasks: int) -> list[list[int]]:

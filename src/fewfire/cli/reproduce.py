@@ -147,7 +147,7 @@ def _run_side_by_side(
 
 
 def run_task(task: RecipeTask) -> bool:
-    """Run one recipe of several in a process of its own: whether its claims held."""
+    """Run one recipe of several, in a process beside others: whether its claims held."""
     output = None if task.output is None else Path(task.output)
     return _run(wide_console(), task.name, task.scale, output, task.options, task.pdf)
 

@@ -198,6 +198,8 @@ def draw_widths(axis: Axes, group: Group, middle: Float64Array, low: Float64Arra
     ramp = require("matplotlib.colors", "plot", "a figure").LinearSegmentedColormap.from_list("width", (NARROW, WIDE))
     for row, width in enumerate(group.widths):
         seen = ~np.isnan(middle[row])
+        if not seen.any():  # a width that this start was not measured at, or that never came so far
+            continue
         reach = np.stack([middle[row] - low[row], high[row] - middle[row]])[:, seen]
         colour = ramp(row / max(1, len(group.widths) - 1))
         style: dict[str, Any] = {"fmt": "o-", "markersize": 4, "linewidth": 1.5, "elinewidth": 0.8, "capsize": 2}

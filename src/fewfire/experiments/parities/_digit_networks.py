@@ -15,7 +15,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from fewfire._random import Stream
-    from fewfire._types import AnyArray, FloatArray
+    from fewfire._types import FloatArray
 
 Gates: TypeAlias = Literal["learned", "fixed"]
 Examples: TypeAlias = Callable[[int], tuple["FloatArray", "FloatArray"]]
@@ -46,25 +46,36 @@ def train_gated(
     hidden[-1] = 0
     output = (stream.child("output").signs(width) / sqrt(width)).astype(np.float32)
     start = hidden.copy()
-    moments = [[np.zeros_like(part) for part in (hidden, output)] for _ in range(2)]
+    states = [(part, *(np.zeros_like(part) for _ in range(3))) for part in (hidden, output)]  # means, and room for more
+    moving = states if gates == "learned" else states[:1]
 
-    def forward(X: FloatArray) -> tuple[FloatArray, AnyArray, FloatArray]:
-        rows = np.hstack([X, np.ones((len(X), 1))]).astype(np.float32)
+    def forward(X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        rows = np.ones((len(X), n + 1), dtype=np.float32)
+        rows[:, :n] = X
         scores = rows @ hidden
-        is_open = (scores if gates == "learned" else rows @ start) > 0
-        return rows, is_open, scores * is_open
+        gate = ((scores if gates == "learned" else rows @ start) > 0).astype(np.float32)
+        scores *= gate
+        return rows, gate, scores
 
     for step in range(steps):
         X, y = examples(step)
-        rows, is_open, passed = forward(X)
+        rows, gate, passed = forward(X)
         slope = (-y / (1 + np.exp(np.clip(y * (passed @ output), -30, 30))) / len(y)).astype(np.float32)
-        slopes = [rows.T @ (slope[:, None] * output * is_open), slope @ passed]
-        rate = learning_rate * (1 - step / steps)
-        for part, gradient, first, second in zip((hidden, output), slopes, *moments, strict=True):
-            if gates == "fixed" and part is output:
-                continue
-            first += (1 - MEAN) * (gradient - first)
-            second += (1 - SQUARE) * (gradient**2 - second)
-            size = np.sqrt(second / (1 - SQUARE ** (step + 1))) + TINY
-            part -= rate / (1 - MEAN ** (step + 1)) * first / size
+        gate *= output
+        gate *= slope[:, None]
+        slopes = rows.T @ gate, slope @ passed
+        rate = learning_rate * (1 - step / steps) / (1 - MEAN ** (step + 1))
+        for (part, first, second, room), gradient in zip(moving, slopes, strict=False):
+            np.subtract(gradient, first, out=room)
+            room *= 1 - MEAN
+            first += room
+            np.multiply(gradient, gradient, out=room)
+            room -= second
+            room *= 1 - SQUARE
+            second += room
+            np.divide(second, 1 - SQUARE ** (step + 1), out=room)
+            np.sqrt(room, out=room)
+            room += TINY
+            np.divide(rate * first, room, out=room)
+            part -= room
     return lambda X: np.asarray(forward(X)[2] @ output)

@@ -110,7 +110,8 @@ def fit_linear(
         right = 1 / (1 + np.exp(-margin))
         slope = features.T @ (mass * (1 - right) * y)
         curvature = np.maximum(mass * right * (1 - right), 1e-12 * mass)
-        hessian = (features * curvature[:, None]).T @ features
+        scaled = features * np.sqrt(curvature)[:, None]
+        hessian = scaled.T @ scaled  # NumPy sees the symmetry, and computes half of it
         ridge = penalty * np.trace(hessian) / len(weights) + 1e-14
         hessian[np.diag_indices_from(hessian)] += ridge
         try:

@@ -78,6 +78,8 @@ class MemberStack:
     @property
     def reach(self) -> FloatArray:
         """‖u_j‖ of every neuron, shape (networks, width)."""
+        if self.output.shape[2] == 1:
+            return np.abs(self.output[:, :, 0])
         return np.asarray(np.sqrt(np.einsum("rjo,rjo->rj", self.output, self.output)))
 
     def network(self, place: int) -> TwoLayer:

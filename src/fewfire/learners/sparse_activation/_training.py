@@ -24,6 +24,7 @@ import numpy as np
 from fewfire._errors import DivergenceError
 from fewfire.learners.sparse_activation._stack import MemberStack, shrink, silence, top
 from fewfire.tabular import AdamW
+from fewfire.tabular._kernels import kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -88,8 +89,7 @@ def train_members(
         stack.offset[:] = loss.start(weights)
     gradient = MemberStack.zeros(len(decays), inputs, rule.width, loss.outputs)
     batch = rows if rule.batch_size is None else min(rows, rule.batch_size)
-    optimisers = [AdamW(rule.learning_rate, decay) for decay in decays]
-    descents = [adam.start(stack.flat.shape[1], stack.decayed, rows) for adam in optimisers]
+    descent = _StackedAdamW(stack, gradient, decays)
     pace = weights.astype(np.float32)
     everything, draws = np.arange(rows), stream.child("batches")
     with np.errstate(over="ignore", invalid="ignore"):  # divergence is told below
@@ -99,9 +99,7 @@ def train_members(
             part = everything if batch == rows else ahead[step % AHEAD]
             done = (step + 1) / rule.steps
             _gradient(stack, gradient, table[part], loss, part, pace[part], rule, done)
-            for place, descent in enumerate(descents):
-                optimisers[place].learning_rate = rule.learning_rate * _cosine(done)
-                descent.step(stack.flat[place], gradient.flat[place])
+            descent.step(rule.learning_rate * _cosine(done))
             shrink(stack, rule.W, rule.B)
             if rule.k < rule.width and done >= PROJECTED and (step + 1) % math.ceil(rows / batch) == 0:
                 silence(stack, table, rule.k)
@@ -114,6 +112,33 @@ def train_members(
         silence(stack, table, rule.k)
     shrink(stack, rule.W, rule.B)
     return stack
+
+
+class _StackedAdamW:
+    """AdamW (`fewfire.tabular.AdamW`) on all networks of a stack, each with its decay, which biases are free of."""
+
+    betas = AdamW().betas
+
+    def __init__(self, stack: MemberStack, gradient: MemberStack, decays: Sequence[float]) -> None:
+        mean, square = np.zeros_like(stack.flat), np.zeros_like(stack.flat)
+        matrices, biases = slice(0, stack.decayed), slice(stack.decayed, None)
+        self.parts = [
+            (shrinks, [array[place, part] for array in (stack.flat, gradient.flat, mean, square)])
+            for place, decay in enumerate(decays)
+            for shrinks, part in ((decay, matrices), (0.0, biases))
+        ]
+        self.steps = 0
+
+    def step(self, learning_rate: float) -> None:
+        """Move every network along its gradient."""
+        self.steps += 1
+        beta1, beta2 = self.betas
+        # Both means start at 0; dividing them by 1 − βᵗ corrects that, here inside rate and tiny.
+        of_square = math.sqrt(1 - beta2**self.steps)
+        rate, tiny = learning_rate * of_square / (1 - beta1**self.steps), 1e-8 * of_square
+        update = kernels().adamw_step
+        for decay, arrays in self.parts:
+            update(*arrays, rate, learning_rate * decay, beta1, beta2, tiny)
 
 
 def _gradient(
@@ -137,13 +162,14 @@ def _gradient(
         strong = top(ranks, rule.k)
         if done > GATED:
             fires &= strong
-    features = z * fires
+    gate = fires.astype(np.float32)
+    features = z * gate
     scores = np.matmul(features, stack.output) + stack.offset[:, None, :]
     errors = loss.slope(scores, rows) * (weights / len(x))[:, None]
     # A product of one column and one row is dear as a matrix product.
     backward = np.multiply if loss.outputs == 1 else np.matmul
     back = backward(errors, stack.output.transpose(0, 2, 1))
-    back *= fires
+    back *= gate
     gradient.output[:] = np.matmul(features.transpose(0, 2, 1), errors)
     if sparse:
         price = rule.price * min(1.0, done / FULL) / len(x)
@@ -152,11 +178,11 @@ def _gradient(
         back += paid * reach[:, None, :]
         if done <= GATED:
             # The price may also be met by weaker outputs: d(a_j z_j)/du_j = z_j u_j/a_j, of neurons that fire.
-            slope = np.einsum("rbj,rbj->rj", paid, np.maximum(z, 0.0)) / np.maximum(reach, 1e-12)
+            slope = np.einsum("rbj,rbj->rj", paid, features) / np.maximum(reach, 1e-12)
             gradient.output[:] += slope[:, :, None] * stack.output
     np.matmul(back.transpose(0, 2, 1), x, out=gradient.hidden)
-    np.sum(back, axis=1, out=gradient.bias)
-    np.sum(errors, axis=1, out=gradient.offset)
+    np.add.reduce(back, axis=1, out=gradient.bias)
+    np.add.reduce(errors, axis=1, out=gradient.offset)
     if not rule.intercept:
         gradient.offset[:] = 0.0
 

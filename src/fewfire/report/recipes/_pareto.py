@@ -34,13 +34,16 @@ def plot_convergence_time(info: Mapping[str, Any]) -> Figure:
     curves, setting = rows_of(info, "curves", "parameters")
     group = group_of(info)
     figure, axes = canvas(len(group.frontiers) + 1, size=(4.4 * (len(group.frontiers) + 1), 3.8))
+    everything = np.stack([frontier.steps for frontier in group.frontiers])
+    least, most = float(np.nanmin(everything)) / 1.25, float(np.nanmax(everything)) * 1.25
     for axis, frontier in zip(axes, group.frontiers, strict=False):
         low, middle, high = frontier.steps
         draw_widths(axis, group, middle, low, high)
         axis.set_xticks(axis.get_xticks(), [_thousands(m) for m in group.samples], fontsize=8)
         axis.set_xlabel("training examples (k: thousands)")
         axis.set_yscale("log")
-        axis.set_yticks([at for at in STEPS if np.nanmin(low) <= at <= np.nanmax(high)], minor=False)
+        axis.set_ylim(least, most)  # the same for all starts, which are to be compared
+        axis.set_yticks([at for at in STEPS if least <= at <= most], minor=False)
         axis.yaxis.set_major_formatter("{x:,.0f}")
         axis.yaxis.minorticks_off()
         axis.set_title(f"{frontier.start} start: time to convergence", fontsize=10)

@@ -13,6 +13,7 @@ Inputs are ±1 here and a neuron is σ(⟨w, x⟩/√n + b): where the paper's E
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import comb, exp, lgamma, log, sqrt
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
@@ -62,7 +63,7 @@ def first_step(signs: AnyArray, support: Sequence[int], bias: float, half: Half 
     outside[:, members] = 0
     groups = _groups(inside, outside)
     kinds, of_neuron = np.unique(groups, axis=0, return_inverse=True)
-    table = np.array([_expectations(n, kind, bias, half) for kind in kinds])
+    table = np.array([_expectations(n, tuple(kind), bias, half) for kind in kinds.tolist()])
     found = table[of_neuron.reshape(-1)]
     # Columns 0 to 2: bits of A with weight −1, 0, 1. Column 3: inputs outside A, times their sign.
     weights[:, members] = np.take_along_axis(found[:, :3], (inside + 1).astype(np.int64), axis=1)
@@ -82,7 +83,7 @@ def firing_share(signs: AnyArray, support: Sequence[int], bias: float) -> Float6
     for size in np.unique(free):
         total = np.arange(-size, size + 1, 2)
         passes = (total > k - bias * sqrt(n)) & (total < (CEILING - bias) * sqrt(n) - k)
-        shares[size] = _fair_coins(size) @ passes
+        shares[size] = _fair_coins(int(size)) @ passes
     return np.array([shares[size] for size in free])
 
 
@@ -174,15 +175,16 @@ def _groups(inside: AnyArray, outside: AnyArray) -> AnyArray:
     return np.stack([*counts, np.count_nonzero(outside, axis=1)], axis=1)
 
 
-def _expectations(n: int, kind: AnyArray, bias: float, half: Half) -> Float64Array:
+@lru_cache(maxsize=4096)
+def _expectations(n: int, kind: tuple[int, ...], bias: float, half: Half) -> tuple[float, ...]:
     """E[yσ'x_j] for j with weight −1, 0, 1 in A, then the same off A times its sign, E[yσ'] and E[yσ].
 
-    `kind` is a row of `_groups`.
+    `kind` is a row of `_groups`; networks of the same size share most of theirs.
     """
-    sizes, free = kind[:3], int(kind[3])
+    sizes, free = np.array(kind[:3]), kind[3]
     # How many bits of each group are +1, over all combinations: shape (patterns, 3).
     ups = np.stack([grid.ravel() for grid in np.meshgrid(*(np.arange(size + 1) for size in sizes))], axis=1)
-    uniform = np.prod([_fair_coins(sizes[i])[ups[:, i]] for i in range(3)], axis=0)
+    uniform = np.prod([_fair_coins(kind[i])[ups[:, i]] for i in range(3)], axis=0)
     correlated = 0.5 * ((ups == sizes).all(axis=1) * 1.0 + (ups == 0).all(axis=1))
     mass = {"uniform": uniform, "correlated": correlated, "both": (uniform + correlated) / 2}[half]
     signed = mass * (-1.0) ** (sizes.sum() - ups.sum(axis=1))
@@ -195,11 +197,14 @@ def _expectations(n: int, kind: AnyArray, bias: float, half: Half) -> Float64Arr
     inside = passed @ (sums / np.maximum(sizes, 1))
     off = signed @ (fires @ (chance * total)) / max(free, 1)
     value = signed @ (np.clip(score, 0, CEILING) @ chance)
-    return np.array([*inside, off, passed.sum(), value])
+    return (*inside.tolist(), float(off), float(passed.sum()), float(value))
 
 
+@lru_cache(maxsize=1024)
 def _fair_coins(count: int) -> Float64Array:
     """The probability of 0, 1, … `count` heads."""
     from scipy.stats import binom  # half a second to load, which every worker of a sweep would pay
 
-    return np.asarray(binom.pmf(np.arange(count + 1), count, 0.5))
+    chances = np.asarray(binom.pmf(np.arange(count + 1), count, 0.5))
+    chances.flags.writeable = False
+    return chances

@@ -197,7 +197,7 @@ def _curves(store: MemoryStore, width: int, samples: int) -> list[dict[str, Any]
 RECIPE = Recipe(
     name="pareto/convergence-time",
     title="Figure 2: steps to convergence against samples, with grokking and sample-wise double descent",
-    seconds=45,
+    seconds=36,
     expectation="time falls with samples, is least in between and rises again; test error lags where data is scarce",
     figure="convergence_time",
     scales={
@@ -210,7 +210,7 @@ RECIPE = Recipe(
                 samples=(2000, 4000, 10_000, 30_000, None),
                 trials=20,
                 steps=30_000,
-                evaluate=150,
+                evaluate=300,
             ),
             least=10,
             narrow=30,
@@ -225,7 +225,7 @@ RECIPE = Recipe(
                 samples=(4000, 10_000, None),
                 trials=20,
                 steps=30_000,
-                evaluate=150,
+                evaluate=300,
             ),
         ),
         "paper": ConvergenceSettings(

@@ -161,7 +161,7 @@ def _measured(table: dict[str, Any]) -> list[str]:
 RECIPE = Recipe(
     name="pareto/lottery-tickets",
     title="Figure 5: rewound neurons beat redrawn ones, over many wide networks",
-    seconds=45,
+    seconds=30,
     expectation="wide networks learn; neurons that end up large learn alone more often than redrawn ones",
     figure="lottery",
     scales={

@@ -191,7 +191,7 @@ def _counts(rows: list[dict[str, Any]], start: str, head: str) -> str:
 RECIPE = Recipe(
     name="pareto/offline-parity",
     title="Success of SGD by width and start, at C.1's settings and at others",
-    seconds=33,
+    seconds=29,
     expectation="success rises with width, the 2-sparse start beats the dense one, at other rates and decays too",
     figure="offline_parity",
     scales={

@@ -268,7 +268,7 @@ def _reach_sentences(rows: list[dict[str, Any]]) -> list[str]:
 RECIPE = Recipe(
     name="pareto/over-sparse",
     title="Theorem 4 as a trade-off: powers of n and s in width and examples",
-    seconds=50,
+    seconds=43,
     expectation="width as (n/s)^k, examples as s^(k−1) and no faster than n²; at s = k width as C(n, k)",
     figure="trade_off",
     scales={

@@ -241,7 +241,7 @@ def _share(needed: Float64Array, tau: float) -> float:
 RECIPE = Recipe(
     name="pareto/proposition-3",
     title="Lemma 6 and Proposition 3: the noise that hides a parity from gradient descent, beside the bound",
-    seconds=5,
+    seconds=1,
     expectation="both hold and are attained by parities; networks need noise of order C(n, k)^(−0.9)",
     figure="proposition_3",
     scales={

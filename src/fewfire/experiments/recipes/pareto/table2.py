@@ -222,7 +222,7 @@ def _judgement(claim: str, statistic: str, effect: Effect, bound: float, power: 
 RECIPE = Recipe(
     name="pareto/table2",
     title="Table 2, Figure 6: wide sparse networks and trees on tabular data, on identical splits",
-    seconds=110,
+    seconds=100,
     expectation="forests within 3 points of the paper's; fewfire's default no worse here than its best network",
     figure="tabular",
     scales={

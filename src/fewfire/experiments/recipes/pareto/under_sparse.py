@@ -166,7 +166,7 @@ def _compute_sentences(rows: list[dict[str, Any]]) -> list[str]:
 RECIPE = Recipe(
     name="pareto/under-sparse",
     title="Theorem 5 as a trade-off: powers of n in width and examples",
-    seconds=40,
+    seconds=36,
     expectation="width as n^s, examples / log n as (n − s)^(k−s−1), at s = k no growth; the learner succeeds",
     figure="trade_off",
     scales={

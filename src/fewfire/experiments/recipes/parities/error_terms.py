@@ -173,7 +173,7 @@ def _row(size: ErrorSize, errors: list[float]) -> dict[str, Any]:
 RECIPE = Recipe(
     name="parities/error-terms",
     title="Theorem 2, term by term: the error as inputs, bits, neurons, steps and examples change",
-    seconds=45,
+    seconds=35,
     expectation="error falls with neurons, steps and examples and rises with bits (Page's test, p at most 0.01)",
     figure="error_terms",
     scales={

@@ -161,7 +161,7 @@ def _told(rows: list[dict[str, Any]]) -> list[str]:
 RECIPE = Recipe(
     name="sparse-activations/inducing",
     title="Accuracy against activity on digits: relufication, ℓ1, a target activity, a top-k teacher",
-    seconds=35,
+    seconds=33,
     expectation="a few percent of the neurons fire at about one point of accuracy",
     figure="inducing",
     scales={

@@ -371,7 +371,7 @@ def _interval(found: PairedMean) -> str:
 RECIPE = Recipe(
     name="sparse-activations/inside-the-class",
     title="Learning inside H(n, s, k) beside dense networks of the same width: samples needed, errors, patience",
-    seconds=60,
+    seconds=43,
     expectation="trained alike, members need fewer samples; dense networks trained longer need no more, being sparse",
     figure="inside_the_class",
     scales={

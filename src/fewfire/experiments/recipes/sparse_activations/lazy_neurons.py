@@ -222,7 +222,7 @@ def _sentence(row: dict[str, Any]) -> str:
 RECIPE = Recipe(
     name="sparse-activations/lazy-neurons",
     title="Activity falling in training, by depth and width: perceptrons on digits, a ReLU transformer on source code",
-    seconds=60,
+    seconds=75,
     expectation="from one half to a third of that in the transformer's later layers; on digits the wider, the lazier",
     figure="lazy_neurons",
     scales={

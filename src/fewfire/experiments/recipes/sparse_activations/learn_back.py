@@ -266,7 +266,7 @@ def _told(rows: list[dict[str, Any]], blocks: list[dict[str, Any]]) -> list[str]
 RECIPE = Recipe(
     name="sparse-activations/learn-back",
     title="Neurons of a trained, sparsified block learned back by low degree: what sensitivity and degree predict",
-    seconds=12,
+    seconds=10,
     expectation="errors as the degree says; sensitivity ranks them; sparser neurons harder relative to their variance",
     figure="learn_back",
     scales={

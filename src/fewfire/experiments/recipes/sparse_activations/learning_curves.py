@@ -126,7 +126,7 @@ def _targets() -> dict[str, TwoLayer]:
 RECIPE = Recipe(
     name="sparse-activations/learning-curves",
     title="Low-degree learning curves on juntas, indexing, Appendix A networks and random members of H(n, s, k)",
-    seconds=5,
+    seconds=2,
     expectation="test error within 5% of the tail above the degree times m/(m − D); 0 where the tail is 0",
     figure="learning_curves",
     scales={

@@ -252,7 +252,7 @@ def _told(over_k: list[dict[str, Any]]) -> str:
 RECIPE = Recipe(
     name="sparse-activations/learning-scaling",
     title="Degree and samples against n, degree against s, error against k at fixed s, on random members of H(n, s, k)",
-    seconds=10,
+    seconds=5,
     expectation="degree flat in n, samples like C(n, ≤ 3), degree like log s, error falling with k at fixed s",
     figure="scaling",
     scales={

@@ -252,7 +252,7 @@ def _sentences(
 RECIPE = Recipe(
     name="sparse-activations/mostly-sparse",
     title="Remark 11: how often more than k neurons fire on new digits, and what that costs on the cube",
-    seconds=10,
+    seconds=6,
     expectation="k = 1 fails on some new digits, k = 8 on at most 3%; rarer with k and with samples",
     figure="mostly_sparse",
     scales={

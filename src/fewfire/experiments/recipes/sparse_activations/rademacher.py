@@ -217,7 +217,7 @@ def _on_sample(settings: RademacherSettings, powers: Sequence[int]) -> list[Row]
 RECIPE = Recipe(
     name="sparse-activations/rademacher",
     title="Rademacher complexity over n, s and k, under Theorem 19 and the classical bound, against Conjecture 20",
-    seconds=15,
+    seconds=23,
     expectation="all below the explicit eq. (15); on samples up to √2 times Conjecture 20, which has no constant",
     figure="rademacher",
     scales={

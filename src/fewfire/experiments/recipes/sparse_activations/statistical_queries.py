@@ -175,7 +175,7 @@ def _elimination(problems: list[Parity]) -> dict[str, float]:
 RECIPE = Recipe(
     name="sparse-activations/statistical-queries",
     title="Theorem 14: success against queries and tolerance for parities, Gaussian elimination beside it",
-    seconds=8,
+    seconds=6,
     expectation="success never above (q/τ² + 9)/2^n; families within 16·2^n τ² and a few; elimination always right",
     figure="statistical_queries",
     scales={"quick": QueriesSettings(n=10, targets=60), "paper": QueriesSettings(n=12, targets=200)},

@@ -222,7 +222,7 @@ def _train(X: Any, y: Any, width: int, iterations: int, seed: int = 0) -> dict[s
 RECIPE = Recipe(
     name="sublinear/activity",
     title="Lemma 5.15, Remark 5.17: active neurons against the width",
-    seconds=10,
+    seconds=8,
     expectation="exactly binomial counts; half of the neurons at τ = 1/m; sublinear in m with τ from the quantile",
     figure="activity",
     scales={

@@ -237,7 +237,7 @@ def _trend_power(table: np.ndarray) -> float:
 RECIPE = Recipe(
     name="sublinear/cost",
     title="Work of robust training by width: drift lists for d from 4 to 256, half-space reporting for d from 4 to 16",
-    seconds=45,
+    seconds=31,
     expectation="lists: the width to the power 0.6 to 0.8; a tree: 0.5 at d = 4, rising to almost 1 at d = 16",
     figure="cost",
     scales={

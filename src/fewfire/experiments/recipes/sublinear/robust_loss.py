@@ -200,7 +200,7 @@ def _average(seed: int, width: int, horizon: int, rate: TheoremRate) -> float:
 RECIPE = Recipe(
     name="sublinear/robust-loss",
     title="Theorem 5.12: adversarial training converges on separable points",
-    seconds=35,
+    seconds=25,
     expectation="robust loss to a third or less, accuracy above 90%; at the theorem's rate no better than 0 yet",
     figure="robust_loss",
     scales={
