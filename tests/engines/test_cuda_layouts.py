@@ -183,7 +183,7 @@ class TestCompiling:
             (50, 10, "hinge", False),
             (50, 40, "logistic", False),
             (20, 300, "hinge", True),
-(50, 100, "absolute", False),
+            (50, 100, "absolute", False),
             (120, 1000, "hinge", False),
             pytest.param(200, 1000, "hinge", False, marks=pytest.mark.slow),  # longer tiles of the same kind
         ],
