@@ -11,6 +11,7 @@ beside them (_trees.py).
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from fewfire.tabular._group import NetworkGroup
 from fewfire.tabular._mixing import best_temperature, mix, mixing_weights, tree_shares
 from fewfire.tabular._network import Layout
 from fewfire.tabular._preprocessing import learn_columns
-from fewfire.tabular._queue import work_off
+from fewfire.tabular._queue import Meanwhile, work_off
 from fewfire.tabular._race import Race
 from fewfire.tabular._relevance import relevance_gains
 from fewfire.tabular._settings import FINALISTS, FOLDS, TRIAL_ROWS, Settings
@@ -91,20 +92,26 @@ class Ensemble:
         """Train every group; with held-out rows, weigh the groups by them. Many rows: only the best of a trial."""
         self.seconds = {}
         weighed = validation is not None or settings.patience is not None
-        if weighed and len(examples) > TRIAL_ROWS and len(self.groups) > FINALISTS and not self._begun():
-            with timed(self.seconds, "trial of the variants"):
-                self._hold_trial(examples, validation, settings, verbose)
         division = self._divide(examples, validation, settings)
-        with timed(self.seconds, "networks"):
-            stops = self._train_groups(division, settings, verbose)
         judges = validation
         if judges is None and division.folds is not None:
             judges = examples[np.unique(np.concatenate(division.folds))]
-        if judges is not None:
+        with_trees = judges is not None and settings.trees and len(self.columns.places) > 0
+        with Meanwhile(settings.engine == "torch") as growth:
+            if with_trees:
+                growth.begin(lambda: self._grow_trees(division, settings))
+            if weighed and len(examples) > TRIAL_ROWS and len(self.groups) > FINALISTS and not self._begun():
+                with timed(self.seconds, "trial of the variants"):
+                    self._hold_trial(examples, validation, settings, verbose)
+            with timed(self.seconds, "networks"):
+                stops = self._train_groups(division, settings, verbose)
+            if judges is None:
+                return
             mixed = self._weigh(stops, judges)
-            if settings.trees and len(self.columns.places):
+            if with_trees:
                 with timed(self.seconds, "trees"):
-                    self._grow_trees(division, judges, mixed, settings)
+                    self.trees, held = growth.result()
+                self.shares_of_kinds = tree_shares(self.loss, mixed, held, judges.target, judges.weight)
 
     def train_epoch(self, examples: Examples, settings: Settings, verbose: bool) -> None:
         """One epoch of every network over all rows."""
@@ -182,8 +189,13 @@ class Ensemble:
         return self._run(jobs, settings, Race(weigh, len(jobs)))
 
     def _run(self, jobs: Sequence[GroupJob], settings: Settings, race: Race | None = None) -> list[Stop]:
-        """Train groups, all networks in one queue; on threads, or one after another by PyTorch."""
-        return work_off(jobs, 1 if settings.engine == "torch" else settings.threads, race)
+        """Train groups, all networks in one queue; on threads, or as one batch by PyTorch."""
+        if settings.engine != "torch":
+            return work_off(jobs, settings.threads, race)
+        from fewfire.tabular._torch import SideBySide  # loads torch
+
+        with SideBySide(settings.threads) as runner:
+            return work_off(jobs, settings.threads, race, runner)
 
     def _training(self, variant: Variant, division: Division, settings: Settings, verbose: bool) -> GroupJob:
         gains = [self._gains(variant, shares) for shares in division.shares]
@@ -204,14 +216,17 @@ class Ensemble:
         self.weights = weights[kept]
         return np.asarray(mixed / self.temperature)
 
-    def _grow_trees(self, division: Division, judges: Examples, mixed: Float64Array, settings: Settings) -> None:
-        """Fit trees on the folds of the networks, and weigh them by the rows held out, of which `mixed` is said."""
+    def _grow_trees(self, division: Division, settings: Settings) -> tuple[dict[str, TreeGroup], list[Float64Array]]:
+        """Trees fitted on the folds of the networks, and what each kind says of the rows held out."""
         outputs = 2 if self.loss == "logistic" else len(self.offset)
         validation = None if division.validation is None else division.validation.for_trees()
         rows = division.examples.for_trees()
-        self.trees = {name: kind(self.loss, outputs, self.stream.child(name)) for name, kind in KINDS.items()}
-        held = [trees.train(rows, division.folds, validation, settings.threads) for trees in self.trees.values()]
-        self.shares_of_kinds = tree_shares(self.loss, mixed, held, judges.target, judges.weight)
+        trees = {name: kind(self.loss, outputs, self.stream.child(name)) for name, kind in KINDS.items()}
+        train = [partial(kind.train, rows, division.folds, validation, settings.threads) for kind in trees.values()]
+        if settings.engine != "torch":
+            return trees, [each() for each in train]
+        with ThreadPoolExecutor(len(train)) as pool:
+            return trees, list(pool.map(lambda each: each(), train))
 
     def _fresh(self, variant: Variant, settings: Settings) -> NetworkGroup:
         inputs = len(self.columns.sources(variant.encoding))

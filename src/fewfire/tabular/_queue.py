@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from fewfire._blas import ONE_BLAS_THREAD
 
@@ -28,15 +28,21 @@ class Meeting(NamedTuple):
 Job = Generator[list[Task] | Meeting, Any, Any]
 Referee = Callable[[list[Any]], Sequence[Any]]
 """From what every job has shown last, or returned, to a verdict per job."""
+Runner = Callable[[Sequence[Task]], Sequence[Task]]
+"""Begins tasks side by side; one function per task that gives its result."""
 
 
-def work_off(jobs: Sequence[Job], threads: int, referee: Referee | None = None) -> list[Any]:
-    """What the jobs return, their tasks run on so many threads; they may meet if there is a referee.
+def work_off(
+    jobs: Sequence[Job], threads: int, referee: Referee | None = None, runner: Runner | None = None
+) -> list[Any]:
+    """What the jobs return, their tasks run on so many threads or by a runner; they may meet if there is a referee.
 
     Products of a batch are small: BLAS gets one thread meanwhile. If a job raises, those after it are given up and
     those before it go on, to their next meeting at most: which error is raised does not depend on the threads.
     """
     with ONE_BLAS_THREAD:
+        if runner is not None:
+            return _Round(jobs, referee).run_by(runner)
         return _Round(jobs, referee).run_here() if threads == 1 else _run_on_threads(jobs, threads, referee)
 
 
@@ -47,6 +53,31 @@ def _run_on_threads(jobs: Sequence[Job], threads: int, referee: Referee | None) 
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)  # an interrupt does not wait for what has not begun
             raise
+
+
+class Meanwhile:
+    """Work whose result is needed later: begun at once beside what follows, or done when it is asked for.
+
+    Parameters
+    ----------
+    beside : bool
+        Whether it runs on a thread of its own.
+    """
+
+    def __init__(self, beside: bool) -> None:
+        self._pool = ThreadPoolExecutor(1) if beside else None
+        self.result: Task = lambda: None
+
+    def begin(self, task: Task) -> None:
+        """Hand over the work; `result` gives, and waits for, what it returns."""
+        self.result = task if self._pool is None else self._pool.submit(task).result
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=error is None, cancel_futures=True)
 
 
 class _Round:
@@ -74,6 +105,19 @@ class _Round:
                 number, place, task = self.ready.popleft()
                 if self._wanted(number):
                     self._take(number, place, task)
+            return self._finish()
+        finally:
+            self._close()
+
+    def run_by(self, runner: Runner) -> list[Any]:
+        """All tasks that are ready at a time by one call of the runner."""
+        try:
+            while self.ready:
+                ready = [entry for entry in self.ready if self._wanted(entry[0])]
+                self.ready.clear()
+                results = runner([task for _, _, task in ready])
+                for (number, place, _), result in zip(ready, results, strict=True):
+                    self._take(number, place, result)
             return self._finish()
         finally:
             self._close()
