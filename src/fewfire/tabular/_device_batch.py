@@ -163,8 +163,8 @@ class DeviceBatch:
     def _record(self) -> None:
         """Record an epoch's parts. Nothing moves in the epochs of a fresh block, so a rehearsal changes nothing."""
         torch, parts = self.torch, self._parts_of_epoch()
-        for part in parts:
-            part()
+        for act in (NetworkStack.begin, NetworkStack.step, NetworkStack.finish):
+            self._each(act, 1)
         torch.cuda.synchronize()
         graphs: list[Any] = []
         for part in parts:
@@ -194,7 +194,7 @@ class DeviceBatch:
                 for _ in range(times):
                     act(stack)
         if self.on_gpu:
-            for stream in self._side_streams:
+            for stream in self._side_streams[: len(self.stacks)]:  # others take no part in a recording
                 self._stream.wait_stream(stream)
 
     @contextmanager
