@@ -42,8 +42,14 @@ PHASES = {
         "tree_shares",
     ],
     "_race": ["Race.__call__"],
-    "_group": ["NetworkGroup._network", "NetworkGroup._set_weights"],
-    "_training": ["HeldOut.pool", "HeldOut.score", "TrainedNetwork.train_epoch", "TrainedNetwork.values"],
+    "_group": ["NetworkGroup.train", "NetworkGroup._network", "NetworkGroup._set_weights"],
+    "_training": [
+        "HeldOut.__init__",
+        "HeldOut.pool",
+        "HeldOut.score",
+        "TrainedNetwork.train_epoch",
+        "TrainedNetwork.values",
+    ],
     "_trees": ["ExtraTrees.train", "Boosting.train", "ExtraTrees._fit", "Boosting._fit", "Boosting._grow"],
     "_torch": ["advance_together", "TorchTrainer.keep", "TorchTrainer.release", "SideBySide.__call__"],
     "_device_batch": [
@@ -54,6 +60,8 @@ PHASES = {
         "DeviceBatch._record",
         "DeviceBatch._drop",
         "DeviceBatch._draw",
+        "DeviceBatch._launch",
+        "DeviceBatch.leave",
         "DeviceBatch._fill",
         "DeviceBatch._read",
     ],
@@ -150,10 +158,10 @@ class Phases:
             print(f"  {name:48s} {self.calls[name]:6d} {seconds:8.3f}  {first:6.2f} {last:6.2f}")
 
 
-def profile(threads: int, data) -> None:
+def profile(threads: int, data, **settings) -> None:
     for engine in ENGINES:
         with Phases() as phases:
-            taken, right, model = fit(engine, threads, data)
+            taken, right, model = fit(engine, threads, data, **settings)
         print(f"{engine}: {taken:.2f} s, {right:.1%} right", flush=True)
         phases.tell()
         print(model.summary(), flush=True)
@@ -167,7 +175,7 @@ def profile_kernels(threads: int, data) -> None:
     if not torch.cuda.is_available():
         return
     with torch.profiler.profile(activities=[ProfilerActivity.CUDA]) as seen:
-        taken, *_ = fit("torch", threads, data)
+        taken, *_ = fit("torch", threads, data, trees=False)
     print(f"torch, kernels recorded: {taken:.2f} s")
     print(seen.key_averages().table(sort_by="self_device_time_total", row_limit=32, max_name_column_width=90))
 
@@ -228,10 +236,11 @@ def main() -> int:
     small = table(600, 10)
     for engine in ENGINES:  # all is loaded
         attempt(f"warm-up of {engine}", lambda engine=engine: fit(engine, threads, small))
+    bare = attempt("without trees", lambda: measure(chosen.repeats, threads, data, trees=False))
     result = attempt("default fits", lambda: measure(chosen.repeats, threads, data))
-    bare = attempt("without trees", lambda: measure(1, threads, data, trees=False))
     if chosen.profile:
         attempt("profile", lambda: profile(threads, data))
+        attempt("profile without trees", lambda: profile(threads, data, trees=False))
         attempt("kernels", lambda: profile_kernels(threads, data))
     ratio, level = 0.0, False
     for name, figures in (("default", result), ("without_trees", bare)):

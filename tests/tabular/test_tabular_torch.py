@@ -52,13 +52,14 @@ def test_all_variants_are_one_batch_and_stop_where_threads_would(monkeypatch):
     np.testing.assert_allclose(theirs.predict_proba(X), ours.predict_proba(X), atol=1e-5)
 
 
+@pytest.mark.parametrize("pace", [Pace(5, 3, 0.5, False), Pace(3, 2, 0.9, True)])
 @pytest.mark.parametrize("early", [2, False])
-def test_epochs_run_ahead_change_nothing(monkeypatch, early):
+def test_epochs_run_ahead_change_nothing(monkeypatch, early, pace):
     """As on a GPU: blocks of epochs, recordings of several steps, networks that have stopped left in the batch."""
     X, y = table(150)
     settings = {**NINE_VARIANTS, "early_stopping": early, "engine": "torch", "warm_start": True}
     one = ff.SparseInitClassifier(**settings).fit(X, y)
-    monkeypatch.setitem(_device_batch.PACES, "cpu", Pace(5, 3, 0.5))
+    monkeypatch.setitem(_device_batch.PACES, "cpu", pace)
     several = ff.SparseInitClassifier(**settings).fit(X, y)
     for name, found in curves(several).items():
         np.testing.assert_allclose(found.validation, curves(one)[name].validation, atol=1e-5)
@@ -75,7 +76,7 @@ def test_weights_of_many_epochs_are_not_kept_where_they_are_too_large(monkeypatc
     X, y = table(60)
     settings = {**NINE_VARIANTS, "scaling": "rank", "engine": "torch", "early_stopping": 3}
     few = ff.SparseInitClassifier(**settings).fit(X, y)
-    monkeypatch.setitem(_device_batch.PACES, "cpu", Pace(5, 1, 1.0))
+    monkeypatch.setitem(_device_batch.PACES, "cpu", Pace(5, 1, 1.0, True))
     monkeypatch.setattr(_device_batch, "AHEAD_BYTES", 1)
     blocks = []
     monkeypatch.setattr(

@@ -11,6 +11,7 @@ Networks that have stopped stay in the batch without moving, until they are so m
 
 from __future__ import annotations
 
+from concurrent.futures import wait
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +24,7 @@ from fewfire.tabular._training import NEWEST
 if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Callable, Iterator, Sequence
-    from concurrent.futures import Executor
+    from concurrent.futures import Executor, Future
 
     from fewfire._types import FloatArray, IdArray
     from fewfire.tabular._training import TrainedNetwork, TrainingRows
@@ -32,17 +33,19 @@ AHEAD_BYTES = 2**31  # that the weights of epochs run ahead may take
 
 
 class Pace(NamedTuple):
-    """How many epochs are run at a time, how many steps of them are one recording at most, and when stopping pays.
+    """How many epochs are run at a time, how many steps of them are one recording at most, and what is run in vain.
 
-    A batch of which no more than the share `dense` is still in training is made afresh without the others.
+    A batch of which no more than the share `dense` is still in training is made afresh without the others. `early`: the
+    next epochs are begun before the host has judged the last.
     """
 
     ahead: int
     steps: int
     dense: float
+    early: bool
 
 
-PACES = {"cuda": Pace(5, 4, 0.75), "cpu": Pace(1, 1, 1.0)}  # meetings are after multiples of five epochs
+PACES = {"cuda": Pace(5, 1, 0.5, True), "cpu": Pace(1, 1, 1.0, False)}  # meetings are after multiples of five epochs
 
 
 class NetworkSeat(NamedTuple):
@@ -104,7 +107,8 @@ class DeviceBatch:
         self._pace = PACES["cuda" if self.on_gpu else "cpu"]
         self._pool, self._judged = pool, groups[0][0].held is not None
         self.groups = {number: seats for number, seats in enumerate(groups) if seats}
-        self._averaged = 0
+        self._present = set(self.groups)
+        self._averaged, self._half, self._under_way = 0, 0, False
         self._graphs: list[Any] = []
         layouts = {seat.network.layout: None for seats in groups for seat in seats}
         if self.on_gpu:
@@ -114,6 +118,7 @@ class DeviceBatch:
             [(number, seat) for number, seats in self.groups.items() for seat in seats if seat.network.layout == layout]
             for layout in layouts
         ]
+        self._drawing = self._begin_draws([seat for seats in groups for seat in seats])
         with self._at_work():
             self.stacks = [self._stack([seat for _, seat in members]) for members in self._members]
             self._prepare()
@@ -126,19 +131,35 @@ class DeviceBatch:
     def advance(self, wanted: Sequence[int]) -> dict[int, list[DeviceEpoch]]:
         """The next epochs of the wanted groups, by number; groups that are not wanted have stopped for good."""
         with self._at_work():
-            self._drop(set(wanted))
-            seats = [seat for number in wanted for seat in self.groups[number]]
-            self._draw(seats, self._epochs)
-            self._fill(set(wanted))
-            for stack in self.stacks:
-                stack.epoch.zero_()
-            for _ in range(self._epochs):
-                for part, times in zip(self._parts_of_epoch(), (1, self._replays, 1), strict=True):
-                    for _ in range(times):
-                        part()
-            if self.on_gpu:
-                self._draw(seats, self._epochs)  # for the next call, while the device works
-            return self._read(wanted)
+            if not self._under_way:
+                self._launch(wanted)
+            found, self._under_way = self._read(wanted), False
+            if self._pace.early and self._judged:
+                self._launch(wanted)
+            return found
+
+    def _launch(self, wanted: Sequence[int]) -> None:
+        """Begin the next epochs of these groups, in the half of the block that was not read last."""
+        self._drop(set(wanted))
+        seats = [seat for number in wanted for seat in self.groups[number]]
+        self._draw(seats)
+        self._half = 1 - self._half
+        self._fill(set(wanted))
+        for stack in self.stacks:
+            stack.epoch.fill_(self._half * self._epochs)
+        for _ in range(self._epochs):
+            for part, times in zip(self._parts_of_epoch(), (1, self._replays, 1), strict=True):
+                for _ in range(times):
+                    part()
+        self._under_way = True
+        self._drawing = self._begin_draws(seats)  # for the next time, while the device works
+
+    def leave(self, group: int) -> None:
+        """A group has stopped: its orders are drawn no further, and after the last the device works on nothing."""
+        wait(self._drawing)
+        self._present.discard(group)
+        if self.on_gpu and not self._present:
+            self._stream.synchronize()
 
     def _stack(self, seats: list[NetworkSeat]) -> NetworkStack:
         held = [seat.held for seat in seats if seat.held is not None]
@@ -155,7 +176,7 @@ class DeviceBatch:
         self._replays = -(-steps // self._pace.steps)
         self._recorded = -(-steps // self._replays)
         for stack, some in zip(self.stacks, seats, strict=True):
-            stack.prepare(self._epochs, self._recorded * self._replays, max(seat.batch for seat in some))
+            stack.prepare(2 * self._epochs, self._recorded * self._replays, max(seat.batch for seat in some))
         self._graphs = []  # of networks that are gone; their memory is free before others are recorded
         if self.on_gpu:
             self._record()
@@ -207,7 +228,7 @@ class DeviceBatch:
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
-        """On the batch's own stream, without autograd."""
+        """On the batch's own stream, without autograd, after what others have to do with its weights."""
         with self.torch.no_grad():
             if not self.on_gpu:
                 yield
@@ -216,7 +237,6 @@ class DeviceBatch:
             self._stream.wait_stream(outside)
             with self.torch.cuda.stream(self._stream):
                 yield
-            outside.wait_stream(self._stream)
 
     def _drop(self, wanted: set[int]) -> None:
         """Go on without the groups that stopped, if it pays."""
@@ -233,12 +253,21 @@ class DeviceBatch:
         self._members = [some for some in members if some]
         self._prepare()
 
-    def _draw(self, seats: list[NetworkSeat], epochs: int) -> None:
-        if self._pool is None:
-            for seat in seats:
-                seat.draw(epochs)
-        else:
-            list(self._pool.map(lambda seat: seat.draw(epochs), seats))
+    def _begin_draws(self, seats: Sequence[NetworkSeat]) -> list[Future[None]]:
+        """Draw the orders of the next epochs on other threads, if there are any."""
+        epochs = self._pace.ahead if self._judged else 1
+        return [] if self._pool is None else [self._pool.submit(seat.draw, epochs) for seat in seats]
+
+    def _draw(self, seats: Sequence[NetworkSeat]) -> None:
+        """Have the orders of the next epochs."""
+        for drawn in self._drawing:
+            drawn.result()
+        for seat in seats:
+            seat.draw(self._epochs)
+
+    @property
+    def _in_half(self) -> slice:
+        return slice(self._half * self._epochs, (self._half + 1) * self._epochs)
 
     def _fill(self, wanted: set[int]) -> None:
         """Write what the next epochs need to the device; a network that has stopped gets no rows."""
@@ -262,20 +291,24 @@ class DeviceBatch:
                     into = rows[epoch, place].reshape(steps, size)
                     into[:steps_taken, :batch] = padded.reshape(steps_taken, batch)
             by_step = rows.reshape(self._epochs, count, steps, size).swapaxes(1, 2)
-            stack.block.rows.copy_(stack.placed(np.ascontiguousarray(by_step)))
-            stack.block.factors.copy_(stack.placed(np.stack([stack.factors(present) for _ in range(self._epochs)])))
-            stack.block.newest.copy_(stack.placed(np.repeat(shares[:, None], count, axis=1))[..., None])
+            factors = np.stack([stack.factors(present) for _ in range(self._epochs)])
+            stack.block.rows[self._in_half].copy_(stack.placed(np.ascontiguousarray(by_step)))
+            stack.block.factors[self._in_half].copy_(stack.placed(factors))
+            stack.block.newest[self._in_half].copy_(stack.placed(np.repeat(shares[:, None], count, axis=1))[..., None])
 
     def _read(self, wanted: Sequence[int]) -> dict[int, list[DeviceEpoch]]:
         """What the epochs brought; here the host waits for the device."""
-        found = [(stack.block.losses.cpu().numpy(), stack.block.judged.cpu().numpy()) for stack in self.stacks]
+        block = self._in_half
+        found = [
+            (stack.block.losses[block].cpu().numpy(), stack.block.judged[block].cpu().numpy()) for stack in self.stacks
+        ]
         read: dict[int, list[DeviceEpoch]] = {}
         for number in wanted:
             stack, places = self._places(number)
             losses, judged = found[self.stacks.index(stack)]
             seats = self.groups[number]
             lengths = np.array([len(seat.part) for seat in seats])
-            source = stack.block.weights if self._judged else stack.parameters[None]
+            source = stack.block.weights[block] if self._judged else stack.parameters[None]
             read[number] = [
                 DeviceEpoch(
                     losses[epoch, places] / lengths,

@@ -72,6 +72,9 @@ class TorchTrainer:
 
     def release(self) -> None:
         """Write the weights back to the networks."""
+        if self.place is not None:
+            batch, number = self.place
+            batch.leave(number)
         if self._weights is not None:
             for seat, flat in zip(self.seats, self._weights.cpu().numpy(), strict=True):
                 seat.network.flat[:] = flat
