@@ -51,7 +51,7 @@ PHASES = {
         "TrainedNetwork.values",
     ],
     "_trees": ["ExtraTrees.train", "Boosting.train", "ExtraTrees._fit", "Boosting._fit", "Boosting._grow"],
-    "_torch": ["advance_together", "TorchTrainer.keep", "TorchTrainer.release", "SideBySide.__call__"],
+    "_torch": ["advance_together", "TorchTrainer.keep", "TorchTrainer.release", "BatchRunner.__call__"],
     "_device_batch": [
         "DeviceBatch.__init__",
         "DeviceBatch.advance",

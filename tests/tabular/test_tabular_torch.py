@@ -9,8 +9,8 @@ from fewfire.tabular._queue import Meanwhile, work_off
 
 torch = pytest.importorskip("torch")
 
-from fewfire.tabular import _device_batch, _stack  # noqa: E402
-from fewfire.tabular._device_batch import DeviceBatch, Pace  # noqa: E402
+from fewfire.tabular import _device_batch, _layout_stack  # noqa: E402
+from fewfire.tabular._device_batch import BatchPace, DeviceBatch  # noqa: E402
 
 NINE_VARIANTS = {
     "hidden": (16, 8),
@@ -52,7 +52,7 @@ def test_all_variants_are_one_batch_and_stop_where_threads_would(monkeypatch):
     np.testing.assert_allclose(theirs.predict_proba(X), ours.predict_proba(X), atol=1e-5)
 
 
-@pytest.mark.parametrize("pace", [Pace(5, 3, 0.5, False), Pace(3, 2, 0.9, True)])
+@pytest.mark.parametrize("pace", [BatchPace(5, 3, 0.5, False), BatchPace(3, 2, 0.9, True)])
 @pytest.mark.parametrize("early", [2, False])
 def test_epochs_run_ahead_change_nothing(monkeypatch, early, pace):
     """As on a GPU: blocks of epochs, recordings of several steps, networks that have stopped left in the batch."""
@@ -76,7 +76,7 @@ def test_weights_of_many_epochs_are_not_kept_where_they_are_too_large(monkeypatc
     X, y = table(60)
     settings = {**NINE_VARIANTS, "scaling": "rank", "engine": "torch", "early_stopping": 3}
     few = ff.SparseInitClassifier(**settings).fit(X, y)
-    monkeypatch.setitem(_device_batch.PACES, "cpu", Pace(5, 1, 1.0, True))
+    monkeypatch.setitem(_device_batch.PACES, "cpu", BatchPace(5, 1, 1.0, True))
     monkeypatch.setattr(_device_batch, "AHEAD_BYTES", 1)
     blocks = []
     monkeypatch.setattr(
@@ -92,14 +92,14 @@ def test_held_out_rows_are_predicted_some_at_a_time(monkeypatch, scaling):
     X, y = table(90)
     settings = {**NINE_VARIANTS, "scaling": scaling, "gains": "none", "engine": "torch"}
     whole = ff.SparseInitClassifier(**settings).fit(X[:50], y[:50], validation_data=(X[50:], y[50:]))
-    monkeypatch.setattr(_stack, "JUDGED_BYTES", 1)
+    monkeypatch.setattr(_layout_stack, "JUDGED_BYTES", 1)
     blocks = ff.SparseInitClassifier(**settings).fit(X[:50], y[:50], validation_data=(X[50:], y[50:]))
     np.testing.assert_allclose(blocks.validation_curve_, whole.validation_curve_, rtol=1e-5)
 
 
 def test_a_table_that_several_networks_see_is_placed_once():
     one, other = np.ones((3, 2), np.float32), np.full((2, 2), 2, np.float32)
-    joined, starts = _stack._joined([one, other, one])
+    joined, starts = _layout_stack._joined([one, other, one])
     assert starts.tolist() == [0, 4, 0]
     assert joined[:, 0].tolist() == [1, 1, 1, 0, 2, 2, 0]
 

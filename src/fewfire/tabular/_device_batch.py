@@ -1,6 +1,6 @@
 """All networks of a fit, of all encodings, trained as one batch on one device: a GPU where there is one.
 
-Networks of one layout are a `NetworkStack`; the stacks of a batch take their steps side by side. On a GPU a step of all
+Networks of one layout are a `LayoutStack`; the stacks of a batch take their steps side by side. On a GPU a step of all
 is recorded once as a CUDA graph, each stack on a stream of its own, and replayed: a network of a few thousand weights
 costs launches, not arithmetic. Several epochs are then run at a time, and the host waits once for all of them; whoever
 turns out to have stopped before has trained a few epochs in vain. Each epoch's weights are at hand, so decisions are
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fewfire._optional import require
-from fewfire.tabular._stack import NetworkStack
+from fewfire.tabular._layout_stack import LayoutStack
 from fewfire.tabular._training import NEWEST
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 AHEAD_BYTES = 2**31  # that the weights of epochs run ahead may take
 
 
-class Pace(NamedTuple):
+class BatchPace(NamedTuple):
     """How many epochs are run at a time, how many steps of them are one recording at most, and what is run in vain.
 
     A batch of which no more than the share `dense` is still in training is made afresh without the others. `early`: the
@@ -45,7 +45,10 @@ class Pace(NamedTuple):
     early: bool
 
 
-PACES = {"cuda": Pace(5, 1, 0.5, True), "cpu": Pace(1, 1, 1.0, False)}  # meetings are after multiples of five epochs
+PACES = {
+    "cuda": BatchPace(5, 1, 0.5, True),
+    "cpu": BatchPace(1, 1, 1.0, False),
+}  # meetings are after multiples of five epochs
 
 
 class NetworkSeat(NamedTuple):
@@ -161,9 +164,9 @@ class DeviceBatch:
         if self.on_gpu and not self._present:
             self._stream.synchronize()
 
-    def _stack(self, seats: list[NetworkSeat]) -> NetworkStack:
+    def _stack(self, seats: list[NetworkSeat]) -> LayoutStack:
         held = [seat.held for seat in seats if seat.held is not None]
-        return NetworkStack(
+        return LayoutStack(
             self.torch, self.device, [seat.network for seat in seats], [seat.part for seat in seats], held
         )
 
@@ -184,7 +187,7 @@ class DeviceBatch:
     def _record(self) -> None:
         """Record an epoch's parts. Nothing moves in the epochs of a fresh block, so a rehearsal changes nothing."""
         torch, parts = self.torch, self._parts_of_epoch()
-        for act in (NetworkStack.begin, NetworkStack.step, NetworkStack.finish):
+        for act in (LayoutStack.begin, LayoutStack.step, LayoutStack.finish):
             self._each(act, 1)
         torch.cuda.synchronize()
         graphs: list[Any] = []
@@ -203,12 +206,12 @@ class DeviceBatch:
         if self._graphs:
             return [graph.replay for graph in self._graphs]
         return [
-            lambda: self._each(NetworkStack.begin, 1),
-            lambda: self._each(NetworkStack.step, self._recorded),
-            lambda: self._each(NetworkStack.finish, 1),
+            lambda: self._each(LayoutStack.begin, 1),
+            lambda: self._each(LayoutStack.step, self._recorded),
+            lambda: self._each(LayoutStack.finish, 1),
         ]
 
-    def _each(self, act: Callable[[NetworkStack], None], times: int) -> None:
+    def _each(self, act: Callable[[LayoutStack], None], times: int) -> None:
         """Let every stack act, side by side on a GPU."""
         for number, stack in enumerate(self.stacks):
             with self._beside(number):
@@ -322,7 +325,7 @@ class DeviceBatch:
             ]
         return read
 
-    def _places(self, group: int) -> tuple[NetworkStack, slice]:
+    def _places(self, group: int) -> tuple[LayoutStack, slice]:
         """The stack of a group, and its rows there, which stand together."""
         for stack, members in zip(self.stacks, self._members, strict=True):
             rows = [place for place, (number, _) in enumerate(members) if number == group]

@@ -192,9 +192,9 @@ class Ensemble:
         """Train groups, all networks in one queue; on threads, or as one batch by PyTorch."""
         if settings.engine != "torch":
             return work_off(jobs, settings.threads, race)
-        from fewfire.tabular._torch import SideBySide  # loads torch
+        from fewfire.tabular._torch import BatchRunner  # loads torch
 
-        with SideBySide(settings.threads) as runner:
+        with BatchRunner(settings.threads) as runner:
             return work_off(jobs, settings.threads, race, runner)
 
     def _training(self, variant: Variant, division: Division, settings: Settings, verbose: bool) -> GroupJob:

@@ -1,6 +1,6 @@
 """The torch twin: a group of networks whose epochs PyTorch computes, all groups of a fit in one batch.
 
-A `TorchTrainer` asks for its epochs as any other does. `SideBySide` runs the queue's tasks: it sees who asks at the
+A `TorchTrainer` asks for its epochs as any other does. `BatchRunner` runs the queue's tasks: it sees who asks at the
 same time, and lets a `DeviceBatch` take all of them further at once. Other tasks, the starts of the networks, run on
 threads. Imported on demand; the modules it stands on are the only ones that need PyTorch.
 """
@@ -101,7 +101,7 @@ def advance_together(trainers: Sequence[TorchTrainer], pool: Executor | None = N
             by_number[number].ahead.extend(epochs)
 
 
-class SideBySide:
+class BatchRunner:
     """Runs tasks of a queue: epochs of `TorchTrainer` together, all others on threads.
 
     Parameters
@@ -112,7 +112,7 @@ class SideBySide:
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads)
 
-    def __enter__(self) -> SideBySide:
+    def __enter__(self) -> BatchRunner:
         return self
 
     def __exit__(

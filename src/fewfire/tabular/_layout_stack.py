@@ -4,10 +4,10 @@ Parameters are in the order of `Layout`, one row per network; a network's batch 
 batches that `CpuTrainer` would take. The table of an encoding is on the device once, however many networks see it: rows
 are gathered by number and multiplied by the network's gains.
 
-Nothing here waits for the device: what an epoch needs is written to `Block`, several epochs at once, and what it brings
-is read from there. Where it stands, `epoch` and `cursor` say, counters on the device. So `begin`, `step` and `finish`
-can be recorded as CUDA graphs and replayed (_device_batch.py). Gradients are written out; those of an embedding, which
-may come from outside, are autograd's.
+Nothing here waits for the device: what an epoch needs is written to an `EpochBlock`, several epochs at once, and what
+it brings is read from there. Where it stands, `epoch` and `cursor` say, counters on the device. So `begin`, `step` and
+`finish` can be recorded as CUDA graphs and replayed (_device_batch.py). Gradients are written out; those of an
+embedding, which may come from outside, are autograd's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ JUDGED_BYTES = 2**28  # that the layers of held-out rows may take at a time
 
 
 @dataclass
-class Block:
+class EpochBlock:
     """Epochs of a stack on the device: what they need, and what they bring.
 
     rows (epochs, steps, networks, batch) are numbers in the table, int32; factors (epochs, steps, kinds, networks, 1);
@@ -49,7 +49,7 @@ class Block:
     weights: Any
 
 
-class NetworkStack:
+class LayoutStack:
     """Networks of one layout, loss and optimiser on one device.
 
     Parameters
@@ -120,7 +120,7 @@ class NetworkStack:
         new, outputs = self.parameters.new_zeros, self.layout.outputs
         count, integer = len(self), self.torch.int32
         still = self.factors(np.zeros((steps, count), np.int64))
-        self.block = Block(
+        self.block = EpochBlock(
             new((epochs, steps, count, batch), dtype=integer),
             self.placed(np.broadcast_to(still, (epochs, *still.shape)).copy()),
             new((epochs, count, 1)),
