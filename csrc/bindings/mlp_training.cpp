@@ -2,9 +2,9 @@
 #include "kernels/mlp_training.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "bindings/bindings.hpp"
+#include "bindings/losses.hpp"
 #include "core/mlp_layout.hpp"
 
 namespace fewfire {
@@ -14,14 +14,6 @@ using Rows = ConstArray1<std::int64_t>;
 
 void require(bool holds, const char* message) {
   if (!holds) throw nb::value_error(message);
-}
-
-MlpLoss loss_named(const char* name) {
-  for (const auto& [known, loss] : {std::pair{"logistic", MlpLoss::logistic},
-                                    {"cross_entropy", MlpLoss::cross_entropy},
-                                    {"squared", MlpLoss::squared}})
-    if (!std::strcmp(name, known)) return loss;
-  throw nb::value_error("loss must be 'logistic', 'cross_entropy' or 'squared'");
 }
 
 // The sizes of a network and where its parameters lie.
