@@ -11,12 +11,14 @@ beside them (_trees.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 
+from fewfire.tabular._encodings import PiecewiseLinearEncoding
 from fewfire.tabular._examples import Examples, Variant, choose_variants
 from fewfire.tabular._group import NetworkGroup
 from fewfire.tabular._mixing import best_temperature, mix, mixing_weights, tree_shares
@@ -25,7 +27,7 @@ from fewfire.tabular._preprocessing import learn_columns
 from fewfire.tabular._queue import clocked, work_off
 from fewfire.tabular._race import Race
 from fewfire.tabular._relevance import relevance_gains
-from fewfire.tabular._settings import FINALISTS, FOLDS, TRIAL_ROWS, Settings
+from fewfire.tabular._settings import FINALISTS, FOLDS, TRIAL_EPOCHS, TRIAL_ROWS, Settings
 from fewfire.tabular._training import held_out_folds
 from fewfire.tabular._trees import KINDS, TreeGroup
 
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 
 # Seeds of networks are drawn from streams that bear the first names of the encodings: the same seed, the same fit.
+WORTH = 4  # bins per column from which on they are seen as ladders
 STREAMS = {"rank": "quantile", "piecewise_linear": "bins", "periodic": "waves"}
 
 
@@ -144,10 +147,13 @@ class Ensemble:
             group.forget_training()
 
     def _hold_trial(self, examples: Examples, validation: Examples | None, settings: Settings, verbose: bool) -> None:
-        """Train every group on TRIAL_ROWS rows and go on, afresh, with the FINALISTS best."""
+        """Train every group on TRIAL_ROWS rows, for a while, and go on, afresh, with the FINALISTS best."""
+        optimiser = clone(settings.optimiser)
+        optimiser.epochs = min(optimiser.epochs, TRIAL_EPOCHS)
+        shortened = replace(settings, optimiser=optimiser)
         sample = examples[self.stream.child("trial").permutation(len(examples))[:TRIAL_ROWS]]
         division = self._divide(sample, validation, settings)
-        stops, _ = self._train_groups(division, settings, verbose, "trial of the variants")
+        stops, _ = self._train_groups(division, shortened, verbose, "trial of the variants")
         losses = {variant: stop.loss for variant, stop in zip(self.groups, stops, strict=True)}
         best = sorted(losses, key=lambda variant: losses[variant])[:FINALISTS]
         self.groups = {variant: self._fresh(variant, settings) for variant in best}
@@ -230,9 +236,17 @@ class Ensemble:
     def _fresh(self, variant: Variant, settings: Settings) -> NetworkGroup:
         inputs = len(self.columns.sources(variant.encoding))
         embedding = self.columns.embedding(variant.encoding)
-        layout = Layout(inputs, settings.hidden, len(self.offset), settings.skip, embedding)
+        layout = Layout(inputs, settings.hidden, len(self.offset), settings.skip, embedding, self._ladders(variant))
         stream = self.stream.child(f"{STREAMS.get(variant.encoding, variant.encoding)}/{variant.gain}")
         return NetworkGroup(layout, self.loss, self.offset, stream, settings.members)
+
+    def _ladders(self, variant: Variant) -> tuple[int, ...]:
+        """Bins of the columns, if there are enough of them to be worth it."""
+        encoding = self.columns.encodings[variant.encoding]
+        if not isinstance(encoding, PiecewiseLinearEncoding):
+            return ()
+        bins = [len(edges) - 1 for edges in encoding.edges_ if len(edges) > 1]
+        return tuple(bins) if sum(bins) >= WORTH * len(bins) else ()
 
     def _begun(self) -> bool:
         return any(group.weights is not None for group in self.groups.values())
