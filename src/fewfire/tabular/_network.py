@@ -50,13 +50,18 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """Sizes of a network: inputs, hidden widths, outputs, whether inputs reach the outputs directly, its embedding."""
+    """Sizes of a network: inputs, hidden widths, outputs, whether inputs reach the outputs directly, its embedding.
+
+    `ladders` are the numbers of bins of the columns whose piecewise-linear encoding the last inputs are: C++ then sees
+    the first layer as tables, which changes sums by rounding alone. Such inputs must be of that form.
+    """
 
     inputs: int
     hidden: tuple[int, ...]
     outputs: int
     skip: bool
     embedding: Embedding | None = None
+    ladders: tuple[int, ...] = ()
 
     @property
     def fed(self) -> int:

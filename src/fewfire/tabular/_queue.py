@@ -9,10 +9,12 @@ who has seen all tells each its verdict.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any, NamedTuple, Self
+from functools import partial
+from typing import Any, NamedTuple
 
 from fewfire._blas import ONE_BLAS_THREAD
 
@@ -33,62 +35,51 @@ Runner = Callable[[Sequence[Task]], Sequence[Task]]
 
 
 def work_off(
-    jobs: Sequence[Job], threads: int, referee: Referee | None = None, runner: Runner | None = None
+    jobs: Sequence[Job], threads: int, referee: Referee | None = None, beside: Sequence[Job] = ()
 ) -> list[Any]:
-    """What the jobs return, their tasks run on so many threads or by a runner; they may meet if there is a referee.
+    """What the jobs return, their tasks run on so many threads; they may meet if there is a referee.
 
+    Jobs `beside` them never meet, and nobody waits for them; what they return comes last.
     Products of a batch are small: BLAS gets one thread meanwhile. If a job raises, those after it are given up and
     those before it go on, to their next meeting at most: which error is raised does not depend on the threads.
     """
     with ONE_BLAS_THREAD:
-        if runner is not None:
-            return _Round(jobs, referee).run_by(runner)
-        return _Round(jobs, referee).run_here() if threads == 1 else _run_on_threads(jobs, threads, referee)
+        under_way = _Round([*jobs, *beside], len(jobs), referee)
+        return under_way.run_here() if threads == 1 else _run_on_threads(under_way, threads)
 
 
-def _run_on_threads(jobs: Sequence[Job], threads: int, referee: Referee | None) -> list[Any]:
+def work_off_by(
+    runner: Runner, jobs: Sequence[Job], threads: int, referee: Referee | None = None, beside: Sequence[Job] = ()
+) -> list[Any]:
+    """As `work_off`, but all tasks of the jobs that are ready at a time by one call of a runner.
+
+    Jobs `beside` them are worked off on threads at the same time.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        others = pool.submit(work_off, beside, threads)
+        with ONE_BLAS_THREAD:
+            found = _Round(jobs, len(jobs), referee).run_by(runner)
+        return found + others.result()
+
+
+def _run_on_threads(under_way: _Round, threads: int) -> list[Any]:
     with ThreadPoolExecutor(threads) as pool:
         try:
-            return _Round(jobs, referee).run_on(pool)
+            return under_way.run_on(pool)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)  # an interrupt does not wait for what has not begun
             raise
 
 
-class Meanwhile:
-    """Work whose result is needed later: begun at once beside what follows, or done when it is asked for.
-
-    Parameters
-    ----------
-    beside : bool
-        Whether it runs on a thread of its own.
-    """
-
-    def __init__(self, beside: bool) -> None:
-        self._pool = ThreadPoolExecutor(1) if beside else None
-        self.result: Task = lambda: None
-
-    def begin(self, task: Task) -> None:
-        """Hand over the work; `result` gives, and waits for, what it returns."""
-        self.result = task if self._pool is None else self._pool.submit(task).result
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=error is None, cancel_futures=True)
-
-
 class _Round:
-    """Jobs under way.
+    """Jobs under way, the first `meeting` of which meet.
 
     What each showed last or returned, who is still running and who of those is at a meeting, the results of each one's
     current tasks so far and how many are missing, and the tasks yet to start.
     """
 
-    def __init__(self, jobs: Sequence[Job], referee: Referee | None) -> None:
-        self.jobs, self.referee = jobs, referee
+    def __init__(self, jobs: Sequence[Job], meeting: int, referee: Referee | None) -> None:
+        self.jobs, self.meeting, self.referee = jobs, meeting, referee
         self.shown: list[Any] = [None] * len(jobs)
         self.running, self.met = set(range(len(jobs))), set[int]()
         self.results: list[list[Any]] = [[] for _ in jobs]
@@ -154,9 +145,9 @@ class _Round:
 
     def _advance(self, number: int, results: list[Any] | None) -> None:
         self._send(number, results)
-        while self.met and self.met == self.running and self.error is None:
+        while self.met and self.met == {job for job in self.running if job < self.meeting} and self.error is None:
             assert self.referee is not None
-            verdicts, waiting = self.referee(self.shown), sorted(self.met)
+            verdicts, waiting = self.referee(self.shown[: self.meeting]), sorted(self.met)
             self.met.clear()
             for job in waiting:
                 self._send(job, verdicts[job])
@@ -195,3 +186,29 @@ class _Round:
         """Let jobs that were given up clean up after themselves."""
         for job in self.jobs:
             job.close()
+
+
+def clocked(job: Job, seconds: dict[str, float], name: str) -> Job:
+    """The same job; the seconds that its tasks take, one after another, are added to those of a name."""
+    seconds.setdefault(name, 0.0)
+    results = None
+    try:
+        while True:
+            try:
+                given = job.send(results)
+            except StopIteration as end:
+                return end.value
+            if isinstance(given, Meeting):
+                results = yield given
+                continue
+            timed = yield [partial(_time, task) for task in given]
+            seconds[name] += sum(spent for _, spent in timed)
+            results = [result for result, _ in timed]
+    finally:
+        job.close()
+
+
+def _time(task: Task) -> tuple[Any, float]:
+    begin = time.perf_counter()
+    result = task()
+    return result, time.perf_counter() - begin
