@@ -2,9 +2,10 @@
 #include "kernels/mlp_training.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <vector>
 
 #include "bindings/bindings.hpp"
+#include "bindings/losses.hpp"
 #include "core/mlp_layout.hpp"
 
 namespace fewfire {
@@ -16,19 +17,11 @@ void require(bool holds, const char* message) {
   if (!holds) throw nb::value_error(message);
 }
 
-MlpLoss loss_named(const char* name) {
-  for (const auto& [known, loss] : {std::pair{"logistic", MlpLoss::logistic},
-                                    {"cross_entropy", MlpLoss::cross_entropy},
-                                    {"squared", MlpLoss::squared}})
-    if (!std::strcmp(name, known)) return loss;
-  throw nb::value_error("loss must be 'logistic', 'cross_entropy' or 'squared'");
-}
-
 // The sizes of a network and where its parameters lie.
 class PackedMlp {
  public:
   PackedMlp(std::size_t inputs, ConstArray1<std::int64_t> hidden, std::size_t outputs, bool skip,
-            std::size_t frequencies) {
+            std::size_t frequencies, ConstArray1<std::int64_t> ladders) {
     const std::size_t depth = hidden.shape(0);
     require(1 <= depth && depth <= most_layers, "hidden must give the widths of one to three layers");
     require(inputs && outputs && std::all_of(hidden.data(), hidden.data() + depth, [](auto w) { return w > 0; }),
@@ -36,7 +29,21 @@ class PackedMlp {
     std::size_t widths[most_layers];
     std::copy_n(hidden.data(), depth, widths);
     at_ = layout_of(inputs, widths, depth, outputs, skip, frequencies);
+    std::size_t bins = 0;
+    for (std::size_t g = 0; g < ladders.shape(0); ++g) {
+      require(ladders.data()[g] > 0, "ladders must have at least one bin each");
+      bins += static_cast<std::size_t>(ladders.data()[g]);
+    }
+    require(bins <= inputs && !(bins && frequencies), "ladders must be among the inputs, and beside no frequencies");
+    ladder_at_.push_back(inputs - bins);
+    for (std::size_t g = 0; g < ladders.shape(0); ++g)
+      ladder_at_.push_back(ladder_at_.back() + static_cast<std::size_t>(ladders.data()[g]));
+    at_.ladders = ladders.shape(0);
+    at_.ladder_at = ladder_at_.data();
   }
+
+  PackedMlp(const PackedMlp&) = delete;  // at_ points into ladder_at_
+  PackedMlp& operator=(const PackedMlp&) = delete;
 
   std::size_t size() const { return at_.size; }
 
@@ -96,14 +103,17 @@ class PackedMlp {
   }
 
   MlpLayout at_;
+  std::vector<std::size_t> ladder_at_;
 };
 
 }  // namespace
 
 void bind_mlp_training(nb::module_& module) {
   nb::class_<PackedMlp>(module, "PackedMlp")
-      .def(nb::init<std::size_t, ConstArray1<std::int64_t>, std::size_t, bool, std::size_t>(), nb::arg("inputs"),
-           nb::arg("hidden"), nb::arg("outputs"), nb::arg("skip"), nb::arg("frequencies"))
+      .def(nb::init<std::size_t, ConstArray1<std::int64_t>, std::size_t, bool, std::size_t, ConstArray1<std::int64_t>>(),
+           nb::arg("inputs"),
+           nb::arg("hidden"), nb::arg("outputs"), nb::arg("skip"), nb::arg("frequencies"),
+           nb::arg("ladders"))
       .def_prop_ro("size", &PackedMlp::size)
       .def("pack", &PackedMlp::pack, nb::arg("flat").noconvert(), nb::arg("packed").noconvert())
       .def("unpack", &PackedMlp::unpack, nb::arg("packed").noconvert(), nb::arg("flat").noconvert())

@@ -23,4 +23,5 @@ NB_MODULE(_core, m) {
   fewfire::bind_mlp_training(m);
   fewfire::bind_periodic(m);
   fewfire::bind_sparse_block(m);
+  fewfire::bind_trees(m);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/ladders-inl.hpp"
 #include "kernels/mlp.hpp"
 #include "kernels/periodic.hpp"
 #include "kernels/products-inl.hpp"
@@ -16,11 +17,13 @@ constexpr std::size_t block_rows = 96;  // of a batch: what a block needs in bet
 struct Layers {
   const MlpLayout& at;
   Buffer<float> x, fed, hidden[most_layers], cosines, sines, values;
+  Ladders ladders;
 
   explicit Layers(const MlpLayout& layout)
       : at(layout),
         fed(aligned<float>(block_rows * layout.fed_row)),
-        values(aligned<float>(block_rows * layout.outputs)) {
+        values(aligned<float>(block_rows * layout.outputs)),
+        ladders(layout, block_rows) {
     std::fill_n(fed.get(), block_rows * at.fed_row, 0.0f);
     for (std::size_t l = 0; l < at.depth; ++l) hidden[l] = aligned<float>(block_rows * at.row[l]);
     if (!at.frequencies) return;
@@ -44,6 +47,7 @@ struct Layers {
     for (std::size_t i = 0; i < count; ++i) {
       const float* row = rows.x + static_cast<std::size_t>(rows.chosen[start + i]) * at.inputs;
       for (std::size_t j = 0; j < at.inputs; ++j) to[i * to_row + j] = row[j] * rows.gains[j];
+      if (at.ladders) ladders.take(row, to + i * to_row, i);
     }
   }
 
@@ -53,7 +57,13 @@ struct Layers {
       periodic_values(x.get(), embedding(packed), fed.get(), cosines.get(), sines.get(), waves(rows));
     const float* below = fed.get();
     std::size_t below_row = at.fed_row;
-    for (std::size_t l = 0; l < at.depth; ++l) {
+    std::size_t l = 0;
+    if (at.ladders) {
+      ladders.forward(packed, fed.get(), rows, hidden[0].get());
+      below = hidden[0].get();
+      below_row = at.row[l++];
+    }
+    for (; l < at.depth; ++l) {
       product<Start::rectified>(rows, at.row[l], at.below[l], {below, below_row, 1}, packed + at.hidden[l],
                                    at.row[l], hidden[l].get(), at.row[l], packed + at.bias[l]);
       below = hidden[l].get();
@@ -154,7 +164,7 @@ struct Gradient {
 
   // `errors` (rows, outputs): derivatives of the loss by the outputs.
   template <Start start>
-  void add(const float* packed, const Layers& layers, const float* errors, std::size_t rows) {
+  void add(const float* packed, Layers& layers, const float* errors, std::size_t rows) {
     float* g = sums.get();
     const std::size_t outputs = at.outputs, last = at.depth - 1;
     for (std::size_t i = 0; i < rows; ++i)
@@ -170,12 +180,14 @@ struct Gradient {
       back_through_relu(back[l].get(), layers.hidden[l].get(), g + at.bias[l], rows, at.row[l]);
       const Strided below =
           l ? Strided{layers.hidden[l - 1].get(), 1, at.row[l - 1]} : Strided{layers.fed.get(), 1, at.fed_row};
-      product<start>(at.below[l], at.row[l], rows, below, back[l].get(), at.row[l], g + at.hidden[l], at.row[l]);
+      const std::size_t dense = l == 0 && at.ladders ? at.ladder_at[0] : at.below[l];
+      product<start>(dense, at.row[l], rows, below, back[l].get(), at.row[l], g + at.hidden[l], at.row[l]);
       if (!l) break;
       product<Start::zero>(rows, at.row[l - 1], at.width[l], {back[l].get(), at.row[l], 1}, upright[l].get(),
                                   at.row[l - 1], back[l - 1].get(), at.row[l - 1]);
     }
     if (at.frequencies) add_waves(packed, layers, errors, rows);
+    if (at.ladders) layers.ladders.add(back[0].get(), rows, start == Start::zero);
   }
 
   void add_waves(const float* packed, const Layers& layers, const float* errors, std::size_t rows) {
@@ -222,10 +234,12 @@ double mlp_epoch(const MlpLayout& layout, float* packed, MlpRows rows, MlpTarget
                  std::size_t batch) {
   Layers layers(layout);
   Gradient gradient(layout);
+  layers.ladders.scale(rows.gains);
   double total = 0;
   for (std::size_t start = 0; start < rows.rows; start += batch) {
     const std::size_t size = std::min(batch, rows.rows - start);
     gradient.begin(packed);
+    layers.ladders.begin(packed);
     for (std::size_t block = 0; block < size; block += block_rows) {
       const std::size_t count = std::min(block_rows, size - block);
       layers.take(rows, start + block, count);
@@ -242,6 +256,7 @@ double mlp_epoch(const MlpLayout& layout, float* packed, MlpRows rows, MlpTarget
       else
         gradient.add<Start::zero>(packed, layers, layers.values.get(), count);
     }
+    layers.ladders.settle(gradient.sums.get());
     if (layout.frequencies) periodic_factors(layers.embedding(packed), gradient.waves(), layers.waves(0));
     descend(layout, packed, gradient.sums.get(), descent, ++descent.steps);
   }
@@ -250,17 +265,19 @@ double mlp_epoch(const MlpLayout& layout, float* packed, MlpRows rows, MlpTarget
 
 void mlp_outputs(const MlpLayout& layout, const float* packed, std::size_t networks, MlpRows rows, double* out) {
   Layers layers(layout);
-  for (std::size_t start = 0; start < rows.rows; start += block_rows) {
-    const std::size_t count = std::min(block_rows, rows.rows - start), numbers = count * layout.outputs;
-    double* to = out + start * layout.outputs;
-    std::fill_n(to, numbers, 0.0);
-    layers.take(rows, start, count);
-    for (std::size_t n = 0; n < networks; ++n) {
-      layers.forward(packed + n * layout.size, count);
-      for (std::size_t e = 0; e < numbers; ++e) to[e] += layers.values[e];
+  layers.ladders.scale(rows.gains);
+  std::fill_n(out, rows.rows * layout.outputs, 0.0);
+  for (std::size_t n = 0; n < networks; ++n, packed += layout.size) {
+    layers.ladders.begin(packed);
+    for (std::size_t start = 0; start < rows.rows; start += block_rows) {
+      const std::size_t count = std::min(block_rows, rows.rows - start);
+      layers.take(rows, start, count);
+      layers.forward(packed, count);
+      double* to = out + start * layout.outputs;
+      for (std::size_t e = 0; e < count * layout.outputs; ++e) to[e] += layers.values[e];
     }
-    for (std::size_t e = 0; e < numbers; ++e) to[e] /= static_cast<double>(networks);
   }
+  for (std::size_t e = 0; e < rows.rows * layout.outputs; ++e) out[e] /= static_cast<double>(networks);
 }
 
 }  // namespace fewfire::FEWFIRE_ISA

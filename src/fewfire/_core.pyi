@@ -174,7 +174,15 @@ class ActiveTrainer:
     def counts(self) -> list[int]: ...
 
 class PackedMlp:
-    def __init__(self, inputs: int, hidden: NDArray[np.int64], outputs: int, skip: bool, frequencies: int) -> None: ...
+    def __init__(
+        self,
+        inputs: int,
+        hidden: NDArray[np.int64],
+        outputs: int,
+        skip: bool,
+        frequencies: int,
+        ladders: NDArray[np.int64],
+    ) -> None: ...
     @property
     def size(self) -> int: ...
     def pack(self, flat: NDArray[np.float32], packed: NDArray[np.float32]) -> None: ...
@@ -205,6 +213,45 @@ class PackedMlp:
         out: NDArray[np.float64],
     ) -> None: ...
 
+class Booster:
+    def __init__(
+        self,
+        bins: NDArray[np.uint8],
+        counts: NDArray[np.int64],
+        target: NDArray[np.float32],
+        weight: NDArray[np.float32],
+        loss: str,
+        rows: NDArray[np.int32],
+        held: NDArray[np.int32],
+        leaves: int,
+        least_rows: int,
+        learning_rate: float,
+        l2: float,
+        share: float,
+        seed: int,
+    ) -> None: ...
+    @property
+    def forks(self) -> int: ...
+    @property
+    def trees(self) -> int: ...
+    def advance(self, losses: NDArray[np.float64]) -> None: ...
+    def write(
+        self,
+        forks: NDArray[np.int32],
+        roots: NDArray[np.int32],
+        ends: NDArray[np.int32],
+        values: NDArray[np.float32],
+        baseline: NDArray[np.float64],
+    ) -> None: ...
+
+def walk_trees(
+    forks: NDArray[np.int32],
+    roots: NDArray[np.int32],
+    first: NDArray[np.int32],
+    values: NDArray[np.float32],
+    x: NDArray[np.float32],
+    out: NDArray[np.float64],
+) -> None: ...
 def adamw_step(
     parameters: NDArray[np.float32],
     gradient: NDArray[np.float32],

@@ -30,16 +30,6 @@ def table(rows=80, columns=4, classes=2, seed=0):
     return X, np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
 
 
-def spy(method, shapes):
-    """The method, noting the shape of what it is given."""
-
-    def noting(self, array):
-        shapes.append(array.shape)
-        return method(self, array)
-
-    return noting
-
-
 @pytest.mark.parametrize("scaling", ["standard", "periodic"])
 def test_without_the_cpp_part_numpy_takes_the_same_steps(monkeypatch, scaling):
     X, y = table(50)
@@ -114,7 +104,7 @@ def test_a_network_without_rows_in_a_step_stays_as_it_is():
         ]
         trainer = TorchTrainer(networks, parts, [])
         for _ in range(3):
-            trainer.train_epoch()
+            trainer.advance()
         trainer.release()
         assert trainer.steps == 3  # the second member's are six
         alone = TrainedNetwork(layout, flat.copy(), rule, "squared", Stream(0, "t"), 2)
@@ -137,18 +127,3 @@ def test_predictions_of_wide_tables_take_few_rows_at_a_time():
     tracemalloc.stop()
     assert peak < 20 * 2**20
     np.testing.assert_allclose(outputs[-3:], evaluate(wide, flat, X[-3:]), rtol=1e-9)
-
-
-def test_torch_predicts_in_blocks_and_shares_validation_rows(monkeypatch):
-    pytest.importorskip("torch")
-    X, y = table(90)
-    settings = {**ONE_VARIANT, "members": 3, "engine": "torch"}
-    whole = ff.SparseInitClassifier(**settings).fit(X[:60], y[:60], validation_data=(X[60:], y[60:]))
-    monkeypatch.setattr("fewfire.tabular._network.MOST_ROWS", 7)
-    from fewfire.tabular._torch import TorchNetworks
-
-    placed = []
-    monkeypatch.setattr("fewfire.tabular._torch.TorchNetworks._moved", spy(TorchNetworks._moved, placed))
-    blocks = ff.SparseInitClassifier(**settings).fit(X[:60], y[:60], validation_data=(X[60:], y[60:]))
-    np.testing.assert_allclose(blocks.validation_curve_, whole.validation_curve_, rtol=1e-5)
-    assert (1, 31, 4) in placed and (3, 31, 4) not in placed

@@ -68,7 +68,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         Continue from the last fit's weights; widths, members, scaling and classes stay. The optimiser's state goes on
         unless another optimiser is given.
     engine : {"auto", "cpu", "torch"}
-        "torch" trains on a GPU where there is one; "auto" is "cpu".
+        "torch" trains all networks as one batch, on a GPU where there is one; "auto" is "cpu".
     n_jobs : int or None
         Networks trained at a time, of any variant, one per thread; −1 is one per core, None is one. The fit is the
         same for every number.

@@ -11,22 +11,24 @@ beside them (_trees.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 
+from fewfire.tabular._encodings import PiecewiseLinearEncoding
 from fewfire.tabular._examples import Examples, Variant, choose_variants
 from fewfire.tabular._group import NetworkGroup
 from fewfire.tabular._mixing import best_temperature, mix, mixing_weights, tree_shares
 from fewfire.tabular._network import Layout
 from fewfire.tabular._preprocessing import learn_columns
-from fewfire.tabular._queue import work_off
+from fewfire.tabular._queue import clocked, work_off, work_off_by
 from fewfire.tabular._race import Race
 from fewfire.tabular._relevance import relevance_gains
-from fewfire.tabular._settings import FINALISTS, FOLDS, TRIAL_ROWS, Settings
-from fewfire.tabular._summary import timed
+from fewfire.tabular._settings import FINALISTS, FOLDS, TRIAL_EPOCHS, TRIAL_ROWS, Settings
 from fewfire.tabular._training import held_out_folds
 from fewfire.tabular._trees import KINDS, TreeGroup
 
@@ -37,10 +39,13 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, IdArray
     from fewfire.tabular._network import TabularLoss
     from fewfire.tabular._preprocessing import Columns
+    from fewfire.tabular._queue import Job
     from fewfire.tabular._training import GroupJob, Stop
+    from fewfire.tabular._trees import TreeJob
 
 
 # Seeds of networks are drawn from streams that bear the first names of the encodings: the same seed, the same fit.
+WORTH = 4  # bins per column from which on they are seen as ladders
 STREAMS = {"rank": "quantile", "piecewise_linear": "bins", "periodic": "waves"}
 
 
@@ -52,6 +57,12 @@ class Division:
     folds: list[IdArray] | None
     shares: list[Float64Array]
     validation: Examples | None
+
+    def judges(self) -> Examples | None:
+        """The rows that some network does not train on, if there are any."""
+        if self.validation is not None or self.folds is None:
+            return self.validation
+        return self.examples[np.unique(np.concatenate(self.folds))]
 
 
 class Ensemble:
@@ -92,19 +103,15 @@ class Ensemble:
         self.seconds = {}
         weighed = validation is not None or settings.patience is not None
         if weighed and len(examples) > TRIAL_ROWS and len(self.groups) > FINALISTS and not self._begun():
-            with timed(self.seconds, "trial of the variants"):
-                self._hold_trial(examples, validation, settings, verbose)
+            self._hold_trial(examples, validation, settings, verbose)
         division = self._divide(examples, validation, settings)
-        with timed(self.seconds, "networks"):
-            stops = self._train_groups(division, settings, verbose)
-        judges = validation
-        if judges is None and division.folds is not None:
-            judges = examples[np.unique(np.concatenate(division.folds))]
+        judges = division.judges()
+        trees = self._grow_trees(division) if settings.trees and judges is not None and len(self.columns.places) else []
+        stops, held = self._train_groups(division, settings, verbose, "networks", trees)
         if judges is not None:
             mixed = self._weigh(stops, judges)
-            if settings.trees and len(self.columns.places):
-                with timed(self.seconds, "trees"):
-                    self._grow_trees(division, judges, mixed, settings)
+            if trees:
+                self.shares_of_kinds = tree_shares(self.loss, mixed, held, judges.target, judges.weight)
 
     def train_epoch(self, examples: Examples, settings: Settings, verbose: bool) -> None:
         """One epoch of every network over all rows."""
@@ -112,7 +119,7 @@ class Ensemble:
         for variant, group in self.groups.items():
             shown = examples.rows(variant).with_gains(self._gains(variant, self.shares))
             jobs.append(group.train_epoch(shown, settings, str(variant) if verbose else ""))
-        self._run(jobs, settings)
+        self._run(jobs, [], settings)
 
     def outputs(self, table: Float64Array) -> Float64Array:
         """Weighted mean output (rows, outputs) at a table (rows, columns), over the temperature."""
@@ -141,10 +148,13 @@ class Ensemble:
             group.forget_training()
 
     def _hold_trial(self, examples: Examples, validation: Examples | None, settings: Settings, verbose: bool) -> None:
-        """Train every group on TRIAL_ROWS rows and go on, afresh, with the FINALISTS best."""
+        """Train every group on TRIAL_ROWS rows, for a while, and go on, afresh, with the FINALISTS best."""
+        optimiser = clone(settings.optimiser)
+        optimiser.epochs = min(optimiser.epochs, TRIAL_EPOCHS)
+        shortened = replace(settings, optimiser=optimiser)
         sample = examples[self.stream.child("trial").permutation(len(examples))[:TRIAL_ROWS]]
         division = self._divide(sample, validation, settings)
-        stops = self._train_groups(division, settings, verbose)
+        stops, _ = self._train_groups(division, shortened, verbose, "trial of the variants")
         losses = {variant: stop.loss for variant, stop in zip(self.groups, stops, strict=True)}
         best = sorted(losses, key=lambda variant: losses[variant])[:FINALISTS]
         self.groups = {variant: self._fresh(variant, settings) for variant in best}
@@ -173,17 +183,35 @@ class Ensemble:
         """Gains (inputs,), float32."""
         return relevance_gains(shares, variant.gain)[self.columns.sources(variant.encoding)]
 
-    def _train_groups(self, division: Division, settings: Settings, verbose: bool) -> list[Stop]:
-        jobs = [self._training(variant, division, settings, verbose) for variant in self.groups]
-        judged = division.examples if division.validation is None else division.validation
-        if division.folds is not None:
-            judged = judged[np.unique(np.concatenate(division.folds))]
-        weigh = partial(mixing_weights, self.loss, target=judged.target, weight=judged.weight)
-        return self._run(jobs, settings, Race(weigh, len(jobs)))
+    def _train_groups(
+        self, division: Division, settings: Settings, verbose: bool, what: str, trees: Sequence[TreeJob] = ()
+    ) -> tuple[list[Stop], list[Float64Array]]:
+        """Where the groups stopped, and what trees that are grown beside them say of the rows held out.
 
-    def _run(self, jobs: Sequence[GroupJob], settings: Settings, race: Race | None = None) -> list[Stop]:
-        """Train groups, all networks in one queue; on threads, or one after another by PyTorch."""
-        return work_off(jobs, 1 if settings.engine == "torch" else settings.threads, race)
+        The time of the groups is counted as that of `what`.
+        """
+        begin = time.perf_counter()
+        jobs: list[Job] = [self._training(variant, division, settings, verbose) for variant in self.groups]
+        if settings.engine != "torch":  # whose batch is known by its tasks
+            jobs = [clocked(job, self.seconds, what) for job in jobs]
+        judged = division.judges() or division.examples
+        weigh = partial(mixing_weights, self.loss, target=judged.target, weight=judged.weight)
+        beside = [clocked(job, self.seconds, "trees") for job in trees]
+        found = self._run(jobs, beside, settings, Race(weigh, len(jobs)))
+        if settings.engine == "torch":
+            self.seconds[what] = time.perf_counter() - begin
+        return found[: len(jobs)], found[len(jobs) :]
+
+    def _run(
+        self, jobs: Sequence[Job], beside: Sequence[Job], settings: Settings, race: Race | None = None
+    ) -> list[Any]:
+        """Train groups and grow trees, all in one queue; on threads, or the networks as one batch by PyTorch."""
+        if settings.engine != "torch":
+            return work_off(jobs, settings.threads, race, beside)
+        from fewfire.tabular._torch import BatchRunner  # loads torch
+
+        with BatchRunner(settings.threads) as runner:
+            return work_off_by(runner, jobs, settings.threads, race, beside)
 
     def _training(self, variant: Variant, division: Division, settings: Settings, verbose: bool) -> GroupJob:
         gains = [self._gains(variant, shares) for shares in division.shares]
@@ -204,21 +232,28 @@ class Ensemble:
         self.weights = weights[kept]
         return np.asarray(mixed / self.temperature)
 
-    def _grow_trees(self, division: Division, judges: Examples, mixed: Float64Array, settings: Settings) -> None:
-        """Fit trees on the folds of the networks, and weigh them by the rows held out, of which `mixed` is said."""
+    def _grow_trees(self, division: Division) -> list[TreeJob]:
+        """Jobs that fit trees on the folds of the networks."""
         outputs = 2 if self.loss == "logistic" else len(self.offset)
         validation = None if division.validation is None else division.validation.for_trees()
         rows = division.examples.for_trees()
         self.trees = {name: kind(self.loss, outputs, self.stream.child(name)) for name, kind in KINDS.items()}
-        held = [trees.train(rows, division.folds, validation, settings.threads) for trees in self.trees.values()]
-        self.shares_of_kinds = tree_shares(self.loss, mixed, held, judges.target, judges.weight)
+        return [trees.train(rows, division.folds, validation) for trees in self.trees.values()]
 
     def _fresh(self, variant: Variant, settings: Settings) -> NetworkGroup:
         inputs = len(self.columns.sources(variant.encoding))
         embedding = self.columns.embedding(variant.encoding)
-        layout = Layout(inputs, settings.hidden, len(self.offset), settings.skip, embedding)
+        layout = Layout(inputs, settings.hidden, len(self.offset), settings.skip, embedding, self._ladders(variant))
         stream = self.stream.child(f"{STREAMS.get(variant.encoding, variant.encoding)}/{variant.gain}")
         return NetworkGroup(layout, self.loss, self.offset, stream, settings.members)
+
+    def _ladders(self, variant: Variant) -> tuple[int, ...]:
+        """Bins of the columns, if there are enough of them to be worth it."""
+        encoding = self.columns.encodings[variant.encoding]
+        if not isinstance(encoding, PiecewiseLinearEncoding):
+            return ()
+        bins = [len(edges) - 1 for edges in encoding.edges_ if len(edges) > 1]
+        return tuple(bins) if sum(bins) >= WORTH * len(bins) else ()
 
     def _begun(self) -> bool:
         return any(group.weights is not None for group in self.groups.values())

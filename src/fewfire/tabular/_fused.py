@@ -27,7 +27,8 @@ def _packing(core: Any, layout: Layout) -> Any:
     embedding = layout.embedding
     frequencies = embedding.frequencies if isinstance(embedding, PeriodicEmbedding) else 0
     hidden = np.array(layout.hidden, np.int64)
-    return core.PackedMlp(layout.inputs, hidden, layout.outputs, layout.skip, frequencies)
+    ladders = np.array(layout.ladders, np.int64)
+    return core.PackedMlp(layout.inputs, hidden, layout.outputs, layout.skip, frequencies, ladders)
 
 
 def packing(layout: Layout) -> Any | None:

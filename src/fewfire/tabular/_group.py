@@ -83,7 +83,7 @@ class NetworkGroup:
         if folds is not None and validation is None:
             everything = np.arange(len(examples))
             shown = list(zip(folds, gains, strict=True))
-            parts = [smoothed[np.setdiff1d(everything, fold)].with_gains(gain) for fold, gain in shown]
+            parts = [smoothed[np.delete(everything, fold)].with_gains(gain) for fold, gain in shown]
             held = HeldOut(examples, folds, [examples[fold].with_gains(gain) for fold, gain in shown], self.loss)
         else:  # the same rows and gains for all networks: one table, not a copy per network
             parts = [smoothed.with_gains(gains[0])] * self.count

@@ -50,13 +50,18 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """Sizes of a network: inputs, hidden widths, outputs, whether inputs reach the outputs directly, its embedding."""
+    """Sizes of a network: inputs, hidden widths, outputs, whether inputs reach the outputs directly, its embedding.
+
+    `ladders` are the numbers of bins of the columns whose piecewise-linear encoding the last inputs are: C++ then sees
+    the first layer as tables, which changes sums by rounding alone. Such inputs must be of that form.
+    """
 
     inputs: int
     hidden: tuple[int, ...]
     outputs: int
     skip: bool
     embedding: Embedding | None = None
+    ladders: tuple[int, ...] = ()
 
     @property
     def fed(self) -> int:
@@ -147,11 +152,14 @@ def first_layer(width: int, inputs: int, sparsity: int | None, stream: Stream) -
 
 def _rows_by_weight(X: FloatArray, weight: FloatArray, count: int, stream: Stream) -> FloatArray:
     """`count` rows drawn by their weights, in an order that depends on what the rows hold, not on where they stand."""
-    X = X.astype(np.float64)
-    order = np.argsort(np.einsum("ij,j->i", X, stream.child("order").normal(X.shape[1])), kind="stable")
+    along = stream.child("order").normal(X.shape[1])
+    # Some rows at a time: threads that each copy a whole table wait for one another's memory.
+    blocks = (X[start : start + MOST_ROWS] for start in range(0, len(X), MOST_ROWS))
+    sums = [np.einsum("ij,j->i", block.astype(np.float64), along) for block in blocks]
+    order = np.argsort(np.concatenate(sums), kind="stable")
     mass = np.cumsum(weight[order], dtype=np.float64)
     chosen = np.searchsorted(mass / mass[-1], stream.child("rows").uniform(count))
-    return np.asarray(X[order[np.minimum(chosen, len(X) - 1)]])
+    return np.asarray(X[order[np.minimum(chosen, len(X) - 1)]], np.float64)
 
 
 def _embedded(layout: Layout, parts: Parameters, X: FloatArray) -> FloatArray:

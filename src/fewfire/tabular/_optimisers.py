@@ -77,7 +77,7 @@ class AdamW(Optimiser):
 
     def __init__(
         self,
-        learning_rate: float = 5e-3,
+        learning_rate: float = 8e-3,
         weight_decay: float | Auto = "auto",
         batch_size: int | Auto = "auto",
         epochs: int = 400,

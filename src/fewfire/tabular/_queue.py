@@ -9,9 +9,11 @@ who has seen all tells each its verdict.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any, NamedTuple
 
 from fewfire._blas import ONE_BLAS_THREAD
@@ -28,36 +30,56 @@ class Meeting(NamedTuple):
 Job = Generator[list[Task] | Meeting, Any, Any]
 Referee = Callable[[list[Any]], Sequence[Any]]
 """From what every job has shown last, or returned, to a verdict per job."""
+Runner = Callable[[Sequence[Task]], Sequence[Task]]
+"""Begins tasks side by side; one function per task that gives its result."""
 
 
-def work_off(jobs: Sequence[Job], threads: int, referee: Referee | None = None) -> list[Any]:
+def work_off(
+    jobs: Sequence[Job], threads: int, referee: Referee | None = None, beside: Sequence[Job] = ()
+) -> list[Any]:
     """What the jobs return, their tasks run on so many threads; they may meet if there is a referee.
 
+    Jobs `beside` them never meet, and nobody waits for them; what they return comes last.
     Products of a batch are small: BLAS gets one thread meanwhile. If a job raises, those after it are given up and
     those before it go on, to their next meeting at most: which error is raised does not depend on the threads.
     """
     with ONE_BLAS_THREAD:
-        return _Round(jobs, referee).run_here() if threads == 1 else _run_on_threads(jobs, threads, referee)
+        under_way = _Round([*jobs, *beside], len(jobs), referee)
+        return under_way.run_here() if threads == 1 else _run_on_threads(under_way, threads)
 
 
-def _run_on_threads(jobs: Sequence[Job], threads: int, referee: Referee | None) -> list[Any]:
+def work_off_by(
+    runner: Runner, jobs: Sequence[Job], threads: int, referee: Referee | None = None, beside: Sequence[Job] = ()
+) -> list[Any]:
+    """As `work_off`, but all tasks of the jobs that are ready at a time by one call of a runner.
+
+    Jobs `beside` them are worked off on threads at the same time.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        others = pool.submit(work_off, beside, threads)
+        with ONE_BLAS_THREAD:
+            found = _Round(jobs, len(jobs), referee).run_by(runner)
+        return found + others.result()
+
+
+def _run_on_threads(under_way: _Round, threads: int) -> list[Any]:
     with ThreadPoolExecutor(threads) as pool:
         try:
-            return _Round(jobs, referee).run_on(pool)
+            return under_way.run_on(pool)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)  # an interrupt does not wait for what has not begun
             raise
 
 
 class _Round:
-    """Jobs under way.
+    """Jobs under way, the first `meeting` of which meet.
 
     What each showed last or returned, who is still running and who of those is at a meeting, the results of each one's
     current tasks so far and how many are missing, and the tasks yet to start.
     """
 
-    def __init__(self, jobs: Sequence[Job], referee: Referee | None) -> None:
-        self.jobs, self.referee = jobs, referee
+    def __init__(self, jobs: Sequence[Job], meeting: int, referee: Referee | None) -> None:
+        self.jobs, self.meeting, self.referee = jobs, meeting, referee
         self.shown: list[Any] = [None] * len(jobs)
         self.running, self.met = set(range(len(jobs))), set[int]()
         self.results: list[list[Any]] = [[] for _ in jobs]
@@ -74,6 +96,19 @@ class _Round:
                 number, place, task = self.ready.popleft()
                 if self._wanted(number):
                     self._take(number, place, task)
+            return self._finish()
+        finally:
+            self._close()
+
+    def run_by(self, runner: Runner) -> list[Any]:
+        """All tasks that are ready at a time by one call of the runner."""
+        try:
+            while self.ready:
+                ready = [entry for entry in self.ready if self._wanted(entry[0])]
+                self.ready.clear()
+                results = runner([task for _, _, task in ready])
+                for (number, place, _), result in zip(ready, results, strict=True):
+                    self._take(number, place, result)
             return self._finish()
         finally:
             self._close()
@@ -110,9 +145,9 @@ class _Round:
 
     def _advance(self, number: int, results: list[Any] | None) -> None:
         self._send(number, results)
-        while self.met and self.met == self.running and self.error is None:
+        while self.met and self.met == {job for job in self.running if job < self.meeting} and self.error is None:
             assert self.referee is not None
-            verdicts, waiting = self.referee(self.shown), sorted(self.met)
+            verdicts, waiting = self.referee(self.shown[: self.meeting]), sorted(self.met)
             self.met.clear()
             for job in waiting:
                 self._send(job, verdicts[job])
@@ -151,3 +186,29 @@ class _Round:
         """Let jobs that were given up clean up after themselves."""
         for job in self.jobs:
             job.close()
+
+
+def clocked(job: Job, seconds: dict[str, float], name: str) -> Job:
+    """The same job; the seconds that its tasks take, one after another, are added to those of a name."""
+    seconds.setdefault(name, 0.0)
+    results = None
+    try:
+        while True:
+            try:
+                given = job.send(results)
+            except StopIteration as end:
+                return end.value
+            if isinstance(given, Meeting):
+                results = yield given
+                continue
+            timed = yield [partial(_time, task) for task in given]
+            seconds[name] += sum(spent for _, spent in timed)
+            results = [result for result, _ in timed]
+    finally:
+        job.close()
+
+
+def _time(task: Task) -> tuple[Any, float]:
+    begin = time.perf_counter()
+    result = task()
+    return result, time.perf_counter() - begin

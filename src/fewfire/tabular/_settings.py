@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 FOLDS = 4  # each network trains on three of four parts
 TRIAL_ROWS = 2000  # of more rows, so many choose the variants of the inputs
+TRIAL_EPOCHS = 20  # at most: who is best shows early
 FINALISTS = 4  # variants that are then trained on all rows
 PATIENCE = 8
 FEWEST = 20  # rows; below, nothing is held out

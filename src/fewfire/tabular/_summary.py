@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fewfire.tabular._ensemble import Ensemble
     from fewfire.tabular._training import Curves
-
-
-@contextmanager
-def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
-    """Add the seconds of the block, by the clock, to those of a name."""
-    begin = time.perf_counter()
-    try:
-        yield
-    finally:
-        seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - begin
 
 
 def describe(heading: str, ensemble: Ensemble) -> str:
@@ -35,7 +21,7 @@ def describe(heading: str, ensemble: Ensemble) -> str:
     if ensemble.loss != "squared":
         lines.append(f"temperature of the networks: {ensemble.temperature:.2f}")
     spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in ensemble.seconds.items())
-    lines.append(f"time: {spent or 'not known'}")
+    lines.append(f"time, all cores together: {spent or 'not known'}")
     return "\n".join(lines)
 
 

@@ -4,53 +4,51 @@ Networks bend where the target does and lose where it jumps along few columns; t
 err on different rows. One model is fitted per fold and predicts the rows the fold left out; later rows get the mean of
 all models. Trees see the columns as they are: categories by their numbers, NaN where values are missing.
 
-Extra trees (Geurts, Ernst and Wehenkel 2006) do well from thirty rows on. Boosting is scikit-learn's, of histograms;
-it wants some hundred rows. The rounds that predict held-out rows best are kept, the same number in all models.
+Extra trees (Geurts, Ernst and Wehenkel 2006; scikit-learn's) do well from thirty rows on. Boosting (_boosting.py) wants
+some hundred rows. The rounds that predict held-out rows best are kept, the same number in all models. Both are jobs of
+the queue in which the networks train, and what is kept of either are `FlatTrees`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-)
-from threadpoolctl import threadpool_limits
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-from fewfire.tabular._mixing import likelihood
+from fewfire.tabular._boosting import Booster, BoostingRule, binned, chances
+from fewfire.tabular._flat_trees import FlatTrees, flattened, narrowed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Sequence
 
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array, IdArray
     from fewfire.tabular._network import TabularLoss
+    from fewfire.tabular._queue import Task
+
+    TreeJob = Generator[list[Task], Any, Float64Array]
+    """Trees being grown, as the queue works them off; what they predict of the rows held out."""
 
 TREES = 100  # of a model on MANY rows or fewer
 MANY = 2000  # rows; of more, fewer trees: they are larger, and their mean is less in need of number
 LEAST_TREES = 25
-STRETCHES = (60, 200, 500)  # rounds of boosting, one after the other
-ENOUGH = 0.7  # of a stretch: a best round before it ends boosting
-BOOSTED = {"max_features": 0.5, "l2_regularization": 1.0, "early_stopping": False, "warm_start": True}
-SMALL = {"max_leaf_nodes": 8, "min_samples_leaf": 5, "max_bins": 63}  # few bins: a quarter of the time on wide tables
-LARGE = {"max_leaf_nodes": 31, "min_samples_leaf": 20, "learning_rate": 0.05}
+EXTRA = {"min_samples_leaf": 2, "max_features": 0.5}
+SMALL = BoostingRule(leaves=8, least_rows=5, learning_rate=0.1, bins=63)
+LARGE = BoostingRule(leaves=31, least_rows=20, learning_rate=0.05, bins=255)
 LARGE_ROWS = 5000  # of more, boosting has LARGE trees
-LARGEST = float(np.finfo(np.float32).max)  # trees take no more
+FIRST_ROUNDS, STRETCH, MOST_ROUNDS = 60, 20, 500  # of boosting
+ENOUGH = 0.7  # of the rounds so far: a best round before it ends boosting
 
 
 @dataclass(frozen=True)
 class TreeRows:
     """Rows as trees see them: table (rows, columns) with NaN, target (rows, outputs), weight (rows,)."""
 
-    table: Float64Array
+    table: AnyArray
     target: AnyArray
     weight: AnyArray
 
@@ -60,12 +58,25 @@ class TreeRows:
     def __getitem__(self, rows: IdArray) -> TreeRows:
         return TreeRows(self.table[rows], self.target[rows], self.weight[rows])
 
+    def with_others(self, others: TreeRows) -> TreeRows:
+        """These rows, then others."""
+        pairs = [(self.table, others.table), (self.target, others.target), (self.weight, others.weight)]
+        return TreeRows(*(np.concatenate(pair) for pair in pairs))
+
     def uneven(self) -> AnyArray | None:
-        """The weights, or None where they are one: bins of weighted rows take seconds to find."""
+        """The weights, or None where they are one."""
         return None if np.ptp(self.weight) == 0 else self.weight
 
 
-Parts = list[TreeRows]
+class TreeModel(NamedTuple):
+    """Trees and what is said without them (outputs,)."""
+
+    trees: FlatTrees
+    baseline: Float64Array
+
+    def values(self, table: AnyArray) -> Float64Array:
+        """The sum (rows, outputs) at a narrowed table."""
+        return self.baseline + self.trees.sums(table, len(self.baseline))
 
 
 class TreeGroup(ABC):
@@ -83,57 +94,46 @@ class TreeGroup(ABC):
 
     def __init__(self, loss: TabularLoss, outputs: int, stream: Stream) -> None:
         self.loss, self.outputs, self.stream = loss, outputs, stream
-        self.models: list[Any] = []
+        self.models: list[TreeModel] = []
 
-    def train(
-        self, rows: TreeRows, folds: Sequence[IdArray] | None, judges: TreeRows | None, threads: int
-    ) -> Float64Array:
-        """Fit a model on the rows outside each fold; what they predict of the rows held out (held out, outputs).
+    def train(self, rows: TreeRows, folds: Sequence[IdArray] | None, judges: TreeRows | None) -> TreeJob:
+        """A job of the queue: fit a model on the rows outside each fold.
 
-        With `judges` one model is fitted to all rows, and these are the rows held out.
+        It returns what the models predict of the rows held out (held out, outputs). With `judges` one model is fitted
+        to all rows, and these are the rows held out.
         """
-        if judges is not None:
-            parts, held, places = [rows], [judges], [np.arange(len(judges))]
-        else:
+        if judges is None:
             assert folds is not None
-            parts = [rows[np.setdiff1d(np.arange(len(rows)), fold)] for fold in folds]
-            held, places = [rows[fold] for fold in folds], list(folds)
-        seeds = [int(self.stream.child(f"model{number}").integers(2**31 - 1, 1)[0]) for number in range(len(parts))]
-        self.models = [self._model(seed, part) for seed, part in zip(seeds, parts, strict=True)]
-        with ThreadPoolExecutor(threads) as pool:
-            return self._grow(parts, held, places, judges or rows, pool)
+            everything, places = rows, list(folds)
+            parts = [np.setdiff1d(np.arange(len(rows)), fold) for fold in folds]
+        else:
+            everything, places = rows.with_others(judges), [np.arange(len(rows), len(rows) + len(judges))]
+            parts = [np.arange(len(rows))]
+        shown = TreeRows(narrowed(everything.table), everything.target, everything.weight)
+        said = yield from self._grow(shown, parts, places)
+        return _pooled(said, places, len(everything))
 
     def predictions(self, table: Float64Array) -> Float64Array:
         """Mean prediction (rows, outputs) of the models at a table (rows, columns)."""
-        return np.asarray(sum(self._predict(model, table) for model in self.models) / len(self.models))
+        shown = narrowed(table)
+        return np.asarray(sum(self._predict(model, shown) for model in self.models) / len(self.models))
 
     @abstractmethod
     def described(self) -> str:
         """What was fitted, in words."""
 
     @abstractmethod
-    def _model(self, seed: int, part: TreeRows) -> Any:
-        """A model to be fitted to a part of the rows."""
+    def _predict(self, model: TreeModel, table: AnyArray) -> Float64Array:
+        """What one model says of a narrowed table (rows, columns): (rows, outputs)."""
 
     @abstractmethod
-    def _predict(self, model: Any, table: Float64Array) -> Float64Array:
-        """What one model says of a table (rows, columns): (rows, outputs)."""
+    def _grow(
+        self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]
+    ) -> Generator[list[Task], Any, list[Float64Array]]:
+        """Fit a model to each part of the rows; what each says of its held-out rows."""
 
-    @abstractmethod
-    def _grow(self, parts: Parts, held: Parts, places: list[IdArray], rows: TreeRows, pool: Executor) -> Float64Array:
-        """Fit every model to its part; what they say of the rows held out, whose places among `rows` are given."""
-
-    def _labels(self, target: AnyArray) -> AnyArray:
-        """Targets as scikit-learn takes them: classes (rows,), or numbers (rows, outputs)."""
-        if self.loss == "squared":
-            return target
-        return target.argmax(axis=1) if target.shape[1] > 1 else (target[:, 0] > 0.5).astype(np.int64)
-
-    def _complete(self, model: Any, chances: Float64Array) -> Float64Array:
-        """Chances of all classes, of a model whose rows may lack some."""
-        complete = np.zeros((len(chances), self.outputs))
-        complete[:, model.classes_] = chances[:, : len(model.classes_)] if len(model.classes_) > 1 else 1.0
-        return complete
+    def _seed(self, number: int) -> int:
+        return int(self.stream.child(f"model{number}").integers(2**31 - 1, 1)[0])
 
 
 class ExtraTrees(TreeGroup):
@@ -141,77 +141,80 @@ class ExtraTrees(TreeGroup):
 
     def described(self) -> str:
         """How many trees."""
-        return f"{len(self.models)} × {self.models[0].n_estimators} trees"
+        return f"{len(self.models)} × {len(self.models[0].trees.roots)} trees"
 
-    def _model(self, seed: int, part: TreeRows) -> Any:
+    def _predict(self, model: TreeModel, table: AnyArray) -> Float64Array:
+        return model.values(table) / len(model.trees.roots)
+
+    def _grow(
+        self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]
+    ) -> Generator[list[Task], Any, list[Float64Array]]:
+        seeds = [self._seed(number) for number in range(len(parts))]
+        self.models = yield [partial(self._fit, rows[part], seed) for part, seed in zip(parts, seeds, strict=True)]
+        shown = [rows.table[ids] for ids in held]
+        said: list[Float64Array] = yield [
+            partial(self._predict, *case) for case in zip(self.models, shown, strict=True)
+        ]
+        return said
+
+    def _fit(self, part: TreeRows, seed: int) -> TreeModel:
         build = ExtraTreesRegressor if self.loss == "squared" else ExtraTreesClassifier
-        trees = max(LEAST_TREES, min(TREES, TREES * MANY // len(part)))
-        return build(trees, min_samples_leaf=2, max_features=0.5, random_state=seed)
+        count = max(LEAST_TREES, min(TREES, TREES * MANY // len(part)))
+        model = build(count, **EXTRA, random_state=seed)
+        model.fit(part.table, self._labels(part.target), part.uneven())
+        trees = [tree.tree_ for tree in model.estimators_]
+        return TreeModel(flattened(trees, [self._values(model, tree) for tree in trees]), np.zeros(self.outputs))
 
-    def _predict(self, model: Any, table: Float64Array) -> Float64Array:
+    def _labels(self, target: AnyArray) -> AnyArray:
+        """Targets as scikit-learn takes them: classes (rows,), or numbers."""
         if self.loss == "squared":
-            return np.asarray(model.predict(_narrowed(table))).reshape(len(table), -1)
-        return self._complete(model, model.predict_proba(_narrowed(table)))
+            return target.squeeze(axis=1) if target.shape[1] == 1 else target
+        return target.argmax(axis=1) if target.shape[1] > 1 else (target[:, 0] > 0.5).astype(np.int64)
 
-    def _grow(self, parts: Parts, held: Parts, places: list[IdArray], rows: TreeRows, pool: Executor) -> Float64Array:
-        list(pool.map(self._fit, self.models, parts))
-        return _pooled(list(pool.map(self._predict, self.models, [part.table for part in held])), places, len(rows))
-
-    def _fit(self, model: Any, part: TreeRows) -> None:
-        model.fit(_narrowed(part.table), self._labels(part.target).squeeze(), part.uneven())
+    def _values(self, model: Any, tree: Any) -> AnyArray:
+        """What the nodes of a tree say (nodes, outputs): targets, or chances of all classes; a part may lack some."""
+        if self.loss == "squared":
+            return np.asarray(tree.value[:, :, 0])
+        complete = np.zeros((tree.node_count, self.outputs))
+        complete[:, model.classes_] = tree.value[:, 0]
+        return complete
 
 
 class Boosting(TreeGroup):
-    """Gradient boosting of histograms, with the number of rounds that predicts held-out rows best."""
+    """Gradient boosting, with the number of rounds that predicts held-out rows best."""
 
-    rounds = 0
+    rounds = grown = 0
 
     def described(self) -> str:
         """How many rounds are kept."""
         return f"{len(self.models)} × {self.rounds} rounds"
 
-    def _model(self, seed: int, part: TreeRows) -> Any:
-        """A classifier in a list, or a regressor per target."""
-        build = HistGradientBoostingRegressor if self.loss == "squared" else HistGradientBoostingClassifier
-        size = LARGE if len(part) > LARGE_ROWS else SMALL
-        count = self.outputs if self.loss == "squared" else 1
-        return [build(**BOOSTED, **size, random_state=seed) for _ in range(count)]
+    def _predict(self, model: TreeModel, table: AnyArray) -> Float64Array:
+        return chances(self.loss, model.values(table))
 
-    def _predict(self, model: Any, table: Float64Array) -> Float64Array:
-        return next(islice(self._stages(model, table), self.rounds - 1, None))
-
-    def _grow(self, parts: Parts, held: Parts, places: list[IdArray], rows: TreeRows, pool: Executor) -> Float64Array:
-        """Go on by stretches as long as the best round is among the last."""
-        seen = rows[np.unique(np.concatenate(places))]
-        for rounds in STRETCHES:
-            list(pool.map(self._fit, self.models, parts, [rounds] * len(parts)))
-            best, lowest = np.zeros(0), np.inf
-            stages = [self._stages(model, part.table) for model, part in zip(self.models, held, strict=True)]
-            for number, said in enumerate(zip(*stages, strict=True)):
-                pooled = _pooled(list(said), places, len(rows))
-                value = likelihood(self.loss, pooled[None], seen.target, seen.weight)(np.ones(1))[0]
-                if value < lowest:
-                    best, lowest, self.rounds = pooled, value, number + 1
-            if self.rounds < ENOUGH * rounds:
+    def _grow(
+        self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]
+    ) -> Generator[list[Task], Any, list[Float64Array]]:
+        """Go on as long as the best round is among the last."""
+        rule = LARGE if len(parts[0]) > LARGE_ROWS else SMALL
+        target, weight = (np.ascontiguousarray(of, np.float32) for of in (rows.target, rows.weight))
+        (table,) = yield [partial(binned, rows.table, rule.bins)]
+        cases = enumerate(zip(parts, held, strict=True))
+        boosters = [Booster(table, target, weight, self.loss, *ids, rule, self._seed(n)) for n, ids in cases]
+        losses, stretch = np.zeros(0), FIRST_ROUNDS
+        while len(losses) < MOST_ROUNDS:
+            told = yield [partial(booster.advance, stretch) for booster in boosters]
+            losses, stretch = np.append(losses, np.sum(told, axis=0)), min(STRETCH, MOST_ROUNDS - len(losses))
+            self.rounds = int(losses.argmin()) + 1
+            if self.rounds < ENOUGH * len(losses):
                 break
-        return best
-
-    def _fit(self, model: Any, part: TreeRows, rounds: int) -> None:
-        """Go on to so many rounds; in one thread of OpenMP, as models are shared out and sums depend on threads."""
-        labels = self._labels(part.target).reshape(len(part), -1)
-        with threadpool_limits(1, "openmp"):
-            for one, of in zip(model, labels.T, strict=True):
-                one.set_params(max_iter=rounds).fit(part.table, of, part.uneven())
-
-    def _stages(self, model: Any, table: Float64Array) -> Iterator[Float64Array]:
-        """What a model says after each round."""
-        with threadpool_limits(1, "openmp"):
-            if self.loss == "squared":
-                for columns in zip(*(one.staged_predict(table) for one in model), strict=True):
-                    yield np.column_stack(columns)
-            else:
-                for chances in model[0].staged_predict_proba(table):
-                    yield self._complete(model[0], chances)
+        self.grown = len(losses)
+        self.models = [TreeModel(*booster.trees(self.rounds)) for booster in boosters]
+        shown = [rows.table[ids] for ids in held]
+        said: list[Float64Array] = yield [
+            partial(self._predict, *case) for case in zip(self.models, shown, strict=True)
+        ]
+        return said
 
 
 KINDS: dict[str, type[TreeGroup]] = {"extra trees": ExtraTrees, "boosting": Boosting}
@@ -224,7 +227,3 @@ def _pooled(said: list[Float64Array], places: list[IdArray], rows: int) -> Float
     for ids, values in zip(places, said, strict=True):
         total[ids] += values
     return np.asarray(total[count > 0] / count[count > 0, None])
-
-
-def _narrowed(table: Float64Array) -> AnyArray:
-    return np.clip(table, -LARGEST, LARGEST).astype(np.float32)

@@ -1,0 +1,334 @@
+"""All networks of a fit, of all encodings, trained as one batch on one device: a GPU where there is one.
+
+Networks of one layout are a `LayoutStack`; the stacks of a batch take their steps side by side. On a GPU a step of all
+is recorded once as a CUDA graph, each stack on a stream of its own, and replayed: a network of a few thousand weights
+costs launches, not arithmetic. Several epochs are then run at a time, and the host waits once for all of them; whoever
+turns out to have stopped before has trained a few epochs in vain. Each epoch's weights are at hand, so decisions are
+those of one epoch at a time. On a processor nothing is recorded and nothing run ahead.
+
+Networks that have stopped stay in the batch without moving, until they are so many that recording it afresh pays.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import wait
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fewfire._optional import require
+from fewfire.tabular._layout_stack import LayoutStack
+from fewfire.tabular._training import NEWEST
+
+if TYPE_CHECKING:
+    from collections import deque
+    from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import Executor, Future
+
+    from fewfire._types import FloatArray, IdArray
+    from fewfire.tabular._training import TrainedNetwork, TrainingRows
+
+AHEAD_BYTES = 2**31  # that the weights of epochs run ahead may take
+
+
+class BatchPace(NamedTuple):
+    """How many epochs are run at a time, how many steps of them are one recording at most, and what is run in vain.
+
+    A batch of which no more than the share `dense` is still in training is made afresh without the others. `early`: the
+    next epochs are begun before the host has judged the last.
+    """
+
+    ahead: int
+    steps: int
+    dense: float
+    early: bool
+
+
+PACES = {
+    "cuda": BatchPace(5, 1, 0.5, True),
+    "cpu": BatchPace(1, 1, 1.0, False),
+}  # meetings are after multiples of five epochs
+
+
+class NetworkSeat(NamedTuple):
+    """A network in the batch: its rows, and the orders of its next epochs."""
+
+    network: TrainedNetwork
+    part: TrainingRows
+    held: TrainingRows | None
+    orders: deque[IdArray]
+
+    @property
+    def batch(self) -> int:
+        """Rows of a step."""
+        return self.network.optimiser.rows_per_step(len(self.part))
+
+    @property
+    def steps(self) -> int:
+        """Steps of an epoch."""
+        return -(-len(self.part) // self.batch)
+
+    def draw(self, epochs: int) -> None:
+        """Have the orders of so many epochs ready, as `TrainedNetwork.train_epoch` would take them."""
+        while len(self.orders) < epochs:
+            rows = len(self.part)
+            order = np.arange(rows) if self.batch == rows else self.network.order(rows)
+            self.orders.append(self.part.places()[order])
+
+
+class DeviceEpoch(NamedTuple):
+    """What an epoch brought some networks: mean losses (networks,), outputs at held-out rows, weights (networks, size).
+
+    Outputs are one array per network, None without rows to judge by; the weights, on the device, are the means that
+    gave them, or the weights themselves.
+    """
+
+    losses: FloatArray
+    outputs: list[FloatArray | None]
+    weights: Any
+
+
+class DeviceBatch:
+    """Groups of networks in training on a device.
+
+    Parameters
+    ----------
+    groups : list of lists of NetworkSeat
+        Of one loss and optimiser; all of them are judged by held-out rows, or none.
+    device : str, optional
+        "cuda" where there is one, else "cpu".
+    pool : Executor, optional
+        Orders of rows are drawn there.
+    """
+
+    def __init__(
+        self, groups: Sequence[list[NetworkSeat]], device: str | None = None, pool: Executor | None = None
+    ) -> None:
+        self.torch: Any = require("torch", "torch", "engine='torch'")
+        self.device = device or ("cuda" if self.torch.cuda.is_available() else "cpu")
+        self._pace = PACES["cuda" if self.on_gpu else "cpu"]
+        self._pool, self._judged = pool, groups[0][0].held is not None
+        self.groups = {number: seats for number, seats in enumerate(groups) if seats}
+        self._present = set(self.groups)
+        self._averaged, self._half, self._under_way = 0, 0, False
+        self._graphs: list[Any] = []
+        layouts = {seat.network.layout: None for seats in groups for seat in seats}
+        if self.on_gpu:
+            self._stream = self.torch.cuda.Stream()
+            self._side_streams = [self.torch.cuda.Stream() for _ in layouts]
+        self._members = [
+            [(number, seat) for number, seats in self.groups.items() for seat in seats if seat.network.layout == layout]
+            for layout in layouts
+        ]
+        self._drawing = self._begin_draws([seat for seats in groups for seat in seats])
+        with self._at_work():
+            self.stacks = [self._stack([seat for _, seat in members]) for members in self._members]
+            self._prepare()
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether steps are recorded and run ahead."""
+        return self.device.startswith("cuda")
+
+    def advance(self, wanted: Sequence[int]) -> dict[int, list[DeviceEpoch]]:
+        """The next epochs of the wanted groups, by number; groups that are not wanted have stopped for good."""
+        with self._at_work():
+            if not self._under_way:
+                self._launch(wanted)
+            found, self._under_way = self._read(wanted), False
+            if self._pace.early and self._judged:
+                self._launch(wanted)
+            return found
+
+    def _launch(self, wanted: Sequence[int]) -> None:
+        """Begin the next epochs of these groups, in the half of the block that was not read last."""
+        self._drop(set(wanted))
+        seats = [seat for number in wanted for seat in self.groups[number]]
+        self._draw(seats)
+        self._half = 1 - self._half
+        self._fill(set(wanted))
+        for stack in self.stacks:
+            stack.epoch.fill_(self._half * self._epochs)
+        for _ in range(self._epochs):
+            for part, times in zip(self._parts_of_epoch(), (1, self._replays, 1), strict=True):
+                for _ in range(times):
+                    part()
+        self._under_way = True
+        self._drawing = self._begin_draws(seats)  # for the next time, while the device works
+
+    def leave(self, group: int) -> None:
+        """A group has stopped: its orders are drawn no further, and after the last the device works on nothing."""
+        wait(self._drawing)
+        self._present.discard(group)
+        if self.on_gpu and not self._present:
+            self._stream.synchronize()
+
+    def _stack(self, seats: list[NetworkSeat]) -> LayoutStack:
+        held = [seat.held for seat in seats if seat.held is not None]
+        return LayoutStack(
+            self.torch, self.device, [seat.network for seat in seats], [seat.part for seat in seats], held
+        )
+
+    def _prepare(self) -> None:
+        """Make room for the next epochs, and on a GPU record their steps."""
+        seats = [[seat for _, seat in members] for members in self._members]
+        steps = max(seat.steps for some in seats for seat in some)
+        taken = sum(4 * stack.parameters.numel() for stack in self.stacks)
+        self._epochs = max(1, min(self._pace.ahead, AHEAD_BYTES // taken)) if self._judged else 1
+        self._replays = -(-steps // self._pace.steps)
+        self._recorded = -(-steps // self._replays)
+        for stack, some in zip(self.stacks, seats, strict=True):
+            stack.prepare(2 * self._epochs, self._recorded * self._replays, max(seat.batch for seat in some))
+        self._graphs = []  # of networks that are gone; their memory is free before others are recorded
+        if self.on_gpu:
+            self._record()
+
+    def _record(self) -> None:
+        """Record an epoch's parts. Nothing moves in the epochs of a fresh block, so a rehearsal changes nothing."""
+        torch, parts = self.torch, self._parts_of_epoch()
+        for act in (LayoutStack.begin, LayoutStack.step, LayoutStack.finish):
+            self._each(act, 1)
+        torch.cuda.synchronize()
+        graphs: list[Any] = []
+        for part in parts:
+            graph = torch.cuda.CUDAGraph()
+            graph.capture_begin(*[graphs[0].pool()] if graphs else [])
+            try:
+                part()
+            finally:
+                graph.capture_end()
+            graphs.append(graph)
+        self._graphs = graphs
+
+    def _parts_of_epoch(self) -> list[Callable[[], None]]:
+        """Its beginning, some steps of it, and its end."""
+        if self._graphs:
+            return [graph.replay for graph in self._graphs]
+        return [
+            lambda: self._each(LayoutStack.begin, 1),
+            lambda: self._each(LayoutStack.step, self._recorded),
+            lambda: self._each(LayoutStack.finish, 1),
+        ]
+
+    def _each(self, act: Callable[[LayoutStack], None], times: int) -> None:
+        """Let every stack act, side by side on a GPU."""
+        for number, stack in enumerate(self.stacks):
+            with self._beside(number):
+                for _ in range(times):
+                    act(stack)
+        if self.on_gpu:
+            for stream in self._side_streams[: len(self.stacks)]:  # others take no part in a recording
+                self._stream.wait_stream(stream)
+
+    @contextmanager
+    def _beside(self, number: int) -> Iterator[None]:
+        """On the stream of a stack, after what the batch's own has to do so far."""
+        if self.on_gpu:
+            self._side_streams[number].wait_stream(self._stream)
+        with self.torch.cuda.stream(self._side_streams[number]) if self.on_gpu else nullcontext():
+            yield
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """On the batch's own stream, without autograd, after what others have to do with its weights."""
+        with self.torch.no_grad():
+            if not self.on_gpu:
+                yield
+                return
+            outside = self.torch.cuda.current_stream()
+            self._stream.wait_stream(outside)
+            with self.torch.cuda.stream(self._stream):
+                yield
+
+    def _drop(self, wanted: set[int]) -> None:
+        """Go on without the groups that stopped, if it pays."""
+        counts = [[number in wanted for number, _ in members] for members in self._members]
+        taken = [len(stack) * stack.layout.size for stack in self.stacks]
+        left = sum(size * float(np.mean(stays)) for size, stays in zip(taken, counts, strict=True))
+        if left == sum(taken) or left > self._pace.dense * sum(taken):
+            return
+        for stack, stays in zip(self.stacks, counts, strict=True):
+            if any(stays) and not all(stays):
+                stack.select([int(place) for place in np.flatnonzero(stays)])
+        self.stacks = [stack for stack, stays in zip(self.stacks, counts, strict=True) if any(stays)]
+        members = [[member for member in members if member[0] in wanted] for members in self._members]
+        self._members = [some for some in members if some]
+        self._prepare()
+
+    def _begin_draws(self, seats: Sequence[NetworkSeat]) -> list[Future[None]]:
+        """Draw the orders of the next epochs on other threads, if there are any."""
+        epochs = self._pace.ahead if self._judged else 1
+        return [] if self._pool is None else [self._pool.submit(seat.draw, epochs) for seat in seats]
+
+    def _draw(self, seats: Sequence[NetworkSeat]) -> None:
+        """Have the orders of the next epochs."""
+        for drawn in self._drawing:
+            drawn.result()
+        for seat in seats:
+            seat.draw(self._epochs)
+
+    @property
+    def _in_half(self) -> slice:
+        return slice(self._half * self._epochs, (self._half + 1) * self._epochs)
+
+    def _fill(self, wanted: set[int]) -> None:
+        """Write what the next epochs need to the device; a network that has stopped gets no rows."""
+        shares = np.array([max(NEWEST, 1 / (self._averaged + epoch + 1)) for epoch in range(self._epochs)], np.float32)
+        self._averaged += self._epochs
+        for stack, members in zip(self.stacks, self._members, strict=True):
+            _, steps, count, size = stack.block.rows.shape
+            rows = np.empty((self._epochs, count, steps * size), np.int32)
+            rows[:] = stack.empty[:, None]
+            present = np.zeros((steps, count), np.int64)
+            for place, (number, seat) in enumerate(members):
+                if number not in wanted:
+                    continue
+                batch, steps_taken = seat.batch, seat.steps
+                present[:steps_taken, place] = batch
+                present[steps_taken - 1, place] = len(seat.part) - batch * (steps_taken - 1)
+                for epoch in range(self._epochs):
+                    order = seat.orders.popleft()
+                    padded = np.full(steps_taken * batch, stack.empty[place], np.int32)
+                    padded[: len(order)] = order
+                    into = rows[epoch, place].reshape(steps, size)
+                    into[:steps_taken, :batch] = padded.reshape(steps_taken, batch)
+            by_step = rows.reshape(self._epochs, count, steps, size).swapaxes(1, 2)
+            factors = np.stack([stack.factors(present) for _ in range(self._epochs)])
+            stack.block.rows[self._in_half].copy_(stack.placed(np.ascontiguousarray(by_step)))
+            stack.block.factors[self._in_half].copy_(stack.placed(factors))
+            stack.block.newest[self._in_half].copy_(stack.placed(np.repeat(shares[:, None], count, axis=1))[..., None])
+
+    def _read(self, wanted: Sequence[int]) -> dict[int, list[DeviceEpoch]]:
+        """What the epochs brought; here the host waits for the device."""
+        block = self._in_half
+        found = [
+            (stack.block.losses[block].cpu().numpy(), stack.block.judged[block].cpu().numpy()) for stack in self.stacks
+        ]
+        read: dict[int, list[DeviceEpoch]] = {}
+        for number in wanted:
+            stack, places = self._places(number)
+            losses, judged = found[self.stacks.index(stack)]
+            seats = self.groups[number]
+            lengths = np.array([len(seat.part) for seat in seats])
+            source = stack.block.weights[block] if self._judged else stack.parameters[None]
+            read[number] = [
+                DeviceEpoch(
+                    losses[epoch, places] / lengths,
+                    [
+                        None if seat.held is None else outputs[: len(seat.held)]
+                        for seat, outputs in zip(seats, judged[epoch, places], strict=True)
+                    ],
+                    source[epoch, places, : stack.layout.size],
+                )
+                for epoch in range(self._epochs)
+            ]
+        return read
+
+    def _places(self, group: int) -> tuple[LayoutStack, slice]:
+        """The stack of a group, and its rows there, which stand together."""
+        for stack, members in zip(self.stacks, self._members, strict=True):
+            rows = [place for place, (number, _) in enumerate(members) if number == group]
+            if rows:
+                return stack, slice(rows[0], rows[-1] + 1)
+        raise KeyError(group)
