@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, check_random_state, check_X_y
+from sklearn.utils import check_array, check_consistent_length, check_random_state, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._errors import invalid
@@ -18,6 +18,7 @@ from fewfire._random import Stream
 from fewfire._validate import check_sample_weight
 from fewfire.robustness import black_box, register_adapter
 from fewfire.tabular._categories import category_folds, learn_categories
+from fewfire.tabular._effects import Explained, find_effects
 from fewfire.tabular._ensemble import Ensemble, columns_for
 from fewfire.tabular._examples import Examples
 from fewfire.tabular._frames import learn_reader
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from fewfire._types import AnyArray, Float64Array
     from fewfire.tabular._categories import CategoryColumns
+    from fewfire.tabular._effects import Effects
     from fewfire.tabular._frames import CategoryReader
     from fewfire.tabular._network import TabularLoss
     from fewfire.tabular._preprocessing import Columns
@@ -110,6 +112,47 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         of_these = f", {categories} of categories" if categories else ""
         return describe(f"{type(self).__name__} of {self.n_features_in_} columns{of_these}", self._ensemble)
 
+    def explain(
+        self,
+        X: object,
+        y: object = None,
+        *,
+        repeats: int = 5,
+        points: int = 16,
+        max_rows: int = 500,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> Effects:
+        """Which columns the predictions rest on, and how each moves them: importances with intervals, and curves.
+
+        Parameters
+        ----------
+        X : table (rows, columns)
+            Best of rows that were not trained on.
+        y : (rows,) or (rows, outputs), optional
+            Their targets; without them importances say what the model leans on, right or wrong.
+        repeats : int
+            Shuffles of every column.
+        points : int
+            Values of a column at which its curve is computed, or categories, at most.
+        max_rows : int
+            Of more rows, so many are drawn.
+        random_state : int, RandomState or None
+        """
+        table = self._table(X)
+        target = None if y is None else self._described_target(check_array(y, ensure_2d=False, dtype=None))
+        if target is not None:
+            check_consistent_length(table, target)
+        codes = {} if self._reader is None else self._reader.codes
+        about = Explained(
+            self,
+            lambda rows: self._decoded(self._ensemble.outputs(self._numbers(rows))),
+            [str(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(table.shape[1])])],
+            {place: list(categories) for place, categories in codes.items()},
+            getattr(self, "classes_", None),
+        )
+        random = check_random_state(random_state)
+        return find_effects(about, table, target, repeats=repeats, points=points, max_rows=max_rows, random=random)
+
     def _partial_fit(self, X: object, y: object, sample_weight: object, classes: AnyArray | None = None) -> Self:
         """One epoch of every network over the rows; `classes` are those of a first call."""
         first = not hasattr(self, "_ensemble")
@@ -188,13 +231,15 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _outputs(self, X: object) -> Float64Array:
         """Mean output (rows, outputs) of networks and trees, float64; that of a row does not depend on other rows."""
+        return self._ensemble.outputs(self._numbers(self._table(X)))
+
+    def _table(self, X: object) -> Float64Array:
+        """Checked numbers and codes of categories (rows, columns)."""
         check_is_fitted(self)
         if self._reader is None:
-            table = validate_data(self, X, reset=False, **NUMBERS)
-        else:
-            validate_data(self, X, reset=False, skip_check_array=True)
-            table = check_array(self._reader.read(X), **NUMBERS)
-        return self._ensemble.outputs(self._numbers(table))
+            return np.asarray(validate_data(self, X, reset=False, **NUMBERS))
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return np.asarray(check_array(self._reader.read(X), **NUMBERS))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_iter_")
@@ -211,6 +256,14 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def _encode(self, y: AnyArray) -> AnyArray:
         """Targets as the networks learn them: shape (rows, outputs)."""
+
+    @abstractmethod
+    def _decoded(self, outputs: Float64Array) -> Float64Array:
+        """Outputs (rows, outputs) as they are read: chances (rows, classes), or numbers (rows, outputs)."""
+
+    @abstractmethod
+    def _described_target(self, y: AnyArray) -> Float64Array:
+        """Targets as `_decoded` would predict them."""
 
     @abstractmethod
     def _strata(self, y: AnyArray) -> AnyArray:
