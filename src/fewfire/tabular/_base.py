@@ -21,7 +21,7 @@ from fewfire.tabular._categories import category_folds, learn_categories
 from fewfire.tabular._effects import Explained, find_effects
 from fewfire.tabular._ensemble import Ensemble, columns_for
 from fewfire.tabular._examples import Examples
-from fewfire.tabular._frames import learn_reader
+from fewfire.tabular._frames import learn_reader, readable, refuse_infinite
 from fewfire.tabular._settings import resolve
 from fewfire.tabular._summary import describe
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fewfire.tabular._settings import Settings
 
 
-NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
+NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
 
 
 @dataclass(frozen=True)
@@ -202,13 +202,15 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def _rows(self, X: object, y: object, sample_weight: object, *, reset: bool) -> CheckedRows:
-        if reset:
-            self._categories, self._reader = None, learn_reader(X, self.categorical_features)
-        if self._reader is None:
-            table, target = validate_data(self, X, y, reset=reset, **NUMBERS, **self.target_checks)
-        else:
-            validate_data(self, X, y, reset=reset, skip_check_array=True)  # names and numbers of columns
-            table, target = check_X_y(self._reader.read(X), y, **NUMBERS, **self.target_checks)
+        with readable(X):
+            if reset:
+                self._categories, self._reader = None, learn_reader(X, self.categorical_features)
+            if self._reader is None:
+                table, target = validate_data(self, X, y, reset=reset, **NUMBERS, **self.target_checks)
+            else:
+                validate_data(self, X, y, reset=reset, skip_check_array=True)  # names and numbers of columns
+                table, target = check_X_y(self._reader.read(X), y, **NUMBERS, **self.target_checks)
+        refuse_infinite(table, getattr(self, "feature_names_in_", None))
         weight, kept = _relative(check_sample_weight(sample_weight, len(table)))
         return CheckedRows(table[kept], target[kept], weight[kept])
 
@@ -236,10 +238,13 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
     def _table(self, X: object) -> Float64Array:
         """Checked numbers and codes of categories (rows, columns)."""
         check_is_fitted(self)
-        if self._reader is None:
-            return np.asarray(validate_data(self, X, reset=False, **NUMBERS))
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return np.asarray(check_array(self._reader.read(X), **NUMBERS))
+        with readable(X):
+            if self._reader is None:
+                table = validate_data(self, X, reset=False, **NUMBERS)
+            else:
+                validate_data(self, X, reset=False, skip_check_array=True)
+                table = check_array(self._reader.read(X), **NUMBERS)
+        return refuse_infinite(table, getattr(self, "feature_names_in_", None))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_iter_")
