@@ -109,13 +109,16 @@ def test_taken(dirt, kind):
 REFUSED = {
     "an infinite number": (
         with_column(np.where(np.arange(ROWS) == 4, np.inf, 0.0)),
-        r"X must hold finite numbers, or NaN .*; got a inf in row 4 of column 1\. Remedy: put NaN in its place",
+        r"X must hold finite numbers, or NaN .*; got an infinite value in row 4 of column 1\. Remedy: put NaN in its place",
     ),
     "minus infinity, named": (
         pd.DataFrame(with_column(np.where(np.arange(ROWS) == 4, -np.inf, 0.0)), columns=["a", "b", "c"]),
-        r"got a -inf in row 4 of column 'b'",
+        r"got an infinite value in row 4 of column 'b'",
     ),
-    "infinity beside categories": (framed(["u", "v"] * 24).assign(a=np.inf), r"got a inf in row 0 of column 'a'"),
+    "infinity beside categories": (
+        framed(["u", "v"] * 24).assign(a=np.inf),
+        r"got an infinite value in row 0 of column 'a'",
+    ),
     "duplicated names": (pd.DataFrame(X, columns=["a", "b", "a"]), r"different names.*'a' 2 times.*rename a column"),
     "dates": (framed(pd.date_range("2020", periods=ROWS)), r"not dates.*column 'm'.*days since a fixed date"),
     "an array of dates": (np.full((ROWS, 1), "2020-01-01", dtype="M8[D]"), r"not dates.*days since a fixed date"),
@@ -146,7 +149,7 @@ def test_refused(dirt, kind):
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_refused_in_prediction(kind):
     model = fitted(kind, X)
-    with pytest.raises(InvalidArgument, match=r"got a inf in row 0 of column 1"):
+    with pytest.raises(InvalidArgument, match=r"got an infinite value in row 0 of column 1"):
         said(model, with_column(np.inf))
     frame = pd.DataFrame(X, columns=list("abc"))
     named = fitted(kind, frame)

@@ -233,7 +233,8 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _outputs(self, X: object) -> Float64Array:
         """Mean output (rows, outputs) of networks and trees, float64; that of a row does not depend on other rows."""
-        return self._ensemble.outputs(self._numbers(self._table(X)))
+        table = self._table(X)
+        return self._ensemble.outputs(self._numbers(table))
 
     def _table(self, X: object) -> Float64Array:
         """Checked numbers and codes of categories (rows, columns)."""

@@ -77,7 +77,7 @@ def refuse_infinite(table: Float64Array, names: Sequence[object] | None) -> Floa
     if infinite.any():
         row, place = np.argwhere(infinite)[0]
         column = repr(str(names[place])) if names is not None else str(place)
-        got = f"a {table[row, place]} in row {row} of column {column}"
+        got = f"an infinite value in row {row} of column {column}"
         raise invalid("X", "must hold finite numbers, or NaN where a value is missing", got, "put NaN in its place")
     return table
 
