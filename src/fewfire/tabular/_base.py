@@ -21,6 +21,7 @@ from fewfire.tabular._categories import category_folds, learn_categories
 from fewfire.tabular._effects import Explained, find_effects
 from fewfire.tabular._ensemble import Ensemble, columns_for
 from fewfire.tabular._examples import Examples
+from fewfire.tabular._forecast import announce
 from fewfire.tabular._frames import learn_reader, readable, refuse_infinite
 from fewfire.tabular._settings import resolve
 from fewfire.tabular._summary import describe
@@ -100,6 +101,8 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
                 validation = None
             else:
                 validation = replace(held, table=self._numbers(held.table)).encoded(ensemble.columns)
+            if self.verbose and not continued:
+                announce(ensemble, examples, settings, judged=validation is not None or settings.patience is not None)
             ensemble.train(examples, validation, settings, bool(self.verbose))
             if not self.warm_start:
                 ensemble.forget_training()

@@ -74,7 +74,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         same for every number.
     random_state : int, RandomState or None
     verbose : bool
-        Tell every epoch on standard error.
+        Tell every epoch on standard error, and of more than 2000 rows first how long the fit will take.
 
     Attributes
     ----------
