@@ -5,9 +5,9 @@ problems with noise (300 rows to train on, 2000 fresh ones to test on). Defaults
 all, splits one after the other with every model in turn. Rivals that are not installed are left out:
 
     pip install --no-deps -r requirements/bench.txt
-    python benchmarks/tabular_regression.py [--splits 5] [--first 0]
+    python benchmarks/tabular_regression.py [--splits 5] [--first 0] [--write docs/tabular.md]
 
-Asked: the lowest mean of 1 - R² over the sets. The table is Markdown; `docs/tabular.md` holds it.
+Asked: the lowest mean of 1 - R² over the sets. The table is Markdown; `--write` puts it into a page, between its marks.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import json  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
 from functools import partial  # noqa: E402
+from pathlib import Path  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
 import numpy as np  # noqa: E402
@@ -36,6 +37,11 @@ import fewfire as ff  # noqa: E402
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+sys.path.append(str(Path(__file__).parents[1] / "tools"))
+from generated_part import renew  # noqa: E402
+
+BEGIN = "<!-- Written by benchmarks/tabular_regression.py --write: run it, do not edit this. -->"
+END = "<!-- The end of what is written by benchmarks/tabular_regression.py. -->"
 TRAIN, TEST = 300, 2000
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
@@ -92,6 +98,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="seed of the first split")
+    parser.add_argument("--write", type=Path, help="the page that holds the table")
     options = parser.parse_args()
     known = models()
     missed: dict[str, dict[str, list[float]]] = {name: {model: [] for model in known} for name in SETS}
@@ -109,7 +116,7 @@ def main() -> int:
                 errors[name][model].append(squared**0.5)
             print(f"{name}, split {seed}: { ({m: round(v[-1], 3) for m, v in missed[name].items()}) }", file=sys.stderr)
     means = {name: {model: float(np.mean(values)) for model, values in missed[name].items()} for name in SETS}
-    print(f"| 1 − R² (RMSE) | {' | '.join(known)} |\n| --- |{' --- |' * len(known)}")
+    lines = [f"| 1 − R² (RMSE) | {' | '.join(known)} |", f"| --- |{' --- |' * len(known)}"]
     for name in SETS:
         best = min(means[name].values())
         cells = []
@@ -117,11 +124,15 @@ def main() -> int:
             shown = f"{means[name][model]:.3f} ± {half_width(values):.3f}"
             rmse = f"({np.mean(errors[name][model]):.3g})"
             cells.append(f"**{shown}** {rmse}" if means[name][model] == best else f"{shown} {rmse}")
-        print(f"| {name} | {' | '.join(cells)} |")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     overall = {model: float(np.mean([means[name][model] for name in SETS])) for model in known}
-    print(f"| mean | {' | '.join(f'{value:.3f}' for value in overall.values())} |")
+    lines.append(f"| mean | {' | '.join(f'{value:.3f}' for value in overall.values())} |")
     seconds = {model: float(np.median(values)) for model, values in spent.items()}
-    print(f"| s of a fit | {' | '.join(f'{value:.1f}' for value in seconds.values())} |")
+    lines.append(f"| s of a fit | {' | '.join(f'{value:.1f}' for value in seconds.values())} |")
+    print("\n".join(lines))
+    if options.write is not None:
+        part = "\n".join([BEGIN, *lines, END])
+        renew(options.write, part, check=False, source="", tool="")
     rivals = {model: value for model, value in overall.items() if model not in ("fewfire", "without trees")}
     met = overall["fewfire"] <= min(rivals.values())
     print(

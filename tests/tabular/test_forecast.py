@@ -39,6 +39,7 @@ def test_trees_grow_with_rows_and_can_be_absent():
 def test_words():
     told = str(Forecast(200_000, 50, 1200.0, 300.0))
     assert told == ("200,000 rows × 50 columns: about 25 min (networks 20 min, trees 5 min; expect 8 min to 75 min)")
+    assert str(Forecast(3000, 5, 20.0, 0.0)).endswith("about 20 s (networks alone; expect 7 s to 60 s)")
     assert [spoken(seconds) for seconds in (0.0, 99.0, 600.0, 7200.0)] == ["1 s", "99 s", "10 min", "2.0 h"]
 
 

@@ -96,7 +96,7 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
             targets = self._targets(rows)
             held = None if validation_data is None else self._held_targets(validation_data)
             settings = resolve(self, len(targets.table), judged=held is not None)
-            ensemble, examples = self._continue(targets) if continued else self._begin(targets, settings)
+            ensemble, examples = self._continue(targets, crossed=True) if continued else self._begin(targets, settings)
             if held is None:
                 validation = None
             else:
@@ -177,20 +177,28 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         examples = targets.encoded(columns)
         return Ensemble(columns, examples, self._loss(), self._offset(targets), settings, stream), examples
 
-    def _continue(self, targets: TargetRows) -> tuple[Ensemble, Examples]:
+    def _continue(self, targets: TargetRows, *, crossed: bool = False) -> tuple[Ensemble, Examples]:
         """A copy of the ensemble to go on with: training changes it in place, and may fail or be interrupted half way.
 
-        The optimiser is shared, so that its settings can be changed between calls.
+        The optimiser is shared, so that its settings can be changed between calls. A warm fit mostly sees the rows of
+        the first one, whose targets are in the means of their categories: `crossed` gives them those of other folds.
         """
         ensemble = copy.deepcopy(self._ensemble, {id(self.optimiser): self.optimiser})
-        return ensemble, replace(targets, table=self._numbers(targets.table)).encoded(ensemble.columns)
+        if crossed and self._categories is not None:
+            targets = self._crossed(targets, self._categories, ensemble.stream.child("categories"))
+        else:
+            targets = replace(targets, table=self._numbers(targets.table))
+        return ensemble, targets.encoded(ensemble.columns)
 
     def _learn_categories(self, targets: TargetRows, reader: CategoryReader, stream: Stream) -> TargetRows:
         """Learn what categories become; the rows with numbers in their place that do not know their own targets."""
         counts = {place: len(codes) for place, codes in reader.codes.items()}
         self._categories = learn_categories(counts, targets.table, targets.target, targets.weight)
+        return self._crossed(targets, self._categories, stream)
+
+    def _crossed(self, targets: TargetRows, categories: CategoryColumns, stream: Stream) -> TargetRows:
         folds = category_folds(targets.strata, stream)
-        return replace(targets, table=self._categories.crossed(targets.table, targets.target, targets.weight, folds))
+        return replace(targets, table=categories.crossed(targets.table, targets.target, targets.weight, folds))
 
     def _numbers(self, table: Float64Array) -> Float64Array:
         """A table (rows, columns) with numbers in place of codes."""

@@ -59,7 +59,7 @@ class Forecast:
 
     def __str__(self) -> str:
         total = self.networks + self.trees
-        parts = f"networks {spoken(self.networks)}, trees {spoken(self.trees)}"
+        parts = f"networks {spoken(self.networks)}, trees {spoken(self.trees)}" if self.trees else "networks alone"
         span = f"{spoken(total / SPREAD)} to {spoken(total * SPREAD)}"
         return f"{self.rows:,} rows × {self.columns} columns: about {spoken(total)} ({parts}; expect {span})"
 

@@ -60,10 +60,8 @@ def readable(X: object) -> Iterator[None]:
         if "could not convert string" not in str(error):
             raise
         text = str(error).partition(": ")[2]
-        remedy = "name columns of categories in categorical_features, or pass a data frame"
-        raise invalid(
-            "X", "must hold numbers where the first fit had no categories", f"a text {text}", remedy
-        ) from None
+        remedy = "name columns of categories in categorical_features, or pass a data frame with 'auto'"
+        raise invalid("X", "must hold numbers in columns that are no categories", f"a text {text}", remedy) from None
     except OverflowError:
         remedy = "divide the column by a power of ten, or name it in categorical_features"
         raise invalid("X", "must hold numbers below 1.8e308", "an integer beyond", remedy) from None
