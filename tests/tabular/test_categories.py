@@ -9,6 +9,7 @@ import pytest
 
 import fewfire as ff
 from fewfire.tabular import AdamW
+from fewfire.tabular._base import TargetRows
 from fewfire.tabular._categories import FEW, learn_categories
 from fewfire.tabular._frames import UNSEEN, learn_reader
 
@@ -212,7 +213,7 @@ def test_dates_of_polars_and_python_are_refused():
 def test_infinite_numbers_beside_categories_are_refused():
     frame, y = town_table(40)
     frame.loc[3, "x"] = np.inf
-    with pytest.raises(ValueError, match="infinity"):
+    with pytest.raises(ValueError, match="got an infinite value in row 3 of column 'x'"):
         ff.SparseInitClassifier(**QUICK).fit(frame, y)
 
 
@@ -221,5 +222,21 @@ def test_text_where_numbers_were_is_refused_and_none_means_no_categories():
     model = ff.SparseInitClassifier(**QUICK).fit(frame, y)
     with pytest.raises(ff.InvalidArgument, match="must hold numbers where it did in the first fit; got .*column 'x'"):
         model.predict(frame.assign(x="much"))
-    with pytest.raises(ValueError, match="could not convert string to float"):
+    with pytest.raises(ValueError, match="must hold numbers in columns that are no categories; got a text 'town"):
         ff.SparseInitClassifier(**QUICK, categorical_features=None).fit(frame, y)
+
+
+def test_a_warm_fit_shows_no_row_its_own_target(monkeypatch):
+    """Identifiers say nothing: were their means those of all rows, networks would read the targets off them."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"id": [f"row {row}" for row in range(120)], "x": rng.normal(size=120)})
+    y = rng.normal(size=120)
+    shown = []
+    encoded = TargetRows.encoded
+    monkeypatch.setattr(TargetRows, "encoded", lambda self, columns: shown.append(self.table) or encoded(self, columns))
+    model = ff.SparseInitRegressor(**QUICK, trees=False, warm_start=True)
+    model.fit(frame, y).fit(frame, y)
+    first, again = shown
+    assert np.array_equal(first, again)
+    assert abs(np.corrcoef(again[:, 1], y)[0, 1]) < 0.5
+    assert np.corrcoef(model._numbers(model._table(frame))[:, 1], y)[0, 1] > 0.99  # means of all rows do tell

@@ -4,6 +4,7 @@ matplotlib is loaded when the first figure is drawn.
 """
 
 from fewfire.report._curves import CellCurves, curves_info
+from fewfire.report._effects import plot_effects
 from fewfire.report._findings import FrontierFinding, findings_info
 from fewfire.report._frontier import Group, SuccessFrontier, frontier_info, wilson_interval
 from fewfire.report._live import LivePage
@@ -45,6 +46,7 @@ __all__ = [
     "frontier_info",
     "plot_convergence",
     "plot_curves",
+    "plot_effects",
     "plot_even_odds",
     "plot_frontier",
     "plot_lottery",

@@ -4,6 +4,7 @@ The encodings of numerical columns and the periodic embedding are of use by them
 """
 
 from fewfire.tabular._classifier import SparseInitClassifier
+from fewfire.tabular._effects import EffectCurve, Effects
 from fewfire.tabular._embeddings import Embedding, EmbeddingLayer, PeriodicEmbedding
 from fewfire.tabular._encodings import (
     ENCODINGS,
@@ -21,6 +22,8 @@ __all__ = [
     "SGD",
     "AdamW",
     "ColumnRanks",
+    "EffectCurve",
+    "Effects",
     "Embedding",
     "EmbeddingLayer",
     "Encoding",

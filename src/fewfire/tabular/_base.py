@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, check_random_state, check_X_y
+from sklearn.utils import check_array, check_consistent_length, check_random_state, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._errors import invalid
@@ -18,9 +18,11 @@ from fewfire._random import Stream
 from fewfire._validate import check_sample_weight
 from fewfire.robustness import black_box, register_adapter
 from fewfire.tabular._categories import category_folds, learn_categories
+from fewfire.tabular._effects import Explained, find_effects
 from fewfire.tabular._ensemble import Ensemble, columns_for
 from fewfire.tabular._examples import Examples
-from fewfire.tabular._frames import learn_reader
+from fewfire.tabular._forecast import announce
+from fewfire.tabular._frames import learn_reader, readable, refuse_infinite
 from fewfire.tabular._settings import resolve
 from fewfire.tabular._summary import describe
 
@@ -29,13 +31,14 @@ if TYPE_CHECKING:
 
     from fewfire._types import AnyArray, Float64Array
     from fewfire.tabular._categories import CategoryColumns
+    from fewfire.tabular._effects import Effects
     from fewfire.tabular._frames import CategoryReader
     from fewfire.tabular._network import TabularLoss
     from fewfire.tabular._preprocessing import Columns
     from fewfire.tabular._settings import Settings
 
 
-NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
+NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
 
 
 @dataclass(frozen=True)
@@ -93,11 +96,13 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
             targets = self._targets(rows)
             held = None if validation_data is None else self._held_targets(validation_data)
             settings = resolve(self, len(targets.table), judged=held is not None)
-            ensemble, examples = self._continue(targets) if continued else self._begin(targets, settings)
+            ensemble, examples = self._continue(targets, crossed=True) if continued else self._begin(targets, settings)
             if held is None:
                 validation = None
             else:
                 validation = replace(held, table=self._numbers(held.table)).encoded(ensemble.columns)
+            if self.verbose and not continued:
+                announce(ensemble, examples, settings, judged=validation is not None or settings.patience is not None)
             ensemble.train(examples, validation, settings, bool(self.verbose))
             if not self.warm_start:
                 ensemble.forget_training()
@@ -109,6 +114,47 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         categories = len(self._reader.codes) if self._reader is not None else 0
         of_these = f", {categories} of categories" if categories else ""
         return describe(f"{type(self).__name__} of {self.n_features_in_} columns{of_these}", self._ensemble)
+
+    def explain(
+        self,
+        X: object,
+        y: object = None,
+        *,
+        repeats: int = 5,
+        points: int = 16,
+        max_rows: int = 500,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> Effects:
+        """Which columns the predictions rest on, and how each moves them: importances with intervals, and curves.
+
+        Parameters
+        ----------
+        X : table (rows, columns)
+            Best of rows that were not trained on.
+        y : (rows,) or (rows, outputs), optional
+            Their targets; without them importances say what the model leans on, right or wrong.
+        repeats : int
+            Shuffles of every column.
+        points : int
+            Values of a column at which its curve is computed, or categories, at most.
+        max_rows : int
+            Of more rows, so many are drawn.
+        random_state : int, RandomState or None
+        """
+        table = self._table(X)
+        target = None if y is None else self._described_target(check_array(y, ensure_2d=False, dtype=None))
+        if target is not None:
+            check_consistent_length(table, target)
+        codes = {} if self._reader is None else self._reader.codes
+        about = Explained(
+            self,
+            lambda rows: self._decoded(self._ensemble.outputs(self._numbers(rows))),
+            [str(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(table.shape[1])])],
+            {place: list(categories) for place, categories in codes.items()},
+            getattr(self, "classes_", None),
+        )
+        random = check_random_state(random_state)
+        return find_effects(about, table, target, repeats=repeats, points=points, max_rows=max_rows, random=random)
 
     def _partial_fit(self, X: object, y: object, sample_weight: object, classes: AnyArray | None = None) -> Self:
         """One epoch of every network over the rows; `classes` are those of a first call."""
@@ -131,20 +177,28 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         examples = targets.encoded(columns)
         return Ensemble(columns, examples, self._loss(), self._offset(targets), settings, stream), examples
 
-    def _continue(self, targets: TargetRows) -> tuple[Ensemble, Examples]:
+    def _continue(self, targets: TargetRows, *, crossed: bool = False) -> tuple[Ensemble, Examples]:
         """A copy of the ensemble to go on with: training changes it in place, and may fail or be interrupted half way.
 
-        The optimiser is shared, so that its settings can be changed between calls.
+        The optimiser is shared, so that its settings can be changed between calls. A warm fit mostly sees the rows of
+        the first one, whose targets are in the means of their categories: `crossed` gives them those of other folds.
         """
         ensemble = copy.deepcopy(self._ensemble, {id(self.optimiser): self.optimiser})
-        return ensemble, replace(targets, table=self._numbers(targets.table)).encoded(ensemble.columns)
+        if crossed and self._categories is not None:
+            targets = self._crossed(targets, self._categories, ensemble.stream.child("categories"))
+        else:
+            targets = replace(targets, table=self._numbers(targets.table))
+        return ensemble, targets.encoded(ensemble.columns)
 
     def _learn_categories(self, targets: TargetRows, reader: CategoryReader, stream: Stream) -> TargetRows:
         """Learn what categories become; the rows with numbers in their place that do not know their own targets."""
         counts = {place: len(codes) for place, codes in reader.codes.items()}
         self._categories = learn_categories(counts, targets.table, targets.target, targets.weight)
+        return self._crossed(targets, self._categories, stream)
+
+    def _crossed(self, targets: TargetRows, categories: CategoryColumns, stream: Stream) -> TargetRows:
         folds = category_folds(targets.strata, stream)
-        return replace(targets, table=self._categories.crossed(targets.table, targets.target, targets.weight, folds))
+        return replace(targets, table=categories.crossed(targets.table, targets.target, targets.weight, folds))
 
     def _numbers(self, table: Float64Array) -> Float64Array:
         """A table (rows, columns) with numbers in place of codes."""
@@ -159,13 +213,15 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def _rows(self, X: object, y: object, sample_weight: object, *, reset: bool) -> CheckedRows:
-        if reset:
-            self._categories, self._reader = None, learn_reader(X, self.categorical_features)
-        if self._reader is None:
-            table, target = validate_data(self, X, y, reset=reset, **NUMBERS, **self.target_checks)
-        else:
-            validate_data(self, X, y, reset=reset, skip_check_array=True)  # names and numbers of columns
-            table, target = check_X_y(self._reader.read(X), y, **NUMBERS, **self.target_checks)
+        with readable(X):
+            if reset:
+                self._categories, self._reader = None, learn_reader(X, self.categorical_features)
+            if self._reader is None:
+                table, target = validate_data(self, X, y, reset=reset, **NUMBERS, **self.target_checks)
+            else:
+                validate_data(self, X, y, reset=reset, skip_check_array=True)  # names and numbers of columns
+                table, target = check_X_y(self._reader.read(X), y, **NUMBERS, **self.target_checks)
+        refuse_infinite(table, getattr(self, "feature_names_in_", None))
         weight, kept = _relative(check_sample_weight(sample_weight, len(table)))
         return CheckedRows(table[kept], target[kept], weight[kept])
 
@@ -188,13 +244,19 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _outputs(self, X: object) -> Float64Array:
         """Mean output (rows, outputs) of networks and trees, float64; that of a row does not depend on other rows."""
-        check_is_fitted(self)
-        if self._reader is None:
-            table = validate_data(self, X, reset=False, **NUMBERS)
-        else:
-            validate_data(self, X, reset=False, skip_check_array=True)
-            table = check_array(self._reader.read(X), **NUMBERS)
+        table = self._table(X)
         return self._ensemble.outputs(self._numbers(table))
+
+    def _table(self, X: object) -> Float64Array:
+        """Checked numbers and codes of categories (rows, columns)."""
+        check_is_fitted(self)
+        with readable(X):
+            if self._reader is None:
+                table = validate_data(self, X, reset=False, **NUMBERS)
+            else:
+                validate_data(self, X, reset=False, skip_check_array=True)
+                table = check_array(self._reader.read(X), **NUMBERS)
+        return refuse_infinite(table, getattr(self, "feature_names_in_", None))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_iter_")
@@ -211,6 +273,14 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def _encode(self, y: AnyArray) -> AnyArray:
         """Targets as the networks learn them: shape (rows, outputs)."""
+
+    @abstractmethod
+    def _decoded(self, outputs: Float64Array) -> Float64Array:
+        """Outputs (rows, outputs) as they are read: chances (rows, classes), or numbers (rows, outputs)."""
+
+    @abstractmethod
+    def _described_target(self, y: AnyArray) -> Float64Array:
+        """Targets as `_decoded` would predict them."""
 
     @abstractmethod
     def _strata(self, y: AnyArray) -> AnyArray:

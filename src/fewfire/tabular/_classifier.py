@@ -74,7 +74,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         same for every number.
     random_state : int, RandomState or None
     verbose : bool
-        Tell every epoch on standard error.
+        Tell every epoch on standard error, and of more than 2000 rows first how long the fit will take.
 
     Attributes
     ----------
@@ -164,11 +164,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
 
     def predict_proba(self, X: object) -> Float64Array:
         """Probabilities of the classes, shape (rows, classes)."""
-        outputs = self._outputs(X)
-        if len(self.classes_) > 2:
-            return np.asarray(softmax(outputs, axis=1))
-        upper = expit(outputs)
-        return np.hstack([1.0 - upper, upper])
+        return self._decoded(self._outputs(X))
 
     def predict(self, X: object) -> AnyArray:
         """The likeliest class of every row, shape (rows,)."""
@@ -185,6 +181,15 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         if len(self.classes_) == 2:
             return np.asarray(places[:, None])
         return np.asarray(np.eye(len(self.classes_))[places])
+
+    def _decoded(self, outputs: Float64Array) -> Float64Array:
+        if len(self.classes_) > 2:
+            return np.asarray(softmax(outputs, axis=1))
+        upper = expit(outputs)
+        return np.hstack([1.0 - upper, upper])
+
+    def _described_target(self, y: AnyArray) -> Float64Array:
+        return np.asarray(np.eye(len(self.classes_))[self._places(y)])
 
     def _strata(self, y: AnyArray) -> AnyArray:
         return self._places(y)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fewfire._types import AnyArray, Float64Array, FloatArray
 
-LARGEST = float(np.finfo(np.float32).max)  # no number in a tree is larger
+LARGEST = 1e30  # trees take float32, whose sums over a table are to stay finite
 
 
 def narrowed(table: Float64Array) -> FloatArray:

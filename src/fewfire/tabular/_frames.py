@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import numbers
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +19,7 @@ from sklearn.utils import check_array
 from fewfire._errors import invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from fewfire._types import AnyArray, Float64Array
 
@@ -44,6 +45,39 @@ class CategoryReader:
     def _coded(self, column: _Column, codes: dict[Any, int]) -> Float64Array:
         found = (np.nan if _missing(value) else codes.get(value, UNSEEN) for value in column.values())
         return np.fromiter(found, np.float64)
+
+
+@contextmanager
+def readable(X: object) -> Iterator[None]:
+    """Say what to do about a table that the block cannot read, and about one that it should not."""
+    if hasattr(X, "collect_schema") and not hasattr(X, "get_columns"):
+        raise invalid("X", "must hold its rows", f"a {type(X).__name__}", "pass X.collect()")
+    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
+        raise _date(_Column(X, "all"))
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        text = str(error).partition(": ")[2]
+        remedy = "name columns of categories in categorical_features, or pass a data frame with 'auto'"
+        raise invalid("X", "must hold numbers in columns that are no categories", f"a text {text}", remedy) from None
+    except OverflowError:
+        remedy = "divide the column by a power of ten, or name it in categorical_features"
+        raise invalid("X", "must hold numbers below 1.8e308", "an integer beyond", remedy) from None
+
+
+def refuse_infinite(table: Float64Array, names: Sequence[object] | None) -> Float64Array:
+    """The table (rows, columns) itself, if it has no infinite number; NaN is a missing value."""
+    if np.isfinite(table.sum()):  # quick, and true of most tables
+        return table
+    infinite = np.isinf(table)
+    if infinite.any():
+        row, place = np.argwhere(infinite)[0]
+        column = repr(str(names[place])) if names is not None else str(place)
+        got = f"an infinite value in row {row} of column {column}"
+        raise invalid("X", "must hold finite numbers, or NaN where a value is missing", got, "put NaN in its place")
+    return table
 
 
 def learn_reader(X: object, categorical_features: object) -> CategoryReader | None:

@@ -33,6 +33,7 @@ HOTTEST = 3.0  # and 1/HOTTEST the coldest: rows that are all predicted right wo
 DOUBT = 2.0  # a temperature e^t costs DOUBT · t² over all rows together: thirty rows do not say much about it
 EVEN = 5.0  # what weights of variants cost: −EVEN · mean of log(weight) over all rows together
 DOUBTED = 20.0  # what shares of trees cost: −DOUBTED · Σ prior · log(share) over all rows together
+DOUBTED_NUMBERS = 2.0  # the same where numbers are predicted: squared errors tell members apart in fewer rows
 BOOSTED_ROWS = 200  # at so many rows boosting has half the prior it has at any number
 TINY = 1e-12  # of a chance, or of a mean squared error of standardised targets
 
@@ -93,7 +94,7 @@ def tree_shares(
     prior = np.array([0.5, 0.5 - boosted, boosted])
     networks = outputs if loss == "squared" else np.exp(log_chances(loss, outputs))
     judge = likelihood(loss, np.stack([networks, *trees]), target, weight)
-    doubt = DOUBTED / rows
+    doubt = (DOUBTED_NUMBERS if loss == "squared" else DOUBTED) / rows
 
     def cost(logits: Float64Array) -> tuple[float, Float64Array]:
         shares = softmax(logits)

@@ -91,7 +91,7 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
 
     def predict(self, X: object) -> Float64Array:
         """Predicted numbers, shape (rows,), or (rows, outputs) if y had columns."""
-        values = self._outputs(X) * self._scale + self._centre
+        values = self._decoded(self._outputs(X))
         return values if self._columned else values[:, 0]
 
     def _learn_target(self, rows: CheckedRows, classes: AnyArray | None = None) -> None:
@@ -110,6 +110,12 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
             rule = f"must have {columns} column{'s' if columns > 1 else ''}, as in the first fit"
             raise invalid("y", rule, f"shape {y.shape}", "fit a fresh estimator to other targets")
         return (target - self._centre) / self._scale
+
+    def _decoded(self, outputs: Float64Array) -> Float64Array:
+        return np.asarray(outputs * self._scale + self._centre)
+
+    def _described_target(self, y: AnyArray) -> Float64Array:
+        return self._decoded(self._encode(y))
 
     def _strata(self, y: AnyArray) -> AnyArray:
         return np.asarray(self._encode(y).sum(axis=1))

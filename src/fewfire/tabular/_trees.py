@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-from fewfire.tabular._boosting import Booster, BoostingRule, binned, chances
+from fewfire.tabular._boosting import BinnedRows, Booster, BoostingRule, binned, chances
 from fewfire.tabular._flat_trees import FlatTrees, flattened, narrowed
 
 if TYPE_CHECKING:
@@ -149,18 +149,19 @@ class ExtraTrees(TreeGroup):
     def _grow(
         self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]
     ) -> Generator[list[Task], Any, list[Float64Array]]:
-        seeds = [self._seed(number) for number in range(len(parts))]
-        self.models = yield [partial(self._fit, rows[part], seed) for part, seed in zip(parts, seeds, strict=True)]
+        self.models = yield [
+            partial(self.fitted, rows[part], tree_count(len(part)), number) for number, part in enumerate(parts)
+        ]
         shown = [rows.table[ids] for ids in held]
         said: list[Float64Array] = yield [
             partial(self._predict, *case) for case in zip(self.models, shown, strict=True)
         ]
         return said
 
-    def _fit(self, part: TreeRows, seed: int) -> TreeModel:
+    def fitted(self, part: TreeRows, count: int, number: int = 0) -> TreeModel:
+        """The model of fold `number`: so many trees."""
         build = ExtraTreesRegressor if self.loss == "squared" else ExtraTreesClassifier
-        count = max(LEAST_TREES, min(TREES, TREES * MANY // len(part)))
-        model = build(count, **EXTRA, random_state=seed)
+        model = build(count, **EXTRA, random_state=self._seed(number))
         model.fit(part.table, self._labels(part.target), part.uneven())
         trees = [tree.tree_ for tree in model.estimators_]
         return TreeModel(flattened(trees, [self._values(model, tree) for tree in trees]), np.zeros(self.outputs))
@@ -196,11 +197,10 @@ class Boosting(TreeGroup):
         self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]
     ) -> Generator[list[Task], Any, list[Float64Array]]:
         """Go on as long as the best round is among the last."""
-        rule = LARGE if len(parts[0]) > LARGE_ROWS else SMALL
-        target, weight = (np.ascontiguousarray(of, np.float32) for of in (rows.target, rows.weight))
+        rule = boosting_rule(len(parts[0]))
         (table,) = yield [partial(binned, rows.table, rule.bins)]
         cases = enumerate(zip(parts, held, strict=True))
-        boosters = [Booster(table, target, weight, self.loss, *ids, rule, self._seed(n)) for n, ids in cases]
+        boosters = [self.begun(rows, table, rule, *ids, number) for number, ids in cases]
         losses, stretch = np.zeros(0), FIRST_ROUNDS
         while len(losses) < MOST_ROUNDS:
             told = yield [partial(booster.advance, stretch) for booster in boosters]
@@ -216,9 +216,26 @@ class Boosting(TreeGroup):
         ]
         return said
 
+    def begun(
+        self, rows: TreeRows, table: BinnedRows, rule: BoostingRule, part: IdArray, held: IdArray, number: int = 0
+    ) -> Booster:
+        """The model of fold `number`, before its first round."""
+        target, weight = (np.ascontiguousarray(of, np.float32) for of in (rows.target, rows.weight))
+        return Booster(table, target, weight, self.loss, part, held, rule, self._seed(number))
+
 
 KINDS: dict[str, type[TreeGroup]] = {"extra trees": ExtraTrees, "boosting": Boosting}
 """Kinds of trees by name."""
+
+
+def tree_count(rows: int) -> int:
+    """Extra trees of a model on so many rows."""
+    return max(LEAST_TREES, min(TREES, TREES * MANY // rows))
+
+
+def boosting_rule(rows: int) -> BoostingRule:
+    """How boosting goes about so many rows."""
+    return LARGE if rows > LARGE_ROWS else SMALL
 
 
 def _pooled(said: list[Float64Array], places: list[IdArray], rows: int) -> Float64Array:

@@ -1,0 +1,145 @@
+"""The effects of columns on a tabular model's predictions, as `explain` found them: importances beside curves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from fewfire._errors import invalid
+from fewfire._validate import check_integer
+from fewfire.report._axes import MUTED
+from fewfire.report._figure import given_axes, new_figure
+from fewfire.report.recipes._canvas import colour
+from fewfire.tabular import EffectCurve, Effects
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from fewfire.report._figure import SomeAxes
+
+ACROSS = 3
+"""Panels side by side: a page of two columns is some seven inches wide."""
+
+PANEL = (2.3, 2.1)
+"""Inches of one panel."""
+
+LONGEST = 18
+"""Letters of a name or a category that are written out."""
+
+SIZE = "small"
+"""Of all text: the panels are narrow."""
+
+
+def plot_effects(
+    effects: Effects | Any, X: object = None, y: object = None, *, columns: int = 5, ax: SomeAxes | None = None
+) -> Figure:
+    """Importances of the columns, and the curves of the most important ones.
+
+    Parameters
+    ----------
+    effects : Effects, or a fitted SparseInitClassifier or SparseInitRegressor
+        A model is explained on X and y first.
+    X, y : rows and their targets
+    columns : int
+        How many bars and curves, at most.
+    ax : 1 + columns axes of matplotlib, optional
+        To draw into: one for the importances, then one per curve.
+    """
+    found = _explained(effects, X, y)
+    chosen = found.order()[: check_integer("columns", columns, 1)]
+    panels = 1 + len(chosen)
+    if ax is None:
+        across = min(ACROSS, panels)
+        down = -(-panels // across)
+        figure = new_figure((PANEL[0] * across, PANEL[1] * down))
+        axes = list(figure.subplots(down, across, squeeze=False).ravel())
+        for spare in axes[panels:]:
+            spare.remove()
+    else:
+        axes = given_axes(ax, panels)
+        figure = cast("Figure", axes[0].figure)
+    _draw_importances(axes[0], found, chosen)
+    curves = [found.curves[place] for place in chosen]
+    low, high = min(float(curve.low.min()) for curve in curves), max(float(curve.high.max()) for curve in curves)
+    margin = 0.06 * (high - low) or 0.5
+    for panel, curve in zip(axes[1:], curves, strict=False):
+        _draw_curve(panel, found, curve)
+        panel.set_ylim(low - margin, high + margin)  # one scale: an idle column is to look idle
+    if len(found.outputs) > 1:
+        axes[panels - 1].legend(fontsize="x-small", framealpha=0.6)  # the least of the effects leaves most room
+    for panel in axes[:panels]:
+        panel.tick_params(labelsize=SIZE)
+    return figure
+
+
+def _explained(effects: Any, X: object, y: object) -> Effects:
+    if isinstance(effects, Effects):
+        return effects
+    if not hasattr(effects, "explain") or X is None:
+        got = f"a {type(effects).__name__}" + (" without X" if hasattr(effects, "explain") else "")
+        remedy = "pass model.explain(X, y), or the model with X and y"
+        raise invalid("effects", "must be Effects, or a model and the rows to explain it on", got, remedy)
+    found = effects.explain(X, y)
+    if not isinstance(found, Effects):
+        raise invalid("effects", "must be Effects, or a model whose explain gives them", f"a {type(effects).__name__}")
+    return found
+
+
+def _draw_importances(axes: Axes, effects: Effects, chosen: list[int]) -> None:
+    places = range(len(chosen))
+    axes.barh(places, effects.importance[chosen], color=colour(0), height=0.6)
+    axes.hlines(places, effects.low[chosen], effects.high[chosen], color="black", linewidth=1)
+    axes.set_yticks(places, [_short(effects.names[place]) for place in chosen])
+    axes.invert_yaxis()
+    axes.axvline(0, color=MUTED, linewidth=0.8)
+    axes.set_xlabel(f"lost without the column:\n{effects.measure}", fontsize=SIZE)
+
+
+def _draw_curve(axes: Axes, effects: Effects, curve: EffectCurve) -> None:
+    """A line with a band over numbers; points with bars for categories; a dotted line where the value is missing."""
+    known = [place for place, value in enumerate(curve.values) if value is not None]
+    numbers, shade = curve.kind == "number", 0.2 if len(effects.outputs) == 1 else 0.1
+    places = np.array([float(curve.values[place]) for place in known]) if numbers else np.arange(len(curve.values))
+    shown = known if numbers else list(range(len(curve.values)))
+    for output in range(len(effects.outputs)):
+        drawn = colour(output)
+        mean, low, high = (part[shown, output] for part in (curve.mean, curve.low, curve.high))
+        if numbers:
+            axes.plot(
+                places,
+                mean,
+                color=drawn,
+                label=effects.outputs[output].removeprefix("chance of "),
+                marker="" if len(places) > 1 else "o",
+            )
+            axes.fill_between(places, low, high, color=drawn, alpha=shade, linewidth=0)
+            if len(known) < len(curve.values):
+                axes.axhline(curve.mean[-1, output], color=drawn, linewidth=1, linestyle=":")
+        else:
+            axes.vlines(places, low, high, color=drawn, alpha=2 * shade, linewidth=3)
+            axes.plot(
+                places, mean, "o", color=drawn, label=effects.outputs[output].removeprefix("chance of "), markersize=4
+            )
+    if numbers:
+        axes.plot(places, np.zeros(len(places)), "|", color=MUTED, transform=axes.get_xaxis_transform(), markersize=6)
+        if len(known) < len(curve.values):
+            axes.text(
+                1.0, 1.0, "dotted: missing", transform=axes.transAxes, ha="right", va="bottom", fontsize="x-small"
+            )
+    else:
+        labels = ["missing" if value is None else _short(str(value)) for value in curve.values]
+        slanted: dict[str, Any] = (
+            {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len("".join(labels)) > LONGEST else {}
+        )
+        axes.set_xticks(places, labels, **slanted)
+    axes.set_xlabel(_short(curve.name), fontsize=SIZE)
+    if len(effects.outputs) == 1:
+        axes.set_ylabel(_short(effects.outputs[0]), fontsize=SIZE)
+    else:
+        axes.set_ylabel("chance" if effects.measure == "log loss" else "prediction", fontsize=SIZE)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"

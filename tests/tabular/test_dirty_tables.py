@@ -1,0 +1,220 @@
+"""Tables as they come: gaps, constants, odd types, categories, weights; each is fitted, or refused with what to do."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+
+import fewfire as ff
+from fewfire import InvalidArgument
+from fewfire.tabular import AdamW, _trees
+
+QUICK = {"hidden": (8,), "members": 2, "scaling": "rank", "gains": "none", "random_state": 0}
+QUICK["optimiser"] = AdamW(0.02, epochs=3)
+ROWS = 48
+X = np.random.default_rng(0).normal(size=(ROWS, 3))
+TEXT = ["u", "v", None] * (ROWS // 3)
+ESTIMATORS = {"classifier": ff.SparseInitClassifier, "regressor": ff.SparseInitRegressor}
+
+
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch):
+    """Dirt reaches trees as well, but a few of them show what it does."""
+    for name, value in {"TREES": 4, "LEAST_TREES": 4, "FIRST_ROUNDS": 4, "MOST_ROUNDS": 4}.items():
+        monkeypatch.setattr(_trees, name, value)
+
+
+def fitted(kind, table, y=None, weight=None, **settings):
+    target = y if y is not None else np.digitize(X[:, 0], [0.0]) if kind == "classifier" else X[:, 0]
+    return ESTIMATORS[kind](**QUICK, **settings).fit(table, target, weight)
+
+
+def said(model, table):
+    return model.predict_proba(table) if hasattr(model, "predict_proba") else model.predict(table)
+
+
+def with_column(values, place=1):
+    table = X.copy()
+    table[:, place] = values
+    return table
+
+
+def framed(values):
+    return pd.DataFrame({"m": values, "a": X[:, 0]})
+
+
+def gappy():
+    return with_column(np.where(np.arange(ROWS) % 3, X[:, 1], np.nan))
+
+
+CATEGORIES = framed(["u", "v", "w"] * 16)
+MANY = framed([f"k{row % 20}" for row in range(ROWS)])
+
+# What is fitted, then what is predicted (the same, if None).
+TAKEN = {
+    "a column of NaN": (with_column(np.nan), None),
+    "a column of NaN in training alone": (with_column(np.nan), X),
+    "nothing but NaN": (np.full((ROWS, 2), np.nan), None),
+    "NaN in prediction alone": (X, gappy()),
+    "NaN in training alone": (gappy(), X),
+    "rows of NaN": (X, np.full((2, 3), np.nan)),
+    "a constant column": (with_column(5.0), None),
+    "a column that was constant": (with_column(5.0), X),
+    "nothing but constants": (np.ones((ROWS, 2)), None),
+    "bools": (X > 0, None),
+    "bools of pandas": (framed(X[:, 1] > 0), None),
+    "bools of pandas with gaps": (framed(pd.array([True, False, None] * 16, dtype="boolean")), None),
+    "bools as objects": (framed(pd.Series([True, False, None] * 16, dtype=object)), None),
+    "bools of polars": (pl.DataFrame({"a": X[:, 0], "m": X[:, 1] > 0}), None),
+    "integers near 2^63": (np.array([[2**62 - row * 2**50, row] for row in range(ROWS)]), None),
+    "integers near 2^64": (np.array([[2**64 - 1 - row * 2**50] for row in range(ROWS)], dtype=np.uint64), None),
+    "integers of any size": (framed(pd.Series([10**30 + row * 10**28 for row in range(ROWS)], dtype=object)), None),
+    "numbers near 1e308": (with_column(1e307 * X[:, 1]), None),
+    "numbers near 1e-320": (with_column(1e-318 * X[:, 1]), None),
+    "half precision": (X.astype(np.float16), None),
+    "numbers as objects": (X.astype(object), None),
+    "numbers as text in an array": (np.array([["1", "2.5"], ["3", "4"]] * 24, dtype=object), None),
+    "objects of several types": (framed(pd.Series([1, "a", 2.5, None] * 12, dtype=object)), None),
+    "1, True, '1' and a tuple": (framed(pd.Series([1, True, "1", (1,)] * 12, dtype=object)), None),
+    "empty strings": (framed(["", "a", " "] * 16), None),
+    "unseen of few categories": (CATEGORIES, CATEGORIES.assign(m="new")),
+    "unseen of many categories": (MANY, MANY.assign(m="new")),
+    "numbers for categories": (CATEGORIES, CATEGORIES.assign(m=3)),
+    "categories missing in prediction": (MANY, MANY.assign(m=None)),
+    "categories all missing": (framed(pd.Series([None] * ROWS, dtype=object)), None),
+    "a categorical type without values": (framed(pd.Categorical([None] * ROWS, categories=["u"])), None),
+    "one category": (CATEGORIES.assign(m="u"), CATEGORIES),
+    "a category per row": (framed([f"id{row}" for row in range(ROWS)]), None),
+    "categories alone": (CATEGORIES[["m"]], None),
+    "Int64 with gaps": (framed(pd.array([1, 0, None] * 16, dtype="Int64")), None),
+    "Float64 with gaps": (framed(pd.array([1.5, 0.5, None] * 16, dtype="Float64")), None),
+    "string with gaps": (framed(pd.array(TEXT, dtype="string")), None),
+    "intervals": (framed(pd.cut(X[:, 1], 3)), None),
+    "an Enum of polars": (pl.DataFrame({"m": pl.Series(TEXT, dtype=pl.Enum(["u", "v"])), "a": X[:, 0]}), None),
+    "a Null column of polars": (pl.DataFrame({"m": [None] * ROWS, "a": X[:, 0]}), None),
+    "an index with repeats": (pd.DataFrame(X, columns=list("abc"), index=[0] * ROWS), None),
+    "names that are numbers": (pd.DataFrame({0: X[:, 0], 1: ["u", "v"] * 24}), None),
+}
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("dirt", TAKEN)
+def test_taken(dirt, kind):
+    table, later = TAKEN[dirt]
+    predicted = said(fitted(kind, table), table if later is None else later)
+    assert np.isfinite(predicted).all()
+
+
+REFUSED = {
+    "an infinite number": (
+        with_column(np.where(np.arange(ROWS) == 4, np.inf, 0.0)),
+        r"X must hold finite numbers, or NaN .*; got an infinite value in row 4 of column 1\. Remedy: put NaN in its place",
+    ),
+    "minus infinity, named": (
+        pd.DataFrame(with_column(np.where(np.arange(ROWS) == 4, -np.inf, 0.0)), columns=["a", "b", "c"]),
+        r"got an infinite value in row 4 of column 'b'",
+    ),
+    "infinity beside categories": (
+        framed(["u", "v"] * 24).assign(a=np.inf),
+        r"got an infinite value in row 0 of column 'a'",
+    ),
+    "duplicated names": (pd.DataFrame(X, columns=["a", "b", "a"]), r"different names.*'a' 2 times.*rename a column"),
+    "dates": (framed(pd.date_range("2020", periods=ROWS)), r"not dates.*column 'm'.*days since a fixed date"),
+    "an array of dates": (np.full((ROWS, 1), "2020-01-01", dtype="M8[D]"), r"not dates.*days since a fixed date"),
+    "text in an array": (
+        np.array([["u", 1.0], ["v", 2.0]] * 24, dtype=object),
+        r"X must hold numbers .*; got a text 'u'\. Remedy: name columns of categories in categorical_features",
+    ),
+    "lists": (framed(pd.Series([[1], [2]] * 24, dtype=object)), r"categories that can be compared.*list in column 'm'"),
+    "integers beyond floats": (
+        framed(pd.Series([10**400 + row for row in range(ROWS)], dtype=object)),
+        r"must hold numbers below 1\.8e308; got an integer beyond\. Remedy: divide",
+    ),
+    "a lazy frame": (
+        pl.DataFrame({"a": X[:, 0]}).lazy(),
+        r"must hold its rows; got a LazyFrame\. Remedy: pass X\.coll",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("dirt", REFUSED)
+def test_refused(dirt, kind):
+    table, text = REFUSED[dirt]
+    with pytest.raises(InvalidArgument, match=f"(?s){text}"):
+        fitted(kind, table)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_refused_in_prediction(kind):
+    model = fitted(kind, X)
+    with pytest.raises(InvalidArgument, match=r"got an infinite value in row 0 of column 1"):
+        said(model, with_column(np.inf))
+    frame = pd.DataFrame(X, columns=list("abc"))
+    named = fitted(kind, frame)
+    with pytest.raises(InvalidArgument, match=r"must hold numbers in columns that are no categories; got a text 'x'"):
+        said(named, frame.assign(a="x"))
+    with pytest.raises(ValueError, match="same order as they were in fit"):
+        said(named, frame[["c", "a", "b"]])
+    with pytest.raises(ValueError, match=r"now missing:\n- c"):
+        said(named, frame[["a", "b"]])
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("form", [scipy.sparse.csr_matrix, scipy.sparse.coo_array])
+def test_sparse_matrices_are_refused_with_what_to_do(kind, form):
+    with pytest.raises(TypeError, match=r"Sparse data was passed for X.*toarray"):
+        fitted(kind, form(X))
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_rows_of_weight_zero_are_not_there(kind):
+    counts = np.arange(ROWS) % 4 > 0
+    target = np.digitize(X[:, 0], [0.0]) if kind == "classifier" else X[:, 0]
+    dirty = np.where(counts[:, None], X, 1e6)
+    weighed, without = fitted(kind, dirty, weight=counts * 1.0), fitted(kind, X[counts], target[counts])
+    assert np.array_equal(said(weighed, X), said(without, X))
+    with pytest.raises(InvalidArgument, match=r"sample_weight must be above 0 for at least one row"):
+        fitted(kind, X, weight=np.zeros(ROWS))
+    with pytest.raises(InvalidArgument, match=r"sample_weight must not be negative.*weight of 0"):
+        fitted(kind, X, weight=-np.ones(ROWS))
+
+
+def test_classes_of_single_rows():
+    """Each is in one fold alone: three of four networks, and trees, never see it, or are never judged by it."""
+    labels = np.r_[np.arange(1, 6), np.zeros(ROWS - 5)].astype(int)
+    model = fitted("classifier", X, labels)
+    chances = model.predict_proba(X)
+    assert model.classes_.tolist() == list(range(6)) and np.isfinite(chances).all()
+    np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+
+
+def test_a_class_that_weights_take_away():
+    labels = np.digitize(X[:, 0], [0.0])
+    with pytest.raises(InvalidArgument, match=r"at least two classes"):
+        fitted("classifier", X, labels, weight=(labels == 0) * 1.0)
+
+
+@pytest.mark.parametrize(
+    ("y", "text"),
+    [
+        (np.where(X[:, 0] > 0, np.nan, 1.0), "Input y contains NaN"),
+        (np.where(X[:, 0] > 0, np.inf, 1.0), "Input y contains infinity"),
+        (np.where(X[:, 0] > 0, "u", "v"), "could not convert string"),
+    ],
+)
+def test_targets_of_a_regressor(y, text):
+    with pytest.raises(ValueError, match=text):
+        fitted("regressor", X, y)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("form", [lambda y: pd.array(y, dtype="Int64"), pl.Series, lambda y: y > 0, pd.Series])
+def test_targets_in_whatever_holds_them(kind, form):
+    labels = np.digitize(X[:, 0], [0.0])
+    assert np.array_equal(said(fitted(kind, X, form(labels)), X), said(fitted(kind, X, labels), X))
+
+
+def test_a_constant_target():
+    np.testing.assert_allclose(fitted("regressor", X, np.full(ROWS, 7.0)).predict(X), 7.0, atol=1e-6)
