@@ -3,12 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: help demo test test-slow check docs sanitize sanitize-quick torture torture-quick release-check wheels minimum format bench clean
+.PHONY: help demo environment test test-browser test-slow check docs sanitize sanitize-quick torture torture-quick release-check wheels minimum format bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    install into .venv, train 600 networks and draw their success frontier (three minutes or so)"
 	@echo "make test    install into .venv and run the tests"
+	@echo "make test-browser   the tests of the report's page in a headless Chromium"
 	@echo "make check   lint, types, import contracts, pages that follow the stored results"
 	@echo "make docs    build the documentation's site into build/docs and check it, without a network"
 	@echo "make sanitize       run the C++ part under the address, undefined-behaviour and thread sanitizers"
@@ -25,17 +26,20 @@ demo:
 	@$(BIN)/fewfire demo
 
 # WITH_TORCH=1 also installs torch, for the tests that compare with autograd; WITH_SWEEP=1 Dask and pyarrow;
-# WITH_BROWSER=1 what drives a Chromium, for the tests of the report's page; WITH_CUDA=1 NVRTC, which compiles the CUDA
-# kernels without a GPU (200 MB).
+# WITH_BROWSER=1 what drives a Chromium; WITH_CUDA=1 NVRTC, which compiles the CUDA kernels without a GPU (200 MB).
 EXTRAS = $(if $(WITH_TORCH),--with torch) $(if $(WITH_SWEEP),--with sweep) $(if $(WITH_BROWSER),--with browser) \
   $(if $(WITH_CUDA),--with cuda)
-test:
+environment:
 	@$(PYTHON) tools/environment.py --with dev $(EXTRAS)
-	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term:skip-covered
-	@$(if $(WITH_BROWSER),$(BIN)/python -m pytest -m browser)
 
-test-slow:
-	@$(PYTHON) tools/environment.py --with dev $(EXTRAS)
+test: environment
+	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term:skip-covered
+
+test-browser: WITH_BROWSER = 1
+test-browser: environment
+	@$(BIN)/python -m pytest -m browser
+
+test-slow: environment
 	@$(BIN)/python -m pytest -m slow
 
 check:
@@ -59,8 +63,7 @@ sanitize sanitize-quick:
 # Hard tries at breaking things, for MINUTES; another SEED tries other things.
 MINUTES ?= 30
 SEED ?= 0
-torture torture-quick:
-	@$(PYTHON) tools/environment.py --with dev $(EXTRAS)
+torture torture-quick: environment
 	@FEWFIRE_TORTURE_SEED=$(SEED) FEWFIRE_TORTURE_SECONDS=$$(( 60 * $(if $(filter %-quick,$@),2,$(MINUTES)) )) \
 	  $(BIN)/python -m pytest tests/torture -m torture
 

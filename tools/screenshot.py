@@ -1,6 +1,6 @@
 """Take the README's pictures of a report: its maps and training curves, by day and by night.
 
-    make test WITH_BROWSER=1        # once: installs what drives Chromium
+    make environment WITH_BROWSER=1  # once: installs what drives Chromium
     .venv/bin/fewfire demo && .venv/bin/python tools/screenshot.py frontier.html docs/images
 
 Writes report-light.png and report-dark.png.

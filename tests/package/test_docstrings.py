@@ -28,6 +28,11 @@ MAIN = {
     "fewfire.learners.statistical_queries",
     "fewfire.tabular",
     "fewfire.experiments",
+    "fewfire.robustness",
+    "fewfire.theory.pareto",
+    "fewfire.theory.parities",
+    "fewfire.theory.sparse_activations",
+    "fewfire.theory.sublinear",
     "fewfire.torch",
 }
 # Functions that are for those who extend the package, or that only make sense inside a longer story told on a page.
@@ -40,6 +45,7 @@ EXEMPT = {
     "fewfire.experiments": {
         *("estimate_time", "export", "failed_row", "fit_law", "found_frontiers", "parity_cells", "row_of"),
     },
+    "fewfire.robustness": {"register_adapter"},
     "fewfire.tabular": {"Encoding"},
     "fewfire.torch": {"densify", "refresh"},
 }

@@ -20,7 +20,7 @@ OWN = ("file:", "blob:")
 
 @pytest.fixture(scope="module")
 def browser():
-    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (make test WITH_BROWSER=1)")
+    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (make test-browser)")
     program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         pytest.skip("no Chromium found (on Debian: apt install chromium, or set CHROMIUM to its path)")

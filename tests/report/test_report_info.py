@@ -190,3 +190,10 @@ def test_several_stores_stand_side_by_side():
     assert one.sources == {} and frontier_info(one)[0].frontiers[0].title == "dense start"
     with pytest.raises(InvalidArgument, match="source must name at least one store"):
         read_results({})
+
+
+def test_a_path_is_not_yet_a_store():
+    with pytest.raises(
+        InvalidArgument, match=r"source must be an open store; got 'grid.sqlite'. Remedy: pass fewfire.ex"
+    ):
+        frontier_info("grid.sqlite")

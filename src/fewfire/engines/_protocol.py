@@ -58,7 +58,7 @@ class Engine(Protocol):
         *,
         keep_networks: bool = True,
         on_divergence: OnDivergence = "raise",
-        progress: Callable[[int, int], None] | None = None,
+        progress: bool | Callable[[int, int], object] | None = None,
     ) -> list[Result]:
         """Train every run; results come in the order of the runs.
 
@@ -69,8 +69,8 @@ class Engine(Protocol):
         keep_networks : bool
             False leaves the trained weights behind: their results have histories and counters only.
         on_divergence : "raise" or "record"
-        progress : callable, optional
-            Gets (steps done, steps of all runs).
+        progress : bool or callable, optional
+            True shows one bar, in a notebook or on a terminal; a callable gets (steps done, steps of all runs).
         """
         ...
 

@@ -17,6 +17,7 @@ from fewfire._bits import pack
 from fewfire._cores import thread_count
 from fewfire._errors import DivergenceError, EngineUnavailable, InvalidArgument, invalid
 from fewfire._extension import MISSING, load
+from fewfire._progress import told
 from fewfire._validate import check_choice
 from fewfire.engines._protocol import OnDivergence
 from fewfire.engines._result import Counters, History, Result, Stopped, divergence
@@ -66,9 +67,10 @@ class CpuEngine:
         *,
         keep_networks: bool = True,
         on_divergence: OnDivergence = "raise",
-        progress: Callable[[int, int], None] | None = None,
+        progress: bool | Callable[[int, int], object] | None = None,
     ) -> list[Result]:
         """Train the runs; results come in the order of the runs, whatever order they end in."""
+        tell = told(progress, "training")
         check_choice("on_divergence", on_divergence, get_args(OnDivergence))
         for run in runs:
             if isinstance(run.network, TwoLayer) and run.network.dtype != np.float32:
@@ -98,8 +100,8 @@ class CpuEngine:
                 if result.divergence is not None and on_divergence == "raise":
                     raise result.divergence
                 finished_steps += job.run.schedule.steps
-            if progress is not None:
-                progress(finished_steps + sum(job.trainer.step for job in active.values()), total)
+            if tell is not None:
+                tell(finished_steps + sum(job.trainer.step for job in active.values()), total)
         return [results[index] for index in range(len(runs))]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, get_args
 import numpy as np
 
 from fewfire._blas import ONE_BLAS_THREAD
+from fewfire._progress import told
 from fewfire._validate import check_choice
 from fewfire.engines._losses import Gradients, error_rate, get_loss, unchecked_gradients
 from fewfire.engines._protocol import OnDivergence
@@ -62,9 +63,10 @@ class ReferenceEngine:
         *,
         keep_networks: bool = True,
         on_divergence: OnDivergence = "raise",
-        progress: Callable[[int, int], None] | None = None,
+        progress: bool | Callable[[int, int], object] | None = None,
     ) -> list[Result]:
         """Train the runs in order; `progress` gets (steps done, steps of all runs) at every checkpoint."""
+        tell = told(progress, "training")
         check_choice("on_divergence", on_divergence, get_args(OnDivergence))
         total, before, results = sum(run.schedule.steps for run in runs), 0, []
         with ONE_BLAS_THREAD:
@@ -72,14 +74,15 @@ class ReferenceEngine:
                 done = before
 
                 def report(step: int, done: int = done) -> None:
-                    if progress is not None:
-                        progress(done + step, total)
+                    if tell is not None:
+                        tell(done + step, total)
 
                 result = _Training(run.drawn_for(self)).carry_out(report)
                 if result.divergence is not None and on_divergence == "raise":
                     raise result.divergence
                 results.append(result if keep_networks else replace(result, kept=None))
                 before += run.schedule.steps
+                report(run.schedule.steps)  # all of them, where it stopped early
         return results
 
 

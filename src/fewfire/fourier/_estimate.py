@@ -23,6 +23,7 @@ from fewfire._bits import pack, pack_columns, unpack
 from fewfire._cores import thread_count
 from fewfire._errors import InvalidArgument
 from fewfire._extension import core
+from fewfire._progress import told
 from fewfire._validate import check_integer, check_labels, check_number, check_signs, check_support
 from fewfire.fourier._monomials import (
     Term,
@@ -88,7 +89,7 @@ class Estimate:
 
 
 def estimate(
-    X: object, y: object, degree: int, *, threads: int | None = None, progress: Progress | None = None
+    X: object, y: object, degree: int, *, threads: int | None = None, progress: bool | Progress | None = None
 ) -> Estimate:
     """All empirical coefficients (1/m) Σ_i y_i χ_S(x_i) with |S| ≤ degree.
 
@@ -101,8 +102,9 @@ def estimate(
         Largest size of a set, at most n.
     threads : int, optional
         All cores unless given.
-    progress : callable (done, total), optional
-        Called at most about ten times per second, and once at the end.
+    progress : bool or callable (done, total), optional
+        True shows one bar, in a notebook or on a terminal. A callable is called at most about ten times per second, and
+        once at the end.
 
     Returns
     -------
@@ -119,14 +121,15 @@ def estimate(
     labels = np.asarray(check_labels("y", y, samples), dtype=np.float64)
     degree = check_integer("degree", degree, 0, n, "a monomial has at most n distinct coordinates")
     workers = thread_count(threads)
+    tell = told(progress, "estimate")
     extension = core()
     if extension is None:
         signs = np.ascontiguousarray(unpack(columns, samples).T)
         values = estimate_reference(signs, labels, degree)
-        if progress is not None:
-            progress(len(values), len(values))
+        if tell is not None:
+            tell(len(values), len(values))
     else:
-        values = _estimate_in_slices(extension, columns, labels, degree, workers, progress)
+        values = _estimate_in_slices(extension, columns, labels, degree, workers, tell)
     return Estimate(values, n, degree, samples)
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from fewfire._cores import thread_count
 from fewfire._errors import ConvergenceWarning, invalid
+from fewfire._progress import told
 from fewfire._validate import check_choice, check_finite, check_integer, check_labels, check_number, check_signs
 from fewfire.fourier._conjugate_gradients import conjugate_gradients, expected_iterations
 from fewfire.fourier._estimate import Estimate, Progress
@@ -83,7 +84,7 @@ def least_squares(
     max_iter: int = 2000,
     weights: object = None,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: bool | Progress | None = None,
 ) -> LeastSquares:
     """Fit all coefficients of degree at most `degree` by (ridge) least squares, the constant term unpenalised.
 
@@ -110,9 +111,9 @@ def least_squares(
         w, at least 0 and not all 0; 1 unless given. A weight of 2 counts as the sample twice.
     threads : int, optional
         All cores unless given.
-    progress : callable (done, total), optional
-        Called about ten times per second with the steps done and those expected in all. A keyboard interrupt is served
-        between steps.
+    progress : bool or callable (done, total), optional
+        True shows one bar, in a notebook or on a terminal. A callable is called about ten times per second with the
+        steps done and those expected in all. A keyboard interrupt is served between steps.
 
     Returns
     -------
@@ -134,13 +135,14 @@ def least_squares(
     tol = check_number("tol", tol, 0.0, 1.0, open_low=True, open_high=True)
     max_iter = check_integer("max_iter", max_iter, 1)
     workers = thread_count(threads)
+    tell = told(progress, "least squares")
     samples, n = signs.shape
     row_weights = None if weights is None else _check_weights(weights, samples)
     if solver == "gram" and gram_seconds(samples, n, degree, workers) == float("inf"):
         count = monomial_count(n, degree)
         raise invalid("solver", f"must be 'cg' or 'auto' for {count} monomials (too large for a Gram matrix)", solver)
 
-    solution = solve(signs, labels, degree, alpha, solver, tol, max_iter, workers, progress, row_weights)
+    solution = solve(signs, labels, degree, alpha, solver, tol, max_iter, workers, tell, row_weights)
     if solution.error > tol:
         warnings.warn(
             f"conjugate gradients stopped after max_iter = {solution.iterations} steps at an estimated relative error "

@@ -56,7 +56,7 @@ def monomials(n: int, degree: int) -> IdArray:
     row = 1
     for size in range(1, degree + 1):
         block = comb(n, size)
-        members = np.fromiter(combinations(range(n), size), dtype=np.dtype((np.int64, size)), count=block)
+        members = np.fromiter(combinations(range(n), size), dtype=np.dtype((np.int64, (size,))), count=block)
         table[row : row + block, :size] = members
         row += block
     return table

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,6 +96,9 @@ def read_results(
     """
     if isinstance(source, Results):
         return source
+    if isinstance(source, str | PathLike):
+        remedy = f"pass fewfire.experiments.SqliteStore({str(source)!r})"
+        raise invalid("source", "must be an open store", source, remedy)
     if isinstance(source, Mapping):
         if not source:
             raise invalid("source", "must name at least one store", {})

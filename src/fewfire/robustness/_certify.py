@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -11,6 +9,7 @@ import numpy as np
 
 from fewfire._blas import calm_products
 from fewfire._errors import invalid
+from fewfire._progress import Bar
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.robustness._adapter import adapter_of
 from fewfire.robustness._attack import BLOCK, choose_threat
@@ -112,7 +111,7 @@ def certify(
     gap : float
         Margins proved to this much of the least one met are as good as exact.
     verbose : bool
-        Tell the progress on standard error.
+        Show the progress as one bar, in a notebook or on standard error.
 
     Examples
     --------
@@ -147,24 +146,27 @@ def certify(
             part = np.arange(start, min(start + rows, len(points)))
             known = _known(adapter, shared, points[part], labels[part], threat.take(part))
             parts.append(_certified(*known, None if way == "linear" else way, search, told))
-            told.passed += len(part)
+            told.pass_over(len(part))
     return Certificate(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 class CertifyProgress:
-    """Tells on standard error how many rows are done, every second at most."""
+    """Shows how many rows are done, as one bar; of those in work, how many are open and how many decided."""
 
     def __init__(self, rows: int, verbose: bool) -> None:
-        self.rows, self.verbose, self.passed = rows, verbose, 0
-        self.began = self.last = time.monotonic()
+        self.rows, self.passed = rows, 0
+        self.bar = Bar("certify: row") if verbose else None
 
     def tell(self, left: int, decided: int) -> None:
-        """Of the rows in work, how many are open and how many decided."""
-        now = time.monotonic()
-        if self.verbose and now - self.last > 1.0:
-            self.last = now
-            text = f"certify: row {self.passed} of {self.rows}, {decided} of this block decided, {left} open"
-            print(f"{text}, {now - self.began:.0f} s", file=sys.stderr, flush=True)
+        """A state inside a block of rows."""
+        if self.bar is not None:
+            self.bar(self.passed, self.rows, f"{decided} of this block decided, {left} open")
+
+    def pass_over(self, rows: int) -> None:
+        """A block of rows is done."""
+        self.passed += rows
+        if self.bar is not None:
+            self.bar(self.passed, self.rows)
 
 
 def _known(

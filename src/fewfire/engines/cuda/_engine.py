@@ -11,6 +11,7 @@ import numpy as np
 
 from fewfire._cuda import all_devices, current_device, device_errors, missing, take_device
 from fewfire._errors import DeviceMemoryError, EngineUnavailable, invalid
+from fewfire._progress import told
 from fewfire._validate import check_choice
 from fewfire.engines._protocol import OnDivergence
 from fewfire.engines._run import Start
@@ -80,7 +81,7 @@ class CudaEngine:
         *,
         keep_networks: bool = True,
         on_divergence: OnDivergence = "raise",
-        progress: Callable[[int, int], None] | None = None,
+        progress: bool | Callable[[int, int], object] | None = None,
     ) -> list[Result]:
         """Train the runs; results come in the order of the runs, whatever order they end in.
 
@@ -92,8 +93,9 @@ class CudaEngine:
             if isinstance(run.network, TwoLayer) and run.network.dtype != np.float32:
                 rule, got = "must be float32 for the cuda engine", f"dtype {run.network.dtype}"
                 raise invalid("network", rule, got, "use the reference engine, or cast the weights")
+        tell = told(progress, "training") or (lambda done, total: None)
         try:
-            return self._train(runs, keep_networks, on_divergence, progress or (lambda done, total: None))
+            return self._train(runs, keep_networks, on_divergence, tell)
         except device_errors() as error:
             # Most of them leave the device unusable for this process: no run's fault, and no use in going on.
             raise EngineUnavailable(
@@ -106,7 +108,7 @@ class CudaEngine:
         runs: Sequence[Run],
         keep_networks: bool,
         on_divergence: OnDivergence,
-        progress: Callable[[int, int], None],
+        progress: Callable[[int, int], object],
     ) -> list[Result]:
         total, before = sum(run.schedule.steps for run in runs), 0
         results: dict[int, Result] = {}

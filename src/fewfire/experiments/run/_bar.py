@@ -1,27 +1,24 @@
 """The progress of a sweep as one bar: in a notebook, on a terminal, and elsewhere as a line now and then.
 
-A notebook's bar is one display that is written anew, without widgets, so it stays in the saved notebook as it ended.
-rich draws the terminal's; its own bar for notebooks needs a package of widgets and shows nothing without it.
+rich draws the terminal's; its own bar for notebooks needs a package of widgets and shows nothing without it, so a
+notebook has that of `fewfire._progress`.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 import time
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
+from fewfire._progress import LINES, NotebookBar, in_notebook
+
 if TYPE_CHECKING:
     from fewfire.experiments.run._progress import Progress
-
-LINES = 30.0
-"""Seconds between two lines of progress where there is no terminal."""
 
 
 class SweepBar:
@@ -36,7 +33,7 @@ class SweepBar:
     """
 
     def __init__(self, console: Console | None = None) -> None:
-        self._page = _NotebookBar() if console is None and in_notebook() else None
+        self._page = NotebookBar() if console is None and in_notebook() else None
         self._console, self._told = console or Console(force_jupyter=False), time.monotonic()
         counted, told = TextColumn("{task.completed}/{task.total} runs"), TextColumn("{task.fields[facts]}")
         columns = (BarColumn(), counted, told, TimeElapsedColumn())
@@ -62,29 +59,6 @@ class SweepBar:
 
     def __exit__(self, *error: object) -> None:
         self._bar.stop()
-
-
-class _NotebookBar:
-    """One display of a notebook, made at the first state and written anew at the others."""
-
-    def __init__(self) -> None:
-        self._handle: Any = None
-
-    def show(self, done: int, total: int, line: str) -> None:
-        from IPython import display  # type: ignore[import-not-found, unused-ignore]
-
-        bar = display.HTML(f'<progress value="{done}" max="{max(total, 1)}"></progress> {escape(line)}')
-        if self._handle is None:
-            self._handle = display.display(bar, display_id=True)
-        else:
-            self._handle.update(bar)
-
-
-def in_notebook() -> bool:
-    """Whether a Jupyter kernel is running this; IPython on a terminal is none."""
-    module = sys.modules.get("IPython")
-    shell = module.get_ipython() if module is not None and hasattr(module, "get_ipython") else None
-    return shell is not None and hasattr(shell, "kernel")
 
 
 def facts(state: Progress) -> str:

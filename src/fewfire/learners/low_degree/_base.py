@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fewfire._blas import calm_products
 from fewfire._cores import job_count
 from fewfire._errors import invalid
+from fewfire._progress import told
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.fourier import estimate, least_squares
 from fewfire.fourier._monomials import Term, strongest
@@ -253,7 +253,7 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _progress(self) -> Callable[[int, int], object] | None:
-        return self.verbose if callable(self.verbose) else _print_progress if self.verbose else None
+        return told(self.verbose if callable(self.verbose) else bool(self.verbose), "low-degree fit")
 
     def _direct(self, sample: SignSample, degree: int, threads: int, alpha: float = 0.0) -> Found:
         """One fit of a known degree and penalty to all rows."""
@@ -284,7 +284,3 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _print_progress(done: int, total: int) -> None:
-    print(f"low-degree fit: {done} of about {total}", file=sys.stderr)

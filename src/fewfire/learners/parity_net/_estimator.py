@@ -6,7 +6,6 @@ were lucky from the start.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._classes import two_classes
+from fewfire._progress import told
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.engines import get_engine
 from fewfire.learners._calibration import logistic_slope, two_probabilities
@@ -97,7 +97,7 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "auto" takes the fastest; `engine_` records it.
     random_state : int, RandomState or None
     verbose : bool
-        Tell the progress on standard error.
+        Show the progress as one bar, in a notebook or on standard error.
 
     Attributes
     ----------
@@ -249,7 +249,7 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             strict=self.strict,
             seed=int(random.randint(2**31 - 1)),
             engine=get_engine(self.engine),
-            progress=_print_progress if self.verbose else None,
+            progress=told(bool(self.verbose), "training"),
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -301,7 +301,3 @@ def _outputs(network: TwoLayer, signs: SignArray) -> Float64Array:
 def _at_least_one_column(signs: SignArray) -> SignArray:
     """A network needs an input; a table whose columns are all constant gets one of +1."""
     return signs if signs.shape[1] else np.ones((len(signs), 1), dtype=np.int8)
-
-
-def _print_progress(done: int, total: int) -> None:
-    print(f"training: step {done} of {total}", file=sys.stderr)

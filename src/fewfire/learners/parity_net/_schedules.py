@@ -83,7 +83,7 @@ class TrainingTask:
     strict: bool
     seed: int
     engine: Engine
-    progress: Callable[[int, int], None] | None = None
+    progress: Callable[[int, int], object] | None = None
 
     @property
     def inputs(self) -> int:

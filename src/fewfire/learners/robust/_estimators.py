@@ -74,7 +74,7 @@ _PARAMETERS = """
         Of "practical": go on from the last fit's network.
     random_state : int, RandomState or None
     verbose : bool
-        Tell the progress on standard error.
+        Show the progress as one bar, in a notebook or on standard error.
 
     Attributes
     ----------

@@ -7,18 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from fewfire._progress import Bar, in_notebook
 from fewfire.robustness._search import check_adversary
 
 
 class TrainingProgress:
-    """Tells about twenty times on standard error how far a training is."""
+    """Shows how far a training is: one bar in a notebook or on a terminal, elsewhere about twenty lines."""
 
     def __init__(self, unit: str, total: int, second: str) -> None:
         self.unit, self.total, self.second = unit, total, second
+        self.bar = Bar(f"training: {unit}") if in_notebook() or sys.stderr.isatty() else None
 
     def __call__(self, done: int, robust: float, other: float) -> None:
-        if done % max(1, self.total // 20) == 0 or done == self.total:
-            more = "" if np.isnan(other) else f", {self.second} {other:.4g}"
+        more = "" if np.isnan(other) else f", {self.second} {other:.4g}"
+        if self.bar is not None:
+            self.bar(done, self.total, f"robust loss {robust:.4g}{more}")
+        elif done % max(1, self.total // 20) == 0 or done == self.total:
             print(f"training: {self.unit} {done} of {self.total}, robust loss {robust:.4g}{more}", file=sys.stderr)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._blas import calm_products
 from fewfire._errors import invalid
+from fewfire._progress import told
 from fewfire._random import Stream
 from fewfire._validate import check_integer, check_number
 from fewfire.learners._signs import column_names
@@ -161,7 +161,7 @@ class SparseActivationBase(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _progress(self) -> Callable[[int, int], object] | None:
-        return _print_progress if self.verbose else None
+        return told(bool(self.verbose), "training")
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,8 +227,3 @@ def _summary(model: Any, top: int) -> str:
         outputs = f"output {sign[0]:+.3g}" if len(sign) == 1 else f"most for output {int(np.argmax(sign))}"
         lines.append(f"neuron {neuron}: fires on {model._firing[neuron]:.1%}, {outputs}: {terms}{more}")
     return "\n".join(lines)
-
-
-def _print_progress(done: int, total: int) -> None:
-    if done % max(1, total // 20) == 0:
-        print(f"training: step {done} of {total}", file=sys.stderr)

@@ -52,7 +52,7 @@ class SparseActivationRegressor(RegressorMixin, SparseActivationBase):  # type: 
     random_state : int, RandomState or None
         Decides start, minibatches and which rows are held out.
     verbose : bool
-        Tell the progress on standard error.
+        Show the progress as one bar, in a notebook or on standard error.
 
     Attributes
     ----------

@@ -58,7 +58,14 @@ def majority_coefficient(n: int, size: int) -> float:
 
 
 def majority_weight(length: int, size: int) -> float:
-    """Σ of the squared coefficients of Maj at all sets of `size`; falls to `limit_weight` as the length grows."""
+    """Σ of the squared coefficients of Maj at all sets of `size`; falls to `limit_weight` as the length grows.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> [round(pareto.majority_weight(length, 3), 4) for length in (7, 101, 10_001)]
+    [0.1367, 0.1077, 0.1061]
+    """
     return comb(length, size) * majority_coefficient(length, size) ** 2
 
 
@@ -66,6 +73,12 @@ def limit_weight(size: int) -> float:
     """ρ(v) = 4 C(v−1, (v−1)/2) / (π v 2^v) for odd v: ρ ≤ `majority_weight` ≤ 2ρ for v < length/2.
 
     The proof of Lemma 8 prints half of this, for which the upper bound fails at every length.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> round(pareto.limit_weight(3), 4)
+    0.1061
     """
     size = check_integer("size", size, 1)
     if size % 2 == 0:

@@ -33,6 +33,12 @@ def lemma_10(n: int, width: int, precision: float, delta: float = 0.01) -> int:
         τ.
     delta : float
         Probability of failure.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> pareto.lemma_10(n=50, width=100, precision=0.01)
+    580347
     """
     n, width = check_integer("n", n, 1), check_integer("width", width, 1)
     tau = check_number("precision", precision, 0.0, open_low=True)
@@ -86,6 +92,13 @@ def lemma_11(
         τ; the largest that is allowed, 1/(16ηkn), unless given.
     offset : float
         Of the biases, as in `over_sparse_biases`.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> step = pareto.lemma_11(n=50, k=2, s=9, good=100)
+    >>> round(step.norm, 1)
+    22.6
     """
     k = check_integer("k", k, 2)
     s = check_integer("s", s, 4 * k + 1, remedy="pareto, Lemma 8, asks for s > 4k")
@@ -106,7 +119,14 @@ def lemma_11(
 
 
 def lemma_12(norm: float, distance: float) -> float:
-    """How far the hinge losses of one w on two feature maps can be apart: ‖w‖·‖ψ − ψ′‖_{∞,2}."""
+    """How far the hinge losses of one w on two feature maps can be apart: ‖w‖·‖ψ − ψ′‖_{∞,2}.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> pareto.lemma_12(norm=23.0, distance=0.01)
+    0.23
+    """
     return check_number("norm", norm, 0.0) * check_number("distance", distance, 0.0)
 
 
@@ -126,6 +146,14 @@ def lemma_13(norm: float, features: float, samples: int, delta: float = 0.01, di
         Probability of failure.
     distance : float
         ‖ψ − ψ′‖_{∞,2}.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> round(pareto.lemma_13(norm=23.0, features=1.0, samples=1_000_000), 3)
+    0.124
+    >>> round(pareto.lemma_13(norm=23.0, features=1.0, samples=4_000_000), 3)
+    0.062
     """
     size = check_number("norm", norm, 0.0) * check_number("features", features, 0.0)
     root = sqrt(check_integer("samples", samples, 1))
@@ -169,6 +197,13 @@ def lemma_14(norm: float, features: float, epsilon: float, delta: float = 0.01) 
     epsilon : float in (0, 1/2)
     delta : float in (0, 0.27]
         From 2/e² on the paper's form of Lemma 13 is not what its source gives.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> needs = pareto.lemma_14(norm=23.0, features=1.0, epsilon=0.1)
+    >>> needs.samples, needs.steps
+    (9107392.0, 103831319.0)
     """
     delta = check_number("delta", delta, 0.0, 0.27, open_low=True)
     norm, features = check_number("norm", norm, 0.0, open_low=True), check_number("features", features, 0.0)
@@ -196,6 +231,12 @@ def lemma_18(n: int, k: int, s: int, overlap: int, *, selected: bool) -> float:
         |S̄|, how many of the ones are in S.
     selected : bool
         Whether i is one of them.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> round(pareto.lemma_18(n=31, k=6, s=2, overlap=2, selected=False), 5)
+    0.00138
     """
     n, k, s, overlap = _under_sparse(n, k, s, overlap)
     if selected and overlap == 0:
@@ -213,6 +254,12 @@ def lemma_19(n: int, k: int, s: int, overlap: int, *, selected: bool) -> float:
         As in `lemma_18`.
     selected : bool
         Whether i is one of the neuron's ones.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> round(pareto.lemma_19(n=31, k=6, s=2, overlap=2, selected=False), 5)
+    -0.00017
     """
     n, k, s, overlap = _under_sparse(n, k, s, overlap)
     if selected and overlap == s:

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
 
 def over_sparse_biases(k: int, offset: float = 0.5) -> Float64Array:
-    """β_i = (−k + 2i + offset)/(2k), i = 0 … k/2 − 1; shape (k/2,)."""
+    """β_i = (−k + 2i + offset)/(2k), i = 0 … k/2 − 1; shape (k/2,).
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> pareto.over_sparse_biases(4)
+    array([-0.4375, -0.1875])
+    """
     k = check_integer("k", k, 2)
     if k % 2:
         raise invalid("k", "must be even (pareto, Theorem 4)", k)
@@ -28,7 +35,17 @@ def over_sparse_biases(k: int, offset: float = 0.5) -> Float64Array:
 
 
 def separator_features(k: int, z: Float64Array, offset: float = 0.5) -> Float64Array:
-    """1, σ(z/2k + β_i) and σ(−z/2k + β_i) for each value of z; shape (len(z), k + 1)."""
+    """1, σ(z/2k + β_i) and σ(−z/2k + β_i) for each value of z; shape (len(z), k + 1).
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> import numpy as np
+    >>> pareto.separator_features(2, np.array([-2.0, 0.0, 2.0]))
+    array([[1.   , 0.   , 0.125],
+           [1.   , 0.   , 0.   ],
+           [1.   , 0.125, 0.   ]])
+    """
     biases = over_sparse_biases(k, offset)
     slope = np.asarray(z, dtype=np.float64)[:, None] / (2 * k)
     columns = [np.ones_like(slope), np.maximum(slope + biases, 0.0), np.maximum(-slope + biases, 0.0)]
@@ -36,12 +53,28 @@ def separator_features(k: int, z: Float64Array, offset: float = 0.5) -> Float64A
 
 
 def separator_coefficients(k: int, offset: float = 0.5) -> Float64Array:
-    """ν with Σ ν·features = χ_S = (−1)^((k − z)/2) on all values of z; shape (k + 1,)."""
+    """ν with Σ ν·features = χ_S = (−1)^((k − z)/2) on all values of z; shape (k + 1,).
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> import numpy as np
+    >>> z = np.array([-2.0, 0.0, 2.0])
+    >>> (pareto.separator_features(2, z) @ pareto.separator_coefficients(2)).round(9)
+    array([ 1., -1.,  1.])
+    """
     z = np.arange(-k, k + 1, 2, dtype=np.float64)
     parity = (-1.0) ** ((k - z) / 2)
     return np.asarray(np.linalg.solve(separator_features(k, z, offset), parity))
 
 
 def separator_norm(k: int, offset: float = 0.5) -> float:
-    """B_k = ‖ν‖₂: 23, 231, 1205, 5059 for k = 2, 4, 6, 8; with the printed offset 1/16 1.2·10⁴ at 4, 2.3·10⁷ at 8."""
+    """B_k = ‖ν‖₂: 23, 231, 1205, 5059 for k = 2, 4, 6, 8; with the printed offset 1/16 1.2·10⁴ at 4, 2.3·10⁷ at 8.
+
+    Examples
+    --------
+    >>> from fewfire.theory import pareto
+    >>> [round(pareto.separator_norm(k)) for k in (2, 4, 6, 8)]
+    [23, 231, 1205, 5059]
+    """
     return float(np.linalg.norm(separator_coefficients(k, offset)))

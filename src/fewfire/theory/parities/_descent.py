@@ -38,6 +38,12 @@ def theorem_11(rate: float, optimum: float, start: float, gradients: ArrayLike) 
         ‖θ*‖ and ‖θ₁‖.
     gradients : array of shape (T,)
         The norms ‖∇f_t(θ_t)‖.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> round(parities.theorem_11(rate=0.1, optimum=1.0, start=0.0, gradients=[1.0] * 100), 3)
+    0.15
     """
     rate = check_number("rate", rate, 0.0, open_low=True)
     optimum, start = check_number("optimum", optimum, 0.0), check_number("start", start, 0.0)
@@ -49,6 +55,13 @@ def lemma_13(n: int, k: int, rate: float, regularisation: float, step: int) -> D
     """|u| ≤ 6ηt + k/√n; ‖Δw‖ ≤ 6η²t² + ηtk/√n + 2ηtλn/k; |Δb| ≤ 6η²t² + ηtk/√n, for η and λ of at most ½.
 
     A plus and a factor are misprinted in the second bound. Weights are the paper's, for inputs ±1/√n.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> drift = parities.lemma_13(n=100, k=3, rate=0.001, regularisation=0.01, step=10)
+    >>> round(drift.output, 3), round(drift.hidden, 4)
+    (0.36, 0.0103)
     """
     n, k, t = check_integer("n", n, 1), check_integer("k", k, 1), check_integer("step", step, 1)
     eta = check_number("rate", rate, 0.0, 0.5)
@@ -58,6 +71,14 @@ def lemma_13(n: int, k: int, rate: float, regularisation: float, step: int) -> D
 
 
 def lemma_14(norm: float, neurons: int, drift: Drift) -> float:
-    """‖u*‖√|I|·(‖Δw‖ + |Δb|): how far the loss of u*, which has |I| neurons, can move while the first layer does."""
+    """‖u*‖√|I|·(‖Δw‖ + |Δb|): how far the loss of u*, which has |I| neurons, can move while the first layer does.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> drift = parities.lemma_13(n=100, k=3, rate=1e-6, regularisation=0.01, step=10)
+    >>> round(parities.lemma_14(norm=10.0, neurons=100, drift=drift), 5)
+    0.00127
+    """
     norm, neurons = check_number("norm", norm, 0.0), check_integer("neurons", neurons, 0)
     return norm * sqrt(neurons) * (drift.hidden + drift.bias)

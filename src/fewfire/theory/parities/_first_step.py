@@ -53,6 +53,15 @@ def first_step(signs: AnyArray, support: Sequence[int], bias: float, half: Half 
     bias : float
         b, the same for all neurons.
     half : "both", "uniform" or "correlated"
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> import numpy as np
+    >>> neuron = np.ones((1, 11))
+    >>> step = parities.first_step(neuron, [0, 1, 2], bias=0.1)
+    >>> step.weights.shape, step.weights[0, :4].round(3)
+    ((1, 11), array([0.25, 0.25, 0.25, 0.  ]))
     """
     signs, members = _check_signs(signs, support)
     check_choice("half", half, get_args(Half))
@@ -75,6 +84,14 @@ def firing_share(signs: AnyArray, support: Sequence[int], bias: float) -> Float6
     """φ(w, b) of Lemma 6, shape (neurons,): the probability that a neuron passes its gradient whatever the bits of A.
 
     That is Pr[k/√n < S/√n + b < 6 − k/√n].
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> import numpy as np
+    >>> neuron = np.ones((1, 11))
+    >>> parities.firing_share(neuron, [0, 1, 2], bias=0.1)
+    array([0.14453125])
     """
     signs, members = _check_signs(signs, support)
     n, k = signs.shape[1], len(members)
@@ -92,6 +109,14 @@ def good_start(signs: AnyArray, support: Sequence[int], bias: float) -> AnyArray
 
     The weights on A add up to 0; at least a third of the other inputs have a weight; and on the uniform half the
     gradient of the bias and off A is within the bound of Lemma 4 at C = 14√k.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> import numpy as np
+    >>> signs = np.random.default_rng(0).choice([-1, 1], size=(1000, 101))
+    >>> int(parities.good_start(signs, range(8), bias=0.1).sum())
+    250
     """
     signs, members = _check_signs(signs, support)
     n, k = signs.shape[1], len(members)
@@ -104,7 +129,14 @@ def good_start(signs: AnyArray, support: Sequence[int], bias: float) -> AnyArray
 
 
 def lemma_3(n: int, k: int, c: float) -> float:
-    """c/√C(n − 1, k): |E[x_j f σ']| for j off A, and |E[f σ']|, on uniform inputs, with probability 1 − 1/c over w."""
+    """c/√C(n − 1, k): |E[x_j f σ']| for j off A, and |E[f σ']|, on uniform inputs, with probability 1 − 1/c over w.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> parities.lemma_3(n=30, k=3, c=10.0) > parities.lemma_3(n=300, k=3, c=10.0)
+    True
+    """
     n = check_integer("n", n, 2)
     k = check_integer("k", k, 1, n - 1)
     c = check_number("c", c, 0.0, open_low=True)
@@ -113,7 +145,14 @@ def lemma_3(n: int, k: int, c: float) -> float:
 
 
 def lemma_4(n: int, k: int, C: float) -> float:
-    """C(n − 1)/√C(n − 1, k): the same for all j off A and the bias at once, with probability 1 − 1/C."""
+    """C(n − 1)/√C(n − 1, k): the same for all j off A and the bias at once, with probability 1 − 1/C.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> round(parities.lemma_4(n=100, k=7, C=10.0), 4)
+    0.0081
+    """
     return lemma_3(n, k, check_number("C", C, 0.0, open_low=True) * (n - 1))
 
 
@@ -122,6 +161,12 @@ def lemma_6(k: int, free: int) -> float:
 
     The constant is made explicit. The two depend on the bits of A only where S is within k of an end of the window,
     in two strips of k lattice points each; printed, the strip beyond 6 is left out.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> round(parities.lemma_6(k=3, free=97), 3)
+    0.482
     """
     k, free = check_integer("k", k, 1), check_integer("free", free, 0)
     peak = exp(lgamma(free + 1) - lgamma(free // 2 + 1) - lgamma(free - free // 2 + 1) - free * log(2))
@@ -129,7 +174,14 @@ def lemma_6(k: int, free: int) -> float:
 
 
 def lemma_12(n: int, k: int) -> float:
-    """k/√n: |u⁽¹⁾| after the first step."""
+    """k/√n: |u⁽¹⁾| after the first step.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> parities.lemma_12(n=100, k=3)
+    0.3
+    """
     return check_integer("k", k, 1) / sqrt(check_integer("n", n, 1))
 
 
@@ -147,7 +199,14 @@ def balanced_probability(k: int) -> float:
 
 
 def good_neuron_bound(k: int) -> float:
-    """Lemma 7: a neuron is good after the first step with probability at least 1/(14√k), for 7 ≤ k ≤ ⁴√n/(2√2)."""
+    """Lemma 7: a neuron is good after the first step with probability at least 1/(14√k), for 7 ≤ k ≤ ⁴√n/(2√2).
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> round(parities.good_neuron_bound(7), 4)
+    0.027
+    """
     return 1 / (14 * sqrt(check_integer("k", k, 1)))
 
 
@@ -156,6 +215,12 @@ def bias_noise(n: int, k: int, examples: int, share: float = 0.5) -> float:
 
     The bias moves by u times the mean of yσ' over the sample, which is 0 in expectation and has variance share/m. It
     should be small beside b = 1/(8k): m well above 64n²·share/3, which is 10⁶ at n = 301.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> round(parities.bias_noise(n=100, k=7, examples=10_000), 4)
+    0.0583
     """
     n, k, m = check_integer("n", n, 1), check_integer("k", k, 1), check_integer("examples", examples, 1)
     return n / k * sqrt(check_number("share", share, 0.0, 1.0) / (3 * m))

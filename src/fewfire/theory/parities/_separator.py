@@ -37,7 +37,14 @@ def feature_probability(k: int, epsilon: float) -> float:
 
 
 def lemma_9(k: int, epsilon: float) -> float:
-    """ε/(112k^{2.5}): a neuron is, after one step, within 2ε of ψ_r with at least this probability over w and u."""
+    """ε/(112k^{2.5}): a neuron is, after one step, within 2ε of ψ_r with at least this probability over w and u.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> round(1 / parities.lemma_9(k=3, epsilon=0.1))
+    17459
+    """
     k = check_integer("k", k, 1)
     return check_number("epsilon", epsilon, 0.0, k * k, open_low=True) / (112 * k * k * sqrt(k))
 
@@ -47,6 +54,12 @@ def separator_margin(k: int, epsilon: float) -> float:
 
     Lemma 9 leaves 2ε, where the proof of Lemma 10 goes on with ε = 1/(10k), and the margin is then above 1/2 and not
     above 1, as printed: u* has to be doubled.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> parities.separator_margin(3, epsilon=0.0)
+    1.0
     """
     return float(1 - 2 * check_number("epsilon", epsilon, 0.0) * np.abs(separator_coefficients(k)).sum())
 
@@ -56,6 +69,12 @@ def separator_norm(k: int, pairs: int) -> float:
 
     Each of the k + 1 values of r has pq/2 neurons with weights |v_r||r|·2/(pqb) of at most 32k²/(pq), all doubled for a
     margin of 1.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> round(parities.separator_norm(3, pairs=1_000_000))
+    186
     """
     k, q = check_integer("k", k, 1), check_integer("pairs", pairs, 1)
     p = 1 / (1120 * k**3 * sqrt(k))
@@ -63,7 +82,14 @@ def separator_norm(k: int, pairs: int) -> float:
 
 
 def separator_thresholds(k: int) -> Float64Array:
-    """The values r ∈ {−k, −k+2, …, k} of Lemma 8, shape (k + 1,)."""
+    """The values r ∈ {−k, −k+2, …, k} of Lemma 8, shape (k + 1,).
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> parities.separator_thresholds(3)
+    array([-3., -1.,  1.,  3.])
+    """
     k = check_integer("k", k, 1)
     if k % 2 == 0:
         raise invalid("k", "must be odd", k, "parities treats odd k only")
@@ -71,7 +97,14 @@ def separator_thresholds(k: int) -> Float64Array:
 
 
 def separator_features(k: int, z: Float64Array) -> Float64Array:
-    """φ_r(z) for every threshold r, shape (len(z), k + 1)."""
+    """φ_r(z) for every threshold r, shape (len(z), k + 1).
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> parities.separator_features(3, parities.separator_thresholds(3)).shape
+    (4, 4)
+    """
     r = separator_thresholds(k)
     return np.maximum(-np.sign(r) * np.asarray(z, dtype=np.float64)[:, None] + np.abs(r), 0.0)
 
@@ -82,6 +115,13 @@ def separator_coefficients(k: int) -> Float64Array:
     The coefficients printed in the lemma do not give the parity (docs/errata.md, row 3). The k + 1 features
     are independent on the k + 1 values of z, so solving for them is exact: |v_r| = 2 inside, and 1.5
     (k ≡ 3 mod 4) or 0.5 (k ≡ 1 mod 4) at |r| = k, alternating and odd in r.
+
+    Examples
+    --------
+    >>> from fewfire.theory import parities
+    >>> z = parities.separator_thresholds(3)
+    >>> (parities.separator_features(3, z) @ parities.separator_coefficients(3)).round(9)
+    array([-1.,  1., -1.,  1.])
     """
     z = separator_thresholds(k)
     parity = (-1.0) ** ((k - z) / 2)

@@ -21,6 +21,12 @@ def junta_class(p: int) -> JuntaClass:
     """Theorem 13: what a 1-sparse network needs to hold every ±1 function of p variables: 2^p neurons, √p and p − 1.
 
     The theorem prints B = p; its construction, of bias p − 1, shows a little more.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> sparse_activations.junta_class(4)
+    JuntaClass(s=16, W=2.0, B=3.0)
     """
     p = check_integer("p", p, 1)
     return JuntaClass(2**p, math.sqrt(p), float(p - 1))
@@ -42,6 +48,12 @@ def log10_junta_time(n: int, s: int, *, constant: float = 1.0) -> float:
     """Theorem 13: log10 of n^(constant · log₂ s), below which no learner of the class can run for a small constant.
 
     It assumes Conjecture 12 (juntas of p variables take time n^Ω(p)), and W ≥ √log₂ s, B ≥ log₂ s.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> round(sparse_activations.log10_junta_time(n=100, s=1024), 3)
+    20.0
     """
     check_integer("n", n, 1)
     check_integer("s", s, 1)
@@ -80,6 +92,12 @@ def parity_queries_explicit(m: int, tolerance: float, *, error: float = 1 / 3) -
     than 1/τ² sets have |φ̂₁(S)| > τ, so the answer E φ₀ is admissible for all the others: q queries rule out fewer
     than q/τ² parities. A hypothesis of error at most `error` has correlation at least c = 1 − 2·error with the
     target, and by Parseval with at most 1/c² parities. So 2^m − q/τ² > 1/c² leaves a parity that is not learned.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> round(sparse_activations.parity_queries_explicit(m=20, tolerance=0.1))
+    10486
     """
     check_integer("m", m, 0)
     check_number("tolerance", tolerance, 0.0, 1.0)
@@ -92,6 +110,12 @@ def parity_success_explicit(m: int, tolerance: float, queries: int, *, error: fl
 
     For an oracle that answers E φ₀ whenever it may (see `parity_queries_explicit`): until one of the queries rules
     the target in, all targets not ruled out see the same answers and get the same hypothesis.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> round(sparse_activations.parity_success_explicit(m=20, tolerance=0.1, queries=1000), 3)
+    0.095
     """
     check_integer("m", m, 0)
     check_number("tolerance", tolerance, 0.0, 1.0, open_low=True)

@@ -20,6 +20,12 @@ def average_sensitivity_mostly_sparse(s: int, k: int, W: float, p: float) -> flo
     Proof. Let V be the inputs on which more than k fire. Pairs x, y = x^⊕i of which neither is in V give at most
     4 k² W², as in `average_sensitivity_sharp`. For x in V, ¼(h(x) − h(y))² ≤ (Σ_j |u_j w_ji|)² ≤ s Σ_j (u_j w_ji)²,
     which over all i is at most s² W²: p s² W² in the mean, and as much again for y in V.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> sparse_activations.average_sensitivity_mostly_sparse(s=100, k=3, W=1.0, p=0.001)
+    56.0
     """
     s = check_integer("s", s, 1)
     check_integer("k", k, 1, s, "no more neurons can fire than there are")
@@ -28,7 +34,14 @@ def average_sensitivity_mostly_sparse(s: int, k: int, W: float, p: float) -> flo
 
 
 def degree_mostly_sparse(s: int, k: int, W: float, p: float, epsilon: float) -> float:
-    """The smallest d with (4 k² + 2 p s²) W²/(d + 1) ≤ epsilon, so a tail of at most epsilon; see `degree_sharp`."""
+    """The smallest d with (4 k² + 2 p s²) W²/(d + 1) ≤ epsilon, so a tail of at most epsilon; see `degree_sharp`.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> sparse_activations.degree_mostly_sparse(s=100, k=3, W=1.0, p=0.001, epsilon=1.0)
+    55.0
+    """
     check_accuracy(epsilon)
     value = average_sensitivity_mostly_sparse(s, k, W, p) / epsilon
     return float(max(0, math.ceil(value) - 1)) if math.isfinite(value) else value

@@ -41,7 +41,14 @@ def rademacher(
 def rademacher_conjectured(
     n: int, s: int, k: int, W: float, B: float, m: int, *, R: float | None = None, constant: float = 1.0
 ) -> float:
-    """Conjecture 20: constant · (WR + B) √(sk)/√m; n enters only through R."""
+    """Conjecture 20: constant · (WR + B) √(sk)/√m; n enters only through R.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> sparse_activations.rademacher_conjectured(n=100, s=64, k=4, W=1.0, B=2.0, m=10_000)
+    1.92
+    """
     radius = _check(n, s, k, W, B, m, R)
     check_constant(constant)
     return constant * (W * radius + B) * math.sqrt(s * k / m)
@@ -50,7 +57,14 @@ def rademacher_conjectured(
 def rademacher_classical(
     n: int, s: int, W: float, B: float, m: int, *, R: float | None = None, constant: float = 1.0
 ) -> float:
-    """The classical bound without activation sparsity: constant · (WR + B) s/√m."""
+    """The classical bound without activation sparsity: constant · (WR + B) s/√m.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> sparse_activations.rademacher_classical(n=100, s=64, W=1.0, B=2.0, m=10_000)
+    7.68
+    """
     radius = _check(n, s, s, W, B, m, R)
     check_constant(constant)
     return constant * (W * radius + B) * s / math.sqrt(m)
@@ -64,6 +78,12 @@ def rademacher_explicit(n: int, s: int, k: int, W: float, B: float, m: int, *, R
     largest M of these 2nN numbers has mean at most √(2 log(2nN)), and ‖Σ_{I_j} ζ_i x_i‖ ≤ M R √|I_j| for all j at
     once; in the same way |Σ_{I_j} ζ_i| ≤ M' √|I_j| with M' the largest of 2N numbers. Finally
     Σ_j √|I_j| ≤ √(s Σ_j |I_j|) ≤ √(s k m), and |h(x)| ≤ k(WR + B) always.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> round(sparse_activations.rademacher_explicit(n=10, s=64, k=1, W=1.0, B=2.0, m=1_000_000), 3)
+    0.658
     """
     radius = _check(n, s, k, W, B, m, R)
     return (W * radius + B) * min(k, math.sqrt(2 * s * k * math.log(2 * n * _cuts(m, n)) / m))
@@ -86,6 +106,12 @@ def general_samples(
     It does not follow from Lemma 18, which multiplies the Rademacher complexity by C_H = k(WR + B): solving that
     lemma gives (WR + B)⁴ k³ in place of (WR + B)² k, and a logarithm that also grows with s, n and W
     (`rademacher_samples`).
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> round(sparse_activations.general_samples(n=20, s=100, k=3, W=1.0, B=1.0, epsilon=0.1, delta=0.01) / 1e6)
+    92
     """
     radius = _check(n, s, k, W, B, 1, R)
     check_accuracy(epsilon, delta)

@@ -17,6 +17,12 @@ def halfspace_sensitivity(n: int, p: float, *, constant: float = 1.0) -> float:
 
     constant = 1/√2 suffices: AS(g) = ½ E[g(x) Σ_i ±x_i] for a halfspace, and the mean of the sub-Gaussian Σ_i ±x_i
     on a set of measure p is at most √(2n log(1/p)). (The proof prints ¼ E[g(x) Σ_i x_i], half of the true value.)
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> round(sparse_activations.halfspace_sensitivity(n=100, p=0.01), 3)
+    0.215
     """
     check_integer("n", n, 1)
     check_number("p", p, 0.0, 1.0)
@@ -89,6 +95,12 @@ def noise_sensitivity_sharp(rho: float, k: int, W: float) -> float:
     """NS_ρ(h) ≤ 2 (1 − ρ) k² W² for h in the class and ρ in [−1, 1].
 
     Proof. 1 − ρ^t ≤ t(1 − ρ), so NS_ρ(h) ≤ ½(1 − ρ) Σ_T |T| ĥ(T)² = ½(1 − ρ) AS(h); then `average_sensitivity_sharp`.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> round(sparse_activations.noise_sensitivity_sharp(rho=0.9, k=3, W=1.0), 3)
+    1.8
     """
     check_number("rho", rho, -1.0, 1.0)
     return product((1 - rho) / 2, average_sensitivity_sharp(k, W))

@@ -14,6 +14,12 @@ def output_bound(n: int, k: int, W: float, B: float) -> float:
 
     Section 2.1 defines C_H as sup h(x); sup |h(x)| is meant and used. The two agree on this class, which holds −h
     with every h.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> sparse_activations.output_bound(n=100, k=3, W=1.0, B=2.0)
+    36.0
     """
     check_class(n, k, k, W, B)
     return k * (W * math.sqrt(n) + B)
@@ -22,7 +28,16 @@ def output_bound(n: int, k: int, W: float, B: float) -> float:
 def log10_low_degree_samples(
     n: int, degree: float, output: float, epsilon: float, delta: float, *, constant: float = 1.0
 ) -> float:
-    """The decimal logarithm of `low_degree_samples`, finite where that is infinite."""
+    """The decimal logarithm of `low_degree_samples`, finite where that is infinite.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> round(sparse_activations.log10_low_degree_samples(1000, 200.0, 1.0, epsilon=0.1, delta=0.01), 2)
+    601.66
+    >>> sparse_activations.low_degree_samples(1000, 200.0, 1.0, epsilon=0.1, delta=0.01)
+    inf
+    """
     check_integer("n", n, 1)
     check_number("degree", degree, 0.0)
     check_number("output", output, 0.0)
@@ -48,6 +63,12 @@ def low_degree_samples(
         The learner is off by O(epsilon) with probability 1 − delta.
     constant : float
         Of the O.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> round(sparse_activations.low_degree_samples(20, 2.0, 1.0, epsilon=0.1, delta=0.01))
+    18421
     """
     return from_log10(log10_low_degree_samples(n, degree, output, epsilon, delta, constant=constant))
 
@@ -78,6 +99,12 @@ def degree_sharp(k: int, W: float, epsilon: float) -> float:
 
     Proof. (d + 1) Σ_{|T| > d} ĥ(T)² ≤ Σ_T |T| ĥ(T)² = AS(h) ≤ 4 k² W² (`average_sensitivity_sharp`). With the
     W = √log₂ s of Theorem 13 this is O(log s) at fixed k and epsilon, the exponent that theorem says is needed.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> sparse_activations.degree_sharp(k=3, W=1.0, epsilon=1.0)
+    35.0
     """
     check_accuracy(epsilon)
     value = average_sensitivity_sharp(k, W) / epsilon
@@ -97,7 +124,14 @@ def log10_samples(
     constant: float = 1.0,
     degree_constant: float = 1.0,
 ) -> float:
-    """The decimal logarithm of `samples`, finite where that is infinite."""
+    """The decimal logarithm of `samples`, finite where that is infinite.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sparse_activations
+    >>> round(sparse_activations.log10_samples(n=20, s=100, k=3, W=1.0, B=1.0, epsilon=0.1, delta=0.01), 1)
+    2849604301.7
+    """
     used = degree(n, s, k, W, B, epsilon, constant=degree_constant) if d is None else d
     if math.isinf(used):
         return math.inf

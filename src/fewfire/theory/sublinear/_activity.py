@@ -57,7 +57,14 @@ def expected_active(width: int, threshold: float, input_norm: float = 1.0) -> fl
 
 
 def active_quantile(width: int, threshold: float, level: float, input_norm: float = 1.0) -> int:
-    """The least count c with Pr[neurons that fire ≤ c] ≥ level, from the exact binomial distribution."""
+    """The least count c with Pr[neurons that fire ≤ c] ≥ level, from the exact binomial distribution.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> sublinear.active_quantile(width=10_000, threshold=0.02, level=0.999)
+    871
+    """
     share = active_probability(width, threshold, input_norm)
     return binomial_quantile(width, share, check_number("level", level, 0.0, 1.0))
 
@@ -80,29 +87,65 @@ def active_interval(width: int, threshold: float, confidence: float = 0.95, inpu
 
 
 def lemma_threshold(width: int, K: float) -> float:
-    """τ = K/m^(3/5), the threshold of Lemma 5.15."""
+    """τ = K/m^(3/5), the threshold of Lemma 5.15.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.lemma_threshold(width=10_000, K=10.0), 4)
+    0.0398
+    """
     return check_number("K", K, 0.0) * power(check_integer("width", width, 1), -0.6)
 
 
 def activity_bound(width: int, K: float) -> float:
-    """Lemma 5.15: Q₀ = 2m·exp(−K²/(4m^(1/5))), a bound on the neurons that fire with threshold K/m^(3/5)."""
+    """Lemma 5.15: Q₀ = 2m·exp(−K²/(4m^(1/5))), a bound on the neurons that fire with threshold K/m^(3/5).
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.activity_bound(width=10_000, K=10.0))
+    380
+    """
     width = check_integer("width", width, 1)
     return 2 * width * math.exp(-(check_number("K", K, 0.0) ** 2) / (4 * width**0.2))
 
 
 def activity_failure(width: int, K: float, n: int) -> float:
-    """Lemma 5.15: n·exp(−3Q₀/16), a bound on the probability that one of n inputs has more than Q₀ firing neurons."""
+    """Lemma 5.15: n·exp(−3Q₀/16), a bound on the probability that one of n inputs has more than Q₀ firing neurons.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> sublinear.activity_failure(width=10_000, K=10.0, n=100) < 1e-3
+    True
+    """
     return min(1.0, check_integer("n", n, 1) * math.exp(-3 * activity_bound(width, K) / 16))
 
 
 def activity_slack(width: int, K: float) -> float:
-    """How many times Q₀ of Lemma 5.15 is above the exact mean on an input of norm 1: at least 4, and growing in K."""
+    """How many times Q₀ of Lemma 5.15 is above the exact mean on an input of norm 1: at least 4, and growing in K.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.activity_slack(width=10_000, K=10.0), 1)
+    15.6
+    """
     exact = expected_active(width, lemma_threshold(width, K))
     return activity_bound(width, K) / exact if exact > 0 else math.inf
 
 
 def activity_scale(width: int, active: float) -> float:
-    """The least K for which Q₀ of Lemma 5.15 is at most `active`: K² = 4m^(1/5)·log(2m/active)."""
+    """The least K for which Q₀ of Lemma 5.15 is at most `active`: K² = 4m^(1/5)·log(2m/active).
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> K = sublinear.activity_scale(width=10_000, active=100.0)
+    >>> round(sublinear.activity_bound(width=10_000, K=K), 6)
+    100.0
+    """
     width = check_integer("width", width, 1)
     active = check_number("active", active, 0.0, 2 * width, open_low=True, remedy="Q₀ is never above twice the width")
     return math.sqrt(4 * width**0.2 * math.log(2 * width / active))
@@ -160,7 +203,14 @@ class FlipBound:
 
 
 def claim_radius(width: int) -> float:
-    """m^(−15/24), the distance ‖Δw‖ of Claim 5.16."""
+    """m^(−15/24), the distance ‖Δw‖ of Claim 5.16.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.claim_radius(10_000), 6)
+    0.003162
+    """
     return float(check_integer("width", width, 1) ** (-15 / 24))
 
 
@@ -178,13 +228,27 @@ def flip_probability(width: int, radius: float, threshold: float = 0.0, input_no
 
 
 def flip_probability_bound(width: int, radius: float, input_norm: float = 1.0) -> float:
-    """Claim 3.18 with its constant: Pr[|z − τ| ≤ R‖x‖] ≤ R‖x‖·√(2m/(π(‖x‖² + 1))) for every τ, at most 1."""
+    """Claim 3.18 with its constant: Pr[|z − τ| ≤ R‖x‖] ≤ R‖x‖·√(2m/(π(‖x‖² + 1))) for every τ, at most 1.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.flip_probability_bound(width=10_000, radius=1e-3), 4)
+    0.0564
+    """
     spread, reach, _ = _scale(width, radius, 0.0, input_norm)
     return min(1.0, reach / spread * math.sqrt(2 / math.pi))
 
 
 def expected_flips(width: int, radius: float, threshold: float = 0.0, input_norm: float = 1.0) -> float:
-    """The exact mean number of neurons that can change on one input: m·Pr[|z − τ| ≤ R‖x‖]."""
+    """The exact mean number of neurons that can change on one input: m·Pr[|z − τ| ≤ R‖x‖].
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.expected_flips(width=10_000, radius=1e-3), 1)
+    563.7
+    """
     return width * flip_probability(width, radius, threshold, input_norm)
 
 
@@ -192,6 +256,12 @@ def reachable_active(width: int, radius: float, threshold: float, input_norm: fl
     """The exact mean number of neurons that fire on one input after some move by at most R: m·Pr[z > τ − R‖x‖].
 
     Remark 5.17 without its bounds: no training that stays within R of the start can have more, on average.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.reachable_active(width=10_000, radius=1e-3, threshold=0.02), 1)
+    895.5
     """
     spread, reach, tau = _scale(width, radius, threshold, input_norm)
     return width * tail((tau - reach) / spread)
@@ -210,6 +280,13 @@ def claim_5_16(n: int, width: int, radius: float | None = None, input_norm: floa
         Largest ‖Δw‖; m^(−15/24) unless given.
     input_norm : float
         ‖x‖ of the examples.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> bound = sublinear.claim_5_16(n=2, width=10_000, radius=1e-5)
+    >>> round(bound.per_neuron, 4), round(bound.total, 1)
+    (0.0011, 22.6)
     """
     n = check_integer("n", n, 1)
     distance = claim_radius(width) if radius is None else radius

@@ -62,7 +62,15 @@ class IterationCost:
 
 
 def reporting_small(points: int, d: int, reported: float) -> ReportingTime:
-    """Corollary 6.2, part 1: build n log n, query n^(1 − 1/⌊d/2⌋) + k, update log² n, for d of at least 2."""
+    """Corollary 6.2, part 1: build n log n, query n^(1 − 1/⌊d/2⌋) + k, update log² n, for d of at least 2.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> time = sublinear.reporting_small(points=10_000, d=4, reported=10.0)
+    >>> time.query
+    110.0
+    """
     points, d, reported = _check(points, d, reported)
     log = math.log2(max(points, 2))
     return ReportingTime(points * log, power(points, 1 - 1 / (d // 2)) + reported, log**2)

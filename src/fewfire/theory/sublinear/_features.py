@@ -111,6 +111,13 @@ def feature_function(coefficients: ArrayLike, threshold: float = 0.0) -> Feature
         c_j, of degree at most 60.
     threshold : float of at least 0
         τ, in units of 1/√m.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> h = sublinear.feature_function([0.0, 1.0])
+    >>> h.coefficients.shape, round(h.square, 3)
+    ((2,), 10.883)
     """
     values = np.asarray(coefficients, dtype=np.float64)
     if values.ndim != 1 or not 1 <= len(values) <= LARGEST_DEGREE + 1:

@@ -80,6 +80,20 @@ def good_network(
     blocks : bool
         As Lemma 4.7 has it, a block of ⌊m/n⌋ neurons per example (the last one has the rest), instead of every neuron
         for every example.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> start = rng.normal(size=(64, 3)) / 8
+    >>> bias, output = rng.normal(size=64) / 8, rng.choice([-1.0, 1.0], size=64) / 64**0.2
+    >>> hidden = start + rng.uniform(-1, 1, size=start.shape) / 100
+    >>> points = np.array([[0.75**0.5, 0.0, 0.5], [0.0, 0.75**0.5, 0.5]])
+    >>> h = sublinear.feature_function([0.0, 1.0])
+    >>> good = sublinear.good_network(start, bias, output, points, [1.0, -1.0], h)
+    >>> good.hidden.shape, good.radius <= good.radius_bound
+    ((64, 3), True)
     """
     start = check_inputs("start_hidden", start_hidden, None, np.dtype(np.float64)).astype(np.float64)
     width, inputs = start.shape
@@ -131,6 +145,14 @@ def small_step_polynomial(
         τ in units of 1/√m, which the weights of the coefficients depend on.
     max_degree : int
         At most 60.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> import numpy as np
+    >>> step = sublinear.small_step_polynomial(0.2, 0.8, error=0.1)
+    >>> np.polynomial.polynomial.polyval([0.1, 0.9], step).round()
+    array([0., 1.])
     """
     from scipy.optimize import linprog  # here: importing it takes longer than the rest of this package
 

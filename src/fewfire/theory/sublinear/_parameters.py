@@ -131,14 +131,28 @@ def theorem_parameters(
 
 
 def complexity(coefficients: ArrayLike, constant: float = 1.0) -> float:
-    """𝓒(φ) = c·Σ_j (j + 1)^1.75 |α_j| for the coefficients α_j of z^j, of shape (degree + 1,)."""
+    """𝓒(φ) = c·Σ_j (j + 1)^1.75 |α_j| for the coefficients α_j of z^j, of shape (degree + 1,).
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.complexity([0.0, 1.0, 0.5]), 3)
+    6.783
+    """
     sizes = _sizes(coefficients)
     check_constant(constant)
     return float(constant * np.sum((np.arange(len(sizes)) + 1.0) ** 1.75 * sizes))
 
 
 def complexity_at(coefficients: ArrayLike, error: float, constant: float = 1.0) -> float:
-    """𝓒(φ, ε) = Σ_j c^j (1 + (log(1/ε)/j)^(j/2)) |α_j| for the coefficients α_j of z^j, of shape (degree + 1,)."""
+    """𝓒(φ, ε) = Σ_j c^j (1 + (log(1/ε)/j)^(j/2)) |α_j| for the coefficients α_j of z^j, of shape (degree + 1,).
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.complexity_at([0.0, 1.0, 0.5], error=0.1), 3)
+    3.593
+    """
     sizes = _sizes(coefficients)
     check_constant(constant)
     log = math.log(1 / check_number("error", error, 0.0, 1.0, open_low=True, open_high=True))
@@ -146,14 +160,28 @@ def complexity_at(coefficients: ArrayLike, error: float, constant: float = 1.0) 
 
 
 def log10_complexity(n: int, gamma: float, epsilon: float, constant: float = 1.0) -> float:
-    """Lemma 4.7: log₁₀ of c·(M + 1)^2.75·2^(6M)/γ, a bound on 𝓒(q) for q of Lemma 4.2; ε₃ is its inverse."""
+    """Lemma 4.7: log₁₀ of c·(M + 1)^2.75·2^(6M)/γ, a bound on 𝓒(q) for q of Lemma 4.2; ε₃ is its inverse.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.log10_complexity(n=100, gamma=0.5, epsilon=0.1))
+    942
+    """
     check_constant(constant)
     degree = robust_degree(n, gamma, epsilon)
     return math.log10(constant / gamma) + 2.75 * math.log10(degree + 1) + 6 * degree * math.log10(2)
 
 
 def log10_complexity_at(n: int, gamma: float, epsilon: float, constant: float = 1.0) -> float:
-    """Lemma 4.7: log₁₀ of Σ_{j ≤ M} c^j (1 + (log(1/ε₃)/j)^(j/2))·2^(6M)/γ, a bound on 𝓒(q, ε₃)."""
+    """Lemma 4.7: log₁₀ of Σ_{j ≤ M} c^j (1 + (log(1/ε₃)/j)^(j/2))·2^(6M)/γ, a bound on 𝓒(q, ε₃).
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.log10_complexity_at(n=100, gamma=0.5, epsilon=0.1))
+    1097
+    """
     degree = robust_degree(n, gamma, epsilon)
     log = log10_complexity(n, gamma, epsilon, constant) * math.log(10)
     j = np.arange(1.0, math.floor(degree) + 1)

@@ -75,6 +75,20 @@ def pseudo_network(
     threshold : float of at least 0
         τ.
     X : array of shape (rows, inputs)
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> start = rng.normal(size=(64, 3)) / 8
+    >>> bias, output = rng.normal(size=64) / 8, rng.choice([-1.0, 1.0], size=64) / 64**0.2
+    >>> hidden = start + rng.uniform(-1, 1, size=start.shape) / 100
+    >>> X = np.array([[0.6, 0.0, 0.8], [0.0, 0.6, 0.8]])
+    >>> sublinear.pseudo_network(start, start, bias, output, 0.1, X)
+    array([0., 0.])
+    >>> sublinear.pseudo_network(hidden, start, bias, output, 0.1, X).shape
+    (2,)
     """
     pair = network_pair(hidden, start_hidden, bias, output, threshold, X)
     return np.where(pair.start > pair.threshold, pair.moved, 0.0) @ pair.output
@@ -83,7 +97,21 @@ def pseudo_network(
 def pseudo_distance(
     hidden: ArrayLike, start_hidden: ArrayLike, bias: ArrayLike, output: ArrayLike, threshold: float, X: ArrayLike
 ) -> PseudoDistance:
-    """The largest |f − g| over the rows of X, with the three terms of Definition 5.4; arguments as `pseudo_network`."""
+    """The largest |f − g| over the rows of X, with the three terms of Definition 5.4; arguments as `pseudo_network`.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> start = rng.normal(size=(64, 3)) / 8
+    >>> bias, output = rng.normal(size=64) / 8, rng.choice([-1.0, 1.0], size=64) / 64**0.2
+    >>> hidden = start + rng.uniform(-1, 1, size=start.shape) / 100
+    >>> X = np.array([[0.6, 0.0, 0.8], [0.0, 0.6, 0.8]])
+    >>> found = sublinear.pseudo_distance(hidden, start, bias, output, 0.1, X)
+    >>> found.distance <= found.gradient_term + found.start_term + found.flip_term
+    True
+    """
     pair = network_pair(hidden, start_hidden, bias, output, threshold, X)
     before = pair.start > pair.threshold
     change = (pair.start + pair.moved > pair.threshold).astype(np.float64) - before
@@ -141,6 +169,13 @@ def distance_bound(
         signs of the outputs (Hoeffding).
     input_norm : float
         ‖x‖.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> bound = sublinear.distance_bound(width=10_000, radius=1e-4)
+    >>> bound.total > bound.gradient_term + bound.start_term
+    True
     """
     third = check_number("failure", failure, 0.0, 1.0, open_low=True, open_high=True) / 3
     flips = binomial_quantile(width, flip_probability(width, radius, threshold, input_norm), 1 - third)
@@ -160,6 +195,12 @@ def theorem_5_1(width: int, K: float, exponent: float = 0.8, constant: float = 1
 
     e = 4/5 gives K²·m^(−3/10) + m^(−1/10), which vanishes; the printed e = 3/5 gives K²·m^(1/10), which does not.
     τ = O(m^(−e)) is taken for granted, as in the paper; `distance_bound` has the threshold in it.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.theorem_5_1(width=10_000, K=1.0), 3)
+    0.461
     """
     width, K = check_integer("width", width, 1), check_number("K", K, 0.0)
     exponent = check_number("exponent", exponent, 0.0)
@@ -168,7 +209,14 @@ def theorem_5_1(width: int, K: float, exponent: float = 0.8, constant: float = 1
 
 
 def theorem_5_1_printed(width: int, K: float, constant: float = 1.0) -> float:
-    """Theorem 5.1 as printed: constant·K²·m^(−1/10) for weights within K/m^(3/5), which no constant makes true."""
+    """Theorem 5.1 as printed: constant·K²·m^(−1/10) for weights within K/m^(3/5), which no constant makes true.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.theorem_5_1_printed(width=10_000, K=1.0), 3)
+    0.398
+    """
     check_constant(constant)
     return constant * check_number("K", K, 0.0) ** 2 * power(check_integer("width", width, 1), -0.1)
 

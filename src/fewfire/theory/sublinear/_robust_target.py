@@ -67,6 +67,12 @@ def inner_product_bands(gamma: float, rho: float) -> tuple[float, float]:
 
     With x̃_j within ρ of x_j, no ⟨x_i, x̃_j⟩ with i ≠ j is above the first and no ⟨x_j, x̃_j⟩ below the second; they
     are γ/2 apart.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> sublinear.inner_product_bands(gamma=0.5, rho=0.1)
+    (0.745, 0.995)
     """
     other = math.sqrt(check_number("rho", rho, 0.0) ** 2 + check_number("gamma", gamma, 0.0, open_low=True))
     return 1 - other**2 / 2, 1 - rho**2 / 2
@@ -130,7 +136,14 @@ class StepPolynomial:
 
 
 def step_degree(gamma: float, error: float) -> float:
-    """Claim 4.3: M = (24/γ)·log(16/ε₁), the degree that is enough for a step of error ε₁."""
+    """Claim 4.3: M = (24/γ)·log(16/ε₁), the degree that is enough for a step of error ε₁.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.step_degree(gamma=0.5, error=0.01))
+    354
+    """
     gamma, error = _check(gamma, error)
     return 24 / gamma * math.log(16 / error)
 
@@ -162,7 +175,14 @@ def step_polynomial(gamma: float, error: float, rho: float = 0.0) -> StepPolynom
 
 
 def step_is_buildable(gamma: float, error: float, rho: float = 0.0) -> bool:
-    """Whether `step_polynomial` takes these arguments: it sums some 64·log(1/ε₁)/γ² powers, which has a limit."""
+    """Whether `step_polynomial` takes these arguments: it sums some 64·log(1/ε₁)/γ² powers, which has a limit.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> sublinear.step_is_buildable(gamma=0.5, error=0.01), sublinear.step_is_buildable(gamma=1e-4, error=0.01)
+    (True, False)
+    """
     gamma, error = _check(gamma, error)
     return sign_powers(_gap(gamma, rho), 2 * error) <= most_powers(2 * error)
 
@@ -208,6 +228,15 @@ def robust_target(points: ArrayLike, labels: ArrayLike, gamma: float, rho: float
         In [−1, 1].
     gamma, rho, epsilon : float
         γ, ρ and ε.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> import numpy as np
+    >>> points = np.array([[0.6, 0.0, 0.8], [-0.6, 0.0, 0.8]])
+    >>> target = sublinear.robust_target(points, [1.0, -1.0], gamma=0.5, rho=0.1, epsilon=0.3)
+    >>> target.fit_error(points, [1.0, -1.0]) <= 0.1
+    True
     """
     X = check_inputs("points", points, None, np.dtype(np.float64)).astype(np.float64)
     y = check_labels("labels", labels, len(X)).astype(np.float64)
@@ -220,7 +249,14 @@ def robust_target(points: ArrayLike, labels: ArrayLike, gamma: float, rho: float
 
 
 def robust_degree(n: int, gamma: float, epsilon: float) -> float:
-    """Lemma 4.2: M = (24/γ)·log(48n/ε), the degree that is enough to fit n examples within ε/3."""
+    """Lemma 4.2: M = (24/γ)·log(48n/ε), the degree that is enough to fit n examples within ε/3.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.robust_degree(n=100, gamma=0.5, epsilon=0.1))
+    517
+    """
     return step_degree(gamma, _share(n, epsilon))
 
 

@@ -114,7 +114,14 @@ def sign_polynomial(gap: float, error: float) -> SignPolynomial:
 
 
 def sign_powers(gap: float, error: float) -> int:
-    """Lemma 3.19: k = log(2/ε₁)/η², the powers (1 − x²)^i that are summed for an error of ε₁/2, rounded up."""
+    """Lemma 3.19: k = log(2/ε₁)/η², the powers (1 − x²)^i that are summed for an error of ε₁/2, rounded up.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> sublinear.sign_powers(gap=0.1, error=0.01)
+    530
+    """
     return math.ceil(math.log(2 / error) / gap**2)
 
 
@@ -127,6 +134,13 @@ def truncated_power(power: int, degree: int) -> Chebyshev:
     """Theorem 3.20, Corollary 4.6: E[T_|X|(u)·1[|X| ≤ t]] over a sum X of random signs, near u^power on [−1, 1].
 
     It is off by Pr[|X| > t] ≤ 2·exp(−t²/(2·power)) at most, and has degree t.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> u = 0.7
+    >>> round(float(sublinear.truncated_power(10, degree=8)(u)), 2), round(u**10, 2)
+    (0.03, 0.03)
     """
     power, degree = check_integer("power", power, 0), check_integer("degree", degree, 0)
     coefficients = np.zeros(degree + 1)
@@ -137,7 +151,14 @@ def truncated_power(power: int, degree: int) -> Chebyshev:
 
 
 def power_sign_polynomial(x: ArrayLike, highest: int) -> Float64Array:
-    """Lemma 3.19: p_k(x) for |x| ≤ 1, which is sign(x)·I_{x²}(½, k + 1), the regularised incomplete beta function."""
+    """Lemma 3.19: p_k(x) for |x| ≤ 1, which is sign(x)·I_{x²}(½, k + 1), the regularised incomplete beta function.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> sublinear.power_sign_polynomial([-1.0, -0.1, 0.0, 0.1, 1.0], highest=50).round(2)
+    array([-1.  , -0.69,  0.  ,  0.69,  1.  ])
+    """
     from scipy.special import betainc  # here: importing it takes longer than the rest of this package
 
     values = np.asarray(x, dtype=np.float64)

@@ -62,7 +62,21 @@ def perturbation(
     X: ArrayLike,
     reach: float,
 ) -> Perturbation:
-    """Lemma 5.9 measured: what no μ with ‖μ‖ ≤ reach exceeds at the rows of X; other arguments as `pseudo_network`."""
+    """Lemma 5.9 measured: what no μ with ‖μ‖ ≤ reach exceeds at the rows of X; other arguments as `pseudo_network`.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> start = rng.normal(size=(64, 3)) / 8
+    >>> bias, output = rng.normal(size=64) / 8, rng.choice([-1.0, 1.0], size=64) / 64**0.2
+    >>> hidden = start + rng.uniform(-1, 1, size=start.shape) / 100
+    >>> X = np.array([[0.6, 0.0, 0.8], [0.0, 0.6, 0.8]])
+    >>> found = sublinear.perturbation(hidden, start, bias, output, 0.1, X, reach=0.05)
+    >>> 0 < found.open_neurons <= 64
+    True
+    """
     pair = network_pair(hidden, start_hidden, bias, output, threshold, X)
     reach = check_number("reach", reach, 0.0)
     sizes = np.abs(pair.output)
@@ -101,6 +115,13 @@ def perturbation_bound(
         Largest ‖μ‖; 1/m unless given.
     failure : float
         Probability over the start that the bound fails, at most; a third each for ‖w_{r,0}‖ and for the two counts.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> near = sublinear.perturbation_bound(width=10_000, d=10, radius=1e-4)
+    >>> near.network < sublinear.perturbation_bound(width=10_000, d=10, radius=1e-3).network
+    True
     """
     width, d = check_integer("width", width, 1), check_integer("d", d, 1)
     radius, tau = check_number("radius", radius, 0.0), check_number("threshold", threshold, 0.0)
@@ -123,6 +144,12 @@ def largest_norm(d: int, count: int, failure: float) -> float:
 
     All are below it but for the probability `failure`. The paper's Pr[‖w‖² ≥ O(k)] ≤ exp(−Ω(k²/d)) is too small: the
     tail of a chi-square is exp(−Ω(k)) for k above d.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> round(sublinear.largest_norm(d=10, count=1000, failure=0.01), 2)
+    7.38
     """
     d, count = check_integer("d", d, 1), check_integer("count", count, 1)
     s = math.log(count / check_number("failure", failure, 0.0, 1.0, open_low=True, open_high=True))
@@ -169,6 +196,19 @@ def gradient_coupling(
         ℓ'_i, slopes of the loss at f(x_i).
     pseudo_slopes : array of shape (rows,)
         Those in ∇̂: the same unless given. Definition 5.11 takes them at g, for which the lemma fails.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> start = rng.normal(size=(64, 3)) / 8
+    >>> bias, output = rng.normal(size=64) / 8, rng.choice([-1.0, 1.0], size=64) / 64**0.2
+    >>> hidden = start + rng.uniform(-1, 1, size=start.shape) / 100
+    >>> X = np.array([[0.6, 0.0, 0.8], [0.0, 0.6, 0.8]])
+    >>> found = sublinear.gradient_coupling(hidden, start, bias, output, 0.1, X, slopes=[-1.0, 1.0])
+    >>> found.distance <= found.bound
+    True
     """
     pair = network_pair(hidden, start_hidden, bias, output, threshold, X)
     rows = len(pair.rows)
@@ -202,6 +242,13 @@ def coupling_bound(n: int, width: int, radius: float, threshold: float = 0.0, fa
     failure : float
         Probability over the start that it fails, at most: F is the 1 − failure/n quantile of the neurons that can
         change on one example, of order m^(7/8)/√π at the lemma's radius.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> near = sublinear.coupling_bound(n=100, width=10_000, radius=1e-4)
+    >>> near < sublinear.coupling_bound(n=100, width=10_000, radius=1e-3)
+    True
     """
     level = 1 - check_number("failure", failure, 0.0, 1.0, open_low=True, open_high=True) / check_integer("n", n, 1)
     flips = binomial_quantile(check_integer("width", width, 1), flip_probability(width, radius, threshold), level)
@@ -236,6 +283,13 @@ def claim_5_19(
         Largest ‖μ‖; 1/k unless given.
     failure : float
         Probability that the bound on S₁ fails, at most, at one fixed input; that on S₂ is certain.
+
+    Examples
+    --------
+    >>> from fewfire.theory import sublinear
+    >>> stability = sublinear.claim_5_19(k=10_000, limit=1.0, d=10)
+    >>> stability.flips > 0
+    True
     """
     k, limit = check_integer("k", k, 1), check_number("limit", limit, 0.0)
     half = check_number("failure", failure, 0.0, 1.0, open_low=True, open_high=True) / 2
