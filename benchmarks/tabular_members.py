@@ -343,7 +343,9 @@ def judge(options: argparse.Namespace) -> int:
             pairs = [(key[0], *cells[key], *table[USED][key]) for key in cells if key in table.get(USED, {})]
             if pairs:
                 error, loss, low, mean, high = compared(pairs)
-                print(f"  {rule:45s} {error:6.2f} {mean:+.2f} ({low:+.2f} to {high:+.2f}) {loss:.4f} {len(pairs):3d} jobs")
+                print(
+                    f"  {rule:45s} {error:6.2f} {mean:+.2f} ({low:+.2f} to {high:+.2f}) {loss:.4f} {len(pairs):3d} jobs"
+                )
                 gains[f"{rule}, {fraction:g}"] = round(mean, 3)
     print(json.dumps({"name": "tabular_members", "ratio": None, "against_mixture": gains}))
     return int(gains.get(f"{ALONE}, 0.1", 0.2) < 0.2 or gains.get(f"{ALONE}, 0.01", 0.0) < 0)
