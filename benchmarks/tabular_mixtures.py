@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 from scipy.special import expit
-from tabular_members import NETWORKS, TREES
 
 from fewfire.tabular._mixing import best_temperature, mixing_weights, tree_shares
+from tabular_members import NETWORKS, TREES
 
 ALONE, USED = "networks alone", "the mixture in use"
 
@@ -48,7 +48,7 @@ def judge(folder: Path) -> int:
                     f"  {rule:45s} {error:6.2f} {mean:+.2f} ({low:+.2f} to {high:+.2f}) {loss:.4f} {len(pairs):3d} jobs"
                 )
                 gains[f"{rule}, {fraction:g}"] = round(mean, 3)
-    print(json.dumps({"name": "tabular_members", "ratio": None, "against_mixture": gains}))
+    print(json.dumps({"name": "tabular_mixtures", "ratio": None, "against_mixture": gains}))
     return int(gains.get(f"{ALONE}, 0.1", 0.2) < 0.2 or gains.get(f"{ALONE}, 0.01", 0.0) < 0)
 
 
