@@ -142,3 +142,23 @@ def test_protocol_measures_what_is_missing(protocol, tmp_path):
     assert (whole["model"], alone["model"], whole["rows"]) == ("fewfire", "networks", 200)
     assert whole["error"] < 0.3
     assert alone["log_loss"] != whole["log_loss"]
+
+
+@pytest.mark.slow
+def test_members_are_stored_and_their_mixture_judged(monkeypatch, capsys, tmp_path):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    members, mixtures = map(importlib.import_module, ("tabular_members", "tabular_mixtures"))
+    X = np.random.default_rng(0).normal(size=(150, 2)).astype(np.float32)
+    np.savez(tmp_path / "pol.npz", X=X, y=(X[:, 0] > 0).astype(np.int8))
+    jobs = tmp_path / "jobs"
+    jobs.mkdir()
+    for family in ("networks", "7 of 8", "trees", "boosting"):
+        members.measure_job(str(tmp_path), str(jobs), "pol", 0.3, 100, family)
+    with np.load(jobs / "pol_0.3_100_7-of-8.npz") as stored:
+        assert np.isnan(stored["held"].astype(float)).mean() == pytest.approx(
+            0.5, abs=0.05
+        )  # each row of half held out
+    mixtures.judge(jobs)
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])["against_mixture"]
+    assert told["the mixture in use, 0.3"] == 0
+    assert {"networks alone, 0.3", "7 of 8, with trees, 0.3", "extra trees, all rows, instead, 0.3"} <= set(told)
