@@ -48,6 +48,7 @@ FOLDS = 4
 
 NETWORKS = {
     "networks": ({}, {}),
+    "finalists by loss alone": ({}, {"finalists": lambda losses, count: sorted(losses, key=losses.get)[:count]}),
     "7 of 8": ({}, {"FOLDS": 8}),
     "40 bins": ({}, {"bins": (40, 640)}),
     "smoothed by 0.1": ({"label_smoothing": 0.1}, {}),
@@ -60,12 +61,15 @@ NETWORKS = {
 """Families of networks: arguments of the estimator, and what else is set (constants of _ensemble.py, or bins)."""
 TREES = ("trees", "boosting", "pairs")
 FAMILIES = (*NETWORKS, *TREES)
+FIRST = ("networks", "finalists by loss alone", "7 of 8", "boosting", "trees")
 PLAN = (
+    (0.1, range(4), FIRST),
+    (1.0, range(2), FIRST),
+    (0.01, range(5), ("networks", "7 of 8", "boosting", "trees")),
     (0.1, range(4), FAMILIES),
-    (0.01, range(5), ("networks", "7 of 8", "smoothed by 0.1", *TREES)),
     (1.0, range(2), FAMILIES),
-    (0.1, range(4, 8), ("networks", *TREES)),
-    (1.0, range(2, 4), ("networks", *TREES)),
+    (0.1, range(4, 8), FIRST),
+    (1.0, range(2, 4), FIRST),
 )
 """Fractions, trials counted from FIRST_TRIAL and families, in the order they are measured."""
 
@@ -272,7 +276,7 @@ def measure(options: argparse.Namespace) -> int:
         sets = {name: rows for name, rows in sets.items() if name in options.sets.split(",")}
     order = sorted(sets, key=lambda name: -sets[name])  # the longest of a block first
     chosen = options.families.split(",") if options.families else FAMILIES
-    jobs = [
+    planned = [
         (name, fraction, FIRST_TRIAL + trial, family)
         for fraction, trials, families in PLAN
         if fraction <= options.largest
@@ -281,8 +285,8 @@ def measure(options: argparse.Namespace) -> int:
         for trial in trials
         if trial < options.trials
         for name in order
-        if not (options.out / job_name(name, fraction, FIRST_TRIAL + trial, family)).exists()
     ]
+    jobs = [job for job in dict.fromkeys(planned) if not (options.out / job_name(*job)).exists()]
     print(f"{len(jobs)} jobs on {options.workers} workers", flush=True)
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         running: set[Future[str]] = set()

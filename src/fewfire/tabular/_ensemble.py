@@ -23,7 +23,7 @@ from fewfire.tabular._mixing import best_temperature, mix, mixing_weights, tree_
 from fewfire.tabular._network import Layout
 from fewfire.tabular._preprocessing import learn_columns
 from fewfire.tabular._queue import work_off
-from fewfire.tabular._race import Race
+from fewfire.tabular._race import Race, finalists
 from fewfire.tabular._relevance import relevance_gains
 from fewfire.tabular._settings import FINALISTS, FOLDS, TRIAL_ROWS, Settings
 from fewfire.tabular._summary import timed
@@ -141,13 +141,12 @@ class Ensemble:
             group.forget_training()
 
     def _hold_trial(self, examples: Examples, validation: Examples | None, settings: Settings, verbose: bool) -> None:
-        """Train every group on TRIAL_ROWS rows and go on, afresh, with the FINALISTS best."""
+        """Train every group on TRIAL_ROWS rows and go on, afresh, with the FINALISTS."""
         sample = examples[self.stream.child("trial").permutation(len(examples))[:TRIAL_ROWS]]
         division = self._divide(sample, validation, settings)
         stops = self._train_groups(division, settings, verbose)
         losses = {variant: stop.loss for variant, stop in zip(self.groups, stops, strict=True)}
-        best = sorted(losses, key=lambda variant: losses[variant])[:FINALISTS]
-        self.groups = {variant: self._fresh(variant, settings) for variant in best}
+        self.groups = {variant: self._fresh(variant, settings) for variant in finalists(losses, FINALISTS)}
 
     def _divide(self, examples: Examples, validation: Examples | None, settings: Settings) -> Division:
         """What every group is trained on: rows left out are the same in all, so that their outputs can be mixed."""
