@@ -39,37 +39,36 @@ from fewfire.problems.tabular import Dataset, split  # noqa: E402
 from fewfire.tabular import AdamW, RankEncoding, _ensemble, _trees  # noqa: E402
 from fewfire.tabular._encodings import PiecewiseLinearEncoding  # noqa: E402
 from fewfire.tabular._relevance import explained_shares, relevance_gains  # noqa: E402
+from fewfire.tabular._settings import folds_of  # noqa: E402
 from fewfire.tabular._training import held_out_folds  # noqa: E402
 
 FIRST_TRIAL = 100
 TEST_ROWS = 3000  # stored of a job, at most
 PACK = 15 * 2**20  # bytes of a packed file, at most
-FOLDS = 4
 
 NETWORKS = {
     "networks": ({}, {}),
     "finalists by loss alone": ({}, {"finalists": lambda losses, count: sorted(losses, key=losses.get)[:count]}),
-    "7 of 8": ({}, {"FOLDS": 8}),
+    "3 of 4": ({}, {"folds_of": lambda rows: 4}),
+    "7 of 8": ({}, {"folds_of": lambda rows: 8}),
     "40 bins": ({}, {"bins": (40, 640)}),
     "smoothed by 0.1": ({"label_smoothing": 0.1}, {}),
     "512 wide": ({"hidden": (512, 128)}, {}),
     "8 networks": ({"members": 8}, {}),
     "8 finalists": ({}, {"FINALISTS": 8}),
-    "8 networks, 7 of 8": ({"members": 8}, {"FOLDS": 8}),
+    "8 networks, 7 of 8": ({"members": 8}, {"folds_of": lambda rows: 8}),
     "slow": ({"optimiser": AdamW(learning_rate=0.002), "early_stopping": 16}, {}),
 }
 """Families of networks: arguments of the estimator, and what else is set (constants of _ensemble.py, or bins)."""
 TREES = ("trees", "boosting", "pairs")
 FAMILIES = (*NETWORKS, *TREES)
-FIRST = ("networks", "finalists by loss alone", "7 of 8", "boosting", "trees")
+FIRST = ("networks", "3 of 4", "finalists by loss alone")
 PLAN = (
-    (0.1, range(4), FIRST),
-    (1.0, range(2), FIRST),
-    (0.01, range(5), ("networks", "7 of 8", "boosting", "trees")),
-    (0.1, range(4), FAMILIES),
-    (1.0, range(2), FAMILIES),
+    (1.0, range(3), FIRST),
     (0.1, range(4, 8), FIRST),
-    (1.0, range(2, 4), FIRST),
+    (0.1, range(4), FAMILIES),
+    (0.01, range(5), ("networks", *TREES)),
+    (1.0, range(2), FAMILIES),
 )
 """Fractions, trials counted from FIRST_TRIAL and families, in the order they are measured."""
 
@@ -123,7 +122,7 @@ def networks(family, X, y, X_test, trial):
 def trees(family, X, y, X_test, trial):
     """Chances of class 1, by kinds of trees and by neighbours."""
     stream = Stream(int(check_random_state(trial).randint(2**31 - 1)), "sparse_init")
-    folds = held_out_folds(y, FOLDS, FOLDS, stream.child("folds"))
+    folds = held_out_folds(y, 4, folds_of(len(y)), stream.child("folds"))
     rows = _trees.TreeRows(X.astype(np.float64), y[:, None], np.ones(len(X)))
 
     def of(kind, X_test=X_test, rows=rows, *, whole=False, **constants):
@@ -136,7 +135,9 @@ def trees(family, X, y, X_test, trial):
                 group.models = [group._model(seed, rows) for seed in range(2)]
                 for model in group.models:
                     group._fit(model, rows, group.rounds)
-            return held[:, 1], group.predictions(X_test.astype(np.float64))[:, 1]
+            spread = np.full(len(y), np.nan)
+            spread[np.unique(np.concatenate(folds))] = held[:, 1]
+            return spread, group.predictions(X_test.astype(np.float64))[:, 1]
 
     if family == "boosting":
         slow = {**_trees.LARGE, "learning_rate": 0.03, "min_samples_leaf": 10, "l2_regularization": 10.0}
@@ -215,11 +216,11 @@ def neighbours(X, y, X_test, folds):
                     weight = np.exp(-near)
                     chance = ((weight * y[part][place[:, :count]]).sum(axis=1) + 0.5) / (weight.sum(axis=1) + 1)
                     if share is None:
-                        into.setdefault(count, np.zeros(len(X)))[fold] = chance
+                        into.setdefault(count, np.full(len(X), np.nan))[fold] = chance
                     else:
                         into[count] = into.get(count, 0.0) + share * chance
         for count, chance in held.items():
-            loss = -np.log(np.where(y == 1, chance, 1 - chance)).mean()
+            loss = -np.nanmean(np.log(np.where(y == 1, chance, 1 - chance)))
             if loss < best:
                 best, found = loss, (chance, test[count])
     return found

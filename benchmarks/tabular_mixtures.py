@@ -99,7 +99,7 @@ def mixture(job, y):
 
 def shared(y, of_networks, trees):
     """Chances of networks and trees by their shares."""
-    seen = ~np.isnan(of_networks[0])
+    seen = ~np.isnan([of_networks[0], *(held for held, _ in trees)]).any(axis=0)
     chances = [np.column_stack([1 - held[seen], held[seen]]) for held, _ in trees]
     shares = tree_shares("logistic", of_networks[0][seen, None], chances, y[seen, None], np.ones(seen.sum()))
     return shares @ np.stack([expit(of_networks[1]), *(test for _, test in trees)])

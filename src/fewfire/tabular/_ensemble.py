@@ -25,7 +25,7 @@ from fewfire.tabular._preprocessing import learn_columns
 from fewfire.tabular._queue import work_off
 from fewfire.tabular._race import Race, finalists
 from fewfire.tabular._relevance import relevance_gains
-from fewfire.tabular._settings import FINALISTS, FOLDS, TRIAL_ROWS, Settings
+from fewfire.tabular._settings import FINALISTS, TRIAL_ROWS, Settings, folds_of
 from fewfire.tabular._summary import timed
 from fewfire.tabular._training import held_out_folds
 from fewfire.tabular._trees import KINDS, TreeGroup
@@ -153,8 +153,7 @@ class Ensemble:
         count = next(iter(self.groups.values())).count
         if validation is not None or settings.patience is None or len(examples) < 2:
             return Division(examples, None, [self.shares] * count, validation)
-        parts = min(FOLDS, len(examples))
-        folds = held_out_folds(examples.strata, count, parts, self.stream.child("folds"))
+        folds = held_out_folds(examples.strata, count, folds_of(len(examples)), self.stream.child("folds"))
         return Division(examples, folds, [self._shares_without(examples, fold) for fold in folds], None)
 
     def _shares_without(self, examples: Examples, fold: IdArray) -> Float64Array:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FOLDS = 4  # each network trains on three of four parts
+MANY_FOLDS = 8  # of more than TRIAL_ROWS rows: half of them, held out by four networks, tell enough
 TRIAL_ROWS = 2000  # of more rows, so many choose the variants of the inputs
 FINALISTS = 4  # variants that are then trained on all rows
 PATIENCE = 8
@@ -43,6 +44,11 @@ class Settings:
     patience: int | None
     threads: int
     engine: str
+
+
+def folds_of(rows: int) -> int:
+    """Into how many parts so many rows are divided, of which each network leaves one out."""
+    return min(FOLDS if rows <= TRIAL_ROWS else MANY_FOLDS, rows)
 
 
 def resolve(estimator: Any, rows: int, *, judged: bool) -> Settings:
