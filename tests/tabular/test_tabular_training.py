@@ -10,7 +10,8 @@ from fewfire._random import Stream
 from fewfire.tabular import SGD, AdamW
 from fewfire.tabular._embeddings import PeriodicEmbedding
 from fewfire.tabular._network import Layout, evaluate, rows_at_once
-from fewfire.tabular._training import TrainedNetwork, TrainingRows
+from fewfire.tabular._settings import folds_of
+from fewfire.tabular._training import TrainedNetwork, TrainingRows, held_out_folds
 
 ONE_VARIANT = {
     "hidden": (32,),
@@ -152,3 +153,10 @@ def test_torch_predicts_in_blocks_and_shares_validation_rows(monkeypatch):
     blocks = ff.SparseInitClassifier(**settings).fit(X[:60], y[:60], validation_data=(X[60:], y[60:]))
     np.testing.assert_allclose(blocks.validation_curve_, whole.validation_curve_, rtol=1e-5)
     assert (1, 31, 4) in placed and (3, 31, 4) not in placed
+
+
+def test_networks_see_more_of_many_rows():
+    assert [folds_of(rows) for rows in (2, 4, 2000, 2001, 20_000)] == [2, 4, 4, 8, 8]
+    held = held_out_folds(np.arange(2400) % 2, 4, folds_of(2400), Stream(0, "test"))
+    assert [len(fold) for fold in held] == [300] * 4
+    assert len(np.unique(np.concatenate(held))) == 1200
