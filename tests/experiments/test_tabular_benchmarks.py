@@ -1,9 +1,10 @@
-"""benchmarks/tabular_accuracy.py and tabular_start.py: what they say when data, models or results are missing."""
+"""benchmarks/tabular_*.py: what they say when data, models or results are missing, and the tables they write."""
 
 import importlib
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tiny_tables import Majority, write_tables
 
@@ -74,3 +75,90 @@ def test_an_equal_rank_is_enough_against_catboost_alone(monkeypatch):
     assert not behind({"fewfire": 1.5, "catboost": 1.5, "forest": 3.0})
     assert behind({"fewfire": 1.5, "catboost": 1.5, "forest": 1.5})
     assert behind({"fewfire": 2.0, "catboost": 1.0, "forest": 3.0})
+
+
+PAGE = """# Measured
+
+### 1% of the training rows
+
+| set | rows | trials | fewfire | forest | CatBoost | s |
+| --- | --- | --- | --- | --- | --- | --- |
+| credit | 150 | 10 | **25.0** | 26.0 | 25.5 | 1 |
+| pol | 91 | 10 | 12.0 | 13.0 | **11.0** | 2 |
+| mean | | | 18.5 | 19.5 | 18.2 | |
+| mean rank | | | 1.5 | 3.0 | 1.5 | |
+
+Words that stay.
+"""
+
+
+@pytest.fixture
+def protocol(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return importlib.import_module("tabular_protocol")
+
+
+def results_of(errors, trials=10):
+    """Lines of a results file, by set and model."""
+    shown = {"rows": 16_714, "fraction": 0.01, "seconds": 2.0}
+    return [
+        shown | {"set": name, "model": model, "trial": trial, "error": error}
+        for (name, model), error in errors.items()
+        for trial in range(trials)
+    ]
+
+
+def test_a_table_keeps_rivals_and_tells_intervals(protocol):
+    recorded = protocol.page_figures(PAGE, 0.01)
+    assert recorded["pol"] == {"fewfire": 12.0, "forest": 13.0, "catboost": 11.0}
+    ours = {("credit", "fewfire"): 0.24, ("pol", "fewfire"): 0.105}
+    text, figures = protocol.table(results_of(ours | {("pol", "forest"): 0.2}), recorded, 0.01)
+    assert "| credit | 150 | 10 | **24.0** | 26.0 | 25.5 | 2 |" in text
+    assert figures["mean"] == {"fewfire": 17.25, "forest": 23.0, "catboost": 18.25}  # the forest's 20% replaces 13%
+    assert figures["difference"]["catboost"] == (-1.0, -1.5, -0.5)
+    assert protocol.page_figures(PAGE.replace(PAGE[PAGE.index("| set") : PAGE.index("\nWords")], text + "\n"), 0.01)
+
+
+def test_tables_are_written_when_complete(protocol, monkeypatch, capsys, tmp_path):
+    page, file = tmp_path / "page.md", tmp_path / "results.jsonl"
+    page.write_text(PAGE)
+    monkeypatch.setattr(protocol, "HEADINGS", {0.01: protocol.HEADINGS[0.01]})
+    arguments = ["tabular_protocol", "tables", "--results", str(file), "--page", str(page), "--write"]
+    monkeypatch.setattr("sys.argv", arguments)
+    assert protocol.main() == 1
+    assert "no results yet of credit, pol" in capsys.readouterr().out
+    lines = [json.dumps(of) for of in results_of({("credit", "fewfire"): 0.24, ("pol", "fewfire"): 0.105})]
+    file.write_text("\n".join([*lines, '{"set": "po']))  # the last was being written when the run was stopped
+    assert protocol.main() == 0
+    assert "| mean |  |  | 17.25 |" in page.read_text()
+    assert page.read_text().endswith("Words that stay.\n")
+
+
+def test_protocol_measures_what_is_missing(protocol, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)).astype(np.float32)
+    np.savez(tmp_path / "pol.npz", X=X, y=(X[:, 0] > 0).astype(np.int8))
+    whole, alone = protocol.job(str(tmp_path), "pol", 0.2, 0, "fewfire")
+    assert (whole["model"], alone["model"], whole["rows"]) == ("fewfire", "networks", 200)
+    assert whole["error"] < 0.3
+    assert alone["log_loss"] != whole["log_loss"]
+
+
+@pytest.mark.slow
+def test_members_are_stored_and_their_mixture_judged(monkeypatch, capsys, tmp_path):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    members, mixtures = map(importlib.import_module, ("tabular_members", "tabular_mixtures"))
+    X = np.random.default_rng(0).normal(size=(150, 2)).astype(np.float32)
+    np.savez(tmp_path / "pol.npz", X=X, y=(X[:, 0] > 0).astype(np.int8))
+    jobs = tmp_path / "jobs"
+    jobs.mkdir()
+    for family in ("networks", "7 of 8", "trees", "boosting"):
+        members.measure_job(str(tmp_path), str(jobs), "pol", 0.3, 100, family)
+    with np.load(jobs / "pol_0.3_100_7-of-8.npz") as stored:
+        assert np.isnan(stored["held"].astype(float)).mean() == pytest.approx(
+            0.5, abs=0.05
+        )  # each row of half held out
+    mixtures.judge(jobs)
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])["against_mixture"]
+    assert told["the mixture in use, 0.3"] == 0
+    assert {"networks alone, 0.3", "7 of 8, with trees, 0.3", "extra trees, all rows, instead, 0.3"} <= set(told)

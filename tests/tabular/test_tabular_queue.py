@@ -10,8 +10,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import fewfire as ff
 from fewfire.tabular import AdamW
+from fewfire.tabular._examples import Variant
 from fewfire.tabular._queue import Meeting, work_off
-from fewfire.tabular._race import ENOUGH, Race
+from fewfire.tabular._race import ENOUGH, Race, finalists
 from fewfire.tabular._training import Stop
 
 THREADS = pytest.mark.parametrize("threads", [1, 2, 5])
@@ -150,3 +151,18 @@ def test_hopeless_variants_stop_early_and_the_rest_goes_on():
     epochs = [len(group.curves.validation) for group in model._ensemble.groups.values()]
     assert max(epochs) == 25
     assert len(model.validation_curve_) in (10, 20, 25)
+
+
+def test_every_encoding_has_a_finalist():
+    losses = {
+        Variant("rank", "strong"): 0.1,
+        Variant("rank", "mild"): 0.2,
+        Variant("rank", "none"): 0.25,
+        Variant("periodic", "mild"): 0.5,
+        Variant("periodic", "none"): 0.6,
+    }
+    ranked = list(losses)
+    assert finalists(losses, 3) == [ranked[0], ranked[1], ranked[3]]
+    assert finalists(losses, 2) == [ranked[0], ranked[3]]
+    assert finalists(losses, 1) == ranked[:1]
+    assert finalists(losses, 9) == ranked

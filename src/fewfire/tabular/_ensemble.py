@@ -26,9 +26,9 @@ from fewfire.tabular._mixing import best_temperature, mix, mixing_weights, tree_
 from fewfire.tabular._network import Layout
 from fewfire.tabular._preprocessing import learn_columns
 from fewfire.tabular._queue import clocked, work_off, work_off_by
-from fewfire.tabular._race import Race
+from fewfire.tabular._race import Race, finalists
 from fewfire.tabular._relevance import relevance_gains
-from fewfire.tabular._settings import FINALISTS, FOLDS, TRIAL_EPOCHS, TRIAL_ROWS, Settings
+from fewfire.tabular._settings import FINALISTS, TRIAL_EPOCHS, TRIAL_ROWS, Settings, folds_of
 from fewfire.tabular._training import held_out_folds
 from fewfire.tabular._trees import KINDS, TreeGroup
 
@@ -148,7 +148,7 @@ class Ensemble:
             group.forget_training()
 
     def _hold_trial(self, examples: Examples, validation: Examples | None, settings: Settings, verbose: bool) -> None:
-        """Train every group on TRIAL_ROWS rows, for a while, and go on, afresh, with the FINALISTS best."""
+        """Train every group on TRIAL_ROWS rows, for a while, and go on, afresh, with the FINALISTS."""
         optimiser = clone(settings.optimiser)
         optimiser.epochs = min(optimiser.epochs, TRIAL_EPOCHS)
         shortened = replace(settings, optimiser=optimiser)
@@ -156,16 +156,14 @@ class Ensemble:
         division = self._divide(sample, validation, settings)
         stops, _ = self._train_groups(division, shortened, verbose, "trial of the variants")
         losses = {variant: stop.loss for variant, stop in zip(self.groups, stops, strict=True)}
-        best = sorted(losses, key=lambda variant: losses[variant])[:FINALISTS]
-        self.groups = {variant: self._fresh(variant, settings) for variant in best}
+        self.groups = {variant: self._fresh(variant, settings) for variant in finalists(losses, FINALISTS)}
 
     def _divide(self, examples: Examples, validation: Examples | None, settings: Settings) -> Division:
         """What every group is trained on: rows left out are the same in all, so that their outputs can be mixed."""
         count = next(iter(self.groups.values())).count
         if validation is not None or settings.patience is None or len(examples) < 2:
             return Division(examples, None, [self.shares] * count, validation)
-        parts = min(FOLDS, len(examples))
-        folds = held_out_folds(examples.strata, count, parts, self.stream.child("folds"))
+        folds = held_out_folds(examples.strata, count, folds_of(len(examples)), self.stream.child("folds"))
         return Division(examples, folds, [self._shares_without(examples, fold) for fold in folds], None)
 
     def _shares_without(self, examples: Examples, fold: IdArray) -> Float64Array:

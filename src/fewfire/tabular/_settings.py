@@ -46,6 +46,11 @@ class Settings:
     engine: str
 
 
+def folds_of(rows: int) -> int:
+    """Into how many parts so many rows are divided, of which each network leaves one out."""
+    return min(FOLDS, rows)
+
+
 def resolve(estimator: Any, rows: int, *, judged: bool) -> Settings:
     """The settings of an estimator for a table of so many rows; raises on the first that breaks its rule.
 
