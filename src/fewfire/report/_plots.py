@@ -128,8 +128,16 @@ def plot_success(group: Group, *, ax: SomeAxes | None = None) -> Figure:
         if not frontier.runs.any():
             nothing_here(axis, "no finished runs")
     axes[0].set_ylabel("runs that succeed")
-    axes[-1].legend(title="width", fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    _add_widths(axes)
     return figure
+
+
+def _add_widths(axes: Sequence[Axes]) -> None:
+    """A legend, beside the last panel, of the widths that are drawn in any."""
+    drawn = {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    if drawn:
+        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
+        axes[-1].legend(drawn.values(), drawn.keys(), title="width", fontsize=8, **place)
 
 
 def plot_convergence(group: Group, *, ax: SomeAxes | None = None) -> Figure:
@@ -145,7 +153,7 @@ def plot_convergence(group: Group, *, ax: SomeAxes | None = None) -> Figure:
     else:
         axes[0].set_yticks([])
     axes[0].set_ylabel("steps to convergence")
-    axes[-1].legend(title="width", fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    _add_widths(axes)
     return figure
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fewfire._types import AnyArray, Float64Array, FloatArray
 
-LARGEST = 1e30  # trees take float32, whose sums over a table are to stay finite
+LARGEST = 2.0**99  # trees take float32, whose sums over a table are to stay finite
 
 
 def narrowed(table: Float64Array) -> FloatArray:
