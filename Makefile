@@ -33,7 +33,7 @@ environment:
 	@$(PYTHON) tools/environment.py --with dev $(EXTRAS)
 
 test: environment
-	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term:skip-covered
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered
 
 test-browser: WITH_BROWSER = 1
 test-browser: environment

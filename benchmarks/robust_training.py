@@ -154,13 +154,18 @@ def check_same_training(net: ff.networks.TwoLayer) -> dict[str, float]:
 
 
 def growth(clock: str) -> dict[str, float]:
-    """Exponents of the median time of an iteration in the width, both sides."""
+    """Exponents of the median time of an iteration in the width, both sides.
+
+    All widths in turn, REPEATS times over: a slow minute of the machine then meets every width.
+    """
     threads = CLOCKS[clock][1]
-    times: dict[str, list[float]] = {"lists": [], "dense": []}
-    for width in WIDTHS:
-        net = network(width, exponent=0.6)
-        times["lists"].append(statistics.median(iteration_times(Lists(net, threads), ITERATIONS, clock)))
-        times["dense"].append(statistics.median(iteration_times(Dense(net, threads), 3, clock)))
+    tried: dict[str, list[list[float]]] = {"lists": [[] for _ in WIDTHS], "dense": [[] for _ in WIDTHS]}
+    for _ in range(REPEATS):
+        for place, width in enumerate(WIDTHS):
+            net = network(width, exponent=0.6)
+            tried["lists"][place] += iteration_times(Lists(net, threads), ITERATIONS, clock)
+            tried["dense"][place] += iteration_times(Dense(net, threads), 3, clock)
+    times = {name: [statistics.median(values) for values in widths] for name, widths in tried.items()}
     for name, values in times.items():
         print(f"  {name}: " + ", ".join(f"{width}: {t:.2f} ms" for width, t in zip(WIDTHS, values, strict=True)))
     return {name: float(np.polyfit(np.log(WIDTHS), np.log(values), 1)[0]) for name, values in times.items()}
