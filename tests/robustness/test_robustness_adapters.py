@@ -320,9 +320,10 @@ def test_what_is_not_supported_is_named():
         attack(MLPRegressor(hidden_layer_sizes=(2,), max_iter=2).fit(X, X[:, :2]), X, REAL, 0.1)
     with pytest.raises(ValueError, match="model must have one label per row; got a MLPClassifier of 2 outputs."):
         attack(MLPClassifier((2,), max_iter=2).fit(X, np.column_stack([TWO, 1 - TWO])), X, TWO, 0.1)
-    counts = MLPRegressor("poisson", hidden_layer_sizes=(2,), max_iter=2).fit(X, TWO)
-    with pytest.raises(ValueError, match="model must end in identity, logistic or softmax; got 'exp'."):
-        attack(counts, X, REAL, 0.1)
+    if "loss" in MLPRegressor().get_params():  # from scikit-learn 1.7 on
+        counts = MLPRegressor(loss="poisson", hidden_layer_sizes=(2,), max_iter=2).fit(X, TWO)
+        with pytest.raises(ValueError, match="model must end in identity, logistic or softmax; got 'exp'."):
+            attack(counts, X, REAL, 0.1)
     cut = ParityNetClassifier(width=5, max_steps=5, binarize="median").fit(X, TWO)
     with pytest.raises(
         ValueError,

@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 
 import fewfire as ff
@@ -13,6 +12,7 @@ from fewfire.tabular._base import TargetRows
 from fewfire.tabular._categories import FEW, learn_categories
 from fewfire.tabular._frames import UNSEEN, learn_reader
 
+pl = pytest.importorskip("polars")
 QUICK = {"hidden": (16,), "members": 2, "optimiser": AdamW(0.02, epochs=15), "random_state": 0}
 
 

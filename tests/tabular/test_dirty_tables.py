@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse
 
@@ -10,6 +9,7 @@ import fewfire as ff
 from fewfire import InvalidArgument
 from fewfire.tabular import AdamW, _trees
 
+pl = pytest.importorskip("polars")
 QUICK = {"hidden": (8,), "members": 2, "scaling": "rank", "gains": "none", "random_state": 0}
 QUICK["optimiser"] = AdamW(0.02, epochs=3)
 ROWS = 48

@@ -103,8 +103,8 @@ class Effects:
     >>> X, y = make_friedman1(150, n_features=6, random_state=0)
     >>> model = ff.SparseInitRegressor(scaling="rank", members=2, trees=False, random_state=0).fit(X, y)
     >>> effects = model.explain(X, y)
-    >>> sorted(effects.names[:5]), effects.order()[0]  # the sixth column says nothing
-    (['x0', 'x1', 'x2', 'x3', 'x4'], 3)
+    >>> [effects.names[place] for place in effects.order()]  # the last says nothing
+    ['x3', 'x1', 'x0', 'x2', 'x4', 'x5']
     >>> bool(effects["x3"].mean[-1] > effects["x3"].mean[0])  # y rises with 10 · x3
     True
     """

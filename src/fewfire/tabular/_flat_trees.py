@@ -75,10 +75,9 @@ class FlatTrees:
 
 
 def below(thresholds: AnyArray) -> FloatArray:
-    """The largest float32 numbers that are not above others."""
+    """The largest float32 numbers that are not above others, or below all that a narrowed table has."""
     near = np.clip(thresholds, -LARGEST, LARGEST).astype(np.float32)
-    with np.errstate(over="ignore"):  # nothing is below the smallest
-        return np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
+    return np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
 
 
 def flattened(trees: Sequence[Any], values: Sequence[AnyArray]) -> FlatTrees:

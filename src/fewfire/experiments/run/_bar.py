@@ -54,11 +54,13 @@ class SweepBar:
             self._console.print(Text(line), soft_wrap=True)
 
     def __enter__(self) -> SweepBar:
-        self._bar.start()
+        if self._drawn:  # a disabled bar of an older rich writes an empty line
+            self._bar.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._bar.stop()
+        if self._drawn:
+            self._bar.stop()
 
 
 def facts(state: Progress) -> str:
