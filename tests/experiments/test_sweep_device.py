@@ -125,15 +125,17 @@ def test_a_search_trains_the_same_runs_on_devices(engine, engines, searched):
 class TestShapes:
     sweep = tiny(network={"start": ["dense", {"name": "sparse", "s": 2}], "width": [8, 5]}, trials=3)
 
-    def test_batches_hold_runs_of_one_shape_the_cheapest_first(self, engines):
+    @pytest.mark.parametrize("brief", [True, False])
+    def test_batches_hold_runs_of_one_shape_the_dearest_first_if_the_work_is_brief(self, engines, monkeypatch, brief):
         engine, plan = get_engine("one_device"), make_plan(self.sweep)
+        monkeypatch.setattr("fewfire.experiments.run._plan.BRIEF", plan.cost * (1.001 if brief else 0.999))
         ordered = in_device_order(self.sweep, plan.pending)
         assert sorted(ordered) == sorted(plan.pending)
         cut = list(batches((self.sweep.run_at(int(i)) for i in ordered), engine))
         shapes = [{(spec.width, spec.samples) for spec in batch} for batch in cut]
-        assert [next(iter(shape)) for shape in shapes if len(shape) == 1] == [
-            (5, None), (5, None), (5, 30), (5, 30), (8, None), (8, None), (8, 30), (8, 30)
-        ]  # fmt: skip
+        found = [next(iter(shape)) for shape in shapes if len(shape) == 1]
+        cheapest_first = [(5, None), (5, None), (5, 30), (5, 30), (8, None), (8, None), (8, 30), (8, 30)]
+        assert found == (cheapest_first[::-1] if brief else cheapest_first)
         assert all(len(batch) == 3 for batch in cut)
         trials = [spec.trial for spec in cut[0] + cut[1]]
         assert trials == sorted(trials)

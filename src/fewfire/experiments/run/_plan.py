@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from fewfire.experiments.store import Store
 
 
+BRIEF = 1e16
+"""Multiply-adds that a device does within minutes."""
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """A sweep against a store; what is to do in a search is a guess, drawn from what is known.
@@ -99,12 +103,18 @@ def _search_plan(sweep: Sweep, known: dict[str, tuple[str, float]]) -> Plan:
 
 
 def in_device_order(sweep: Sweep, numbers: Sequence[int] | IdArray) -> IdArray:
-    """These runs, those of one shape together, the cheapest shapes first; in their order within a shape."""
+    """These runs, those of one shape together; in their order within a shape.
+
+    The dearest shapes come first, so that what is left at the end is short and no device waits for one long run. Where
+    all of it is much work the cheapest come first: there is something to look at long before it ends.
+    """
     numbers = np.asarray(numbers, dtype=np.int64)
     rank = {name: place for place, name in enumerate(_shapes(sweep, numbers))}
-    cells = numbers % sweep.settings
-    ranks = {int(cell): rank[shape(sweep.run_at(int(cell)))] for cell in np.unique(cells)}
-    return np.asarray(numbers[np.argsort([ranks[int(cell)] for cell in cells], kind="stable")])
+    cells, of_run = np.unique(numbers % sweep.settings, return_inverse=True)
+    specs = [sweep.run_at(int(cell)) for cell in cells]
+    ranks = np.array([rank[shape(spec)] for spec in specs], dtype=np.int64)
+    work = float(np.array([cost(spec) for spec in specs])[of_run].sum())
+    return np.asarray(numbers[np.argsort((ranks if work > BRIEF else -ranks)[of_run], kind="stable")])
 
 
 def one_of_each_shape(sweep: Sweep, numbers: Sequence[int] | IdArray) -> list[RunSpec]:
