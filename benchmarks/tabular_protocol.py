@@ -3,11 +3,13 @@
 Protocol of pareto C.3 as in tabular_accuracy.py; settings are chosen elsewhere (tabular_members.py, trials from 100
 on). Every set, fraction, trial and model is one job of one thread, whose result is a line appended to a file; a
 stopped run goes on. One fit gives two columns: the default, and its networks without the trees. Rivals may be measured
-too (--models); where the file lacks them the table keeps what the page says of the same trials. Asked: mean errors of
-at most 28.0, 21.9 and 19.4 at 1%, 10% and all rows; differences are told with 95% bootstrap intervals over the sets.
+too (--models); where the file lacks them the table keeps what the page says of the same trials, and one that was
+stopped early counts with the first trials it has of every set, compared with fewfire on those. Asked: mean errors of at
+most 28.0, 21.9 and 19.4 at 1%, 10% and all rows; differences are told with 95% bootstrap intervals over the sets.
 
     python benchmarks/tabular_members.py convert --data FOLDER_OF_PARQUET --out SETS
     python benchmarks/tabular_protocol.py measure --data SETS --results FILE --minutes 8 --workers 16
+    python benchmarks/tabular_protocol.py measure --data SETS --results FILE --models realmlp,tabm --fractions 0.01,0.1,1
     python benchmarks/tabular_protocol.py tables --results FILE --page docs/tabular.md
 """
 
@@ -24,6 +26,7 @@ import warnings
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"  # read when the libraries below are loaded
@@ -34,6 +37,9 @@ from fewfire.experiments.tabular import find_models, mean_ranks  # noqa: E402
 from fewfire.experiments.tabular._calibration import calibration  # noqa: E402
 from fewfire.problems.tabular import Dataset, split, training_rows  # noqa: E402
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 TRIALS = {1.0: 2, 0.1: 5, 0.01: 10}
 """Fractions, the longest fits first, and their trials: those that the page's rivals were measured on."""
 HEADINGS = {
@@ -43,8 +49,17 @@ HEADINGS = {
 }
 ASKED = {0.01: 28.0, 0.1: 21.9, 1.0: 19.4}
 OURS = {"fewfire": "fewfire", "networks": "networks"}
-RIVALS = {"forest": "forest", "xgboost": "XGBoost", "catboost": "CatBoost", "mlp": "MLP"}
+RIVALS = {
+    "forest": "forest",
+    "xgboost": "XGBoost",
+    "catboost": "CatBoost",
+    "mlp": "MLP",
+    "realmlp": "RealMLP",
+    "tabm": "TabM",
+}
 """Columns of the tables by model."""
+SUMMARIES = ("mean", "mean rank", DIFFERENCE := "fewfire less the model, 95%", "trials")
+"""First cells of the rows below those of the sets."""
 CAP = 20_000
 
 
@@ -94,8 +109,8 @@ def measure(options: argparse.Namespace) -> int:
     jobs = [
         (name, fraction, trial, model)
         for model in options.models.split(",")
-        for fraction, trials in TRIALS.items()
-        for trial in range(min(trials, options.trials))
+        for fraction in map(float, options.fractions.split(","))
+        for trial in range(min(TRIALS[fraction], options.trials))
         for name in sorted(sizes, key=lambda name: -sizes[name])
         if name in (options.sets.split(",") if options.sets else sizes)
         if (name, fraction, trial, model) not in known
@@ -132,17 +147,30 @@ def measure(options: argparse.Namespace) -> int:
     return int(bool(jobs or failed))
 
 
-def page_figures(text: str, fraction: float) -> dict[str, dict[str, float]]:
-    """By set and model, what the table under a fraction's heading says in %."""
+def page_rows(text: str, fraction: float) -> dict[str, dict[str, str]]:
+    """By the first cell of a row and by model, the cells of the table under a fraction's heading."""
     lines = text.split(HEADINGS[fraction])[1].split("\n#")[0].splitlines()
     rows = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
     title, _, *body = rows
     titles = {shown: model for model, shown in (OURS | RIVALS).items()}
     return {
-        row[0]: {titles[head]: float(cell) for head, cell in zip(title, row, strict=True) if head in titles}
-        for row in body
-        if row[0] not in ("mean", "mean rank") and not row[0].startswith("fewfire less")
+        row[0]: {titles[head]: cell for head, cell in zip(title, row, strict=True) if head in titles} for row in body
     }
+
+
+def page_figures(text: str, fraction: float) -> dict[str, dict[str, float]]:
+    """By set and model, what the page's table says in %."""
+    return {
+        name: {model: float(cell) for model, cell in cells.items()}
+        for name, cells in page_rows(text, fraction).items()
+        if name not in SUMMARIES
+    }
+
+
+def page_trials(text: str, fraction: float) -> dict[str, int]:
+    """By model, how many trials the page's table is about."""
+    told = page_rows(text, fraction).get("trials", {})
+    return {model: int(told.get(model) or TRIALS[fraction]) for model in OURS | RIVALS}
 
 
 def interval(differences: np.ndarray) -> tuple[float, float, float]:
@@ -152,14 +180,30 @@ def interval(differences: np.ndarray) -> tuple[float, float, float]:
     return float(differences.mean()), float(low), float(high)
 
 
-def table(results: list[dict], recorded: dict[str, dict[str, float]], fraction: float) -> tuple[str, dict]:
-    """The table of a fraction in Markdown, and its figures."""
-    cells: dict[str, dict[str, float]] = {}
-    for name, old in recorded.items():
-        here = [of for of in results if of["set"] == name and of["fraction"] == fraction]
-        errors = {model: [of["error"] for of in here if of["model"] == model] for model in OURS | RIVALS}
-        complete = {model: 100 * np.mean(found) for model, found in errors.items() if len(found) == TRIALS[fraction]}
-        cells[name] = {model: old[model] for model in RIVALS if model in old} | complete
+def errors_of(results: list[dict], fraction: float, model: str, sets: Iterable[str]) -> dict[str, list[float]]:
+    """By set, a model's errors in % on trials 0, 1, … up to the first that is missing."""
+    errors: dict[str, list[float]] = {name: [] for name in sets}
+    for of in sorted(results, key=lambda of: of["trial"]):
+        if (of["fraction"], of["model"]) == (fraction, model) and of["trial"] == len(errors[of["set"]]):
+            errors[of["set"]].append(100 * of["error"])
+    return errors
+
+
+def table(
+    results: list[dict], recorded: dict[str, dict[str, float]], fraction: float, trials: dict[str, int] | None = None
+) -> tuple[str, dict]:
+    """The table of a fraction in Markdown, and its figures; `trials` says how many the recorded ones are of, if not all."""
+    full = TRIALS[fraction]
+    errors = {model: errors_of(results, fraction, model, recorded) for model in OURS | RIVALS}
+    cells = {name: {model: old[model] for model in RIVALS if model in old} for name, old in recorded.items()}
+    counts = {}
+    for model, found in errors.items():
+        known = (trials or {}).get(model, full) if all(model in cell for cell in cells.values()) else 1
+        common = min(map(len, found.values()))  # trials that the file has of every set
+        counts[model] = max(common, known)
+        for name, values in found.items():
+            if common >= known or len(values) == full:
+                cells[name][model] = float(np.mean(values[: counts[model]]))
     models = [model for model in OURS | RIVALS if all(model in cell for cell in cells.values())]
     ranked = [model for model in models if model != "networks"]
     lines = [["set", "rows", "trials", *((OURS | RIVALS)[model] for model in models), "s"]]
@@ -178,10 +222,13 @@ def table(results: list[dict], recorded: dict[str, dict[str, float]], fraction: 
     bounds = {}
     for model in models:
         if model != "fewfire":
-            ahead = np.array([cell["fewfire"] - cell[model] for cell in cells.values()])
+            ours = {name: np.mean(values[: counts[model]]) for name, values in errors["fewfire"].items()}
+            ahead = np.array([ours[name] - cell[model] for name, cell in cells.items()])
             bounds[model] = tuple(round(value, 2) for value in interval(ahead))
     told = [f"{bounds[m][0]:+.2f} ({bounds[m][1]:+.2f} to {bounds[m][2]:+.2f})" if m in bounds else "" for m in models]
-    lines.append(["fewfire less the model, 95%", "", "", *told, ""])
+    lines.append([DIFFERENCE, "", "", *told, ""])
+    if any(counts[model] < full for model in models):
+        lines.append(["trials", "", "", *(str(counts[model]) for model in models), ""])
     figures = {"mean": {m: round(of, 2) for m, of in means.items()}, "rank": {m: round(r, 2) for m, r in ranks.items()}}
     return "\n".join(f"| {' | '.join(line)} |" for line in lines), figures | {"difference": bounds}
 
@@ -197,7 +244,7 @@ def tables(options: argparse.Namespace) -> int:
             print(f"{heading}: no results yet of {', '.join(sorted(set(recorded) - done))}")
             missed = True
             continue
-        made, found[fraction] = table(results, recorded, fraction)
+        made, found[fraction] = table(results, recorded, fraction, page_trials(text, fraction))
         missed |= found[fraction]["mean"]["fewfire"] > ASKED[fraction]
         print(f"{heading}\n\n{made}\n")
         before, after = text.split(heading)
@@ -217,6 +264,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="put the tables into the page")
     parser.add_argument("--models", default="fewfire", help="names, with commas between")
     parser.add_argument("--sets", help="names, with commas between; all if not given")
+    parser.add_argument("--fractions", default="1,0.1,0.01", help="of the rows, in the order of their jobs")
     parser.add_argument("--trials", type=int, default=10, help="of each fraction, at most")
     parser.add_argument("--minutes", type=float, default=8.0, help="after these no job is begun")
     parser.add_argument("--grace", type=float, default=1.0, help="minutes that begun jobs then have")

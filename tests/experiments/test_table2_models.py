@@ -1,5 +1,7 @@
 """The models by name, the paper's networks as they start, and Table 2 as printed."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
@@ -25,6 +27,16 @@ def test_packages_that_are_missing_are_named(monkeypatch):
     monkeypatch.setattr("fewfire.experiments.tabular._models.is_installed", lambda name: False)
     assert MODELS["catboost"].missing() == "the package 'catboost' is not installed (pip install --no-deps catboost)"
     assert MODELS["forest"].missing() == ""
+
+
+def test_deep_rivals_come_from_pytabkit_by_their_defaults(monkeypatch):
+    """The package is not needed for this: what is asked of it is a name, a seed and one thread."""
+    names = ("RealMLP_TD_Classifier", "TabM_D_Classifier")
+    package = SimpleNamespace(**{name: lambda name=name, **given: (name, given) for name in names})
+    monkeypatch.setattr("fewfire.experiments.tabular._models.import_module", {"pytabkit": package}.__getitem__)
+    for model, name in zip(find_models(["realmlp", "tabm"]), names, strict=True):
+        assert model.package == "pytabkit"
+        assert model.build(3, **model.settings) == (name, {"random_state": 3, "n_threads": 1})
 
 
 def test_keys_change_with_settings_and_versions():

@@ -119,6 +119,25 @@ def test_a_table_keeps_rivals_and_tells_intervals(protocol):
     assert protocol.page_figures(PAGE.replace(PAGE[PAGE.index("| set") : PAGE.index("\nWords")], text + "\n"), 0.01)
 
 
+def test_a_rival_of_fewer_trials_is_compared_on_those(protocol):
+    """TabM was stopped within its third trial: its figures are of two, and so is fewfire's difference from it."""
+    recorded = protocol.page_figures(PAGE, 0.01)
+    results = results_of({("credit", "fewfire"): 0.24, ("pol", "fewfire"): 0.105})
+    for of in results:
+        of["error"] += 0.01 * (of["trial"] < 2)
+    results += results_of({("credit", "tabm"): 0.26, ("pol", "tabm"): 0.125}, trials=2)
+    results += results_of({("credit", "tabm"): 0.5}, trials=3)[2:]
+    text, figures = protocol.table(results, recorded, 0.01)
+    assert "| set | rows | trials | fewfire | forest | CatBoost | TabM | s |" in text
+    assert text.endswith("| trials |  |  | 10 | 10 | 10 | 2 |  |")
+    assert figures["mean"]["tabm"] == 19.25 and figures["difference"]["tabm"] == (-1.0, -1.0, -1.0)
+    page = PAGE.replace(PAGE[PAGE.index("| set") : PAGE.index("\nWords")], text + "\n")
+    assert protocol.page_trials(page, 0.01)["tabm"] == 2 and protocol.page_trials(PAGE, 0.01)["tabm"] == 10
+    alone = [of for of in results if of["model"] == "fewfire"]
+    again, _ = protocol.table(alone, protocol.page_figures(page, 0.01), 0.01, protocol.page_trials(page, 0.01))
+    assert again == text
+
+
 def test_tables_are_written_when_complete(protocol, monkeypatch, capsys, tmp_path):
     page, file = tmp_path / "page.md", tmp_path / "results.jsonl"
     page.write_text(PAGE)

@@ -6,6 +6,7 @@ the test errors themselves, and so does the summary for these two (as "best of")
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from importlib import import_module
@@ -116,6 +117,20 @@ def _mlp(trial: int) -> Any:
     return make_pipeline(StandardScaler(), MLPClassifier(random_state=trial))
 
 
+def _pytabkit(name: str, trial: int) -> Any:
+    made = getattr(import_module("pytabkit"), name)(random_state=trial, n_threads=1)  # on a GPU where torch finds one
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)  # set to talkative when it was imported
+    return made
+
+
+def _realmlp(trial: int) -> Any:
+    return _pytabkit("RealMLP_TD_Classifier", trial)
+
+
+def _tabm(trial: int) -> Any:
+    return _pytabkit("TabM_D_Classifier", trial)
+
+
 def _network(trial: int, **settings: Any) -> Any:
     from fewfire.experiments.tabular._paper_network import PaperNetwork
 
@@ -138,5 +153,7 @@ MODELS = {
     "xgboost": TabularModel("xgboost", _xgboost, {}, "xgboost"),
     "catboost": TabularModel("catboost", _catboost, {"iterations": 500}, "catboost"),
     "mlp": TabularModel("mlp", _mlp, {}),
+    "realmlp": TabularModel("realmlp", _realmlp, {}, "pytabkit"),
+    "tabm": TabularModel("tabm", _tabm, {}, "pytabkit"),
 }
 """Models by name: fewfire's default estimator, and its rivals at their defaults or at the settings given here."""
