@@ -183,8 +183,9 @@ def interval(differences: np.ndarray) -> tuple[float, float, float]:
 def errors_of(results: list[dict], fraction: float, model: str, sets: Iterable[str]) -> dict[str, list[float]]:
     """By set, a model's errors in % on trials 0, 1, … up to the first that is missing."""
     errors: dict[str, list[float]] = {name: [] for name in sets}
-    for of in sorted(results, key=lambda of: of["trial"]):
-        if (of["fraction"], of["model"]) == (fraction, model) and of["trial"] == len(errors[of["set"]]):
+    chosen = [of for of in results if (of["fraction"], of["model"]) == (fraction, model) and of["set"] in errors]
+    for of in sorted(chosen, key=lambda of: of["trial"]):
+        if of["trial"] == len(errors[of["set"]]):
             errors[of["set"]].append(100 * of["error"])
     return errors
 
