@@ -1,7 +1,7 @@
 """Figure 4 of `pareto` on a GPU, in several goes: run, summarise per cell, judge, and plan the whole of it.
 
 Runs go into one store per problem, so that none gets too large to carry; between goes the stores are kept compressed in
-a folder. The cheapest shapes come first, so that a go that ends early has whole widths.
+a folder. Where there is work for more than minutes the cheapest shapes come first: a go that ends early has whole widths.
 
     python benchmarks/figure4.py run FOLDER --seconds 500       # goes on where the stores in FOLDER end
     python benchmarks/figure4.py plan FOLDER                    # GPU-hours of the whole of Figure 4, from probes

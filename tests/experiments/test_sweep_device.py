@@ -140,6 +140,12 @@ class TestShapes:
         trials = [spec.trial for spec in cut[0] + cut[1]]
         assert trials == sorted(trials)
 
+    def test_the_first_batch_is_small_so_that_the_device_begins_soon(self, engines, monkeypatch):
+        monkeypatch.setattr("fewfire.experiments.executors._batch.FIRST_RUNS", 2)
+        specs = [self.sweep.run_at(0)] * 5
+        assert [len(batch) for batch in batches(specs, get_engine("one_device"))] == [2, 3]
+        assert [len(batch) for batch in batches(specs, get_engine("reference"))] == [5]
+
     def test_cores_take_runs_trial_by_trial(self):
         specs = [self.sweep.run_at(int(i)) for i in make_plan(self.sweep).pending]
         mixed = next(batches(iter(specs), ReferenceEngine()))

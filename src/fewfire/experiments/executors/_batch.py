@@ -20,23 +20,27 @@ if TYPE_CHECKING:
     from fewfire.engines import Engine, Run, Schedule
     from fewfire.experiments.spec import RunSpec
 
+FIRST_RUNS = 128
+"""Of the first batch for a device."""
+
 
 def batches(specs: Iterable[RunSpec], engine: Engine) -> Iterator[list[RunSpec]]:
     """The specs, in order, in batches as the engine likes them; a spec weighs nothing, whatever data it stands for.
 
-    An engine with a device of its own gets runs of one shape at a time.
+    An engine with a device of its own gets runs of one shape at a time, and a few to begin with, soon described: the
+    device is at work while the others are.
     """
     batch: list[RunSpec] = []
-    spent = 0.0
+    spent, most = 0.0, min(FIRST_RUNS, engine.batch_runs) if engine.side_by_side else engine.batch_runs
     for spec in specs:
         if batch and engine.side_by_side and shape(spec) != shape(batch[0]):
             yield batch
-            batch, spent = [], 0.0
+            batch, spent, most = [], 0.0, engine.batch_runs
         batch.append(spec)
         spent += cost(spec)
-        if spent >= engine.batch_cost or len(batch) >= engine.batch_runs:
+        if spent >= engine.batch_cost or len(batch) >= most:
             yield batch
-            batch, spent = [], 0.0
+            batch, spent, most = [], 0.0, engine.batch_runs
     if batch:
         yield batch
 

@@ -110,11 +110,11 @@ def in_device_order(sweep: Sweep, numbers: Sequence[int] | IdArray) -> IdArray:
     """
     numbers = np.asarray(numbers, dtype=np.int64)
     rank = {name: place for place, name in enumerate(_shapes(sweep, numbers))}
-    cells, of_run = np.unique(numbers % sweep.settings, return_inverse=True)
-    specs = [sweep.run_at(int(cell)) for cell in cells]
-    ranks = np.array([rank[shape(spec)] for spec in specs], dtype=np.int64)
-    work = float(np.array([cost(spec) for spec in specs])[of_run].sum())
-    return np.asarray(numbers[np.argsort((ranks if work > BRIEF else -ranks)[of_run], kind="stable")])
+    cells = (numbers % sweep.settings).tolist()
+    specs = {cell: sweep.run_at(cell) for cell in dict.fromkeys(cells)}
+    costs, ranks = ({cell: of(spec) for cell, spec in specs.items()} for of in (cost, lambda spec: rank[shape(spec)]))
+    sign = 1 if sum(costs[cell] for cell in cells) > BRIEF else -1
+    return np.asarray(numbers[np.argsort([sign * ranks[cell] for cell in cells], kind="stable")])
 
 
 def one_of_each_shape(sweep: Sweep, numbers: Sequence[int] | IdArray) -> list[RunSpec]:
@@ -125,8 +125,8 @@ def one_of_each_shape(sweep: Sweep, numbers: Sequence[int] | IdArray) -> list[Ru
 def _shapes(sweep: Sweep, numbers: Sequence[int] | IdArray) -> dict[tuple[Hashable, ...], list[RunSpec]]:
     """The cells of these runs by shape, the cheapest shapes and cells first."""
     found: dict[tuple[Hashable, ...], list[RunSpec]] = {}
-    for cell in np.unique(np.asarray(numbers, dtype=np.int64) % sweep.settings):
-        spec = sweep.run_at(int(cell))
+    for cell in sorted(set((np.asarray(numbers, dtype=np.int64) % sweep.settings).tolist())):
+        spec = sweep.run_at(cell)
         found.setdefault(shape(spec), []).append(spec)
     for specs in found.values():
         specs.sort(key=cost)
