@@ -4,17 +4,12 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/mixed.hpp"
+
 namespace fewfire {
 namespace {
 
 constexpr double least_gain = 1e-7, least_curvature = 1e-3, least_chance = 1e-12;
-
-// A number that depends on all bits of another (the finaliser of SplitMix64).
-std::uint64_t mixed(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
 
 BinSums operator+(const BinSums& a, const BinSums& b) {
   return {a.slope + b.slope, a.curvature + b.curvature, a.rows + b.rows, 0};

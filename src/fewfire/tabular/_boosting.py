@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from fewfire import _extension
-from fewfire.tabular._flat_trees import FlatTrees
+from fewfire.tabular._flat_trees import FlatTrees, mixed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -268,8 +268,8 @@ class NumpyBooster:
         columns = len(self.counts)
         tried = math.ceil(self.rule.share * columns)
         with np.errstate(over="ignore"):
-            here = _mixed(_mixed(self.seed + np.full(1, self.trees, np.uint64)) + np.uint64(leaf.number))
-            draws = _mixed(here + np.arange(columns).astype(np.uint64))
+            here = mixed(mixed(self.seed + np.full(1, self.trees, np.uint64)) + np.uint64(leaf.number))
+            draws = mixed(here + np.arange(columns).astype(np.uint64))
         for column in np.sort(np.argsort(draws, kind="stable")[:tried]):
             self._try_column(leaf, int(column))
 
@@ -319,10 +319,3 @@ class NumpyBooster:
             left = np.where(bins == self.counts[column] - 1, fork[:, 0] & 1 == 1, bins <= fork[:, 1])
             at[walking] = np.where(left, fork[:, 2], fork[:, 3])
         self.held_said[:, output] += np.array(self.values[begin:])[~at - begin]
-
-
-def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Numbers that depend on all bits of others (the finaliser of SplitMix64)."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(z ^ (z >> np.uint64(31)))
