@@ -1,6 +1,7 @@
 #include "core/boosting.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -11,12 +12,34 @@ namespace {
 
 constexpr double least_gain = 1e-7, least_curvature = 1e-3, least_chance = 1e-12;
 
-BinSums operator+(const BinSums& a, const BinSums& b) {
-  return {a.slope + b.slope, a.curvature + b.curvature, a.rows + b.rows, 0};
+BinSums operator-(const BinSums& a, const BinSums& b) {
+  return {a.slope - b.slope, a.curvature_and_rows - b.curvature_and_rows};
 }
 
-BinSums operator-(const BinSums& a, const BinSums& b) {
-  return {a.slope - b.slope, a.curvature - b.curvature, a.rows - b.rows, 0};
+// The power of two that is 2^-bits times the least one above all numbers.
+double unit_of(const double* numbers, std::size_t count, int bits) {
+  double largest = 0;
+  for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, std::fabs(numbers[i]));
+  int exponent = 0;
+  std::frexp(largest, &exponent);
+  return std::ldexp(1.0, exponent - bits);
+}
+
+// Moves those of order[begin…end) that go left before the others, whose order all keep; where the others begin.
+template <class GoesLeft>
+std::size_t divided(std::vector<std::int32_t>& order, std::size_t begin, std::size_t end, std::int32_t* beside,
+                    const GoesLeft& goes_left) {
+  std::size_t middle = begin, others = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    const std::int32_t place = order[i];
+    const bool left = goes_left(place);
+    order[middle] = place;
+    beside[others] = place;
+    middle += left;
+    others += !left;
+  }
+  std::copy_n(beside, others, order.begin() + static_cast<std::ptrdiff_t>(middle));
+  return middle;
 }
 
 // Chances of the classes that outputs (count,) stand for.
@@ -49,10 +72,10 @@ Booster::Booster(BinnedTable table, std::vector<std::size_t> bins, const float* 
                  BoostingRule rule)
     : table_(table), bins_(std::move(bins)), offsets_(table.columns + 1), target_(target), weight_(weight),
       outputs_(outputs), loss_(loss), rows_(std::move(rows)), held_(std::move(held)), order_(rows_.size()),
-      places_(rows_.size()), beside_(rows_.size()), gathered_(rows_.size()), rule_(rule), baseline_(outputs),
-      parts_(rows_.size() * outputs), chosen_parts_(rows_.size()), bin_sums_(rule.leaves) {
+      held_order_(held_.size()), beside_(std::max(rows_.size(), held_.size())), gathered_(rows_.size()), rule_(rule),
+      baseline_(outputs), slopes_(rows_.size() * outputs), curvatures_(rows_.size() * outputs), parts_(rows_.size()),
+      chosen_parts_(rows_.size()), bin_sums_(rule.leaves) {
   std::partial_sum(bins_.begin(), bins_.end(), offsets_.begin() + 1);
-  std::iota(places_.begin(), places_.end(), 0);
   double mass = 0;
   for (const std::int32_t row : rows_) {
     mass += weight_[row];
@@ -71,8 +94,8 @@ void Booster::advance(std::size_t rounds, double* losses) {
   for (std::size_t round = 0; round < rounds; ++round) {
     differentiate();
     for (std::size_t o = 0; o < outputs_; ++o) {
+      round_parts(o);
       grow(o);
-      walk_held(o);
     }
     double sum = 0;
     for (std::size_t i = 0; i < held_.size(); ++i)
@@ -91,51 +114,76 @@ void Booster::differentiate() {
     if (loss_ == MlpLoss::cross_entropy) chances_of(z, outputs_, chances.data());
     for (std::size_t o = 0; o < outputs_; ++o) {
       const bool squared = loss_ == MlpLoss::squared;
-      const double slope = (squared ? z[o] : chances[o]) - target[o];
-      const double curvature = squared ? 1 : chances[o] * (1 - chances[o]);
-      parts_[o * rows_.size() + i] = {static_cast<float>(slope) * weight, static_cast<float>(curvature) * weight, 1, 0};
+      slopes_[o * rows_.size() + i] = ((squared ? z[o] : chances[o]) - target[o]) * weight;
+      curvatures_[o * rows_.size() + i] = (squared ? 1 : chances[o] * (1 - chances[o])) * weight;
     }
   }
 }
 
+// Sums over all rows fit: slopes into 51 bits, curvatures and numbers of rows together into 62.
+void Booster::round_parts(std::size_t output) {
+  const std::size_t rows = rows_.size();
+  const double *slopes = &slopes_[output * rows], *curvatures = &curvatures_[output * rows];
+  const int length = std::bit_width(rows);
+  units_ = {unit_of(slopes, rows, std::min(30, 51 - length)),
+            unit_of(curvatures, rows, std::min({30, 51 - length, 62 - 2 * length})), length};
+  for (std::size_t i = 0; i < rows; ++i) {
+    const auto curvature = static_cast<std::int64_t>(std::nearbyint(curvatures[i] / units_.curvature));
+    parts_[i] = {static_cast<std::int64_t>(std::nearbyint(slopes[i] / units_.slope)), (curvature << units_.shift) + 1};
+  }
+}
+
 void Booster::grow(std::size_t output) {
-  const RowSums* parts = &parts_[output * rows_.size()];
-  order_ = places_;
-  leaves_.assign(1, Leaf{0, order_.size(), {}, 0, -1, false, 0, {}});
-  for (std::size_t i = 0; i < order_.size(); ++i)
-    leaves_[0].sums = leaves_[0].sums + BinSums{parts[i].slope, parts[i].curvature, 1, 0};
+  std::iota(order_.begin(), order_.end(), 0);
+  std::iota(held_order_.begin(), held_order_.end(), 0);
+  leaves_.assign(1, Leaf{0, order_.size(), 0, held_order_.size(), {}, 0, -1, false, 0, {}});
+  for (const BinSums& part : parts_) {
+    leaves_[0].sums.slope += part.slope;
+    leaves_[0].sums.curvature_and_rows += part.curvature_and_rows;
+  }
   if (splittable(leaves_[0])) {
-    sum_bins(leaves_[0], parts);
+    sum_bins(leaves_[0]);
     find_split(leaves_[0]);
   }
   const std::size_t first = forks_.size();
   while (leaves_.size() < rule_.leaves) {
     const auto best = std::max_element(leaves_.begin(), leaves_.end(), [](const Leaf& a, const Leaf& b) {
-      return a.split.gain < b.split.gain;
+      return a.split.at.gain < b.split.at.gain;
     });
-    if (best->split.gain <= 0) break;
-    divide(static_cast<std::size_t>(best - leaves_.begin()), parts);
+    if (best->split.at.gain <= 0) break;
+    divide(static_cast<std::size_t>(best - leaves_.begin()));
   }
   roots_.push_back(forks_.size() == first ? ~static_cast<std::int32_t>(values_.size()) : static_cast<std::int32_t>(first));
   ends_.push_back(static_cast<std::int32_t>(forks_.size()));
   for (const Leaf& leaf : leaves_) {
-    const double value = -rule_.learning_rate * leaf.sums.slope / (leaf.sums.curvature + rule_.l2);
+    const double slope = static_cast<double>(leaf.sums.slope) * units_.slope;
+    const double value = -rule_.learning_rate * slope / (curvature_of(leaf.sums) + rule_.l2);
     if (leaf.fork >= 0) forks_[leaf.fork].children[leaf.right] = ~static_cast<std::int32_t>(values_.size());
     values_.push_back(static_cast<float>(value));
     for (std::size_t i = leaf.begin; i < leaf.end; ++i) said_[order_[i] * outputs_ + output] += values_.back();
+    for (std::size_t i = leaf.held_begin; i < leaf.held_end; ++i)
+      held_said_[held_order_[i] * outputs_ + output] += values_.back();
   }
 }
 
-bool Booster::splittable(const Leaf& leaf) const {
-  return leaf.sums.rows >= 2 * static_cast<double>(rule_.least_rows) && leaf.sums.curvature >= least_curvature;
+double Booster::rows_of(const BinSums& sums) const {
+  return static_cast<double>(sums.curvature_and_rows & ((std::int64_t{1} << units_.shift) - 1));
 }
 
-void Booster::sum_bins(const Leaf& leaf, const RowSums* parts) {
+double Booster::curvature_of(const BinSums& sums) const {
+  return static_cast<double>(sums.curvature_and_rows >> units_.shift) * units_.curvature;
+}
+
+bool Booster::splittable(const Leaf& leaf) const {
+  return rows_of(leaf.sums) >= 2 * static_cast<double>(rule_.least_rows) && curvature_of(leaf.sums) >= least_curvature;
+}
+
+void Booster::sum_bins(const Leaf& leaf) {
   const std::size_t count = leaf.end - leaf.begin;
   for (std::size_t i = 0; i < count; ++i) {
     const std::int32_t place = order_[leaf.begin + i];
     gathered_[i] = rows_[place];
-    chosen_parts_[i] = parts[place];
+    chosen_parts_[i] = parts_[place];
   }
   auto& sums = bin_sums_[leaf.sums_at];
   sums.assign(offsets_.back(), BinSums{});
@@ -151,68 +199,44 @@ void Booster::find_split(Leaf& leaf) {
   for (std::size_t c = 0; c < columns; ++c) draws[c] = mixed(here + c);
   std::vector<std::uint64_t> sorted = draws;
   std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(tried - 1), sorted.end());
+  const BinRule rule{static_cast<double>(rule_.least_rows), least_curvature, rule_.l2};
+  const BinSums* sums = bin_sums_[leaf.sums_at].data();
   leaf.split = Split{};
-  leaf.split.gain = least_gain;
+  leaf.split.at.gain = least_gain;
   for (std::size_t c = 0; c < columns; ++c)
-    if (draws[c] <= sorted[tried - 1]) try_column(leaf, c);
-  if (leaf.split.gain <= least_gain) leaf.split.gain = 0;
-}
-
-void Booster::try_column(Leaf& leaf, std::size_t column) const {
-  const BinSums* sums = bin_sums_[leaf.sums_at].data() + offsets_[column];
-  const std::size_t known = bins_[column] - 1;
-  const BinSums missing = sums[known];
-  const double l2 = rule_.l2, least_rows = static_cast<double>(rule_.least_rows);
-  const double before = leaf.sums.slope * leaf.sums.slope / (leaf.sums.curvature + l2);
-  const auto weigh = [&](const BinSums& left, std::size_t bin, bool missing_left) {
-    const BinSums right = leaf.sums - left;
-    if (left.rows < least_rows || right.rows < least_rows) return;
-    if (left.curvature < least_curvature || right.curvature < least_curvature) return;
-    const double of_left = left.curvature + l2, of_right = right.curvature + l2;
-    const double gain =
-        (left.slope * left.slope * of_right + right.slope * right.slope * of_left) / (of_left * of_right) - before;
-    if (gain > leaf.split.gain) leaf.split = {gain, column, bin, missing_left, left};
-  };
-  BinSums left{};
-  for (std::size_t bin = 0; bin < known; ++bin) {
-    if (sums[bin].rows == 0) continue;
-    left = left + sums[bin];
-    if (missing.rows == 0) {
-      weigh(left, bin, 2 * left.rows > leaf.sums.rows);  // unseen missing values go with the more
-    } else {
-      weigh(left, bin, false);
-      weigh(left + missing, bin, true);
-    }
-  }
+    if (draws[c] <= sorted[tried - 1] &&
+        FEWFIRE_DISPATCH(better_split, sums + offsets_[c], bins_[c], leaf.sums, units_, rule, leaf.split.at))
+      leaf.split.column = c;
+  if (leaf.split.at.gain <= least_gain) leaf.split.at.gain = 0;
 }
 
 // Splits a leaf in two: the left child takes its place, the right one comes last.
-void Booster::divide(std::size_t number, const RowSums* parts) {
+void Booster::divide(std::size_t number) {
   const Leaf parent = leaves_[number];
-  const Split& split = parent.split;
-  const std::uint8_t* bins = table_.bins + split.column * table_.rows;
-  const std::size_t last = bins_[split.column] - 1;
-  std::size_t middle = parent.begin, others = 0;
-  for (std::size_t i = parent.begin; i < parent.end; ++i) {
-    const std::size_t bin = bins[rows_[order_[i]]];
-    const bool left = bin == last ? split.missing_left : bin <= split.bin;
-    (left ? order_[middle] : beside_[others]) = order_[i];
-    middle += left;
-    others += !left;
-  }
-  std::copy_n(beside_.begin(), others, order_.begin() + static_cast<std::ptrdiff_t>(middle));
+  const BinSplit& split = parent.split.at;
+  const std::uint8_t* bins = table_.bins + parent.split.column * table_.rows;
+  const std::size_t last = bins_[parent.split.column] - 1;
+  const auto way = [&](const std::vector<std::int32_t>& rows) {
+    return [&](std::int32_t place) {
+      const std::size_t bin = bins[rows[place]];
+      return (bin <= split.bin) | ((bin == last) & split.missing_left);
+    };
+  };
+  const std::size_t middle = divided(order_, parent.begin, parent.end, beside_.data(), way(rows_));
+  const std::size_t held_middle = divided(held_order_, parent.held_begin, parent.held_end, beside_.data(), way(held_));
   const auto fork = static_cast<std::int32_t>(forks_.size());
   if (parent.fork >= 0) forks_[parent.fork].children[parent.right] = fork;
-  const auto column = static_cast<std::int32_t>(2 * split.column + split.missing_left);
+  const auto column = static_cast<std::int32_t>(2 * parent.split.column + split.missing_left);
   forks_.push_back({column, static_cast<float>(split.bin), {0, 0}});
   const std::uint64_t next = 2 * leaves_.size();
-  Leaf left{parent.begin, middle, split.left, parent.sums_at, fork, false, next - 1, {}};
-  Leaf right{middle, parent.end, parent.sums - split.left, leaves_.size(), fork, true, next, {}};
+  const BinSums of_right = parent.sums - split.left;
+  Leaf left{parent.begin, middle, parent.held_begin, held_middle, split.left, parent.sums_at, fork, false, next - 1, {}};
+  Leaf right{middle, parent.end, held_middle, parent.held_end, of_right, leaves_.size(), fork, true, next, {}};
   if (leaves_.size() + 1 < rule_.leaves && (splittable(left) || splittable(right))) {
     Leaf& fewer = middle - parent.begin <= parent.end - middle ? left : right;
     Leaf& more = &fewer == &left ? right : left;
     if (&fewer == &left) std::swap(left.sums_at, right.sums_at);  // the larger child works on the parent's sums
-    sum_bins(fewer, parts);
+    sum_bins(fewer);
     auto &larger = bin_sums_[more.sums_at], &smaller = bin_sums_[fewer.sums_at];
     for (std::size_t b = 0; b < larger.size(); ++b) larger[b] = larger[b] - smaller[b];
     for (Leaf* child : {&left, &right})
@@ -220,21 +244,6 @@ void Booster::divide(std::size_t number, const RowSums* parts) {
   }
   leaves_[number] = left;
   leaves_.push_back(right);
-}
-
-// Adds what the newest tree says of the held-out rows.
-void Booster::walk_held(std::size_t output) {
-  for (std::size_t i = 0; i < held_.size(); ++i) {
-    std::int32_t at = roots_.back();
-    while (at >= 0) {
-      const TreeFork& fork = forks_[at];
-      const auto column = static_cast<std::size_t>(fork.column >> 1);
-      const std::size_t bin = table_.bins[column * table_.rows + held_[i]];
-      const bool left = bin == bins_[column] - 1 ? fork.column & 1 : static_cast<float>(bin) <= fork.threshold;
-      at = fork.children[!left];
-    }
-    held_said_[i * outputs_ + output] += values_[~at];
-  }
 }
 
 }  // namespace fewfire

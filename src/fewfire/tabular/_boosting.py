@@ -3,6 +3,8 @@
 Columns are binned once for all folds. Every round grows one tree per output along the slopes of the loss (Friedman
 2001); the leaf whose best split gains most is split next, and tries a random part of the columns of its own (as
 scikit-learn's and LightGBM's boosting of histograms do; Ke et al. 2017). Missing values go where the gain is larger.
+Slopes and curvatures are rounded to whole numbers, whose sums are exact (as in quantised training, Shi et al. 2022, but
+to 30 bits rather than a few).
 """
 
 from __future__ import annotations
@@ -220,18 +222,21 @@ class NumpyBooster:
             forks[:, 1] = table[:, 1].astype(np.float32).view(np.int32)
         roots[:], ends[:], values[:], baseline[:] = self.roots, self.ends, self.values, self.baseline
 
-    def _parts(self) -> FloatArray:
-        """Slopes, curvatures and ones (outputs, rows, 3)."""
+    def _parts(self) -> Float64Array:
+        """Slopes, curvatures and ones (outputs, rows, 3), rounded so that their sums are exact."""
         if self.loss == "squared":
             slope, curvature = self.said - self.target, np.ones_like(self.said)
         else:
             chance = expit(self.said) if self.loss == "logistic" else softmax(self.said, axis=1)
             slope, curvature = chance - self.target, chance * (1 - chance)
-        parts = np.stack([slope.T, curvature.T, np.ones_like(slope.T)], axis=2).astype(np.float32)
-        parts[:, :, :2] *= self.weight[:, None]
-        return parts
+        length = len(slope).bit_length()
+        bits = min(30, 51 - length), min(30, 51 - length, 62 - 2 * length)
+        rounded = [
+            _rounded((part * self.weight[:, None]).T, of) for part, of in zip((slope, curvature), bits, strict=True)
+        ]
+        return np.stack([*rounded, np.ones_like(slope.T)], axis=2)
 
-    def _grow(self, output: int, parts: FloatArray) -> None:
+    def _grow(self, output: int, parts: Float64Array) -> None:
         root = _Leaf(np.arange(len(parts)), parts.sum(axis=0, dtype=np.float64), -1, False, 0)
         if self._splittable(root):
             root.by_bin = self._sum_bins(root.rows, parts)
@@ -257,7 +262,7 @@ class NumpyBooster:
     def _splittable(self, leaf: _Leaf) -> bool:
         return bool(leaf.sums[2] >= 2 * self.rule.least_rows and leaf.sums[1] >= LEAST_CURVATURE)
 
-    def _sum_bins(self, rows: IdArray, parts: FloatArray) -> Float64Array:
+    def _sum_bins(self, rows: IdArray, parts: Float64Array) -> Float64Array:
         """Sums (bins of all columns, 3)."""
         size, columns = int(self.counts.sum()), len(self.counts)
         places = (self.bins[rows] + self.offsets).ravel()
@@ -291,7 +296,7 @@ class NumpyBooster:
                 leaf.gain, leaf.column, leaf.bin = float(gains[best]), column, int(known[best])
                 leaf.missing_left, leaf.left = bool(missing_left[best]), lefts[best]
 
-    def _divide(self, parent: _Leaf, leaves: int, parts: FloatArray) -> tuple[_Leaf, _Leaf]:
+    def _divide(self, parent: _Leaf, leaves: int, parts: Float64Array) -> tuple[_Leaf, _Leaf]:
         bins = self.bins[parent.rows, parent.column]
         goes = np.where(bins == self.counts[parent.column] - 1, parent.missing_left, bins <= parent.bin)
         fork = self.forks
@@ -319,3 +324,9 @@ class NumpyBooster:
             left = np.where(bins == self.counts[column] - 1, fork[:, 0] & 1 == 1, bins <= fork[:, 1])
             at[walking] = np.where(left, fork[:, 2], fork[:, 3])
         self.held_said[:, output] += np.array(self.values[begin:])[~at - begin]
+
+
+def _rounded(numbers: Float64Array, bits: int) -> Float64Array:
+    """Numbers (outputs, rows) as whole multiples of 2^-bits times the least power of two above all of their output."""
+    unit = np.ldexp(1.0, np.frexp(np.abs(numbers).max(axis=1, keepdims=True))[1] - bits)
+    return np.asarray(np.rint(numbers / unit) * unit)
