@@ -25,20 +25,21 @@ double unit_of(const double* numbers, std::size_t count, int bits) {
   return std::ldexp(1.0, exponent - bits);
 }
 
-// Moves those of order[begin…end) that go left before the others, whose order all keep; where the others begin.
+// Moves the rows of order[begin…end) that go left before the others, each side in its order; where the others begin.
 template <class GoesLeft>
 std::size_t divided(std::vector<std::int32_t>& order, std::size_t begin, std::size_t end, std::int32_t* beside,
                     const GoesLeft& goes_left) {
+  std::int32_t* rows = order.data();
   std::size_t middle = begin, others = 0;
   for (std::size_t i = begin; i < end; ++i) {
-    const std::int32_t place = order[i];
-    const bool left = goes_left(place);
-    order[middle] = place;
-    beside[others] = place;
+    const std::int32_t row = rows[i];
+    const bool left = goes_left(row);
+    rows[middle] = row;
+    beside[others] = row;
     middle += left;
     others += !left;
   }
-  std::copy_n(beside, others, order.begin() + static_cast<std::ptrdiff_t>(middle));
+  std::copy_n(beside, others, rows + middle);
   return middle;
 }
 
@@ -71,10 +72,9 @@ Booster::Booster(BinnedTable table, std::vector<std::size_t> bins, const float* 
                  const float* weight, MlpLoss loss, std::vector<std::int32_t> rows, std::vector<std::int32_t> held,
                  BoostingRule rule)
     : table_(table), bins_(std::move(bins)), offsets_(table.columns + 1), target_(target), weight_(weight),
-      outputs_(outputs), loss_(loss), rows_(std::move(rows)), held_(std::move(held)), order_(rows_.size()),
-      held_order_(held_.size()), beside_(std::max(rows_.size(), held_.size())), gathered_(rows_.size()), rule_(rule),
-      baseline_(outputs), slopes_(rows_.size() * outputs), curvatures_(rows_.size() * outputs), parts_(rows_.size()),
-      chosen_parts_(rows_.size()), bin_sums_(rule.leaves) {
+      outputs_(outputs), loss_(loss), rows_(std::move(rows)), held_(std::move(held)),
+      beside_(std::max(rows_.size(), held_.size())), rule_(rule), baseline_(outputs), slopes_(rows_.size() * outputs),
+      curvatures_(rows_.size() * outputs), parts_(table.rows), chosen_parts_(rows_.size()), bin_sums_(rule.leaves) {
   std::partial_sum(bins_.begin(), bins_.end(), offsets_.begin() + 1);
   double mass = 0;
   for (const std::int32_t row : rows_) {
@@ -86,8 +86,8 @@ Booster::Booster(BinnedTable table, std::vector<std::size_t> bins, const float* 
     if (loss_ == MlpLoss::cross_entropy) mean = std::log(std::max(mean, least_chance));
     if (loss_ == MlpLoss::logistic) mean = std::log(std::max(mean, least_chance) / std::max(1 - mean, least_chance));
   }
-  for (auto [numbers, said] : {std::pair{rows_.size(), &said_}, {held_.size(), &held_said_}})
-    for (std::size_t i = 0; i < numbers; ++i) said->insert(said->end(), baseline_.begin(), baseline_.end());
+  for (std::size_t row = 0; row < table_.rows; ++row) said_.insert(said_.end(), baseline_.begin(), baseline_.end());
+  held_said_ = said_;
 }
 
 void Booster::advance(std::size_t rounds, double* losses) {
@@ -98,8 +98,8 @@ void Booster::advance(std::size_t rounds, double* losses) {
       grow(o);
     }
     double sum = 0;
-    for (std::size_t i = 0; i < held_.size(); ++i)
-      sum += weight_[held_[i]] * loss_at(loss_, &held_said_[i * outputs_], target_ + held_[i] * outputs_, outputs_);
+    for (const std::int32_t row : held_)
+      sum += weight_[row] * loss_at(loss_, &held_said_[row * outputs_], target_ + row * outputs_, outputs_);
     losses[round] = sum;
   }
 }
@@ -108,7 +108,7 @@ void Booster::advance(std::size_t rounds, double* losses) {
 void Booster::differentiate() {
   std::vector<double> chances(outputs_);
   for (std::size_t i = 0; i < rows_.size(); ++i) {
-    const double* z = &said_[i * outputs_];
+    const double* z = &said_[rows_[i] * outputs_];
     const float *target = target_ + rows_[i] * outputs_, weight = weight_[rows_[i]];
     if (loss_ == MlpLoss::logistic) chances[0] = 1 / (1 + std::exp(-z[0]));
     if (loss_ == MlpLoss::cross_entropy) chances_of(z, outputs_, chances.data());
@@ -129,17 +129,17 @@ void Booster::round_parts(std::size_t output) {
             unit_of(curvatures, rows, std::min({30, 51 - length, 62 - 2 * length})), length};
   for (std::size_t i = 0; i < rows; ++i) {
     const auto curvature = static_cast<std::int64_t>(std::nearbyint(curvatures[i] / units_.curvature));
-    parts_[i] = {static_cast<std::int64_t>(std::nearbyint(slopes[i] / units_.slope)), (curvature << units_.shift) + 1};
+    parts_[rows_[i]] = {static_cast<std::int64_t>(std::nearbyint(slopes[i] / units_.slope)), (curvature << units_.shift) + 1};
   }
 }
 
 void Booster::grow(std::size_t output) {
-  std::iota(order_.begin(), order_.end(), 0);
-  std::iota(held_order_.begin(), held_order_.end(), 0);
+  order_ = rows_;
+  held_order_ = held_;
   leaves_.assign(1, Leaf{0, order_.size(), 0, held_order_.size(), {}, 0, -1, false, 0, {}});
-  for (const BinSums& part : parts_) {
-    leaves_[0].sums.slope += part.slope;
-    leaves_[0].sums.curvature_and_rows += part.curvature_and_rows;
+  for (const std::int32_t row : rows_) {
+    leaves_[0].sums.slope += parts_[row].slope;
+    leaves_[0].sums.curvature_and_rows += parts_[row].curvature_and_rows;
   }
   if (splittable(leaves_[0])) {
     sum_bins(leaves_[0]);
@@ -180,14 +180,11 @@ bool Booster::splittable(const Leaf& leaf) const {
 
 void Booster::sum_bins(const Leaf& leaf) {
   const std::size_t count = leaf.end - leaf.begin;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::int32_t place = order_[leaf.begin + i];
-    gathered_[i] = rows_[place];
-    chosen_parts_[i] = parts_[place];
-  }
+  const std::int32_t* rows = order_.data() + leaf.begin;
+  for (std::size_t i = 0; i < count; ++i) chosen_parts_[i] = parts_[rows[i]];
   auto& sums = bin_sums_[leaf.sums_at];
   sums.assign(offsets_.back(), BinSums{});
-  FEWFIRE_DISPATCH(add_to_bins, table_, gathered_.data(), chosen_parts_.data(), count, offsets_.data(), sums.data());
+  FEWFIRE_DISPATCH(add_to_bins, table_, rows, chosen_parts_.data(), count, offsets_.data(), sums.data());
 }
 
 // The columns of the smallest random numbers are tried, in their order in the table.
@@ -199,7 +196,7 @@ void Booster::find_split(Leaf& leaf) {
   for (std::size_t c = 0; c < columns; ++c) draws[c] = mixed(here + c);
   std::vector<std::uint64_t> sorted = draws;
   std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(tried - 1), sorted.end());
-  const BinRule rule{static_cast<double>(rule_.least_rows), least_curvature, rule_.l2};
+  const BinRule rule{static_cast<std::int64_t>(rule_.least_rows), least_curvature, rule_.l2};
   const BinSums* sums = bin_sums_[leaf.sums_at].data();
   leaf.split = Split{};
   leaf.split.at.gain = least_gain;
@@ -216,14 +213,12 @@ void Booster::divide(std::size_t number) {
   const BinSplit& split = parent.split.at;
   const std::uint8_t* bins = table_.bins + parent.split.column * table_.rows;
   const std::size_t last = bins_[parent.split.column] - 1;
-  const auto way = [&](const std::vector<std::int32_t>& rows) {
-    return [&](std::int32_t place) {
-      const std::size_t bin = bins[rows[place]];
-      return (bin <= split.bin) | ((bin == last) & split.missing_left);
-    };
+  const auto goes_left = [=, up_to = split.bin, missing_left = split.missing_left](std::int32_t row) {
+    const std::size_t bin = bins[row];
+    return (bin <= up_to) | ((bin == last) & missing_left);
   };
-  const std::size_t middle = divided(order_, parent.begin, parent.end, beside_.data(), way(rows_));
-  const std::size_t held_middle = divided(held_order_, parent.held_begin, parent.held_end, beside_.data(), way(held_));
+  const std::size_t middle = divided(order_, parent.begin, parent.end, beside_.data(), goes_left);
+  const std::size_t held_middle = divided(held_order_, parent.held_begin, parent.held_end, beside_.data(), goes_left);
   const auto fork = static_cast<std::int32_t>(forks_.size());
   if (parent.fork >= 0) forks_[parent.fork].children[parent.right] = fork;
   const auto column = static_cast<std::int32_t>(2 * parent.split.column + split.missing_left);

@@ -70,13 +70,13 @@ class Booster {
   std::size_t outputs_;
   MlpLoss loss_;
   std::vector<std::int32_t> rows_, held_;
-  std::vector<std::int32_t> order_, held_order_;  // places in rows_ and held_, leaf by leaf
-  std::vector<std::int32_t> beside_, gathered_;   // buffers
+  std::vector<std::int32_t> order_, held_order_;  // the same, leaf by leaf
+  std::vector<std::int32_t> beside_;              // a buffer
   BoostingRule rule_;
   std::vector<double> baseline_;
-  std::vector<double> said_, held_said_;  // outputs so far (rows, outputs)
+  std::vector<double> said_, held_said_;  // outputs so far (rows of the table, outputs)
   std::vector<double> slopes_, curvatures_;  // (outputs, rows)
-  std::vector<BinSums> parts_, chosen_parts_;  // of one output in whole numbers; those of a leaf
+  std::vector<BinSums> parts_, chosen_parts_;  // of one output, by rows of the table; those of a leaf
   BinUnits units_{};
   std::vector<std::vector<BinSums>> bin_sums_;
   std::vector<Leaf> leaves_;

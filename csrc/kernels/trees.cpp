@@ -40,16 +40,6 @@ Doubles converted(const Longs& numbers) {
   return found - large;
 }
 
-// What a side of a split is judged by.
-struct Sides {
-  Doubles slope, curvature, rows;
-};
-
-Sides sides_of(const Longs& slope, const Longs& packed, const BinUnits& units) {
-  const Longs rows = packed & ((std::int64_t{1} << units.shift) - 1);
-  return {converted(slope) * units.slope, converted(packed >> units.shift) * units.curvature, converted(rows)};
-}
-
 // Takes every walker to a leaf. Those that have arrived stay, without a branch that would have to be guessed.
 void walk(const TreeFork* forks, const float* const* of, std::int32_t* at) {
   for (bool walking = true; walking;) {
@@ -92,42 +82,49 @@ void add_to_bins(const BinnedTable& table, const std::int32_t* ids, const BinSum
   }
 }
 
+// In units of slopes and curvatures, powers of two that change no rounding.
 bool better_split(const BinSums* sums, std::size_t bins, const BinSums& all, const BinUnits& units, const BinRule& rule,
                   BinSplit& best) {
   const std::size_t known = bins - 1, last = (known + lanes - 1) / lanes * lanes;
   const BinSums missing = sums[known];
   std::int64_t slopes[256 + split_room], packed[256 + split_room];  // of all bins up to one
-  BinSums sum{};
+  Two sum{};
   for (std::size_t bin = 0; bin < known; ++bin) {
-    slopes[bin] = sum.slope += sums[bin].slope;
-    packed[bin] = sum.curvature_and_rows += sums[bin].curvature_and_rows;
+    Two part;
+    __builtin_memcpy(&part, sums + bin, sizeof part);
+    sum += part;
+    slopes[bin] = sum[0], packed[bin] = sum[1];
   }
   for (std::size_t bin = known; bin < last; ++bin) slopes[bin] = packed[bin] = 0;  // no rows: no split
-  const double total = static_cast<double>(all.slope) * units.slope;
-  const double before =
-      total * total / (static_cast<double>(all.curvature_and_rows >> units.shift) * units.curvature + rule.l2);
+  const std::int64_t mask = (std::int64_t{1} << units.shift) - 1, rows = all.curvature_and_rows & mask;
+  const double slope = static_cast<double>(all.slope), curvature = static_cast<double>(all.curvature_and_rows >> units.shift);
+  const double l2 = rule.l2 / units.curvature, least = rule.least_curvature / units.curvature;
+  const double unit = units.slope * units.slope / units.curvature, before = slope * slope / (curvature + l2);
+  double bound = best.gain / unit + before;
   bool found = false;
   for (int with_missing = 0; with_missing < 1 + (missing.curvature_and_rows != 0); ++with_missing)
     for (std::size_t bin = 0; bin < last; bin += lanes) {
-      Longs slope, both;
-      __builtin_memcpy(&slope, slopes + bin, sizeof slope);
+      Longs of_slopes, both;
+      __builtin_memcpy(&of_slopes, slopes + bin, sizeof of_slopes);
       __builtin_memcpy(&both, packed + bin, sizeof both);
-      if (with_missing) slope += missing.slope, both += missing.curvature_and_rows;
-      const Sides left = sides_of(slope, both, units), right = sides_of(all.slope - slope, all.curvature_and_rows - both, units);
-      const Doubles of_left = left.curvature + rule.l2, of_right = right.curvature + rule.l2, product = of_left * of_right;
-      const Doubles gains = left.slope * left.slope * of_right + right.slope * right.slope * of_left;
-      const Longs better = (gains > (best.gain + before) * product) & (left.rows >= rule.least_rows) &
-                           (right.rows >= rule.least_rows) & (left.curvature >= rule.least_curvature) &
-                           (right.curvature >= rule.least_curvature);
+      if (with_missing) of_slopes += missing.slope, both += missing.curvature_and_rows;
+      const Longs left_rows = both & mask;
+      const Doubles left = converted(of_slopes), left_curvature = converted(both >> units.shift);
+      const Doubles right = slope - left, right_curvature = curvature - left_curvature;  // exact
+      const Doubles below_left = left_curvature + l2, below_right = right_curvature + l2;
+      const Doubles product = below_left * below_right, gains = left * left * below_right + right * right * below_left;
+      const Longs better = (gains > bound * product) & (left_rows >= rule.least_rows) &
+                           (left_rows <= rows - rule.least_rows) & (left_curvature >= least) & (right_curvature >= least);
       std::int64_t any = 0;
       for (std::size_t lane = 0; lane < lanes; ++lane) any |= better[lane];
       if (!any) continue;
       for (std::size_t lane = 0; lane < lanes; ++lane) {
-        const double gain = gains[lane] / product[lane] - before;
+        const double gain = (gains[lane] / product[lane] - before) * unit;
         if (!better[lane] || bin + lane >= known || !(gain > best.gain)) continue;
         // Missing values that have not been seen go with the more rows.
-        const bool missing_left = with_missing || (missing.curvature_and_rows == 0 && left.rows[lane] > right.rows[lane]);
-        best = {gain, bin + lane, missing_left, {slope[lane], both[lane]}};
+        const bool missing_left = with_missing || (missing.curvature_and_rows == 0 && 2 * left_rows[lane] > rows);
+        best = {gain, bin + lane, missing_left, {of_slopes[lane], both[lane]}};
+        bound = gain / unit + before;
         found = true;
       }
     }

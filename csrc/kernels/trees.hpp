@@ -58,7 +58,8 @@ constexpr std::size_t split_room = 8;  // more bins than 256 that buffers have
 
 // What a split has to keep to: rows and curvature of either side, at least, and what is added to curvatures.
 struct BinRule {
-  double least_rows, least_curvature, l2;
+  std::int64_t least_rows;
+  double least_curvature, l2;
 };
 
 // Bins up to `bin` go left, and missing values (those of the last bin) if `missing_left`; `left` are the sums there.
