@@ -5,7 +5,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from fewfire import _extension
-from fewfire.tabular._boosting import Booster, BoostingRule, binned, chances, held_losses
+from fewfire.tabular._boosting import Booster, BoostingRule, beside, binned, chances, held_losses
 from fewfire.tabular._flat_trees import FlatTrees, narrowed
 
 LOSSES = {"logistic": 1, "squared": 2, "cross_entropy": 3}
@@ -48,7 +48,7 @@ def test_the_twin_grows_the_same_trees(loss, leaves):
         others, other_trees, said_there, _ = boosted(loss, leaves=leaves)
     np.testing.assert_allclose(losses, others, rtol=1e-6)
     np.testing.assert_allclose(said, said_there, atol=1e-5)
-    assert trees.forks.shape == other_trees.forks.shape
+    assert np.array_equal(trees.forks, other_trees.forks)  # sums of whole numbers are exact
     assert judged == pytest.approx(losses[-1], rel=1e-6)  # bins and thresholds lead to the same leaves
     assert losses[-1] < 0.7 * losses[0]
 
@@ -113,6 +113,8 @@ def test_bins_hold_the_distinct_values_or_as_many_rows_each():
     held = np.bincount(bins[0], minlength=21)
     assert held[:20].min() > 45 and held[:20].max() < 54
     assert np.array_equal(bins[1], table[:, 1].astype(int))
+    pieces = beside([binned(columns.T, 20) for columns in (table.T[:2], table.T[2:])])
+    assert np.array_equal(pieces.bins, bins) and np.array_equal(pieces.counts, counts) and len(pieces.edges) == 3
     for place in (0, 1):
         known = ~np.isnan(table[:, place])
         assert np.array_equal(bins[place, known], np.searchsorted(edges[place], table[known, place]))

@@ -20,6 +20,8 @@ from fewfire import _extension
 from fewfire.tabular._flat_trees import FlatTrees, mixed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
@@ -52,16 +54,24 @@ def binned(table: FloatArray, most: int) -> BinnedRows:
     """A narrowed table (rows, columns) in at most `most` bins per column: its distinct values, or equally full ones."""
     bins, edges = np.empty(table.shape[::-1], np.uint8), []
     for place, column in enumerate(np.ascontiguousarray(table.T)):
-        missing = np.isnan(column)
-        distinct = np.unique(column[~missing])
+        known = np.sort(column)  # NaN come last
+        known = known[: np.searchsorted(known, np.float32(np.inf), "right")]
+        distinct = known[np.append(True, known[1:] != known[:-1])] if len(known) else known
         if len(distinct) > most:
-            places = np.linspace(0, 100, most + 1)[1:-1]
-            upper = np.unique(np.percentile(column[~missing], places, method="lower"))
+            upper = np.unique(known[np.arange(1, most) * (len(known) - 1) // most])
         else:
             upper = distinct[:-1] / 2 + distinct[1:] / 2
-        bins[place] = np.where(missing, len(upper) + 1, np.searchsorted(upper, column))
+        bins[place] = np.searchsorted(upper, column)
+        if len(known) < len(column):
+            bins[place, np.isnan(column)] = len(upper) + 1
         edges.append(np.append(upper, np.float32(np.inf)).astype(np.float32))
     return BinnedRows(bins, np.array([len(upper) + 1 for upper in edges], np.int64), edges)
+
+
+def beside(pieces: Sequence[BinnedRows]) -> BinnedRows:
+    """Columns of the same rows, binned piece by piece, as one table."""
+    bins, counts = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("bins", "counts"))
+    return BinnedRows(bins, counts, [edges for piece in pieces for edges in piece.edges])
 
 
 class BoostedTrees(NamedTuple):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fewfire.tabular._boosting import BinnedRows, Booster, BoostingRule, binned, chances
+from fewfire.tabular._boosting import BinnedRows, Booster, BoostingRule, beside, binned, chances
 from fewfire.tabular._extra_trees import ExtraTreesRule, WholeTargets, grown_trees, whole_targets
 from fewfire.tabular._flat_trees import FlatTrees, joined, narrowed
 
@@ -39,9 +39,9 @@ TREES = 100  # of a model on MANY rows or fewer
 MANY = 2000  # rows; of more, fewer trees: they are larger, and their mean is less in need of number
 LEAST_TREES = 25
 EXTRA = ExtraTreesRule(least_rows=2, share=0.5)
-PIECES = 4  # of a model of extra trees, which any threads may grow
+PIECES = 4  # of a model of extra trees, or of the columns to be binned, for any threads to take
 SMALL = BoostingRule(leaves=8, least_rows=5, learning_rate=0.1, bins=63)
-LARGE = BoostingRule(leaves=31, least_rows=20, learning_rate=0.05, bins=255)
+LARGE = BoostingRule(leaves=31, least_rows=20, learning_rate=0.1, bins=127)
 LARGE_ROWS = 5000  # of more, boosting has LARGE trees
 FIRST_ROUNDS, STRETCH, MOST_ROUNDS = 60, 20, 500  # of boosting
 ENOUGH = 0.7  # of the rounds so far: a best round before it ends boosting
@@ -199,7 +199,10 @@ class Boosting(TreeGroup):
     ) -> Generator[list[Task], Any, list[Float64Array]]:
         """Go on as long as the best round is among the last."""
         rule = boosting_rule(len(parts[0]))
-        (table,) = yield [partial(binned, rows.table, rule.bins)]
+        pieces = yield [
+            partial(binned, columns.T, rule.bins) for columns in np.array_split(rows.table.T, PIECES) if len(columns)
+        ]
+        table = beside(pieces)
         cases = enumerate(zip(parts, held, strict=True))
         boosters = [self.begun(rows, table, rule, *ids, number) for number, ids in cases]
         losses, stretch = np.zeros(0), FIRST_ROUNDS
