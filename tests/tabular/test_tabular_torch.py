@@ -150,7 +150,7 @@ def test_a_runner_gets_all_tasks_that_are_ready():
             total += sum((yield [lambda number=number: number, lambda: 1]))
         return total
 
-    assert work_off_by(runner, [job(2), job(3)], 1, None, [job(1)]) == [3, 6, 1]
+    assert work_off_by(runner, [job(2), job(3)]) == [3, 6]
     assert seen == [4, 4, 2]
 
 

@@ -12,6 +12,8 @@ beside them (_trees.py).
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -33,7 +35,7 @@ from fewfire.tabular._training import held_out_folds
 from fewfire.tabular._trees import KINDS, TreeGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array, IdArray
@@ -88,7 +90,7 @@ class Ensemble:
         settings: Settings,
         stream: Stream,
     ) -> None:
-        self.columns, self.shares = columns, examples.shares()
+        self.columns, self.shares = columns, examples.shares(settings.threads)
         self.loss, self.offset, self.stream = loss, offset, stream
         variants = choose_variants(settings.scaling, settings.gains)
         self.groups = {variant: self._fresh(variant, settings) for variant in variants}
@@ -101,13 +103,15 @@ class Ensemble:
     def train(self, examples: Examples, validation: Examples | None, settings: Settings, verbose: bool) -> None:
         """Train every group; with held-out rows, weigh the groups by them. Many rows: only the best of a trial."""
         self.seconds = {}
-        weighed = validation is not None or settings.patience is not None
-        if weighed and len(examples) > TRIAL_ROWS and len(self.groups) > FINALISTS and not self._begun():
-            self._hold_trial(examples, validation, settings, verbose)
         division = self._divide(examples, validation, settings)
         judges = division.judges()
         trees = self._grow_trees(division) if settings.trees and judges is not None and len(self.columns.places) else []
-        stops, held = self._train_groups(division, settings, verbose, "networks", trees)
+        with self._beside(trees, settings) as (queued, grown):
+            weighed = validation is not None or settings.patience is not None
+            if weighed and len(examples) > TRIAL_ROWS and len(self.groups) > FINALISTS and not self._begun():
+                self._hold_trial(examples, validation, settings, verbose)
+            stops, held = self._train_groups(division, settings, verbose, "networks", queued)
+            held += grown()
         if judges is not None:
             mixed = self._weigh(stops, judges)
             if trees:
@@ -152,9 +156,12 @@ class Ensemble:
         optimiser = clone(settings.optimiser)
         optimiser.epochs = min(optimiser.epochs, TRIAL_EPOCHS)
         shortened = replace(settings, optimiser=optimiser)
-        sample = examples[self.stream.child("trial").permutation(len(examples))[:TRIAL_ROWS]]
+        sample = examples.sample(self.stream.child("trial").permutation(len(examples))[:TRIAL_ROWS])
         division = self._divide(sample, validation, settings)
-        stops, _ = self._train_groups(division, shortened, verbose, "trial of the variants")
+        with ThreadPoolExecutor(1) as pool:
+            if settings.threads > 1:  # what the finalists will see
+                pool.submit(lambda: [examples.encoded(variant.encoding) for variant in self.groups])
+            stops, _ = self._train_groups(division, shortened, verbose, "trial of the variants")
         losses = {variant: stop.loss for variant, stop in zip(self.groups, stops, strict=True)}
         self.groups = {variant: self._fresh(variant, settings) for variant in finalists(losses, FINALISTS)}
 
@@ -182,9 +189,9 @@ class Ensemble:
         return relevance_gains(shares, variant.gain)[self.columns.sources(variant.encoding)]
 
     def _train_groups(
-        self, division: Division, settings: Settings, verbose: bool, what: str, trees: Sequence[TreeJob] = ()
+        self, division: Division, settings: Settings, verbose: bool, what: str, trees: Sequence[Job] = ()
     ) -> tuple[list[Stop], list[Float64Array]]:
-        """Where the groups stopped, and what trees that are grown beside them say of the rows held out.
+        """Where the groups stopped, and what trees that are grown in their queue say of the rows held out.
 
         The time of the groups is counted as that of `what`.
         """
@@ -194,8 +201,7 @@ class Ensemble:
             jobs = [clocked(job, self.seconds, what) for job in jobs]
         judged = division.judges() or division.examples
         weigh = partial(mixing_weights, self.loss, target=judged.target, weight=judged.weight)
-        beside = [clocked(job, self.seconds, "trees") for job in trees]
-        found = self._run(jobs, beside, settings, Race(weigh, len(jobs)))
+        found = self._run(jobs, trees, settings, Race(weigh, len(jobs)))
         if settings.engine == "torch":
             self.seconds[what] = time.perf_counter() - begin
         return found[: len(jobs)], found[len(jobs) :]
@@ -203,13 +209,28 @@ class Ensemble:
     def _run(
         self, jobs: Sequence[Job], beside: Sequence[Job], settings: Settings, race: Race | None = None
     ) -> list[Any]:
-        """Train groups and grow trees, all in one queue; on threads, or the networks as one batch by PyTorch."""
+        """Train groups and grow trees, all in one queue of threads; or groups alone, as one batch by PyTorch."""
         if settings.engine != "torch":
             return work_off(jobs, settings.threads, race, beside)
         from fewfire.tabular._torch import BatchRunner  # loads torch
 
         with BatchRunner(settings.threads) as runner:
-            return work_off_by(runner, jobs, settings.threads, race, beside)
+            return work_off_by(runner, jobs, race)
+
+    @contextmanager
+    def _beside(
+        self, trees: Sequence[TreeJob], settings: Settings
+    ) -> Iterator[tuple[list[Job], Callable[[], list[Float64Array]]]]:
+        """Trees for the queue of the networks; or, where a device trains them, a function that waits for all trees.
+
+        Processors then have little to do but grow trees, from the first moment on.
+        """
+        jobs: list[Job] = [clocked(job, self.seconds, "trees") for job in trees]
+        if settings.engine != "torch" or not jobs:
+            yield jobs, list
+            return
+        with ThreadPoolExecutor(1) as pool:
+            yield [], pool.submit(work_off, jobs, settings.threads).result
 
     def _training(self, variant: Variant, division: Division, settings: Settings, verbose: bool) -> GroupJob:
         gains = [self._gains(variant, shares) for shares in division.shares]
@@ -260,4 +281,4 @@ class Ensemble:
 def columns_for(table: Float64Array, weight: Float64Array, settings: Settings) -> Columns:
     """The columns of a table (rows, columns) in the encodings an ensemble needs; ranks tell what inputs explain."""
     encodings = {variant.encoding: None for variant in choose_variants(settings.scaling, settings.gains)}
-    return learn_columns(table, weight, encodings | {"rank": None})
+    return learn_columns(table, weight, encodings | {"rank": None}, settings.threads)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from fewfire._blas import ONE_BLAS_THREAD
 
 Task = Callable[[], Any]
+AT_LEAST = 4  # items of `mapped` that are worth a thread
 
 
 class Meeting(NamedTuple):
@@ -48,18 +49,20 @@ def work_off(
         return under_way.run_here() if threads == 1 else _run_on_threads(under_way, threads)
 
 
-def work_off_by(
-    runner: Runner, jobs: Sequence[Job], threads: int, referee: Referee | None = None, beside: Sequence[Job] = ()
-) -> list[Any]:
-    """As `work_off`, but all tasks of the jobs that are ready at a time by one call of a runner.
+def work_off_by(runner: Runner, jobs: Sequence[Job], referee: Referee | None = None) -> list[Any]:
+    """As `work_off`, but all tasks of the jobs that are ready at a time by one call of a runner."""
+    with ONE_BLAS_THREAD:
+        return _Round(jobs, len(jobs), referee).run_by(runner)
 
-    Jobs `beside` them are worked off on threads at the same time.
-    """
-    with ThreadPoolExecutor(1) as pool:
-        others = pool.submit(work_off, beside, threads)
-        with ONE_BLAS_THREAD:
-            found = _Round(jobs, len(jobs), referee).run_by(runner)
-        return found + others.result()
+
+def mapped(function: Callable[[Any], Any], items: Sequence[Any], threads: int) -> list[Any]:
+    """What a function that gives up the interpreter's lock makes of items, on so many threads, but few for few items."""
+    share = max(AT_LEAST, -(-len(items) // threads))
+    if len(items) <= share:
+        return [function(item) for item in items]
+    parts = [items[start : start + share] for start in range(0, len(items), share)]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return [found for part in pool.map(lambda part: [function(item) for item in part], parts) for found in part]
 
 
 def _run_on_threads(under_way: _Round, threads: int) -> list[Any]:
