@@ -1,6 +1,6 @@
 // A GPU made of one thread of a processor: kernels of CUDA C++ run as they are, every thread of theirs a fibre.
 //
-// A fibre runs until it waits: for its block (__syncthreads), for its warp, or for other blocks (WAITING). All blocks are
+// A fibre runs until it waits: for its block (__syncthreads), for its warp, or for other blocks (`counted`). All blocks are
 // "on the chip" at once, as in a cooperative launch. What one fibre writes all see at once, so this finds wrong sums and
 // missing barriers of a block, not missing fences.
 #pragma once
@@ -15,7 +15,6 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define BLOCK_MEMORY(type, name) type& name = *(type*)gpu::now->block->memory
-#define WAITING gpu::pass()
 
 struct alignas(16) float4 {
   float x, y, z, w;
@@ -113,14 +112,24 @@ using gpu::threadIdx;
 
 inline void __syncthreads() { gpu::wait_at(gpu::now->block->gate, gpu::THREADS); }
 inline void __syncwarp() { gpu::wait_at(gpu::now->block->warps[gpu::now->thread / 32], 32); }
-inline void __threadfence() {}
-inline unsigned atomicAdd(unsigned* at, unsigned value) { return (*at += value) - value; }
-inline float __shfl_xor_sync(unsigned, float value, int apart) {
+inline void count_up(unsigned* counter) { ++*counter; }
+inline unsigned counted(const unsigned* counter) {
+  gpu::pass();
+  return *(volatile const unsigned*)counter;
+}
+inline float __shfl_sync(unsigned, float value, int lane) {
   gpu::Block* block = gpu::now->block;
   const unsigned thread = gpu::now->thread;
   block->passed[thread] = value;
   __syncwarp();
-  const float other = block->passed[thread ^ apart];
+  const float other = block->passed[thread / 32 * 32 + lane];
   __syncwarp();
   return other;
+}
+inline float __shfl_xor_sync(unsigned all, float value, int apart) {
+  return __shfl_sync(all, value, gpu::now->thread % 32 ^ apart);
+}
+inline float cospif(float x) { return (float)std::cos(M_PI * x); }
+inline void sincospif(float x, float* sine, float* cosine) {
+  *sine = (float)std::sin(M_PI * x), *cosine = (float)std::cos(M_PI * x);
 }

@@ -13,10 +13,8 @@ from epoch_emulator import COMPILER, EmulatedKernel  # noqa: E402
 
 from fewfire.tabular import _device_batch  # noqa: E402
 from fewfire.tabular._device_batch import BatchPace, DeviceBatch  # noqa: E402
-from fewfire.tabular._network import Layout  # noqa: E402
-from fewfire.tabular.cuda import load_kernel  # noqa: E402
 from fewfire.tabular.cuda._epoch_kernel import KERNELS  # noqa: E402
-from fewfire.tabular.cuda._records import FIELDS, share_blocks  # noqa: E402
+from fewfire.tabular.cuda._records import FIELDS  # noqa: E402
 
 emulated = pytest.mark.skipif(COMPILER is None, reason="needs g++, which compiles the kernel for the processor")
 
@@ -32,9 +30,9 @@ def kernel(tmp_path_factory, monkeypatch):
     """The kernel in the place of PyTorch's steps: seven blocks of threads, three epochs at a time."""
     found = EmulatedKernel(tmp_path_factory.getbasetemp())
 
-    def use(blocks=7, pace=BatchPace(3, 1, 0.5, True)):
+    def use(blocks=7):
         monkeypatch.setattr(DeviceBatch, "_load_kernel", lambda self, layouts: (found, blocks))
-        monkeypatch.setitem(_device_batch.PACES, "cpu", pace)
+        monkeypatch.setitem(_device_batch.PACES, "cpu", BatchPace(3, 1, 0.5, True))
         return found
 
     return use

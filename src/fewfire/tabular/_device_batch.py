@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from concurrent.futures import wait
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -25,13 +25,12 @@ from fewfire.tabular._training import NEWEST
 
 if TYPE_CHECKING:
     from collections import deque
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from concurrent.futures import Executor, Future
 
-    from fewfire._types import FloatArray, IdArray
+    from fewfire._types import AnyArray, FloatArray
     from fewfire.tabular._network import Layout
     from fewfire.tabular._training import TrainedNetwork, TrainingRows
-    from fewfire.tabular.cuda import EpochKernel
 
 AHEAD_BYTES = 2**31  # that the weights of epochs run ahead may take
 
@@ -61,7 +60,7 @@ class NetworkSeat(NamedTuple):
     network: TrainedNetwork
     part: TrainingRows
     held: TrainingRows | None
-    orders: deque[IdArray]
+    orders: deque[AnyArray]
 
     @property
     def batch(self) -> int:
@@ -75,10 +74,14 @@ class NetworkSeat(NamedTuple):
 
     def draw(self, epochs: int) -> None:
         """Have the orders of so many epochs ready, as `TrainedNetwork.train_epoch` would take them."""
-        while len(self.orders) < epochs:
-            rows = len(self.part)
-            order = np.arange(rows) if self.batch == rows else self.network.order(rows)
-            self.orders.append(self.part.places()[order])
+        rows, missing = len(self.part), epochs - len(self.orders)
+        if missing <= 0:
+            return
+        places = self.part.places().astype(np.int32)
+        if self.batch == rows:
+            self.orders.extend([places] * missing)
+        else:
+            self.orders.extend(places[self.network.orders(rows, missing)])
 
 
 class DeviceEpoch(NamedTuple):
@@ -91,6 +94,13 @@ class DeviceEpoch(NamedTuple):
     losses: FloatArray
     outputs: list[FloatArray | None]
     weights: Any
+
+
+class EpochRunner(Protocol):
+    """Who takes networks through epochs of their stacks' blocks."""
+
+    def run(self, networks: Sequence[int], first: int, epochs: int) -> None:
+        """Begin so many epochs, from a number on, of networks counted over all stacks; others may move or not."""
 
 
 class DeviceBatch:
@@ -149,6 +159,8 @@ class DeviceBatch:
         """A group has stopped: its orders are drawn no further."""
         self._present.discard(group)
         wait([*self._drawing, *([self._filling] if self._filling else [])])
+        if self.on_gpu and not self._present:  # what is free then is used again behind all that was begun
+            self._stream.wait_stream(self._copies)
 
     def _launch(self, wanted: Sequence[int]) -> None:
         """Begin the next epochs of these groups, in the half of the block that was not read last."""
@@ -159,14 +171,10 @@ class DeviceBatch:
         else:
             self._filling.result()
             self._stream.wait_stream(self._copies)
-        first = self._half * self._epochs
-        if isinstance(self._runner, TorchEpochs):
-            self._runner.run(first, self._epochs)
-        else:
-            groups = [number for members in self._members for number, _ in members]
-            of_wanted = [place for place, number in enumerate(groups) if number in set(wanted)]
-            stream = self._stream.cuda_stream if self.on_gpu else None
-            self._runner.run(of_wanted, first, self._epochs, stream)
+        assert self._runner is not None
+        groups = [number for members in self._members for number, _ in members]
+        networks = [place for place, number in enumerate(groups) if number in set(wanted)]
+        self._runner.run(networks, self._half * self._epochs, self._epochs)
         self._under_way = True
         # For the next time, while the device works. What is recorded may be made afresh first, without some networks.
         self._drawing, self._filling = self._begin_draws(self._seats(wanted)), None
@@ -203,7 +211,7 @@ class DeviceBatch:
         self._epochs = max(1, min(self._pace.ahead, AHEAD_BYTES // taken)) if self._judged else 1
         replays = -(-steps // self._pace.steps)
         recorded = -(-steps // replays)
-        self._runner: TorchEpochs | EpochKernel | None = None  # its memory is free before another is made
+        self._runner: EpochRunner | None = None  # its memory is free before another is made
         for stack, some in zip(self.stacks, seats, strict=True):
             stack.prepare(2 * self._epochs, recorded * replays, max(seat.batch for seat in some))
         if self._kernel is None:
@@ -215,7 +223,9 @@ class DeviceBatch:
                 [NetworkLoad(len(seat.part), seat.batch, seat.steps, len(seat.held or ())) for seat in some]
                 for some in seats
             ]
-            self._runner = EpochKernel(self.torch, *self._kernel, self.stacks, loads)
+            self._runner = EpochKernel(*self._kernel, self.stacks, loads, self._stream if self.on_gpu else None)
+        if self.on_gpu:
+            self._copies.wait_stream(self._stream)
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:

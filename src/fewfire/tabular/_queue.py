@@ -56,7 +56,7 @@ def work_off_by(runner: Runner, jobs: Sequence[Job], referee: Referee | None = N
 
 
 def mapped(function: Callable[[Any], Any], items: Sequence[Any], threads: int) -> list[Any]:
-    """What a function that gives up the interpreter's lock makes of items, on so many threads, but few for few items."""
+    """What a function makes of items, on so many threads; it pays if it gives up the interpreter's lock."""
     share = max(AT_LEAST, -(-len(items) // threads))
     if len(items) <= share:
         return [function(item) for item in items]

@@ -44,7 +44,7 @@ def explained_shares(X: FloatArray, target: FloatArray, weight: FloatArray, thre
     if variance <= 0 or rows < 3:
         return np.zeros(X.shape[1])
     bins = max(2, min(BINS, rows // 5))
-    shares = mapped(lambda column: _share(column, centred, mass, bins) / variance, X.T, threads)
+    shares = mapped(lambda column: _share(column, centred, mass, bins) / variance, list(X.T), threads)
     return np.array(shares).clip(0.0)
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from fewfire.tabular._queue import Task
     from fewfire.tabular._training import TrainedNetwork, TrainingRows
 
+HELPERS = 4  # threads, at most, whose tasks are many small calls: more would wait for the interpreter's lock
+
 
 class TorchTrainer:
     """Networks trained by PyTorch, which hands the weights back to them at the end.
@@ -117,7 +119,7 @@ class BatchRunner:
     """
 
     def __init__(self, threads: int) -> None:
-        self._pool = ThreadPoolExecutor(threads)
+        self._pool = ThreadPoolExecutor(min(threads, HELPERS))
 
     def __enter__(self) -> BatchRunner:
         return self

@@ -41,8 +41,8 @@ class TorchEpochs:
             self._side_streams = [torch.cuda.Stream() for _ in stacks]
             self._record()
 
-    def run(self, first: int, epochs: int) -> None:
-        """Begin so many epochs of the blocks, from a number on."""
+    def run(self, networks: Sequence[int], first: int, epochs: int) -> None:
+        """Begin so many epochs of the blocks, from a number on; networks without rows there stay as they are."""
         for steps in self._steps:
             steps.epoch.fill_(first)
         for _ in range(epochs):

@@ -54,24 +54,25 @@ class EpochKernel:
 
     Parameters
     ----------
-    torch : module
     kernel : Kernel
     blocks : int
         Of threads, that are on the device at a time.
     stacks : list of LayoutStack
         Prepared; their tensors stay where they are.
     loads : list of NetworkLoad per stack
+    stream : torch.cuda.Stream, optional
+        Where it is launched.
     """
 
     def __init__(
         self,
-        torch: Any,
         kernel: Any,
         blocks: int,
         stacks: Sequence[LayoutStack],
         loads: Sequence[Sequence[NetworkLoad]],
+        stream: Any = None,
     ) -> None:
-        self._torch, self._kernel, self._blocks = torch, kernel, blocks
+        self._kernel, self._blocks, self._stream = kernel, blocks, None if stream is None else stream.cuda_stream
         self._stacks, self._spaces, found = stacks, [], []
         networks = sum(map(len, loads))
         for stack, some in zip(stacks, loads, strict=True):
@@ -89,9 +90,9 @@ class EpochKernel:
         ]
         self._shares: dict[tuple[int, ...], tuple[Any, Any, Any, int]] = {}
 
-    def run(self, wanted: Sequence[int], first: int, epochs: int, stream: int | None) -> None:
-        """Begin epochs, from the number `first` of the blocks on, of the wanted networks, counted over all stacks."""
-        key = tuple(wanted)
+    def run(self, networks: Sequence[int], first: int, epochs: int) -> None:
+        """Begin so many epochs of the blocks, from a number on, of networks counted over all stacks."""
+        key = tuple(networks)
         if key not in self._shares:
             self._shares[key] = self._shared(key)
         chosen, shares, arrived, count = self._shares[key]
@@ -101,7 +102,7 @@ class EpochKernel:
             (len(shares),),
             THREADS,
             (*addresses, np.int32(count), np.int32(first), np.int32(epochs)),
-            stream=stream,
+            stream=self._stream,
             together=True,
         )
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fewfire.tabular._network import Layout
 
 MOST_LAYERS = 3
+MOST_OUTPUTS = 32  # lanes of a warp
 ADDRESSES = (
     *("parameters", "first_state", "second_state", "average", "table", "targets", "weights", "gains"),
     *("held_rows", "held_gains", "rows", "factors", "newest", "losses", "outputs", "kept"),
@@ -47,15 +48,21 @@ class NetworkLoad(NamedTuple):
 
 def known(layout: Layout) -> bool:
     """Whether the kernel knows all parts of a layout."""
-    return len(layout.hidden) <= MOST_LAYERS and isinstance(layout.embedding, PeriodicEmbedding | None)
+    small = len(layout.hidden) <= MOST_LAYERS and layout.outputs <= MOST_OUTPUTS
+    return small and isinstance(layout.embedding, PeriodicEmbedding | None)
 
 
-def places_of(layout: Layout) -> dict[str, int]:
+def frequencies(layout: Layout) -> int:
+    """Cosines per input, 0 without an embedding."""
+    return layout.embedding.frequencies if isinstance(layout.embedding, PeriodicEmbedding) else 0
+
+
+def places_of(layout: Layout) -> dict[str, Any]:
     """Where the parts of a network's vector begin; −1 for a skip that is not there."""
     sizes = [math.prod(shape) for shape in [*layout.matrices, *layout.vectors]]
     starts = [sum(sizes[:place]) for place in range(len(sizes))]
     parts = layout.group(starts)
-    found = {f"at_hidden{number}": start for number, start in enumerate(parts.hidden)}
+    found: dict[str, Any] = {f"at_hidden{number}": start for number, start in enumerate(parts.hidden)}
     found |= {f"at_bias{number}": start for number, start in enumerate(parts.biases)}
     waves = dict(zip(("at_mix", "at_frequency", "at_phase", "at_shift"), parts.embedding, strict=False))
     skip = -1 if parts.skip is None else parts.skip
@@ -111,9 +118,9 @@ def records(stack: LayoutStack, loads: Sequence[NetworkLoad], space: Any, begins
     found["weights"] = stack.weights.data_ptr() + 4 * stack.weighed
     for name, begin in begins.items():
         found[name] = space.data_ptr() + 4 * (begin + numbers * space.stride(0))
-    waves = layout.embedding.frequencies if isinstance(layout.embedding, PeriodicEmbedding) else 0
     fixed = {f"width{number}": width for number, width in enumerate(layout.hidden)} | places_of(layout)
-    fixed |= {"inputs": layout.inputs, "fed_width": layout.fed, "depth": len(layout.hidden), "frequencies": waves}
+    fixed |= {"inputs": layout.inputs, "fed_width": layout.fed, "frequencies": frequencies(layout)}
+    fixed |= {"depth": len(layout.hidden)}
     fixed |= {"outputs_wide": layout.outputs, "loss": list(LOSSES).index(stack.loss), "adam": int(second is not None)}
     fixed |= {"decayed": layout.decayed, "size": layout.size, "pitch": stack.parameters.shape[1]}
     fixed |= {"block_steps": block_steps, "block_batch": block.rows.shape[3], "networks": count, "kinds": kinds}
@@ -128,12 +135,11 @@ def records(stack: LayoutStack, loads: Sequence[NetworkLoad], space: Any, begins
 
 def work(layout: Layout, rows: int) -> float:
     """What an epoch over so many rows costs, in some unit."""
-    waves = OF_WAVE * layout.inputs * (layout.embedding.frequencies if layout.embedding else 0)  # type: ignore[attr-defined]
-    return float(rows * (layout.decayed + waves))
+    return float(rows * (layout.decayed + OF_WAVE * layout.inputs * frequencies(layout)))
 
 
 def share_blocks(works: Sequence[float], blocks: int) -> NDArray[np.int32]:
-    """Of each block of threads (blocks, 4) its network, its rank, how many share that network, and the next one's distance.
+    """Shares (blocks, 4) of the blocks of threads: a network, the block's rank, how many share it, how far the next is.
 
     Networks get blocks by what they cost, at least one each. More networks than blocks have one each in turns.
     """

@@ -24,7 +24,9 @@ DEVICE void take_steps(const Network& net, Team& team, Pieces& pieces, int epoch
 DEVICE void add_losses(const Network& net, const Team& team, float* sums, int epoch) {
   if (team.rank) return;
   float sum = 0.f;
-  for (i64 i = threadIdx.x; i < net.part; i += THREADS) sum += net.row_losses[i];
+  const int part = net.part;
+#pragma unroll 8
+  for (int i = threadIdx.x; i < part; i += THREADS) sum += net.row_losses[i];
   sums[threadIdx.x] = sum;
   for (int half = THREADS / 2; half; half /= 2) {
     __syncthreads();
@@ -36,10 +38,18 @@ DEVICE void add_losses(const Network& net, const Team& team, float* sums, int ep
 DEVICE void take_mean(const Network& net, Team& team, int epoch) {
   const float newest = net.newest[epoch * net.networks];
   float* kept = net.kept + epoch * net.networks * net.pitch;
-  team.each(net.size, [&](int i) {
-    const float before = net.average[i], now = net.parameters[i];
-    kept[i] = net.average[i] = newest < 0.5f ? before + newest * (now - before) : now - (now - before) * (1.f - newest);
-  });
+  const int size = net.size, stride = team.parties * THREADS;
+  for (int first = team.rank * THREADS + threadIdx.x; first < size; first += TOGETHER * stride) {
+    float before[TOGETHER], now[TOGETHER];
+#pragma unroll
+    for (int t = 0, i = first; t < TOGETHER; ++t, i += stride)
+      if (i < size) before[t] = net.average[i], now[t] = net.parameters[i];
+#pragma unroll
+    for (int t = 0, i = first; t < TOGETHER; ++t, i += stride)
+      if (i < size)
+        kept[i] = net.average[i] =
+            newest < 0.5f ? before[t] + newest * (now[t] - before[t]) : now[t] - (now[t] - before[t]) * (1.f - newest);
+  }
   team.meet();
 }
 

@@ -47,10 +47,8 @@ struct Team {
     if (parties == 1) return;
     expected += parties;
     if (threadIdx.x == 0) {
-      __threadfence();
-      atomicAdd(arrived, 1u);
-      while (*(volatile u32*)arrived < expected) WAITING;
-      __threadfence();
+      count_up(arrived);
+      while (counted(arrived) < expected) {}
     }
     __syncthreads();
   }
@@ -69,12 +67,6 @@ struct Team {
     const int across = (columns + TILE - 1) / TILE;
     share((rows + TILE - 1) / TILE * across, [&](int task) { act(task / across * TILE, task % across * TILE); });
   }
-
-  // act(number) for this thread's share of so many, all blocks side by side.
-  template <class Act>
-  DEVICE void each(int count, const Act& act) const {
-    for (int i = rank * THREADS + threadIdx.x; i < count; i += parties * THREADS) act(i);
-  }
 };
 
 // Twins of AdamRule.step and MomentumRule.step, after weight decay.
@@ -82,23 +74,33 @@ struct Rule {
   float shrink, of[4];
   bool adam;
 
+  // A parameter and its state.
+  struct Moved {
+    float value, first, second;
+  };
+
   DEVICE Rule(const Network& net, const float* factors) : adam(net.adam) {
     shrink = factors[SHRINK * net.networks];
-    for (int i = 0; i < (adam ? 4 : 3); ++i) of[i] = factors[(RULE + i) * net.networks];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) of[i] = adam || i < 3 ? factors[(RULE + i) * net.networks] : 0.f;
   }
 
-  DEVICE void move(const Network& net, int at, float slope) const {
-    float value = net.parameters[at] * (at < net.decayed ? shrink : 1.f);
-    if (adam) {
-      float mean = net.first_state[at], square = net.second_state[at];
-      mean += of[0] * (slope - mean), square += of[1] * (slope * slope - square);
-      net.first_state[at] = mean, net.second_state[at] = square;
-      value -= of[2] * (mean / (sqrtf(square) + of[3]));
-    } else {
-      const float velocity = net.first_state[at] * of[0] - slope * of[1];
-      net.first_state[at] = velocity;
-      value += velocity * of[2];
-    }
-    net.parameters[at] = value;
+  DEVICE Moved look(const Network& net, int at) const {
+    return {net.parameters[at], net.first_state[at], adam ? net.second_state[at] : 0.f};
   }
+
+  DEVICE void move(const Network& net, int at, float slope, Moved now) const {
+    now.value *= at < net.decayed ? shrink : 1.f;
+    if (adam) {
+      now.first += of[0] * (slope - now.first), now.second += of[1] * (slope * slope - now.second);
+      now.value -= of[2] * (now.first / (sqrtf(now.second) + of[3]));
+      net.second_state[at] = now.second;
+    } else {
+      now.first = now.first * of[0] - slope * of[1];
+      now.value += now.first * of[2];
+    }
+    net.first_state[at] = now.first, net.parameters[at] = now.value;
+  }
+
+  DEVICE void move(const Network& net, int at, float slope) const { move(net, at, slope, look(net, at)); }
 };

@@ -1,21 +1,31 @@
 // Products of matrices in tiles of 32 × 32, by one block of threads each, in single precision.
 //
-// A block goes through the common dimension in pieces of 32, the next of which is on its way while one is multiplied.
-// Its four quarters each take 8 of the 32 and add up a tile of their own, 4 × 4 numbers per thread; then the quarters are
+// A block goes through the common dimension in pieces of 64, the next of which is on its way while one is multiplied.
+// Its four quarters each take 16 of the 64 and add up a tile of their own, 4 × 4 numbers per thread; then the quarters are
 // added. So even a tile of a small product keeps 256 threads busy, and every sum has one order, whoever computes it.
+// Memory is far away and products are small: whatever can be asked for early is.
 #pragma once
 
 #define DEVICE __device__ __forceinline__
 #ifndef BLOCK_MEMORY  // tests define it, who run this code on a processor
 #define BLOCK_MEMORY(type, name) __shared__ type name
-#define WAITING
+// All that a block did before, and then one more.
+DEVICE void count_up(unsigned int* counter) { asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(counter) : "memory"); }
+// What others did before they counted is seen after.
+DEVICE unsigned int counted(const unsigned int* counter) {
+  unsigned int found;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(found) : "l"(counter) : "memory");
+  return found;
+}
 #endif
 
 using u32 = unsigned int;
 using i64 = long long;
 
 constexpr int THREADS = 256, WARPS = THREADS / 32, QUARTERS = 4;
-constexpr int TILE = 32;    // rows and columns of a tile, and what of the common dimension is in shared memory at a time
+constexpr int TILE = 32;    // rows and columns of a tile
+constexpr int DEEP = 64;    // what of the common dimension is in shared memory at a time
+constexpr int EACH = DEEP * TILE / THREADS;
 constexpr int PITCH = 36;   // numbers from one row of a piece to the next: multiples of 16 bytes, on different banks
 constexpr u32 ALL = 0xffffffffu;
 
@@ -29,7 +39,7 @@ struct Factor {
 };
 
 struct Pieces {
-  float left[2][TILE * PITCH], right[2][TILE * PITCH];
+  float left[2][DEEP * PITCH], right[2][DEEP * PITCH];
 };
 
 template <bool ACROSS>
@@ -38,9 +48,9 @@ template <bool ACROSS>
 DEVICE int place_k(int i) { return ACROSS ? warp() + WARPS * i : threadIdx.x % 8 + 8 * i; }
 
 template <bool ACROSS>
-DEVICE void fetch(float (&to)[4], const Factor& factor, int first, int depth) {
+DEVICE void fetch(float (&to)[EACH], const Factor& factor, int first, int depth) {
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < EACH; ++i) {
     const int m = place_m<ACROSS>(i), k = first + place_k<ACROSS>(i);
     const bool inside = m < factor.rows && k < depth;
     to[i] = inside ? factor.at[ACROSS ? (i64)k * factor.pitch + m : (i64)m * factor.pitch + k] : 0.f;
@@ -48,25 +58,29 @@ DEVICE void fetch(float (&to)[4], const Factor& factor, int first, int depth) {
 }
 
 template <bool ACROSS>
-DEVICE void put(float* piece, const float (&from)[4]) {
+DEVICE void put(float* piece, const float (&from)[EACH]) {
 #pragma unroll
-  for (int i = 0; i < 4; ++i) piece[place_k<ACROSS>(i) * PITCH + place_m<ACROSS>(i)] = from[i];
+  for (int i = 0; i < EACH; ++i) piece[place_k<ACROSS>(i) * PITCH + place_m<ACROSS>(i)] = from[i];
 }
 
-// store(m, n, Σ_k left(m, k) · right(n, k)) for all m and n of a tile that are there.
-template <bool LEFT_ACROSS, bool RIGHT_ACROSS, class Store>
-DEVICE void product(Pieces& pieces, const Factor& left, const Factor& right, int depth, const Store& store) {
+// store(m, n, Σ_k left(m, k) · right(n, k), look(m, n)) for all m and n of a tile that are there.
+template <bool LEFT_ACROSS, bool RIGHT_ACROSS, class Look, class Store>
+DEVICE void product(Pieces& pieces, const Factor& left, const Factor& right, int depth, const Look& look, const Store& store) {
   const int quarter = threadIdx.x / 64, row = threadIdx.x % 64 / 8 * 4, column = threadIdx.x % 8 * 4;
-  float sums[4][4] = {}, of_left[4], of_right[4];
+  float sums[4][4] = {}, of_left[EACH], of_right[EACH];
   fetch<LEFT_ACROSS>(of_left, left, 0, depth), fetch<RIGHT_ACROSS>(of_right, right, 0, depth);
+  decltype(look(0, 0)) looked[TILE / WARPS] = {};
+#pragma unroll
+  for (int i = 0; i < TILE / WARPS; ++i)
+    if (warp() + WARPS * i < left.rows && lane() < right.rows) looked[i] = look(warp() + WARPS * i, lane());
   put<LEFT_ACROSS>(pieces.left[0], of_left), put<RIGHT_ACROSS>(pieces.right[0], of_right);
   __syncthreads();
-  for (int first = 0, now = 0; first < depth; first += TILE, now = 1 - now) {
-    const bool more = first + TILE < depth;
-    if (more) fetch<LEFT_ACROSS>(of_left, left, first + TILE, depth), fetch<RIGHT_ACROSS>(of_right, right, first + TILE, depth);
-#pragma unroll
-    for (int i = 0; i < TILE / QUARTERS; ++i) {
-      const int k = quarter * (TILE / QUARTERS) + i;
+  for (int first = 0, now = 0; first < depth; first += DEEP, now = 1 - now) {
+    const bool more = first + DEEP < depth;
+    if (more) fetch<LEFT_ACROSS>(of_left, left, first + DEEP, depth), fetch<RIGHT_ACROSS>(of_right, right, first + DEEP, depth);
+#pragma unroll 8
+    for (int i = 0; i < DEEP / QUARTERS; ++i) {
+      const int k = quarter * (DEEP / QUARTERS) + i;
       const float4 a = *(const float4*)&pieces.left[now][k * PITCH + row];
       const float4 b = *(const float4*)&pieces.right[now][k * PITCH + column];
       const float as[4] = {a.x, a.y, a.z, a.w}, bs[4] = {b.x, b.y, b.z, b.w};
@@ -92,7 +106,7 @@ DEVICE void product(Pieces& pieces, const Factor& left, const Factor& right, int
     float sum = 0.f;
 #pragma unroll
     for (int q = 0; q < QUARTERS; ++q) sum += quarters[(q * TILE + m) * TILE + n];
-    if (m < left.rows && n < right.rows) store(m, n, sum);
+    if (m < left.rows && n < right.rows) store(m, n, sum, looked[i]);
   }
   __syncthreads();
 }
@@ -100,5 +114,11 @@ DEVICE void product(Pieces& pieces, const Factor& left, const Factor& right, int
 DEVICE float warp_sum(float value) {
 #pragma unroll
   for (int apart = 16; apart; apart /= 2) value += __shfl_xor_sync(ALL, value, apart);
+  return value;
+}
+
+DEVICE float warp_max(float value) {
+#pragma unroll
+  for (int apart = 16; apart; apart /= 2) value = fmaxf(value, __shfl_xor_sync(ALL, value, apart));
   return value;
 }
