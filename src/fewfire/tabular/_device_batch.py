@@ -81,7 +81,7 @@ class NetworkSeat(NamedTuple):
         if self.batch == rows:
             self.orders.extend([places] * missing)
         else:
-            self.orders.extend(places[self.network.orders(rows, missing)])
+            self.orders.extend(places[self.network.order(rows)] for _ in range(missing))
 
 
 class DeviceEpoch(NamedTuple):
@@ -281,12 +281,11 @@ class DeviceBatch:
                 batch, steps_taken = seat.batch, seat.steps
                 present[:steps_taken, place] = batch
                 present[steps_taken - 1, place] = len(seat.part) - batch * (steps_taken - 1)
+                padded = np.full((self._epochs, steps_taken * batch), stack.empty[place], np.int32)
                 for epoch in range(self._epochs):
-                    order = seat.orders.popleft()
-                    padded = np.full(steps_taken * batch, stack.empty[place], np.int32)
-                    padded[: len(order)] = order
-                    laid = rows[epoch, place].reshape(steps, size)
-                    laid[:steps_taken, :batch] = padded.reshape(steps_taken, batch)
+                    padded[epoch, : len(seat.part)] = seat.orders.popleft()
+                laid = rows[:, place].reshape(self._epochs, steps, size)
+                laid[:, :steps_taken, :batch] = padded.reshape(self._epochs, steps_taken, batch)
             by_step = rows.reshape(self._epochs, count, steps, size).swapaxes(1, 2)
             factors = np.stack([stack.factors(present) for _ in range(self._epochs)])
             stack.block.rows[into].copy_(stack.placed(np.ascontiguousarray(by_step)))

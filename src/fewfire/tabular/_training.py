@@ -134,12 +134,6 @@ class TrainedNetwork:
         self.rows_drawn += rows
         return order
 
-    def orders(self, rows: int, count: int) -> IdArray:
-        """The next `count` orders (count, rows) at once: threads that draw them wait less for one another."""
-        words = self.stream.words(count * rows, self.rows_drawn).reshape(count, rows)
-        self.rows_drawn += count * rows
-        return np.argsort(words, axis=1, kind="stable")
-
     def average(self) -> None:
         """Take the weights into their mean over epochs, of which the newest is a fifth, or of the first few."""
         self._averaged += 1
