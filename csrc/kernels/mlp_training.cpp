@@ -11,6 +11,7 @@
 namespace fewfire::FEWFIRE_ISA {
 namespace {
 
+constexpr std::size_t ahead = 8;  // rows that are asked for before they are needed
 constexpr std::size_t block_rows = 96;  // of a batch: what a block needs in between fits into the second cache
 
 // What the layers say of one block of rows.
@@ -40,12 +41,18 @@ struct Layers {
     return {packed + at.mix, packed + at.frequency, packed + at.phase, packed + at.embedding_bias};
   }
 
+  // Asks for a row of the table: rows in a random order come from afar, and nobody foresees which.
+  void fetch(const float* row) const {
+    for (std::size_t j = 0; j < at.inputs; j += 16) __builtin_prefetch(row + j);
+  }
+
   // Fills in the inputs of `count` rows from number `start` on.
   void take(const MlpRows& rows, std::size_t start, std::size_t count) {
     float* to = at.frequencies ? x.get() : fed.get();
     const std::size_t to_row = at.frequencies ? at.inputs : at.fed_row;
     for (std::size_t i = 0; i < count; ++i) {
       const float* row = rows.x + static_cast<std::size_t>(rows.chosen[start + i]) * at.inputs;
+      if (start + i + ahead < rows.rows) fetch(rows.x + static_cast<std::size_t>(rows.chosen[start + i + ahead]) * at.inputs);
       for (std::size_t j = 0; j < at.inputs; ++j) to[i * to_row + j] = row[j] * rows.gains[j];
       if (at.ladders) ladders.take(row, to + i * to_row, i);
     }

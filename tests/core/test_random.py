@@ -50,6 +50,15 @@ def test_cpp_and_numpy_give_the_same_words(key, stream, start, count):
         assert np.array_equal(out, expected)
 
 
+@pytest.mark.parametrize("size", [0, 1, 2, 750, 4095, 4096, 200_000])
+@pytest.mark.parametrize("start", [0, 750, 2**40 + 3])
+def test_permutations_are_the_stable_order_of_the_words(size, start):
+    stream = Stream(5, "batches")
+    expected = np.argsort(stream.words(size, start), kind="stable")
+    assert np.array_equal(stream.permutation(size, start), expected)
+    assert size < 200_000 or len(np.unique(stream.words(size, start))) < size  # of equal words the first comes first
+
+
 @given(seed=SEEDS, start=st.integers(0, 1000), count=st.integers(0, 200))
 def test_a_stream_can_be_entered_anywhere(seed, start, count):
     stream = Stream(seed, "data")

@@ -1,5 +1,6 @@
 """The queue that all networks of a fit are trained by: results, errors and BLAS for any number of threads."""
 
+import signal
 import threading
 from functools import partial
 
@@ -11,7 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import fewfire as ff
 from fewfire.tabular import AdamW
 from fewfire.tabular._examples import Variant
-from fewfire.tabular._queue import Meeting, work_off
+from fewfire.tabular._queue import Meeting, work_off, work_off_by
 from fewfire.tabular._race import ENOUGH, Race, finalists
 from fewfire.tabular._training import Stop
 
@@ -66,6 +67,46 @@ def test_an_error_of_a_decision_is_raised_too(threads):
 
     with pytest.raises(ArithmeticError, match="decided"):
         work_off([counting(0, 2), deciding()], threads)
+
+
+def slow_job(begun, may_end, closed):
+    """A job of one task that ends when it may, as that of a large tree would late."""
+    try:
+        yield [lambda: begun.set() or may_end.wait(20)]
+    finally:
+        closed.set()
+
+
+def raise_soon(begun, what):
+    """A job that raises as soon as the other has begun."""
+    yield [partial(begun.wait, 20)]
+    yield [what]
+
+
+def diverge():
+    raise ArithmeticError("diverged")
+
+
+def interrupt():
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+
+@pytest.mark.parametrize(("what", "error"), [(diverge, ArithmeticError), (interrupt, KeyboardInterrupt)])
+@pytest.mark.parametrize("by_runner", [False, True])
+def test_neither_errors_nor_interrupts_wait_for_jobs_beside(what, error, by_runner):
+    begun, may_end, closed = (threading.Event() for _ in range(3))
+    job, beside = raise_soon(begun, what), slow_job(begun, may_end, closed)
+    with pytest.raises(error):
+        work_off_by(list, [job], 2, None, [beside]) if by_runner else work_off([job], 2, None, [beside])
+    assert not closed.is_set()  # still under way, though nobody waits
+    may_end.set()
+    assert closed.wait(20)
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_many_jobs_on_threads_are_as_many_as_alone(threads):
+    alone = [work_off([counting(start, start % 40)], 1)[0] for start in range(60)]
+    assert work_off([counting(start, start % 40) for start in range(60)], threads) == alone
 
 
 def test_blas_has_one_thread_meanwhile_and_is_left_as_it_was():

@@ -152,7 +152,12 @@ class Stream:
 
     def permutation(self, size: int, start: int = 0) -> IdArray:
         """A permutation of range(size): the stable order of `size` words, from word `start` on."""
-        return np.argsort(self.words(size, start), kind="stable").astype(np.int64)
+        extension = core()
+        if extension is None:
+            return np.argsort(self.words(size, start), kind="stable").astype(np.int64)
+        out = np.empty(size, dtype=np.int64)
+        extension.permutation(int(self.key), self.id, start // 4, start % 4, out)
+        return out
 
 
 def as_stream(seed: int | Stream, name: str) -> Stream:

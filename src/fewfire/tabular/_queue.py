@@ -5,14 +5,19 @@ what it found. Groups of networks are such jobs, an epoch of one network a task.
 generators, each from the results of its own tasks alone, so nothing depends on how many threads there are or on who
 was first. A job may also yield a `Meeting`: it then waits until all others are at one or at their end, and a referee
 who has seen all tells each its verdict.
+
+Who does the last task of a job also takes the job further, so no thread waits for another to decide. The thread that
+asked for the work only waits, and an interrupt reaches it at once.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -44,9 +49,11 @@ def work_off(
     Products of a batch are small: BLAS gets one thread meanwhile. If a job raises, those after it are given up and
     those before it go on, to their next meeting at most: which error is raised does not depend on the threads.
     """
-    with ONE_BLAS_THREAD:
-        under_way = _Round([*jobs, *beside], len(jobs), referee)
-        return under_way.run_here() if threads == 1 else _run_on_threads(under_way, threads)
+    if threads == 1:
+        with ONE_BLAS_THREAD:
+            return _Round([*jobs, *beside], len(jobs), referee).run_here()
+    with working_off(jobs, threads, referee, beside) as results:
+        return results()
 
 
 def work_off_by(runner: Runner, jobs: Sequence[Job], referee: Referee | None = None) -> list[Any]:
@@ -65,20 +72,31 @@ def mapped(function: Callable[[Any], Any], items: Sequence[Any], threads: int) -
         return [found for part in pool.map(lambda part: [function(item) for item in part], parts) for found in part]
 
 
-def _run_on_threads(under_way: _Round, threads: int) -> list[Any]:
-    with ThreadPoolExecutor(threads) as pool:
+@contextmanager
+def working_off(
+    jobs: Sequence[Job], threads: int, referee: Referee | None = None, beside: Sequence[Job] = ()
+) -> Iterator[Callable[[], list[Any]]]:
+    """Begin as `work_off` does; gives a function that waits for what the jobs return.
+
+    What is not done when the block ends, because of an error or an interrupt, is given up: tasks under way end by
+    themselves, and nobody waits for them.
+    """
+    with ONE_BLAS_THREAD:
+        under_way = _Round([*jobs, *beside], len(jobs), referee)
         try:
-            return under_way.run_on(pool)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)  # an interrupt does not wait for what has not begun
-            raise
+            for _ in range(threads):
+                threading.Thread(target=under_way.work).start()
+            yield under_way.wait
+        finally:
+            under_way.close()
 
 
 class _Round:
     """Jobs under way, the first `meeting` of which meet.
 
     What each showed last or returned, who is still running and who of those is at a meeting, the results of each one's
-    current tasks so far and how many are missing, and the tasks yet to start.
+    current tasks so far and how many are missing, how many threads are at each one's tasks or decisions, and the tasks
+    yet to start. All of it is changed under one lock; tasks and decisions run outside it.
     """
 
     def __init__(self, jobs: Sequence[Job], meeting: int, referee: Referee | None) -> None:
@@ -86,9 +104,11 @@ class _Round:
         self.shown: list[Any] = [None] * len(jobs)
         self.running, self.met = set(range(len(jobs))), set[int]()
         self.results: list[list[Any]] = [[] for _ in jobs]
-        self.missing = [0] * len(jobs)
+        self.missing, self.busy = [0] * len(jobs), [0] * len(jobs)
         self.ready: deque[tuple[int, int, Task]] = deque()
         self.error: tuple[int, BaseException] | None = None
+        self.closed = False
+        self.changed = threading.Condition()
         for number in range(len(jobs)):
             self._advance(number, None)
 
@@ -97,63 +117,116 @@ class _Round:
         try:
             while self.ready:
                 number, place, task = self.ready.popleft()
-                if self._wanted(number):
-                    self._take(number, place, task)
-            return self._finish()
+                self._begin(number)
+                self._take(number, place, task)
+            return self._found()
         finally:
-            self._close()
+            self.close()
 
     def run_by(self, runner: Runner) -> list[Any]:
         """All tasks that are ready at a time by one call of the runner."""
         try:
             while self.ready:
-                ready = [entry for entry in self.ready if self._wanted(entry[0])]
+                ready = list(self.ready)
                 self.ready.clear()
                 results = runner([task for _, _, task in ready])
                 for (number, place, _), result in zip(ready, results, strict=True):
+                    self._begin(number)
                     self._take(number, place, result)
-            return self._finish()
+            return self._found()
         finally:
-            self._close()
+            self.close()
 
-    def run_on(self, pool: ThreadPoolExecutor) -> list[Any]:
-        """All tasks in threads of the pool, the decisions in this one."""
-        running: dict[Future[Any], tuple[int, int]] = {}
-        try:
-            while self.ready or running:
-                for number, place, task in self.ready:
-                    running[pool.submit(task)] = number, place
-                self.ready.clear()
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    self._take(*running.pop(future), future.result)
-            return self._finish()
-        finally:
-            self._close()
+    def work(self) -> None:
+        """What each of several threads does: tasks, as long as there are any or may be."""
+        while True:
+            with self.changed:
+                while not (self.ready or self._over()):
+                    self.changed.wait()
+                if not self.ready:
+                    return
+                number, place, task = self.ready.popleft()
+                self.busy[number] += 1
+            self._take(number, place, task)
+
+    def wait(self) -> list[Any]:
+        """What the jobs return, as soon as threads that `work` have done them."""
+        with self.changed:
+            while not self._over():
+                self.changed.wait()
+        return self._found()
+
+    def close(self) -> None:
+        """Give up what is not done; jobs clean up after themselves, those with threads at them when these are done."""
+        with self.changed:
+            self.closed = True
+            self.ready.clear()
+            idle = [number for number, threads in enumerate(self.busy) if not threads]
+            self.changed.notify_all()
+        for number in idle:
+            self.jobs[number].close()
+
+    def _over(self) -> bool:
+        """Whether nothing is left to wait for: after an error, tasks of jobs beside those that meet do not count."""
+        awaited = self.busy if self.error is None else self.busy[: max(self.meeting, self.error[0])]
+        return self.closed or not (self.ready or any(awaited))
 
     def _wanted(self, number: int) -> bool:
-        return self.error is None or number < self.error[0]
+        return not self.closed and (self.error is None or number < self.error[0])
 
-    def _take(self, number: int, place: int, result: Task) -> None:
-        """Enter a result of a job; the last one takes the job a step further."""
-        if not self._wanted(number):
-            return
+    def _begin(self, number: int) -> None:
+        """A thread turns to a job."""
+        with self.changed:
+            self.busy[number] += 1
+
+    def _end(self, number: int) -> None:
+        """A thread turns away from a job."""
+        with self.changed:
+            self.busy[number] -= 1
+            left = self.closed and not self.busy[number]
+            if not self.ready:
+                self.changed.notify_all()
+        if left:
+            self.jobs[number].close()
+
+    def _take(self, number: int, place: int, task: Task) -> None:
+        """Do a task of a job; the last one takes the job a step further."""
         try:
-            self.results[number][place] = result()
-        except Exception as error:
+            if self._wanted(number) and self._enter(number, place, task()):
+                self._advance(number, self.results[number])
+        except BaseException as error:
             self._fail(number, error)
-            return
-        self.missing[number] -= 1
-        if not self.missing[number]:
-            self._advance(number, self.results[number])
+        finally:
+            self._end(number)
+
+    def _enter(self, number: int, place: int, result: Any) -> bool:
+        """Whether this was the last result that was missing."""
+        with self.changed:
+            self.results[number][place] = result
+            self.missing[number] -= 1
+            return not self.missing[number]
 
     def _advance(self, number: int, results: list[Any] | None) -> None:
         self._send(number, results)
-        while self.met and self.met == {job for job in self.running if job < self.meeting} and self.error is None:
+        while waiting := self._gather():
             assert self.referee is not None
-            verdicts, waiting = self.referee(self.shown[: self.meeting]), sorted(self.met)
-            self.met.clear()
+            try:
+                verdicts = self.referee(self.shown[: self.meeting])
+                for job in waiting:
+                    self._send(job, verdicts[job])
+            finally:
+                for job in waiting:
+                    self._end(job)
+
+    def _gather(self) -> list[int]:
+        """The jobs at a meeting, to each of which this thread turns; none as long as one is missing."""
+        with self.changed:
+            complete = self.met == {job for job in self.running if job < self.meeting} and self.error is None
+            waiting = sorted(self.met) if complete else []
+            self.met -= set(waiting)
             for job in waiting:
-                self._send(job, verdicts[job])
+                self.busy[job] += 1
+            return waiting
 
     def _send(self, number: int, what: Any) -> None:
         if not self._wanted(number):
@@ -161,34 +234,40 @@ class _Round:
         try:
             given = self.jobs[number].send(what)
         except StopIteration as end:
-            self.running.remove(number)
-            self.shown[number] = end.value
+            with self.changed:
+                self.running.discard(number)
+                self.shown[number] = end.value
             return
-        except Exception as error:
+        except BaseException as error:
             self._fail(number, error)
             return
-        if isinstance(given, Meeting):
-            self.met.add(number)
-            self.shown[number] = given.shown
-            return
-        self.results[number], self.missing[number] = [None] * len(given), len(given)
-        self.ready.extend((number, place, task) for place, task in enumerate(given))
+        with self.changed:
+            if isinstance(given, Meeting):
+                self.met.add(number)
+                self.shown[number] = given.shown
+            elif self._wanted(number):
+                self.results[number], self.missing[number] = [None] * len(given), len(given)
+                self.ready.extend((number, place, task) for place, task in enumerate(given))
+                self.changed.notify_all()
 
-    def _fail(self, number: int, error: Exception) -> None:
-        """Give up this job and those after it."""
-        self.error = number, error
-        self.running = {job for job in self.running if job < number}
-        self.met &= self.running
+    def _fail(self, number: int, error: BaseException) -> None:
+        """Give up this job and those after it; all, where it is no error but an interrupt."""
+        number = number if isinstance(error, Exception) else 0
+        with self.changed:
+            if self._wanted(number):
+                self.error = number, error
+                self.running = {job for job in self.running if job < number}
+                self.met &= self.running
+                self.ready = deque(entry for entry in self.ready if entry[0] < number)
+                self.changed.notify_all()
 
-    def _finish(self) -> list[Any]:
+    def _found(self) -> list[Any]:
         if self.error is not None:
             raise self.error[1]
         return self.shown
 
-    def _close(self) -> None:
-        """Let jobs that were given up clean up after themselves."""
-        for job in self.jobs:
-            job.close()
+
+_CLOCK = threading.Lock()
 
 
 def clocked(job: Job, seconds: dict[str, float], name: str) -> Job:
@@ -205,7 +284,8 @@ def clocked(job: Job, seconds: dict[str, float], name: str) -> Job:
                 results = yield given
                 continue
             timed = yield [partial(_time, task) for task in given]
-            seconds[name] += sum(spent for _, spent in timed)
+            with _CLOCK:  # jobs of one name are in several threads
+                seconds[name] += sum(spent for _, spent in timed)
             results = [result for result, _ in timed]
     finally:
         job.close()
