@@ -27,7 +27,7 @@ from fewfire.tabular._group import NetworkGroup
 from fewfire.tabular._mixing import best_temperature, mix, mixing_weights, tree_shares
 from fewfire.tabular._network import Layout
 from fewfire.tabular._preprocessing import learn_columns
-from fewfire.tabular._queue import clocked, work_off, work_off_by
+from fewfire.tabular._queue import clocked, work_off, work_off_by, working_off
 from fewfire.tabular._race import Race, finalists
 from fewfire.tabular._relevance import relevance_gains
 from fewfire.tabular._settings import FINALISTS, TRIAL_EPOCHS, TRIAL_ROWS, Settings, folds_of
@@ -53,11 +53,10 @@ STREAMS = {"rank": "quantile", "piecewise_linear": "bins", "periodic": "waves"}
 
 @dataclass(frozen=True)
 class Division:
-    """Examples, the rows each network leaves out, what inputs explain on its other rows, rows to stop by instead."""
+    """Examples, the rows each network leaves out, or rows to stop by instead."""
 
     examples: Examples
     folds: list[IdArray] | None
-    shares: list[Float64Array]
     validation: Examples | None
 
     def judges(self) -> Examples | None:
@@ -73,8 +72,6 @@ class Ensemble:
     Parameters
     ----------
     columns : Columns
-    examples : Examples
-        What gains are learned from.
     loss : str
     offset : array (outputs,)
     settings : Settings
@@ -84,13 +81,12 @@ class Ensemble:
     def __init__(
         self,
         columns: Columns,
-        examples: Examples,
         loss: TabularLoss,
         offset: AnyArray,
         settings: Settings,
         stream: Stream,
     ) -> None:
-        self.columns, self.shares = columns, examples.shares(settings.threads)
+        self.columns, self.shares = columns, np.zeros(0)
         self.loss, self.offset, self.stream = loss, offset, stream
         variants = choose_variants(settings.scaling, settings.gains)
         self.groups = {variant: self._fresh(variant, settings) for variant in variants}
@@ -100,6 +96,11 @@ class Ensemble:
         self.seconds: dict[str, float] = {}  # of the last training, by what was done
         self.shares_of_kinds = np.ones(1)  # the networks' share, then those of the trees
 
+    def learn_shares(self, examples: Examples, threads: int) -> None:
+        """Learn what each input explains of the targets, which gains are made of, if it is not known yet."""
+        if not len(self.shares):
+            self.shares = examples.shares(threads)
+
     def train(self, examples: Examples, validation: Examples | None, settings: Settings, verbose: bool) -> None:
         """Train every group; with held-out rows, weigh the groups by them. Many rows: only the best of a trial."""
         self.seconds = {}
@@ -107,6 +108,7 @@ class Ensemble:
         judges = division.judges()
         trees = self._grow_trees(division) if settings.trees and judges is not None and len(self.columns.places) else []
         with self._beside(trees, settings) as (queued, grown):
+            self.learn_shares(examples, settings.threads)
             weighed = validation is not None or settings.patience is not None
             if weighed and len(examples) > TRIAL_ROWS and len(self.groups) > FINALISTS and not self._begun():
                 self._hold_trial(examples, validation, settings, verbose)
@@ -119,6 +121,7 @@ class Ensemble:
 
     def train_epoch(self, examples: Examples, settings: Settings, verbose: bool) -> None:
         """One epoch of every network over all rows."""
+        self.learn_shares(examples, settings.threads)
         jobs = []
         for variant, group in self.groups.items():
             shown = examples.rows(variant).with_gains(self._gains(variant, self.shares))
@@ -169,20 +172,21 @@ class Ensemble:
         """What every group is trained on: rows left out are the same in all, so that their outputs can be mixed."""
         count = next(iter(self.groups.values())).count
         if validation is not None or settings.patience is None or len(examples) < 2:
-            return Division(examples, None, [self.shares] * count, validation)
+            return Division(examples, None, validation)
         folds = held_out_folds(examples.strata, count, folds_of(len(examples)), self.stream.child("folds"))
-        return Division(examples, folds, [self._shares_without(examples, fold) for fold in folds], None)
+        return Division(examples, folds, None)
 
-    def _shares_without(self, examples: Examples, fold: IdArray) -> Float64Array:
-        """What inputs explain of the targets, for a network that leaves a fold out.
+    def _shares_of(self, division: Division) -> list[Float64Array]:
+        """What inputs explain of the targets, for each network.
 
         Gains that know a row's target flatter it when the row is held out. Of many inputs and few rows some explain
         much by chance, and held-out losses would be fiction; then the fold's rows do not count. Of few inputs none
         does, and shares of all rows are better shares.
         """
-        if len(self.shares) <= len(examples):
-            return self.shares
-        return examples[np.setdiff1d(np.arange(len(examples)), fold)].shares()
+        examples, folds = division.examples, division.folds
+        if folds is None or len(self.shares) <= len(examples):
+            return [self.shares] * next(iter(self.groups.values())).count
+        return [examples[np.setdiff1d(np.arange(len(examples)), fold)].shares() for fold in folds]
 
     def _gains(self, variant: Variant, shares: Float64Array) -> AnyArray:
         """Gains (inputs,), float32."""
@@ -196,7 +200,8 @@ class Ensemble:
         The time of the groups is counted as that of `what`.
         """
         begin = time.perf_counter()
-        jobs: list[Job] = [self._training(variant, division, settings, verbose) for variant in self.groups]
+        shares = self._shares_of(division)
+        jobs: list[Job] = [self._training(variant, division, shares, settings, verbose) for variant in self.groups]
         if settings.engine != "torch":  # whose batch is known by its tasks
             jobs = [clocked(job, self.seconds, what) for job in jobs]
         judged = division.judges() or division.examples
@@ -228,12 +233,14 @@ class Ensemble:
         jobs: list[Job] = [clocked(job, self.seconds, "trees") for job in trees]
         if settings.engine != "torch" or not jobs:
             yield jobs, list
-            return
-        with ThreadPoolExecutor(1) as pool:
-            yield [], pool.submit(work_off, jobs, settings.threads).result
+        else:
+            with working_off(jobs, settings.threads) as grown:
+                yield [], grown
 
-    def _training(self, variant: Variant, division: Division, settings: Settings, verbose: bool) -> GroupJob:
-        gains = [self._gains(variant, shares) for shares in division.shares]
+    def _training(
+        self, variant: Variant, division: Division, shares: list[Float64Array], settings: Settings, verbose: bool
+    ) -> GroupJob:
+        gains = [self._gains(variant, of_network) for of_network in shares]
         held = None if division.validation is None else division.validation.rows(variant)
         label = str(variant) if verbose else ""
         rows = division.examples.rows(variant)

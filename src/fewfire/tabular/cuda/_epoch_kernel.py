@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire._cuda import Kernel, KernelSource, compiled, current_device, missing
+from fewfire._optional import require
 from fewfire.tabular.cuda._records import known, records, share_blocks, work, workspace
 
 if TYPE_CHECKING:
@@ -37,9 +38,7 @@ def load_kernel(layouts: Sequence[Layout]) -> tuple[Any, int] | None:
     """The kernel, and how many blocks of it the device holds at a time; None where it cannot train such networks."""
     if not all(map(known, layouts)) or missing() is not None:
         return None
-    import torch
-
-    number = torch.cuda.current_device()
+    number = int(require("torch", "torch", "engine='torch'").cuda.current_device())
     with _LOADING:
         if number not in _LOADED:
             device = current_device()
