@@ -9,7 +9,7 @@ from fewfire.tabular._queue import work_off_by
 
 torch = pytest.importorskip("torch")
 
-from fewfire.tabular import _device_batch, _layout_stack  # noqa: E402
+from fewfire.tabular import _device_batch, _layout_stack, _torch_steps  # noqa: E402
 from fewfire.tabular._device_batch import BatchPace, DeviceBatch  # noqa: E402
 
 NINE_VARIANTS = {
@@ -83,7 +83,7 @@ def test_weights_of_many_epochs_are_not_kept_where_they_are_too_large(monkeypatc
     monkeypatch.setattr(_device_batch, "AHEAD_BYTES", 1)
     blocks = []
     monkeypatch.setattr(
-        DeviceBatch, "_fill", lambda self, w, do=DeviceBatch._fill: (blocks.append(self._epochs), do(self, w))
+        DeviceBatch, "_fill", lambda self, *a, do=DeviceBatch._fill: (blocks.append(self._epochs), do(self, *a))
     )
     same = ff.SparseInitClassifier(**settings).fit(X, y)
     assert set(blocks) == {1}
@@ -95,7 +95,7 @@ def test_held_out_rows_are_predicted_some_at_a_time(monkeypatch, scaling):
     X, y = table(90)
     settings = {**NINE_VARIANTS, "scaling": scaling, "gains": "none", "engine": "torch"}
     whole = ff.SparseInitClassifier(**settings).fit(X[:50], y[:50], validation_data=(X[50:], y[50:]))
-    monkeypatch.setattr(_layout_stack, "JUDGED_BYTES", 1)
+    monkeypatch.setattr(_torch_steps, "JUDGED_BYTES", 1)
     blocks = ff.SparseInitClassifier(**settings).fit(X[:50], y[:50], validation_data=(X[50:], y[50:]))
     np.testing.assert_allclose(blocks.validation_curve_, whole.validation_curve_, rtol=1e-5)
 
@@ -150,7 +150,7 @@ def test_a_runner_gets_all_tasks_that_are_ready():
             total += sum((yield [lambda number=number: number, lambda: 1]))
         return total
 
-    assert work_off_by(runner, [job(2), job(3)], 1, None, [job(1)]) == [3, 6, 1]
+    assert work_off_by(runner, [job(2), job(3)]) == [3, 6]
     assert seen == [4, 4, 2]
 
 

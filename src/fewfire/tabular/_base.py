@@ -175,7 +175,7 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
             targets = self._learn_categories(targets, self._reader, stream.child("categories"))
         columns = columns_for(targets.table, targets.weight, settings)
         examples = targets.encoded(columns)
-        return Ensemble(columns, examples, self._loss(), self._offset(targets), settings, stream), examples
+        return Ensemble(columns, self._loss(), self._offset(targets), settings, stream), examples
 
     def _continue(self, targets: TargetRows, *, crossed: bool = False) -> tuple[Ensemble, Examples]:
         """A copy of the ensemble to go on with: training changes it in place, and may fail or be interrupted half way.

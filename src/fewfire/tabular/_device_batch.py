@@ -1,32 +1,35 @@
 """All networks of a fit, of all encodings, trained as one batch on one device: a GPU where there is one.
 
-Networks of one layout are a `LayoutStack`; the stacks of a batch take their steps side by side. On a GPU a step of all
-is recorded once as a CUDA graph, each stack on a stream of its own, and replayed: a network of a few thousand weights
-costs launches, not arithmetic. Several epochs are then run at a time, and the host waits once for all of them; whoever
-turns out to have stopped before has trained a few epochs in vain. Each epoch's weights are at hand, so decisions are
-those of one epoch at a time. On a processor nothing is recorded and nothing run ahead.
+Networks of one layout are a `LayoutStack`; the stacks of a batch go through their epochs side by side. On a GPU several
+epochs are begun at a time, as one launch of a kernel (cuda) or as recorded steps of PyTorch's (_torch_epochs.py), and
+the host waits once for all of them; whoever turns out to have stopped before has trained a few epochs in vain. Each
+epoch's weights are at hand, so decisions are those of one epoch at a time. While the device works the next epochs'
+orders are drawn and written beside. On a processor nothing is run ahead.
 
-Networks that have stopped stay in the batch without moving, until they are so many that recording it afresh pays.
+Networks that have stopped cost a kernel nothing. Recorded steps keep them, without moving, until they are so many that
+recording afresh pays.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import wait
-from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from fewfire._optional import require
 from fewfire.tabular._layout_stack import LayoutStack
+from fewfire.tabular._torch_epochs import TorchEpochs
 from fewfire.tabular._training import NEWEST
 
 if TYPE_CHECKING:
     from collections import deque
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from concurrent.futures import Executor, Future
 
-    from fewfire._types import FloatArray, IdArray
+    from fewfire._types import AnyArray, FloatArray
+    from fewfire.tabular._network import Layout
     from fewfire.tabular._training import TrainedNetwork, TrainingRows
 
 AHEAD_BYTES = 2**31  # that the weights of epochs run ahead may take
@@ -57,7 +60,7 @@ class NetworkSeat(NamedTuple):
     network: TrainedNetwork
     part: TrainingRows
     held: TrainingRows | None
-    orders: deque[IdArray]
+    orders: deque[AnyArray]
 
     @property
     def batch(self) -> int:
@@ -71,10 +74,14 @@ class NetworkSeat(NamedTuple):
 
     def draw(self, epochs: int) -> None:
         """Have the orders of so many epochs ready, as `TrainedNetwork.train_epoch` would take them."""
-        while len(self.orders) < epochs:
-            rows = len(self.part)
-            order = np.arange(rows) if self.batch == rows else self.network.order(rows)
-            self.orders.append(self.part.places()[order])
+        rows, missing = len(self.part), epochs - len(self.orders)
+        if missing <= 0:
+            return
+        places = self.part.places().astype(np.int32)
+        if self.batch == rows:
+            self.orders.extend([places] * missing)
+        else:
+            self.orders.extend(places[self.network.order(rows)] for _ in range(missing))
 
 
 class DeviceEpoch(NamedTuple):
@@ -87,6 +94,13 @@ class DeviceEpoch(NamedTuple):
     losses: FloatArray
     outputs: list[FloatArray | None]
     weights: Any
+
+
+class EpochRunner(Protocol):
+    """Who takes networks through epochs of their stacks' blocks."""
+
+    def run(self, networks: Sequence[int], first: int, epochs: int) -> None:
+        """Begin so many epochs, from a number on, of networks counted over all stacks; others may move or not."""
 
 
 class DeviceBatch:
@@ -112,16 +126,16 @@ class DeviceBatch:
         self.groups = {number: seats for number, seats in enumerate(groups) if seats}
         self._present = set(self.groups)
         self._averaged, self._half, self._under_way = 0, 0, False
-        self._graphs: list[Any] = []
-        layouts = {seat.network.layout: None for seats in groups for seat in seats}
         if self.on_gpu:
-            self._stream = self.torch.cuda.Stream()
-            self._side_streams = [self.torch.cuda.Stream() for _ in layouts]
+            self._stream, self._copies = self.torch.cuda.Stream(), self.torch.cuda.Stream()
+        layouts = list({seat.network.layout: None for seats in groups for seat in seats})
+        self._kernel = self._load_kernel(layouts)
         self._members = [
             [(number, seat) for number, seats in self.groups.items() for seat in seats if seat.network.layout == layout]
             for layout in layouts
         ]
         self._drawing = self._begin_draws([seat for seats in groups for seat in seats])
+        self._filling: Future[None] | None = None
         with self._at_work():
             self.stacks = [self._stack([seat for _, seat in members]) for members in self._members]
             self._prepare()
@@ -141,28 +155,47 @@ class DeviceBatch:
                 self._launch(wanted)
             return found
 
+    def leave(self, group: int) -> None:
+        """A group has stopped: its orders are drawn no further."""
+        self._present.discard(group)
+        wait([*self._drawing, *([self._filling] if self._filling else [])])
+        if self.on_gpu and not self._present:  # what is free then is used again behind all that was begun
+            self._stream.wait_stream(self._copies)
+
     def _launch(self, wanted: Sequence[int]) -> None:
         """Begin the next epochs of these groups, in the half of the block that was not read last."""
-        self._drop(set(wanted))
-        seats = [seat for number in wanted for seat in self.groups[number]]
-        self._draw(seats)
         self._half = 1 - self._half
-        self._fill(set(wanted))
-        for stack in self.stacks:
-            stack.epoch.fill_(self._half * self._epochs)
-        for _ in range(self._epochs):
-            for part, times in zip(self._parts_of_epoch(), (1, self._replays, 1), strict=True):
-                for _ in range(times):
-                    part()
+        if self._filling is None:
+            self._drop(set(wanted))
+            self._fill(self._half, wanted)
+        else:
+            self._filling.result()
+            self._stream.wait_stream(self._copies)
+        assert self._runner is not None
+        groups = [number for members in self._members for number, _ in members]
+        networks = [place for place, number in enumerate(groups) if number in set(wanted)]
+        self._runner.run(networks, self._half * self._epochs, self._epochs)
         self._under_way = True
-        self._drawing = self._begin_draws(seats)  # for the next time, while the device works
+        # For the next time, while the device works. What is recorded may be made afresh first, without some networks.
+        self._drawing, self._filling = self._begin_draws(self._seats(wanted)), None
+        if self._pool is not None and self._kernel is not None and self.on_gpu:
+            self._filling = self._pool.submit(self._fill_beside, 1 - self._half, wanted)
 
-    def leave(self, group: int) -> None:
-        """A group has stopped: its orders are drawn no further, and after the last the device works on nothing."""
-        wait(self._drawing)
-        self._present.discard(group)
-        if self.on_gpu and not self._present:
-            self._stream.synchronize()
+    def _fill_beside(self, half: int, wanted: Sequence[int]) -> None:
+        """Write what epochs need on a stream of its own."""
+        with self.torch.no_grad(), self.torch.cuda.stream(self._copies):
+            self._fill(half, wanted)
+
+    def _seats(self, wanted: Sequence[int]) -> list[NetworkSeat]:
+        return [seat for number in wanted for seat in self.groups[number]]
+
+    def _load_kernel(self, layouts: Sequence[Layout]) -> tuple[Any, int] | None:
+        """A kernel that trains such networks, and how many blocks of threads it has, if there is one."""
+        if not self.on_gpu:
+            return None
+        from fewfire.tabular.cuda import load_kernel  # loads what finds NVRTC
+
+        return load_kernel(layouts)
 
     def _stack(self, seats: list[NetworkSeat]) -> LayoutStack:
         held = [seat.held for seat in seats if seat.held is not None]
@@ -171,63 +204,28 @@ class DeviceBatch:
         )
 
     def _prepare(self) -> None:
-        """Make room for the next epochs, and on a GPU record their steps."""
+        """Make room for the next epochs, and have someone to run them."""
         seats = [[seat for _, seat in members] for members in self._members]
         steps = max(seat.steps for some in seats for seat in some)
         taken = sum(4 * stack.parameters.numel() for stack in self.stacks)
         self._epochs = max(1, min(self._pace.ahead, AHEAD_BYTES // taken)) if self._judged else 1
-        self._replays = -(-steps // self._pace.steps)
-        self._recorded = -(-steps // self._replays)
+        replays = -(-steps // self._pace.steps)
+        recorded = -(-steps // replays)
+        self._runner: EpochRunner | None = None  # its memory is free before another is made
         for stack, some in zip(self.stacks, seats, strict=True):
-            stack.prepare(2 * self._epochs, self._recorded * self._replays, max(seat.batch for seat in some))
-        self._graphs = []  # of networks that are gone; their memory is free before others are recorded
+            stack.prepare(2 * self._epochs, recorded * replays, max(seat.batch for seat in some))
+        if self._kernel is None:
+            self._runner = TorchEpochs(self.torch, self.stacks, recorded, self.on_gpu)
+        else:
+            from fewfire.tabular.cuda import EpochKernel, NetworkLoad
+
+            loads = [
+                [NetworkLoad(len(seat.part), seat.batch, seat.steps, len(seat.held or ())) for seat in some]
+                for some in seats
+            ]
+            self._runner = EpochKernel(*self._kernel, self.stacks, loads, self._stream if self.on_gpu else None)
         if self.on_gpu:
-            self._record()
-
-    def _record(self) -> None:
-        """Record an epoch's parts. Nothing moves in the epochs of a fresh block, so a rehearsal changes nothing."""
-        torch, parts = self.torch, self._parts_of_epoch()
-        for act in (LayoutStack.begin, LayoutStack.step, LayoutStack.finish):
-            self._each(act, 1)
-        torch.cuda.synchronize()
-        graphs: list[Any] = []
-        for part in parts:
-            graph = torch.cuda.CUDAGraph()
-            graph.capture_begin(*[graphs[0].pool()] if graphs else [])
-            try:
-                part()
-            finally:
-                graph.capture_end()
-            graphs.append(graph)
-        self._graphs = graphs
-
-    def _parts_of_epoch(self) -> list[Callable[[], None]]:
-        """Its beginning, some steps of it, and its end."""
-        if self._graphs:
-            return [graph.replay for graph in self._graphs]
-        return [
-            lambda: self._each(LayoutStack.begin, 1),
-            lambda: self._each(LayoutStack.step, self._recorded),
-            lambda: self._each(LayoutStack.finish, 1),
-        ]
-
-    def _each(self, act: Callable[[LayoutStack], None], times: int) -> None:
-        """Let every stack act, side by side on a GPU."""
-        for number, stack in enumerate(self.stacks):
-            with self._beside(number):
-                for _ in range(times):
-                    act(stack)
-        if self.on_gpu:
-            for stream in self._side_streams[: len(self.stacks)]:  # others take no part in a recording
-                self._stream.wait_stream(stream)
-
-    @contextmanager
-    def _beside(self, number: int) -> Iterator[None]:
-        """On the stream of a stack, after what the batch's own has to do so far."""
-        if self.on_gpu:
-            self._side_streams[number].wait_stream(self._stream)
-        with self.torch.cuda.stream(self._side_streams[number]) if self.on_gpu else nullcontext():
-            yield
+            self._copies.wait_stream(self._stream)
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
@@ -242,7 +240,9 @@ class DeviceBatch:
                 yield
 
     def _drop(self, wanted: set[int]) -> None:
-        """Go on without the groups that stopped, if it pays."""
+        """Go on without the groups that stopped, if it pays; a kernel passes them over."""
+        if self._kernel is not None:
+            return
         counts = [[number in wanted for number, _ in members] for members in self._members]
         taken = [len(stack) * stack.layout.size for stack in self.stacks]
         left = sum(size * float(np.mean(stays)) for size, stays in zip(taken, counts, strict=True))
@@ -261,19 +261,13 @@ class DeviceBatch:
         epochs = self._pace.ahead if self._judged else 1
         return [] if self._pool is None else [self._pool.submit(seat.draw, epochs) for seat in seats]
 
-    def _draw(self, seats: Sequence[NetworkSeat]) -> None:
-        """Have the orders of the next epochs."""
+    def _fill(self, half: int, wanted: Sequence[int]) -> None:
+        """Write what the next epochs need to a half of the block; a network that has stopped gets no rows."""
         for drawn in self._drawing:
             drawn.result()
-        for seat in seats:
+        for seat in self._seats(wanted):
             seat.draw(self._epochs)
-
-    @property
-    def _in_half(self) -> slice:
-        return slice(self._half * self._epochs, (self._half + 1) * self._epochs)
-
-    def _fill(self, wanted: set[int]) -> None:
-        """Write what the next epochs need to the device; a network that has stopped gets no rows."""
+        into = slice(half * self._epochs, (half + 1) * self._epochs)
         shares = np.array([max(NEWEST, 1 / (self._averaged + epoch + 1)) for epoch in range(self._epochs)], np.float32)
         self._averaged += self._epochs
         for stack, members in zip(self.stacks, self._members, strict=True):
@@ -287,21 +281,20 @@ class DeviceBatch:
                 batch, steps_taken = seat.batch, seat.steps
                 present[:steps_taken, place] = batch
                 present[steps_taken - 1, place] = len(seat.part) - batch * (steps_taken - 1)
+                padded = np.full((self._epochs, steps_taken * batch), stack.empty[place], np.int32)
                 for epoch in range(self._epochs):
-                    order = seat.orders.popleft()
-                    padded = np.full(steps_taken * batch, stack.empty[place], np.int32)
-                    padded[: len(order)] = order
-                    into = rows[epoch, place].reshape(steps, size)
-                    into[:steps_taken, :batch] = padded.reshape(steps_taken, batch)
+                    padded[epoch, : len(seat.part)] = seat.orders.popleft()
+                laid = rows[:, place].reshape(self._epochs, steps, size)
+                laid[:, :steps_taken, :batch] = padded.reshape(self._epochs, steps_taken, batch)
             by_step = rows.reshape(self._epochs, count, steps, size).swapaxes(1, 2)
             factors = np.stack([stack.factors(present) for _ in range(self._epochs)])
-            stack.block.rows[self._in_half].copy_(stack.placed(np.ascontiguousarray(by_step)))
-            stack.block.factors[self._in_half].copy_(stack.placed(factors))
-            stack.block.newest[self._in_half].copy_(stack.placed(np.repeat(shares[:, None], count, axis=1))[..., None])
+            stack.block.rows[into].copy_(stack.placed(np.ascontiguousarray(by_step)))
+            stack.block.factors[into].copy_(stack.placed(factors))
+            stack.block.newest[into].copy_(stack.placed(np.repeat(shares[:, None], count, axis=1))[..., None])
 
     def _read(self, wanted: Sequence[int]) -> dict[int, list[DeviceEpoch]]:
         """What the epochs brought; here the host waits for the device."""
-        block = self._in_half
+        block = slice(self._half * self._epochs, (self._half + 1) * self._epochs)
         found = [
             (stack.block.losses[block].cpu().numpy(), stack.block.judged[block].cpu().numpy()) for stack in self.stacks
         ]

@@ -12,6 +12,8 @@ beside them (_trees.py).
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,7 +27,7 @@ from fewfire.tabular._group import NetworkGroup
 from fewfire.tabular._mixing import best_temperature, mix, mixing_weights, tree_shares
 from fewfire.tabular._network import Layout
 from fewfire.tabular._preprocessing import learn_columns
-from fewfire.tabular._queue import clocked, work_off, work_off_by
+from fewfire.tabular._queue import clocked, work_off, work_off_by, working_off
 from fewfire.tabular._race import Race, finalists
 from fewfire.tabular._relevance import relevance_gains
 from fewfire.tabular._settings import FINALISTS, TRIAL_EPOCHS, TRIAL_ROWS, Settings, folds_of
@@ -33,7 +35,7 @@ from fewfire.tabular._training import held_out_folds
 from fewfire.tabular._trees import KINDS, TreeGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array, IdArray
@@ -51,11 +53,10 @@ STREAMS = {"rank": "quantile", "piecewise_linear": "bins", "periodic": "waves"}
 
 @dataclass(frozen=True)
 class Division:
-    """Examples, the rows each network leaves out, what inputs explain on its other rows, rows to stop by instead."""
+    """Examples, the rows each network leaves out, or rows to stop by instead."""
 
     examples: Examples
     folds: list[IdArray] | None
-    shares: list[Float64Array]
     validation: Examples | None
 
     def judges(self) -> Examples | None:
@@ -71,8 +72,6 @@ class Ensemble:
     Parameters
     ----------
     columns : Columns
-    examples : Examples
-        What gains are learned from.
     loss : str
     offset : array (outputs,)
     settings : Settings
@@ -82,13 +81,12 @@ class Ensemble:
     def __init__(
         self,
         columns: Columns,
-        examples: Examples,
         loss: TabularLoss,
         offset: AnyArray,
         settings: Settings,
         stream: Stream,
     ) -> None:
-        self.columns, self.shares = columns, examples.shares()
+        self.columns, self.shares = columns, np.zeros(0)
         self.loss, self.offset, self.stream = loss, offset, stream
         variants = choose_variants(settings.scaling, settings.gains)
         self.groups = {variant: self._fresh(variant, settings) for variant in variants}
@@ -98,16 +96,24 @@ class Ensemble:
         self.seconds: dict[str, float] = {}  # of the last training, by what was done
         self.shares_of_kinds = np.ones(1)  # the networks' share, then those of the trees
 
+    def learn_shares(self, examples: Examples, threads: int) -> None:
+        """Learn what each input explains of the targets, which gains are made of, if it is not known yet."""
+        if not len(self.shares):
+            self.shares = examples.shares(threads)
+
     def train(self, examples: Examples, validation: Examples | None, settings: Settings, verbose: bool) -> None:
         """Train every group; with held-out rows, weigh the groups by them. Many rows: only the best of a trial."""
         self.seconds = {}
-        weighed = validation is not None or settings.patience is not None
-        if weighed and len(examples) > TRIAL_ROWS and len(self.groups) > FINALISTS and not self._begun():
-            self._hold_trial(examples, validation, settings, verbose)
         division = self._divide(examples, validation, settings)
         judges = division.judges()
         trees = self._grow_trees(division) if settings.trees and judges is not None and len(self.columns.places) else []
-        stops, held = self._train_groups(division, settings, verbose, "networks", trees)
+        with self._beside(trees, settings) as (queued, grown):
+            self.learn_shares(examples, settings.threads)
+            weighed = validation is not None or settings.patience is not None
+            if weighed and len(examples) > TRIAL_ROWS and len(self.groups) > FINALISTS and not self._begun():
+                self._hold_trial(examples, validation, settings, verbose)
+            stops, held = self._train_groups(division, settings, verbose, "networks", queued)
+            held += grown()
         if judges is not None:
             mixed = self._weigh(stops, judges)
             if trees:
@@ -115,6 +121,7 @@ class Ensemble:
 
     def train_epoch(self, examples: Examples, settings: Settings, verbose: bool) -> None:
         """One epoch of every network over all rows."""
+        self.learn_shares(examples, settings.threads)
         jobs = []
         for variant, group in self.groups.items():
             shown = examples.rows(variant).with_gains(self._gains(variant, self.shares))
@@ -152,9 +159,12 @@ class Ensemble:
         optimiser = clone(settings.optimiser)
         optimiser.epochs = min(optimiser.epochs, TRIAL_EPOCHS)
         shortened = replace(settings, optimiser=optimiser)
-        sample = examples[self.stream.child("trial").permutation(len(examples))[:TRIAL_ROWS]]
+        sample = examples.sample(self.stream.child("trial").permutation(len(examples))[:TRIAL_ROWS])
         division = self._divide(sample, validation, settings)
-        stops, _ = self._train_groups(division, shortened, verbose, "trial of the variants")
+        with ThreadPoolExecutor(1) as pool:
+            if settings.threads > 1:  # what the finalists will see
+                pool.submit(lambda: [examples.encoded(variant.encoding) for variant in self.groups])
+            stops, _ = self._train_groups(division, shortened, verbose, "trial of the variants")
         losses = {variant: stop.loss for variant, stop in zip(self.groups, stops, strict=True)}
         self.groups = {variant: self._fresh(variant, settings) for variant in finalists(losses, FINALISTS)}
 
@@ -162,40 +172,41 @@ class Ensemble:
         """What every group is trained on: rows left out are the same in all, so that their outputs can be mixed."""
         count = next(iter(self.groups.values())).count
         if validation is not None or settings.patience is None or len(examples) < 2:
-            return Division(examples, None, [self.shares] * count, validation)
+            return Division(examples, None, validation)
         folds = held_out_folds(examples.strata, count, folds_of(len(examples)), self.stream.child("folds"))
-        return Division(examples, folds, [self._shares_without(examples, fold) for fold in folds], None)
+        return Division(examples, folds, None)
 
-    def _shares_without(self, examples: Examples, fold: IdArray) -> Float64Array:
-        """What inputs explain of the targets, for a network that leaves a fold out.
+    def _shares_of(self, division: Division) -> list[Float64Array]:
+        """What inputs explain of the targets, for each network.
 
         Gains that know a row's target flatter it when the row is held out. Of many inputs and few rows some explain
         much by chance, and held-out losses would be fiction; then the fold's rows do not count. Of few inputs none
         does, and shares of all rows are better shares.
         """
-        if len(self.shares) <= len(examples):
-            return self.shares
-        return examples[np.setdiff1d(np.arange(len(examples)), fold)].shares()
+        examples, folds = division.examples, division.folds
+        if folds is None or len(self.shares) <= len(examples):
+            return [self.shares] * next(iter(self.groups.values())).count
+        return [examples[np.setdiff1d(np.arange(len(examples)), fold)].shares() for fold in folds]
 
     def _gains(self, variant: Variant, shares: Float64Array) -> AnyArray:
         """Gains (inputs,), float32."""
         return relevance_gains(shares, variant.gain)[self.columns.sources(variant.encoding)]
 
     def _train_groups(
-        self, division: Division, settings: Settings, verbose: bool, what: str, trees: Sequence[TreeJob] = ()
+        self, division: Division, settings: Settings, verbose: bool, what: str, trees: Sequence[Job] = ()
     ) -> tuple[list[Stop], list[Float64Array]]:
-        """Where the groups stopped, and what trees that are grown beside them say of the rows held out.
+        """Where the groups stopped, and what trees that are grown in their queue say of the rows held out.
 
         The time of the groups is counted as that of `what`.
         """
         begin = time.perf_counter()
-        jobs: list[Job] = [self._training(variant, division, settings, verbose) for variant in self.groups]
+        shares = self._shares_of(division)
+        jobs: list[Job] = [self._training(variant, division, shares, settings, verbose) for variant in self.groups]
         if settings.engine != "torch":  # whose batch is known by its tasks
             jobs = [clocked(job, self.seconds, what) for job in jobs]
         judged = division.judges() or division.examples
         weigh = partial(mixing_weights, self.loss, target=judged.target, weight=judged.weight)
-        beside = [clocked(job, self.seconds, "trees") for job in trees]
-        found = self._run(jobs, beside, settings, Race(weigh, len(jobs)))
+        found = self._run(jobs, trees, settings, Race(weigh, len(jobs)))
         if settings.engine == "torch":
             self.seconds[what] = time.perf_counter() - begin
         return found[: len(jobs)], found[len(jobs) :]
@@ -203,16 +214,33 @@ class Ensemble:
     def _run(
         self, jobs: Sequence[Job], beside: Sequence[Job], settings: Settings, race: Race | None = None
     ) -> list[Any]:
-        """Train groups and grow trees, all in one queue; on threads, or the networks as one batch by PyTorch."""
+        """Train groups and grow trees, all in one queue of threads; or groups alone, as one batch by PyTorch."""
         if settings.engine != "torch":
             return work_off(jobs, settings.threads, race, beside)
         from fewfire.tabular._torch import BatchRunner  # loads torch
 
         with BatchRunner(settings.threads) as runner:
-            return work_off_by(runner, jobs, settings.threads, race, beside)
+            return work_off_by(runner, jobs, race)
 
-    def _training(self, variant: Variant, division: Division, settings: Settings, verbose: bool) -> GroupJob:
-        gains = [self._gains(variant, shares) for shares in division.shares]
+    @contextmanager
+    def _beside(
+        self, trees: Sequence[TreeJob], settings: Settings
+    ) -> Iterator[tuple[list[Job], Callable[[], list[Float64Array]]]]:
+        """Trees for the queue of the networks; or, where a device trains them, a function that waits for all trees.
+
+        Processors then have little to do but grow trees, from the first moment on.
+        """
+        jobs: list[Job] = [clocked(job, self.seconds, "trees") for job in trees]
+        if settings.engine != "torch" or not jobs:
+            yield jobs, list
+        else:
+            with working_off(jobs, settings.threads) as grown:
+                yield [], grown
+
+    def _training(
+        self, variant: Variant, division: Division, shares: list[Float64Array], settings: Settings, verbose: bool
+    ) -> GroupJob:
+        gains = [self._gains(variant, of_network) for of_network in shares]
         held = None if division.validation is None else division.validation.rows(variant)
         label = str(variant) if verbose else ""
         rows = division.examples.rows(variant)
@@ -260,4 +288,4 @@ class Ensemble:
 def columns_for(table: Float64Array, weight: Float64Array, settings: Settings) -> Columns:
     """The columns of a table (rows, columns) in the encodings an ensemble needs; ranks tell what inputs explain."""
     encodings = {variant.encoding: None for variant in choose_variants(settings.scaling, settings.gains)}
-    return learn_columns(table, weight, encodings | {"rank": None})
+    return learn_columns(table, weight, encodings | {"rank": None}, settings.threads)

@@ -50,6 +50,11 @@ class Examples:
         chosen = rows if self.chosen is None else self.chosen[rows]
         return Examples(self.inputs, self.target[rows], self.weight[rows], self.strata[rows], chosen)
 
+    def sample(self, rows: IdArray) -> Examples:
+        """As `examples[rows]`, but only these rows are encoded, where none has been yet."""
+        assert self.chosen is None
+        return Examples(self.inputs.part(rows), self.target[rows], self.weight[rows], self.strata[rows])
+
     def encoded(self, encoding: str) -> AnyArray:
         """Inputs (rows, inputs), float32, without gains."""
         return self.inputs[encoding] if self.chosen is None else self.inputs[encoding][self.chosen]
@@ -58,9 +63,9 @@ class Examples:
         """What networks of a variant train on, gains not yet included."""
         return TrainingRows(self.encoded(variant.encoding), self.target, self.weight)
 
-    def shares(self) -> Float64Array:
+    def shares(self, threads: int = 1) -> Float64Array:
         """What each column and flag explains of the target; by ranks, which outliers do not squeeze together."""
-        return explained_shares(self.encoded("rank"), self.target, self.weight)
+        return explained_shares(self.encoded("rank"), self.target, self.weight, threads)
 
     def for_trees(self) -> TreeRows:
         """What trees are fitted to: the columns that are used, as they are."""

@@ -90,7 +90,8 @@ def foretell(rates: FitRates, rows: int, columns: int, variants: int, settings: 
 
 
 def measure_rates(ensemble: Ensemble, examples: Examples, settings: Settings) -> FitRates:
-    """Time each part on some rows, in one thread; the ensemble is left as it is."""
+    """Time each part on some rows, in one thread; of the ensemble only the shares may be learned."""
+    ensemble.learn_shares(examples, settings.threads)
     one = replace(settings, members=1, engine="cpu", threads=1)
     some = examples[_some(len(examples), LOOKED_AT)]
     network = float(np.mean([_epoch_seconds(ensemble, variant, some, one) for variant in ensemble.groups])) / len(some)

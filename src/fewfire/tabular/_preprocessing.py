@@ -7,6 +7,7 @@ what an encoding adds beside them. Each encoding of a table is computed once, ho
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from fewfire.tabular._embeddings import Embedding
 from fewfire.tabular._encodings import ENCODINGS, Encoding, StandardScaling, column_ranks
+from fewfire.tabular._queue import mapped
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -91,6 +93,13 @@ class EncodedTable:
             self._encoded[name] = np.ascontiguousarray(self._encode(name))  # rows are read one by one
         return self._encoded[name]
 
+    def part(self, rows: IdArray) -> EncodedTable:
+        """Some of the rows, which are encoded by themselves where all have not been yet."""
+        part = copy.copy(self)
+        part._missing, part._filled = self._missing[rows], self._filled[rows]
+        part._encoded = {name: encoded[rows] for name, encoded in self._encoded.items()}
+        return part
+
     def raw(self) -> Float64Array:
         """The columns that are used (rows, used), NaN where values are missing."""
         return np.where(self._missing, np.nan, self._filled)
@@ -112,14 +121,14 @@ class EncodedTable:
         return inputs if inputs.shape[1] else np.zeros((len(self), 1), np.float32)
 
 
-def learn_columns(table: Float64Array, weight: Float64Array, names: Collection[str]) -> Columns:
+def learn_columns(table: Float64Array, weight: Float64Array, names: Collection[str], threads: int = 1) -> Columns:
     """Fit the named encodings to a table (rows, columns) with NaN where values are missing, and weights (rows,)."""
     known = ~np.isnan(table)
     values = [column[seen] for column, seen in zip(table.T, known.T, strict=True)]
     gaps = np.array([len(column) < len(table) for column in values], dtype=bool)
     # A column of one value and gaps is kept for its flag.
     used = [place for place, column in enumerate(values) if len(column) and (gaps[place] or np.ptp(column) > 0)]
-    ranks = [column_ranks(values[place], weight[known[:, place]]) for place in used]
+    ranks = mapped(lambda place: column_ranks(values[place], weight[known[:, place]]), used, threads)
     medians = [np.interp(0.5, column.middle, column.distinct) for column in ranks]
     encodings: dict[str, Encoding | Embedding] = {}
     for name in names:

@@ -16,6 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple
 from fewfire._blas import ONE_BLAS_THREAD
 
 Task = Callable[[], Any]
+AT_LEAST = 4  # items of `mapped` that are worth a thread
 
 
 class Meeting(NamedTuple):
@@ -54,15 +56,20 @@ def work_off(
         return results()
 
 
-def work_off_by(
-    runner: Runner, jobs: Sequence[Job], threads: int, referee: Referee | None = None, beside: Sequence[Job] = ()
-) -> list[Any]:
-    """As `work_off`, but all tasks of the jobs that are ready at a time by one call of a runner.
+def work_off_by(runner: Runner, jobs: Sequence[Job], referee: Referee | None = None) -> list[Any]:
+    """As `work_off`, but all tasks of the jobs that are ready at a time by one call of a runner."""
+    with ONE_BLAS_THREAD:
+        return _Round(jobs, len(jobs), referee).run_by(runner)
 
-    Jobs `beside` them are worked off on threads at the same time.
-    """
-    with working_off((), threads, beside=beside) as others:
-        return _Round(jobs, len(jobs), referee).run_by(runner) + others()
+
+def mapped(function: Callable[[Any], Any], items: Sequence[Any], threads: int) -> list[Any]:
+    """What a function makes of items, on so many threads; it pays if it gives up the interpreter's lock."""
+    share = max(AT_LEAST, -(-len(items) // threads))
+    if len(items) <= share:
+        return [function(item) for item in items]
+    parts = [items[start : start + share] for start in range(0, len(items), share)]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return [found for part in pool.map(lambda part: [function(item) for item in part], parts) for found in part]
 
 
 @contextmanager

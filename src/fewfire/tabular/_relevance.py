@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fewfire.tabular._encodings import column_ranks
+from fewfire.tabular._queue import mapped
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +36,7 @@ def relevance_gains(shares: Float64Array, kind: str) -> FloatArray:
     return gains.astype(np.float32)
 
 
-def explained_shares(X: FloatArray, target: FloatArray, weight: FloatArray) -> Float64Array:
+def explained_shares(X: FloatArray, target: FloatArray, weight: FloatArray, threads: int = 1) -> Float64Array:
     """Share of the variance of target (rows, outputs) that each column of X (rows, inputs) explains beyond chance."""
     rows, mass = len(X), weight.astype(np.float64)
     centred = target - np.average(target, axis=0, weights=mass)
@@ -43,7 +44,8 @@ def explained_shares(X: FloatArray, target: FloatArray, weight: FloatArray) -> F
     if variance <= 0 or rows < 3:
         return np.zeros(X.shape[1])
     bins = max(2, min(BINS, rows // 5))
-    return np.array([_share(column, centred, mass, bins) / variance for column in X.T]).clip(0.0)
+    shares = mapped(lambda column: _share(column, centred, mass, bins) / variance, list(X.T), threads)
+    return np.array(shares).clip(0.0)
 
 
 def _share(column: FloatArray, centred: FloatArray, mass: Float64Array, bins: int) -> float:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from fewfire.tabular._queue import Task
     from fewfire.tabular._training import TrainedNetwork, TrainingRows
 
+HELPERS = 4  # threads, at most, whose tasks are many small calls: more would wait for the interpreter's lock
+
 
 class TorchTrainer:
     """Networks trained by PyTorch, which hands the weights back to them at the end.
@@ -44,6 +46,7 @@ class TorchTrainer:
         self._epochs = 0
         self._weights: Any = None
         self._kept: Any = None
+        self._copied = True
 
     @property
     def steps(self) -> int:
@@ -63,8 +66,13 @@ class TorchTrainer:
         return [Advance(float(loss), values) for loss, values in zip(losses, outputs, strict=True)]
 
     def keep(self) -> None:
-        """Remember the weights."""
-        self._kept = self._weights.clone()
+        """Remember the weights, which stay where they are until the next epochs are run."""
+        self._kept, self._copied = self._weights, False
+
+    def secure(self) -> None:
+        """Copy what is remembered, before the device writes there again."""
+        if not self._copied:
+            self._kept, self._copied = self._kept.clone(), True
 
     def restore(self) -> None:
         """Go back to the weights remembered."""
@@ -82,7 +90,7 @@ class TorchTrainer:
             # Orders drawn for epochs that were not to be are the next fit's.
             rows = len(seat.part)
             seat.network.rows_drawn = before + (self._epochs * rows if seat.batch < rows else 0)
-        self.place, self.ahead, self._kept, self._weights = None, deque(), None, None
+        self.place, self.ahead, self._kept, self._weights, self._copied = None, deque(), None, None, True
 
 
 def advance_together(trainers: Sequence[TorchTrainer], pool: Executor | None = None) -> None:
@@ -94,6 +102,7 @@ def advance_together(trainers: Sequence[TorchTrainer], pool: Executor | None = N
     numbers: dict[DeviceBatch, dict[int, TorchTrainer]] = {}
     for trainer in trainers:
         assert trainer.place is not None
+        trainer.secure()
         batch, number = trainer.place
         numbers.setdefault(batch, {})[number] = trainer
     for batch, by_number in numbers.items():
@@ -110,7 +119,7 @@ class BatchRunner:
     """
 
     def __init__(self, threads: int) -> None:
-        self._pool = ThreadPoolExecutor(threads)
+        self._pool = ThreadPoolExecutor(min(threads, HELPERS))
 
     def __enter__(self) -> BatchRunner:
         return self

@@ -291,11 +291,14 @@ class HeldOut:
         self.rows, self.parts, self.loss = rows, parts, loss
         self.count = np.bincount(np.concatenate(rows), minlength=len(examples))
         self.seen = np.flatnonzero(self.count)
+        self._once = np.argsort(np.concatenate(rows)) if self.count.max(initial=0) == 1 else None
         judged = examples[self.seen].places()
         self.target, self.weight = examples.target[judged], examples.weight[judged]
 
     def pool(self, outputs: list[FloatArray]) -> Float64Array:
         """The mean output (seen, outputs) at each row that some network left out."""
+        if self._once is not None:
+            return np.concatenate(outputs, dtype=np.float64)[self._once]
         total = np.zeros((len(self.count), self.target.shape[1]))
         for ids, values in zip(self.rows, outputs, strict=True):
             total[ids] += values

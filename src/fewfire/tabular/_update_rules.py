@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 class UpdateRule(Protocol):
     """How parameters follow their gradient."""
 
+    @property
+    def state(self) -> tuple[Any, Any]:
+        """What is remembered between steps: one or two tensors like the parameters, or None for the second."""
+
     def factors(self, moves: Moves) -> list[FloatArray]:
         """Arrays (steps, networks) for `step`, given which network moves in which of the next steps."""
 
@@ -50,6 +54,11 @@ class AdamRule:
         self.learning_rate, self.betas = learning_rate, betas
         self.mean, self.square = parameters.new_zeros(parameters.shape), parameters.new_zeros(parameters.shape)
         self.steps = np.zeros(len(parameters), np.int64)
+
+    @property
+    def state(self) -> tuple[Any, Any]:
+        """The means of the gradient and of its square."""
+        return self.mean, self.square
 
     def factors(self, moves: Moves) -> list[FloatArray]:
         """Shares of the gradient and of its square that are taken in, rate, and what keeps from dividing by 0."""
@@ -85,6 +94,11 @@ class MomentumRule:
     def __init__(self, parameters: Any, learning_rate: float, momentum: float) -> None:
         self.learning_rate, self.momentum = learning_rate, momentum
         self.velocity = parameters.new_zeros(parameters.shape)
+
+    @property
+    def state(self) -> tuple[Any, Any]:
+        """The velocity."""
+        return self.velocity, None
 
     def factors(self, moves: Moves) -> list[FloatArray]:
         """Share of the velocity that is kept, rate, and whether the network moves."""
