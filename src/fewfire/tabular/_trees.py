@@ -108,12 +108,13 @@ class TreeGroup(ABC):
         if judges is None:
             assert folds is not None
             everything, places = rows, list(folds)
-            parts = [np.setdiff1d(np.arange(len(rows)), fold) for fold in folds]
+            parts = [_others(fold, len(rows)) for fold in folds]
         else:
             everything, places = rows.with_others(judges), [np.arange(len(rows), len(rows) + len(judges))]
             parts = [np.arange(len(rows))]
-        shown = TreeRows(narrowed(everything.table), everything.target, everything.weight)
-        said = yield from self._grow(shown, parts, places)
+        yield from self._grow(everything, parts, places)
+        cases = zip(self.models, places, strict=True)
+        said = yield [partial(self._predict_rows, model, everything.table, ids) for model, ids in cases]
         return _pooled(said, places, len(everything))
 
     def predictions(self, table: Float64Array) -> Float64Array:
@@ -130,10 +131,11 @@ class TreeGroup(ABC):
         """What one model says of a narrowed table (rows, columns): (rows, outputs)."""
 
     @abstractmethod
-    def _grow(
-        self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]
-    ) -> Generator[list[Task], Any, list[Float64Array]]:
-        """Fit a model to each part of the rows; what each says of its held-out rows."""
+    def _grow(self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]) -> Generator[list[Task], Any, None]:
+        """Fit a model to each part of the rows, and judge it, if need be, by those held out."""
+
+    def _predict_rows(self, model: TreeModel, table: AnyArray, rows: IdArray) -> Float64Array:
+        return self._predict(model, narrowed(table[rows]))
 
     def _seed(self, number: int) -> int:
         return int(self.stream.child(f"model{number}").integers(2**31 - 1, 1)[0])
@@ -149,9 +151,7 @@ class ExtraTrees(TreeGroup):
     def _predict(self, model: TreeModel, table: AnyArray) -> Float64Array:
         return model.values(table) / len(model.trees.roots)
 
-    def _grow(
-        self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]
-    ) -> Generator[list[Task], Any, list[Float64Array]]:
+    def _grow(self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]) -> Generator[list[Task], Any, None]:
         (targets,) = yield [partial(self._targets, rows)]
         pieces = yield [
             partial(grown_trees, targets, part, EXTRA, seeds)
@@ -159,18 +159,13 @@ class ExtraTrees(TreeGroup):
             for seeds in np.array_split(self._seeds(number, tree_count(len(part))), PIECES)
         ]
         self.models = [self._joined(pieces[first : first + PIECES]) for first in range(0, len(pieces), PIECES)]
-        shown = [rows.table[ids] for ids in held]
-        said: list[Float64Array] = yield [
-            partial(self._predict, *case) for case in zip(self.models, shown, strict=True)
-        ]
-        return said
 
     def fitted(self, rows: TreeRows, count: int) -> TreeModel:
-        """A model of so many trees, grown to all rows of a narrowed table."""
+        """A model of so many trees, grown to all rows."""
         return self._joined([grown_trees(self._targets(rows), np.arange(len(rows)), EXTRA, self._seeds(0, count))])
 
     def _targets(self, rows: TreeRows) -> WholeTargets:
-        return whole_targets(rows.table, rows.target, rows.uneven(), centred=self.loss == "squared")
+        return whole_targets(narrowed(rows.table), rows.target, rows.uneven(), centred=self.loss == "squared")
 
     def _seeds(self, number: int, count: int) -> NDArray[np.uint64]:
         return self.stream.child(f"model{number}").words(2 * count).view(np.uint64)
@@ -194,15 +189,11 @@ class Boosting(TreeGroup):
     def _predict(self, model: TreeModel, table: AnyArray) -> Float64Array:
         return chances(self.loss, model.values(table))
 
-    def _grow(
-        self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]
-    ) -> Generator[list[Task], Any, list[Float64Array]]:
+    def _grow(self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]) -> Generator[list[Task], Any, None]:
         """Go on as long as the best round is among the last."""
         rule = boosting_rule(len(parts[0]))
-        pieces = yield [
-            partial(binned, columns.T, rule.bins) for columns in np.array_split(rows.table.T, PIECES) if len(columns)
-        ]
-        table = beside(pieces)
+        pieces = np.array_split(rows.table, min(PIECES, rows.table.shape[1]), axis=1)
+        table = beside((yield [partial(_narrowed_and_binned, piece, rule.bins) for piece in pieces]))
         cases = enumerate(zip(parts, held, strict=True))
         boosters = [self.begun(rows, table, rule, *ids, number) for number, ids in cases]
         losses, stretch = np.zeros(0), FIRST_ROUNDS
@@ -214,11 +205,6 @@ class Boosting(TreeGroup):
                 break
         self.grown = len(losses)
         self.models = [TreeModel(*booster.trees(self.rounds)) for booster in boosters]
-        shown = [rows.table[ids] for ids in held]
-        said: list[Float64Array] = yield [
-            partial(self._predict, *case) for case in zip(self.models, shown, strict=True)
-        ]
-        return said
 
     def begun(
         self, rows: TreeRows, table: BinnedRows, rule: BoostingRule, part: IdArray, held: IdArray, number: int = 0
@@ -240,6 +226,16 @@ def tree_count(rows: int) -> int:
 def boosting_rule(rows: int) -> BoostingRule:
     """How boosting goes about so many rows."""
     return LARGE if rows > LARGE_ROWS else SMALL
+
+
+def _narrowed_and_binned(table: AnyArray, most: int) -> BinnedRows:
+    return binned(narrowed(table), most)
+
+
+def _others(fold: IdArray, rows: int) -> IdArray:
+    outside = np.ones(rows, bool)
+    outside[fold] = False
+    return np.flatnonzero(outside)
 
 
 def _pooled(said: list[Float64Array], places: list[IdArray], rows: int) -> Float64Array:
