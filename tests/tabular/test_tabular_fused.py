@@ -141,6 +141,26 @@ def test_what_is_judged_and_kept_is_the_mean_over_epochs():
         np.testing.assert_allclose(judged, network.values(rows), rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("batch", [40, 213])
+def test_an_advance_is_an_epoch_a_mean_and_its_values_to_the_bit(batch):
+    layout, loss = CASES[3]
+    rows, held = rows_for(layout, loss), rows_for(layout, loss)[np.arange(5, 90)]
+    start = np.random.default_rng(0).normal(size=layout.size).astype(np.float32)
+    rule = AdamW(0.01, batch_size=batch)
+    one, other = (TrainedNetwork(layout, start.copy(), rule, loss, Stream(0, "t"), 213) for _ in range(2))
+    for _ in range(7):
+        told, values = one.advance(rows, held)
+        assert told == other.train_epoch(rows)
+        other.average()
+        assert np.array_equal(values, other.values(held))
+    assert (one.rows_drawn, one.descent.steps) == (other.rows_drawn, other.descent.steps)
+    for network in (one, other):
+        network.keep()
+        network.restore()
+        network.release()
+    assert np.array_equal(one.flat, other.flat)
+
+
 def unpacked(layout, parameters):
     flat = np.empty(layout.size, np.float32)
     packing(layout).unpack(parameters, flat)

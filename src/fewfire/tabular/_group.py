@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewfire.tabular._held_out import HeldOut
 from fewfire.tabular._network import draw_start
 from fewfire.tabular._prediction import mean_outputs
-from fewfire.tabular._training import CpuTrainer, Curves, HeldOut, TrainedNetwork, train_together
+from fewfire.tabular._training import CpuTrainer, Curves, TrainedNetwork, train_together
 
 if TYPE_CHECKING:
     from fewfire._random import Stream
