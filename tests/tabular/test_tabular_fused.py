@@ -54,8 +54,7 @@ def rows_for(layout, loss, count=213, seed=0):
 
 def trained(layout, loss, rule, epochs=3):
     rows = rows_for(layout, loss)
-    shown = rows.copied()
-    flat = draw_start(layout, 2, shown.X, shown.weight, np.zeros(layout.outputs), Stream(0, "start"))
+    flat = draw_start(layout, 2, rows, np.zeros(layout.outputs), Stream(0, "start"))
     network = TrainedNetwork(layout, flat, rule, loss, Stream(1, "batches"), len(rows))
     losses = [network.train_epoch(rows) for _ in range(epochs)]
     values = network.values(rows)

@@ -129,8 +129,7 @@ class NetworkGroup:
         """A fresh network, or, after a finished fit, one with its weights and a fresh optimiser."""
         stream = self.stream.child(f"member{number}")
         if self.weights is None:
-            shown = rows.copied()
-            flat = draw_start(self.layout, settings.sparsity, shown.X, shown.weight, self.offset, stream)
+            flat = draw_start(self.layout, settings.sparsity, rows, self.offset, stream)
         else:
             flat = self.weights[number].copy()
         return TrainedNetwork(self.layout, flat, settings.optimiser, self.loss, stream.child("batches"), len(rows))

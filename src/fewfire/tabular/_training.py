@@ -83,8 +83,12 @@ class TrainingRows:
     def copied(self) -> TrainingRows:
         """The same rows as arrays of their own, gains included."""
         chosen = slice(None) if self.chosen is None else self.chosen
-        X = self.X[chosen]
-        return TrainingRows(X if self.gains is None else X * self.gains, self.target[chosen], self.weight[chosen])
+        return TrainingRows(self.inputs(), self.target[chosen], self.weight[chosen])
+
+    def inputs(self) -> FloatArray:
+        """Inputs (rows, inputs), gains included."""
+        X = self.X if self.chosen is None else self.X[self.chosen]
+        return X if self.gains is None else X * self.gains
 
 
 class TrainedNetwork:
@@ -167,7 +171,7 @@ class TrainedNetwork:
         """Outputs (rows, outputs) by the mean of the weights, or by the weights where none was taken."""
         judged = self._judged()
         if self._fused is None:
-            return evaluate(self.layout, judged, rows.copied().X)
+            return evaluate(self.layout, judged, rows.inputs())
         return self._fused.values(rows.X, rows.factors(), rows.places(), self.layout.outputs, judged)
 
     def keep(self) -> None:
