@@ -43,13 +43,8 @@ PHASES = {
     ],
     "_race": ["Race.__call__"],
     "_group": ["NetworkGroup.train", "NetworkGroup._network", "NetworkGroup._set_weights"],
-    "_training": [
-        "HeldOut.__init__",
-        "HeldOut.pool",
-        "HeldOut.score",
-        "TrainedNetwork.train_epoch",
-        "TrainedNetwork.values",
-    ],
+    "_held_out": ["HeldOut.__init__", "HeldOut.pool", "HeldOut.score"],
+    "_training": ["TrainedNetwork.advance", "TrainedNetwork.train_epoch", "TrainedNetwork.values"],
     "_trees": ["ExtraTrees.train", "Boosting.train", "ExtraTrees._fit", "Boosting._fit", "Boosting._grow"],
     "_torch": ["advance_together", "TorchTrainer.keep", "TorchTrainer.release", "BatchRunner.__call__"],
     "_device_batch": [

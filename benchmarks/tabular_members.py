@@ -41,10 +41,10 @@ from fewfire.tabular import AdamW, RankEncoding, _ensemble, _trees  # noqa: E402
 from fewfire.tabular._boosting import binned  # noqa: E402
 from fewfire.tabular._encodings import PiecewiseLinearEncoding  # noqa: E402
 from fewfire.tabular._flat_trees import narrowed  # noqa: E402
+from fewfire.tabular._held_out import held_out_folds  # noqa: E402
 from fewfire.tabular._queue import work_off  # noqa: E402
 from fewfire.tabular._relevance import explained_shares, relevance_gains  # noqa: E402
 from fewfire.tabular._settings import folds_of  # noqa: E402
-from fewfire.tabular._training import held_out_folds  # noqa: E402
 
 FIRST_TRIAL = 100
 TEST_ROWS = 3000  # stored of a job, at most

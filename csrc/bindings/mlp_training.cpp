@@ -7,6 +7,7 @@
 #include "bindings/bindings.hpp"
 #include "bindings/losses.hpp"
 #include "core/mlp_layout.hpp"
+#include "core/permutation.hpp"
 
 namespace fewfire {
 namespace {
@@ -65,24 +66,39 @@ class PackedMlp {
                const char* loss, std::size_t batch, double learning_rate, double decay, double beta1,
                double beta2) const {
     const MlpRows rows = checked(x, gains, chosen);
-    require(packed.shape(0) == at_.size && state.shape(1) == at_.size, "packed and state must be of the layout's size");
-    require(state.shape(0) == 1 || state.shape(0) == 2, "state must have two rows (AdamW) or one (SGD)");
-    require(target.shape(0) == x.shape(0) && target.shape(1) == at_.outputs && weight.shape(0) == x.shape(0),
-            "target and weight must have one row per row of x");
-    const MlpTargets targets{target.data(), weight.data(), loss_named(loss)};
-    require(targets.loss != MlpLoss::logistic || at_.outputs == 1, "the logistic loss is of one output");
-    require(batch > 0, "batch must be at least 1");
-    const bool adamw = state.shape(0) == 2;
-    const MlpDescent descent{adamw ? MlpRuleKind::adamw : MlpRuleKind::sgd,
-                             learning_rate,
-                             decay,
-                             beta1,
-                             beta2,
-                             steps,
-                             state.data(),
-                             adamw ? state.data() + at_.size : nullptr};
+    const MlpTargets targets = checked(x.shape(0), target, weight, loss, batch);
+    const MlpDescent descent = checked(packed, state, steps, {learning_rate, decay, beta1, beta2});
     nb::gil_scoped_release released;
     return FEWFIRE_DISPATCH(mlp_epoch, at_, packed.data(), rows, targets, descent, batch);
+  }
+
+  // An epoch in a fresh order, the mean of the weights over epochs, and what that mean says of held-out rows: all of it
+  // while others have the interpreter. The order is that of words `start` on of a stream; one step takes rows as they are.
+  double advance(Array1<float> packed, Array2<float> state, std::size_t steps, ConstArray2<float> x,
+                 ConstArray1<float> gains, Rows chosen, ConstArray2<float> target, ConstArray1<float> weight,
+                 const char* loss, std::size_t batch, double learning_rate, double decay, double beta1, double beta2,
+                 std::uint64_t key, std::uint64_t stream, std::uint64_t start, Array1<float> mean, float newest,
+                 ConstArray2<float> held_x, ConstArray1<float> held_gains, Rows held, Array2<double> out) const {
+    MlpRows rows = checked(x, gains, chosen);
+    const MlpTargets targets = checked(x.shape(0), target, weight, loss, batch);
+    const MlpDescent descent = checked(packed, state, steps, {learning_rate, decay, beta1, beta2});
+    const MlpRows judges = checked(held_x, held_gains, held);
+    require(mean.shape(0) == at_.size, "mean must be of the layout's size");
+    require(out.shape(0) == judges.rows && out.shape(1) == at_.outputs, "out must have one row per held row");
+    nb::gil_scoped_release released;
+    std::vector<std::int64_t> order;
+    if (batch < rows.rows) {
+      order.resize(rows.rows);
+      permutation(key, stream, start / 4, start % 4, order.size(), order.data());
+      for (std::int64_t& place : order) place = rows.chosen[place];
+      rows.chosen = order.data();
+    }
+    const double total = FEWFIRE_DISPATCH(mlp_epoch, at_, packed.data(), rows, targets, descent, batch);
+    float* means = mean.data();
+    for (std::size_t e = 0; e < at_.size; ++e)
+      means[e] = newest < 1 ? means[e] + newest * (packed.data()[e] - means[e]) : packed.data()[e];
+    FEWFIRE_DISPATCH(mlp_outputs, at_, means, 1, judges, out.data());
+    return total;
   }
 
   void outputs(ConstArray2<float> packed, ConstArray2<float> x, ConstArray1<float> gains, Rows chosen,
@@ -100,6 +116,28 @@ class PackedMlp {
     const auto inside = [&](std::int64_t row) { return 0 <= row && row < static_cast<std::int64_t>(x.shape(0)); };
     require(std::all_of(chosen.data(), chosen.data() + chosen.shape(0), inside), "chosen must be numbers of rows of x");
     return {x.data(), gains.data(), chosen.data(), chosen.shape(0)};
+  }
+
+  MlpTargets checked(std::size_t table, const ConstArray2<float>& target,
+                     const ConstArray1<float>& weight, const char* loss, std::size_t batch) const {
+    require(target.shape(0) == table && target.shape(1) == at_.outputs && weight.shape(0) == table,
+            "target and weight must have one row per row of x");
+    const MlpTargets targets{target.data(), weight.data(), loss_named(loss)};
+    require(targets.loss != MlpLoss::logistic || at_.outputs == 1, "the logistic loss is of one output");
+    require(batch > 0, "batch must be at least 1");
+    return targets;
+  }
+
+  struct Rates {
+    double learning_rate, decay, beta1, beta2;
+  };
+
+  MlpDescent checked(const Array1<float>& packed, const Array2<float>& state, std::size_t steps, Rates by) const {
+    require(packed.shape(0) == at_.size && state.shape(1) == at_.size, "packed and state must be of the layout's size");
+    require(state.shape(0) == 1 || state.shape(0) == 2, "state must have two rows (AdamW) or one (SGD)");
+    const bool adamw = state.shape(0) == 2;
+    return {adamw ? MlpRuleKind::adamw : MlpRuleKind::sgd, by.learning_rate, by.decay, by.beta1, by.beta2, steps,
+            state.data(), adamw ? state.data() + at_.size : nullptr};
   }
 
   MlpLayout at_;
@@ -121,6 +159,13 @@ void bind_mlp_training(nb::module_& module) {
            nb::arg("x").noconvert(), nb::arg("gains").noconvert(), nb::arg("chosen").noconvert(),
            nb::arg("target").noconvert(), nb::arg("weight").noconvert(), nb::arg("loss"), nb::arg("batch"),
            nb::arg("learning_rate"), nb::arg("decay"), nb::arg("beta1"), nb::arg("beta2"))
+      .def("advance", &PackedMlp::advance, nb::arg("packed").noconvert(), nb::arg("state").noconvert(),
+           nb::arg("steps"), nb::arg("x").noconvert(), nb::arg("gains").noconvert(), nb::arg("chosen").noconvert(),
+           nb::arg("target").noconvert(), nb::arg("weight").noconvert(), nb::arg("loss"), nb::arg("batch"),
+           nb::arg("learning_rate"), nb::arg("decay"), nb::arg("beta1"), nb::arg("beta2"), nb::arg("key"),
+           nb::arg("stream"), nb::arg("start"), nb::arg("mean").noconvert(), nb::arg("newest"),
+           nb::arg("held_x").noconvert(), nb::arg("held_gains").noconvert(), nb::arg("held").noconvert(),
+           nb::arg("out").noconvert())
       .def("outputs", &PackedMlp::outputs, nb::arg("packed").noconvert(), nb::arg("x").noconvert(),
            nb::arg("gains").noconvert(), nb::arg("chosen").noconvert(), nb::arg("out").noconvert());
 }

@@ -54,8 +54,7 @@ def rows_for(layout, loss, count=213, seed=0):
 
 def trained(layout, loss, rule, epochs=3):
     rows = rows_for(layout, loss)
-    shown = rows.copied()
-    flat = draw_start(layout, 2, shown.X, shown.weight, np.zeros(layout.outputs), Stream(0, "start"))
+    flat = draw_start(layout, 2, rows, np.zeros(layout.outputs), Stream(0, "start"))
     network = TrainedNetwork(layout, flat, rule, loss, Stream(1, "batches"), len(rows))
     losses = [network.train_epoch(rows) for _ in range(epochs)]
     values = network.values(rows)
@@ -139,6 +138,26 @@ def test_what_is_judged_and_kept_is_the_mean_over_epochs():
             network.release()
         np.testing.assert_allclose(network.flat, mean, rtol=0, atol=1e-6)
         np.testing.assert_allclose(judged, network.values(rows), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("batch", [40, 213])
+def test_an_advance_is_an_epoch_a_mean_and_its_values_to_the_bit(batch):
+    layout, loss = CASES[3]
+    rows, held = rows_for(layout, loss), rows_for(layout, loss)[np.arange(5, 90)]
+    start = np.random.default_rng(0).normal(size=layout.size).astype(np.float32)
+    rule = AdamW(0.01, batch_size=batch)
+    one, other = (TrainedNetwork(layout, start.copy(), rule, loss, Stream(0, "t"), 213) for _ in range(2))
+    for _ in range(7):
+        told, values = one.advance(rows, held)
+        assert told == other.train_epoch(rows)
+        other.average()
+        assert np.array_equal(values, other.values(held))
+    assert (one.rows_drawn, one.descent.steps) == (other.rows_drawn, other.descent.steps)
+    for network in (one, other):
+        network.keep()
+        network.restore()
+        network.release()
+    assert np.array_equal(one.flat, other.flat)
 
 
 def unpacked(layout, parameters):

@@ -10,6 +10,7 @@ from fewfire._random import Stream
 from fewfire.tabular import PeriodicEmbedding
 from fewfire.tabular import _kernels as twins
 from fewfire.tabular._network import LOSSES, Backprop, Layout, draw_start, evaluate, first_layer
+from fewfire.tabular._training import TrainingRows
 
 LAYOUTS = [
     Layout(3, (5,), 1, True),
@@ -110,7 +111,8 @@ def test_kinks_pass_through_training_rows_and_outputs_start_at_the_offset():
     rng = np.random.default_rng(0)
     layout, X = Layout(4, (30, 5), 2, True), rng.normal(size=(6, 4)).astype(np.float32)
     weight = np.array([0, 1, 1, 2, 0, 1], np.float32)
-    flat = draw_start(layout, 2, X, weight, np.array([0.5, -1.0]), Stream(3, "t"))
+    rows = TrainingRows(X, np.zeros((6, 2), np.float32), weight)
+    flat = draw_start(layout, 2, rows, np.array([0.5, -1.0]), Stream(3, "t"))
     parts = layout.unpack(flat)
     scores = X @ parts.hidden[0].T + parts.biases[0]
     nearest = np.abs(scores).argmin(axis=0)

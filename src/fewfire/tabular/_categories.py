@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fewfire.tabular._held_out import held_out_folds
 from fewfire.tabular._settings import FOLDS
-from fewfire.tabular._training import held_out_folds
 
 if TYPE_CHECKING:
     from fewfire._random import Stream

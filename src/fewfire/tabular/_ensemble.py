@@ -24,6 +24,7 @@ from sklearn.base import clone
 from fewfire.tabular._encodings import PiecewiseLinearEncoding
 from fewfire.tabular._examples import Examples, Variant, choose_variants
 from fewfire.tabular._group import NetworkGroup
+from fewfire.tabular._held_out import held_out_folds
 from fewfire.tabular._mixing import best_temperature, mix, mixing_weights, tree_shares
 from fewfire.tabular._network import Layout
 from fewfire.tabular._preprocessing import learn_columns
@@ -31,7 +32,6 @@ from fewfire.tabular._queue import clocked, work_off, work_off_by, working_off
 from fewfire.tabular._race import Race, finalists
 from fewfire.tabular._relevance import relevance_gains
 from fewfire.tabular._settings import FINALISTS, TRIAL_EPOCHS, TRIAL_ROWS, Settings, folds_of
-from fewfire.tabular._training import held_out_folds
 from fewfire.tabular._trees import KINDS, TreeGroup
 
 if TYPE_CHECKING:

@@ -15,9 +15,11 @@ from fewfire import _extension
 from fewfire.tabular._embeddings import PeriodicEmbedding
 
 if TYPE_CHECKING:
+    from fewfire._random import Stream
     from fewfire._types import Float64Array, FloatArray, IdArray
     from fewfire.tabular._network import Layout, TabularLoss
     from fewfire.tabular._optimisers import Descent
+    from fewfire.tabular._training import TrainingRows
 
 CACHE_LINE = 64
 
@@ -71,35 +73,52 @@ class FusedNetwork:
         for row, part in zip(self._state, descent.state, strict=True):
             packed.pack(part, row)
 
-    def epoch(
+    def epoch(self, rows: TrainingRows, chosen: IdArray, loss: TabularLoss, batch: int) -> float:
+        """One pass over the chosen rows in their order, `batch` per step; the mean loss met on the way."""
+        total = self._packed.epoch(*self._descending(rows, chosen, loss, batch))
+        return self._count(total, len(chosen), batch)
+
+    def advance(
         self,
-        X: FloatArray,
-        gains: FloatArray,
-        chosen: IdArray,
-        target: FloatArray,
-        weight: FloatArray,
+        rows: TrainingRows,
         loss: TabularLoss,
         batch: int,
-    ) -> float:
-        """One pass over the chosen rows in their order, `batch` per step; the mean loss met on the way."""
-        descent = self._descent
-        total = self._packed.epoch(
-            self.parameters,
-            self._state,
-            descent.steps,
-            X,
-            gains,
-            chosen,
-            target,
-            weight,
-            loss,
-            batch,
-            descent.learning_rate,
-            descent.decay,
-            *descent.memory,
+        words: tuple[Stream, int],
+        mean: FloatArray,
+        newest: float,
+        held: TrainingRows,
+        outputs: int,
+    ) -> tuple[float, Float64Array]:
+        """One pass over the rows, the newest share of the mean of the weights, outputs (held, outputs) by that mean.
+
+        `words` is where the order of the rows is drawn from: all in one call, which needs the interpreter once.
+        """
+        (stream, start), out = words, np.empty((len(held), outputs))
+        total = self._packed.advance(
+            *self._descending(rows, rows.places(), loss, batch),
+            int(stream.key),
+            stream.id,
+            start,
+            mean,
+            newest,
+            held.X,
+            held.factors(),
+            held.places(),
+            out,
         )
-        descent.steps += -(-len(chosen) // batch)
-        return float(total) / len(chosen)
+        return self._count(total, len(rows), batch), out
+
+    def _descending(self, rows: TrainingRows, chosen: IdArray, loss: TabularLoss, batch: int) -> tuple[Any, ...]:
+        """The arguments of an epoch."""
+        descent = self._descent
+        table = rows.X, rows.factors(), chosen, rows.target, rows.weight
+        rates = descent.learning_rate, descent.decay, *descent.memory
+        return self.parameters, self._state, descent.steps, *table, loss, batch, *rates
+
+    def _count(self, total: float, rows: int, batch: int) -> float:
+        """Count the steps of an epoch; its mean loss."""
+        self._descent.steps += -(-rows // batch)
+        return float(total) / rows
 
     def values(
         self, X: FloatArray, gains: FloatArray, chosen: IdArray, outputs: int, parameters: FloatArray

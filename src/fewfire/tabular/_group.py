@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewfire.tabular._held_out import HeldOut
 from fewfire.tabular._network import draw_start
 from fewfire.tabular._prediction import mean_outputs
-from fewfire.tabular._training import CpuTrainer, Curves, HeldOut, TrainedNetwork, train_together
+from fewfire.tabular._training import CpuTrainer, Curves, TrainedNetwork, train_together
 
 if TYPE_CHECKING:
     from fewfire._random import Stream
@@ -128,8 +129,7 @@ class NetworkGroup:
         """A fresh network, or, after a finished fit, one with its weights and a fresh optimiser."""
         stream = self.stream.child(f"member{number}")
         if self.weights is None:
-            shown = rows.copied()
-            flat = draw_start(self.layout, settings.sparsity, shown.X, shown.weight, self.offset, stream)
+            flat = draw_start(self.layout, settings.sparsity, rows, self.offset, stream)
         else:
             flat = self.weights[number].copy()
         return TrainedNetwork(self.layout, flat, settings.optimiser, self.loss, stream.child("batches"), len(rows))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fewfire._random import Stream
     from fewfire._types import FloatArray
     from fewfire.tabular._embeddings import Embedding, EmbeddingLayer
+    from fewfire.tabular._training import TrainingRows
 
 
 TabularLoss = Literal["logistic", "cross_entropy", "squared"]
@@ -111,7 +112,7 @@ class Layout:
 
 
 def draw_start(
-    layout: Layout, sparsity: int | None, X: FloatArray, weight: FloatArray, offset: FloatArray, stream: Stream
+    layout: Layout, sparsity: int | None, rows: TrainingRows, offset: FloatArray, stream: Stream
 ) -> FloatArray:
     """Initial parameters (layout.size,), float32.
 
@@ -119,8 +120,8 @@ def draw_start(
     ----------
     sparsity : int or None
         Non-zero weights of each first-layer row; None, or at least the number of inputs: dense rows.
-    X, weight : arrays (rows, inputs) and (rows,)
-        Training rows; kinks of the first layer pass through them, through a row of weight 2 as often as through two.
+    rows : TrainingRows
+        Kinks of the first layer pass through them, through a row of weight 2 as often as through two.
     offset : array (outputs,)
         Start of the outputs.
     """
@@ -131,7 +132,7 @@ def draw_start(
     for layer, weights in enumerate(parts.hidden):
         if layer == 0:
             weights[:] = first_layer(weights.shape[0], weights.shape[1], sparsity, stream.child("hidden"))
-            chosen = _rows_by_weight(X, weight, len(weights), stream.child("kinks"))
+            chosen = _rows_by_weight(rows, len(weights), stream.child("kinks"))
             parts.biases[0][:] = -np.einsum("ji,ji->j", weights, _embedded(layout, parts, chosen))
         else:
             weights[:] = stream.child(f"hidden{layer}").normal(weights.shape) * np.sqrt(2.0 / weights.shape[1])
@@ -150,16 +151,16 @@ def first_layer(width: int, inputs: int, sparsity: int | None, stream: Stream) -
     return weights
 
 
-def _rows_by_weight(X: FloatArray, weight: FloatArray, count: int, stream: Stream) -> FloatArray:
+def _rows_by_weight(rows: TrainingRows, count: int, stream: Stream) -> FloatArray:
     """`count` rows drawn by their weights, in an order that depends on what the rows hold, not on where they stand."""
-    along = stream.child("order").normal(X.shape[1])
+    along, places = stream.child("order").normal(rows.X.shape[1]), np.arange(len(rows))
     # Some rows at a time: threads that each copy a whole table wait for one another's memory.
-    blocks = (X[start : start + MOST_ROWS] for start in range(0, len(X), MOST_ROWS))
-    sums = [np.einsum("ij,j->i", block.astype(np.float64), along) for block in blocks]
+    parts = (rows[places[start : start + MOST_ROWS]].inputs() for start in range(0, len(rows), MOST_ROWS))
+    sums = [np.einsum("ij,j->i", X.astype(np.float64), along) for X in parts]
     order = np.argsort(np.concatenate(sums), kind="stable")
-    mass = np.cumsum(weight[order], dtype=np.float64)
+    mass = np.cumsum(rows.weight[rows.places()][order], dtype=np.float64)
     chosen = np.searchsorted(mass / mass[-1], stream.child("rows").uniform(count))
-    return np.asarray(X[order[np.minimum(chosen, len(X) - 1)]], np.float64)
+    return np.asarray(rows[order[np.minimum(chosen, len(rows) - 1)]].inputs(), np.float64)
 
 
 def _embedded(layout: Layout, parts: Parameters, X: FloatArray) -> FloatArray:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from fewfire._random import Stream
-    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
+    from fewfire._types import Float64Array, FloatArray, IdArray
+    from fewfire.tabular._held_out import HeldOut
     from fewfire.tabular._network import Layout, TabularLoss
     from fewfire.tabular._optimisers import Optimiser
     from fewfire.tabular._queue import Task
@@ -82,8 +83,12 @@ class TrainingRows:
     def copied(self) -> TrainingRows:
         """The same rows as arrays of their own, gains included."""
         chosen = slice(None) if self.chosen is None else self.chosen
-        X = self.X[chosen]
-        return TrainingRows(X if self.gains is None else X * self.gains, self.target[chosen], self.weight[chosen])
+        return TrainingRows(self.inputs(), self.target[chosen], self.weight[chosen])
+
+    def inputs(self) -> FloatArray:
+        """Inputs (rows, inputs), gains included."""
+        X = self.X if self.chosen is None else self.X[self.chosen]
+        return X if self.gains is None else X * self.gains
 
 
 class TrainedNetwork:
@@ -126,7 +131,23 @@ class TrainedNetwork:
             with np.errstate(over="ignore", invalid="ignore"):  # a diverging loss is reported once, by its value
                 return self._numpy_epoch(ordered.copied(), size)
         chosen = np.ascontiguousarray(ordered.places(), np.int64)
-        return fused.epoch(rows.X, rows.factors(), chosen, rows.target, rows.weight, self.loss, size)
+        return fused.epoch(rows, chosen, self.loss, size)
+
+    def advance(self, rows: TrainingRows, held: TrainingRows | None) -> Advance:
+        """`train_epoch`, then, with held-out rows, `average` and `values`."""
+        fused = self._begin()
+        if held is None or fused is None:
+            loss = self.train_epoch(rows)
+            if held is None:
+                return Advance(loss, None)
+            self.average()
+            return Advance(loss, self.values(held))
+        size, newest = self.optimiser.rows_per_step(len(rows)), self._newest()
+        if self._mean is None:
+            self._mean = np.empty_like(fused.parameters)
+        words, outputs = (self.stream, self.rows_drawn), self.layout.outputs
+        self.rows_drawn += len(rows) if size < len(rows) else 0
+        return Advance(*fused.advance(rows, self.loss, size, words, self._mean, newest, held, outputs))
 
     def order(self, rows: int) -> IdArray:
         """A fresh order of so many rows: the next of the network's stream."""
@@ -136,17 +157,21 @@ class TrainedNetwork:
 
     def average(self) -> None:
         """Take the weights into their mean over epochs, of which the newest is a fifth, or of the first few."""
-        self._averaged += 1
+        newest = self._newest()
         if self._mean is None:
             self._mean = self._weights().copy()
         else:
-            self._mean += np.float32(max(NEWEST, 1 / self._averaged)) * (self._weights() - self._mean)
+            self._mean += np.float32(newest) * (self._weights() - self._mean)
+
+    def _newest(self) -> float:
+        self._averaged += 1
+        return max(NEWEST, 1 / self._averaged)
 
     def values(self, rows: TrainingRows) -> FloatArray:
         """Outputs (rows, outputs) by the mean of the weights, or by the weights where none was taken."""
         judged = self._judged()
         if self._fused is None:
-            return evaluate(self.layout, judged, rows.copied().X)
+            return evaluate(self.layout, judged, rows.inputs())
         return self._fused.values(rows.X, rows.factors(), rows.places(), self.layout.outputs, judged)
 
     def keep(self) -> None:
@@ -257,11 +282,7 @@ class CpuTrainer:
 
 
 def _advance(network: TrainedNetwork, part: TrainingRows, held: TrainingRows | None) -> list[Advance]:
-    loss = network.train_epoch(part)
-    if held is None:
-        return [Advance(loss, None)]
-    network.average()
-    return [Advance(loss, network.values(held))]
+    return [network.advance(part, held)]
 
 
 @dataclass
@@ -272,63 +293,11 @@ class Curves:
     validation: list[float] = field(default_factory=list)
 
 
-class HeldOut:
-    """Which rows each network did not train on, and the loss of their pooled prediction.
-
-    Parameters
-    ----------
-    examples : TrainingRows
-        The rows that `rows` counts.
-    rows : one array of row numbers per network
-    parts : one TrainingRows per network
-        Its rows as it sees them, gains included.
-    loss : str
-    """
-
-    def __init__(
-        self, examples: TrainingRows, rows: list[IdArray], parts: list[TrainingRows], loss: TabularLoss
-    ) -> None:
-        self.rows, self.parts, self.loss = rows, parts, loss
-        self.count = np.bincount(np.concatenate(rows), minlength=len(examples))
-        self.seen = np.flatnonzero(self.count)
-        self._once = np.argsort(np.concatenate(rows)) if self.count.max(initial=0) == 1 else None
-        judged = examples[self.seen].places()
-        self.target, self.weight = examples.target[judged], examples.weight[judged]
-
-    def pool(self, outputs: list[FloatArray]) -> Float64Array:
-        """The mean output (seen, outputs) at each row that some network left out."""
-        if self._once is not None:
-            return np.concatenate(outputs, dtype=np.float64)[self._once]
-        total = np.zeros((len(self.count), self.target.shape[1]))
-        for ids, values in zip(self.rows, outputs, strict=True):
-            total[ids] += values
-        return np.asarray(total[self.seen] / self.count[self.seen, None])
-
-    def score(self, pooled: Float64Array) -> float:
-        """The mean loss of pooled outputs."""
-        with np.errstate(over="ignore", invalid="ignore"):  # a loss that is not finite is reported once, by its value
-            losses, _ = LOSSES[self.loss](pooled, self.target)
-            return float(np.average(losses, weights=self.weight))
-
-
 class Stop(NamedTuple):
     """Where training stopped: the best held-out loss and the pooled outputs that had it; NaN and None without any."""
 
     loss: float = np.nan
     pooled: Float64Array | None = None
-
-
-def held_out_folds(strata: AnyArray, networks: int, folds: int, stream: Stream) -> list[IdArray]:
-    """For each network the rows it does not train on; `folds` networks in a row together hold out every row once.
-
-    Rows are dealt out stratum by stratum (classes, or sorted targets), so that every fold sees the same mix.
-    """
-    held: list[IdArray] = []
-    for partition in range(-(-networks // folds)):
-        order = stream.child(f"folds{partition}").permutation(len(strata))
-        dealt = order[np.argsort(strata[order], kind="stable")]
-        held.extend(np.sort(dealt[fold::folds]) for fold in range(folds))
-    return held[:networks]
 
 
 def train_together(

@@ -22,7 +22,7 @@ from fewfire.learners.robust._moves import moves_of
 from fewfire.learners.robust._perceptron import Perceptron, Standardisation, as_network, formula_of
 from fewfire.learners.robust._summary import TrainingProgress
 from fewfire.robustness._search import check_adversary
-from fewfire.tabular._training import held_out_folds
+from fewfire.tabular._held_out import held_out_folds
 
 if TYPE_CHECKING:
     from fewfire._types import Float64Array, FloatArray, IdArray
