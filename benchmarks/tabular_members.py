@@ -40,6 +40,7 @@ from fewfire.problems.tabular import Dataset, split  # noqa: E402
 from fewfire.tabular import AdamW, RankEncoding, _ensemble, _trees  # noqa: E402
 from fewfire.tabular._boosting import binned  # noqa: E402
 from fewfire.tabular._encodings import PiecewiseLinearEncoding  # noqa: E402
+from fewfire.tabular._extra_trees import ExtraTreesRule  # noqa: E402
 from fewfire.tabular._flat_trees import narrowed  # noqa: E402
 from fewfire.tabular._held_out import held_out_folds  # noqa: E402
 from fewfire.tabular._queue import work_off  # noqa: E402
@@ -169,7 +170,7 @@ def trees(family, X, y, X_test, trial):
         "extra trees": plain,
         "extra trees, 100": of(_trees.ExtraTrees, LEAST_TREES=100),
         "extra trees, all rows": (plain[0], forest_chance(whole.fit(X, y), X_test)),
-        "extra trees, all columns": of(_trees.ExtraTrees, EXTRA={**_trees.EXTRA, "max_features": 1.0}),
+        "extra trees, all columns": of(_trees.ExtraTrees, EXTRA=ExtraTreesRule(share=1.0)),
         "neighbours": neighbours(X, y, X_test, folds),
     }
 

@@ -24,4 +24,5 @@ NB_MODULE(_core, m) {
   fewfire::bind_periodic(m);
   fewfire::bind_sparse_block(m);
   fewfire::bind_trees(m);
+  fewfire::bind_extra_trees(m);
 }

@@ -1,27 +1,46 @@
 #include "core/boosting.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
+
+#include "core/mixed.hpp"
 
 namespace fewfire {
 namespace {
 
 constexpr double least_gain = 1e-7, least_curvature = 1e-3, least_chance = 1e-12;
 
-// A number that depends on all bits of another (the finaliser of SplitMix64).
-std::uint64_t mixed(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-BinSums operator+(const BinSums& a, const BinSums& b) {
-  return {a.slope + b.slope, a.curvature + b.curvature, a.rows + b.rows, 0};
-}
-
 BinSums operator-(const BinSums& a, const BinSums& b) {
-  return {a.slope - b.slope, a.curvature - b.curvature, a.rows - b.rows, 0};
+  return {a.slope - b.slope, a.curvature_and_rows - b.curvature_and_rows};
+}
+
+// The power of two that is 2^-bits times the least one above all numbers.
+double unit_of(const double* numbers, std::size_t count, int bits) {
+  double largest = 0;
+  for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, std::fabs(numbers[i]));
+  int exponent = 0;
+  std::frexp(largest, &exponent);
+  return std::ldexp(1.0, exponent - bits);
+}
+
+// Moves the rows of order[begin…end) that go left before the others, each side in its order; where the others begin.
+template <class GoesLeft>
+std::size_t divided(std::vector<std::int32_t>& order, std::size_t begin, std::size_t end, std::int32_t* beside,
+                    const GoesLeft& goes_left) {
+  std::int32_t* rows = order.data();
+  std::size_t middle = begin, others = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    const std::int32_t row = rows[i];
+    const bool left = goes_left(row);
+    rows[middle] = row;
+    beside[others] = row;
+    middle += left;
+    others += !left;
+  }
+  std::copy_n(beside, others, rows + middle);
+  return middle;
 }
 
 // Chances of the classes that outputs (count,) stand for.
@@ -53,11 +72,10 @@ Booster::Booster(BinnedTable table, std::vector<std::size_t> bins, const float* 
                  const float* weight, MlpLoss loss, std::vector<std::int32_t> rows, std::vector<std::int32_t> held,
                  BoostingRule rule)
     : table_(table), bins_(std::move(bins)), offsets_(table.columns + 1), target_(target), weight_(weight),
-      outputs_(outputs), loss_(loss), rows_(std::move(rows)), held_(std::move(held)), order_(rows_.size()),
-      places_(rows_.size()), beside_(rows_.size()), gathered_(rows_.size()), rule_(rule), baseline_(outputs),
-      parts_(rows_.size() * outputs), chosen_parts_(rows_.size()), bin_sums_(rule.leaves) {
+      outputs_(outputs), loss_(loss), rows_(std::move(rows)), held_(std::move(held)),
+      beside_(std::max(rows_.size(), held_.size())), rule_(rule), baseline_(outputs), slopes_(rows_.size() * outputs),
+      curvatures_(rows_.size() * outputs), parts_(table.rows), chosen_parts_(rows_.size()), bin_sums_(rule.leaves) {
   std::partial_sum(bins_.begin(), bins_.end(), offsets_.begin() + 1);
-  std::iota(places_.begin(), places_.end(), 0);
   double mass = 0;
   for (const std::int32_t row : rows_) {
     mass += weight_[row];
@@ -68,20 +86,20 @@ Booster::Booster(BinnedTable table, std::vector<std::size_t> bins, const float* 
     if (loss_ == MlpLoss::cross_entropy) mean = std::log(std::max(mean, least_chance));
     if (loss_ == MlpLoss::logistic) mean = std::log(std::max(mean, least_chance) / std::max(1 - mean, least_chance));
   }
-  for (auto [numbers, said] : {std::pair{rows_.size(), &said_}, {held_.size(), &held_said_}})
-    for (std::size_t i = 0; i < numbers; ++i) said->insert(said->end(), baseline_.begin(), baseline_.end());
+  for (std::size_t row = 0; row < table_.rows; ++row) said_.insert(said_.end(), baseline_.begin(), baseline_.end());
+  held_said_ = said_;
 }
 
 void Booster::advance(std::size_t rounds, double* losses) {
   for (std::size_t round = 0; round < rounds; ++round) {
     differentiate();
     for (std::size_t o = 0; o < outputs_; ++o) {
+      round_parts(o);
       grow(o);
-      walk_held(o);
     }
     double sum = 0;
-    for (std::size_t i = 0; i < held_.size(); ++i)
-      sum += weight_[held_[i]] * loss_at(loss_, &held_said_[i * outputs_], target_ + held_[i] * outputs_, outputs_);
+    for (const std::int32_t row : held_)
+      sum += weight_[row] * loss_at(loss_, &held_said_[row * outputs_], target_ + row * outputs_, outputs_);
     losses[round] = sum;
   }
 }
@@ -90,61 +108,83 @@ void Booster::advance(std::size_t rounds, double* losses) {
 void Booster::differentiate() {
   std::vector<double> chances(outputs_);
   for (std::size_t i = 0; i < rows_.size(); ++i) {
-    const double* z = &said_[i * outputs_];
+    const double* z = &said_[rows_[i] * outputs_];
     const float *target = target_ + rows_[i] * outputs_, weight = weight_[rows_[i]];
     if (loss_ == MlpLoss::logistic) chances[0] = 1 / (1 + std::exp(-z[0]));
     if (loss_ == MlpLoss::cross_entropy) chances_of(z, outputs_, chances.data());
     for (std::size_t o = 0; o < outputs_; ++o) {
       const bool squared = loss_ == MlpLoss::squared;
-      const double slope = (squared ? z[o] : chances[o]) - target[o];
-      const double curvature = squared ? 1 : chances[o] * (1 - chances[o]);
-      parts_[o * rows_.size() + i] = {static_cast<float>(slope) * weight, static_cast<float>(curvature) * weight, 1, 0};
+      slopes_[o * rows_.size() + i] = ((squared ? z[o] : chances[o]) - target[o]) * weight;
+      curvatures_[o * rows_.size() + i] = (squared ? 1 : chances[o] * (1 - chances[o])) * weight;
     }
   }
 }
 
+// Sums over all rows fit: slopes into 51 bits, curvatures and numbers of rows together into 62.
+void Booster::round_parts(std::size_t output) {
+  const std::size_t rows = rows_.size();
+  const double *slopes = &slopes_[output * rows], *curvatures = &curvatures_[output * rows];
+  const int length = std::bit_width(rows);
+  units_ = {unit_of(slopes, rows, std::min(30, 51 - length)),
+            unit_of(curvatures, rows, std::min({30, 51 - length, 62 - 2 * length})), length};
+  for (std::size_t i = 0; i < rows; ++i) {
+    const auto curvature = static_cast<std::int64_t>(std::nearbyint(curvatures[i] / units_.curvature));
+    parts_[rows_[i]] = {static_cast<std::int64_t>(std::nearbyint(slopes[i] / units_.slope)), (curvature << units_.shift) + 1};
+  }
+}
+
 void Booster::grow(std::size_t output) {
-  const RowSums* parts = &parts_[output * rows_.size()];
-  order_ = places_;
-  leaves_.assign(1, Leaf{0, order_.size(), {}, 0, -1, false, 0, {}});
-  for (std::size_t i = 0; i < order_.size(); ++i)
-    leaves_[0].sums = leaves_[0].sums + BinSums{parts[i].slope, parts[i].curvature, 1, 0};
+  order_ = rows_;
+  held_order_ = held_;
+  leaves_.assign(1, Leaf{0, order_.size(), 0, held_order_.size(), {}, 0, -1, false, 0, {}});
+  for (const std::int32_t row : rows_) {
+    leaves_[0].sums.slope += parts_[row].slope;
+    leaves_[0].sums.curvature_and_rows += parts_[row].curvature_and_rows;
+  }
   if (splittable(leaves_[0])) {
-    sum_bins(leaves_[0], parts);
+    sum_bins(leaves_[0]);
     find_split(leaves_[0]);
   }
   const std::size_t first = forks_.size();
   while (leaves_.size() < rule_.leaves) {
     const auto best = std::max_element(leaves_.begin(), leaves_.end(), [](const Leaf& a, const Leaf& b) {
-      return a.split.gain < b.split.gain;
+      return a.split.at.gain < b.split.at.gain;
     });
-    if (best->split.gain <= 0) break;
-    divide(static_cast<std::size_t>(best - leaves_.begin()), parts);
+    if (best->split.at.gain <= 0) break;
+    divide(static_cast<std::size_t>(best - leaves_.begin()));
   }
   roots_.push_back(forks_.size() == first ? ~static_cast<std::int32_t>(values_.size()) : static_cast<std::int32_t>(first));
   ends_.push_back(static_cast<std::int32_t>(forks_.size()));
   for (const Leaf& leaf : leaves_) {
-    const double value = -rule_.learning_rate * leaf.sums.slope / (leaf.sums.curvature + rule_.l2);
+    const double slope = static_cast<double>(leaf.sums.slope) * units_.slope;
+    const double value = -rule_.learning_rate * slope / (curvature_of(leaf.sums) + rule_.l2);
     if (leaf.fork >= 0) forks_[leaf.fork].children[leaf.right] = ~static_cast<std::int32_t>(values_.size());
     values_.push_back(static_cast<float>(value));
     for (std::size_t i = leaf.begin; i < leaf.end; ++i) said_[order_[i] * outputs_ + output] += values_.back();
+    for (std::size_t i = leaf.held_begin; i < leaf.held_end; ++i)
+      held_said_[held_order_[i] * outputs_ + output] += values_.back();
   }
+}
+
+double Booster::rows_of(const BinSums& sums) const {
+  return static_cast<double>(sums.curvature_and_rows & ((std::int64_t{1} << units_.shift) - 1));
+}
+
+double Booster::curvature_of(const BinSums& sums) const {
+  return static_cast<double>(sums.curvature_and_rows >> units_.shift) * units_.curvature;
 }
 
 bool Booster::splittable(const Leaf& leaf) const {
-  return leaf.sums.rows >= 2 * static_cast<double>(rule_.least_rows) && leaf.sums.curvature >= least_curvature;
+  return rows_of(leaf.sums) >= 2 * static_cast<double>(rule_.least_rows) && curvature_of(leaf.sums) >= least_curvature;
 }
 
-void Booster::sum_bins(const Leaf& leaf, const RowSums* parts) {
+void Booster::sum_bins(const Leaf& leaf) {
   const std::size_t count = leaf.end - leaf.begin;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::int32_t place = order_[leaf.begin + i];
-    gathered_[i] = rows_[place];
-    chosen_parts_[i] = parts[place];
-  }
+  const std::int32_t* rows = order_.data() + leaf.begin;
+  for (std::size_t i = 0; i < count; ++i) chosen_parts_[i] = parts_[rows[i]];
   auto& sums = bin_sums_[leaf.sums_at];
   sums.assign(offsets_.back(), BinSums{});
-  FEWFIRE_DISPATCH(add_to_bins, table_, gathered_.data(), chosen_parts_.data(), count, offsets_.data(), sums.data());
+  FEWFIRE_DISPATCH(add_to_bins, table_, rows, chosen_parts_.data(), count, offsets_.data(), sums.data());
 }
 
 // The columns of the smallest random numbers are tried, in their order in the table.
@@ -156,68 +196,42 @@ void Booster::find_split(Leaf& leaf) {
   for (std::size_t c = 0; c < columns; ++c) draws[c] = mixed(here + c);
   std::vector<std::uint64_t> sorted = draws;
   std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(tried - 1), sorted.end());
+  const BinRule rule{static_cast<std::int64_t>(rule_.least_rows), least_curvature, rule_.l2};
+  const BinSums* sums = bin_sums_[leaf.sums_at].data();
   leaf.split = Split{};
-  leaf.split.gain = least_gain;
+  leaf.split.at.gain = least_gain;
   for (std::size_t c = 0; c < columns; ++c)
-    if (draws[c] <= sorted[tried - 1]) try_column(leaf, c);
-  if (leaf.split.gain <= least_gain) leaf.split.gain = 0;
-}
-
-void Booster::try_column(Leaf& leaf, std::size_t column) const {
-  const BinSums* sums = bin_sums_[leaf.sums_at].data() + offsets_[column];
-  const std::size_t known = bins_[column] - 1;
-  const BinSums missing = sums[known];
-  const double l2 = rule_.l2, least_rows = static_cast<double>(rule_.least_rows);
-  const double before = leaf.sums.slope * leaf.sums.slope / (leaf.sums.curvature + l2);
-  const auto weigh = [&](const BinSums& left, std::size_t bin, bool missing_left) {
-    const BinSums right = leaf.sums - left;
-    if (left.rows < least_rows || right.rows < least_rows) return;
-    if (left.curvature < least_curvature || right.curvature < least_curvature) return;
-    const double of_left = left.curvature + l2, of_right = right.curvature + l2;
-    const double gain =
-        (left.slope * left.slope * of_right + right.slope * right.slope * of_left) / (of_left * of_right) - before;
-    if (gain > leaf.split.gain) leaf.split = {gain, column, bin, missing_left, left};
-  };
-  BinSums left{};
-  for (std::size_t bin = 0; bin < known; ++bin) {
-    if (sums[bin].rows == 0) continue;
-    left = left + sums[bin];
-    if (missing.rows == 0) {
-      weigh(left, bin, 2 * left.rows > leaf.sums.rows);  // unseen missing values go with the more
-    } else {
-      weigh(left, bin, false);
-      weigh(left + missing, bin, true);
-    }
-  }
+    if (draws[c] <= sorted[tried - 1] &&
+        FEWFIRE_DISPATCH(better_split, sums + offsets_[c], bins_[c], leaf.sums, units_, rule, leaf.split.at))
+      leaf.split.column = c;
+  if (leaf.split.at.gain <= least_gain) leaf.split.at.gain = 0;
 }
 
 // Splits a leaf in two: the left child takes its place, the right one comes last.
-void Booster::divide(std::size_t number, const RowSums* parts) {
+void Booster::divide(std::size_t number) {
   const Leaf parent = leaves_[number];
-  const Split& split = parent.split;
-  const std::uint8_t* bins = table_.bins + split.column * table_.rows;
-  const std::size_t last = bins_[split.column] - 1;
-  std::size_t middle = parent.begin, others = 0;
-  for (std::size_t i = parent.begin; i < parent.end; ++i) {
-    const std::size_t bin = bins[rows_[order_[i]]];
-    const bool left = bin == last ? split.missing_left : bin <= split.bin;
-    (left ? order_[middle] : beside_[others]) = order_[i];
-    middle += left;
-    others += !left;
-  }
-  std::copy_n(beside_.begin(), others, order_.begin() + static_cast<std::ptrdiff_t>(middle));
+  const BinSplit& split = parent.split.at;
+  const std::uint8_t* bins = table_.bins + parent.split.column * table_.rows;
+  const std::size_t last = bins_[parent.split.column] - 1;
+  const auto goes_left = [=, up_to = split.bin, missing_left = split.missing_left](std::int32_t row) {
+    const std::size_t bin = bins[row];
+    return (bin <= up_to) | ((bin == last) & missing_left);
+  };
+  const std::size_t middle = divided(order_, parent.begin, parent.end, beside_.data(), goes_left);
+  const std::size_t held_middle = divided(held_order_, parent.held_begin, parent.held_end, beside_.data(), goes_left);
   const auto fork = static_cast<std::int32_t>(forks_.size());
   if (parent.fork >= 0) forks_[parent.fork].children[parent.right] = fork;
-  const auto column = static_cast<std::int32_t>(2 * split.column + split.missing_left);
+  const auto column = static_cast<std::int32_t>(2 * parent.split.column + split.missing_left);
   forks_.push_back({column, static_cast<float>(split.bin), {0, 0}});
   const std::uint64_t next = 2 * leaves_.size();
-  Leaf left{parent.begin, middle, split.left, parent.sums_at, fork, false, next - 1, {}};
-  Leaf right{middle, parent.end, parent.sums - split.left, leaves_.size(), fork, true, next, {}};
+  const BinSums of_right = parent.sums - split.left;
+  Leaf left{parent.begin, middle, parent.held_begin, held_middle, split.left, parent.sums_at, fork, false, next - 1, {}};
+  Leaf right{middle, parent.end, held_middle, parent.held_end, of_right, leaves_.size(), fork, true, next, {}};
   if (leaves_.size() + 1 < rule_.leaves && (splittable(left) || splittable(right))) {
     Leaf& fewer = middle - parent.begin <= parent.end - middle ? left : right;
     Leaf& more = &fewer == &left ? right : left;
     if (&fewer == &left) std::swap(left.sums_at, right.sums_at);  // the larger child works on the parent's sums
-    sum_bins(fewer, parts);
+    sum_bins(fewer);
     auto &larger = bin_sums_[more.sums_at], &smaller = bin_sums_[fewer.sums_at];
     for (std::size_t b = 0; b < larger.size(); ++b) larger[b] = larger[b] - smaller[b];
     for (Leaf* child : {&left, &right})
@@ -225,21 +239,6 @@ void Booster::divide(std::size_t number, const RowSums* parts) {
   }
   leaves_[number] = left;
   leaves_.push_back(right);
-}
-
-// Adds what the newest tree says of the held-out rows.
-void Booster::walk_held(std::size_t output) {
-  for (std::size_t i = 0; i < held_.size(); ++i) {
-    std::int32_t at = roots_.back();
-    while (at >= 0) {
-      const TreeFork& fork = forks_[at];
-      const auto column = static_cast<std::size_t>(fork.column >> 1);
-      const std::size_t bin = table_.bins[column * table_.rows + held_[i]];
-      const bool left = bin == bins_[column] - 1 ? fork.column & 1 : static_cast<float>(bin) <= fork.threshold;
-      at = fork.children[!left];
-    }
-    held_said_[i * outputs_ + output] += values_[~at];
-  }
 }
 
 }  // namespace fewfire

@@ -40,13 +40,12 @@ class Booster {
 
  private:
   struct Split {
-    double gain = 0;
-    std::size_t column = 0, bin = 0;
-    bool missing_left = false;
-    BinSums left{};
+    BinSplit at{};
+    std::size_t column = 0;
   };
   struct Leaf {
     std::size_t begin, end;  // of its rows in order_
+    std::size_t held_begin, held_end;  // of those held out, in held_order_
     BinSums sums;
     std::size_t sums_at;     // its sums over bins, a row of bin_sums_
     std::int32_t fork;       // above it, −1 for the root
@@ -56,13 +55,14 @@ class Booster {
   };
 
   void differentiate();
+  void round_parts(std::size_t output);
   void grow(std::size_t output);
+  double rows_of(const BinSums& sums) const;
+  double curvature_of(const BinSums& sums) const;
   bool splittable(const Leaf& leaf) const;
-  void sum_bins(const Leaf& leaf, const RowSums* parts);
+  void sum_bins(const Leaf& leaf);
   void find_split(Leaf& leaf);
-  void try_column(Leaf& leaf, std::size_t column) const;
-  void divide(std::size_t number, const RowSums* parts);
-  void walk_held(std::size_t output);
+  void divide(std::size_t number);
 
   BinnedTable table_;
   std::vector<std::size_t> bins_, offsets_;
@@ -70,11 +70,14 @@ class Booster {
   std::size_t outputs_;
   MlpLoss loss_;
   std::vector<std::int32_t> rows_, held_;
-  std::vector<std::int32_t> order_, places_, beside_, gathered_;  // places in rows_, leaf by leaf; 0, 1, 2, …; buffers
+  std::vector<std::int32_t> order_, held_order_;  // the same, leaf by leaf
+  std::vector<std::int32_t> beside_;              // a buffer
   BoostingRule rule_;
   std::vector<double> baseline_;
-  std::vector<double> said_, held_said_;  // outputs so far (rows, outputs)
-  std::vector<RowSums> parts_, chosen_parts_;  // (outputs, rows); those of a leaf
+  std::vector<double> said_, held_said_;  // outputs so far (rows of the table, outputs)
+  std::vector<double> slopes_, curvatures_;  // (outputs, rows)
+  std::vector<BinSums> parts_, chosen_parts_;  // of one output, by rows of the table; those of a leaf
+  BinUnits units_{};
   std::vector<std::vector<BinSums>> bin_sums_;
   std::vector<Leaf> leaves_;
   std::vector<TreeFork> forks_;

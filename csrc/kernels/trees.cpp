@@ -3,28 +3,41 @@
 namespace fewfire::FEWFIRE_ISA {
 namespace {
 
-typedef double Four __attribute__((vector_size(32)));
-typedef float FourFloats __attribute__((vector_size(16)));
+typedef std::int64_t Two __attribute__((vector_size(16)));
+typedef std::int64_t Longs __attribute__((vector_size(64)));
+typedef double Doubles __attribute__((vector_size(64)));
+constexpr std::size_t lanes = 8;
 
 constexpr std::size_t together = 4;       // columns whose bins are added to side by side: their sums do not wait for each other
 constexpr std::size_t walkers = 16;       // rows that walk side by side
 constexpr std::size_t block_rows = 512;  // that see one tree after the other: a tree and these rows fit into cache
 
 template <std::size_t Columns>
-void add_columns(const std::uint8_t* const* bins, const std::int32_t* ids, const RowSums* parts, std::size_t rows,
+void add_columns(const std::uint8_t* const* bins, const std::int32_t* ids, const BinSums* parts, std::size_t rows,
                  BinSums* const* sums) {
   for (std::size_t i = 0; i < rows; ++i) {
-    FourFloats part;
+    Two part;
     __builtin_memcpy(&part, parts + i, sizeof part);
-    const Four wide = __builtin_convertvector(part, Four);
+    const auto id = static_cast<std::size_t>(ids[i]);
     for (std::size_t c = 0; c < Columns; ++c) {
-      BinSums* at = sums[c] + bins[c][ids[i]];
-      Four sum;
+      BinSums* at = sums[c] + bins[c][id];
+      Two sum;
       __builtin_memcpy(&sum, at, sizeof sum);
-      sum += wide;
+      sum += part;
       __builtin_memcpy(at, &sum, sizeof sum);
     }
   }
+}
+
+// Whole numbers below 2^51 as floating point: beside 1.5 · 2^52 they are its last bits.
+Doubles converted(const Longs& numbers) {
+  constexpr double large = 0x1.8p52;
+  std::int64_t bits;
+  __builtin_memcpy(&bits, &large, sizeof bits);
+  const Longs beside = numbers + bits;
+  Doubles found;
+  __builtin_memcpy(&found, &beside, sizeof found);
+  return found - large;
 }
 
 // Takes every walker to a leaf. Those that have arrived stay, without a branch that would have to be guessed.
@@ -52,7 +65,7 @@ inline void add_leaf(const FlatTrees& trees, std::size_t tree, std::int32_t at, 
 
 }  // namespace
 
-void add_to_bins(const BinnedTable& table, const std::int32_t* ids, const RowSums* parts, std::size_t rows,
+void add_to_bins(const BinnedTable& table, const std::int32_t* ids, const BinSums* parts, std::size_t rows,
                  const std::size_t* offsets, BinSums* sums) {
   const std::uint8_t* bins[together];
   BinSums* to[together];
@@ -67,6 +80,55 @@ void add_to_bins(const BinnedTable& table, const std::int32_t* ids, const RowSum
     else if (count == 2) add_columns<2>(bins, ids, parts, rows, to);
     else add_columns<1>(bins, ids, parts, rows, to);
   }
+}
+
+// In units of slopes and curvatures, powers of two that change no rounding.
+bool better_split(const BinSums* sums, std::size_t bins, const BinSums& all, const BinUnits& units, const BinRule& rule,
+                  BinSplit& best) {
+  const std::size_t known = bins - 1, last = (known + lanes - 1) / lanes * lanes;
+  const BinSums missing = sums[known];
+  std::int64_t slopes[256 + split_room], packed[256 + split_room];  // of all bins up to one
+  Two sum{};
+  for (std::size_t bin = 0; bin < known; ++bin) {
+    Two part;
+    __builtin_memcpy(&part, sums + bin, sizeof part);
+    sum += part;
+    slopes[bin] = sum[0], packed[bin] = sum[1];
+  }
+  for (std::size_t bin = known; bin < last; ++bin) slopes[bin] = packed[bin] = 0;  // no rows: no split
+  const std::int64_t mask = (std::int64_t{1} << units.shift) - 1, rows = all.curvature_and_rows & mask;
+  const double slope = static_cast<double>(all.slope), curvature = static_cast<double>(all.curvature_and_rows >> units.shift);
+  const double l2 = rule.l2 / units.curvature, least = rule.least_curvature / units.curvature;
+  const double unit = units.slope * units.slope / units.curvature, before = slope * slope / (curvature + l2);
+  double bound = best.gain / unit + before;
+  bool found = false;
+  for (int with_missing = 0; with_missing < 1 + (missing.curvature_and_rows != 0); ++with_missing)
+    for (std::size_t bin = 0; bin < last; bin += lanes) {
+      Longs of_slopes, both;
+      __builtin_memcpy(&of_slopes, slopes + bin, sizeof of_slopes);
+      __builtin_memcpy(&both, packed + bin, sizeof both);
+      if (with_missing) of_slopes += missing.slope, both += missing.curvature_and_rows;
+      const Longs left_rows = both & mask;
+      const Doubles left = converted(of_slopes), left_curvature = converted(both >> units.shift);
+      const Doubles right = slope - left, right_curvature = curvature - left_curvature;  // exact
+      const Doubles below_left = left_curvature + l2, below_right = right_curvature + l2;
+      const Doubles product = below_left * below_right, gains = left * left * below_right + right * right * below_left;
+      const Longs better = (gains > bound * product) & (left_rows >= rule.least_rows) &
+                           (left_rows <= rows - rule.least_rows) & (left_curvature >= least) & (right_curvature >= least);
+      std::int64_t any = 0;
+      for (std::size_t lane = 0; lane < lanes; ++lane) any |= better[lane];
+      if (!any) continue;
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        const double gain = (gains[lane] / product[lane] - before) * unit;
+        if (!better[lane] || bin + lane >= known || !(gain > best.gain)) continue;
+        // Missing values that have not been seen go with the more rows.
+        const bool missing_left = with_missing || (missing.curvature_and_rows == 0 && 2 * left_rows[lane] > rows);
+        best = {gain, bin + lane, missing_left, {of_slopes[lane], both[lane]}};
+        bound = gain / unit + before;
+        found = true;
+      }
+    }
+  return found;
 }
 
 void walk_trees(const FlatTrees& trees, const float* x, std::size_t rows, std::size_t columns, double* out,

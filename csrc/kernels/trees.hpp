@@ -8,14 +8,16 @@
 
 namespace fewfire {
 
-// Sums over rows: of the slopes of the loss, of its curvatures, and their number; one such per bin of a column.
+// Of one row, or of the rows of a bin: the slopes of the loss, and its curvatures with how many rows they are in the lower
+// `shift` bits of one number. Slopes and curvatures are whole numbers of a unit: sums are exact, in any order.
 struct BinSums {
-  double slope, curvature, rows, unused;
+  std::int64_t slope, curvature_and_rows;
 };
 
-// The same of one row, in single precision.
-struct RowSums {
-  float slope, curvature, one, unused;
+// What whole numbers stand for.
+struct BinUnits {
+  double slope, curvature;
+  int shift;
 };
 
 // A table in bins, column after column: `bins` (columns, rows).
@@ -52,10 +54,30 @@ struct TreeSieve {
   const std::int32_t* leaves;   // (forks + trees,): numbers of the leaves from left to right
 };
 
+constexpr std::size_t split_room = 8;  // more bins than 256 that buffers have
+
+// What a split has to keep to: rows and curvature of either side, at least, and what is added to curvatures.
+struct BinRule {
+  std::int64_t least_rows;
+  double least_curvature, l2;
+};
+
+// Bins up to `bin` go left, and missing values (those of the last bin) if `missing_left`; `left` are the sums there.
+struct BinSplit {
+  double gain;
+  std::size_t bin;
+  bool missing_left;
+  BinSums left;
+};
+
 FEWFIRE_DECLARE(
     // sums[offsets[c] + bin] += parts[i] for the rows i, of numbers `ids` in the table, and every column c.
-    void add_to_bins(const BinnedTable& table, const std::int32_t* ids, const RowSums* parts, std::size_t rows,
+    void add_to_bins(const BinnedTable& table, const std::int32_t* ids, const BinSums* parts, std::size_t rows,
                      const std::size_t* offsets, BinSums* sums);
+    // Whether some split of a column, sums (bins,), gains more than `best`, which becomes the best of them; `all` are the
+    // sums over all bins. The gain is (Σ left slopes)² / (Σ left curvatures + l2) + the same of the right − that of both.
+    bool better_split(const BinSums* sums, std::size_t bins, const BinSums& all, const BinUnits& units,
+                      const BinRule& rule, BinSplit& best);
     // out (rows, outputs) += what the trees say of x (rows, columns); NaN is a missing value.
     void walk_trees(const FlatTrees& trees, const float* x, std::size_t rows, std::size_t columns, double* out,
                     std::size_t outputs);

@@ -271,6 +271,24 @@ class Booster:
         baseline: NDArray[np.float64],
     ) -> None: ...
 
+class ExtraTrees:
+    def __init__(
+        self,
+        table: NDArray[np.float32],
+        numbers: NDArray[np.int32],
+        weighted: bool,
+        target: NDArray[np.float32],
+        rows: NDArray[np.int32],
+        least_rows: int,
+        tried: int,
+        seeds: NDArray[np.uint64],
+    ) -> None: ...
+    @property
+    def forks(self) -> int: ...
+    @property
+    def leaves(self) -> int: ...
+    def write(self, forks: NDArray[np.int32], roots: NDArray[np.int32], sums: NDArray[np.int64]) -> None: ...
+
 def walk_trees(
     forks: NDArray[np.int32],
     roots: NDArray[np.int32],

@@ -1,12 +1,12 @@
-"""Boosting and flat trees: C++ and its twin agree, bins and thresholds tell the same, scikit-learn's trees are kept."""
+"""Boosting and flat trees: C++ and its twin agree, bins and thresholds tell the same."""
 
 import numpy as np
 import pytest
-from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 from fewfire import _extension
-from fewfire.tabular._boosting import Booster, BoostingRule, binned, chances, held_losses
-from fewfire.tabular._flat_trees import LARGEST, FlatTrees, below, flattened, narrowed
+from fewfire.tabular._boosting import Booster, BoostingRule, beside, binned, chances, held_losses
+from fewfire.tabular._flat_trees import FlatTrees, narrowed
 
 LOSSES = {"logistic": 1, "squared": 2, "cross_entropy": 3}
 
@@ -48,7 +48,7 @@ def test_the_twin_grows_the_same_trees(loss, leaves):
         others, other_trees, said_there, _ = boosted(loss, leaves=leaves)
     np.testing.assert_allclose(losses, others, rtol=1e-6)
     np.testing.assert_allclose(said, said_there, atol=1e-5)
-    assert trees.forks.shape == other_trees.forks.shape
+    assert np.array_equal(trees.forks, other_trees.forks)  # sums of whole numbers are exact
     assert judged == pytest.approx(losses[-1], rel=1e-6)  # bins and thresholds lead to the same leaves
     assert losses[-1] < 0.7 * losses[0]
 
@@ -113,23 +113,25 @@ def test_bins_hold_the_distinct_values_or_as_many_rows_each():
     held = np.bincount(bins[0], minlength=21)
     assert held[:20].min() > 45 and held[:20].max() < 54
     assert np.array_equal(bins[1], table[:, 1].astype(int))
+    pieces = beside([binned(columns.T, 20) for columns in (table.T[:2], table.T[2:])])
+    assert np.array_equal(pieces.bins, bins) and np.array_equal(pieces.counts, counts) and len(pieces.edges) == 3
     for place in (0, 1):
         known = ~np.isnan(table[:, place])
         assert np.array_equal(bins[place, known], np.searchsorted(edges[place], table[known, place]))
 
 
-def test_thresholds_are_rounded_down_and_rows_keep_their_way():
-    assert 0.1 - 1e-8 < below(np.array([0.1]))[0] <= 0.1
-    below_all = np.nextafter(np.float32(-LARGEST), np.float32(-np.inf))
-    assert below(np.array([0.5, 1e300, -1e300])).tolist() == [0.5, LARGEST, below_all]
+def test_rows_walk_alone_as_among_others():
     table, target, _ = rows("squared")
-    model = ExtraTreesRegressor(20, min_samples_leaf=2, random_state=0).fit(table, target)
-    trees = [tree.tree_ for tree in model.estimators_]
-    flat = flattened(trees, [tree.value[:, :, 0] for tree in trees])
-    np.testing.assert_allclose(flat.sums(table, 2) / 20, model.predict(table), rtol=1e-5, atol=1e-5)
+    rule, everything = BoostingRule(leaves=40, least_rows=5, learning_rate=0.1), np.arange(len(table))
+    booster = Booster(
+        binned(table, 63), target, np.ones(len(table), np.float32), "squared", everything, everything, rule, seed=1
+    )
+    booster.advance(4)
+    flat, _ = booster.trees(4)
+    said = flat.sums(table, 2)
     with _extension.without_extension():
-        np.testing.assert_allclose(flat.sums(table, 2) / 20, model.predict(table), rtol=1e-5, atol=1e-5)
-    assert np.array_equal(flat.sums(table, 2)[:7], flat.sums(table[:7], 2))  # whatever rows stand around
+        np.testing.assert_allclose(flat.sums(table, 2), said, rtol=1e-12)
+    assert np.array_equal(said[:7], flat.sums(table[:7], 2))  # whatever rows stand around
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 Columns are binned once for all folds. Every round grows one tree per output along the slopes of the loss (Friedman
 2001); the leaf whose best split gains most is split next, and tries a random part of the columns of its own (as
 scikit-learn's and LightGBM's boosting of histograms do; Ke et al. 2017). Missing values go where the gain is larger.
+Slopes and curvatures are rounded to whole numbers, whose sums are exact (as in quantised training, Shi et al. 2022, but
+to 30 bits rather than a few).
 """
 
 from __future__ import annotations
@@ -15,9 +17,11 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from fewfire import _extension
-from fewfire.tabular._flat_trees import FlatTrees
+from fewfire.tabular._flat_trees import FlatTrees, mixed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
@@ -50,16 +54,24 @@ def binned(table: FloatArray, most: int) -> BinnedRows:
     """A narrowed table (rows, columns) in at most `most` bins per column: its distinct values, or equally full ones."""
     bins, edges = np.empty(table.shape[::-1], np.uint8), []
     for place, column in enumerate(np.ascontiguousarray(table.T)):
-        missing = np.isnan(column)
-        distinct = np.unique(column[~missing])
+        known = np.sort(column)  # NaN come last
+        known = known[: np.searchsorted(known, np.float32(np.inf), "right")]
+        distinct = known[np.append(True, known[1:] != known[:-1])] if len(known) else known
         if len(distinct) > most:
-            places = np.linspace(0, 100, most + 1)[1:-1]
-            upper = np.unique(np.percentile(column[~missing], places, method="lower"))
+            upper = np.unique(known[np.arange(1, most) * (len(known) - 1) // most])
         else:
             upper = distinct[:-1] / 2 + distinct[1:] / 2
-        bins[place] = np.where(missing, len(upper) + 1, np.searchsorted(upper, column))
+        bins[place] = np.searchsorted(upper, column)
+        if len(known) < len(column):
+            bins[place, np.isnan(column)] = len(upper) + 1
         edges.append(np.append(upper, np.float32(np.inf)).astype(np.float32))
     return BinnedRows(bins, np.array([len(upper) + 1 for upper in edges], np.int64), edges)
+
+
+def beside(pieces: Sequence[BinnedRows]) -> BinnedRows:
+    """Columns of the same rows, binned piece by piece, as one table."""
+    bins, counts = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("bins", "counts"))
+    return BinnedRows(bins, counts, [edges for piece in pieces for edges in piece.edges])
 
 
 class BoostedTrees(NamedTuple):
@@ -220,18 +232,21 @@ class NumpyBooster:
             forks[:, 1] = table[:, 1].astype(np.float32).view(np.int32)
         roots[:], ends[:], values[:], baseline[:] = self.roots, self.ends, self.values, self.baseline
 
-    def _parts(self) -> FloatArray:
-        """Slopes, curvatures and ones (outputs, rows, 3)."""
+    def _parts(self) -> Float64Array:
+        """Slopes, curvatures and ones (outputs, rows, 3), rounded so that their sums are exact."""
         if self.loss == "squared":
             slope, curvature = self.said - self.target, np.ones_like(self.said)
         else:
             chance = expit(self.said) if self.loss == "logistic" else softmax(self.said, axis=1)
             slope, curvature = chance - self.target, chance * (1 - chance)
-        parts = np.stack([slope.T, curvature.T, np.ones_like(slope.T)], axis=2).astype(np.float32)
-        parts[:, :, :2] *= self.weight[:, None]
-        return parts
+        length = len(slope).bit_length()
+        bits = min(30, 51 - length), min(30, 51 - length, 62 - 2 * length)
+        rounded = [
+            _rounded((part * self.weight[:, None]).T, of) for part, of in zip((slope, curvature), bits, strict=True)
+        ]
+        return np.stack([*rounded, np.ones_like(slope.T)], axis=2)
 
-    def _grow(self, output: int, parts: FloatArray) -> None:
+    def _grow(self, output: int, parts: Float64Array) -> None:
         root = _Leaf(np.arange(len(parts)), parts.sum(axis=0, dtype=np.float64), -1, False, 0)
         if self._splittable(root):
             root.by_bin = self._sum_bins(root.rows, parts)
@@ -257,7 +272,7 @@ class NumpyBooster:
     def _splittable(self, leaf: _Leaf) -> bool:
         return bool(leaf.sums[2] >= 2 * self.rule.least_rows and leaf.sums[1] >= LEAST_CURVATURE)
 
-    def _sum_bins(self, rows: IdArray, parts: FloatArray) -> Float64Array:
+    def _sum_bins(self, rows: IdArray, parts: Float64Array) -> Float64Array:
         """Sums (bins of all columns, 3)."""
         size, columns = int(self.counts.sum()), len(self.counts)
         places = (self.bins[rows] + self.offsets).ravel()
@@ -268,8 +283,8 @@ class NumpyBooster:
         columns = len(self.counts)
         tried = math.ceil(self.rule.share * columns)
         with np.errstate(over="ignore"):
-            here = _mixed(_mixed(self.seed + np.full(1, self.trees, np.uint64)) + np.uint64(leaf.number))
-            draws = _mixed(here + np.arange(columns).astype(np.uint64))
+            here = mixed(mixed(self.seed + np.full(1, self.trees, np.uint64)) + np.uint64(leaf.number))
+            draws = mixed(here + np.arange(columns).astype(np.uint64))
         for column in np.sort(np.argsort(draws, kind="stable")[:tried]):
             self._try_column(leaf, int(column))
 
@@ -291,7 +306,7 @@ class NumpyBooster:
                 leaf.gain, leaf.column, leaf.bin = float(gains[best]), column, int(known[best])
                 leaf.missing_left, leaf.left = bool(missing_left[best]), lefts[best]
 
-    def _divide(self, parent: _Leaf, leaves: int, parts: FloatArray) -> tuple[_Leaf, _Leaf]:
+    def _divide(self, parent: _Leaf, leaves: int, parts: Float64Array) -> tuple[_Leaf, _Leaf]:
         bins = self.bins[parent.rows, parent.column]
         goes = np.where(bins == self.counts[parent.column] - 1, parent.missing_left, bins <= parent.bin)
         fork = self.forks
@@ -321,8 +336,7 @@ class NumpyBooster:
         self.held_said[:, output] += np.array(self.values[begin:])[~at - begin]
 
 
-def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Numbers that depend on all bits of others (the finaliser of SplitMix64)."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(z ^ (z >> np.uint64(31)))
+def _rounded(numbers: Float64Array, bits: int) -> Float64Array:
+    """Numbers (outputs, rows) as whole multiples of 2^-bits times the least power of two above all of their output."""
+    unit = np.ldexp(1.0, np.frexp(np.abs(numbers).max(axis=1, keepdims=True))[1] - bits)
+    return np.asarray(np.rint(numbers / unit) * unit)

@@ -1,14 +1,13 @@
 """Fitted trees in four arrays, and the walk of rows from root to leaf (csrc/kernels/trees.hpp).
 
 Extra trees and boosting predict and are stored in this form: a fork takes 16 bytes and a leaf 4 per value, where
-scikit-learn's nodes take 64. Rows are float32; every threshold is the largest float32 that is not above the fitted one,
-so that no row takes another way.
+scikit-learn's nodes take 64. Rows and thresholds are float32.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fewfire._types import AnyArray, Float64Array, FloatArray
+    from fewfire._types import Float64Array, FloatArray
 
 LARGEST = 2.0**99  # trees take float32, whose sums over a table are to stay finite
 
@@ -74,28 +73,22 @@ class FlatTrees:
             out[:, first : first + width] += self.values[~at]
 
 
-def below(thresholds: AnyArray) -> FloatArray:
-    """The largest float32 numbers that are not above others, or below all that a narrowed table has."""
-    near = np.clip(thresholds, -LARGEST, LARGEST).astype(np.float32)
-    return np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
+def joined(pieces: Sequence[FlatTrees]) -> FlatTrees:
+    """The trees of all pieces, one after another."""
+    forks, roots, fork_count, leaf_count = [], [], 0, 0
+    for piece in pieces:
+        moved = piece.forks.copy()
+        moved[:, 2:] += np.where(moved[:, 2:] < 0, -leaf_count, fork_count)
+        forks.append(moved)
+        roots.append(piece.roots + np.where(piece.roots < 0, -leaf_count, fork_count))
+        fork_count, leaf_count = fork_count + len(piece.forks), leaf_count + len(piece.values)
+    first, values = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("first", "values"))
+    return FlatTrees(np.concatenate(forks), np.concatenate(roots).astype(np.int32), first, values)
 
 
-def flattened(trees: Sequence[Any], values: Sequence[AnyArray]) -> FlatTrees:
-    """Trees of scikit-learn (`tree_`), with values (nodes, width) of which those of leaves are taken."""
-    forks, roots, kept, fork_count, leaf_count = [], [], [], 0, 0
-    for tree, value in zip(trees, values, strict=True):
-        leaf = tree.children_left < 0
-        # Nodes stand in the order they were made, so that forks, and leaves, keep their order.
-        number = np.where(leaf, ~(leaf_count + np.cumsum(leaf) - 1), fork_count + np.cumsum(~leaf) - 1)
-        inner = ~leaf
-        flat = np.empty((int(inner.sum()), 4), np.int32)
-        missing_left = np.asarray(tree.missing_go_to_left)[inner] != 0
-        flat[:, 0] = 2 * tree.feature[inner] + missing_left
-        flat[:, 1] = below(tree.threshold[inner]).view(np.int32)
-        flat[:, 2], flat[:, 3] = number[tree.children_left[inner]], number[tree.children_right[inner]]
-        forks.append(flat)
-        roots.append(number[0])
-        kept.append(value[leaf])
-        fork_count, leaf_count = fork_count + len(flat), leaf_count + int(leaf.sum())
-    first = np.zeros(len(roots), np.int32)
-    return FlatTrees(np.concatenate(forks), np.array(roots, np.int32), first, np.concatenate(kept).astype(np.float32))
+def mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Numbers that depend on all bits of others (csrc/core/mixed.hpp): what trees draw by."""
+    with np.errstate(over="ignore"):
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(z ^ (z >> np.uint64(31)))

@@ -99,7 +99,7 @@ def measure_rates(ensemble: Ensemble, examples: Examples, settings: Settings) ->
         return FitRates(network, 0.0, 0.0)
     outputs = 2 if ensemble.loss == "logistic" else len(ensemble.offset)
     extra, rows = ExtraTrees(ensemble.loss, outputs, ensemble.stream), some.for_trees()
-    tree = _seconds(extra.fitted, replace(rows, table=narrowed(rows.table)), 1)
+    tree = _seconds(extra.fitted, rows, 1)
     more, rule = examples[_some(len(examples), BOOSTED_AT)].for_trees(), boosting_rule(len(examples))
     ids, bins = np.arange(len(more)), binned(narrowed(more.table), rule.bins)
     booster = Boosting(ensemble.loss, outputs, ensemble.stream).begun(more, bins, rule, ids, ids[:1])

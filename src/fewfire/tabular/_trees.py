@@ -4,26 +4,28 @@ Networks bend where the target does and lose where it jumps along few columns; t
 err on different rows. One model is fitted per fold and predicts the rows the fold left out; later rows get the mean of
 all models. Trees see the columns as they are: categories by their numbers, NaN where values are missing.
 
-Extra trees (Geurts, Ernst and Wehenkel 2006; scikit-learn's) do well from thirty rows on. Boosting (_boosting.py) wants
-some hundred rows. The rounds that predict held-out rows best are kept, the same number in all models. Both are jobs of
-the queue in which the networks train, and what is kept of either are `FlatTrees`.
+Extra trees (_extra_trees.py) do well from thirty rows on. Boosting (_boosting.py) wants some hundred rows; the rounds
+that predict held-out rows best are kept, the same number in all models. Both are jobs of the queue in which the
+networks train, and what is kept of either are `FlatTrees`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-from fewfire.tabular._boosting import BinnedRows, Booster, BoostingRule, binned, chances
-from fewfire.tabular._flat_trees import FlatTrees, flattened, narrowed
+from fewfire.tabular._boosting import BinnedRows, Booster, BoostingRule, beside, binned, chances
+from fewfire.tabular._extra_trees import ExtraTreesRule, WholeTargets, grown_trees, whole_targets
+from fewfire.tabular._flat_trees import FlatTrees, joined, narrowed
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
+
+    from numpy.typing import NDArray
 
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array, IdArray
@@ -36,9 +38,10 @@ if TYPE_CHECKING:
 TREES = 100  # of a model on MANY rows or fewer
 MANY = 2000  # rows; of more, fewer trees: they are larger, and their mean is less in need of number
 LEAST_TREES = 25
-EXTRA = {"min_samples_leaf": 2, "max_features": 0.5}
+EXTRA = ExtraTreesRule(least_rows=2, share=0.5)
+PIECES = 4  # of a model of extra trees, or of the columns to be binned, for any threads to take
 SMALL = BoostingRule(leaves=8, least_rows=5, learning_rate=0.1, bins=63)
-LARGE = BoostingRule(leaves=31, least_rows=20, learning_rate=0.05, bins=255)
+LARGE = BoostingRule(leaves=31, least_rows=20, learning_rate=0.1, bins=127)
 LARGE_ROWS = 5000  # of more, boosting has LARGE trees
 FIRST_ROUNDS, STRETCH, MOST_ROUNDS = 60, 20, 500  # of boosting
 ENOUGH = 0.7  # of the rounds so far: a best round before it ends boosting
@@ -105,12 +108,13 @@ class TreeGroup(ABC):
         if judges is None:
             assert folds is not None
             everything, places = rows, list(folds)
-            parts = [np.setdiff1d(np.arange(len(rows)), fold) for fold in folds]
+            parts = [_others(fold, len(rows)) for fold in folds]
         else:
             everything, places = rows.with_others(judges), [np.arange(len(rows), len(rows) + len(judges))]
             parts = [np.arange(len(rows))]
-        shown = TreeRows(narrowed(everything.table), everything.target, everything.weight)
-        said = yield from self._grow(shown, parts, places)
+        yield from self._grow(everything, parts, places)
+        cases = zip(self.models, places, strict=True)
+        said = yield [partial(self._predict_rows, model, everything.table, ids) for model, ids in cases]
         return _pooled(said, places, len(everything))
 
     def predictions(self, table: Float64Array) -> Float64Array:
@@ -127,10 +131,11 @@ class TreeGroup(ABC):
         """What one model says of a narrowed table (rows, columns): (rows, outputs)."""
 
     @abstractmethod
-    def _grow(
-        self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]
-    ) -> Generator[list[Task], Any, list[Float64Array]]:
-        """Fit a model to each part of the rows; what each says of its held-out rows."""
+    def _grow(self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]) -> Generator[list[Task], Any, None]:
+        """Fit a model to each part of the rows, and judge it, if need be, by those held out."""
+
+    def _predict_rows(self, model: TreeModel, table: AnyArray, rows: IdArray) -> Float64Array:
+        return self._predict(model, narrowed(table[rows]))
 
     def _seed(self, number: int) -> int:
         return int(self.stream.child(f"model{number}").integers(2**31 - 1, 1)[0])
@@ -146,39 +151,30 @@ class ExtraTrees(TreeGroup):
     def _predict(self, model: TreeModel, table: AnyArray) -> Float64Array:
         return model.values(table) / len(model.trees.roots)
 
-    def _grow(
-        self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]
-    ) -> Generator[list[Task], Any, list[Float64Array]]:
-        self.models = yield [
-            partial(self.fitted, rows[part], tree_count(len(part)), number) for number, part in enumerate(parts)
+    def _grow(self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]) -> Generator[list[Task], Any, None]:
+        (targets,) = yield [partial(self._targets, rows)]
+        pieces = yield [
+            partial(grown_trees, targets, part, EXTRA, seeds)
+            for number, part in enumerate(parts)
+            for seeds in np.array_split(self._seeds(number, tree_count(len(part))), PIECES)
         ]
-        shown = [rows.table[ids] for ids in held]
-        said: list[Float64Array] = yield [
-            partial(self._predict, *case) for case in zip(self.models, shown, strict=True)
-        ]
-        return said
+        self.models = [self._joined(pieces[first : first + PIECES]) for first in range(0, len(pieces), PIECES)]
 
-    def fitted(self, part: TreeRows, count: int, number: int = 0) -> TreeModel:
-        """The model of fold `number`: so many trees."""
-        build = ExtraTreesRegressor if self.loss == "squared" else ExtraTreesClassifier
-        model = build(count, **EXTRA, random_state=self._seed(number))
-        model.fit(part.table, self._labels(part.target), part.uneven())
-        trees = [tree.tree_ for tree in model.estimators_]
-        return TreeModel(flattened(trees, [self._values(model, tree) for tree in trees]), np.zeros(self.outputs))
+    def fitted(self, rows: TreeRows, count: int) -> TreeModel:
+        """A model of so many trees, grown to all rows."""
+        return self._joined([grown_trees(self._targets(rows), np.arange(len(rows)), EXTRA, self._seeds(0, count))])
 
-    def _labels(self, target: AnyArray) -> AnyArray:
-        """Targets as scikit-learn takes them: classes (rows,), or numbers."""
-        if self.loss == "squared":
-            return target.squeeze(axis=1) if target.shape[1] == 1 else target
-        return target.argmax(axis=1) if target.shape[1] > 1 else (target[:, 0] > 0.5).astype(np.int64)
+    def _targets(self, rows: TreeRows) -> WholeTargets:
+        return whole_targets(narrowed(rows.table), rows.target, rows.uneven(), centred=self.loss == "squared")
 
-    def _values(self, model: Any, tree: Any) -> AnyArray:
-        """What the nodes of a tree say (nodes, outputs): targets, or chances of all classes; a part may lack some."""
-        if self.loss == "squared":
-            return np.asarray(tree.value[:, :, 0])
-        complete = np.zeros((tree.node_count, self.outputs))
-        complete[:, model.classes_] = tree.value[:, 0]
-        return complete
+    def _seeds(self, number: int, count: int) -> NDArray[np.uint64]:
+        return self.stream.child(f"model{number}").words(2 * count).view(np.uint64)
+
+    def _joined(self, pieces: Sequence[FlatTrees]) -> TreeModel:
+        trees = joined(pieces)
+        if self.loss == "logistic":  # from the chance of one class to those of both
+            trees = replace(trees, values=np.hstack([1 - trees.values, trees.values]))
+        return TreeModel(trees, np.zeros(self.outputs))
 
 
 class Boosting(TreeGroup):
@@ -193,12 +189,11 @@ class Boosting(TreeGroup):
     def _predict(self, model: TreeModel, table: AnyArray) -> Float64Array:
         return chances(self.loss, model.values(table))
 
-    def _grow(
-        self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]
-    ) -> Generator[list[Task], Any, list[Float64Array]]:
+    def _grow(self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]) -> Generator[list[Task], Any, None]:
         """Go on as long as the best round is among the last."""
         rule = boosting_rule(len(parts[0]))
-        (table,) = yield [partial(binned, rows.table, rule.bins)]
+        pieces = np.array_split(rows.table, min(PIECES, rows.table.shape[1]), axis=1)
+        table = beside((yield [partial(_narrowed_and_binned, piece, rule.bins) for piece in pieces]))
         cases = enumerate(zip(parts, held, strict=True))
         boosters = [self.begun(rows, table, rule, *ids, number) for number, ids in cases]
         losses, stretch = np.zeros(0), FIRST_ROUNDS
@@ -210,11 +205,6 @@ class Boosting(TreeGroup):
                 break
         self.grown = len(losses)
         self.models = [TreeModel(*booster.trees(self.rounds)) for booster in boosters]
-        shown = [rows.table[ids] for ids in held]
-        said: list[Float64Array] = yield [
-            partial(self._predict, *case) for case in zip(self.models, shown, strict=True)
-        ]
-        return said
 
     def begun(
         self, rows: TreeRows, table: BinnedRows, rule: BoostingRule, part: IdArray, held: IdArray, number: int = 0
@@ -236,6 +226,16 @@ def tree_count(rows: int) -> int:
 def boosting_rule(rows: int) -> BoostingRule:
     """How boosting goes about so many rows."""
     return LARGE if rows > LARGE_ROWS else SMALL
+
+
+def _narrowed_and_binned(table: AnyArray, most: int) -> BinnedRows:
+    return binned(narrowed(table), most)
+
+
+def _others(fold: IdArray, rows: int) -> IdArray:
+    outside = np.ones(rows, bool)
+    outside[fold] = False
+    return np.flatnonzero(outside)
 
 
 def _pooled(said: list[Float64Array], places: list[IdArray], rows: int) -> Float64Array:
