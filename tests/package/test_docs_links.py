@@ -94,4 +94,5 @@ ELSEWHERE = {  # for those who work on the package, not with it
     "fewfire.experiments.tabular",
     "fewfire.learners.parity_net",
     "fewfire.report.recipes",
+    "fewfire.tabular.cuda",
 }

@@ -153,9 +153,13 @@ def test_parts_of_a_vector_are_where_the_layout_has_them():
     assert places_of(Layout(3, (5,), 2, False))["at_skip"] == -1
 
 
+class Other(PeriodicEmbedding):
+    """An embedding of a user's own."""
+
+
 def test_what_it_does_not_know_is_left_to_pytorch():
     assert known(Layout(3, (5, 4, 3), 32, True, PeriodicEmbedding(2))) and known(Layout(3, (5,), 1, False))
-    assert not known(Layout(3, (5,), 33, False))
+    assert not known(Layout(3, (5,), 33, False)) and not known(Layout(3, (5,), 1, False, Other(2)))
     assert load_kernel([Layout(3, (5,), 33, False)]) is None
 
 

@@ -50,6 +50,20 @@ def test_each_encoding_of_a_table_is_computed_once(monkeypatch):
     assert len(calls) == len(set(calls))
 
 
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_part_of_a_table_is_encoded_as_the_whole_is(threads):
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(400, 9))
+    table[rng.random(table.shape) < 0.1] = np.nan
+    columns = learn_columns(table, ones(400), NAMES, threads)
+    whole, rows = columns.encode(table), rng.permutation(400)[:50]
+    before = columns.encode(table).part(rows)
+    for name in (PLAIN, *NAMES):
+        assert np.array_equal(whole[name][rows], before[name])
+        assert np.array_equal(whole[name][rows], whole.part(rows)[name])
+    assert np.array_equal(whole.raw()[rows], before.raw(), equal_nan=True)
+
+
 def test_constant_and_empty_columns_change_nothing():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))

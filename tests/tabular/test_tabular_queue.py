@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import fewfire as ff
 from fewfire.tabular import AdamW
 from fewfire.tabular._examples import Variant
-from fewfire.tabular._queue import Meeting, work_off, work_off_by
+from fewfire.tabular._queue import Meeting, mapped, work_off, work_off_by, working_off
 from fewfire.tabular._race import ENOUGH, Race, finalists
 from fewfire.tabular._training import Stop
 
@@ -97,7 +97,11 @@ def test_neither_errors_nor_interrupts_wait_for_jobs_beside(what, error, by_runn
     begun, may_end, closed = (threading.Event() for _ in range(3))
     job, beside = raise_soon(begun, what), slow_job(begun, may_end, closed)
     with pytest.raises(error):
-        work_off_by(list, [job], 2, None, [beside]) if by_runner else work_off([job], 2, None, [beside])
+        if by_runner:
+            with working_off([beside], 2):
+                work_off_by(list, [job])
+        else:
+            work_off([job], 2, None, [beside])
     assert not closed.is_set()  # still under way, though nobody waits
     may_end.set()
     assert closed.wait(20)
@@ -207,3 +211,9 @@ def test_every_encoding_has_a_finalist():
     assert finalists(losses, 2) == [ranked[0], ranked[3]]
     assert finalists(losses, 1) == ranked[:1]
     assert finalists(losses, 9) == ranked
+
+
+@pytest.mark.parametrize("threads", [1, 3, 16])
+@pytest.mark.parametrize("items", [0, 3, 4, 5, 50])
+def test_items_are_mapped_in_their_order(items, threads):
+    assert mapped(lambda item: item * item, list(range(items)), threads) == [item * item for item in range(items)]

@@ -53,7 +53,7 @@ class HeldOut:
 
     def pool(self, outputs: list[FloatArray]) -> Float64Array:
         """The mean output (seen, outputs) at each row that some network left out."""
-        if self._once is not None:
+        if self._once is not None:  # the mean of one, to the bit
             return np.concatenate(outputs, dtype=np.float64)[self._once]
         total = np.zeros((len(self.count), self.target.shape[1]))
         for ids, values in zip(self.rows, outputs, strict=True):

@@ -30,22 +30,26 @@ PER_MULTIPROCESSOR = 2  # blocks hide each other's waits
 SPACE_BYTES = 2**30  # that layers of rows held out may take at a time
 APART = 32  # numbers from one team's counter to the next
 
-_LOADED: dict[int, tuple[Kernel, int]] = {}
+_LOADED: dict[int, tuple[Any, int] | None] = {}  # by number of the device
 _LOADING = threading.Lock()
 
 
 def load_kernel(layouts: Sequence[Layout]) -> tuple[Any, int] | None:
     """The kernel, and how many blocks of it the device holds at a time; None where it cannot train such networks."""
-    if not all(map(known, layouts)) or missing() is not None:
+    if not all(map(known, layouts)):
         return None
     number = int(require("torch", "torch", "engine='torch'").cuda.current_device())
     with _LOADING:
         if number not in _LOADED:
-            device = current_device()
-            kernel = Kernel(compiled(KERNELS, "epochs.cu", device.architecture), "train_epochs")
-            per = min(PER_MULTIPROCESSOR, kernel.blocks_per_multiprocessor(THREADS, 0))
-            _LOADED[number] = kernel, per * device.multiprocessors
+            _LOADED[number] = None if missing() is not None else _load()
         return _LOADED[number]
+
+
+def _load() -> tuple[Any, int]:
+    device = current_device()
+    kernel = Kernel(compiled(KERNELS, "epochs.cu", device.architecture), "train_epochs")
+    per_multiprocessor = min(PER_MULTIPROCESSOR, kernel.blocks_per_multiprocessor(THREADS, 0))
+    return kernel, per_multiprocessor * device.multiprocessors
 
 
 class EpochKernel:
