@@ -85,7 +85,7 @@ DEVICE float judge(const Network& net, float& value, float aim) {
     return loss;
   }
   if (net.loss == CROSS_ENTROPY) {
-    const float top = warp_max(there ? value : -INFINITY), share = there ? expf(value - top) : 0.f, sum = warp_sum(share);
+    const float top = warp_max(there ? value : -3.402823466e38f), share = there ? expf(value - top) : 0.f, sum = warp_sum(share);
     const float loss = warp_sum(there ? aim * (logf(sum) + top - value) : 0.f);
     value = share / sum - aim;
     return loss;
