@@ -26,13 +26,22 @@ def test_members_weights_and_time_are_told():
     assert sum("3 epochs" in line for line in members) == len(members) - 2
     assert sum(bool(re.search(r"2 × (100 trees|\d+ rounds)$", line)) for line in members) == 2
     assert temperature == f"temperature of the networks: {model.temperature_:.2f}"
-    assert re.fullmatch(r"time, all cores together: networks \d+\.\d s, trees \d+\.\d s", spent)
+    assert re.fullmatch(r"time, all threads added up: networks \d+\.\d s, trees \d+\.\d s", spent)
+
+
+def test_networks_that_pytorch_trains_are_timed_by_the_clock():
+    pytest.importorskip("torch")
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = ff.SparseInitClassifier(**QUICK, engine="torch", scaling="rank", gains="none").fit(X, X[:, 0] > 0)
+    spent = model.summary().splitlines()[-1]
+    told = r"time, networks by the clock, threads of trees added up: (networks|trees) \d+\.\d s, (networks|trees) \d+\.\d s"
+    assert re.fullmatch(told, spent)
 
 
 def test_a_regressor_has_no_temperature_and_an_epoch_by_hand_no_losses():
     X = np.random.default_rng(0).normal(size=(40, 2))
     text = ff.SparseInitRegressor(**QUICK).partial_fit(X, X[:, 0]).summary()
-    assert "temperature" not in text and text.endswith("time, all cores together: not known")
+    assert "temperature" not in text and text.endswith("time, all threads added up: not known")
     assert "1 epoch" in text and "1 epochs" not in text and "trees" not in text
     with pytest.raises(NotFittedError):
         ff.SparseInitRegressor().summary()

@@ -113,7 +113,8 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self)
         categories = len(self._reader.codes) if self._reader is not None else 0
         of_these = f", {categories} of categories" if categories else ""
-        return describe(f"{type(self).__name__} of {self.n_features_in_} columns{of_these}", self._ensemble)
+        heading = f"{type(self).__name__} of {self.n_features_in_} columns{of_these}"
+        return describe(heading, self._ensemble, self.engine_)
 
     def explain(
         self,

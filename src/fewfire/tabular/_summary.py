@@ -9,7 +9,11 @@ if TYPE_CHECKING:
     from fewfire.tabular._training import Curves
 
 
-def describe(heading: str, ensemble: Ensemble) -> str:
+COUNTED = {"cpu": "all threads added up", "torch": "networks by the clock, threads of trees added up"}
+"""How time was taken, by who trained the networks."""
+
+
+def describe(heading: str, ensemble: Ensemble, engine: str) -> str:
     """A table of the members, weightiest first, and a line about temperature and time."""
     lines = [heading, f"{'member':32s} {'weight':>7s}  {'held-out loss':>13s}  trained"]
     weights = ensemble.mixing_weights()
@@ -21,7 +25,7 @@ def describe(heading: str, ensemble: Ensemble) -> str:
     if ensemble.loss != "squared":
         lines.append(f"temperature of the networks: {ensemble.temperature:.2f}")
     spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in ensemble.seconds.items())
-    lines.append(f"time, all cores together: {spent or 'not known'}")
+    lines.append(f"time, {COUNTED[engine]}: {spent or 'not known'}")
     return "\n".join(lines)
 
 
