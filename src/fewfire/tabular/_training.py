@@ -350,7 +350,8 @@ def train_together(
 
 def _tell(label: str, epoch: int, epochs: int, curves: Curves, judged: bool) -> None:
     held = f", held out {curves.validation[-1]:.4f}" if judged else ""
-    print(f"{label}: epoch {epoch + 1} of at most {epochs}: loss {curves.training[-1]:.4f}{held}", file=sys.stderr)
+    told = f"{label}: epoch {epoch + 1} of at most {epochs}: loss {curves.training[-1]:.4f}{held}\n"
+    sys.stderr.write(told)  # at once: groups are in several threads
 
 
 def _divergence(trainer: GroupTrainer, what: str, otherwise: str = "") -> DivergenceError:
