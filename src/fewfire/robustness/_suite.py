@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 import numpy as np
 
 from fewfire._errors import invalid
-from fewfire._validate import check_integer
+from fewfire._validate import check_integer, did_you_mean
 from fewfire.robustness._apgd import apgd
 from fewfire.robustness._black_box import BlackBoxScores
 from fewfire.robustness._criteria import difference_of_logits, toward
@@ -160,7 +160,8 @@ def check_suite(method: Any, steps: int, step_size: float | None, restarts: int,
         unknown, names = [method], ()
     if unknown or not names:
         rule = f"must be 'auto', one of {', '.join(map(repr, METHODS))}, or a sequence of these"
-        raise invalid("method", rule, unknown[0] if unknown else method)
+        wrong = unknown[0] if unknown else method
+        raise invalid("method", rule, wrong, did_you_mean(wrong, ("auto", *METHODS)))
     if step_size is not None and "pgd" not in names:
         remedy = "pass method='pgd', or leave step_size out: the others choose their steps themselves"
         raise invalid("step_size", "can be given for method='pgd' only", step_size, remedy)
