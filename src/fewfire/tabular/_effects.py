@@ -131,7 +131,9 @@ class Effects:
         """The curve of a column, by place or name."""
         if isinstance(column, str):
             if column not in self.names:
-                raise invalid("column", f"must be one of {', '.join(self.names)}", column, did_you_mean(column, self.names))
+                raise invalid(
+                    "column", f"must be one of {', '.join(self.names)}", column, did_you_mean(column, self.names)
+                )
             return self.curves[self.names.index(column)]
         return self.curves[column]
 
