@@ -102,6 +102,15 @@ def plot_recipe(info: RecipeResult | Mapping[str, Any], *, ax: SomeAxes | None =
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import json
+    >>> from fewfire import report
+    >>> with open("out/pareto-frontier.json") as file:  # written by: fewfire reproduce pareto/frontier -o out
+    ...     result = json.load(file)
+    >>> report.plot_recipe(result).get_suptitle()
+    '(30, 3)-parity: share of 20 runs that succeed'
     """
     table = info.to_dict() if isinstance(info, RecipeResult) else info
     name = table.get("recipe")
@@ -116,6 +125,14 @@ def save_recipe(info: RecipeResult | Mapping[str, Any], path: Path) -> None:
     """Draw what a recipe returned into a file: a PDF, or a PNG of few colours.
 
     Few colours are a quarter of the size, and nothing is missed. The same result gives the same bytes.
+
+    Examples
+    --------
+    >>> import json
+    >>> from pathlib import Path
+    >>> from fewfire import report
+    >>> result = json.loads(Path("out/pareto-frontier.json").read_text())  # by: fewfire reproduce -o out
+    >>> report.save_recipe(result, Path("frontier.pdf"))
     """
     drawn = BytesIO()
     if path.suffix == ".pdf":

@@ -124,6 +124,15 @@ def plot_lottery(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figu
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import json
+    >>> from fewfire import report
+    >>> with open("out/pareto-lottery-tickets.json") as file:  # of: fewfire reproduce pareto/lottery-tickets -o out
+    ...     figure = report.plot_lottery(json.load(file))
+    >>> len(figure.axes)
+    6
     """
     (parities,) = rows_of(info, "parities")
     down = len(parities)

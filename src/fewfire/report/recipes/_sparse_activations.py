@@ -176,6 +176,15 @@ def plot_rademacher(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> F
     -------
     matplotlib.figure.Figure
         Of three panels; save it with its method `savefig`.
+
+    Examples
+    --------
+    >>> import json
+    >>> from fewfire import report
+    >>> with open("out/sparse-activations-rademacher.json") as file:  # of: fewfire reproduce NAME -o out
+    ...     figure = report.plot_rademacher(json.load(file))
+    >>> len(figure.axes)
+    3
     """
     over_s, over_k, on_sample = rows_of(info, "over_s", "over_k", "on_sample")
     title = "Rademacher complexity of H(n, s, k): estimates from below, bounds from above"

@@ -44,6 +44,15 @@ def plot_tabular(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figu
     -------
     matplotlib.figure.Figure
         A panel per data set, models downwards in order of arrival, those of the paper last.
+
+    Examples
+    --------
+    >>> import json
+    >>> from fewfire import report
+    >>> with open("out/pareto-table2.json") as file:  # of: fewfire reproduce pareto/table2 -o out
+    ...     figure = report.plot_tabular(json.load(file))
+    >>> len(figure.axes)
+    8
     """
     rows = [row for row in info.get("rows", ()) if "median" in row]
     if not rows:
