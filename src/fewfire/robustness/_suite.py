@@ -188,8 +188,12 @@ def run_suite(
     errs: Callable[[Float64Array, Float64Array, AnyArray], AnyArray],
     suite: Suite,
     stream: Stream,
+    tell: Callable[[float], None] = lambda share: None,
 ) -> Findings:
-    """Attack rows with centres (rows, d); `errs` says which points, with these scores, of these rows are mistaken."""
+    """Attack rows with centres (rows, d); `errs` says which points, with these scores, of these rows are mistaken.
+
+    `tell` hears the share of the searches that are over.
+    """
     exact = adapter.scores
     clean = _values(exact, centres)
     everyone = np.arange(len(centres))
@@ -219,7 +223,9 @@ def run_suite(
     if suite.steps == 0 or radius == 0.0:
         return Findings(points, at_points, clean, found_by)
     with np.errstate(over="ignore", invalid="ignore"):
-        for place, (name, search) in enumerate(suite.searches(scores, threat.reach(centres.shape[1]), stream)):
+        searches = list(suite.searches(scores, threat.reach(centres.shape[1]), stream))
+        for place, (name, search) in enumerate(searches):
+            tell(place / len(searches))
             # The first search takes in the rows that are wrong as they are: their margins are asked for as well.
             rows = np.flatnonzero(~fallen) if problem.can_fall and place else everyone
             if place and name.startswith("apgd") and problem.can_fall:
