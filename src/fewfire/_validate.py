@@ -75,7 +75,7 @@ def did_you_mean(word: object, names: Iterable[str]) -> str:
     written = word.lower()
     near = get_close_matches(written, known, n=1, cutoff=0.8 if len(word) < 5 else 0.6)  # 'gpu' is no misspelt 'cpu'
     near += [name for name in known if written == "".join(part[:1] for part in re.split(r"[\W_]+", name))]
-    near += [name for name in known if len(written) > 2 and written in name]
+    near += [name for name in known if (len(written) > 2 and written in name) or written[1:] == name]
     return f"write {known[near[0]]!r} if that is what was meant" if near else ""
 
 
