@@ -26,7 +26,7 @@ block() {
 }
 
 one=$(block 1)
-[[ $one == "git clone <this repository> && cd fewfire && make demo" ]] || surprise "README begins with: $one"
+[[ $one == "git clone "*" && cd fewfire && make demo" ]] || surprise "README begins with: $one"
 if ! git clone --quiet "$repository" fewfire; then
   echo "first five minutes: $repository cannot be cloned; its files are copied"
   rm -rf fewfire && mkdir fewfire

@@ -58,7 +58,9 @@ def engineer(docs: Path) -> str:
     return (
         "**With a PyTorch model** that has ReLUs you pay for the neurons that fire, exactly: a transformer decodes the "
         f"same texts at {sparse} tokens per second instead of {dense}, on two cores "
-        f"([`{command}`](docs/results.md#benchmarks-and-larger-runs-kept-by-hand))."
+        f"([`{command}`](docs/results.md#benchmarks-and-larger-runs-kept-by-hand), after "
+        "`train_lazy_transformer.py --out F` on a GPU); "
+        "`fewfire profile MODULE:FACTORY` measures what yours would gain."
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from fewfire._errors import invalid
+from fewfire._validate import check_choice
 
 T = TypeVar("T")
 
@@ -35,8 +36,8 @@ class Registry(Mapping[str, T]):
             if not isinstance(name, str) or not name or name in self._reserved or name in self._entries:
                 taken = ", ".join(map(repr, (*self._reserved, *self._entries)))
                 raise invalid("name", f"must be a name other than {taken}", name, "choose a new one")
-            if before is not None and before not in self._entries:
-                raise invalid("before", f"must be one of {', '.join(map(repr, self._entries))}", before)
+            if before is not None:
+                check_choice("before", before, self._entries)
             entries = list(self._entries.items())
             place = len(entries) if before is None else [key for key, _ in entries].index(before)
             entries.insert(place, (name, entry))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -52,11 +54,29 @@ def check_number(
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
-    """One of a few names."""
+    """One of a few names; the error lists them and guesses which one was meant."""
     names = list(choices)
     if not isinstance(value, str) or value not in names:
-        raise invalid(name, f"must be one of {', '.join(map(repr, names))}", value)
+        raise invalid(name, f"must be one of {', '.join(map(repr, names))}", value, did_you_mean(value, names))
     return value
+
+
+def did_you_mean(word: object, names: Iterable[str]) -> str:
+    """The remedy for a misspelt name: the nearest of those there are, the one it abbreviates or is a part of, or none.
+
+    >>> did_you_mean("lr", ["steps", "learning_rate"])
+    "write 'learning_rate' if that is what was meant"
+    >>> did_you_mean("quixotic", ["steps", "learning_rate"])
+    ''
+    """
+    if not isinstance(word, str) or not word:
+        return ""
+    known = {name.lower(): name for name in names}
+    written = word.lower()
+    near = get_close_matches(written, known, n=1, cutoff=0.8 if len(word) < 5 else 0.6)  # 'gpu' is no misspelt 'cpu'
+    near += [name for name in known if written == "".join(part[:1] for part in re.split(r"[\W_]+", name))]
+    near += [name for name in known if (len(written) > 2 and written in name) or written[1:] == name]
+    return f"write {known[near[0]]!r} if that is what was meant" if near else ""
 
 
 def check_support(name: str, support: Sequence[int], n: int) -> tuple[int, ...]:

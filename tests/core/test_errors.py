@@ -36,7 +36,8 @@ def test_divergence_survives_pickling():
         (lambda: _validate.check_number("eps", 0, 0, 1, open_low=True, open_high=True),
          "eps must be a finite number in (0, 1); got 0."),
         (lambda: _validate.check_choice("loss", "hing", ["hinge", "square"]),
-         "loss must be one of 'hinge', 'square'; got 'hing'."),
+         "loss must be one of 'hinge', 'square'; got 'hing'. Remedy: write 'hinge' if that is what was meant."),
+        (lambda: _validate.check_choice("loss", 3, ["hinge", "square"]), "loss must be one of 'hinge', 'square'; got 3."),
         (lambda: _validate.check_support("support", (0, 3), 3),
          "support[1] must be an integer of at least 0 and at most 2; got 3."),
         (lambda: _validate.check_support("support", (0, 0), 3),
@@ -65,6 +66,16 @@ def test_texts(call, message):
     with pytest.raises(_errors.InvalidArgument) as caught:
         call()
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("learning_rat", "learning_rate"), ("LR", "learning_rate"), ("wd", "weight_decay"), ("rate", "learning_rate"),
+     ("Steps", "steps"), ("frontier", "pareto/frontier"), ("cpuu", "cpu"), ("gpu", None), ("x", None), ("", None)],
+)  # fmt: skip
+def test_misspelt_and_shortened_names_are_guessed(word, meant):
+    names = ["steps", "learning_rate", "weight_decay", "pareto/frontier", "cpu"]
+    assert _validate.did_you_mean(word, names) == (f"write {meant!r} if that is what was meant" if meant else "")
 
 
 def test_signs_are_returned_as_int8():

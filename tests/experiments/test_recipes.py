@@ -32,8 +32,10 @@ def test_the_registry_lists_what_the_modules_say():
         recipe = recipes.find(name)
         assert recipe.name == name and recipe.title and recipe.expectation
         assert 1 <= recipe.seconds <= 180
-    with pytest.raises(ValueError, match="recipe must be one of pareto/convergence-time, .*; got 'nothing'."):
+    with pytest.raises(ValueError, match=r"recipe must be one of 'pareto/convergence-time', .*; got 'nothing'\.$"):
         recipes.find("nothing")
+    with pytest.raises(ValueError, match="got 'fronteir'. Remedy: write 'pareto/frontier' if that is what was meant"):
+        recipes.find("fronteir")
     with pytest.raises(ValueError, match="scale must be one of 'quick', 'paper'; got 'huge'."):
         recipes.run("sparse-activations/bounds", "huge")
 

@@ -177,6 +177,7 @@ def changed(path, value):
         ("data.samples", -1, "data.samples must be an integer of at least 1; got -1. Remedy: write \"online\" for fresh ones."),
         ("data.test_samples", 0, "data.test_samples must be an integer of at least 1; got 0."),
         ("training.learnin_rate", 0.1, "training.learnin_rate is not a known key; the keys here are steps, learning_rate, weight_decay, truncation, decay, batch_size, phases, loss, sampling, evaluate, stop_error; got 0.1. Remedy: write 'learning_rate' if that is what was meant."),
+        ("training.lr", 0.1, "training.lr is not a known key; the keys here are steps, learning_rate, weight_decay, truncation, decay, batch_size, phases, loss, sampling, evaluate, stop_error; got 0.1. Remedy: write 'learning_rate' if that is what was meant."),
         ("training.learning_rate", "fast", "training.learning_rate must be a finite number in (-inf, inf); got 'fast'."),
         ("training.learning_rate", {"hiden": 1}, "training.learning_rate.hiden is not a known key; the keys here are hidden, bias, output, offset; got 1. Remedy: write 'hidden' if that is what was meant."),
         ("training.weight_decay", -1, "training.weight_decay must not be negative; got -1.0."),

@@ -181,7 +181,7 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
         ({"degree": "high"}, "degree must be 'auto' or an integer; got 'high'."),
         ({"degree": 1.5}, "degree must be an integer of at least 0; got 1.5. Remedy: or pass 'auto'."),
         ({"method": "guess"}, "method must be one of 'auto', 'regression', 'sparse', 'estimation'; got 'guess'."),
-        ({"binarize": "mean"}, "binarize must be one of 'median'; got 'mean'."),
+        ({"binarize": "mean"}, "binarize must be one of 'median'; got 'mean'. Remedy: write 'median' if that is what was meant."),
         ({"degree": "auto", "max_degree": -1}, "max_degree must be an integer of at least 0; got -1."),
         ({"degree": "auto", "validation_fraction": 1.0}, "validation_fraction must be a finite number in (0, 1); got 1.0."),
     ],

@@ -4,16 +4,26 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
 from sklearn.base import BaseEstimator
 
 import fewfire
+from fewfire.experiments import Sweep
 
 # Compiled, a command, and suites that pytest must see first; none holds an example.
 SKIPPED = ("fewfire._core", "fewfire.__main__", "fewfire.testing")
-NEEDS = {"fewfire.torch": "torch", "fewfire.tabular._torch": "torch", "fewfire.experiments.lazy_neurons": "torch"}
+NEEDS = {
+    "fewfire.torch": "torch",
+    "fewfire.tabular._torch": "torch",
+    "fewfire.experiments.lazy_neurons": "torch",
+    "fewfire.report._profile": "torch",
+    "fewfire.report": "matplotlib",
+}
+ROOT = Path(__file__).parents[2]
 
 MAIN = {
     "fewfire.problems",
@@ -28,6 +38,7 @@ MAIN = {
     "fewfire.learners.statistical_queries",
     "fewfire.tabular",
     "fewfire.experiments",
+    "fewfire.report",
     "fewfire.robustness",
     "fewfire.theory.pareto",
     "fewfire.theory.parities",
@@ -37,18 +48,21 @@ MAIN = {
 }
 # Functions that are for those who extend the package, or that only make sense inside a longer story told on a page.
 EXEMPT = {
-    "fewfire.engines": {"divergence", "draw_batch", "get_loss", "register_engine", "unregister_engine"},
-    "fewfire.halfspace": {"register_method", "unregister_method"},
-    "fewfire.networks": {"check_single_output"},
-    "fewfire.networks.construct": {"encode_integers", "lift"},
-    "fewfire.problems": {"gamma", "is_separable", "register_problem", "unregister_problem"},
-    "fewfire.experiments": {
-        *("estimate_time", "export", "failed_row", "fit_law", "found_frontiers", "parity_cells", "row_of"),
-    },
-    "fewfire.robustness": {"register_adapter"},
+    "fewfire.halfspace": {"unregister_method"},
+    "fewfire.problems": {"register_problem"},
+    "fewfire.experiments": {"failed_row", "fit_law", "found_frontiers", "row_of"},
     "fewfire.tabular": {"Encoding"},
-    "fewfire.torch": {"densify", "refresh"},
 }
+
+
+@pytest.fixture(scope="session")
+def first_grid(tmp_path_factory):
+    """The store of the README's first sweep, each cell tried once."""
+    spec = tomllib.loads((ROOT / "examples" / "first.toml").read_text())
+    spec["trials"] = 1
+    path = tmp_path_factory.mktemp("first") / "grid.sqlite"
+    Sweep.from_dict(spec).run(path, executor="inline")
+    return path
 
 
 def modules():
@@ -64,11 +78,13 @@ def holds_examples(name):
 
 
 @pytest.mark.parametrize("name", [name for name in modules() if holds_examples(name)])
-def test_examples_run(name, tmp_path, monkeypatch):
+def test_examples_run(name, tmp_path, monkeypatch, first_grid):
     for prefix, package in NEEDS.items():
         if name.startswith(prefix):
             pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
+    shutil.copy(first_grid, tmp_path)
+    shutil.copytree(ROOT / "docs" / "results", tmp_path / "out", ignore=shutil.ignore_patterns("*.png", "*.md"))
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert result.attempted > 0 and result.failed == 0
 

@@ -192,6 +192,8 @@ def test_prints_without_controls_in_daylight(show):
     page.emulate_media(media="print", color_scheme="dark")
     assert not page.locator("#frontier .controls input").first.is_visible()
     assert page.locator("#frontier .legend").is_visible() and page.locator("#cell .key").first.is_visible()
+    drawn, left_out = page.locator("#frontier .controls label").all()  # even odds; equal cost, not asked for
+    assert drawn.is_visible() and not left_out.is_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.get_by_role("gridcell").first.is_visible()
     assert not page.get_by_role("button", name="Save as CSV").is_visible()

@@ -1,6 +1,7 @@
 """Every recipe has a figure: it is drawn from the stored results, labelled, and small."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ from fewfire.report.recipes._pareto import group_of
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 LARGEST = 60_000
 """Bytes of a figure."""
+WIDEST = 9.2
+"""Inches across: two columns of a paper are 7, so text of 8 points is read there as 6."""
 NOT_CONFIRMED = {
     "pareto/table2",
     "parities/error-terms",
@@ -29,6 +32,12 @@ NOT_CONFIRMED = {
 
 def stored(name):
     return json.loads((RESULTS / f"{name.replace('/', '-')}.json").read_text())
+
+
+@cache
+def drawn_once(name):
+    pytest.importorskip("matplotlib")
+    return plot_recipe(stored(name))
 
 
 def test_every_recipe_names_a_figure_and_every_figure_is_named():
@@ -49,12 +58,12 @@ def test_stored_results_are_of_this_recipe_and_hold_but_where_said(name):
 
 @pytest.mark.parametrize("name", recipes.RECIPES)
 def test_figures_are_labelled_and_small(name, tmp_path):
-    pytest.importorskip("matplotlib")
-    figure = plot_recipe(stored(name))
+    figure = drawn_once(name)
     assert figure.get_suptitle() or any(axes.get_title() for axes in figure.axes)
     drawn = [axes for axes in figure.axes if axes.lines or axes.collections or axes.patches or axes.images]
     assert drawn
     shared = figure.get_supxlabel()
+    assert figure.get_size_inches()[0] <= WIDEST and figure.get_size_inches()[1] <= 1.2 * WIDEST
     for axes in drawn:
         assert shared or axes.get_xlabel() or axes.get_ylabel(), name
     save_recipe(recipes.RecipeResult.from_dict(stored(name)), tmp_path / "figure.png")
@@ -67,6 +76,22 @@ def test_figures_as_pdf(name, tmp_path):
     pytest.importorskip("matplotlib")
     save_recipe(stored(name), tmp_path / "figure.pdf")
     assert (tmp_path / "figure.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("name", recipes.RECIPES)
+def test_figures_are_drawn_into_axes_of_yours_and_show_themselves(name):
+    pyplot = pytest.importorskip("matplotlib.figure")
+    info = stored(name)
+    own = drawn_once(name)
+    assert hasattr(own, "_repr_png_") and hasattr(own, "_repr_html_")
+    panels = [axes for axes in own.axes if axes.get_label() != "<colorbar>"]
+    figure = pyplot.Figure(figsize=(4 * len(panels), 4))
+    mine = figure.subplots(1, len(panels), squeeze=False).ravel()
+    assert plot_recipe(info, ax=mine) is figure
+    assert figure.get_suptitle() == "" and not figure.legends
+    assert [len(axes.lines) for axes in mine] == [len(axes.lines) for axes in panels]
+    with pytest.raises(ValueError, match="ax must be "):
+        plot_recipe(info, ax=[*mine, mine[0]])
 
 
 @pytest.mark.parametrize("name", recipes.RECIPES)

@@ -6,7 +6,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from fewfire.learners import RobustClassifier
 from fewfire.networks import TwoLayer
-from fewfire.robustness import attack, robust_score
+from fewfire.robustness import attack, certify, minimal_radius, robust_score
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(50, 3))
@@ -24,6 +24,23 @@ def test_linear_models_are_moved_by_the_dual_norm(norm, dual, steps):
     assert np.array_equal(found.success, found.margin <= 0)
     share = np.mean(np.abs(X @ WEIGHT) > 0.2 * np.linalg.norm(WEIGHT, ord=dual))
     assert 0 < share < 1 and robust_score(LINEAR, X, Y, 0.2, norm, steps=steps) == pytest.approx(share)
+
+
+def test_progress_is_told_in_rows_and_changes_nothing(monkeypatch, capsys):
+    monkeypatch.setattr("fewfire.robustness._attack.BLOCK", 2 * 20)  # 20 rows at a time
+    plain, told = attack(LINEAR, X, Y, 0.2), []
+    heard = attack(LINEAR, X, Y, 0.2, progress=lambda done, total: told.append((done, total)))
+    assert np.array_equal(plain.X, heard.X) and {total for _, total in told} == {50}
+    done = [done for done, _ in told]
+    assert done == sorted(done) and {0, 20, 40, 50} < set(done) and done[-1] == 50
+    certified, radii = [], []
+    certify(LINEAR, X, Y, 0.2, progress=lambda *state: certified.append(state))
+    minimal_radius(LINEAR, X, Y, 2.0, rounds=3, progress=lambda *state: radii.append(state))
+    assert certified[-1] == (50, 50) and radii[0] == (0, 7) and radii[-1] == (7, 7)
+    attack(LINEAR, X, Y, 0.2, progress=True)
+    assert "attack: row: 50 of 50" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="progress must be True, False or callable"):
+        attack(LINEAR, X, Y, 0.2, progress=3)
 
 
 def test_radius_zero_gives_the_clean_score():

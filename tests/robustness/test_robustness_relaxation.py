@@ -158,7 +158,7 @@ def test_tight_margins_come_near_to_attacks(capsys):
     net = random_network(rng, 8, 30, 0.0)
     X = rng.normal(size=(10, 8))
     y = np.where(net(X) > 0, 1, -1)
-    decided, tight = certify(net, X, y, 0.3), certify(net, X, y, 0.3, tight=True, verbose=True)
+    decided, tight = certify(net, X, y, 0.3), certify(net, X, y, 0.3, tight=True, progress=True)
     found = attack(net, X, y, 0.3)
     assert (tight.margin >= decided.margin - 1e-6).all()
     assert (tight.margin <= found.margin + SLACK).all() and np.median(found.margin - tight.margin) < 0.05

@@ -16,7 +16,7 @@ from rich.table import Table
 import fewfire as ff
 from fewfire._errors import invalid
 from fewfire._optional import require
-from fewfire._validate import check_integer
+from fewfire._validate import check_integer, did_you_mean
 from fewfire.cli._output import file_size, say, wide_console
 from fewfire.cli._places import check_file
 
@@ -92,8 +92,9 @@ def _made(text: str, torch: Any) -> tuple[Any, Any]:
             found = getattr(found, part)
     except ImportError as error:
         raise invalid("MODULE:FACTORY", f"must name a module that can be imported ({error})", text) from None
-    except AttributeError:
-        raise invalid("MODULE:FACTORY", f"must name something in module {module}", text) from None
+    except AttributeError as error:
+        remedy = did_you_mean(error.name, dir(error.obj))
+        raise invalid("MODULE:FACTORY", f"must name something in module {module}", text, remedy) from None
     finally:
         sys.path.remove("")
     made = found if isinstance(found, torch.nn.Module) else found() if callable(found) else found

@@ -74,7 +74,7 @@ def reproduce(
         _list(console, settings)
         return
     for name in chosen:
-        recipes.find(name).check_options(options)  # refuse a wrong name or option before anything runs
+        recipes.find(name).check_options(options, scale)  # refuse a wrong name before anything runs
     check_folder("--output", output)
     if pdf and output is None:
         raise invalid("--pdf", "needs a folder to write to", "no --output", "add -o FOLDER")

@@ -103,7 +103,7 @@ def run(
     engine: Engine = "auto",
     dask: Annotated[
         str | None,
-        typer.Option(help='Address of a Dask scheduler, such as tcp://10.0.0.1:8786, or "local".'),
+        typer.Option(help='Address of a Dask scheduler (tcp://…), or "local".'),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(help="Processes on this machine; one per core or GPU by default.")

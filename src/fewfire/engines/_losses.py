@@ -61,7 +61,14 @@ LOSSES: dict[str, Loss] = {
 
 
 def get_loss(name: str) -> Loss:
-    """The loss of that name."""
+    """The loss of that name.
+
+    Examples
+    --------
+    >>> from fewfire.engines import get_loss
+    >>> get_loss("hinge").name
+    'hinge'
+    """
     return LOSSES[check_choice("loss", name, LOSSES)]
 
 

@@ -138,12 +138,29 @@ def register_engine(
         there is much to do, those with a device of their own come before all that have none.
     own : bool
         Whether it comes with fewfire and stays.
+
+    Examples
+    --------
+    >>> from fewfire import engines
+    >>> engines.register_engine("slow", lambda threads: engines.ReferenceEngine())
+    >>> type(engines.get_engine("slow")).__name__
+    'ReferenceEngine'
+    >>> engines.unregister_engine("slow")
     """
     ENGINES.add(name, make, before=before, own=own)
 
 
 def unregister_engine(name: str) -> None:
-    """Forget an engine that was registered from outside."""
+    """Forget an engine that was registered from outside.
+
+    Examples
+    --------
+    >>> from fewfire import engines
+    >>> engines.register_engine("mine", lambda threads: engines.ReferenceEngine())
+    >>> engines.unregister_engine("mine")
+    >>> "mine" in engines.ENGINES
+    False
+    """
     ENGINES.remove(name)
 
 

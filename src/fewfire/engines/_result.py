@@ -145,7 +145,16 @@ class Result:
 
 
 def divergence(step: int, rate: float) -> DivergenceError:
-    """The error of a run whose output stopped being finite at `step`: one wording for all engines."""
+    """The error of a run whose output stopped being finite at `step`: one wording for all engines.
+
+    Examples
+    --------
+    >>> from fewfire.engines import divergence
+    >>> raise divergence(120, 10.0)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    fewfire._errors.DivergenceError: ...
+    """
     return DivergenceError(
         f"training diverged at step {step}: the network is no longer finite (learning rate {rate:g}). "
         f"Remedy: lower learning_rate, for example to {rate / 10:g}, or scale the inputs down.",

@@ -195,7 +195,15 @@ class Schedule:
 
 
 def draw_batch(sampling: Sampling, stream: Stream, examples: int, batch_size: int, position: int) -> IdArray:
-    """The examples of one step, of shape (batch_size,); `position` counts those drawn before."""
+    """The examples of one step, of shape (batch_size,); `position` counts those drawn before.
+
+    Examples
+    --------
+    >>> from fewfire import Stream
+    >>> from fewfire.engines import draw_batch
+    >>> sorted(draw_batch("epochs", Stream(0, "batches"), examples=4, batch_size=4, position=0).tolist())
+    [0, 1, 2, 3]
+    """
     if sampling == "replacement":
         return stream.integers(examples, batch_size, start=position)
     first, last = position // examples, (position + batch_size - 1) // examples

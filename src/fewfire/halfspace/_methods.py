@@ -125,6 +125,15 @@ def register_method(
         The only dimension the method serves; any by default.
     offsets : bool
         Whether points may have offsets other than 0.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> from fewfire.halfspace._reference import ReferenceReporter
+    >>> ff.halfspace.register_method("plain", ReferenceReporter)  # or a class of yours that follows `Reporter`
+    >>> ff.halfspace.Index([[1.0, 0.0], [0.0, 1.0]], method="plain").query([1.0, 0.0], threshold=0.5).tolist()
+    [0]
+    >>> ff.halfspace.unregister_method("plain")
     """
     if not isinstance(name, str) or not name or name == "auto" or name in _methods:
         known = ", ".join(map(repr, ("auto", *_methods)))

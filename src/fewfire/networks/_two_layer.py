@@ -214,7 +214,15 @@ class TwoLayer:
 
 
 def check_single_output(network: TwoLayer, what: str) -> TwoLayer:
-    """The network itself, if its output weights are a vector; `what` names what takes no others."""
+    """The network itself, if its output weights are a vector; `what` names what takes no others.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> network = ff.networks.init.dense()(5, width=3, seed=0)
+    >>> ff.networks.check_single_output(network, "a certificate") is network
+    True
+    """
     if network.output.ndim != 1:
         rule = f"must have one output for {what}, output weights of shape ({network.width},)"
         remedy = "take one column of output and one entry of offset at a time"

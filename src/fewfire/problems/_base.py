@@ -68,7 +68,16 @@ def register_problem(kind: Kind) -> Kind:
 
 
 def unregister_problem(kind: type) -> None:
-    """Forget a problem that was registered from outside."""
+    """Forget a problem that was registered from outside.
+
+    Examples
+    --------
+    >>> from fewfire.problems import Parity, unregister_problem
+    >>> unregister_problem(Parity)  # what comes with fewfire stays
+    Traceback (most recent call last):
+    ...
+    fewfire._errors.InvalidArgument: name must be that of something registered from outside; got 'parity'.
+    """
     PROBLEMS.remove(kind.name)  # type: ignore[attr-defined]
 
 

@@ -62,6 +62,12 @@ def gamma(X: ArrayLike, rho: float) -> float:
     X : array of shape (rows, dimensions)
     rho : float
         Radius of the adversary.
+
+    Examples
+    --------
+    >>> from fewfire.problems import gamma
+    >>> round(gamma([[0.6, 0.0], [0.0, 0.8]], rho=0.1), 6)  # their distance is 1
+    0.8
     """
     rho = check_number("rho", rho, 0.0)
     epsilon = separation(X)
@@ -72,6 +78,12 @@ def is_separable(X: ArrayLike, gamma: float, rho: float) -> bool:
     """Whether X of shape (rows, dimensions) is γ-separable for a ρ-bounded adversary.
 
     γ must be positive: with ε = 0 every set would be 0-separable.
+
+    Examples
+    --------
+    >>> from fewfire.problems import is_separable
+    >>> is_separable([[0.6, 0.0], [0.0, 0.8]], gamma=0.5, rho=0.1)
+    True
     """
     remedy = "with gamma = 0 any set would pass"
     return check_number("gamma", gamma, 0.0, open_low=True, remedy=remedy) <= _gamma(X, rho)

@@ -66,6 +66,15 @@ def curves_info(
         At most so many runs per cell and recorded steps per run.
     known : dict, optional
         Where a caller that asks again keeps what it got: cells without new runs to draw are taken from it.
+
+    Examples
+    --------
+    >>> from fewfire import report
+    >>> from fewfire.experiments import SqliteStore
+    >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
+    >>> curves = report.curves_info(store)
+    >>> len(curves), curves[0].step[:3].tolist()
+    (48, [0, 250, 500])
     """
     results = read_results(source, success_error)
     columns = results.columns

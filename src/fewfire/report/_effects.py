@@ -46,6 +46,16 @@ def plot_effects(
         How many bars and curves, at most.
     ax : 1 + columns axes of matplotlib, optional
         To draw into: one for the importances, then one per curve.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fewfire as ff
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> model = ff.SparseInitRegressor(members=1, trees=False, random_state=0).fit(X, X[:, 0])
+    >>> figure = ff.report.plot_effects(model, X, X[:, 0], columns=2)
+    >>> len(figure.axes)  # the importances, and a curve per column
+    3
     """
     found = _explained(effects, X, y)
     chosen = found.order()[: check_integer("columns", columns, 1)]

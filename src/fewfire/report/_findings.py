@@ -42,7 +42,16 @@ class FrontierFinding:
 
 
 def findings_info(group: Group) -> list[FrontierFinding]:
-    """The findings of a group: store against store, width for each start, sparse against dense where both are there."""
+    """The findings of a group: store against store, width for each start, sparse against dense where both are there.
+
+    Examples
+    --------
+    >>> from fewfire import report
+    >>> from fewfire.experiments import SqliteStore
+    >>> (group,) = report.frontier_info(SqliteStore("grid.sqlite"))  # as the README's first sweep writes it
+    >>> [(finding.topic, finding.start) for finding in report.findings_info(group)]
+    [('width', 'dense'), ('width', 'sparse(s=2)'), ('start', 'sparse(s=2)')]
+    """
     found = []
     for start in dict.fromkeys(f.start for f in group.frontiers):
         first, *others = (f for f in group.frontiers if f.start == start)

@@ -110,7 +110,18 @@ class Group:
 
 
 def frontier_info(source: Store | Results, success_error: float | None = None) -> list[Group]:
-    """Every frontier of a store, in order of arrival; see `read_results` for the arguments."""
+    """Every frontier of a store, in order of arrival; see `read_results` for the arguments.
+
+    Examples
+    --------
+    >>> from fewfire import report
+    >>> from fewfire.experiments import SqliteStore
+    >>> (group,) = report.frontier_info(SqliteStore("grid.sqlite"))  # as the README's first sweep writes it
+    >>> group.label, group.widths
+    ('parity(n=30, k=2)', (10, 30, 100, 300))
+    >>> [(frontier.title, frontier.success.shape) for frontier in group.frontiers]
+    [('dense start', (4, 6)), ('sparse(s=2) start', (4, 6))]
+    """
     results = read_results(source, success_error)
     members: dict[str, list[Setting]] = {}
     for setting in results.settings:

@@ -55,6 +55,14 @@ def render_page(
         By default the names of the sweeps, or of the profiled model.
     profile : fewfire.torch.ModelProfile or its plain data, optional
         Adds a section about the neurons of a PyTorch model that fire.
+
+    Examples
+    --------
+    >>> from fewfire import report
+    >>> from fewfire.experiments import SqliteStore
+    >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
+    >>> report.render_page(store, title="My grid").count("<title>My grid</title>")
+    1
     """
     if source is None and profile is None:
         raise invalid("source", "must be a store where there is no profile", source, "pass a store, a profile or both")
@@ -95,7 +103,15 @@ def write_page(
     title: str | None = None,
     profile: SeenModel | Mapping[str, Any] | None = None,
 ) -> int:
-    """Write the report of a store to a file, whole or not at all; gives its size in bytes. See `render_page`."""
+    """Write the report of a store to a file, whole or not at all; gives its size in bytes. See `render_page`.
+
+    Examples
+    --------
+    >>> from fewfire import report
+    >>> from fewfire.experiments import SqliteStore
+    >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
+    >>> size = report.write_page(store, "report.html")
+    """
     page = render_page(source, success_error, title=title, profile=profile).encode()
     try:
         write_bytes(path, page)

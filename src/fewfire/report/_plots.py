@@ -50,6 +50,14 @@ def plot_frontier(group: Group, *, theory: bool = False, ax: SomeAxes | None = N
     """Heat maps of success by width and samples, with the line of even odds and its 95% intervals.
 
     `theory` adds the curve of equal cost. A frontier that is nowhere on a map is not drawn.
+
+    Examples
+    --------
+    >>> from fewfire import report
+    >>> from fewfire.experiments import SqliteStore
+    >>> (group,) = report.frontier_info(SqliteStore("grid.sqlite"))  # as the README's first sweep writes it
+    >>> figure = report.plot_frontier(group, theory=True)  # a notebook shows it
+    >>> figure.savefig("frontier.pdf")
     """
     figure, axes = _panels(group, ax)
     colours = require("matplotlib.colors", "plot", "a figure")
@@ -93,6 +101,14 @@ def plot_even_odds(group: Group, *, ax: SomeAxes | None = None) -> Figure:
     """The samples at which half of the runs succeed against width, a line per start, with 95% intervals.
 
     An arrow stands for a frontier beyond the samples that were tried.
+
+    Examples
+    --------
+    >>> from fewfire import report
+    >>> from fewfire.experiments import SqliteStore
+    >>> (group,) = report.frontier_info(SqliteStore("grid.sqlite"))  # as the README's first sweep writes it
+    >>> figure = report.plot_even_odds(group)  # a notebook shows it
+    >>> figure.savefig("even_odds.pdf")
     """
     figure, (axis,) = _canvas(1, group.label, ax)
     finite = [m for m in group.samples if m is not None] or [1]
@@ -120,7 +136,16 @@ def plot_even_odds(group: Group, *, ax: SomeAxes | None = None) -> Figure:
 
 
 def plot_success(group: Group, *, ax: SomeAxes | None = None) -> Figure:
-    """Success against samples, a line per width, with Wilson's 95% intervals."""
+    """Success against samples, a line per width, with Wilson's 95% intervals.
+
+    Examples
+    --------
+    >>> from fewfire import report
+    >>> from fewfire.experiments import SqliteStore
+    >>> (group,) = report.frontier_info(SqliteStore("grid.sqlite"))  # as the README's first sweep writes it
+    >>> figure = report.plot_success(group)  # a notebook shows it
+    >>> figure.savefig("success.pdf")
+    """
     figure, axes = _panels(group, ax)
     for axis, frontier in zip(axes, group.frontiers, strict=True):
         draw_widths(axis, group, frontier.success, frontier.low, frontier.high)
@@ -141,7 +166,16 @@ def _add_widths(axes: Sequence[Axes]) -> None:
 
 
 def plot_convergence(group: Group, *, ax: SomeAxes | None = None) -> Figure:
-    """Median time to convergence of the successful runs against samples, a line per width, with quartiles."""
+    """Median time to convergence of the successful runs against samples, a line per width, with quartiles.
+
+    Examples
+    --------
+    >>> from fewfire import report
+    >>> from fewfire.experiments import SqliteStore
+    >>> (group,) = report.frontier_info(SqliteStore("grid.sqlite"))  # as the README's first sweep writes it
+    >>> figure = report.plot_convergence(group)  # a notebook shows it
+    >>> figure.savefig("convergence.pdf")
+    """
     figure, axes = _panels(group, ax)
     for axis, frontier in zip(axes, group.frontiers, strict=True):
         low, middle, high = frontier.steps
@@ -160,7 +194,18 @@ def plot_convergence(group: Group, *, ax: SomeAxes | None = None) -> Figure:
 def plot_curves(
     group: Group, cells: Sequence[CellCurves], width: int, samples: int | None, *, ax: SomeAxes | None = None
 ) -> Figure:
-    """Training and test error against steps of the cell at this width and number of samples, a panel per start."""
+    """Training and test error against steps of the cell at this width and number of samples, a panel per start.
+
+    Examples
+    --------
+    >>> from fewfire import report
+    >>> from fewfire.experiments import SqliteStore
+    >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
+    >>> (group,) = report.frontier_info(store)
+    >>> figure = report.plot_curves(group, report.curves_info(store), width=100, samples=80)
+    >>> figure.get_suptitle()
+    'parity(n=30, k=2), width 100, 80 examples'
+    """
     figure, axes = _panels(group, ax, f"{group.problem}, width {width}, {_samples(samples)} examples")
     place = group.widths.index(width), group.samples.index(samples)
     known = {cell.setting: cell for cell in cells}
@@ -276,6 +321,14 @@ def save_figures(
     """Write every figure of a store into a folder; several groups are numbered. Gives the files.
 
     Training curves are drawn for one cell per group: the one whose success is nearest to one half.
+
+    Examples
+    --------
+    >>> from fewfire import report
+    >>> from fewfire.experiments import SqliteStore
+    >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
+    >>> [path.name for path in report.save_figures(store, "figures", formats=["pdf"])]
+    ['frontier.pdf', 'even-odds.pdf', 'success.pdf', 'convergence.pdf', 'curves.pdf']
     """
     results = read_results(source, success_error)
     groups, curves = frontier_info(results), curves_info(results)

@@ -93,6 +93,16 @@ def profile_info(profile: SeenModel | Mapping[str, Any]) -> ProfileInfo:
     Parameters
     ----------
     profile : fewfire.torch.ModelProfile, or what its `to_dict` or `fewfire profile --json` gave
+
+    Examples
+    --------
+    >>> import torch
+    >>> import fewfire.torch as ft
+    >>> from fewfire import report
+    >>> model = torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 3))
+    >>> seen = ft.profile(model, [torch.randn(100, 20)], gains=False)
+    >>> report.profile_info(seen).blocks[0].shape
+    '20 → 64 → 3'
     """
     data = profile if isinstance(profile, Mapping) else profile.to_dict()
     try:
@@ -132,6 +142,15 @@ def plot_profile(profile: SeenModel | Mapping[str, Any], *, ax: SomeAxes | None 
     """Share of neurons that fires by block, with its spread over tokens, beside what a sparse path gains.
 
     `ax` draws into two axes of yours instead.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import fewfire.torch as ft
+    >>> from fewfire import report
+    >>> model = torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 3))
+    >>> seen = ft.profile(model, [torch.randn(100, 20)], gains=False)
+    >>> figure = report.plot_profile(seen)  # a notebook shows it
     """
     info = profile_info(profile)
     figure, (left, right) = canvas(2, size=(8.4, 1.4 + 0.34 * len(info.blocks)), ax=ax, sharey=True)

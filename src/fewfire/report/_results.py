@@ -93,6 +93,15 @@ def read_results(
         By default that of the newest sweep in the store; of several stores, in the first.
     only : collection of str, optional
         Canonical texts of the settings to look at; all by default.
+
+    Examples
+    --------
+    >>> from fewfire import report
+    >>> from fewfire.experiments import SqliteStore
+    >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
+    >>> results = report.read_results(store, success_error=0.2)
+    >>> results.names, results.success_error
+    (('A first grid: (30, 2)-parity',), 0.2)
     """
     if isinstance(source, Results):
         return source
@@ -223,7 +232,16 @@ class StoreSummary:
 
 
 def summary_info(source: Store | Results, success_error: float | None = None) -> StoreSummary:
-    """Count."""
+    """Count.
+
+    Examples
+    --------
+    >>> from fewfire import report
+    >>> from fewfire.experiments import SqliteStore
+    >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
+    >>> report.summary_info(store).cells
+    48
+    """
     results = read_results(source, success_error)
     columns, status = results.columns, results.columns["status"]
     ended = final(status)

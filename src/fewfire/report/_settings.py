@@ -48,7 +48,17 @@ class SettingsTable:
 
 
 def settings_info(source: Store | Results) -> SettingsTable:
-    """The table of every setting."""
+    """The table of every setting.
+
+    Examples
+    --------
+    >>> from fewfire import report
+    >>> from fewfire.experiments import SqliteStore
+    >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
+    >>> table = report.settings_info(store)
+    >>> table.shared["training.learning_rate"], table.keys[:3]
+    ('0.1', ('start', 'width', 'samples'))
+    """
     results = read_results(source)
     settings = _map_by_map(results.settings)
     rows = [_row(setting, results.sources.get(setting.id)) for setting in settings]

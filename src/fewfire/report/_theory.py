@@ -47,7 +47,16 @@ class TheoryOverlay:
 
 
 def theory_info(group: Group) -> TheoryOverlay | None:
-    """The overlay of a group; None for problems that are not parities, and for online data alone."""
+    """The overlay of a group; None for problems that are not parities, and for online data alone.
+
+    Examples
+    --------
+    >>> from fewfire import report
+    >>> from fewfire.experiments import SqliteStore
+    >>> (group,) = report.frontier_info(SqliteStore("grid.sqlite"))  # as the README's first sweep writes it
+    >>> report.theory_info(group).needed  # of a cost r·T·m/δ: Proposition 3 excludes learning below
+    108.75
+    """
     problem = group.spec["problem"]
     finite = [m for m in group.samples if m is not None]
     if problem["name"] != "parity" or not finite:

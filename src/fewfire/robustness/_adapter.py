@@ -176,6 +176,13 @@ def register_adapter(*kinds: type | str, described: str | None = "") -> Callable
     described : str or None
         What an error about other models calls them; the names of the classes unless given. None leaves them out, as
         adapters that only refuse ask for.
+
+    Examples
+    --------
+    >>> from fewfire.robustness import LayeredScores, ModelAdapter, register_adapter
+    >>> @register_adapter("my_package.Linear")
+    ... def linear(model, X, y):
+    ...     return ModelAdapter(LayeredScores((model.coef_.T,), (model.intercept_,)), model.classes_)
     """
     names = ", ".join(kind.__name__ if isinstance(kind, type) else str(kind).rpartition(".")[2] for kind in kinds)
 

@@ -10,6 +10,7 @@ from sklearn.metrics import r2_score
 
 from fewfire._blas import calm_products
 from fewfire._errors import invalid
+from fewfire._progress import told
 from fewfire._random import as_stream
 from fewfire._validate import check_number
 from fewfire.robustness._adapter import adapter_of
@@ -20,6 +21,7 @@ from fewfire.robustness._threats import ball, check_within
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from fewfire._progress import Told
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array
     from fewfire.robustness._adapter import ModelAdapter
@@ -80,6 +82,7 @@ def attack(
     step_size: float | None = None,
     restarts: int = 2,
     seed: int | Stream = 0,
+    progress: bool | Told | None = None,
 ) -> AttackResult:
     """Look for the points within ρ of each row at which a model does worst.
 
@@ -116,6 +119,8 @@ def attack(
         Random starts.
     seed : int or Stream
         Of the random starts.
+    progress : bool or callable (done, total)
+        True shows one bar, in a notebook or on standard error; a callable is told the rows that are done.
 
     Examples
     --------
@@ -130,7 +135,7 @@ def attack(
     """
     adapter = adapter_of(model, X, y)
     threat = choose_threat(adapter, rho, norm, bounds, fixed, integers)
-    return attack_adapted(adapter, X, y, threat, method, steps, step_size, restarts, seed)
+    return attack_adapted(adapter, X, y, threat, method, steps, step_size, restarts, seed, progress)
 
 
 def attack_adapted(
@@ -143,6 +148,7 @@ def attack_adapted(
     step_size: float | None = None,
     restarts: int = 2,
     seed: int | Stream = 0,
+    progress: bool | Told | None = None,
 ) -> AttackResult:
     """`attack` of a model whose adapter and threat are known."""
     table = adapter.check_rows(X)
@@ -151,11 +157,15 @@ def attack_adapted(
     suite = check_suite(method, steps, step_size, restarts, adapter.scores)
     points, stream = adapter.points(table), as_stream(seed, "attack")
     scores = adapter.scores.near(float(np.max(threat.rho))).single()
-    rows, found = max(1, BLOCK // scores.width), []
+    rows, found, listener = max(1, BLOCK // scores.width), [], told(progress, "attack: row")
+
+    def tell(done: float) -> None:
+        if listener is not None:
+            listener(int(done), len(table))
+
     with calm_products(min(rows, len(table)) * scores.width * scores.inputs):
         for start in range(0, len(table), rows):
             part = np.arange(start, min(start + rows, len(table)))
-            errs = _judge(adapter, table[part], truth[part])
             found.append(
                 run_suite(
                     adapter,
@@ -163,11 +173,13 @@ def attack_adapted(
                     threat.take(part),
                     points[part],
                     labels[part],
-                    errs,
+                    _judge(adapter, table[part], truth[part]),
                     suite,
                     stream.child(f"row {start}"),
+                    lambda share, part=part: tell(part[0] + share * len(part)),  # type: ignore[misc]
                 )
             )
+            tell(part[-1] + 1)
     moved, at_moved, clean, found_by = (
         np.concatenate([getattr(part, name) for part in found])
         for name in ("points", "scores", "clean_scores", "found_by")

@@ -9,7 +9,7 @@ import numpy as np
 
 from fewfire._blas import calm_products
 from fewfire._errors import invalid
-from fewfire._progress import Bar
+from fewfire._progress import Bar, told
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.robustness._adapter import adapter_of
 from fewfire.robustness._attack import BLOCK, choose_threat
@@ -19,6 +19,7 @@ from fewfire.robustness._refine import LARGEST, Pairs, RowBlock, refine
 from fewfire.robustness._threats import check_within
 
 if TYPE_CHECKING:
+    from fewfire._progress import Told
     from fewfire._types import AnyArray, Float64Array
     from fewfire.robustness._adapter import ModelAdapter
     from fewfire.robustness._bounds import ReluNetwork
@@ -87,7 +88,7 @@ def certify(
     nodes: int = 200,
     tight: bool = False,
     gap: float = 1e-3,
-    verbose: bool = False,
+    progress: bool | Told | None = None,
 ) -> Certificate:
     """Prove a lower bound on the margin of each row within ρ of it.
 
@@ -110,8 +111,8 @@ def certify(
         improved.
     gap : float
         Margins proved to this much of the least one met are as good as exact.
-    verbose : bool
-        Show the progress as one bar, in a notebook or on standard error.
+    progress : bool or callable (done, total)
+        True shows one bar, in a notebook or on standard error; a callable is told the rows that are done.
 
     Examples
     --------
@@ -139,34 +140,33 @@ def certify(
     width = len(shared[0].bias)
     rows = max(1, BLOCK // (4 * max(1, width)))
     way = ("sdp" if points.shape[1] <= LARGEST else "alpha") if method == "auto" else method
-    told = CertifyProgress(len(points), verbose)
+    seen = CertifyProgress(len(points), told(progress, "certify: row"))
     parts = []
     with calm_products(min(rows, len(points)) * width * adapter.scores.inputs):
         for start in range(0, len(points), rows):
             part = np.arange(start, min(start + rows, len(points)))
             known = _known(adapter, shared, points[part], labels[part], threat.take(part))
-            parts.append(_certified(*known, None if way == "linear" else way, search, told))
-            told.pass_over(len(part))
+            parts.append(_certified(*known, None if way == "linear" else way, search, seen))
+            seen.pass_over(len(part))
     return Certificate(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 class CertifyProgress:
     """Shows how many rows are done, as one bar; of those in work, how many are open and how many decided."""
 
-    def __init__(self, rows: int, verbose: bool) -> None:
-        self.rows, self.passed = rows, 0
-        self.bar = Bar("certify: row") if verbose else None
+    def __init__(self, rows: int, listener: Told | None) -> None:
+        self.rows, self.passed, self.listener = rows, 0, listener
 
     def tell(self, left: int, decided: int) -> None:
         """A state inside a block of rows."""
-        if self.bar is not None:
-            self.bar(self.passed, self.rows, f"{decided} of this block decided, {left} open")
+        if isinstance(self.listener, Bar):
+            self.listener(self.passed, self.rows, f"{decided} of this block decided, {left} open")
 
     def pass_over(self, rows: int) -> None:
         """A block of rows is done."""
         self.passed += rows
-        if self.bar is not None:
-            self.bar(self.passed, self.rows)
+        if self.listener is not None:
+            self.listener(self.passed, self.rows)
 
 
 def _known(
@@ -202,7 +202,7 @@ def _known(
 
 
 def _certified(
-    block: RowBlock, pairs: Pairs, method: RefineMethod | None, search: BranchSearch, told: CertifyProgress
+    block: RowBlock, pairs: Pairs, method: RefineMethod | None, search: BranchSearch, seen: CertifyProgress
 ) -> tuple[AnyArray, ...]:
     """The columns of a Certificate."""
     rows = len(block.points)
@@ -218,7 +218,7 @@ def _certified(
 
     def progress() -> None:
         decided = int(np.sum((lowest() > 0.0) | (upper <= 0.0)))
-        told.tell(rows - decided, decided)
+        seen.tell(rows - decided, decided)
 
     if method is not None:
         refine(block, pairs, upper, method, search, progress)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire._errors import InvalidArgument, invalid
+from fewfire._progress import told
 from fewfire._random import as_stream
 from fewfire._validate import check_integer, check_number
 from fewfire.robustness._adapter import adapter_of
@@ -22,6 +23,7 @@ from fewfire.robustness._features import ORDERS, FeatureBall, columns_mask
 from fewfire.robustness._threats import SliceCap
 
 if TYPE_CHECKING:
+    from fewfire._progress import Told
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array
     from fewfire.robustness._adapter import ModelAdapter
@@ -64,6 +66,7 @@ def minimal_radius(
     steps: int = 20,
     restarts: int = 1,
     seed: int | Stream = 0,
+    progress: bool | Told | None = None,
 ) -> AdversarialRadius:
     """Bracket, for each row, the least radius at which a classifier can be fooled.
 
@@ -77,6 +80,8 @@ def minimal_radius(
         Bisections of either end: proved radii are multiples of ρ/2^rounds.
     steps, restarts, seed
         As in `attack`, for every round.
+    progress : bool or callable (done, total)
+        True shows one bar, in a notebook or on standard error; a callable is told the rounds that are over.
 
     Examples
     --------
@@ -100,7 +105,9 @@ def minimal_radius(
     upper, points = np.full(len(table), np.inf), table.copy()
     missed = np.zeros(len(table))  # the largest radius at which an attack failed
     rows, radii = np.arange(len(table)), np.full(len(table), rho)
+    listener = told(progress, "radius: round") or (lambda done, total: None)
     for attempt in range(rounds + 1):
+        listener(attempt, 2 * rounds + 1)
         ball = _with_radii(threat, radii)
         child = stream.child(f"round {attempt}")
         found = attack_adapted(adapter, table[rows], truth[rows], ball, steps=steps, restarts=restarts, seed=child)
@@ -114,7 +121,9 @@ def minimal_radius(
             break
         radii = (upper[rows] + missed[rows]) / 2
     movable = None if fixed is None else ~columns_mask("fixed", fixed, table.shape[1])
+    listener(rounds + 1, 2 * rounds + 1)  # what is left is proofs, in no more than as many rounds
     lower = _proved(model, adapter, table, truth, norm, bounds, movable, np.minimum(upper, rho), rho, rounds)
+    listener(2 * rounds + 1, 2 * rounds + 1)
     return AdversarialRadius(lower, upper, points)
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 import numpy as np
 
 from fewfire._errors import invalid
-from fewfire._validate import check_integer
+from fewfire._validate import check_integer, did_you_mean
 from fewfire.robustness._apgd import apgd
 from fewfire.robustness._black_box import BlackBoxScores
 from fewfire.robustness._criteria import difference_of_logits, toward
@@ -160,7 +160,8 @@ def check_suite(method: Any, steps: int, step_size: float | None, restarts: int,
         unknown, names = [method], ()
     if unknown or not names:
         rule = f"must be 'auto', one of {', '.join(map(repr, METHODS))}, or a sequence of these"
-        raise invalid("method", rule, unknown[0] if unknown else method)
+        wrong = unknown[0] if unknown else method
+        raise invalid("method", rule, wrong, did_you_mean(wrong, ("auto", *METHODS)))
     if step_size is not None and "pgd" not in names:
         remedy = "pass method='pgd', or leave step_size out: the others choose their steps themselves"
         raise invalid("step_size", "can be given for method='pgd' only", step_size, remedy)
@@ -187,8 +188,12 @@ def run_suite(
     errs: Callable[[Float64Array, Float64Array, AnyArray], AnyArray],
     suite: Suite,
     stream: Stream,
+    tell: Callable[[float], None] = lambda share: None,
 ) -> Findings:
-    """Attack rows with centres (rows, d); `errs` says which points, with these scores, of these rows are mistaken."""
+    """Attack rows with centres (rows, d); `errs` says which points, with these scores, of these rows are mistaken.
+
+    `tell` hears the share of the searches that are over.
+    """
     exact = adapter.scores
     clean = _values(exact, centres)
     everyone = np.arange(len(centres))
@@ -218,7 +223,9 @@ def run_suite(
     if suite.steps == 0 or radius == 0.0:
         return Findings(points, at_points, clean, found_by)
     with np.errstate(over="ignore", invalid="ignore"):
-        for place, (name, search) in enumerate(suite.searches(scores, threat.reach(centres.shape[1]), stream)):
+        searches = list(suite.searches(scores, threat.reach(centres.shape[1]), stream))
+        for place, (name, search) in enumerate(searches):
+            tell(place / len(searches))
             # The first search takes in the rows that are wrong as they are: their margins are asked for as well.
             rows = np.flatnonzero(~fallen) if problem.can_fall and place else everyone
             if place and name.startswith("apgd") and problem.can_fall:

@@ -24,7 +24,7 @@ from sklearn.inspection import permutation_importance
 from fewfire._errors import invalid
 from fewfire._html import bars, card
 from fewfire._optional import require
-from fewfire._validate import check_integer
+from fewfire._validate import check_integer, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -131,7 +131,9 @@ class Effects:
         """The curve of a column, by place or name."""
         if isinstance(column, str):
             if column not in self.names:
-                raise invalid("column", f"must be one of {', '.join(self.names)}", column)
+                raise invalid(
+                    "column", f"must be one of {', '.join(self.names)}", column, did_you_mean(column, self.names)
+                )
             return self.curves[self.names.index(column)]
         return self.curves[column]
 

@@ -41,8 +41,11 @@ def data(rows: int = 40, name: str = "data") -> tuple[AnyArray, AnyArray]:
 
 def small_run(
     schedule: Schedule, width: int = 17, start: init.Initialiser | None = None, seed: int = 11, **fields: Any
-) -> Run:
-    """A run on 40 examples of a small parity, with other fields of `Run` in place of these."""
+) -> Any:
+    """A run on 40 examples of a small parity, with other fields of `Run` in place of these.
+
+    Its network and examples are drawn, which the type `Run` does not say.
+    """
     X, y = data()
     network = (start or init.sparse(2))(PROBLEM.n, width, seed=7)
     return Run(network, schedule, **{"X": X, "y": y, "seed": seed, **fields})
@@ -266,7 +269,8 @@ class EngineConformance:
     def test_divergence_of_one_run_can_be_recorded(self) -> None:
         bad, good = (small_run(Schedule(Phase(50, rate), loss="square")) for rate in (1e6, 0.01))
         first, second = self.train(bad, good, on_divergence="record")
-        assert first.stopped == "diverged" and first.divergence.step == first.counters.steps + 1
+        assert first.stopped == "diverged" and first.divergence is not None
+        assert first.divergence.step == first.counters.steps + 1
         assert np.isfinite(first.network.hidden).all()
         assert second.stopped == "steps"
 

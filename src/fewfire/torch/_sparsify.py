@@ -188,7 +188,17 @@ def sparsify(
 
 
 def densify(model: Any) -> int:
-    """Undo `sparsify`: every block is computed as its module's class says; gives the number of modules changed."""
+    """Undo `sparsify`: every block is computed as its module's class says; gives the number of modules changed.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import fewfire.torch as ft
+    >>> model = torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8)).eval()
+    >>> report = ft.sparsify(model, [torch.randn(1, 8)])
+    >>> ft.densify(model)
+    1
+    """
     forwards = list(sparse_forwards(check_model(model, tuple(PLATFORMS))))
     for forward in forwards:
         forward.remove()
@@ -199,6 +209,17 @@ def refresh(model: Any) -> int:
     """Look at the weights again: after they were changed through `.data`, which torch does not notice.
 
     On a GPU also after any change in place, before CUDA graphs that were captured earlier are replayed.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import fewfire.torch as ft
+    >>> model = torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8)).eval()
+    >>> report = ft.sparsify(model, [torch.randn(1, 8)])
+    >>> model[0].weight.data.mul_(2.0)  # doctest: +ELLIPSIS
+    tensor(...)
+    >>> ft.refresh(model)
+    1
     """
     forwards = list(sparse_forwards(check_model(model, tuple(PLATFORMS))))
     for forward in forwards:

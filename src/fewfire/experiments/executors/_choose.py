@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fewfire._cores import usable_cores
 from fewfire._errors import invalid
+from fewfire._validate import did_you_mean
 from fewfire.engines import DeviceEngine
 from fewfire.experiments.executors._dask import DaskExecutor
 from fewfire.experiments.executors._device import DeviceExecutor
@@ -55,5 +56,6 @@ def choose_executor(executor: str | Executor, engine: Engine, work: float, worke
         return NAMED[executor](workers)
     if isinstance(executor, str) and "://" in executor:
         return DaskExecutor(executor)
-    choices = ", ".join(map(repr, ("local", *NAMED)))
-    raise invalid("executor", f"must be one of {choices} or the address of a Dask scheduler", executor)
+    choices = ("local", *NAMED)
+    rule = f"must be one of {', '.join(map(repr, choices))} or the address of a Dask scheduler"
+    raise invalid("executor", rule, executor, did_you_mean(executor, choices))

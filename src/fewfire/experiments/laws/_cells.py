@@ -101,6 +101,13 @@ def parity_cells(store: Store, success_error: float | None = None) -> list[Parit
     ------
     InvalidArgument
         When runs differ in more than n, k, start, width, samples and steps: a law is one of a schedule.
+
+    Examples
+    --------
+    >>> from fewfire.experiments import SqliteStore, parity_cells
+    >>> cells = parity_cells(SqliteStore("grid.sqlite"))  # as the README's first sweep writes it
+    >>> len(cells), cells[0].width, cells[0].samples
+    (48, 10, 50)
     """
     sweeps = store.sweeps()
     error = success_error if success_error is not None else sweeps[-1].success_error if sweeps else 0.1

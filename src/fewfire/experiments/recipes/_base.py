@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from fewfire._blas import ONE_BLAS_THREAD
 from fewfire._errors import invalid
-from fewfire._validate import check_choice
+from fewfire._validate import check_choice, did_you_mean
 from fewfire.experiments.recipes._judgement import Judgement
 
 if TYPE_CHECKING:
@@ -149,12 +149,13 @@ class Recipe(Generic[Settings]):
         """Keyword arguments of `measure` besides the settings."""
         return tuple(inspect.signature(self.measure).parameters)[1:]
 
-    def check_options(self, given: Iterable[str]) -> None:
-        """Refuse options that the recipe does not take."""
+    def check_options(self, given: Iterable[str], scale: str) -> None:
+        """Refuse options and a scale that the recipe does not have."""
+        check_choice("scale", scale, tuple(self.scales))
         for option in given:
             if option not in self.options:
                 rule = f"must be among {', '.join(self.options)}" if self.options else "are not taken by this recipe"
-                raise invalid(f"options of {self.name}", rule, option)
+                raise invalid(f"options of {self.name}", rule, option, did_you_mean(option, self.options))
 
     def run(self, scale: Scale = "quick", *, settings: Settings | None = None, **options: Any) -> RecipeResult:
         """Measure and judge.
@@ -167,8 +168,7 @@ class Recipe(Generic[Settings]):
         **options
             Those of the recipe.
         """
-        check_choice("scale", scale, tuple(self.scales))
-        self.check_options(options)
+        self.check_options(options, scale)
         with ONE_BLAS_THREAD:  # sums round alike however many cores there are, and however many recipes run beside
             found = self.measure(self.scales[scale] if settings is None else settings, **options)
         return RecipeResult(

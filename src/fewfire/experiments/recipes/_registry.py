@@ -7,7 +7,7 @@ import pkgutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fewfire._errors import invalid
+from fewfire._validate import check_choice
 
 if TYPE_CHECKING:
     from fewfire.experiments.recipes._base import Recipe, RecipeResult, Scale
@@ -41,9 +41,7 @@ def find(name: str) -> Recipe[Any]:
     >>> recipes.find("pareto/frontier").title
     'Figures 1 and 4: success by width and samples, sparse start beside dense'
     """
-    if name not in _MODULES:
-        raise invalid("recipe", f"must be one of {', '.join(RECIPES)}", name)
-    recipe: Recipe[Any] = importlib.import_module(_MODULES[name]).RECIPE
+    recipe: Recipe[Any] = importlib.import_module(_MODULES[check_choice("recipe", name, RECIPES)]).RECIPE
     return recipe
 
 

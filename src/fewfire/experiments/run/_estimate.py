@@ -88,6 +88,14 @@ def estimate_time(
         Processes of this machine; one per core or device by default.
     measured : stores, optional
         Their finished runs tell how early runs stop.
+
+    Examples
+    --------
+    >>> from fewfire.experiments import MemoryStore, Sweep, estimate_time, make_plan
+    >>> spec = {"problem": {"name": "parity", "n": 10, "k": 2}, "network": {"start": "dense", "width": 10}}
+    >>> sweep = Sweep.from_dict(spec | {"data": {"samples": 50}, "training": {"steps": 100}, "trials": 3})
+    >>> estimate_time(sweep, make_plan(sweep, MemoryStore()), workers=1).seconds < 60
+    True
     """
     trainer = get_engine(engine, threads=1, work=plan.cost)
     devices = len(trainer.devices()) if isinstance(trainer, DeviceEngine) else 0

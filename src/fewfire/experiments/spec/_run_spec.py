@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from fewfire._errors import FileFormatError, invalid
 from fewfire._random import Stream, digest64
-from fewfire._validate import check_integer
+from fewfire._validate import check_choice, check_integer
 from fewfire.engines import Run, Sample, Start
 from fewfire.experiments.spec._limits import check_plain
 from fewfire.experiments.spec._tables import (
     at,
     check_given,
     check_keys,
-    check_name,
     check_table,
     join,
     parse_problem,
@@ -146,7 +145,7 @@ def parse_network(value: object, path: str = "network") -> tuple[Initialiser, in
     start, where = table["start"], join(path, "start")
     given = dict(check_table(where, {"name": start} if isinstance(start, str) else start))
     check_given(where, given, ("name",))
-    name = check_name(join(where, "name"), given.pop("name"), init.NAMES)
+    name = check_choice(join(where, "name"), given.pop("name"), init.NAMES)
     with at(where):
         return init.from_parameters(name, given), width
 

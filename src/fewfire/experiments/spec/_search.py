@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire._errors import invalid
-from fewfire._validate import check_integer, check_number
+from fewfire._validate import check_integer, check_number, did_you_mean
 from fewfire.experiments.spec._grid import SEQUENCES, VECTORS, expand
 from fewfire.experiments.spec._run_spec import canonical, plain_data, plain_network
-from fewfire.experiments.spec._tables import check_keys, check_table, did_you_mean, plain_problem, plain_training
+from fewfire.experiments.spec._tables import check_keys, check_table, plain_problem, plain_training
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import fields
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import InvalidArgument, invalid
-from fewfire._validate import check_integer, check_number
+from fewfire._validate import check_choice, check_integer, check_number, did_you_mean
 from fewfire.engines import LAYERS, LOSSES, PerLayer, Phase, Schedule
 from fewfire.experiments.spec._limits import check_few_inputs
 from fewfire.problems import PROBLEMS
@@ -54,21 +53,6 @@ def check_given(path: str, table: Mapping[str, Any], required: Iterable[str]) ->
             raise invalid(join(path, key), "must be given", "a table without it", f"add {key} = … to {where}")
 
 
-def check_name(path: str, value: object, choices: Iterable[str]) -> str:
-    """One of a few names."""
-    names = list(choices)
-    if not isinstance(value, str) or value not in names:
-        rule = f"must be one of {', '.join(map(repr, names))}"
-        raise invalid(path, rule, value, did_you_mean(value, names))
-    return value
-
-
-def did_you_mean(word: object, names: Iterable[str]) -> str:
-    """A guess at what was meant, or nothing."""
-    near = get_close_matches(word, list(names), n=1) if isinstance(word, str) else []
-    return f"write {near[0]!r} if that is what was meant" if near else ""
-
-
 def join(path: str, key: str) -> str:
     """The path of a key of the table at `path`."""
     return f"{path}.{key}" if path else key
@@ -87,7 +71,7 @@ def parse_problem(value: object, path: str = "problem") -> Problem:
     """The problem that a concrete table describes."""
     table = dict(check_table(path, value))
     check_given(path, table, ("name",))
-    kind = PROBLEMS[check_name(f"{path}.name", table.pop("name"), PROBLEMS)]
+    kind = PROBLEMS[check_choice(f"{path}.name", table.pop("name"), PROBLEMS)]
     check_keys(path, table, [field.name for field in fields(kind)])
     check_few_inputs(path, table)
     try:
@@ -116,7 +100,7 @@ def parse_training(value: object, path: str = "training") -> Schedule:
     if "phases" in table and flat:
         raise invalid(path, "must have either phases or the keys of one phase", sorted(flat), "move them into phases")
     if "loss" in table:
-        check_name(join(path, "loss"), table["loss"], LOSSES)
+        check_choice(join(path, "loss"), table["loss"], LOSSES)
     if "phases" in table:
         if not isinstance(table["phases"], list | tuple):
             raise invalid(join(path, "phases"), "must be a list of tables", table["phases"], "write [{steps = 100}]")

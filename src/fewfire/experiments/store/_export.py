@@ -35,7 +35,18 @@ CHUNK = 10_000
 
 
 def export(store: Store, path: str | Path) -> int:
-    """Write all runs of a store to a .csv or .parquet file, or its cells to a .tex file; gives the number of rows."""
+    """Write all runs of a store to a .csv or .parquet file, or its cells to a .tex file; gives the number of rows.
+
+    Examples
+    --------
+    >>> from fewfire.experiments import MemoryStore, Sweep, export
+    >>> spec = {"problem": {"name": "parity", "n": 10, "k": 2}, "network": {"start": "dense", "width": 10}}
+    >>> spec |= {"data": {"samples": 50}, "training": {"steps": 100}, "trials": 3}
+    >>> store = MemoryStore()
+    >>> done = Sweep.from_dict(spec).run(store, executor="inline")
+    >>> export(store, "runs.csv")
+    3
+    """
     path = Path(path)
     if path.suffix not in FORMATS:
         raise invalid("path", f"must end in one of {', '.join(FORMATS)}", str(path), "the ending names the format")

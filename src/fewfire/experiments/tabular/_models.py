@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import invalid
 from fewfire._optional import is_installed
+from fewfire._validate import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -84,8 +85,9 @@ def _expand(name: str) -> list[TabularModel]:
         return [_paper_network(kind, width) for kind in ("sparse", "dense") for width in WIDTHS]
     if found := re.fullmatch(r"(sparse|dense)-([1-9]\d*)", name):
         return [_paper_network(found[1], int(found[2]))]
-    choices = ", ".join([*MODELS, "forest-grid", "paper-network"])
-    raise invalid("models", f"must be among {choices}, or sparse-WIDTH and dense-WIDTH, the paper's networks", name)
+    choices = [*MODELS, "forest-grid", "paper-network"]
+    rule = f"must be among {', '.join(choices)}, or sparse-WIDTH and dense-WIDTH, the paper's networks"
+    raise invalid("models", rule, name, did_you_mean(name, choices))
 
 
 def _fewfire(trial: int) -> Any:

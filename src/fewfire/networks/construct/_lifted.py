@@ -49,6 +49,12 @@ def lift(Y: ArrayLike) -> SignArray:
     -------
     int8 array of shape (rows, m²)
         Coordinate i·m + j is y_i·y_j, or y_i where i = j.
+
+    Examples
+    --------
+    >>> from fewfire.networks.construct import lift
+    >>> lift([[1, -1]]).tolist()
+    [[1, -1, -1, -1]]
     """
     signs = check_signs("Y", Y)
     rows, m = signs.shape
@@ -133,6 +139,12 @@ def encode_integers(Y: ArrayLike, q: int) -> SignArray:
     Returns
     -------
     int8 array of shape (rows, m·⌈log₂ q⌉)
+
+    Examples
+    --------
+    >>> from fewfire.networks.construct import encode_integers
+    >>> encode_integers([[3, 1]], q=4).tolist()
+    [[1, 1, 1, -1]]
     """
     q = check_integer("q", q, 2)
     table = np.asarray(Y)

@@ -14,13 +14,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from fewfire.report._figure import SomeAxes
 
-def plot_inside_the_class(info: Mapping[str, Any]) -> Figure:
+
+def plot_inside_the_class(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/inside-the-class: errors and gaps by samples, samples needed over s beside the theory."""
     rows, classes = rows_of(info, "rows", "classes")
     told = info["parameters"]
     n, s = (told[name][0] for name in ("n", "s"))
-    figure, axes = canvas(3, size=(10.6, 3.9))
+    title = "Learning inside H(n, s, k) beside dense networks (means over targets, standard errors)"
+    figure, axes = canvas(3, size=(9.0, 6.4), across=2, ax=ax, title=title)
     common = [row for row in rows if (row["n"], row["s"]) == (n, s)]
     for place, key in enumerate(dict.fromkeys((row["k"], row["steps"]) for row in common)):
         mine = [row for row in common if (row["k"], row["steps"]) == key]
@@ -60,16 +63,13 @@ def plot_inside_the_class(info: Mapping[str, Any]) -> Figure:
     axes[2].set_xlabel("neurons s")
     axes[2].set_title(f"samples for an error of {told['goal']:g}, n = {n}", fontsize=10)
     axes[2].legend(fontsize=8)
-    figure.suptitle(
-        "Learning inside H(n, s, k) beside dense networks (means over targets, standard errors)", fontsize=11
-    )
     return figure
 
 
-def plot_mostly_sparse(info: Mapping[str, Any]) -> Figure:
+def plot_mostly_sparse(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/mostly-sparse: Pr[more than k fire] on new digits over k, and on the cube over samples."""
     over_k, cube = rows_of(info, "over_k", "cube")
-    figure, (left, right) = canvas(2, size=(8.6, 3.8))
+    figure, (left, right) = canvas(2, size=(8.6, 3.8), ax=ax, title="Remark 11: sparse on most inputs")
     mine = over_k[:-1]
     shares = np.array([sum(row["exceeding"]) / sum(row["images"]) for row in mine])
     ends = np.array([[min(row["low"]), max(row["high"])] for row in mine]).T
@@ -90,7 +90,6 @@ def plot_mostly_sparse(info: Mapping[str, Any]) -> Figure:
     right.set_xlabel("samples")
     right.set_title("members learned on {−1, +1}¹², whole cube", fontsize=10)
     right.legend(fontsize=8)
-    figure.suptitle("Remark 11: sparse on most inputs", fontsize=11)
     return figure
 
 

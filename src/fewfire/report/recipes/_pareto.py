@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,24 +17,27 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from fewfire.report._figure import SomeAxes
+
 STEPS = [digit * 10**power for power in range(2, 6) for digit in (1, 2, 5)]
 NAMES = {"dense": "dense", "sparse": "2-sparse"}
 LEARNED = 0.1
 """The test error of a run that has learned."""
 
 
-def plot_success_frontier(info: Mapping[str, Any]) -> Figure:
+def plot_success_frontier(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """pareto/frontier: a heat map of success per start, with the line of even odds."""
-    figure = plot_frontier(group_of(info))
-    figure.suptitle(f"{_problem(info)}: share of {info['parameters']['trials']} runs that succeed")
-    return figure
+    group = group_of(info)
+    return plot_frontier(
+        replace(group, label=f"{group.label}: share of {info['parameters']['trials']} runs that succeed"), ax=ax
+    )
 
 
-def plot_convergence_time(info: Mapping[str, Any]) -> Figure:
+def plot_convergence_time(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """pareto/convergence-time: median steps with quartiles against samples, and the errors of runs that grok."""
     curves, setting = rows_of(info, "curves", "parameters")
     group = group_of(info)
-    figure, axes = canvas(len(group.frontiers) + 1, size=(4.4 * (len(group.frontiers) + 1), 3.8))
+    figure, axes = canvas(len(group.frontiers) + 1, size=(9.0, 7.0), across=2, ax=ax, title=_problem(info))
     everything = np.stack([frontier.steps for frontier in group.frontiers])
     least, most = float(np.nanmin(everything)) / 1.25, float(np.nanmax(everything)) * 1.25
     for axis, frontier in zip(axes, group.frontiers, strict=False):
@@ -59,16 +63,16 @@ def plot_convergence_time(info: Mapping[str, Any]) -> Figure:
     last.set_xlabel("steps")
     last.set_ylabel("error")
     last.legend(fontsize=8)
-    figure.suptitle(_problem(info))
     return figure
 
 
-def plot_offline_parity(info: Mapping[str, Any]) -> Figure:
+def plot_offline_parity(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """pareto/offline-parity: success against width with Wilson's 95% intervals, and under other settings."""
     rows, varied = rows_of(info, "rows", "variations")
     sizes = [row["samples"] for row in rows]
     samples = max(set(sizes), key=sizes.count)  # the paper's scale adds two ends
-    figure, (axis, right) = canvas(2, size=(9.6, 4.0), width_ratios=(1.0, 1.15))
+    title = f"{_problem(info)} from {samples} samples"
+    figure, (axis, right) = canvas(2, size=(9.2, 4.0), ax=ax, title=title, width_ratios=(1.0, 1.15))
     for place, start in enumerate(("sparse", "dense")):
         mine = [row for row in rows if row["start"] == start and row["samples"] == samples]
         shifted = [row["width"] * 1.04 ** (2 * place - 1) for row in mine]  # or the intervals would hide each other
@@ -98,7 +102,6 @@ def plot_offline_parity(info: Mapping[str, Any]) -> Figure:
     right.set_xlabel("share of runs that succeed, 95% interval")
     right.set_title("one setting changed", fontsize=10)
     right.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
-    figure.suptitle(f"{_problem(info)} from {samples} samples", fontsize=11)
     return figure
 
 
@@ -109,7 +112,7 @@ def _shares(rows: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray, list[np.ndar
     return won / runs, [won / runs - low, high - won / runs]
 
 
-def plot_lottery(info: Mapping[str, Any]) -> Figure:
+def plot_lottery(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """pareto/lottery-tickets: test error against steps, a row of panels per parity: wide, rewound, redrawn.
 
     Parameters
@@ -121,10 +124,21 @@ def plot_lottery(info: Mapping[str, Any]) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import json
+    >>> from fewfire import report
+    >>> with open("out/pareto-lottery-tickets.json") as file:  # of: fewfire reproduce pareto/lottery-tickets -o out
+    ...     figure = report.plot_lottery(json.load(file))
+    >>> len(figure.axes)
+    6
     """
     (parities,) = rows_of(info, "parities")
-    rows = len(parities)
-    figure, panels = canvas(3, size=(10, 0.5 + 2.7 * rows), rows=rows, sharey=True, sharex="row")
+    down = len(parities)
+    title = "Lottery tickets: the neurons that end up large, alone; one line per wide network"
+    size = (9.2, 0.5 + 2.6 * down)
+    figure, panels = canvas(3 * down, size=size, across=3, ax=ax, title=title, sharey=True, sharex="row")
     titles = {"wide": "wide network", "rewound": "rewound neurons", "redrawn": "redrawn neurons"}
     for place, table in enumerate(parities):
         for axes, (kind, title) in zip(panels[3 * place :], titles.items(), strict=False):
@@ -138,14 +152,15 @@ def plot_lottery(info: Mapping[str, Any]) -> Figure:
             axes.set_xlim(0, 1.2 * max(curve["step"][-1] for side in table["curves"].values() for curve in side))
             axes.set_xlabel("steps")
         panels[3 * place].set_ylabel("test error")
-    figure.suptitle("Lottery tickets: the neurons that end up large, alone; one line per wide network", fontsize=11)
     return figure
 
 
-def plot_proposition_3(info: Mapping[str, Any]) -> Figure:
+def plot_proposition_3(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """pareto/proposition-3: the share of parities that noise hides, and the noise that hides one half, with bounds."""
     rows, setting = rows_of(info, "rows", "parameters")
-    figure, (left, right) = canvas(2, size=(9.0, 3.9))
+    resources = f"{setting['parameters']} parameters, {setting['steps']} steps, {setting['draws']} starts"
+    title = f"Proposition 3: n = {setting['n']}, {resources}"
+    figure, (left, right) = canvas(2, size=(9.0, 3.9), ax=ax, title=title)
     for place, row in enumerate(row for row in rows if row["k"] % 2 == 0):
         left.plot(row["noise"], row["hidden"], color=colour(place), label=f"k = {row['k']}")
         left.plot(row["noise"], row["bound"], color=colour(place), linestyle="--", linewidth=1)
@@ -165,8 +180,6 @@ def plot_proposition_3(info: Mapping[str, Any]) -> Figure:
     right.set_ylabel("noise τ that hides one half")
     right.set_title("how much noise it takes", fontsize=10)
     right.legend(fontsize=8)
-    resources = f"{setting['parameters']} parameters, {setting['steps']} steps, {setting['draws']} starts"
-    figure.suptitle(f"Proposition 3: n = {setting['n']}, {resources}", fontsize=11)
     return figure
 
 

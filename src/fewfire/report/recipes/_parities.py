@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fewfire.report.recipes._canvas import MARKERS, canvas, colour, rows_of
+from fewfire.report.recipes._canvas import MARKERS, canvas, colour, legend_below, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from fewfire.report._figure import SomeAxes
 
 DIGIT_METHODS = {
     "network": "ReLU network",
@@ -21,10 +23,10 @@ DIGIT_METHODS = {
 }
 
 
-def plot_theorem_2(info: Mapping[str, Any]) -> Figure:
+def plot_theorem_2(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """parities/theorem-2: the held-out error of seed 0 by step, and the test error of every seed by size and mode."""
     rows, curves, judgements = rows_of(info, "rows", "curves", "judgement")
-    figure, (left, right) = canvas(2, size=(9.6, 3.9))
+    figure, (left, right) = canvas(2, size=(9.2, 3.9), ax=ax)
     sizes = list(dict.fromkeys((curve["n"], curve["k"]) for curve in curves))
     for curve in curves:
         place = sizes.index((curve["n"], curve["k"]))
@@ -56,11 +58,12 @@ def plot_theorem_2(info: Mapping[str, Any]) -> Figure:
 TERMS = {"separator_norm": "k¹⁰/q", "drift": "k⁸/√q", "initial_output": "qk/√n", "step_size": "k²√q/T"}
 
 
-def plot_error_terms(info: Mapping[str, Any]) -> Figure:
+def plot_error_terms(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """parities/error-terms: every seed's error as one resource changes, above the four terms of the bound."""
     (rows,) = rows_of(info, "rows")
     resources = list(dict.fromkeys(row["resource"] for row in rows))
-    figure, axes = canvas(len(resources), rows=2, size=(11.0, 4.6), sharey="row")
+    title, across = "parities, Theorem 2: the error, and the terms that bound it", len(resources)
+    figure, axes = canvas(2 * across, size=(9.2, 4.6), across=across, ax=ax, title=title, sharey="row")
     for place, resource in enumerate(resources):
         mine = [row for row in rows if row["resource"] == resource]
         values = [row[resource] for row in mine]
@@ -80,16 +83,14 @@ def plot_error_terms(info: Mapping[str, Any]) -> Figure:
     axes[0].set_ylim(bottom=0)
     axes[len(resources)].set_ylabel("terms of the bound")
     axes[len(resources)].set_yscale("log")
-    handles, labels = axes[len(resources)].get_legend_handles_labels()
-    figure.legend(handles, labels, ncols=4, loc="outside lower center", frameon=False, fontsize=9)
-    figure.suptitle("parities, Theorem 2: the error, and the terms that bound it", fontsize=11)
+    legend_below(axes[across], ax, ncols=4)
     return figure
 
 
-def plot_separation(info: Mapping[str, Any]) -> Figure:
+def plot_separation(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """parities/separation: dimensions and neurons needed against C(n, k), and the accuracy of every method."""
     dimensions, neurons, rows = rows_of(info, "dimensions", "neurons", "rows")
-    figure, (left, right) = canvas(2, size=(11.0, 4.6))
+    figure, (left, right) = canvas(2, size=(9.2, 4.8), ax=ax)
     for place, family in enumerate(dict.fromkeys(row["family"] for row in dimensions)):
         _draw_needed(left, [row for row in dimensions if row["family"] == family], place, f"{family} features")
     _draw_needed(left, neurons, 6, "neurons of the network", linestyle="none")
@@ -100,11 +101,11 @@ def plot_separation(info: Mapping[str, Any]) -> Figure:
     left.set_yscale("log")
     left.set_ylim(4, 2e4)
     left.set_xlabel("C(n, k)")
-    left.set_ylabel("needed for 95% of D_A: median and range of seeds")
+    left.set_ylabel("needed for 95% of D_A\n(median and range of seeds)")
     left.set_title("Dimension of fixed features, width of the network", fontsize=11)
-    figure.legend(*left.get_legend_handles_labels(), ncols=3, loc="outside lower left", frameon=False, fontsize=8)
+    legend_below(left, ax, "left", ncols=2)
     _draw_accuracies(right, rows)
-    figure.legend(*right.get_legend_handles_labels(), ncols=1, loc="outside lower right", frameon=False, fontsize=8)
+    legend_below(right, ax, "right")
     return figure
 
 
@@ -137,14 +138,14 @@ def _draw_accuracies(axis: Axes, rows: list[Mapping[str, Any]]) -> None:
     axis.set_yticks(range(len(methods)), methods, fontsize=8)
     axis.invert_yaxis()
     axis.set_xlim(0.45, 1.0)
-    axis.set_xlabel("test accuracy of every seed; below the line: more dimensions")
+    axis.set_xlabel("test accuracy of every seed\n(below the line: more dimensions)")
     axis.set_title("At equal size, from the same examples", fontsize=11)
 
 
-def plot_digit_parities(info: Mapping[str, Any]) -> Figure:
+def plot_digit_parities(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """parities/digits: every seed's accuracy by number of digits, a line through the means of each method."""
     (rows,) = rows_of(info, "rows")
-    figure, (axis,) = canvas()
+    figure, (axis,) = canvas(ax=ax)
     methods = list(dict.fromkeys(row["method"] for row in rows))
     for place, method in enumerate(methods):
         mine = [row for row in rows if row["method"] == method]
@@ -160,5 +161,5 @@ def plot_digit_parities(info: Mapping[str, Any]) -> Figure:
     axis.set_xlabel("digits side by side")
     axis.set_ylabel("test accuracy, every seed")
     axis.set_title("Parity of the sum of handwritten digits", fontsize=11)
-    figure.legend(ncols=3, loc="outside lower center", frameon=False, fontsize=8)
+    legend_below(axis, ax, ncols=3)
     return figure

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire.report._axes import log_axis
-from fewfire.report.recipes._canvas import MARKERS, canvas, colour, rows_of
+from fewfire.report.recipes._canvas import MARKERS, canvas, colour, legend_below, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from fewfire.report._figure import SomeAxes
 
 
 BOUNDS = {
@@ -29,7 +31,7 @@ STYLES = (("#0072B2", "--"), ("#D55E00", "-."), ("#009E73", ":"), ("#CC79A7", (0
 STRATEGIES = {"random": "one parity per query", "families": "a family of parities per query"}
 
 
-def plot_bounds(info: Mapping[str, Any]) -> Figure:
+def plot_bounds(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/bounds: measured over bound for every network, a line per statement; 1 is the limit.
 
     Bounds above what every function satisfies are drawn pale: they say nothing.
@@ -37,7 +39,7 @@ def plot_bounds(info: Mapping[str, Any]) -> Figure:
     (rows,) = rows_of(info, "rows")
     upper = [row for row in rows if row["bound"] and row["measured"]]
     statements = list(dict.fromkeys(row["statement"] for row in upper))
-    figure, (axis,) = canvas(size=(6.6, 4.0))
+    figure, (axis,) = canvas(size=(6.6, 4.0), ax=ax)
     for place, statement in enumerate(statements):
         for kind, extremal in (("random network", False), ("extremal network", True)):
             mine = [row for row in upper if row["network"].startswith("extremal") == extremal]
@@ -60,17 +62,18 @@ def plot_bounds(info: Mapping[str, Any]) -> Figure:
     axis.invert_yaxis()
     axis.set_xlabel("measured / bound")
     axis.set_title("Members of H(n, s, k): how near to each bound", fontsize=11)
-    figure.legend(ncols=3, loc="outside lower center", frameon=False, fontsize=9)
+    legend_below(axis, ax, ncols=3)
     return figure
 
 
-def plot_learning_curves(info: Mapping[str, Any]) -> Figure:
+def plot_learning_curves(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/learning-curves: error by samples, a panel per target; dashes are the spectrum's tails."""
     (rows,) = rows_of(info, "rows")
     targets = list(dict.fromkeys(row["target"] for row in rows))
     sizes = sorted({row["samples"] for row in rows})
-    columns = (len(targets) + 1) // 2
-    figure, axes = canvas(columns, rows=2, size=(3.1 * columns, 5.2), sharex=True, sharey=True)
+    across = (len(targets) + 1) // 2
+    size, title = (min(3.1 * across, 9.2), 5.2), "Low-degree learning curves"
+    figure, axes = canvas(2 * across, size=size, across=across, ax=ax, title=title, sharex=True, sharey=True)
     for axis, target in zip(axes, targets, strict=False):
         mine = [row for row in rows if row["target"] == target]
         for degree in sorted({row["degree"] for row in mine}):
@@ -81,6 +84,7 @@ def plot_learning_curves(info: Mapping[str, Any]) -> Figure:
             axis.plot(sizes_here, errors, color=ink, **style, label=f"degree {degree}")
             axis.axhline(line[0]["tail"], color=ink, linestyle="--", linewidth=0.8)
         axis.set_title(target, fontsize=9)
+        axis.set_xlabel("samples")
         axis.set_xscale("log")
         axis.set_xticks(sizes, [f"{m}" for m in sizes], fontsize=8)
         axis.minorticks_off()
@@ -96,16 +100,15 @@ def plot_learning_curves(info: Mapping[str, Any]) -> Figure:
         title="dashes: the spectrum\nabove the degree",
         fontsize=9,
     )
-    figure.supxlabel("samples", fontsize=10)
-    figure.supylabel("test error / variance", fontsize=10)
-    figure.suptitle("Low-degree learning curves", fontsize=11)
+    for axis in axes[::across]:
+        axis.set_ylabel("test error / variance")
     return figure
 
 
-def plot_scaling(info: Mapping[str, Any]) -> Figure:
+def plot_scaling(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/learning-scaling: samples and degree over n, degree over s, error over k at fixed s."""
     samples, over_n, over_s, over_k = rows_of(info, "samples", "over_n", "over_s", "over_k")
-    figure, axes = canvas(4, size=(12.4, 3.4))
+    figure, axes = canvas(4, size=(9.0, 6.0), across=2, ax=ax, title="What the low-degree algorithm needs")
     places = [row["n"] for row in samples]
     axes[0].plot(places, [row["samples"] for row in samples], color=colour(0), marker="o", label="samples needed")
     axes[0].plot(places, [row["monomials"] for row in samples], color="black", linestyle="--", label="C(n, ≤ 3)")
@@ -120,7 +123,6 @@ def plot_scaling(info: Mapping[str, Any]) -> Figure:
     _draw_members(axes[1], over_n, "n", "degrees", f"inputs n, s = {over_n[0]['s']}, k = {over_n[0]['k']}", held)
     _draw_members(axes[2], over_s, "s", "degrees", f"neurons s, n = {over_s[0]['n']}, k = 1", held)
     _draw_members(axes[3], over_k, "k", "errors", f"active neurons k, s = {over_k[0]['s']}", "test error / variance")
-    figure.suptitle("What the low-degree algorithm needs", fontsize=11)
     return figure
 
 
@@ -139,11 +141,12 @@ def _draw_members(axis: Axes, rows: Sequence[Mapping[str, Any]], along: str, key
     axis.legend(fontsize=8, title="members")
 
 
-def plot_statistical_queries(info: Mapping[str, Any]) -> Figure:
+def plot_statistical_queries(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/statistical-queries: success against queries, a panel per strategy; dashes are Theorem 14."""
     (rows,) = rows_of(info, "rows")
     strategies = list(dict.fromkeys(row["strategy"] for row in rows))
-    figure, axes = canvas(len(strategies), size=(4.3 * len(strategies), 3.9), sharey=True)
+    title, size = f"Parities of {info['parameters']['n']} bits by statistical queries", (4.3 * len(strategies), 3.9)
+    figure, axes = canvas(len(strategies), size=size, ax=ax, title=title, sharey=True)
     for axis, strategy in zip(axes, strategies, strict=True):
         for place, tolerance in enumerate(dict.fromkeys(row["tolerance"] for row in rows)):
             mine = [row for row in rows if (row["strategy"], row["tolerance"]) == (strategy, tolerance)]
@@ -157,12 +160,11 @@ def plot_statistical_queries(info: Mapping[str, Any]) -> Figure:
         axis.set_xlabel("queries")
         axis.set_title(STRATEGIES.get(strategy, strategy), fontsize=10)
     axes[0].set_ylabel("share of parities found")
-    figure.legend(*axes[0].get_legend_handles_labels(), ncols=4, loc="outside lower center", frameon=False, fontsize=9)
-    figure.suptitle(f"Parities of {info['parameters']['n']} bits by statistical queries", fontsize=11)
+    legend_below(axes[0], ax, ncols=5)
     return figure
 
 
-def plot_rademacher(info: Mapping[str, Any]) -> Figure:
+def plot_rademacher(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/rademacher: lower estimates and bounds over s and over k, and shares of Conjecture 20.
 
     Parameters
@@ -174,16 +176,26 @@ def plot_rademacher(info: Mapping[str, Any]) -> Figure:
     -------
     matplotlib.figure.Figure
         Of three panels; save it with its method `savefig`.
+
+    Examples
+    --------
+    >>> import json
+    >>> from fewfire import report
+    >>> with open("out/sparse-activations-rademacher.json") as file:  # of: fewfire reproduce NAME -o out
+    ...     figure = report.plot_rademacher(json.load(file))
+    >>> len(figure.axes)
+    3
     """
     over_s, over_k, on_sample = rows_of(info, "over_s", "over_k", "on_sample")
-    figure, panels = canvas(3, size=(13.5, 4.2))
-    panels[1].sharey(panels[0])
+    title = "Rademacher complexity of H(n, s, k): estimates from below, bounds from above"
+    figure, panels = canvas(3, size=(9.0, 7.2), across=2, ax=ax, title=title)
+    if ax is None:
+        panels[1].sharey(panels[0])
     _draw_bounds(panels[0], over_s, "s", f"hidden neurons s, k = {over_s[0]['k']}")
     _draw_bounds(panels[1], over_k, "k", f"active neurons k, s = {over_k[0]['s']}")
     panels[0].set_ylabel("Rademacher complexity")
     panels[0].legend(fontsize="small")
     _draw_shares(panels[2], over_s, on_sample)
-    figure.suptitle("Rademacher complexity of H(n, s, k): estimates from below, bounds from above", fontsize=11)
     return figure
 
 
@@ -222,11 +234,12 @@ def _draw_bounds(axes: Axes, rows: Sequence[Mapping[str, float]], along: str, la
     axes.set_xlabel(label)
 
 
-def plot_lazy_neurons(info: Mapping[str, Any]) -> Figure:
+def plot_lazy_neurons(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/lazy-neurons: activity in training, on digits by width and depth, in transformers by layer."""
     digits, transformers = rows_of(info, "perceptrons", "transformers")
     text = list({row["width"]: row for row in reversed(transformers)}.values())[::-1]  # the first of each width
-    figure, axes = canvas(1 + len(text), size=(4.2 * (1 + len(text)), 3.9), sharey=True)
+    title = "Neurons grow lazy in training (95% intervals)"
+    figure, axes = canvas(1 + len(text), size=(9.0, 7.0), across=2, ax=ax, title=title, sharey=True)
     widths = sorted({row["width"] for row in digits})
     depths = sorted({row["depth"] for row in digits})
     for row in digits:
@@ -253,17 +266,17 @@ def plot_lazy_neurons(info: Mapping[str, Any]) -> Figure:
         axis.set_xlabel("step + 1")
     for axis in axes:
         axis.set_xscale("log")
-        axis.set_ylim(0, 0.9)
+        axis.set_ylim(0, 1.05)
         axis.legend(fontsize=7, loc="upper left", ncols=2)
-    axes[0].set_ylabel("share of neurons that fire")
-    figure.suptitle("Neurons grow lazy in training (95% intervals)", fontsize=11)
+    for axis in axes[::2]:
+        axis.set_ylabel("share of neurons that fire")
     return figure
 
 
-def plot_inducing(info: Mapping[str, Any]) -> Figure:
+def plot_inducing(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/inducing: accuracy against the share of neurons that fire, a line per method."""
     (rows,) = rows_of(info, "rows")
-    figure, (axis,) = canvas()
+    figure, (axis,) = canvas(ax=ax)
     methods = [method for method in dict.fromkeys(row["method"] for row in rows) if method != "gelu"]
     for place, method in enumerate(methods):
         mine = [row for row in rows if row["method"] == method]
@@ -284,10 +297,11 @@ def plot_inducing(info: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def plot_learn_back(info: Mapping[str, Any]) -> Figure:
+def plot_learn_back(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/learn-back: error of learning each neuron against what degree and sensitivity say."""
     (rows,) = rows_of(info, "rows")
-    figure, (left, right) = canvas(2, size=(9.0, 3.9), sharey=True)
+    title = "Neurons of a trained block, learned back from uniform examples"
+    figure, (left, right) = canvas(2, size=(9.0, 3.9), ax=ax, title=title, sharey=True)
     for place, kind in enumerate(dict.fromkeys(row["block"] for row in rows)):
         mine = [row for row in rows if row["block"] == kind]
         errors = [row["error"] for row in mine]
@@ -302,5 +316,4 @@ def plot_learn_back(info: Mapping[str, Any]) -> Figure:
     log_axis(left, "y")  # of both panels: they share it
     log_axis(left, "x")
     left.set_ylabel("test error / variance")
-    figure.suptitle("Neurons of a trained block, learned back from uniform examples", fontsize=11)
     return figure

@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from fewfire.report._figure import SomeAxes
+
 THRESHOLDS = {"theorem": "τ = 1/m", "lemma": "τ = $m^{-3/5}$", "quantile": "τ for $m^{3/4}$ active"}
 RATES = {"theorem": "$m^{-3/5}/\\sqrt{T}$", "printed": "$m^{-1/5}/\\sqrt{T}$, as printed"}
 
 
-def plot_activity(info: Mapping[str, Any]) -> Figure:
+def plot_activity(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """sublinear/activity: active neurons against the width at the start, and over the iterations of training."""
     start, training = rows_of(info, "start", "training")
-    figure, (left, right) = canvas(2, size=(9.0, 3.9))
+    figure, (left, right) = canvas(2, size=(9.0, 3.9), ax=ax, title="Active neurons per example")
     for place, (name, label) in enumerate(THRESHOLDS.items()):
         rows = [row for row in start if row["threshold"] == name]
         widths = [row["width"] for row in rows]
@@ -37,14 +39,14 @@ def plot_activity(info: Mapping[str, Any]) -> Figure:
         right.plot(row["mean_active"], color=colour(place), label=f"m = {row['width']}")
     log_axis(right, "y")
     _label(right, "iteration", "active neurons, mean", "in training, $m^{3/4}$ at the start")
-    figure.suptitle("Active neurons per example", fontsize=11)
     return figure
 
 
-def plot_cost(info: Mapping[str, Any]) -> Figure:
+def plot_cost(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """sublinear/cost: multiply-adds with drift lists and what a search reads, by width; exponents against d."""
     rows, fits = rows_of(info, "rows", "fits")
-    figure, (left, middle, right) = canvas(3, size=(13.0, 4.4))
+    title = "Robust training with $m^{0.6}$ active neurons: work by width"
+    figure, (left, middle, right) = canvas(3, size=(9.0, 7.2), across=2, ax=ax, title=title)
     for axis, method, what in ((left, "lists", "multiply_adds"), (middle, "tree", "search")):
         for place, fit in enumerate(fit for fit in fits if fit["method"] == method):
             mine = [row for row in rows if row["method"] == method and row["d"] == fit["d"]]
@@ -74,14 +76,14 @@ def plot_cost(info: Mapping[str, Any]) -> Figure:
     right.set_xticks([4, 8, 16, 64, 256], ["4", "8", "16", "64", "256"])
     right.set_ylim(0.4, 1.08)
     _label(right, "inputs d", "exponent of m, 95% over seeds", "how fast work grows")
-    figure.suptitle("Robust training with $m^{0.6}$ active neurons: work by width", fontsize=11)
     return figure
 
 
-def plot_robust_loss(info: Mapping[str, Any]) -> Figure:
+def plot_robust_loss(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """sublinear/robust-loss: the losses of every seed, and Theorem 5.12's average loss against the iterations."""
     iteration, rows, theorem = rows_of(info, "iteration", "rows", "theorem")
-    figure, (left, right) = canvas(2, size=(9.0, 3.9))
+    title = f"Training against an adversary of radius {info['parameters']['rho']:g}"
+    figure, (left, right) = canvas(2, size=(9.0, 3.9), ax=ax, title=title)
     for place, (key, label) in enumerate((("robust_loss", "at the adversary's points"), ("clean_loss", "at the data"))):
         for number, row in enumerate(rows):
             named = None if number else label
@@ -96,20 +98,19 @@ def plot_robust_loss(info: Mapping[str, Any]) -> Figure:
     right.axhline(1.0, color="black", linestyle=":", label="the zero function")
     log_axis(right, "x")
     _label(right, "iterations T", "average robust loss", "absolute loss, rates of Theorem 5.12")
-    figure.suptitle(f"Training against an adversary of radius {info['parameters']['rho']:g}", fontsize=11)
     return figure
 
 
-def plot_robust_accuracy(info: Mapping[str, Any]) -> Figure:
+def plot_robust_accuracy(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """sublinear/digits: accuracy under attack and proved accuracy against the radius, a line per model."""
     radii, accuracy, certified = rows_of(info, "radii", "accuracy", "certified")
-    figure, (left, right) = canvas(2, size=(9.0, 3.9), sharey=True)
+    title = "Digits: accuracy within a radius"
+    figure, (left, right) = canvas(2, size=(9.0, 3.9), ax=ax, title=title, sharey=True)
     for axes, table, title in ((left, accuracy, "under attack"), (right, certified, "proved")):
         for place, (name, values) in enumerate(table.items()):
             axes.plot(radii, values, "o-", color=colour(place), markersize=4, label=name)
         axes.set_ylim(0, 1)
         _label(axes, "radius ρ, 2-norm", "accuracy", title)
-    figure.suptitle("Digits: accuracy within a radius", fontsize=11)
     return figure
 
 

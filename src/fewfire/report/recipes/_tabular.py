@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import invalid
-from fewfire._optional import require
-from fewfire.report.recipes._canvas import MARKERS, colour
+from fewfire.report.recipes._canvas import MARKERS, canvas, colour, legend_below
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,10 +13,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMNS = 4
+    from fewfire.report._figure import SomeAxes
+
+COLUMNS = 3
 """Panels side by side, at most."""
 
-INCHES = (2.5, 0.26)
+INCHES = (2.5, 0.22)
 """Width of a panel, and height of a model's line in it."""
 
 SPREAD = 0.6
@@ -27,7 +28,7 @@ PRINTED = {"network": "paper's best network", "forest": "paper's best forest"}
 QUOTED = {"network": "tuned network, all rows", "forest": "tuned forest, all rows"}
 
 
-def plot_tabular(info: Mapping[str, Any]) -> Figure:
+def plot_tabular(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """pareto/table2: median test errors with their intervals, a line per model and a colour per share of the rows.
 
     Crosses are what Table 2 prints for the paper's best network and best forest, where the data set is whole; dotted
@@ -43,6 +44,15 @@ def plot_tabular(info: Mapping[str, Any]) -> Figure:
     -------
     matplotlib.figure.Figure
         A panel per data set, models downwards in order of arrival, those of the paper last.
+
+    Examples
+    --------
+    >>> import json
+    >>> from fewfire import report
+    >>> with open("out/pareto-table2.json") as file:  # of: fewfire reproduce pareto/table2 -o out
+    ...     figure = report.plot_tabular(json.load(file))
+    >>> len(figure.axes)
+    8
     """
     rows = [row for row in info.get("rows", ()) if "median" in row]
     if not rows:
@@ -50,13 +60,13 @@ def plot_tabular(info: Mapping[str, Any]) -> Figure:
     names = list(dict.fromkeys(row["dataset"] for row in rows))
     fractions = sorted({float(row["fraction"]) for row in rows})
     models = [*dict.fromkeys(row["model"] for row in rows), *PRINTED.values()]
-    columns = min(COLUMNS, len(names))
-    lines = -(-len(names) // columns)
-    size = (1.6 + INCHES[0] * columns, (1.3 + INCHES[1] * len(models)) * lines + 0.4)
-    figure: Figure = require("matplotlib.figure", "plot", "plot_tabular").Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(lines, columns, sharey=True, squeeze=False).ravel()
+    across = min(COLUMNS, len(names))
+    down = -(-len(names) // across)
+    size = (1.6 + INCHES[0] * across, (1.1 + INCHES[1] * len(models)) * down + 0.4)
+    title = "Median test errors with their 95% intervals"
+    figure, axes = canvas(len(names), size=size, across=across, ax=ax, title=title, sharey=True)
     handles: dict[str, Any] = {}
-    for axis, name in zip(axes, names, strict=False):
+    for axis, name in zip(axes, names, strict=True):
         here = [row for row in rows if row["dataset"] == name]
         for place, fraction in enumerate(fractions):
             mine = [row for row in here if float(row["fraction"]) == fraction]
@@ -71,11 +81,8 @@ def plot_tabular(info: Mapping[str, Any]) -> Figure:
         axis.tick_params(axis="x", labelsize=8)
         axis.grid(axis="y", color="#e4dfd8", linewidth=0.8)
         axis.set_axisbelow(True)
-    axes[0].set_ylim(len(models) - 0.4, -0.6)  # of all panels: they share it
-    for axis in axes[len(names) :]:
-        axis.axis("off")
-    figure.suptitle("Median test errors with their 95% intervals", fontsize=11)
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+        axis.set_ylim(len(models) - 0.4, -0.6)
+    legend_below(axes[0], ax, handles=handles, ncols=3)
     return figure
 
 

@@ -13,16 +13,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from fewfire.report._figure import SomeAxes
+
 TITLES = {
     "pareto/over-sparse": "Theorem 4, over-sparse starts",
     "pareto/under-sparse": "Theorem 5, under-sparse starts",
 }
 
 
-def plot_trade_off(info: Mapping[str, Any]) -> Figure:
+def plot_trade_off(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """pareto/over-sparse, /under-sparse: width by n, examples by s or n, and every power with its 95% interval."""
     cells, powers, name = rows_of(info, "cells", "powers", "recipe")
-    figure, (left, middle, right) = canvas(3, size=(13.6, 4.9), width_ratios=[1, 1, 1.15])
+    figure, (left, middle, right) = canvas(3, size=(9.0, 8.0), across=2, ax=ax)
     by_s = name == "pareto/over-sparse"
     _draw_cells(left, [row for row in cells if row["resource"] == "width"], "n")
     _draw_cells(middle, [row for row in cells if row["resource"] == "examples"], "s" if by_s else "n")
@@ -70,7 +72,7 @@ def _draw_cells(axis: Axes, rows: Sequence[Mapping[str, Any]], along: str) -> No
     axis.set_xticks(shown, [str(tick) for tick in shown], fontsize=8)
     axis.minorticks_off()
     axis.set_xlabel("ones per neuron, s" if along == "s" else "inputs, n")
-    axis.legend(frameon=False, fontsize=7)
+    axis.legend(frameon=False, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
 
 
 def _draw_powers(axis: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
