@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fewfire.tabular._queue import Task
     from fewfire.tabular._training import TrainedNetwork, TrainingRows
 
-HELPERS = 4  # threads, at most, whose tasks are many small calls: more would wait for the interpreter's lock
+HELPERS = 3  # threads, at most, whose tasks are many small calls: more would wait for the interpreter's lock
 
 
 class TorchTrainer:
