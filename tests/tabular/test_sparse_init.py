@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 import fewfire as ff
 from fewfire.tabular import SGD, AdamW
 from fewfire.tabular._mixing import best_temperature, mixing_weights
-from fewfire.tabular._settings import PATIENCE
+from fewfire.tabular._settings import PATIENCE, SHORT, resolve
 from fewfire.tabular._training import TrainingRows
 
 QUICK = {"hidden": (32,), "members": 2, "optimiser": AdamW(0.01, 0.1, epochs=15), "random_state": 0}
@@ -298,3 +298,12 @@ def test_validation_data_lifts_the_limit_of_thirty_epochs():
     assert model.n_iter_ > 30
     whole = ff.SparseInitClassifier(**TINY, early_stopping=False)
     assert whole.fit(NOISE[:19], y[:19], validation_data=(NOISE[30:], y[30:])).n_iter_ == 400
+
+
+@pytest.mark.parametrize(("estimator", "rate"), [(ff.SparseInitClassifier, 0.008), (ff.SparseInitRegressor, 0.002)])
+def test_by_default_numbers_are_learned_in_smaller_steps_than_classes(estimator, rate):
+    held_out, all_rows = (resolve(estimator(early_stopping=stops), 100, judged=False) for stops in (True, False))
+    assert held_out.optimiser.learning_rate == rate
+    assert (all_rows.optimiser.learning_rate, all_rows.optimiser.epochs) == (AdamW().learning_rate, SHORT)
+    own = resolve(estimator(optimiser=AdamW(0.5)), 100, judged=False)
+    assert own.optimiser.learning_rate == 0.5

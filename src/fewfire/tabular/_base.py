@@ -68,6 +68,7 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
     """Fit, partial_fit and outputs; subclasses encode targets and decode outputs."""
 
     target_checks: ClassVar[dict[str, Any]] = {}
+    default_rate: ClassVar[float] = 8e-3  # of AdamW, where rows are held out to stop by
     _ensemble: Ensemble
     _reader: CategoryReader | None = None
     _categories: CategoryColumns | None = None

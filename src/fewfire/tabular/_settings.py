@@ -61,7 +61,8 @@ def resolve(estimator: Any, rows: int, *, judged: bool) -> Settings:
         raise invalid("optimiser", "must be an AdamW, an SGD or None", optimiser, "pass fewfire.tabular.AdamW(...)")
     patience = _patience(estimator.early_stopping, judged or rows >= FEWEST)
     if optimiser is None:
-        optimiser = AdamW() if judged or patience is not None else AdamW(epochs=SHORT)
+        stops = judged or patience is not None
+        optimiser = AdamW(learning_rate=estimator.default_rate) if stops else AdamW(epochs=SHORT)
     optimiser.check()
     sparsity = estimator.sparsity
     return Settings(
