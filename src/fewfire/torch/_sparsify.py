@@ -195,7 +195,7 @@ def densify(model: Any) -> int:
     >>> import torch
     >>> import fewfire.torch as ft
     >>> model = torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8)).eval()
-    >>> report = ft.sparsify(model, [torch.randn(1, 8)])
+    >>> report = ft.sparsify(model, [torch.randn(1, 8)], dense_above=16)
     >>> ft.densify(model)
     1
     """
@@ -215,7 +215,7 @@ def refresh(model: Any) -> int:
     >>> import torch
     >>> import fewfire.torch as ft
     >>> model = torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8)).eval()
-    >>> report = ft.sparsify(model, [torch.randn(1, 8)])
+    >>> report = ft.sparsify(model, [torch.randn(1, 8)], dense_above=16)
     >>> model[0].weight.data.mul_(2.0)  # doctest: +ELLIPSIS
     tensor(...)
     >>> ft.refresh(model)
