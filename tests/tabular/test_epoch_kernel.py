@@ -1,10 +1,12 @@
 """The kernel that trains tabular networks: it compiles for every architecture, and its steps are PyTorch's."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import fewfire as ff
-from fewfire._cuda import compiled, find_nvrtc, missing
+from fewfire._cuda import CompileError, compiled, find_nvrtc, missing
 from fewfire.tabular import SGD, AdamW, PeriodicEmbedding
 
 torch = pytest.importorskip("torch")
@@ -14,7 +16,7 @@ from epoch_emulator import COMPILER, EmulatedKernel  # noqa: E402
 from fewfire.tabular import _device_batch  # noqa: E402
 from fewfire.tabular._device_batch import BatchPace, DeviceBatch  # noqa: E402
 from fewfire.tabular._network import Layout  # noqa: E402
-from fewfire.tabular.cuda import load_kernel  # noqa: E402
+from fewfire.tabular.cuda import _epoch_kernel, load_kernel  # noqa: E402
 from fewfire.tabular.cuda._epoch_kernel import KERNELS  # noqa: E402
 from fewfire.tabular.cuda._records import FIELDS, known, places_of, share_blocks  # noqa: E402
 
@@ -47,6 +49,23 @@ def test_it_compiles(architecture, tmp_path, monkeypatch):
     monkeypatch.setenv("FEWFIRE_CACHE", str(tmp_path))
     code = compiled(KERNELS, "epochs.cu", architecture)
     assert code.startswith(b"\x7fELF") and b"train_epochs" in code
+
+
+def test_where_it_does_not_compile_steps_are_recorded_with_a_warning(monkeypatch):
+    def fails(*_):
+        raise CompileError("NVRTC could not compile epochs.cu")
+
+    monkeypatch.setattr(_epoch_kernel, "_LOADED", {})
+    monkeypatch.setattr(_epoch_kernel, "missing", lambda: None)
+    monkeypatch.setattr(_epoch_kernel, "current_device", lambda: SimpleNamespace(architecture=90))
+    monkeypatch.setattr(_epoch_kernel, "compiled", fails)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    layouts = [Layout(5, (8,), 1, True)]
+    with pytest.warns(
+        UserWarning, match="could not compile epochs.cu\\nFits are right all the same, by recorded steps"
+    ):
+        assert load_kernel(layouts) is None
+    assert load_kernel(layouts) is None  # said once
 
 
 @emulated

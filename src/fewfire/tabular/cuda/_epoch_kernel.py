@@ -8,12 +8,13 @@ cost nothing.
 from __future__ import annotations
 
 import threading
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire._cuda import Kernel, KernelSource, compiled, current_device, missing
+from fewfire._cuda import CompileError, Kernel, KernelSource, compiled, current_device, missing
 from fewfire._optional import require
 from fewfire.tabular.cuda._records import known, records, share_blocks, work, workspace
 
@@ -45,9 +46,15 @@ def load_kernel(layouts: Sequence[Layout]) -> tuple[Any, int] | None:
         return _LOADED[number]
 
 
-def _load() -> tuple[Any, int]:
+def _load() -> tuple[Any, int] | None:
     device = current_device()
-    kernel = Kernel(compiled(KERNELS, "epochs.cu", device.architecture), "train_epochs")
+    try:
+        code = compiled(KERNELS, "epochs.cu", device.architecture)
+    except CompileError as error:
+        remedy = "Fits are right all the same, by recorded steps, but slower. Remedy: install another NVRTC."
+        warnings.warn(f"the kernel for tabular networks could not be compiled: {error}\n{remedy}", stacklevel=2)
+        return None
+    kernel = Kernel(code, "train_epochs")
     per_multiprocessor = min(PER_MULTIPROCESSOR, kernel.blocks_per_multiprocessor(THREADS, 0))
     return kernel, per_multiprocessor * device.multiprocessors
 
