@@ -1,5 +1,6 @@
 """Small matrix products stay on one thread, large ones do not, and the setting met is restored."""
 
+import numpy as np  # noqa: F401 loads a BLAS
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from fewfire._blas import SMALL, calm_products
