@@ -17,8 +17,8 @@ class OneBlasThread:
     """Keeps the BLAS of this process at one thread while anyone is in: the first in sets it, the last out restores it.
 
     The limit is the process's: were each fit to restore what it met, one that began during another and ended after it
-    would leave BLAS at one thread for good. Looking for the libraries takes some
-    milliseconds: it is done again only after something was imported.
+    would leave BLAS at one thread for good. Looking for the libraries takes some milliseconds: it is done again only
+    after something was imported.
     """
 
     def __init__(self) -> None:

@@ -12,7 +12,8 @@ from fewfire.torch._sparse_init import sparse_init_
 if TYPE_CHECKING:
     from fewfire.torch._blocks import MlpBlock, find_blocks
     from fewfire.torch._profile import BlockProfile, ModelProfile, profile
-    from fewfire.torch._sparsify import BlockReport, SparsifyReport, densify, refresh, sparsify
+    from fewfire.torch._sparsify import densify, refresh, sparsify
+    from fewfire.torch._sparsify_report import BlockReport, SparsifyReport
     from fewfire.torch._train import SparseTrainingBlock
 
 __all__ = [
@@ -40,7 +41,8 @@ if not TYPE_CHECKING:
         {
             "_blocks": "MlpBlock find_blocks",
             "_profile": "BlockProfile ModelProfile profile",
-            "_sparsify": "BlockReport SparsifyReport densify refresh sparsify",
+            "_sparsify": "densify refresh sparsify",
+            "_sparsify_report": "BlockReport SparsifyReport",
             "_train": "SparseTrainingBlock",
         },
     )

@@ -112,7 +112,8 @@ def in_device_order(sweep: Sweep, numbers: Sequence[int] | IdArray) -> IdArray:
     rank = {name: place for place, name in enumerate(_shapes(sweep, numbers))}
     cells = (numbers % sweep.settings).tolist()
     specs = {cell: sweep.run_at(cell) for cell in dict.fromkeys(cells)}
-    costs, ranks = ({cell: of(spec) for cell, spec in specs.items()} for of in (cost, lambda spec: rank[shape(spec)]))
+    costs = {cell: cost(spec) for cell, spec in specs.items()}
+    ranks = {cell: rank[shape(spec)] for cell, spec in specs.items()}
     sign = 1 if sum(costs[cell] for cell in cells) > BRIEF else -1
     return np.asarray(numbers[np.argsort([sign * ranks[cell] for cell in cells], kind="stable")])
 
