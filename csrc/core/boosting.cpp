@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/mixed.hpp"
+#include "core/growing.hpp"
 
 namespace fewfire {
 namespace {
@@ -23,24 +23,6 @@ double unit_of(const double* numbers, std::size_t count, int bits) {
   int exponent = 0;
   std::frexp(largest, &exponent);
   return std::ldexp(1.0, exponent - bits);
-}
-
-// Moves the rows of order[begin…end) that go left before the others, each side in its order; where the others begin.
-template <class GoesLeft>
-std::size_t divided(std::vector<std::int32_t>& order, std::size_t begin, std::size_t end, std::int32_t* beside,
-                    const GoesLeft& goes_left) {
-  std::int32_t* rows = order.data();
-  std::size_t middle = begin, others = 0;
-  for (std::size_t i = begin; i < end; ++i) {
-    const std::int32_t row = rows[i];
-    const bool left = goes_left(row);
-    rows[middle] = row;
-    beside[others] = row;
-    middle += left;
-    others += !left;
-  }
-  std::copy_n(beside, others, rows + middle);
-  return middle;
 }
 
 // Chances of the classes that outputs (count,) stand for.

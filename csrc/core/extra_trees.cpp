@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-#include "core/mixed.hpp"
+#include "core/growing.hpp"
 
 namespace fewfire {
 
@@ -134,17 +134,10 @@ double ExtraTrees::score(const std::int64_t* left, const std::int64_t* all) cons
 void ExtraTrees::divide(std::size_t number, const Choice& choice) {
   const Node node = nodes_[number];
   const float* column = table_.values + static_cast<std::size_t>(choice.column) * table_.rows;
-  std::size_t middle = node.begin, others = 0;
-  for (std::size_t i = node.begin; i < node.end; ++i) {
-    const std::int32_t row = order_[i];
+  const std::size_t middle = divided(order_, node.begin, node.end, beside_.data(), [=](std::int32_t row) {
     const float value = column[row];
-    const bool left = (value <= choice.threshold) | ((value != value) & choice.missing_left);
-    order_[middle] = row;
-    beside_[others] = row;
-    middle += left;
-    others += !left;
-  }
-  std::copy_n(beside_.begin(), others, order_.begin() + static_cast<std::ptrdiff_t>(middle));
+    return (value <= choice.threshold) | ((value != value) & choice.missing_left);
+  });
   const auto fork = static_cast<std::int32_t>(forks_.size());
   forks_.push_back({2 * choice.column + choice.missing_left, choice.threshold, {0, 0}});
   nodes_.push_back({node.begin, middle, fork, false});
