@@ -121,6 +121,29 @@ def test_kinks_pass_through_training_rows_and_outputs_start_at_the_offset():
     assert np.array_equal(evaluate(layout, flat, X), np.tile(np.float32([0.5, -1.0]), (6, 1)))
 
 
+@pytest.mark.parametrize("sparsity", [1, 2, None])
+def test_kinks_of_embedded_inputs_pass_through_training_rows(sparsity):
+    rng = np.random.default_rng(1)
+    layout, X = Layout(40, (30,), 1, False, PeriodicEmbedding(5)), rng.normal(size=(6, 40)).astype(np.float32)
+    rows = TrainingRows(X, np.zeros((6, 1), np.float32), np.ones(6, np.float32))
+    parts = layout.unpack(draw_start(layout, sparsity, rows, np.zeros(1), Stream(3, "t")))
+    fed = PeriodicEmbedding(5).layer(parts.embedding, 6).forward(X)
+    assert np.abs(fed @ parts.hidden[0].T + parts.biases[0]).min(axis=0).max() < 1e-5
+
+
+@settings(max_examples=25)
+@given(inputs=st.integers(1, 12), few=st.integers(1, 12), seed=st.integers(0, 2**32))
+def test_an_embedding_at_few_places_is_what_forward_gives_there(inputs, few, seed):
+    rng = np.random.default_rng(seed)
+    X, places = rng.normal(size=(7, inputs)), rng.integers(0, 2 * inputs, (7, few))
+    embedding = PeriodicEmbedding(3)
+    shapes = [*embedding.matrices(inputs), *embedding.vectors(inputs)]
+    parameters = [rng.normal(size=shape) for shape in shapes]
+    whole = embedding.layer(parameters, 7, gradient=False, by=twins).forward(X)
+    expected = np.take_along_axis(whole, places, axis=1)
+    np.testing.assert_allclose(embedding.values_at(parameters, X, places), expected, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.skipif(load() is None, reason="needs the C++ part")
 @settings(max_examples=25)
 @given(rows=st.integers(1, 9), width=st.integers(1, 70), seed=st.integers(0, 2**32))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fewfire._random import Stream
-    from fewfire._types import FloatArray
+    from fewfire._types import FloatArray, IdArray
     from fewfire.tabular._embeddings import Embedding, EmbeddingLayer
     from fewfire.tabular._training import TrainingRows
 
@@ -133,7 +133,10 @@ def draw_start(
         if layer == 0:
             weights[:] = first_layer(weights.shape[0], weights.shape[1], sparsity, stream.child("hidden"))
             chosen = _rows_by_weight(rows, len(weights), stream.child("kinks"))
-            parts.biases[0][:] = -np.einsum("ji,ji->j", weights, _embedded(layout, parts, chosen))
+            # Of its row a neuron sees the inputs it has weights for: all others need not be embedded.
+            places = np.nonzero(weights)[1].reshape(len(weights), -1)
+            read = np.take_along_axis(weights, places, axis=1)
+            parts.biases[0][:] = -np.einsum("ji,ji->j", read, _embedded_at(layout, parts, chosen, places))
         else:
             weights[:] = stream.child(f"hidden{layer}").normal(weights.shape) * np.sqrt(2.0 / weights.shape[1])
     parts.offset[:] = offset
@@ -163,12 +166,12 @@ def _rows_by_weight(rows: TrainingRows, count: int, stream: Stream) -> FloatArra
     return np.asarray(rows[order[np.minimum(chosen, len(rows) - 1)]].inputs(), np.float64)
 
 
-def _embedded(layout: Layout, parts: Parameters, X: FloatArray) -> FloatArray:
-    """What the first layer sees at X, in float64 by NumPy: the start has the same bits on every machine."""
+def _embedded_at(layout: Layout, parts: Parameters, X: FloatArray, places: IdArray) -> FloatArray:
+    """What the first layer sees at places (rows, few) of X, in float64 by NumPy: the same bits on every machine."""
     if layout.embedding is None:
-        return X
+        return np.take_along_axis(X, places, axis=1)
     doubles = [part.astype(np.float64) for part in parts.embedding]
-    return layout.embedding.layer(doubles, len(X), gradient=False, by=twins()).forward(X)
+    return layout.embedding.values_at(doubles, X, places)
 
 
 def logistic(values: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray]:
