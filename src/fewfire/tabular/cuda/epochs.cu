@@ -5,21 +5,6 @@
 // blocks have to be on the chip at the same time, for those of a team wait for each other (a cooperative launch).
 #include "steps.cuh"
 
-DEVICE void take_steps(const Network& net, Team& team, Pieces& pieces, int epoch) {
-  for (int step = 0; step < net.steps; ++step) {
-    const i64 at = (i64)epoch * net.block_steps + step;
-    const int* rows = net.rows + at * net.networks * net.block_batch;
-    const float* factors = net.factors + at * net.kinds * net.networks;
-    const i64 left = net.part - step * net.batch;
-    const int count = left < net.batch ? left : net.batch;
-    show(net, team, net.parameters, rows, net.start, net.gains, count);
-    forward(net, team, pieces, net.parameters, count);
-    compare(net, team, rows, factors[OF_ROWS], net.row_losses + step * net.batch, count);
-    backward(net, team, pieces, count);
-    move(net, team, pieces, Rule(net, factors), count);
-  }
-}
-
 // The sum of the losses met on the way, by the first block alone.
 DEVICE void add_losses(const Network& net, const Team& team, float* sums, int epoch) {
   if (team.rank) return;
@@ -53,19 +38,37 @@ DEVICE void take_mean(const Network& net, Team& team, int epoch) {
   team.meet();
 }
 
-DEVICE void predict_held(const Network& net, Team& team, Pieces& pieces, int epoch) {
-  const int outputs = net.outputs_wide;
-  float* to = net.outputs + (i64)epoch * net.networks * net.held_most * outputs;
-  for (i64 first = 0; first < net.held; first += net.at_once) {
-    const int count = net.held - first < net.at_once ? net.held - first : net.at_once;
-    show(net, team, net.average, net.held_rows + first, 0, net.held_gains, count);
-    forward(net, team, pieces, net.average, count);
-    for (int row = team.rank * WARPS + warp(); row < count; row += team.parties * WARPS)
-      for (int o = 0; o < outputs; ++o) {
-        const float value = output(net, net.average, row, o);
-        if (lane() == 0) to[(first + row) * outputs + o] = value;
+// An epoch: its steps, and then, by the mean of the weights, the rows held out, some at a time. One loop for both, so that
+// the code of the layers is there once.
+DEVICE void take_epoch(const Network& net, Team& team, Pieces& pieces, int epoch) {
+  const int steps = net.steps, blocks = net.held ? (net.held + net.at_once - 1) / net.at_once : 0, outputs = net.outputs_wide;
+  for (int pass = 0; pass < steps + blocks; ++pass) {
+    const bool steps_on = pass < steps;
+    const i64 at = (i64)epoch * net.block_steps + pass, done = steps_on ? pass * net.batch : (pass - steps) * net.at_once;
+    const i64 left = (steps_on ? net.part : net.held) - done, most = steps_on ? net.batch : net.at_once;
+    const int count = left < most ? left : most;
+    const int* rows = steps_on ? net.rows + at * net.networks * net.block_batch : net.held_rows + done;
+    const float* weights = steps_on ? net.parameters : net.average;
+    show(net, team, weights, rows, steps_on ? net.start : 0, steps_on ? net.gains : net.held_gains, count);
+    forward(net, team, pieces, weights, count);
+    if (steps_on) {
+      const float* factors = net.factors + at * net.kinds * net.networks;
+      compare(net, team, rows, factors[OF_ROWS], net.row_losses + done, count);
+      backward(net, team, pieces, count);
+      move(net, team, pieces, Rule(net, factors), count);
+      if (pass == steps - 1) {
+        add_losses(net, team, pieces.left[0], epoch);
+        if (blocks) take_mean(net, team, epoch);
       }
-    team.meet();
+    } else {
+      float* to = net.outputs + ((i64)epoch * net.networks * net.held_most + done) * outputs;
+      for (int row = team.rank * WARPS + warp(); row < count; row += team.parties * WARPS)
+        for (int o = 0; o < outputs; ++o) {
+          const float value = output(net, weights, row, o);
+          if (lane() == 0) to[row * outputs + o] = value;
+        }
+      team.meet();
+    }
   }
 }
 
@@ -79,14 +82,7 @@ train_epochs(const Network* networks, const Share* shares, u32* arrived, int cou
     __syncthreads();
     const Network& net = shared.network;
     Team team = {arrived + 32 * number, 0, share.rank, share.parties, 0};
-    for (int epoch = first; epoch < first + epochs; ++epoch) {
-      take_steps(net, team, shared.pieces, epoch);
-      add_losses(net, team, shared.pieces.left[0], epoch);
-      if (net.held) {
-        take_mean(net, team, epoch);
-        predict_held(net, team, shared.pieces, epoch);
-      }
-    }
+    for (int epoch = first; epoch < first + epochs; ++epoch) take_epoch(net, team, shared.pieces, epoch);
     __syncthreads();
   }
 }

@@ -4,6 +4,7 @@
 
 constexpr float HALF_TURN = 3.141592653589793f;
 constexpr int TOGETHER = 8;  // loads that a thread has under way
+constexpr int SHOWN = 4;     // the same where each asks for more
 
 // Zero where it was, and NaN stays NaN, so that divergence shows.
 DEVICE float relu(float value) { return value <= 0.f ? 0.f : value; }
@@ -14,33 +15,34 @@ DEVICE int seen_width(const Network& net, int layer) { return layer ? net.widths
 // The angle of a cosine of the embedding, in half turns.
 DEVICE float half_turns(float x, float frequency, float phase) { return 2.f * x * frequency + phase * (1.f / HALF_TURN); }
 
-// The embedding of input j at a value x of it.
-DEVICE float waves_at(const Network& net, const float* weights, int j, float x) {
-  const int waves = net.frequencies;
-  const float *mix = weights + net.at_mix + j * waves, *frequency = weights + net.at_frequency + j * waves;
-  const float* phase = weights + net.at_phase + j * waves;
-  float sum = 0.f;
-#pragma unroll 4
-  for (int k = 0; k < waves; ++k) sum += cospif(half_turns(x, frequency[k], phase[k])) * mix[k];
-  return sum + weights[net.at_shift + j];
-}
-
 // What the first layer sees of numbered rows: inputs times gains and, beside them, the periodic embedding.
 DEVICE void show(const Network& net, Team& team, const float* weights, const int* rows, i64 start, const float* gains, int count) {
   const int inputs = net.inputs, wide = net.fed_width, total = count * inputs, stride = team.parties * THREADS;
-  for (int first = team.rank * THREADS + threadIdx.x; first < total; first += TOGETHER * stride) {
-    float x[TOGETHER];
+  for (int first = team.rank * THREADS + threadIdx.x; first < total; first += SHOWN * stride) {
+    float x[SHOWN];
 #pragma unroll
-    for (int t = 0; t < TOGETHER; ++t) {
+    for (int t = 0; t < SHOWN; ++t) {
       const int i = first + t * stride, row = i / inputs, j = i - row * inputs;
       if (i < total) x[t] = net.table[(start + rows[row]) * inputs + j] * gains[j];
     }
 #pragma unroll
-    for (int t = 0; t < TOGETHER; ++t) {
+    for (int t = 0; t < SHOWN; ++t) {
       const int i = first + t * stride, row = i / inputs, j = i - row * inputs;
-      if (i >= total) break;
-      net.fed[row * wide + j] = x[t];
-      if (net.frequencies) net.fed[row * wide + inputs + j] = waves_at(net, weights, j, x[t]);
+      if (i < total) net.fed[row * wide + j] = x[t];
+    }
+    if (!net.frequencies) continue;
+    float sums[SHOWN] = {};
+    for (int k = 0; k < net.frequencies; ++k)
+#pragma unroll
+      for (int t = 0; t < SHOWN; ++t) {
+        const int i = first + t * stride, at = i % inputs * (int)net.frequencies + k;
+        if (i < total)
+          sums[t] += cospif(half_turns(x[t], weights[net.at_frequency + at], weights[net.at_phase + at])) * weights[net.at_mix + at];
+      }
+#pragma unroll
+    for (int t = 0; t < SHOWN; ++t) {
+      const int i = first + t * stride, row = i / inputs, j = i - row * inputs;
+      if (i < total) net.fed[row * wide + inputs + j] = sums[t] + weights[net.at_shift + j];
     }
   }
   team.meet();
