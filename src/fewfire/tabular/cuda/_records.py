@@ -34,7 +34,7 @@ SIZES = (
 FIELDS = ADDRESSES + SIZES
 """Of `Network` in network.cuh, in its order."""
 RECORD = np.dtype([(name, np.int64) for name in FIELDS])
-OF_WAVE = 8  # what a cosine with its gradients costs, in weights
+OF_WAVE = 24  # what a cosine with its gradients costs, in weights
 
 
 class NetworkLoad(NamedTuple):
