@@ -1,4 +1,4 @@
-"""The documentation's three tables: SparseInitClassifier's default fit on trials 0, 1, … of every set, run once.
+"""The documentation's tables: SparseInitClassifier's default fit on trials 0, 1, … of every set, run once.
 
 Protocol of pareto C.3 as in tabular_accuracy.py; settings are chosen elsewhere (tabular_members.py, trials from 100
 on). Every set, fraction, trial and model is one job of one thread, whose result is a line appended to a file; a
@@ -24,6 +24,7 @@ import sys
 import time
 import warnings
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,15 +39,17 @@ from fewfire.experiments.tabular._calibration import calibration  # noqa: E402
 from fewfire.problems.tabular import Dataset, split, training_rows  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-TRIALS = {1.0: 2, 0.1: 5, 0.01: 10}
-"""Fractions, the longest fits first, and their trials: those that the page's rivals were measured on."""
+TRIALS = 10
+"""Of every set and fraction; a rival may have fewer."""
 HEADINGS = {
     0.01: "### 1% of the training rows",
     0.1: "### 10% of the training rows",
     1.0: "### All training rows, 20,000 at most",
 }
+CHANCES = "### Probabilities"
+SHARES = {0.01: "1%", 0.1: "10%", 1.0: "all"}
 ASKED = {0.01: 28.0, 0.1: 21.9, 1.0: 19.4}
 OURS = {"fewfire": "fewfire", "networks": "networks"}
 RIVALS = {
@@ -103,18 +106,26 @@ def read(path: Path) -> list[dict]:
 
 def measure(options: argparse.Namespace) -> int:
     """Run the jobs that the file lacks, as many at a time as there are workers."""
-    stop = time.monotonic() + 60 * options.minutes
     sizes = {path.stem: len(np.load(path)["y"]) for path in options.data.glob("*.npz")}
     known = {(of["set"], of["fraction"], of["trial"], of["model"]) for of in read(options.results)}
     jobs = [
         (name, fraction, trial, model)
         for model in options.models.split(",")
         for fraction in map(float, options.fractions.split(","))
-        for trial in range(min(TRIALS[fraction], options.trials))
+        for trial in range(min(TRIALS, options.trials))
         for name in sorted(sizes, key=lambda name: -sizes[name])
         if name in (options.sets.split(",") if options.sets else sizes)
         if (name, fraction, trial, model) not in known
     ]
+    return carry_out(partial(job, str(options.data)), jobs, options)
+
+
+def carry_out(function: Callable[..., list[dict]], jobs: list[tuple], options: argparse.Namespace) -> int:
+    """Call a function on the jobs' arguments in as many processes as there are workers; every result is a line at once.
+
+    After --minutes no job is begun, and after --grace more those under way are given up.
+    """
+    stop = time.monotonic() + 60 * options.minutes
     print(f"{len(jobs)} jobs on {options.workers} workers", flush=True)
     failed = 0
     options.results.parent.mkdir(parents=True, exist_ok=True)
@@ -126,7 +137,7 @@ def measure(options: argparse.Namespace) -> int:
         while running or (jobs and time.monotonic() < stop):
             while jobs and len(running) < options.workers and time.monotonic() < stop:
                 what = jobs.pop(0)
-                running[pool.submit(job, str(options.data), *what)] = what
+                running[pool.submit(function, *what)] = what
             done, _ = wait(running, 5, FIRST_COMPLETED)
             for future in done:
                 what = running.pop(future)
@@ -143,15 +154,26 @@ def measure(options: argparse.Namespace) -> int:
                 for process in list(pool._processes.values()):
                     process.terminate()
                 break
-    print(json.dumps({"name": "tabular_protocol", "ratio": None, "left": len(jobs), "failed": failed}))
+    print(json.dumps({"name": Path(sys.argv[0]).stem, "ratio": None, "left": len(jobs), "failed": failed}))
     return int(bool(jobs or failed))
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """The arguments that `carry_out` goes by, but for --results."""
+    parser.add_argument("--minutes", type=float, default=8.0, help="after these no job is begun")
+    parser.add_argument("--grace", type=float, default=1.0, help="minutes that begun jobs then have")
+    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+
+
+def cells_of(text: str, heading: str) -> list[list[str]]:
+    """The cells of the table under a heading, without their bold marks."""
+    lines = text.split(heading)[1].split("\n#")[0].splitlines()
+    return [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
 
 
 def page_rows(text: str, fraction: float) -> dict[str, dict[str, str]]:
     """By the first cell of a row and by model, the cells of the table under a fraction's heading."""
-    lines = text.split(HEADINGS[fraction])[1].split("\n#")[0].splitlines()
-    rows = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    title, _, *body = rows
+    title, _, *body = cells_of(text, HEADINGS[fraction])
     titles = {shown: model for model, shown in (OURS | RIVALS).items()}
     return {
         row[0]: {titles[head]: cell for head, cell in zip(title, row, strict=True) if head in titles} for row in body
@@ -170,7 +192,7 @@ def page_figures(text: str, fraction: float) -> dict[str, dict[str, float]]:
 def page_trials(text: str, fraction: float) -> dict[str, int]:
     """By model, how many trials the page's table is about."""
     told = page_rows(text, fraction).get("trials", {})
-    return {model: int(told.get(model) or TRIALS[fraction]) for model in OURS | RIVALS}
+    return {model: int(told.get(model) or TRIALS) for model in OURS | RIVALS}
 
 
 def interval(differences: np.ndarray) -> tuple[float, float, float]:
@@ -180,30 +202,31 @@ def interval(differences: np.ndarray) -> tuple[float, float, float]:
     return float(differences.mean()), float(low), float(high)
 
 
-def errors_of(results: list[dict], fraction: float, model: str, sets: Iterable[str]) -> dict[str, list[float]]:
-    """By set, a model's errors in % on trials 0, 1, … up to the first that is missing."""
-    errors: dict[str, list[float]] = {name: [] for name in sets}
-    chosen = [of for of in results if (of["fraction"], of["model"]) == (fraction, model) and of["set"] in errors]
+def figures_of(
+    results: list[dict], fraction: float, model: str, sets: Iterable[str], what: str = "error"
+) -> dict[str, list[float]]:
+    """By set, a model's figures, errors in %, on trials 0, 1, … up to the first that is missing."""
+    figures: dict[str, list[float]] = {name: [] for name in sets}
+    chosen = [of for of in results if (of["fraction"], of["model"]) == (fraction, model) and of["set"] in figures]
     for of in sorted(chosen, key=lambda of: of["trial"]):
-        if of["trial"] == len(errors[of["set"]]):
-            errors[of["set"]].append(100 * of["error"])
-    return errors
+        if of["trial"] == len(figures[of["set"]]) and what in of:
+            figures[of["set"]].append(of[what] * (100 if what == "error" else 1))
+    return figures
 
 
 def table(
     results: list[dict], recorded: dict[str, dict[str, float]], fraction: float, trials: dict[str, int] | None = None
 ) -> tuple[str, dict]:
     """The table of a fraction in Markdown, and its figures; `trials` says how many the recorded ones are of, if not all."""
-    full = TRIALS[fraction]
-    errors = {model: errors_of(results, fraction, model, recorded) for model in OURS | RIVALS}
+    errors = {model: figures_of(results, fraction, model, recorded) for model in OURS | RIVALS}
     cells = {name: {model: old[model] for model in RIVALS if model in old} for name, old in recorded.items()}
     counts = {}
     for model, found in errors.items():
-        known = (trials or {}).get(model, full) if all(model in cell for cell in cells.values()) else 1
+        known = (trials or {}).get(model, TRIALS) if all(model in cell for cell in cells.values()) else 1
         common = min(map(len, found.values()))  # trials that the file has of every set
         counts[model] = max(common, known)
         for name, values in found.items():
-            if common >= known or len(values) == full:
+            if common >= known or len(values) == TRIALS:
                 cells[name][model] = float(np.mean(values[: counts[model]]))
     models = [model for model in OURS | RIVALS if all(model in cell for cell in cells.values())]
     ranked = [model for model in models if model != "networks"]
@@ -228,14 +251,38 @@ def table(
             bounds[model] = tuple(round(value, 2) for value in interval(ahead))
     told = [f"{bounds[m][0]:+.2f} ({bounds[m][1]:+.2f} to {bounds[m][2]:+.2f})" if m in bounds else "" for m in models]
     lines.append([DIFFERENCE, "", "", *told, ""])
-    if any(counts[model] < full for model in models):
+    if any(counts[model] < TRIALS for model in models):
         lines.append(["trials", "", "", *(str(counts[model]) for model in models), ""])
     figures = {"mean": {m: round(of, 2) for m, of in means.items()}, "rank": {m: round(r, 2) for m, r in ranks.items()}}
     return "\n".join(f"| {' | '.join(line)} |" for line in lines), figures | {"difference": bounds}
 
 
+def chances(results: list[dict], text: str) -> str:
+    """The table of log losses and calibration errors in Markdown; cells of models that lack results stay as they are."""
+    sets = sorted({of["set"] for of in results if of["model"] == "fewfire"})
+    (title, _, *body), models = cells_of(text, CHANCES), OURS | RIVALS
+    before = {row[0]: dict(zip(title, row, strict=True)) for row in body}
+    lines = [["rows", *models.values()], ["---"] * (1 + len(models))]
+    for fraction, name in SHARES.items():
+        line = [name]
+        for model, shown in models.items():
+            losses, gaps = (figures_of(results, fraction, model, sets, what) for what in ("log_loss", "ece"))
+            trials = min(map(len, losses.values()), default=0)
+            means = [np.mean([np.mean(of[:trials]) for of in each.values()]) for each in (losses, gaps) if trials]
+            told = f"{means[0]:.3f} ({means[1]:.3f})" if trials else before.get(name, {}).get(shown, "")
+            line.append(told + (f", {trials} trials" if 0 < trials < TRIALS else "").replace(", 1 trials", ", 1 trial"))
+        lines.append(line)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def put(text: str, heading: str, made: str) -> str:
+    """The page with another table under a heading."""
+    before, after = text.split(heading)
+    return before + heading + re.sub(r"(\|.*\n)+", lambda _: made + "\n", after, count=1)
+
+
 def tables(options: argparse.Namespace) -> int:
-    """Print the three tables, put them into the page if asked to, and compare with what is asked."""
+    """Print the tables, put them into the page if asked to, and compare with what is asked."""
     text, results = options.page.read_text(encoding="utf-8"), read(options.results)
     found, missed = {}, False
     for fraction, heading in sorted(HEADINGS.items()):
@@ -248,8 +295,11 @@ def tables(options: argparse.Namespace) -> int:
         made, found[fraction] = table(results, recorded, fraction, page_trials(text, fraction))
         missed |= found[fraction]["mean"]["fewfire"] > ASKED[fraction]
         print(f"{heading}\n\n{made}\n")
-        before, after = text.split(heading)
-        text = before + heading + re.sub(r"(\|.*\n)+", lambda _, made=made: made + "\n", after, count=1)
+        text = put(text, heading, made)
+    if CHANCES in text:
+        made = chances(results, text)
+        print(f"{CHANCES}\n\n{made}\n")
+        text = put(text, CHANCES, made)
     if options.write:
         options.page.write_text(text, encoding="utf-8")
     print(json.dumps({"name": "tabular_protocol", "ratio": None, "asked": ASKED, "found": found}))
@@ -267,9 +317,7 @@ def main() -> int:
     parser.add_argument("--sets", help="names, with commas between; all if not given")
     parser.add_argument("--fractions", default="1,0.1,0.01", help="of the rows, in the order of their jobs")
     parser.add_argument("--trials", type=int, default=10, help="of each fraction, at most")
-    parser.add_argument("--minutes", type=float, default=8.0, help="after these no job is begun")
-    parser.add_argument("--grace", type=float, default=1.0, help="minutes that begun jobs then have")
-    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    add_limits(parser)
     options = parser.parse_args()
     return {"measure": measure, "tables": tables}[options.what](options)
 

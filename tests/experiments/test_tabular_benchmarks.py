@@ -153,6 +153,28 @@ def test_tables_are_written_when_complete(protocol, monkeypatch, capsys, tmp_pat
     assert page.read_text().endswith("Words that stay.\n")
 
 
+CHANCES = """### Probabilities
+
+| rows | fewfire | forest |
+| --- | --- | --- |
+| 1% | 0.900 (0.100) | 0.700 (0.300) |
+
+Words that stay.
+"""
+
+
+def test_probabilities_are_told_beside_errors(protocol):
+    results = results_of({("credit", "fewfire"): 0.24, ("pol", "fewfire"): 0.105})
+    results += results_of({("credit", "tabm"): 0.26, ("pol", "tabm"): 0.125}, trials=1)
+    for of in results:
+        of |= {"log_loss": 0.5 if of["set"] == "pol" else 0.25, "ece": 0.01 * (of["trial"] < 5)}
+    line = protocol.chances(results, CHANCES).splitlines()[2]
+    assert line == "| 1% | 0.375 (0.005) |  | 0.700 (0.300) |  |  |  |  | 0.375 (0.010), 1 trial |"
+    page = protocol.put(CHANCES, protocol.CHANCES, protocol.chances(results, CHANCES))
+    assert line in page and page.endswith("Words that stay.\n")
+    assert protocol.chances(results, page) == protocol.chances(results, CHANCES)
+
+
 def test_protocol_measures_what_is_missing(protocol, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3)).astype(np.float32)
