@@ -6,6 +6,10 @@
 #include "base/cpu.hpp"
 
 NB_MODULE(_core, m) {
+#ifdef NDEBUG
+  // Objects that others still hold when the interpreter ends are no leak a user could mend; debug builds tell of them.
+  nanobind::set_leak_warnings(false);
+#endif
   m.def("isa", [] { return std::string(fewfire::isa_name(fewfire::current_isa())); });
   m.def("available_isas", &fewfire::available_isas);
   m.def("set_isa", [](const std::string& name) {
