@@ -128,6 +128,8 @@ def table_of(results: list[dict], question: str) -> tuple[str, dict]:
         if len(values) == TRIALS:
             figures[what][name][model] = float(np.mean(values))
     whole = [name for name in sets if len(figures["error"][name]) == len(MODELS)]
+    if not whole:
+        raise SystemExit(f"no set has {TRIALS} results of every model to {question!r} yet. Remedy: go on with measure")
     errors = {name: {model: 100 * of for model, of in figures["error"][name].items()} for name in whole}
     about = {of["set"]: of for of in chosen}
     lines = [["set", "rows trained on", "columns", "of them categories", "classes", *MODELS.values()]]

@@ -78,6 +78,8 @@ def test_tables_hold_sets_with_all_results_and_are_written(kept_aside, monkeypat
     assert "| a | 96 | 2 | 1 | 2 | **20.0** | **20.0** | **20.0** | 25.0 |" in text and "| c |" not in text
     assert figures["sets"] == 2 and figures["difference"]["catboost"][0] == -3.5
     assert "| mean rank |  |  |  |  | 2.00 | 2.00 | 2.00 | 4.00 |" in text
+    with pytest.raises(SystemExit, match="no set has 5 results of every model to 'most' yet"):
+        kept_aside.table_of(results[:30], "most")
     page, file = tmp_path / "page.md", tmp_path / "results.jsonl"
     marks = [f"<!-- {of}: written by the benchmark -->\nold\n<!-- {of}: end -->\n" for of in ("tenth", "most")]
     page.write_text("Before.\n" + "\nBetween.\n".join(marks) + "After.\n")
