@@ -89,6 +89,7 @@ def test_tables_hold_sets_with_all_results_and_are_written(kept_aside, monkeypat
     assert kept_aside.main() == 0
     written = page.read_text()
     assert text in written and "old" not in written and "Between." in written and written.endswith("After.\n")
+    assert json.loads(page.with_suffix(".json").read_text())["tenth"] == json.loads(json.dumps(figures))
     behind = [of | {"error": 0.3} if of["model"] == "fewfire" else of for of in results]
     file.write_text("".join(json.dumps(of) + "\n" for of in behind))
     assert kept_aside.main() == 1
