@@ -1,15 +1,17 @@
 """Categories and other dirt in tables: frames, codes, missing and unseen values, what is refused and how."""
 
+import datetime
 import pickle
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import fewfire as ff
-from fewfire.tabular import AdamW
+from fewfire.tabular import AdamW, _categories
 from fewfire.tabular._base import TargetRows
-from fewfire.tabular._categories import FEW, learn_categories
+from fewfire.tabular._categories import learn_categories
 from fewfire.tabular._frames import UNSEEN, learn_reader
 
 pl = pytest.importorskip("polars")
@@ -60,11 +62,13 @@ def test_columns_are_named_by_place_name_or_mask():
     assert sorted(mixed._reader.codes) == [0, 1, 2]
 
 
-def test_missing_is_a_category_and_unseen_is_the_mean():
+def test_missing_is_a_category_and_unseen_is_the_mean(monkeypatch):
     table = np.array([[0, 0.0], [0, 1.0], [1, 2.0], [np.nan, 3.0]])
     table = np.vstack([table] * 5)
     target = (np.isnan(table[:, :1]) * 1.0).astype(np.float32)
-    learned = learn_categories({0: FEW + 1}, table, target, np.ones(20, np.float32))
+    monkeypatch.setattr(_categories, "FEW", 1)
+    learned = learn_categories({0: 9}, table, target, np.ones(20, np.float32))
+    monkeypatch.undo()
     shown = learned.transform(np.array([[0.0, 7.0], [np.nan, 7.0], [UNSEEN, 7.0], [5.0, 7.0]]))
     assert shown[:, 0].tolist() == [7.0] * 4  # the numbers come first
     np.testing.assert_allclose(shown[:, 1], [2.5 / 20, 7.5 / 15, 0.25, 0.25])  # (5 + 10 · ¼) / (5 + 10), and so on
@@ -73,8 +77,34 @@ def test_missing_is_a_category_and_unseen_is_the_mean():
         [0, 0],
         [1, 0],
         [0, 1],
-        [0, 0],
+        [1 / 3, 0],  # between the two, at the share of the second
     ]
+    gapless = learn_categories({0: 2}, table[~np.isnan(table[:, 0])], target[:15], np.ones(15, np.float32))
+    assert gapless.transform(np.array([[np.nan, 7.0]]))[0, 1] == 1 / 3  # training had no missing values to learn from
+
+
+def test_what_two_categories_are_called_does_not_matter_to_a_third():
+    rng = np.random.default_rng(0)
+    size = rng.choice(["S", "M"], 200)
+    y = np.where(rng.uniform(size=200) < 0.95, size == "M", size == "S").astype(int)
+    asked = pd.DataFrame({"size": ["S", "M", "XL", None], "x": 0.0})
+    for first in ("S", "small"):  # before M in the alphabet, and behind
+        frame = pd.DataFrame({"size": np.where(size == "S", first, "M"), "x": rng.normal(size=200)})
+        model = ff.SparseInitClassifier((16,), members=2, random_state=0).fit(frame, y)
+        small, middle, unseen, missing = model.predict_proba(asked.replace({"S": first}))[:, 1]
+        assert small < 0.2 < 0.3 < unseen < 0.7 < 0.8 < middle and missing == unseen
+
+
+def test_categories_of_rows_without_weight_are_not_seen():
+    frame, y = town_table(60, towns=9)
+    besides = pd.DataFrame({"x": 0.0, "town": ["a", "z", "zz"], "size": "S"})
+    both = pd.concat([frame, besides], ignore_index=True)
+    model = ff.SparseInitClassifier(**QUICK).fit(frame, y)
+    weighted = ff.SparseInitClassifier(**QUICK).fit(both, np.append(y, [0, 1, 0]), np.append(np.ones(60), [0, 0, 0]))
+    assert np.array_equal(weighted.predict_proba(frame), model.predict_proba(frame))
+    assert np.array_equal(weighted.predict_proba(both[60:61]), model.predict_proba(both[60:61]))  # unseen to both
+    classes = ff.SparseInitClassifier(**QUICK, class_weight={0: 1, 1: 1, 2: 0}).fit(both, np.append(y, [2, 2, 2]))
+    assert classes._categories.counts == {1: 9, 2: 3}
 
 
 def test_statistics_of_training_rows_do_not_know_their_own_targets():
@@ -92,11 +122,12 @@ def test_statistics_of_training_rows_do_not_know_their_own_targets():
     assert model.predict_proba(frame)[:, 1].std() < 0.1
 
 
-def test_weights_count_in_statistics():
+def test_weights_count_in_statistics(monkeypatch):
+    monkeypatch.setattr(_categories, "FEW", 1)
     table, target = np.array([[0.0], [0.0], [1.0]] * 4), np.array([[0.0], [1.0], [0.0]] * 4, np.float32)
-    weighted = learn_categories({0: 20}, table, target, np.array([1, 3, 1] * 4, np.float32))
+    weighted = learn_categories({0: 2}, table, target, np.array([1, 3, 1] * 4, np.float32))
     rows = np.repeat(np.arange(12), [1, 3, 1] * 4)
-    repeated = learn_categories({0: 20}, table[rows], target[rows], np.ones(20, np.float32))
+    repeated = learn_categories({0: 2}, table[rows], target[rows], np.ones(20, np.float32))
     np.testing.assert_allclose(weighted.statistics[0], repeated.statistics[0])
 
 
@@ -202,12 +233,70 @@ def test_what_is_refused_and_how(case):
 
 
 def test_dates_of_polars_and_python_are_refused():
-    import datetime
-
     days = [datetime.date(2020, 1, 1 + day % 28) for day in range(30)]
-    for frame in (pl.DataFrame({"day": days}), pd.DataFrame({"day": days})):
+    times = [datetime.time(day % 24) for day in range(30)]
+    spans = np.arange(30).astype("m8[s]").astype(object).tolist()
+    periods = list(pd.period_range("2020", periods=30))
+    frames = [
+        pl.DataFrame({"day": days}),
+        *(pd.DataFrame({"day": of}, dtype=object) for of in (days, times, spans, periods)),
+    ]
+    frames.append(pd.DataFrame({"day": pd.Series(list(np.arange(30).astype("m8[s]")), dtype=object)}))
+    for frame in frames:
         with pytest.raises(ff.InvalidArgument, match="not dates; got .*in column 'day'"):
             ff.SparseInitClassifier(**QUICK).fit(frame, np.arange(30) % 2)
+
+
+def test_dates_where_numbers_were_are_refused_at_predictions():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = ff.SparseInitClassifier(**QUICK).fit(pd.DataFrame(X, columns=["a", "b"]), X[:, 0] > 0)
+    asked = pd.DataFrame({"a": [1.0], "b": pd.to_datetime(["2020-01-01"])})
+    with pytest.raises(ff.InvalidArgument, match="not dates; got .*in column 'b'"):
+        model.predict(asked)
+    frame, y = town_table(40)
+    model.fit(frame, y)
+    with pytest.raises(ff.InvalidArgument, match="categories that can be compared; got .*list in column 'town'"):
+        model.predict(frame.assign(town=[["town 1"]] * 40))
+
+
+NUMBERS_AS = {
+    "decimals": lambda column: pd.Series([Decimal(repr(value)) for value in column], dtype=object),
+    "pandas' NA among objects": lambda column: pd.Series([*column[:-1], pd.NA], dtype=object),
+    "NaN among decimals": lambda column: pd.Series(
+        [Decimal(repr(v)) for v in column[:-1]] + [Decimal("sNaN")], dtype=object
+    ),
+    "None among objects": lambda column: pd.Series([*column[:-1], None], dtype=object),
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS_AS)
+def test_objects_that_are_numbers_are_numbers(kind):
+    X = np.random.default_rng(0).normal(size=(60, 2)).round(2)
+    plain = X.copy()
+    if kind != "decimals":
+        plain[-1, 0] = np.nan
+    frame = pd.DataFrame({"a": NUMBERS_AS[kind](X[:, 0].tolist()), "b": X[:, 1]})
+    model = ff.SparseInitClassifier(**QUICK).fit(frame, X[:, 0] > 0)
+    expected = ff.SparseInitClassifier(**QUICK).fit(plain, X[:, 0] > 0)
+    assert np.array_equal(model.predict_proba(frame), expected.predict_proba(plain))
+    assert model._reader.codes == {} and "of categories" not in model.summary()
+
+
+def test_polars_objects_that_are_numbers_are_numbers():
+    X = np.random.default_rng(0).normal(size=(60, 1)).round(2)
+    frame = pl.DataFrame({"a": pl.Series([Decimal(repr(value)) for value in X[:, 0].tolist()], dtype=pl.Object)})
+    model = ff.SparseInitClassifier(**QUICK).fit(frame, X[:, 0] > 0)
+    assert np.array_equal(
+        model.predict_proba(frame), ff.SparseInitClassifier(**QUICK).fit(X, X[:, 0] > 0).predict_proba(X)
+    )
+
+
+@pytest.mark.parametrize("odd", [pd.NA, pd.NaT, pd.Timestamp("2020-01-01"), datetime.date(2020, 1, 1)])
+def test_objects_in_arrays_that_are_no_numbers_are_named(odd):
+    X = np.random.default_rng(0).normal(size=(40, 2)).astype(object)
+    X[3, 1] = odd
+    with pytest.raises(ff.InvalidArgument, match="X must hold numbers; got .*Remedy: put NaN where a value is missing"):
+        ff.SparseInitClassifier(**QUICK).fit(X, np.arange(40) % 2)
 
 
 def test_infinite_numbers_beside_categories_are_refused():

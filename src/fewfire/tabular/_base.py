@@ -194,8 +194,8 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _learn_categories(self, targets: TargetRows, reader: CategoryReader, stream: Stream) -> TargetRows:
         """Learn what categories become; the rows with numbers in their place that do not know their own targets."""
-        counts = {place: len(codes) for place, codes in reader.codes.items()}
-        self._categories = learn_categories(counts, targets.table, targets.target, targets.weight)
+        codes = {place: len(codes) for place, codes in reader.codes.items()}
+        self._categories = learn_categories(codes, targets.table, targets.target, targets.weight)
         return self._crossed(targets, self._categories, stream)
 
     def _crossed(self, targets: TargetRows, categories: CategoryColumns, stream: Stream) -> TargetRows:

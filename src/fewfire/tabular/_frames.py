@@ -1,13 +1,15 @@
 """From whatever holds a table to an array of numbers: numbers as they are, categories by code, dates refused.
 
 Columns of text, of mixed objects and of pandas' or polars' categorical types are categories, and so is any column that
-`categorical_features` names. The values seen in a first fit are numbered 0, 1, …; a missing value is NaN, and a value
-that was not there in that fit is UNSEEN. What the codes become is the business of _categories.py.
+`categorical_features` names; objects that are all numbers, Python's decimals among them, are numbers. The values seen
+in a first fit are numbered 0, 1, …; a missing value is NaN, and a value that was not there in that fit is UNSEEN. What
+the codes become is the business of _categories.py.
 """
 
 from __future__ import annotations
 
 import datetime
+import decimal
 import numbers
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
 
 UNSEEN = -1.0
+NUMBER = (numbers.Real, decimal.Decimal)
+DATE = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+ODD = ("NAType", "NaTType", "Timestamp", "Timedelta", "Period", "datetime.datetime", "datetime.date")
+"""Types that float() names when it meets them in an array of objects."""
 
 CategoricalFeatures = Literal["auto"] | None | list[int] | list[str] | list[bool]
 
@@ -44,7 +50,10 @@ class CategoryReader:
 
     def _coded(self, column: _Column, codes: dict[Any, int]) -> Float64Array:
         found = (np.nan if _missing(value) else codes.get(value, UNSEEN) for value in column.values())
-        return np.fromiter(found, np.float64)
+        try:
+            return np.fromiter(found, np.float64)
+        except TypeError:
+            raise _incomparable(column) from None
 
 
 @contextmanager
@@ -62,6 +71,15 @@ def readable(X: object) -> Iterator[None]:
         text = str(error).partition(": ")[2]
         remedy = "name columns of categories in categorical_features, or pass a data frame with 'auto'"
         raise invalid("X", "must hold numbers in columns that are no categories", f"a text {text}", remedy) from None
+    except TypeError as error:
+        dated = next((column for column in _columns(X) if column.kind() == "date"), None) if _is_frame(X) else None
+        if dated is not None:
+            raise _date(dated) from None
+        odd = next((kind for kind in ODD if f"'{kind}'" in str(error)), None)
+        if odd is None:
+            raise
+        remedy = "put NaN where a value is missing, and numbers in the place of dates; or pass a data frame"
+        raise invalid("X", "must hold numbers", f"a {odd}", remedy) from None
     except OverflowError:
         remedy = "divide the column by a power of ten, or name it in categorical_features"
         raise invalid("X", "must hold numbers below 1.8e308", "an integer beyond", remedy) from None
@@ -81,7 +99,7 @@ def refuse_infinite(table: Float64Array, names: Sequence[object] | None) -> Floa
 
 
 def learn_reader(X: object, categorical_features: object) -> CategoryReader | None:
-    """How to read tables like X; None if all its columns are numbers, which scikit-learn reads."""
+    """How to read tables like X; None if all its columns are of numeric types, which scikit-learn reads."""
     if isinstance(categorical_features, str) and categorical_features != "auto":
         raise _wrong_choice(categorical_features)
     framed = _is_frame(X)
@@ -94,6 +112,7 @@ def learn_reader(X: object, categorical_features: object) -> CategoryReader | No
         got = f"{twice[0]!r} {names.count(twice[0])} times"
         raise invalid("X", "must have columns of different names", got, "rename a column, or pass X.to_numpy()")
     places = set() if categorical_features is None else _named(categorical_features, columns)
+    objects = False
     if framed:
         for place, column in enumerate(columns):
             kind = column.kind()
@@ -101,18 +120,18 @@ def learn_reader(X: object, categorical_features: object) -> CategoryReader | No
                 raise _date(column)
             if categorical_features is not None and kind == "category":
                 places.add(place)
-    return CategoryReader({place: _learn_codes(columns[place]) for place in sorted(places)}) if places else None
+            objects |= kind == "number" and column.holds_objects()
+    if not places and not objects:
+        return None
+    return CategoryReader({place: _learn_codes(columns[place]) for place in sorted(places)})
 
 
 def _learn_codes(column: _Column) -> dict[Any, int]:
     try:
         distinct = {value for value in column.values() if not _missing(value)}
     except TypeError:
-        kinds = sorted({type(value).__name__ for value in column.values()})
-        rule = "must hold numbers, or categories that can be compared"
-        got = f"{', '.join(kinds)} in column {column.name!r}"
-        raise invalid("X", rule, got, "turn the values into numbers or text first") from None
-    if any(isinstance(value, datetime.date | datetime.timedelta | np.datetime64) for value in distinct):
+        raise _incomparable(column) from None
+    if any(_dated(value) for value in distinct):
         raise _date(column)
     ordered = sorted(distinct, key=lambda value: (type(value).__name__, str(value)))
     return {value: code for code, value in enumerate(ordered)}
@@ -124,7 +143,14 @@ def _missing(value: Any) -> bool:
         return True
     if isinstance(value, str):
         return False
+    if isinstance(value, decimal.Decimal):
+        return value.is_nan()  # a signalling one refuses to be compared
     return type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, numbers.Real) and value != value)
+
+
+def _dated(value: Any) -> bool:
+    """Whether a value is a date, a time or a span of time; pandas' periods are classes of their own."""
+    return isinstance(value, DATE) or type(value).__name__ == "Period"
 
 
 class _Column:
@@ -140,8 +166,11 @@ class _Column:
             return "date"
         if letter in "biufc":
             return "number"
-        alike = letter == "O" and all(_missing(value) or isinstance(value, numbers.Real) for value in self.values())
-        return "number" if alike else "category"
+        return _kind_of_objects(self.values()) if letter == "O" else "category"
+
+    def holds_objects(self) -> bool:
+        """Whether scikit-learn may fail to read the column's numbers: objects, decimals of Arrow."""
+        return getattr(self.column.dtype, "kind", "O") not in "biufc"
 
     def values(self) -> Sequence[Any]:
         """The values as Python's objects."""
@@ -169,13 +198,26 @@ class _PolarsColumn(_Column):
         dtype = self.column.dtype
         if dtype.is_temporal():
             return "date"
+        if str(dtype) == "Object":
+            return _kind_of_objects(self.values())
         return "number" if dtype.is_numeric() or str(dtype) in ("Boolean", "Null") else "category"
+
+    def holds_objects(self) -> bool:
+        return str(self.column.dtype) == "Object"
 
     def values(self) -> Sequence[Any]:
         return self.column.to_list()  # type: ignore[no-any-return]
 
     def numbers(self) -> AnyArray:
-        return np.array([np.nan if value is None else float(value) for value in self.values()])
+        return np.array([np.nan if _missing(value) else float(value) for value in self.values()])
+
+
+def _kind_of_objects(values: Sequence[Any]) -> Literal["number", "category", "date"]:
+    """Objects that are all numbers, or missing, are numbers; dates among objects that are missing or dates, dates."""
+    known = [value for value in values if not _missing(value)]
+    if known and all(_dated(value) for value in known):
+        return "date"
+    return "number" if all(isinstance(value, NUMBER) and not _dated(value) for value in known) else "category"
 
 
 def _is_frame(X: Any) -> bool:
@@ -225,6 +267,13 @@ def _wrong_choice(given: object) -> Exception:
     return invalid(
         "categorical_features", "must be 'auto', None or a list of columns", given, "pass ['name'] or [0, 3]"
     )
+
+
+def _incomparable(column: _Column) -> Exception:
+    kinds = sorted({type(value).__name__ for value in column.values()})
+    rule = "must hold numbers, or categories that can be compared"
+    got = f"{', '.join(kinds)} in column {column.name!r}"
+    return invalid("X", rule, got, "turn the values into numbers or text first")
 
 
 def _date(column: _Column) -> Exception:
