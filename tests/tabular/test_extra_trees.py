@@ -70,6 +70,15 @@ def test_leaves_say_the_mean_of_their_rows():
             assert value == pytest.approx(mean, abs=1e-6)
 
 
+def test_rows_that_weigh_next_to_nothing_still_have_a_mean():
+    table, rng = table_of(60, 6), np.random.default_rng(4)
+    target, weight = rng.integers(0, 2, (60, 1)), np.where(np.arange(60) < 1, 1e10, 1.0)
+    light = np.arange(1, 60)
+    for trees in both(whole_targets(table, target, weight, centred=False), light):
+        plain = grown_trees(whole_targets(table, target, None, centred=False), light, ExtraTreesRule(), SEEDS)
+        np.testing.assert_allclose(trees.sums(table, 1), plain.sums(table, 1), atol=1e-6)  # their weights are even
+
+
 def test_divisions_lie_within_the_rows_and_missing_values_take_a_side():
     rng = np.random.default_rng(3)
     table = narrowed(rng.random((400, 3)))

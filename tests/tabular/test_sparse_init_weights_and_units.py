@@ -78,6 +78,15 @@ def test_rows_too_light_for_float32_are_left_out():
     np.testing.assert_array_equal(light.decision_function(X), without.decision_function(X))
 
 
+@pytest.mark.parametrize("heaviest", [1e10, 1e30])
+def test_one_row_may_outweigh_all_others(heaviest):
+    weight = np.where(np.arange(30) < 1, heaviest, 1.0)
+    settings = {**QUICK, "trees": True, "members": 4}  # one of four parts of the rows has the heavy one held out
+    chances = ff.SparseInitClassifier(**settings).fit(X, Y, weight).predict_proba(X)
+    numbers = ff.SparseInitRegressor(**settings).fit(X, X[:, 0], weight).predict(X)
+    assert np.isfinite(chances).all() and np.isfinite(numbers).all()
+
+
 def test_a_weight_for_a_class_that_a_fold_lacks_is_ignored_where_all_others_are_named():
     named = ff.SparseInitClassifier(**QUICK, class_weight={0: 1, 1: 2, 2: 5}).fit(X, Y)
     plain = ff.SparseInitClassifier(**QUICK, class_weight={1: 2}).fit(X, Y)

@@ -66,7 +66,8 @@ def whole_targets(table: FloatArray, target: AnyArray, weight: AnyArray | None, 
     scale = float(np.abs(shifted).max()) or 1.0
     parts = [*(shifted / scale).T]
     if weight is not None:
-        share = weight / np.max(weight)
+        # A fold may hold out every row that counts much: one unit at least, or its trees would be means of no weight.
+        share = np.maximum(weight / np.max(weight), 1 / UNIT)
         parts = [share, *(share * part for part in parts)]
     numbers = np.rint(np.multiply(parts, UNIT)).astype(np.int32)
     return WholeTargets(np.ascontiguousarray(table.T), target, numbers, weight is not None, centre, scale)
