@@ -113,6 +113,19 @@ def test_going_on_fits_the_trees_anew_and_partial_fit_leaves_them():
         assert np.array_equal(group.predictions(X), predictions)
 
 
+@pytest.mark.parametrize("early_stopping", ["auto", False])
+def test_a_fit_that_goes_on_without_trees_leaves_them_out(early_stopping):
+    X, y = steps(80)
+    model = ff.SparseInitRegressor(**QUICK, warm_start=True).fit(X, y)
+    assert share_of_trees(model) > 0
+    kept = model.set_params(early_stopping=False).fit(X, y).mixing_weights_  # no row is held out to weigh them anew
+    assert share_of_trees(model) > 0
+    model.set_params(trees=False, early_stopping=early_stopping).fit(X, y)
+    assert not set(model.mixing_weights_) & set(KINDS) and set(KINDS) < set(kept)
+    assert sum(model.mixing_weights_.values()) == pytest.approx(1.0)
+    assert share_of_trees(model.set_params(trees=True, early_stopping="auto").fit(X, y)) > 0
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fold_without_a_class_gives_it_no_chance(kind):
     X, _ = steps(40)

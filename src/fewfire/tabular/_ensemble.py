@@ -92,9 +92,8 @@ class Ensemble:
         self.groups = {variant: self._fresh(variant, settings) for variant in variants}
         self.weights = np.full(len(variants), 1.0 / len(variants))
         self.temperature = 1.0
-        self.trees: dict[str, TreeGroup] = {}
         self.seconds: dict[str, float] = {}  # of the last training, by what was done
-        self.shares_of_kinds = np.ones(1)  # the networks' share, then those of the trees
+        self._leave_trees_out()
 
     def learn_shares(self, examples: Examples, threads: int) -> None:
         """Learn what each input explains of the targets, which gains are made of, if it is not known yet."""
@@ -106,6 +105,8 @@ class Ensemble:
         self.seconds = {}
         division = self._divide(examples, validation, settings)
         judges = division.judges()
+        if not settings.trees:  # an earlier fit may have grown some
+            self._leave_trees_out()
         trees = self._grow_trees(division) if settings.trees and judges is not None and len(self.columns.places) else []
         with self._beside(trees, settings) as (queued, grown):
             self.learn_shares(examples, settings.threads)
@@ -257,6 +258,10 @@ class Ensemble:
         self.groups = {name: group for (name, group), stays in zip(self.groups.items(), kept, strict=True) if stays}
         self.weights = weights[kept]
         return np.asarray(mixed / self.temperature)
+
+    def _leave_trees_out(self) -> None:
+        self.trees: dict[str, TreeGroup] = {}
+        self.shares_of_kinds = np.ones(1)  # the networks' share, then those of the trees
 
     def _grow_trees(self, division: Division) -> list[TreeJob]:
         """Jobs that fit trees on the folds of the networks."""
