@@ -64,6 +64,22 @@ def test_a_part_of_a_table_is_encoded_as_the_whole_is(threads):
     assert np.array_equal(whole.raw()[rows], before.raw(), equal_nan=True)
 
 
+def test_trees_see_columns_as_they_are_unless_float32_would_blur_them():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=200)
+    suited = [noise, 1e9 * noise, rng.integers(1990, 2020, 200), np.where(noise > 1, noise, 7.0), 100 + 0.1 * noise]
+    gone = np.where(noise > 1, 0.0, 1e9 + noise)  # 0 where nothing is known does not widen the rest
+    blurred = [1e7 + noise, gone, np.where(noise > 0, 1e9, 1e9 + 1), 1.5e308 * (1 + 1e-9 * noise)]
+    table = np.column_stack([*suited, *blurred])
+    columns = learn_columns(table, ones(200), NAMES)
+    seen = columns.encode(table).raw()
+    assert np.array_equal(seen[:, :5], table[:, :5]) and columns.offsets[:5].tolist() == [0] * 5
+    for place in range(5, 9):
+        alike = len(np.unique(seen[:, place].astype(np.float32) if place < 8 else seen[:, place]))
+        assert alike == len(np.unique(table[:, place])) and np.abs(columns.offsets[place]) > 9e6
+    assert columns.encode(-table).raw()[0, 8] == -np.inf
+
+
 def test_constant_and_empty_columns_change_nothing():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))

@@ -147,6 +147,19 @@ def test_a_class_of_one_row_leaves_a_model_without_it(kind):
     assert held[3].tolist() == [1.0, 0.0] and np.isfinite(group.predictions(X)).all()
 
 
+@pytest.mark.parametrize("offset", [1e7, -1e9])
+def test_a_large_offset_of_a_column_hides_nothing_from_trees(offset):
+    X, score = steps(400)
+    X[::7, 2] = np.nan
+    plain, moved = (ff.SparseInitClassifier(**QUICK).fit(table[:200], score[:200] > 1) for table in (X, X + offset))
+    for one, other in zip(plain._ensemble.trees.values(), moved._ensemble.trees.values(), strict=True):
+        assert [len(model.trees.forks) for model in one.models] == [len(model.trees.forks) for model in other.models]
+    moved = pickle.loads(pickle.dumps(moved))
+    said, expected = moved.predict_proba(X[200:] + offset), plain.predict_proba(X[200:])
+    np.testing.assert_allclose(said, expected, atol=0.02)  # a row or two lie within rounding of a threshold
+    assert np.abs(said - expected).mean() < 1e-3
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_huge_numbers_do_not_stop_trees(kind):
     X, y = steps(60)

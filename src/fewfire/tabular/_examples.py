@@ -68,6 +68,6 @@ class Examples:
         return explained_shares(self.encoded("rank"), self.target, self.weight, threads)
 
     def for_trees(self) -> TreeRows:
-        """What trees are fitted to: the columns that are used, as they are."""
+        """What trees are fitted to: the columns that are used, in their own units."""
         raw = self.inputs.raw() if self.chosen is None else self.inputs.raw()[self.chosen]
         return TreeRows(raw, self.target, self.weight)

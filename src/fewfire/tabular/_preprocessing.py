@@ -28,6 +28,8 @@ CLIP = 4.0
 """Where columns are smoothly clipped that an encoding stands beside."""
 PLAIN = "plain"
 """Names them, with the flags, among the encodings of a table."""
+BLURRED = 2.0**-12
+"""Of a column's size, the spread below which float32 has too few steps for it, some two thousand."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Columns:
     medians : array (used,)
     flagged : array (used,) of bool
         Which columns missed values.
+    offsets : array (used,)
+        What trees see the columns without: 0, but for columns that float32 would blur.
     plain : StandardScaling
     encodings : dict
         Fitted encodings and embeddings by name.
@@ -49,6 +53,7 @@ class Columns:
     places: IdArray
     medians: Float64Array
     flagged: NDArray[np.bool_]
+    offsets: Float64Array
     plain: StandardScaling
     encodings: dict[str, Encoding | Embedding]
 
@@ -101,8 +106,10 @@ class EncodedTable:
         return part
 
     def raw(self) -> Float64Array:
-        """The columns that are used (rows, used), NaN where values are missing."""
-        return np.where(self._missing, np.nan, self._filled)
+        """The columns that are used (rows, used), less their offsets, NaN where values are missing: what trees see."""
+        values, offsets = np.where(self._missing, np.nan, self._filled), self._columns.offsets
+        with np.errstate(over="ignore"):  # beyond all numbers is far enough for trees
+            return values - offsets if offsets.any() else values
 
     def _encode(self, name: str) -> AnyArray:
         columns = self._columns
@@ -135,4 +142,12 @@ def learn_columns(table: Float64Array, weight: Float64Array, names: Collection[s
         encoding = ENCODINGS[name]()
         encodings[name] = encoding.fit_ranks(ranks) if isinstance(encoding, Encoding) else encoding
     plain = StandardScaling(CLIP).fit_ranks(ranks)
-    return Columns(np.array(used, dtype=np.int64), np.array(medians), gaps[used], plain, encodings)
+    offsets = [_offset(column.distinct) for column in ranks]
+    return Columns(np.array(used, dtype=np.int64), np.array(medians), gaps[used], np.array(offsets), plain, encodings)
+
+
+def _offset(distinct: Float64Array) -> float:
+    """The middle of ascending values whose quartiles float32 hardly tells apart, or 0: columns it suits stay."""
+    low, middle, high = distinct[[len(distinct) * quarter // 4 for quarter in (1, 2, 3)]]
+    with np.errstate(over="ignore"):
+        return float(middle) if 0 < high - low < BLURRED * abs(middle) else 0.0

@@ -2,7 +2,7 @@
 
 Networks bend where the target does and lose where it jumps along few columns; trees the other way round, and the two
 err on different rows. One model is fitted per fold and predicts the rows the fold left out; later rows get the mean of
-all models. Trees see the columns as they are: categories by their numbers, NaN where values are missing.
+all models. Trees see the columns in their own units: categories by their numbers, NaN where values are missing.
 
 Extra trees (_extra_trees.py) do well from thirty rows on. Boosting (_boosting.py) wants some hundred rows; the rounds
 that predict held-out rows best are kept, the same number in all models. Both are jobs of the queue in which the
