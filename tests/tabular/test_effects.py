@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 import fewfire as ff
 from fewfire import InvalidArgument
-from fewfire.tabular import AdamW, Effects
+from fewfire.tabular import AdamW, EffectCurve, Effects
 from fewfire.tabular._effects import Explained, _curve
 
 QUICK = {"hidden": (32,), "members": 2, "scaling": "standard", "gains": "none", "trees": False, "random_state": 0}
@@ -108,6 +108,44 @@ def test_several_targets():
     found = ff.SparseInitRegressor(**QUICK).fit(X, np.column_stack([y, 100 * X[:, 2]])).explain(X)
     assert found.outputs == ("y0", "y1") and found[2].mean.shape[1] == 2
     assert found.names[found.order()[0]] == "x2"  # all of one, some of the other; units do not count
+
+
+@pytest.mark.parametrize("power", [-1000, -664, 532, 1000])  # 2^-664 is 1e-200, 2^532 is 1e160
+def test_the_unit_of_targets_does_not_matter(power):
+    X, y = additive(60)
+    settings = {**QUICK, "optimiser": AdamW(0.02, epochs=5)}
+    plain, scaled = (
+        ff.SparseInitRegressor(**settings).fit(X, of).explain(X, of, repeats=2, points=3)
+        for of in (y, np.ldexp(y, power))
+    )
+    assert plain.importance.max() > 0.01
+    for name in ("importance", "low", "high"):
+        assert np.array_equal(getattr(scaled, name), getattr(plain, name))
+    assert np.array_equal(np.ldexp(scaled[0].mean, -power), plain[0].mean)
+
+
+def test_errors_beyond_all_numbers_count_as_the_largest_that_does(model):
+    X, y = additive(40)
+    found = model.explain(X, 1e-200 * y, repeats=1, points=2)
+    assert np.isfinite(found.low).all() and np.isfinite(found.high).all()
+    about = Explained(None, lambda rows: rows, "a", {}, None)
+    said, same = np.array([[1.0], [3.0]]), np.full((2, 1), 2.0)
+    tenths = np.full((3, 1), 0.1)  # of which NumPy's variance is not 0
+    np.testing.assert_allclose(about.losses(tenths + 2, tenths), 4.0)
+    assert about.losses(said, 1e-200 * said).tolist() == [1e150, 1e150]
+    assert about.losses(said, same).tolist() == [1.0, 1.0]  # squared error: there is no variance
+    assert about.losses(np.full((2, 1), 1e200), same).tolist() == [1e150, 1e150]
+
+
+def test_ends_of_an_effect_are_told_apart():
+    X, y = additive(60)
+    settings = {**QUICK, "optimiser": AdamW(0.02, epochs=5)}
+    line = str(ff.SparseInitRegressor(**settings).fit(X, 1e9 + y).explain(X, points=3)).splitlines()[2]
+    low, high = line.split()[-3::2]
+    assert 1e9 - 9 < float(low) < float(high) < 1e9 + 9
+    flat = EffectCurve("a", "number", (0.0, 1.0), *np.full((3, 2, 1), 1e9))
+    shown = Effects("Model", *np.zeros((3, 1)), "log loss", (flat,), ("y",), 2)
+    assert str(shown).endswith("1e+09 to 1e+09")  # these are the same
 
 
 def dirty_columns():

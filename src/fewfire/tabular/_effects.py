@@ -1,10 +1,11 @@
 """What a fitted model makes of each column: permutation importances and curves of main effects.
 
 The importance of a column is what predictions lose when its values are shuffled over the rows (Breiman 2001): log loss
-of classes; squared error of numbers, in parts of their variance, which is a drop in R². Shuffling and scoring are
-scikit-learn's. Rows are scored in twenty parts, whose spread gives an interval that knows of both the shuffles and the
-choice of rows. Without targets the model's own predictions stand for them: what is lost then says how much the model
-leans on a column, right or wrong.
+of classes; squared error of numbers, in parts of their variance, which is a drop in R² and knows no unit (of targets
+that are all the same, squared error itself). A row loses 1e150 at most. Shuffling and scoring are scikit-learn's. Rows
+are scored in twenty parts, whose spread gives an interval that knows of both the shuffles and the choice of rows.
+Without targets the model's own predictions stand for them: what is lost then says how much the model leans on a column,
+right or wrong.
 
 A curve is the mean prediction over rows with one column set to each of several values (partial dependence, Friedman
 2001). The band around it is where four fifths of the rows' own curves run, each moved to the mean curve's level: it
@@ -40,6 +41,7 @@ CURVE_ROWS = 200  # means over more rows look the same
 ENDS = (0.025, 0.975)  # of a column's values, between which its curve runs
 BAND = (0.1, 0.9)
 TINY = 1e-15  # the least chance that counts, as in scikit-learn's log loss
+WORST = 1e150  # what a row can lose at most: squares of losses, and so intervals, stay finite
 TICKS = "▁▂▃▄▅▆▇█"
 
 
@@ -88,7 +90,7 @@ class Effects:
     importance, low, high : arrays (columns,)
         What predictions lose without the column, and a 95% interval.
     measure : str
-        In what: "log loss" or "share of the variance".
+        In what: "log loss" or "share of the variance", which is the same in every unit of the targets.
     curves : tuple of EffectCurve
         One per column, in the table's order.
     outputs : tuple of str
@@ -177,7 +179,7 @@ class Effects:
         tops = [float(np.ptp(curve.mean[:, -1])) for curve in self.curves]
         values = self.curves[place].mean[:, -1]
         steps = (len(TICKS) - 1) * (values - values.min()) / (max(tops) or 1.0)
-        return f"{''.join(TICKS[round(step)] for step in steps)} {values.min():.4g} to {values.max():.4g}"
+        return f"{''.join(TICKS[round(step)] for step in steps)} {_span(float(values.min()), float(values.max()))}"
 
 
 @dataclass(frozen=True)
@@ -205,8 +207,12 @@ class Explained:
         """What each row (rows,) loses: chances (rows, classes) or numbers in parts of the targets' variance."""
         if self.classes is not None:
             return -np.asarray((target * np.log(np.maximum(said, TINY))).sum(axis=1))
-        variance = target.var(axis=0)
-        return np.asarray(((said - target) ** 2 / np.where(variance > 0, variance, 1.0)).mean(axis=1))
+        varies = (target != target[0]).any(axis=0)  # a mean is rounded, and a variance seldom 0
+        unit = np.where(varies, _unit(target), 1.0)  # squares in others may leave the range of floats
+        target = target / unit
+        with np.errstate(over="ignore"):
+            lost = (said / unit - target) ** 2 / np.where(varies, target.var(axis=0), 1.0)
+        return np.asarray(np.minimum(lost, WORST).mean(axis=1))
 
 
 @dataclass(frozen=True)
@@ -231,6 +237,21 @@ class Importances:
         reach = student.ppf(0.975, len(parts) - 1) * of_parts.std(axis=0, ddof=1) / np.sqrt(len(parts))
         mean = of_parts.mean(axis=0)
         return cls(mean, mean - reach, mean + reach)
+
+
+def _unit(numbers: AnyArray) -> Float64Array:
+    """The power of two (columns,) that the largest of a column is one to two times of: division by it is exact."""
+    return np.asarray(np.ldexp(1.0, np.frexp(np.abs(numbers).max(axis=0))[1] - 1))
+
+
+def _span(low: float, high: float) -> str:
+    """Two numbers with as many digits as tell them apart, four at least.
+
+    >>> _span(-0.25, 3.14159), _span(1e9, 1e9 + 2)
+    ('-0.25 to 3.142', '1000000000 to 1000000002')
+    """
+    digits = next((d for d in range(4, 17) if f"{low:.{d}g}" != f"{high:.{d}g}"), 17 if low < high else 4)
+    return f"{low:.{digits}g} to {high:.{digits}g}"
 
 
 def find_effects(
