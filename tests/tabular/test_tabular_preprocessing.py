@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import fewfire as ff
-from fewfire.tabular import AdamW
+from fewfire.tabular import AdamW, _ensemble
 from fewfire.tabular._examples import Variant, choose_variants
-from fewfire.tabular._preprocessing import PLAIN, learn_columns
+from fewfire.tabular._preprocessing import PLAIN, Columns, learn_columns
 from fewfire.tabular._relevance import explained_shares, relevance_gains
 
 QUICK = {"hidden": (16,), "members": 2, "optimiser": AdamW(0.01, epochs=5), "random_state": 0}
@@ -62,6 +62,21 @@ def test_a_part_of_a_table_is_encoded_as_the_whole_is(threads):
         assert np.array_equal(whole[name][rows], before[name])
         assert np.array_equal(whole[name][rows], whole.part(rows)[name])
     assert np.array_equal(whole.raw()[rows], before.raw(), equal_nan=True)
+
+
+def test_predictions_are_made_in_blocks_of_rows_and_are_the_same(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    X[::5, 1] = np.nan
+    models = ff.SparseInitClassifier(**QUICK).fit(X, X[:, 0] > 0), ff.SparseInitRegressor(**QUICK).fit(X, X[:, :2] > 0)
+    whole = [getattr(model, said)(X) for model in models for said in ("predict", "_outputs")]
+    sizes, encode = [], Columns.encode
+    monkeypatch.setattr(Columns, "encode", lambda self, table: (sizes.append(len(table)), encode(self, table))[1])
+    monkeypatch.setattr(_ensemble, "BLOCK", 25)
+    parts = [getattr(model, said)(X) for model in models for said in ("predict", "_outputs")]
+    assert sizes == 4 * [25, 25, 10]
+    for one, other in zip(whole, parts, strict=True):
+        assert np.array_equal(one, other)
 
 
 def test_trees_see_columns_as_they_are_unless_float32_would_blur_them():

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 # Seeds of networks are drawn from streams that bear the first names of the encodings: the same seed, the same fit.
 WORTH = 4  # bins per column from which on they are seen as ladders
+BLOCK = 16_384  # rows that are encoded at a time for predictions: an encoding takes many times the room of its table
 STREAMS = {"rank": "quantile", "piecewise_linear": "bins", "periodic": "waves"}
 
 
@@ -131,14 +132,8 @@ class Ensemble:
 
     def outputs(self, table: Float64Array) -> Float64Array:
         """Weighted mean output (rows, outputs) at a table (rows, columns), over the temperature."""
-        inputs, total = self.columns.encode(table), 0.0
-        for weight, (variant, group) in zip(self.weights, self.groups.items(), strict=True):
-            total = total + weight * group.outputs(inputs[variant.encoding], self._gains(variant, self.shares))
-        mixed = np.asarray(total / self.temperature)
-        if not self.trees:
-            return mixed
-        raw = inputs.raw()
-        return mix(self.loss, self.shares_of_kinds, mixed, [trees.predictions(raw) for trees in self.trees.values()])
+        starts = range(0, max(1, len(table)), BLOCK)
+        return np.concatenate([self._outputs_of_block(table[start : start + BLOCK]) for start in starts])
 
     def mixing_weights(self) -> dict[str, float]:
         """What each variant of the networks and each kind of tree counts for, by name; 1 together."""
@@ -154,6 +149,16 @@ class Ensemble:
         """Keep what predicts alone."""
         for group in self.groups.values():
             group.forget_training()
+
+    def _outputs_of_block(self, table: Float64Array) -> Float64Array:
+        inputs, total = self.columns.encode(table), 0.0
+        for weight, (variant, group) in zip(self.weights, self.groups.items(), strict=True):
+            total = total + weight * group.outputs(inputs[variant.encoding], self._gains(variant, self.shares))
+        mixed = np.asarray(total / self.temperature)
+        if not self.trees:
+            return mixed
+        raw = inputs.raw()
+        return mix(self.loss, self.shares_of_kinds, mixed, [trees.predictions(raw) for trees in self.trees.values()])
 
     def _hold_trial(self, examples: Examples, validation: Examples | None, settings: Settings, verbose: bool) -> None:
         """Train every group on TRIAL_ROWS rows, for a while, and go on, afresh, with the FINALISTS."""
