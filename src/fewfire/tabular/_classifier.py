@@ -66,7 +66,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         training. "balanced" gives every class the same weight in all.
     warm_start : bool
         Continue from the last fit's weights; widths, members, scaling and classes stay. The optimiser's state goes on
-        unless another optimiser is given.
+        unless another optimiser is given. Rows that earlier training has seen judge too kindly; pass
+        `validation_data` where they come in another order, or after `partial_fit` or `early_stopping=False`.
     engine : {"auto", "cpu", "torch"}
         "torch" trains all networks as one batch, on a GPU where there is one; "auto" is "cpu".
     n_jobs : int or None
