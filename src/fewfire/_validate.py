@@ -53,6 +53,13 @@ def check_number(
     return number
 
 
+def check_flag(name: str, value: object) -> bool:
+    """True or False; a number or a text, which would count by its truth, is refused."""
+    if not isinstance(value, bool | np.bool_):
+        raise invalid(name, "must be True or False", value)
+    return bool(value)
+
+
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
     """One of a few names; the error lists them and guesses which one was meant."""
     names = list(choices)

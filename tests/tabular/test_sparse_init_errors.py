@@ -67,6 +67,19 @@ QUICK = {"hidden": (8,), "members": 1, "scaling": "standard", "gains": "none", "
         ({"optimiser": AdamW(betas=0.9)}, "betas must be two numbers; got 0.9. Remedy: pass (0.9, 0.999) for example."),
         ({"optimiser": SGD(momentum=1.0)}, "momentum must be a finite number in [0, 1); got 1.0."),
         ({"class_weight": "even"}, "class_weight must be a dict, 'balanced' or None; got 'even'."),
+        ({"class_weight": np.ones(2)}, "class_weight must be a dict, 'balanced' or None; got array([1., 1.])."),
+        (
+            {"early_stopping": np.array([1, 2])},
+            "early_stopping must be an integer of at least 1; got array([1, 2]). Remedy: pass 'auto', False, True or a number of epochs.",
+        ),
+        ({"trees": 200}, "trees must be True or False; got 200."),
+        ({"trees": 1}, "trees must be True or False; got 1."),
+        ({"skip": "no"}, "skip must be True or False; got 'no'."),
+        ({"warm_start": "no"}, "warm_start must be True or False; got 'no'."),
+        ({"warm_start": np.ones(2)}, "warm_start must be True or False; got array([1., 1.])."),
+        ({"verbose": "no"}, "verbose must be True or False; got 'no'."),
+        ({"verbose": -1}, "verbose must be True or False; got -1."),
+        ({"verbose": None}, "verbose must be True or False; got None."),
     ],
 )
 def test_settings(settings, text):
@@ -78,6 +91,8 @@ def test_settings(settings, text):
 def test_numbers_and_booleans_of_numpy_are_settings():
     numpys = {"hidden": np.int64(4), "early_stopping": np.True_, "n_jobs": np.int64(-1), "members": np.int32(1)}
     pythons = {"hidden": 4, "early_stopping": True, "n_jobs": -1, "members": 1}
+    for name, flag in {"skip": False, "trees": False, "warm_start": True, "verbose": False}.items():
+        numpys[name], pythons[name] = np.bool_(flag), flag
     models = [ff.SparseInitClassifier(**{**QUICK, **given}).fit(X, Y) for given in (numpys, pythons)]
     assert np.array_equal(*(model.decision_function(X) for model in models))
 
@@ -144,6 +159,10 @@ def test_one_number_weighs_all_rows_alike():
             lambda m: m.set_params(class_weight="balanced").partial_fit(X, Y, [0, 1]),
             "class_weight must not be 'balanced' with partial_fit, which sees part of the rows; got 'balanced'. Remedy: pass a dict of weights.",
         ),
+        (
+            lambda m: m.set_params(class_weight=np.ones(2)).partial_fit(X, Y, [0, 1]),
+            "class_weight must be a dict, 'balanced' or None; got array([1., 1.]).",
+        ),
     ],
 )
 def test_data(call, text):
@@ -186,6 +205,12 @@ def test_torch_missing_says_how_to_get_it(monkeypatch):
     assert str(caught.value) == (
         "engine='torch' needs the package 'torch', which is not installed. Remedy: pip install 'fewfire[torch]'."
     )
+
+
+def test_levels_of_verbose_are_numbers_too(capsys):
+    for level, lines in ((0, 0), (np.int64(1), 1), (2, 1)):
+        ff.SparseInitClassifier(**QUICK, optimiser=AdamW(epochs=1), verbose=level).fit(X, Y)
+        assert len(capsys.readouterr().err.splitlines()) == lines
 
 
 def test_progress_names_variant_epoch_and_losses(capsys):

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._errors import invalid
 from fewfire._random import Stream
-from fewfire._validate import check_sample_weight
+from fewfire._validate import check_flag, check_sample_weight
 from fewfire.robustness import black_box, register_adapter
 from fewfire.tabular._categories import category_folds, learn_categories
 from fewfire.tabular._effects import Explained, find_effects
@@ -89,7 +89,7 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         validation_data : (X, y) or (X, y, sample_weight), optional
             Rows to stop early by; every network then trains on all of X.
         """
-        continued = bool(self.warm_start and hasattr(self, "_ensemble"))
+        continued = check_flag("warm_start", self.warm_start) and hasattr(self, "_ensemble")
         with _unchanged_on_error(self):
             rows = self._rows(X, y, sample_weight, reset=not continued)
             if not continued:

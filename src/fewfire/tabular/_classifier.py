@@ -149,7 +149,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         first = not hasattr(self, "_ensemble")
         if first and classes is None:
             raise invalid("classes", "must be passed on the first call of partial_fit", None, "pass numpy.unique(y)")
-        if self.class_weight == "balanced":
+        if self._balanced():
             rule = "must not be 'balanced' with partial_fit, which sees part of the rows"
             raise invalid("class_weight", rule, "balanced", "pass a dict of weights")
         given = None if classes is None else np.unique(np.asarray(classes))
@@ -202,7 +202,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         if self.class_weight is None:
             return 1.0
         places = self._places(rows.y)
-        if self.class_weight == "balanced":
+        if self._balanced():
             mass = np.bincount(places, weights=rows.weight, minlength=len(self.classes_))
             return np.asarray(mass.sum() / (np.count_nonzero(mass) * mass[places]))
         if not isinstance(self.class_weight, dict):
@@ -216,6 +216,9 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
             check_number(f"class_weight[{label!r}]", factor, 0.0)
         factors = np.array([float(self.class_weight.get(label, 1.0)) for label in known])
         return np.asarray(factors[places])
+
+    def _balanced(self) -> bool:
+        return isinstance(self.class_weight, str) and self.class_weight == "balanced"  # an array compares by element
 
     def _loss(self) -> TabularLoss:
         return "logistic" if len(self.classes_) == 2 else "cross_entropy"

@@ -9,7 +9,7 @@ import numpy as np
 
 from fewfire._cores import job_count
 from fewfire._errors import invalid
-from fewfire._validate import check_choice, check_integer, check_number
+from fewfire._validate import check_choice, check_flag, check_integer, check_number
 from fewfire.tabular._encodings import ENCODINGS
 from fewfire.tabular._optimisers import AdamW, Optimiser
 
@@ -65,14 +65,16 @@ def resolve(estimator: Any, rows: int, *, judged: bool) -> Settings:
         optimiser = AdamW(learning_rate=estimator.default_rate) if stops else AdamW(epochs=SHORT)
     optimiser.check()
     sparsity = estimator.sparsity
+    check_flag("warm_start", estimator.warm_start)
+    _check_verbose(estimator.verbose)
     return Settings(
         hidden=_hidden(estimator.hidden),
         sparsity=None if sparsity is None else check_integer("sparsity", sparsity, 1, remedy="None is a dense start"),
         members=check_integer("members", estimator.members, 1),
-        skip=bool(estimator.skip),
+        skip=check_flag("skip", estimator.skip),
         scaling=check_choice("scaling", estimator.scaling, ("auto", *ENCODINGS)),
         gains=check_choice("gains", estimator.gains, get_args(GainName)),
-        trees=bool(estimator.trees),
+        trees=check_flag("trees", estimator.trees),
         smoothing=_smoothing(estimator),
         optimiser=optimiser,
         patience=patience,
@@ -92,11 +94,17 @@ def _hidden(widths: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def _patience(early_stopping: object, enough: bool) -> int | None:
-    if early_stopping == "auto":
+    if isinstance(early_stopping, str) and early_stopping == "auto":
         return PATIENCE if enough else None
     if isinstance(early_stopping, bool | np.bool_):
         return PATIENCE if early_stopping else None
     return check_integer("early_stopping", early_stopping, 1, remedy="pass 'auto', False, True or a number of epochs")
+
+
+def _check_verbose(verbose: object) -> None:
+    """A boolean; scikit-learn's users also write levels as numbers, of which 0 is silent and all others are alike."""
+    if not isinstance(verbose, bool | np.bool_ | int | np.integer) or verbose < 0:
+        raise invalid("verbose", "must be True or False", verbose)
 
 
 def _smoothing(estimator: Any) -> float:
