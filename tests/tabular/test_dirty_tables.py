@@ -201,12 +201,62 @@ def test_a_class_that_weights_take_away():
     [
         (np.where(X[:, 0] > 0, np.nan, 1.0), "Input y contains NaN"),
         (np.where(X[:, 0] > 0, np.inf, 1.0), "Input y contains infinity"),
-        (np.where(X[:, 0] > 0, "u", "v"), "could not convert string"),
     ],
 )
 def test_targets_of_a_regressor(y, text):
     with pytest.raises(ValueError, match=text):
         fitted("regressor", X, y)
+
+
+DAYS = pd.date_range("2020", periods=ROWS)
+NOT_DATES = (
+    r"y must hold numbers, not dates or spans of time; got .*\. Remedy: pass numbers, such as days since a fixed"
+)
+NOT_TEXT = (
+    r"y must hold numbers; got 'u'\. Remedy: turn the targets into numbers, or fit a SparseInitClassifier to classes"
+)
+REFUSED_TARGETS = {
+    "dates": (DAYS, NOT_DATES),
+    "dates of a zone": (pd.Series(DAYS.tz_localize("UTC")), NOT_DATES),
+    "dates of NumPy": (DAYS.to_numpy(), NOT_DATES),
+    "dates as objects": (DAYS.to_pydatetime(), NOT_DATES),
+    "dates of Python": (list(DAYS.date), NOT_DATES),
+    "dates of polars": (pl.Series(DAYS.date), NOT_DATES),
+    "dates beside numbers": (pd.DataFrame({"a": X[:, 0], "b": DAYS}), NOT_DATES),
+    "months": (DAYS.to_period("M"), NOT_DATES),
+    "spans of time": (DAYS - DAYS[0], NOT_DATES),
+    "spans as objects": (np.array(list((DAYS - DAYS[0]).to_numpy()), dtype=object), NOT_DATES),
+    "text": (["u", "v"] * 24, NOT_TEXT),
+    "text of pandas": (pd.Series(["u", "v"] * 24), NOT_TEXT),
+    "text among numbers": (np.array([1.0, "u"] * 24, dtype=object), NOT_TEXT),
+    "integers beyond floats": (
+        [10**400 + row for row in range(ROWS)],
+        r"y must hold numbers below 1\.8e308; got an integer beyond\. Remedy: divide y by a power of ten",
+    ),
+    "NA": (
+        np.array([1.0, pd.NA] * 24, dtype=object),
+        r"y must hold finite numbers; got a missing value\. Remedy: drop",
+    ),
+    "None": ([1.0, None] * 24, r"y must hold finite numbers; got a nan at index \(1,\)\. Remedy: drop"),
+}
+
+
+@pytest.mark.parametrize("dirt", REFUSED_TARGETS)
+def test_refused_targets_of_a_regressor(dirt):
+    y, text = REFUSED_TARGETS[dirt]
+    model = fitted("regressor", X)
+    before = model.predict(X)
+    for call in (model.fit, model.partial_fit, model.explain):
+        with pytest.raises(InvalidArgument, match=text):
+            call(X, y)
+    assert np.array_equal(model.predict(X), before)
+
+
+def test_targets_that_are_numbers_as_text_or_objects():
+    whole = np.arange(ROWS)
+    numbers = said(fitted("regressor", X, whole), X)
+    for y in (whole.astype(object), whole.astype(str), pd.Series(whole, dtype="Int64"), list(map(str, whole))):
+        assert np.array_equal(said(fitted("regressor", X, y), X), numbers)
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)

@@ -144,6 +144,7 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         random_state : int, RandomState or None
         """
         table = self._table(X)
+        self._refuse_targets(y)
         target = None if y is None else self._described_target(check_array(y, ensure_2d=False, dtype=None))
         if target is not None:
             check_consistent_length(table, target)
@@ -215,6 +216,7 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def _rows(self, X: object, y: object, sample_weight: object, *, reset: bool) -> CheckedRows:
+        self._refuse_targets(y)
         with readable(X):
             if reset:
                 self._categories, self._reader = None, learn_reader(X, self.categorical_features)
@@ -267,6 +269,10 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+    @abstractmethod
+    def _refuse_targets(self, y: object) -> None:
+        """Refuse values of the wrong kind, in words of their own; the rest, and None, is left to scikit-learn."""
 
     @abstractmethod
     def _learn_target(self, rows: CheckedRows, classes: AnyArray | None = None) -> None:

@@ -173,6 +173,9 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         best = outputs.argmax(axis=1) if len(self.classes_) > 2 else (outputs[:, 0] > 0).astype(np.int64)
         return np.asarray(self.classes_[best])
 
+    def _refuse_targets(self, y: object) -> None:
+        pass
+
     def _learn_target(self, rows: CheckedRows, classes: AnyArray | None = None) -> None:
         labels = column_or_1d(rows.y, warn=True)
         self.classes_ = find_classes(labels if classes is None else classes)

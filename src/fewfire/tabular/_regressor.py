@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -95,6 +96,17 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
         values = self._decoded(self._outputs(X))
         return values if self._columned else values[:, 0]
 
+    def _refuse_targets(self, y: object) -> None:
+        try:
+            values = np.asarray(y)
+        except ValueError:  # rows of several lengths
+            return
+        if values.dtype.kind in "mM":
+            raise _date(f"dtype {values.dtype}")
+        if values.ndim and values.dtype.kind in "OUS":
+            for value in values.ravel().tolist():
+                _refuse_other_than_number(value)
+
     def _learn_target(self, rows: CheckedRows, classes: AnyArray | None = None) -> None:
         self._columned = rows.y.ndim == 2
         target = _columns_of(rows.y)
@@ -134,6 +146,28 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+def _refuse_other_than_number(value: Any) -> None:
+    kind = type(value).__name__
+    if isinstance(value, datetime.date | datetime.timedelta | np.datetime64 | np.timedelta64) or kind == "Period":
+        raise _date(value)
+    if kind == "NAType":
+        raise invalid("y", "must hold finite numbers", "a missing value", "drop or impute the missing values")
+    try:
+        float(0 if value is None else value)  # None is NaN to NumPy, and told as that later
+    except OverflowError:
+        raise invalid(
+            "y", "must hold numbers below 1.8e308", "an integer beyond", "divide y by a power of ten"
+        ) from None
+    except (TypeError, ValueError):
+        remedy = "turn the targets into numbers, or fit a SparseInitClassifier to classes"
+        raise invalid("y", "must hold numbers", value, remedy) from None
+
+
+def _date(got: object) -> Exception:
+    remedy = "pass numbers, such as days since a fixed date"
+    return invalid("y", "must hold numbers, not dates or spans of time", got, remedy)
 
 
 def _columns_of(y: AnyArray) -> Float64Array:
