@@ -162,8 +162,14 @@ def test_none_among_numbers_is_a_missing_label(learner, rows):
 def test_classes_of_two_types_are_refused(name):
     X, _ = signs(30, 5)
     with pytest.raises(InvalidArgument) as caught:
+        LEARNERS[name]().fit(X, np.array([1, "x"] * 15, dtype=object))
+    assert str(caught.value) == "y must hold classes of one type; got a mix of int, str. Remedy: make them texts."
+    with pytest.raises(InvalidArgument) as caught:
         LEARNERS[name]().fit(X, np.array(["x", None] * 15))
-    assert str(caught.value) == "y must hold classes of one type; got a mix of NoneType, str. Remedy: make them texts."
+    assert str(caught.value) == (
+        "y must hold classes of one type; got a mix of NoneType, str. "
+        "Remedy: leave out the rows without a label, or give them one."
+    )
 
 
 def test_kernels_of_numbers_whose_squares_are_infinite():

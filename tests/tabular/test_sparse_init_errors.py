@@ -1,8 +1,10 @@
 """What the tabular learners say when something is wrong, and that nothing is changed by it."""
 
+import datetime
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fewfire as ff
@@ -136,6 +138,9 @@ def test_one_number_weighs_all_rows_alike():
     assert np.array_equal(plain.decision_function(X), twice.decision_function(X))
 
 
+OTHERS = "leave rows of other classes out, or start afresh with all classes"
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [
@@ -149,11 +154,43 @@ def test_one_number_weighs_all_rows_alike():
         ),
         (
             lambda m: m.fit(X, Y, validation_data=(X, Y + 1)),
-            "y may hold only the classes 0, 1; got 2. Remedy: name all classes at the start.",
+            f"y may hold only the classes 0, 1; got 2. Remedy: {OTHERS}.",
         ),
         (
             lambda m: m.partial_fit(X, Y),
             "classes must be passed on the first call of partial_fit; got None. Remedy: pass numpy.unique(y).",
+        ),
+        (
+            lambda m: m.partial_fit(X, Y, []),
+            "classes must hold at least two classes; got an array of none. Remedy: name every class that rows may have.",
+        ),
+        (
+            lambda m: m.partial_fit(X, Y, [None, 1]),
+            "classes must hold classes of one type; got a mix of NoneType, int. Remedy: leave out the rows without a label, or give them one.",
+        ),
+        (
+            lambda m: m.partial_fit(X, Y, [1, "u"]),
+            "classes must hold classes of one type; got a mix of int, str. Remedy: make them texts.",
+        ),
+        (
+            lambda m: m.partial_fit(X, np.full(30, None), [0, 1]),
+            f"y may hold only the classes 0, 1; got None. Remedy: {OTHERS}.",
+        ),
+        (
+            lambda m: m.partial_fit(X, np.array(["u", "v"] * 15, dtype=object), [0, 1]),
+            f"y may hold only the classes 0, 1; got 'u'. Remedy: {OTHERS}.",
+        ),
+        (
+            lambda m: m.partial_fit(X, Y, np.array(["u", "v"], dtype=object)),
+            f"y may hold only the classes u, v; got 0. Remedy: {OTHERS}.",
+        ),
+        (
+            lambda m: m.set_params(warm_start=True).fit(X, Y).fit(X, Y + 1),
+            f"y may hold only the classes 0, 1; got 2. Remedy: {OTHERS}.",
+        ),
+        (
+            lambda m: m.fit(X, Y).explain(X, np.array(["u", "v"] * 15, dtype=object)),
+            f"y may hold only the classes 0, 1; got 'u'. Remedy: {OTHERS}.",
         ),
         (
             lambda m: m.set_params(class_weight="balanced").partial_fit(X, Y, [0, 1]),
@@ -169,6 +206,48 @@ def test_data(call, text):
     with pytest.raises(ff.InvalidArgument) as caught:
         call(ff.SparseInitClassifier(**QUICK))
     assert str(caught.value) == text
+
+
+GAPS = "leave out the rows without a label, or give them one"
+
+
+@pytest.mark.parametrize(
+    ("labels", "mix", "remedy"),
+    [
+        ([1, "v"] * 15, "int, str", "make them texts"),
+        (pd.Series([1, "v"] * 15, dtype=object), "int, str", "make them texts"),
+        ([b"u", "v"] * 15, "bytes, str", "make them texts"),
+        ([None, "v"] * 15, "NoneType, str", GAPS),
+        (["v", float("nan")] * 15, "float, str", GAPS),
+        (pd.Series(["v", None] * 15, dtype="category"), "float, str", GAPS),
+        (pd.Series(["v", None] * 15, dtype="string"), "NAType, str", GAPS),
+    ],
+)
+def test_labels_of_several_types(labels, mix, remedy):
+    text = f"y must hold classes of one type; got a mix of {mix}. Remedy: {remedy}."
+    model = ff.SparseInitClassifier(**QUICK).fit(X, np.array(["u", "v"] * 15))
+    for call in (model.fit, model.partial_fit, model.explain):
+        with pytest.raises(ff.InvalidArgument) as caught:
+            call(X, labels)
+        assert str(caught.value) == text
+    assert model.classes_.tolist() == ["u", "v"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "remedy"),
+    [
+        ([b"u", b"v"] * 15, "bytes", "make them texts"),
+        ([datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)] * 15, "date", "make them texts"),
+        (np.array([0, 1] * 15, dtype=object), "int", "pass y.astype(int)"),
+    ],
+)
+def test_labels_that_are_neither_numbers_nor_texts(labels, kind, remedy):
+    with pytest.raises(ff.InvalidArgument) as caught:
+        ff.SparseInitClassifier(**QUICK).fit(X, labels)
+    assert str(caught.value) == (
+        "Unknown label type: y must hold classes that are numbers or texts; "
+        f"got an array of objects of type {kind}. Remedy: {remedy}."
+    )
 
 
 def test_infinite_values_are_refused():

@@ -9,7 +9,7 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import column_or_1d
 
-from fewfire._classes import class_places, find_classes
+from fewfire._classes import class_places, find_classes, refuse_mixed
 from fewfire._errors import invalid
 from fewfire._validate import check_number
 from fewfire.tabular._base import SparseInitBase
@@ -152,7 +152,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         if self._balanced():
             rule = "must not be 'balanced' with partial_fit, which sees part of the rows"
             raise invalid("class_weight", rule, "balanced", "pass a dict of weights")
-        given = None if classes is None else np.unique(np.asarray(classes))
+        refuse_mixed(classes, "classes")
+        given = None if classes is None else find_classes(np.ravel(np.asarray(classes)), "classes")
         if not first and given is not None and not np.array_equal(given, self.classes_):
             rule = f"must stay {', '.join(map(str, self.classes_))}, those of the first call"
             raise invalid("classes", rule, given.tolist(), "leave classes out, or start with a fresh estimator")
@@ -174,11 +175,11 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         return np.asarray(self.classes_[best])
 
     def _refuse_targets(self, y: object) -> None:
-        pass
+        refuse_mixed(y)
 
     def _learn_target(self, rows: CheckedRows, classes: AnyArray | None = None) -> None:
         labels = column_or_1d(rows.y, warn=True)
-        self.classes_ = find_classes(labels if classes is None else classes)
+        self.classes_ = find_classes(labels) if classes is None else classes
 
     def _encode(self, y: AnyArray) -> AnyArray:
         places = self._places(y)
@@ -199,7 +200,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         return self._places(y)
 
     def _places(self, y: AnyArray) -> AnyArray:
-        return class_places(column_or_1d(y), self.classes_)
+        remedy = "leave rows of other classes out, or start afresh with all classes"
+        return class_places(column_or_1d(y), self.classes_, remedy)
 
     def _class_factors(self, rows: CheckedRows) -> Float64Array | float:
         if self.class_weight is None:

@@ -205,7 +205,7 @@ class RobustClassifier(ClassifierMixin, RobustNetwork):  # type: ignore[misc]
         if self.class_weight == "balanced":
             rule = "must not be 'balanced' with partial_fit, which sees part of the rows"
             raise invalid("class_weight", rule, "balanced", "pass a dict of weights")
-        given = self.classes_ if classes is None else find_classes(np.asarray(classes))
+        given = self.classes_ if classes is None else find_classes(np.ravel(np.asarray(classes)), "classes")
         if not first and not np.array_equal(given, self.classes_):
             rule = f"must stay {', '.join(map(str, self.classes_))}, those of the first call"
             raise invalid("classes", rule, given.tolist(), "leave classes out, or start with a fresh estimator")
