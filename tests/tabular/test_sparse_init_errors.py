@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 
 import fewfire as ff
 from fewfire.tabular import SGD, AdamW
@@ -154,7 +155,27 @@ OTHERS = "leave rows of other classes out, or start afresh with all classes"
         ),
         (
             lambda m: m.fit(X, Y, validation_data=(X, Y + 1)),
-            f"y may hold only the classes 0, 1; got 2. Remedy: {OTHERS}.",
+            f"validation_data: y may hold only the classes 0, 1; got 2. Remedy: {OTHERS}.",
+        ),
+        (
+            lambda m: m.fit(X, Y, validation_data=(X[:, :2], Y)),
+            "validation_data: X has 2 features, but SparseInitClassifier is expecting 3 features as input.",
+        ),
+        (
+            lambda m: m.fit(X, Y, validation_data=(X, Y[:4])),
+            "validation_data: Found input variables with inconsistent numbers of samples: [30, 4]",
+        ),
+        (
+            lambda m: m.fit(X, Y, validation_data=(X, Y, np.ones(3))),
+            "validation_data: sample_weight must have one weight for each of the 30 rows; got shape (3,).",
+        ),
+        (
+            lambda m: m.fit(X, Y, validation_data=(scipy.sparse.csr_array(X), Y)),
+            "validation_data: Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert to a dense numpy array.",
+        ),
+        (
+            lambda m: m.fit(X, Y, validation_data=(np.where(X > 2, np.inf, X), Y)),
+            "validation_data: X must hold finite numbers, or NaN where a value is missing; got an infinite value in row 26 of column 1. Remedy: put NaN in its place.",
         ),
         (
             lambda m: m.partial_fit(X, Y),

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, check_random_state, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fewfire._errors import invalid
+from fewfire._errors import InvalidArgument, invalid
 from fewfire._random import Stream
 from fewfire._validate import check_flag, check_sample_weight
 from fewfire.robustness import black_box, register_adapter
@@ -244,7 +244,10 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
             got = f"a {type(validation_data).__name__}"
             raise invalid("validation_data", "must be a tuple (X, y) or (X, y, sample_weight)", got)
         X, y, *weight = validation_data
-        return self._targets(self._rows(X, y, weight[0] if weight else None, reset=False))
+        try:
+            return self._targets(self._rows(X, y, weight[0] if weight else None, reset=False))
+        except (TypeError, ValueError) as error:  # scikit-learn's of sparse matrices is a TypeError
+            raise InvalidArgument(f"validation_data: {error}") from None
 
     def _outputs(self, X: object) -> Float64Array:
         """Mean output (rows, outputs) of networks and trees, float64; that of a row does not depend on other rows."""

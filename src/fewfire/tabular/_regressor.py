@@ -121,7 +121,7 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
         target, columns = _columns_of(y), len(self._centre)
         if target.shape[1] != columns:  # NumPy would repeat a single column
             rule = f"must have {columns} column{'s' if columns > 1 else ''}, as in the first fit"
-            raise invalid("y", rule, f"shape {y.shape}", "fit a fresh estimator to other targets")
+            raise invalid("y", rule, f"shape {y.shape}", "pass as many columns, or fit a fresh estimator")
         return (target - self._centre) / self._scale
 
     def _decoded(self, outputs: Float64Array) -> Float64Array:
