@@ -60,6 +60,13 @@ def check_flag(name: str, value: object) -> bool:
     return bool(value)
 
 
+def refuse_masked(name: str, values: object, remedy: str) -> None:
+    """Refuse an array of numpy.ma that hides values: conversions would bring them back."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        got = f"an array of which {np.ma.getmaskarray(values).sum()} values are masked"
+        raise invalid(name, "must not hide values, for masks are not looked at", got, remedy)
+
+
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
     """One of a few names; the error lists them and guesses which one was meant."""
     names = list(choices)
@@ -141,6 +148,7 @@ def check_labels(name: str, values: object, rows: int) -> FloatArray:
 
 def check_sample_weight(weight: object, rows: int) -> Float64Array:
     """Weights (rows,), float64, of an array, of one number, or of None, which is 1: at least 0, and not all 0."""
+    refuse_masked("sample_weight", weight, "pass 0 for rows that are to be left out")
     try:
         found = np.array(1.0 if weight is None else weight, dtype=np.float64)
     except (TypeError, ValueError):

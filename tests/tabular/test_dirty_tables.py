@@ -208,6 +208,35 @@ def test_targets_of_a_regressor(y, text):
         fitted("regressor", X, y)
 
 
+HIDDEN = r"must not hide values, for masks are not looked at; got an array of which 16 values are masked\. Remedy: "
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_masked_arrays(kind):
+    """What a mask hides came back as a number like any other."""
+    mask = np.arange(ROWS) % 3 == 0
+    target, numbers = np.digitize(X[:, 0], [0.0]), np.arange(ROWS * 3).reshape(ROWS, 3)
+    table = np.ma.masked_array(X, np.c_[mask, mask, mask] & [True, False, False])
+    counts = np.ma.masked_array(numbers, table.mask)
+    model = fitted(kind, np.ma.masked_array(X), np.ma.masked_array(target))
+    before = said(model, X)
+    assert np.array_equal(before, said(fitted(kind, X, target), X))
+    for call in (lambda X: model.fit(X, target), lambda X: model.partial_fit(X, target), model.predict, model.explain):
+        with pytest.raises(InvalidArgument, match=f"X {HIDDEN}" + r"pass X\.filled\(numpy\.nan\), which"):
+            call(table)
+        with pytest.raises(
+            InvalidArgument, match=f"X {HIDDEN}" + r"pass X\.astype\(float\)\.filled\(numpy\.nan\), which"
+        ):
+            call(counts)
+    for call in (model.fit, model.partial_fit, model.explain):
+        with pytest.raises(InvalidArgument, match=f"y {HIDDEN}leave out the rows where y is masked"):
+            call(X, np.ma.masked_array(target, mask))
+    with pytest.raises(InvalidArgument, match=f"sample_weight {HIDDEN}pass 0 for rows that are to be left out"):
+        model.fit(X, target, sample_weight=np.ma.masked_array(np.ones(ROWS), mask))
+    assert np.array_equal(said(model, X), before)
+    assert np.isfinite(said(fitted(kind, table.filled(np.nan)), counts.astype(float).filled(np.nan))).all()
+
+
 DAYS = pd.date_range("2020", periods=ROWS)
 NOT_DATES = (
     r"y must hold numbers, not dates or spans of time; got .*\. Remedy: pass numbers, such as days since a fixed"

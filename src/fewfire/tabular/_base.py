@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._errors import InvalidArgument, invalid
 from fewfire._random import Stream
-from fewfire._validate import check_flag, check_sample_weight
+from fewfire._validate import check_flag, check_sample_weight, refuse_masked
 from fewfire.robustness import black_box, register_adapter
 from fewfire.tabular._categories import category_folds, learn_categories
 from fewfire.tabular._effects import Explained, find_effects
@@ -144,6 +144,7 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         random_state : int, RandomState or None
         """
         table = self._table(X)
+        refuse_masked("y", y, "leave out the rows where y is masked")
         self._refuse_targets(y)
         target = None if y is None else self._described_target(check_array(y, ensure_2d=False, dtype=None))
         if target is not None:
@@ -216,6 +217,8 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def _rows(self, X: object, y: object, sample_weight: object, *, reset: bool) -> CheckedRows:
+        _refuse_masked_table(X)
+        refuse_masked("y", y, "leave out the rows where y is masked")
         self._refuse_targets(y)
         with readable(X):
             if reset:
@@ -257,6 +260,7 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
     def _table(self, X: object) -> Float64Array:
         """Checked numbers and codes of categories (rows, columns)."""
         check_is_fitted(self)
+        _refuse_masked_table(X)
         with readable(X):
             if self._reader is None:
                 table = validate_data(self, X, reset=False, **NUMBERS)
@@ -314,6 +318,13 @@ def _relative(weight: Float64Array) -> tuple[Float64Array, AnyArray]:
     """Weights as parts of the largest, so that sums of them stay finite, and which rows count in float32."""
     relative = weight / (weight.max() or 1.0)
     return relative, relative > np.finfo(np.float32).tiny
+
+
+def _refuse_masked_table(X: object) -> None:
+    float_type = getattr(getattr(X, "dtype", None), "kind", "f") in "fO"
+    refuse_masked(
+        "X", X, f"pass X.{'' if float_type else 'astype(float).'}filled(numpy.nan), which marks them as missing"
+    )
 
 
 @contextmanager
