@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fewfire as ff
@@ -19,6 +20,45 @@ def test_classes_of_a_failed_partial_fit_are_forgotten():
     with pytest.raises(ff.InvalidArgument):
         model.partial_fit(X, Y + 5, classes=[0, 1, 2])
     assert model.fit(X, Y).classes_.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "got"),
+    [
+        (X[:1], "a single row"),
+        (np.ones((4, 3)), "a table of 4 rows in which none does"),
+        (np.full((1, 3), np.nan), "a single row"),
+    ],
+)
+def test_first_rows_that_would_drop_all_columns_for_good(rows, got):
+    model = ff.SparseInitClassifier(**QUICK)
+    with pytest.raises(ff.InvalidArgument) as caught:
+        model.partial_fit(rows, Y[: len(rows)], classes=[0, 1])
+    assert str(caught.value) == (
+        "X must have columns that vary in the first call of partial_fit, which settles those that are used; "
+        f"got {got}. Remedy: begin with more rows."
+    )
+    assert not hasattr(model, "classes_") and not hasattr(model, "n_features_in_")
+    model.partial_fit(X, Y, classes=[0, 1]).partial_fit(X[:1], Y[:1])  # later calls may have one row
+    assert len(set(model.decision_function(X))) > 1
+    ff.SparseInitClassifier(**QUICK).fit(np.ones_like(X), Y)  # a fit on constants is the classes' shares
+
+
+def test_columns_that_the_first_rows_drop_are_told():
+    text = (
+        "X does not vary in column{} in the first call of partial_fit, which settles the columns that are used: "
+        "later calls will not use them. Remedy: begin with more rows."
+    )
+    frame = pd.DataFrame({"a": X[:, 0], "b": 1.0, "c": ["u", None] * 15, "d": "u", "e": np.nan})
+    many = np.c_[X, np.zeros((30, 7))]
+    for rows, columns in ((frame, "s 'b', 'd', 'e'"), (many[:, :4], " 3"), (many, "s 3, 4, 5, 6, 7 and 2 more")):
+        model = ff.SparseInitRegressor(**QUICK)
+        with pytest.warns(ff.FewfireWarning) as caught:
+            model.partial_fit(rows, X[:, 0])
+        assert [str(warning.message) for warning in caught] == [text.format(columns)]
+        assert caught[0].filename == __file__
+        model.partial_fit(rows, X[:, 0])  # told once
+        ff.SparseInitRegressor(**QUICK).fit(rows, X[:, 0])  # a fit has seen all rows there are
 
 
 def test_a_later_partial_fit_must_keep_the_classes():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, check_random_state, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fewfire._errors import InvalidArgument, invalid
+from fewfire._errors import FewfireWarning, InvalidArgument, invalid
 from fewfire._random import Stream
 from fewfire._validate import check_flag, check_sample_weight, refuse_masked
 from fewfire.robustness import black_box, register_adapter
@@ -23,6 +24,7 @@ from fewfire.tabular._ensemble import Ensemble, columns_for
 from fewfire.tabular._examples import Examples
 from fewfire.tabular._forecast import announce
 from fewfire.tabular._frames import learn_reader, readable, refuse_infinite
+from fewfire.tabular._preprocessing import varies
 from fewfire.tabular._settings import resolve
 from fewfire.tabular._summary import describe
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from fewfire.tabular._settings import Settings
 
 
+SHOWN = 5  # columns that a warning names
 NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
 
 
@@ -170,6 +173,8 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
             targets = self._targets(rows)
             settings = resolve(self, len(targets.table), judged=False)
             ensemble, examples = self._begin(targets, settings) if first else self._continue(targets)
+            if first:
+                _judge_first_rows(targets.table, ensemble.columns, getattr(self, "feature_names_in_", None))
             ensemble.train_epoch(examples, settings, bool(self.verbose))
             return self._finish(ensemble)
 
@@ -325,6 +330,23 @@ def _refuse_masked_table(X: object) -> None:
     refuse_masked(
         "X", X, f"pass X.{'' if float_type else 'astype(float).'}filled(numpy.nan), which marks them as missing"
     )
+
+
+def _judge_first_rows(table: Float64Array, columns: Columns, names: AnyArray | None) -> None:
+    """Refuse first rows of partial_fit (rows, columns) that leave no column to learn from; tell which they drop."""
+    if not len(columns.places):
+        rule = "must have columns that vary in the first call of partial_fit, which settles those that are used"
+        got = "a single row" if len(table) == 1 else f"a table of {len(table)} rows in which none does"
+        raise invalid("X", rule, got, "begin with more rows")
+    idle = [place for place, column in enumerate(table.T) if not varies(column)]
+    if idle:
+        shown = ", ".join(str(place) if names is None else repr(str(names[place])) for place in idle[:SHOWN])
+        more = f" and {len(idle) - SHOWN} more" if len(idle) > SHOWN else ""
+        text = (
+            f"X does not vary in column{'s' if len(idle) > 1 else ''} {shown}{more} in the first call of partial_fit, "
+            "which settles the columns that are used: later calls will not use them. Remedy: begin with more rows."
+        )
+        warnings.warn(text, FewfireWarning, stacklevel=4)
 
 
 @contextmanager

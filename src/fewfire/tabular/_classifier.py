@@ -145,7 +145,10 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         self.verbose = verbose
 
     def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:
-        """One epoch of every network over these rows; the first call needs all `classes` and learns the scaling."""
+        """One epoch of every network over these rows; the first call needs all `classes` and learns the scaling.
+
+        Columns that do not vary in the first call are not used later either.
+        """
         first = not hasattr(self, "_ensemble")
         if first and classes is None:
             raise invalid("classes", "must be passed on the first call of partial_fit", None, "pass numpy.unique(y)")

@@ -128,13 +128,18 @@ class EncodedTable:
         return inputs if inputs.shape[1] else np.zeros((len(self), 1), np.float32)
 
 
+def varies(column: Float64Array) -> bool:
+    """Whether a column (rows,) says anything: one value and gaps do, which get a flag; gaps alone do not."""
+    known = column[~np.isnan(column)]
+    return len(known) > 0 and (len(known) < len(column) or bool(np.ptp(known) > 0))
+
+
 def learn_columns(table: Float64Array, weight: Float64Array, names: Collection[str], threads: int = 1) -> Columns:
     """Fit the named encodings to a table (rows, columns) with NaN where values are missing, and weights (rows,)."""
     known = ~np.isnan(table)
     values = [column[seen] for column, seen in zip(table.T, known.T, strict=True)]
     gaps = np.array([len(column) < len(table) for column in values], dtype=bool)
-    # A column of one value and gaps is kept for its flag.
-    used = [place for place, column in enumerate(values) if len(column) and (gaps[place] or np.ptp(column) > 0)]
+    used = [place for place, column in enumerate(table.T) if varies(column)]
     ranks = mapped(lambda place: column_ranks(values[place], weight[known[:, place]]), used, threads)
     medians = [np.interp(0.5, column.middle, column.distinct) for column in ranks]
     encodings: dict[str, Encoding | Embedding] = {}

@@ -88,7 +88,10 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
         self.verbose = verbose
 
     def partial_fit(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """One epoch of every network over these rows; the first call learns the scaling of inputs and targets."""
+        """One epoch of every network over these rows; the first call learns the scaling of inputs and targets.
+
+        Columns that do not vary in the first call are not used later either.
+        """
         return self._partial_fit(X, y, sample_weight)
 
     def predict(self, X: object) -> Float64Array:
