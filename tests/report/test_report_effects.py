@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from fewfire import InvalidArgument, SparseInitClassifier
 from fewfire.report import plot_effects
@@ -59,6 +61,12 @@ def test_a_model_is_explained_first_and_axes_may_be_given():
 def test_what_is_refused():
     with pytest.raises(InvalidArgument, match=r"effects must be Effects, or a model and the rows.*got a list.*explain"):
         plot_effects([])
+    with pytest.raises(InvalidArgument) as caught:
+        plot_effects(make_pipeline(StandardScaler(), SparseInitClassifier()), [[1.0]])
+    assert str(caught.value) == (
+        "effects must be Effects, or a model and the rows to explain it on; got a Pipeline. "
+        "Remedy: pass pipeline[-1].explain(pipeline[:-1].transform(X), y)."
+    )
     with pytest.raises(InvalidArgument, match=r"got a SparseInitClassifier without X"):
         plot_effects(SparseInitClassifier())
     with pytest.raises(InvalidArgument, match=r"ax must be 5 axes of matplotlib"):

@@ -90,6 +90,8 @@ def _explained(effects: Any, X: object, y: object) -> Effects:
     if not hasattr(effects, "explain") or X is None:
         got = f"a {type(effects).__name__}" + (" without X" if hasattr(effects, "explain") else "")
         remedy = "pass model.explain(X, y), or the model with X and y"
+        if hasattr(effects, "named_steps"):  # a Pipeline has no explain
+            remedy = "pass pipeline[-1].explain(pipeline[:-1].transform(X), y)"
         raise invalid("effects", "must be Effects, or a model and the rows to explain it on", got, remedy)
     found = effects.explain(X, y)
     if not isinstance(found, Effects):
