@@ -131,6 +131,18 @@ REFUSED = {
         framed(pd.Series([10**400 + row for row in range(ROWS)], dtype=object)),
         r"must hold numbers below 1\.8e308; got an integer beyond\. Remedy: divide",
     ),
+    "a frame of sparse columns": (
+        pd.DataFrame(X).astype(pd.SparseDtype(float, 0.0)),
+        r"X must be dense; got a frame of sparse columns\. Remedy: pass X\.sparse\.to_dense\(\)\.$",
+    ),
+    "a frame of no columns": (
+        pd.DataFrame(index=range(ROWS)),
+        r"X must have at least one column; got shape \(48, 0\)\. Remedy: pass the columns to learn from\.$",
+    ),
+    "a frame of no columns of polars": (
+        pl.DataFrame(),
+        r"X must have at least one column; got shape \(0, 0\)\. Remedy",
+    ),
     "a lazy frame": (
         pl.DataFrame({"a": X[:, 0]}).lazy(),
         r"must hold its rows; got a LazyFrame\. Remedy: pass X\.coll",

@@ -227,8 +227,10 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         self._refuse_targets(y)
         with readable(X):
             if reset:
+                _refuse_empty_frame(X)
                 self._categories, self._reader = None, learn_reader(X, self.categorical_features)
             if self._reader is None:
+                _refuse_sparse_frame(X)
                 table, target = validate_data(self, X, y, reset=reset, **NUMBERS, **self.target_checks)
             else:
                 validate_data(self, X, y, reset=reset, skip_check_array=True)  # names and numbers of columns
@@ -268,6 +270,7 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         _refuse_masked_table(X)
         with readable(X):
             if self._reader is None:
+                _refuse_sparse_frame(X)
                 table = validate_data(self, X, reset=False, **NUMBERS)
             else:
                 validate_data(self, X, reset=False, skip_check_array=True)
@@ -330,6 +333,18 @@ def _refuse_masked_table(X: object) -> None:
     refuse_masked(
         "X", X, f"pass X.{'' if float_type else 'astype(float).'}filled(numpy.nan), which marks them as missing"
     )
+
+
+def _refuse_empty_frame(X: Any) -> None:
+    if hasattr(X, "columns") and not len(X.columns):  # scikit-learn looks for a type of the columns first
+        raise invalid("X", "must have at least one column", f"shape {X.shape}", "pass the columns to learn from")
+
+
+def _refuse_sparse_frame(X: Any) -> None:
+    """Refuse a frame of sparse columns alone: scikit-learn takes it for a matrix, and advises a method of those."""
+    kinds = [str(kind) for kind in X.dtypes] if hasattr(X, "iloc") and hasattr(X, "columns") else []
+    if kinds and all(kind.startswith("Sparse") for kind in kinds):
+        raise invalid("X", "must be dense", "a frame of sparse columns", "pass X.sparse.to_dense()")
 
 
 def _judge_first_rows(table: Float64Array, columns: Columns, names: AnyArray | None) -> None:
