@@ -23,7 +23,7 @@ from fewfire.tabular._effects import Explained, find_effects
 from fewfire.tabular._ensemble import Ensemble, columns_for
 from fewfire.tabular._examples import Examples
 from fewfire.tabular._forecast import announce
-from fewfire.tabular._frames import learn_reader, readable, refuse_infinite
+from fewfire.tabular._frames import learn_reader, readable, refuse_infinite, refuse_sparse_frame
 from fewfire.tabular._preprocessing import varies
 from fewfire.tabular._settings import resolve
 from fewfire.tabular._summary import describe
@@ -222,15 +222,13 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def _rows(self, X: object, y: object, sample_weight: object, *, reset: bool) -> CheckedRows:
-        _refuse_masked_table(X)
         refuse_masked("y", y, "leave out the rows where y is masked")
         self._refuse_targets(y)
         with readable(X):
             if reset:
-                _refuse_empty_frame(X)
                 self._categories, self._reader = None, learn_reader(X, self.categorical_features)
             if self._reader is None:
-                _refuse_sparse_frame(X)
+                refuse_sparse_frame(X)
                 table, target = validate_data(self, X, y, reset=reset, **NUMBERS, **self.target_checks)
             else:
                 validate_data(self, X, y, reset=reset, skip_check_array=True)  # names and numbers of columns
@@ -267,10 +265,9 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
     def _table(self, X: object) -> Float64Array:
         """Checked numbers and codes of categories (rows, columns)."""
         check_is_fitted(self)
-        _refuse_masked_table(X)
         with readable(X):
             if self._reader is None:
-                _refuse_sparse_frame(X)
+                refuse_sparse_frame(X)
                 table = validate_data(self, X, reset=False, **NUMBERS)
             else:
                 validate_data(self, X, reset=False, skip_check_array=True)
@@ -326,25 +323,6 @@ def _relative(weight: Float64Array) -> tuple[Float64Array, AnyArray]:
     """Weights as parts of the largest, so that sums of them stay finite, and which rows count in float32."""
     relative = weight / (weight.max() or 1.0)
     return relative, relative > np.finfo(np.float32).tiny
-
-
-def _refuse_masked_table(X: object) -> None:
-    float_type = getattr(getattr(X, "dtype", None), "kind", "f") in "fO"
-    refuse_masked(
-        "X", X, f"pass X.{'' if float_type else 'astype(float).'}filled(numpy.nan), which marks them as missing"
-    )
-
-
-def _refuse_empty_frame(X: Any) -> None:
-    if hasattr(X, "columns") and not len(X.columns):  # scikit-learn looks for a type of the columns first
-        raise invalid("X", "must have at least one column", f"shape {X.shape}", "pass the columns to learn from")
-
-
-def _refuse_sparse_frame(X: Any) -> None:
-    """Refuse a frame of sparse columns alone: scikit-learn takes it for a matrix, and advises a method of those."""
-    kinds = [str(kind) for kind in X.dtypes] if hasattr(X, "iloc") and hasattr(X, "columns") else []
-    if kinds and all(kind.startswith("Sparse") for kind in kinds):
-        raise invalid("X", "must be dense", "a frame of sparse columns", "pass X.sparse.to_dense()")
 
 
 def _judge_first_rows(table: Float64Array, columns: Columns, names: AnyArray | None) -> None:

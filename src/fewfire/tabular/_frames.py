@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from fewfire._errors import invalid
+from fewfire._validate import refuse_masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,6 +64,9 @@ def readable(X: object) -> Iterator[None]:
         raise invalid("X", "must hold its rows", f"a {type(X).__name__}", "pass X.collect()")
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         raise _date(_Column(X, "all"))
+    whole = getattr(getattr(X, "dtype", None), "kind", "f") not in "fO"
+    remedy = f"pass X.{'astype(float).' if whole else ''}filled(numpy.nan), which marks them as missing"
+    refuse_masked("X", X, remedy)
     try:
         yield
     except ValueError as error:
@@ -98,11 +102,21 @@ def refuse_infinite(table: Float64Array, names: Sequence[object] | None) -> Floa
     return table
 
 
+def refuse_sparse_frame(X: Any) -> None:
+    """Refuse a frame of sparse columns alone: scikit-learn takes it for a matrix, and advises a method of those."""
+    kinds = [str(kind) for kind in X.dtypes] if hasattr(X, "iloc") and hasattr(X, "columns") else []
+    if kinds and all(kind.startswith("Sparse") for kind in kinds):
+        raise invalid("X", "must be dense", "a frame of sparse columns", "pass X.sparse.to_dense()")
+
+
 def learn_reader(X: object, categorical_features: object) -> CategoryReader | None:
     """How to read tables like X; None if all its columns are of numeric types, which scikit-learn reads."""
     if isinstance(categorical_features, str) and categorical_features != "auto":
         raise _wrong_choice(categorical_features)
     framed = _is_frame(X)
+    if framed and not len(X.columns):  # type: ignore[attr-defined]  # scikit-learn would look for a type of the columns
+        shape = f"shape {X.shape}"  # type: ignore[attr-defined]
+        raise invalid("X", "must have at least one column", shape, "pass the columns to learn from")
     if not framed and (categorical_features is None or isinstance(categorical_features, str)):
         return None
     columns = _columns(X)
