@@ -44,7 +44,7 @@ def practitioner(docs: Path) -> str:
         "**With a small table** you get scikit-learn estimators that need no tuning: a mean test error of "
         f"{mean['fewfire']} beside a forest's {mean['forest']} and CatBoost's {mean['catboost']}, on {tenth['sets']} "
         "sets that nothing was chosen on, trained on a tenth of their rows "
-        "([`python benchmarks/tabular_kept_aside.py`](docs/results/kept_aside.md))."
+        "([`python benchmarks/tabular_kept_aside.py measure --results F`](docs/results/kept_aside.md))."
     )
 
 
