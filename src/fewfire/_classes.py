@@ -69,6 +69,11 @@ def class_places(labels: AnyArray, classes: AnyArray, remedy: str = "name all cl
     return np.asarray(places, dtype=np.int64)
 
 
+def is_balanced(class_weight: object) -> bool:
+    """Whether the weights of classes are to be balanced; an array would compare element by element."""
+    return isinstance(class_weight, str) and class_weight == "balanced"
+
+
 def two_classes(labels: AnyArray, *, lone_sign: bool = False) -> tuple[AnyArray, Float64Array]:
     """The two classes, ascending, and the labels as −1 for the first and +1 for the second.
 

@@ -160,6 +160,8 @@ def test_class_weights_shift_the_decision():
     assert balanced.decision_function(X).mean() > plain.decision_function(X).mean()
     with pytest.raises(ValueError, match="class_weight must be a dict, 'balanced' or None; got 'even'."):
         small(class_weight="even").fit(X, SIGNS)
+    with pytest.raises(ValueError, match="class_weight must be a dict, 'balanced' or None; got .*array"):
+        small(class_weight=np.array([1.0, 2.0])).fit(X, SIGNS)
     with pytest.raises(ValueError, match="class_weight must leave some row a weight above 0"):
         small(class_weight={-1: 0.0, 1: 0.0}).fit(X, SIGNS)
 

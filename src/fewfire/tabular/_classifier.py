@@ -9,7 +9,7 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import column_or_1d
 
-from fewfire._classes import class_places, find_classes, refuse_mixed
+from fewfire._classes import class_places, find_classes, is_balanced, refuse_mixed
 from fewfire._errors import invalid
 from fewfire._validate import check_number
 from fewfire.tabular._base import SparseInitBase
@@ -152,7 +152,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         first = not hasattr(self, "_ensemble")
         if first and classes is None:
             raise invalid("classes", "must be passed on the first call of partial_fit", None, "pass numpy.unique(y)")
-        if self._balanced():
+        if is_balanced(self.class_weight):
             rule = "must not be 'balanced' with partial_fit, which sees part of the rows"
             raise invalid("class_weight", rule, "balanced", "pass a dict of weights")
         refuse_mixed(classes, "classes")
@@ -210,7 +210,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         if self.class_weight is None:
             return 1.0
         places = self._places(rows.y)
-        if self._balanced():
+        if is_balanced(self.class_weight):
             mass = np.bincount(places, weights=rows.weight, minlength=len(self.classes_))
             return np.asarray(mass.sum() / (np.count_nonzero(mass) * mass[places]))
         if not isinstance(self.class_weight, dict):
@@ -224,9 +224,6 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
             check_number(f"class_weight[{label!r}]", factor, 0.0)
         factors = np.array([float(self.class_weight.get(label, 1.0)) for label in known])
         return np.asarray(factors[places])
-
-    def _balanced(self) -> bool:
-        return isinstance(self.class_weight, str) and self.class_weight == "balanced"  # an array compares by element
 
     def _loss(self) -> TabularLoss:
         return "logistic" if len(self.classes_) == 2 else "cross_entropy"

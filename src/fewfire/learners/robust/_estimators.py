@@ -11,7 +11,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from fewfire._classes import class_places, find_classes
+from fewfire._classes import class_places, find_classes, is_balanced
 from fewfire._errors import invalid
 from fewfire._validate import check_choice, check_finite, check_number, check_sample_weight
 from fewfire.learners._fitting import all_or_nothing, label_unit
@@ -202,7 +202,7 @@ class RobustClassifier(ClassifierMixin, RobustNetwork):  # type: ignore[misc]
         first = not hasattr(self, "networks_")
         if first and classes is None:
             raise invalid("classes", "must be passed on the first call of partial_fit", None, "pass numpy.unique(y)")
-        if self.class_weight == "balanced":
+        if is_balanced(self.class_weight):
             rule = "must not be 'balanced' with partial_fit, which sees part of the rows"
             raise invalid("class_weight", rule, "balanced", "pass a dict of weights")
         given = self.classes_ if classes is None else find_classes(np.ravel(np.asarray(classes)), "classes")
@@ -234,7 +234,7 @@ class RobustClassifier(ClassifierMixin, RobustNetwork):  # type: ignore[misc]
         table, labels = validate_data(self, X, y, reset=reset, dtype=np.float64)
         weight = check_sample_weight(sample_weight, len(table))
         if self.class_weight is not None:
-            if not isinstance(self.class_weight, dict) and self.class_weight != "balanced":
+            if not isinstance(self.class_weight, dict) and not is_balanced(self.class_weight):
                 raise invalid("class_weight", "must be a dict, 'balanced' or None", self.class_weight)
             weight = weight / weight.max() * compute_sample_weight(self.class_weight, labels)
         return self._weighed(table, labels, weight)

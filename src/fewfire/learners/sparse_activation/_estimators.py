@@ -10,7 +10,7 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from fewfire._classes import class_places, find_classes
+from fewfire._classes import class_places, find_classes, is_balanced
 from fewfire._errors import invalid
 from fewfire._validate import check_finite, check_number, check_sample_weight
 from fewfire.learners._fitting import all_or_nothing, label_unit
@@ -216,7 +216,7 @@ def _class_weights(class_weight: object, classes: AnyArray, places: IdArray, wei
     """The factor of each class, shape (classes,)."""
     if class_weight is None:
         return np.ones(len(classes))
-    if isinstance(class_weight, str) and class_weight == "balanced":
+    if is_balanced(class_weight):
         totals = np.bincount(places, weights=weights, minlength=len(classes))
         return np.asarray(totals.sum() / (len(classes) * totals))
     if not isinstance(class_weight, Mapping):
