@@ -198,7 +198,7 @@ def main() -> int:
     parser.add_argument("what", choices=("measure", "table"))
     parser.add_argument("--results", type=Path, required=True, help="file of lines, one per result")
     parser.add_argument("--models", default=",".join(MODELS), help="names, with commas between")
-    parser.add_argument("--questions", default=",".join(QUESTIONS), help="of those to measure, with commas between")
+    parser.add_argument("--questions", default=",".join(QUESTIONS), help="which to measure, with commas between")
     parser.add_argument("--iterations", type=int, default=ITERATIONS, help="of CatBoost; others want another file")
     parser.add_argument("--trials", type=int, default=TRIALS, help="of each set, at most")
     parser.add_argument(
