@@ -308,7 +308,7 @@ def test_torch_missing_says_how_to_get_it(monkeypatch):
 
 
 def test_levels_of_verbose_are_numbers_too(capsys):
-    for level, lines in ((0, 0), (np.int64(1), 1), (2, 1)):
+    for level, lines in ((0, 0), (np.int64(1), 2), (2, 2)):  # an epoch, and one to cool down
         ff.SparseInitClassifier(**QUICK, optimiser=AdamW(epochs=1), verbose=level).fit(X, Y)
         assert len(capsys.readouterr().err.splitlines()) == lines
 
@@ -316,6 +316,7 @@ def test_levels_of_verbose_are_numbers_too(capsys):
 def test_progress_names_variant_epoch_and_losses(capsys):
     ff.SparseInitClassifier(**QUICK, optimiser=AdamW(epochs=2), verbose=True).fit(X, Y)
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 2
+    assert len(lines) == 3
     assert lines[0].startswith("standard, none gains: epoch 1 of at most 2: loss 0.")
     assert ", held out 0." in lines[1]
+    assert lines[2].startswith("standard, none gains, cooling down: epoch 1 of at most 1: loss 0.")

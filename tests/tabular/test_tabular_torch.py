@@ -38,7 +38,8 @@ def test_all_variants_are_one_batch_and_stop_where_threads_would(monkeypatch):
     # AdamW moves weights of vanishing gradients by the sign of their rounding error; SGD does not.
     settings = {**NINE_VARIANTS, "optimiser": SGD(0.2, epochs=30), "early_stopping": 1, "n_jobs": 2}
     ours, theirs = (ff.SparseInitClassifier(**settings, engine=engine).fit(X, y) for engine in ("cpu", "torch"))
-    (batch,) = made
+    batch, cooling = made
+    assert len(cooling.groups) == len(ours.mixing_weights_)
     assert len(batch.groups) == 9 and len({stack.layout for stack in batch.stacks}) == len(batch.stacks) <= 3
     assert theirs.mixing_weights_.keys() == ours.mixing_weights_.keys()
     lengths, alike = set(), 0

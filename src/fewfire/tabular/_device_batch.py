@@ -125,7 +125,7 @@ class DeviceBatch:
         self._pool, self._judged = pool, groups[0][0].held is not None
         self.groups = {number: seats for number, seats in enumerate(groups) if seats}
         self._present = set(self.groups)
-        self._averaged, self._half, self._under_way = 0, 0, False
+        self._begun, self._half, self._under_way = 0, 0, False
         if self.on_gpu:
             self._stream, self._copies = self.torch.cuda.Stream(), self.torch.cuda.Stream()
         layouts = list({seat.network.layout: None for seats in groups for seat in seats})
@@ -268,8 +268,9 @@ class DeviceBatch:
         for seat in self._seats(wanted):
             seat.draw(self._epochs)
         into = slice(half * self._epochs, (half + 1) * self._epochs)
-        shares = np.array([max(NEWEST, 1 / (self._averaged + epoch + 1)) for epoch in range(self._epochs)], np.float32)
-        self._averaged += self._epochs
+        epochs = range(self._begun, self._begun + self._epochs)
+        shares = np.array([max(NEWEST, 1 / (epoch + 1)) for epoch in epochs], np.float32)
+        self._begun += self._epochs
         for stack, members in zip(self.stacks, self._members, strict=True):
             _, steps, count, size = stack.block.rows.shape
             rows = np.empty((self._epochs, count, steps * size), np.int32)
@@ -287,7 +288,8 @@ class DeviceBatch:
                 laid = rows[:, place].reshape(self._epochs, steps, size)
                 laid[:, :steps_taken, :batch] = padded.reshape(self._epochs, steps_taken, batch)
             by_step = rows.reshape(self._epochs, count, steps, size).swapaxes(1, 2)
-            factors = np.stack([stack.factors(present) for _ in range(self._epochs)])
+            paces = [np.array([seat.network.pace(epoch) for _, seat in members]) for epoch in epochs]
+            factors = np.stack([stack.factors(present, of_epoch) for of_epoch in paces])
             stack.block.rows[into].copy_(stack.placed(np.ascontiguousarray(by_step)))
             stack.block.factors[into].copy_(stack.placed(factors))
             stack.block.newest[into].copy_(stack.placed(np.repeat(shares[:, None], count, axis=1))[..., None])

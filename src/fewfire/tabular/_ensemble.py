@@ -31,7 +31,7 @@ from fewfire.tabular._preprocessing import learn_columns
 from fewfire.tabular._queue import clocked, work_off, work_off_by, working_off
 from fewfire.tabular._race import Race, finalists
 from fewfire.tabular._relevance import relevance_gains
-from fewfire.tabular._settings import FINALISTS, TRIAL_EPOCHS, TRIAL_ROWS, Settings, folds_of
+from fewfire.tabular._settings import FINALISTS, TRIAL_EPOCHS, TRIAL_NETWORKS, TRIAL_ROWS, Settings, folds_of
 from fewfire.tabular._trees import KINDS, TreeGroup
 
 if TYPE_CHECKING:
@@ -117,7 +117,10 @@ class Ensemble:
             stops, held = self._train_groups(division, settings, verbose, "networks", queued)
             held += grown()
         if judges is not None:
+            best = {variant: stop.epochs for variant, stop in zip(self.groups, stops, strict=True)}
             mixed = self._weigh(stops, judges)
+            if division.folds is not None:
+                self._cool_down(examples, best, settings, verbose)
             if trees:
                 self.shares_of_kinds = tree_shares(self.loss, mixed, held, judges.target, judges.weight)
 
@@ -161,10 +164,11 @@ class Ensemble:
         return mix(self.loss, self.shares_of_kinds, mixed, [trees.predictions(raw) for trees in self.trees.values()])
 
     def _hold_trial(self, examples: Examples, validation: Examples | None, settings: Settings, verbose: bool) -> None:
-        """Train every group on TRIAL_ROWS rows, for a while, and go on, afresh, with the FINALISTS."""
+        """Train a few networks of every group on TRIAL_ROWS rows, for a while; go on, afresh, with the FINALISTS."""
         optimiser = clone(settings.optimiser)
         optimiser.epochs = min(optimiser.epochs, TRIAL_EPOCHS)
-        shortened = replace(settings, optimiser=optimiser)
+        shortened = replace(settings, optimiser=optimiser, members=min(settings.members, TRIAL_NETWORKS))
+        self.groups = {variant: self._fresh(variant, shortened) for variant in self.groups}
         sample = examples.sample(self.stream.child("trial").permutation(len(examples))[:TRIAL_ROWS])
         division = self._divide(sample, validation, settings)
         with ThreadPoolExecutor(1) as pool:
@@ -216,6 +220,20 @@ class Ensemble:
         if settings.engine == "torch":
             self.seconds[what] = time.perf_counter() - begin
         return found[: len(jobs)], found[len(jobs) :]
+
+    def _cool_down(self, examples: Examples, best: dict[Variant, int], settings: Settings, verbose: bool) -> None:
+        """Take the groups that are left through their last epochs, on all rows (_cooling.py)."""
+        begin, what = time.perf_counter(), "cooling down"
+        jobs: list[Job] = []
+        for variant, group in self.groups.items():
+            label = f"{variant}, {what}" if verbose else ""
+            gains = self._gains(variant, self.shares)
+            jobs.append(group.cool_down(examples.rows(variant), gains, best[variant], settings, label))
+        if settings.engine != "torch":
+            jobs = [clocked(job, self.seconds, what) for job in jobs]
+        self._run(jobs, [], settings)
+        if settings.engine == "torch":
+            self.seconds[what] = time.perf_counter() - begin
 
     def _run(
         self, jobs: Sequence[Job], beside: Sequence[Job], settings: Settings, race: Race | None = None

@@ -17,7 +17,7 @@ import numpy as np
 from fewfire.tabular._boosting import binned
 from fewfire.tabular._flat_trees import narrowed
 from fewfire.tabular._queue import work_off
-from fewfire.tabular._settings import FINALISTS, FOLDS, TRIAL_ROWS
+from fewfire.tabular._settings import FINALISTS, FOLDS, TRIAL_NETWORKS, TRIAL_ROWS
 from fewfire.tabular._trees import Boosting, ExtraTrees, boosting_rule, tree_count
 
 if TYPE_CHECKING:
@@ -78,10 +78,11 @@ def foretell(rates: FitRates, rows: int, columns: int, variants: int, settings: 
     """What a fit of so many rows takes; `judged` says whether rows are held out, which trees and trials need."""
     epochs = min(settings.optimiser.epochs, EPOCHS) if judged else settings.optimiser.epochs
     share = TRAINED_ON if judged else 1.0
-    shown = rows * variants
+    shown = rows * variants * settings.members
     if judged and rows > TRIAL_ROWS and variants > FINALISTS:
-        shown = TRIAL_ROWS * variants + rows * FINALISTS
-    networks = rates.network * shown * settings.members * epochs * share
+        tried = min(settings.members, TRIAL_NETWORKS)
+        shown = TRIAL_ROWS * variants * tried + rows * FINALISTS * settings.members
+    networks = rates.network * shown * epochs * share
     trees = 0.0
     if judged and settings.trees:
         part = max(2.0, share * rows)

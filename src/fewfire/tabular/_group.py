@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewfire.tabular._cooling import cooling_paces
 from fewfire.tabular._held_out import HeldOut
 from fewfire.tabular._network import draw_start
 from fewfire.tabular._prediction import mean_outputs
@@ -25,7 +26,8 @@ class NetworkGroup:
     """Networks of one layout that see the same variant of the inputs.
 
     Between fits only `weights` are kept, unless training may go on (`warm_start`, `partial_fit`): then the networks
-    with the state of their optimisers stay as well. For predictions the weights are converted once, when a fit ends.
+    with the state of their optimisers stay as well, as they were before they cooled down. For predictions the weights
+    are converted once, when a fit ends.
 
     Parameters
     ----------
@@ -42,7 +44,7 @@ class NetworkGroup:
     def __init__(self, layout: Layout, loss: TabularLoss, offset: FloatArray, stream: Stream, count: int) -> None:
         self.layout, self.loss, self.offset, self.stream, self.count = layout, loss, offset, stream, count
         self.networks: list[TrainedNetwork] = []
-        self.curves = Curves()
+        self.curves, self.cooled = Curves(), 0
         self._set_weights(None)
 
     def _set_weights(self, weights: FloatArray | None) -> None:
@@ -97,6 +99,34 @@ class NetworkGroup:
         """A job of one epoch of every network over all rows, gains included."""
         return self._run([examples.smoothed(settings.smoothing)] * self.count, None, 1, settings, label)
 
+    def cool_down(
+        self, examples: TrainingRows, gains: FloatArray, best: int, settings: Settings, label: str = ""
+    ) -> GroupJob:
+        """A job that takes the networks, best after so many epochs, through a few more; what comes of them predicts.
+
+        Training goes on, should it, from where it was.
+
+        Parameters
+        ----------
+        examples : TrainingRows
+            All rows, inputs without gains.
+        gains : array (inputs,)
+            As predictions will have them.
+        """
+        rows, paces = examples.smoothed(settings.smoothing).with_gains(gains), cooling_paces(best)
+        cooling = [
+            TrainedNetwork(
+                *(self.layout, network.flat.copy(), settings.optimiser, self.loss),
+                *(self.stream.child(f"member{number}").child("cool down"), len(rows), paces),
+            )
+            for number, network in enumerate(self.networks)
+        ]
+        trainer = self._trainer(cooling, [rows] * self.count, [], settings)
+        stop = yield from train_together(trainer, len(paces), Curves(), label=label)
+        self._set_weights(np.stack([network.flat for network in cooling]))
+        self.cooled = len(paces)
+        return stop
+
     def forget_training(self) -> None:
         """Keep what predicts alone."""
         self.networks = []
@@ -113,17 +143,24 @@ class NetworkGroup:
             self.networks = []  # another way to descend starts afresh, from these weights
         if not self.networks:
             self.networks = yield [partial(self._network, *case, settings) for case in enumerate(parts)]
-        trainer = self._trainer(parts, [] if held is None else held.parts, settings)
+        trainer = self._trainer(self.networks, parts, [] if held is None else held.parts, settings)
         best = yield from train_together(trainer, epochs, self.curves, held, settings.patience or epochs, label)
         self._set_weights(np.stack([network.flat for network in self.networks]))
+        self.cooled = 0
         return best
 
-    def _trainer(self, parts: list[TrainingRows], held: list[TrainingRows], settings: Settings) -> GroupTrainer:
+    def _trainer(
+        self,
+        networks: list[TrainedNetwork],
+        parts: list[TrainingRows],
+        held: list[TrainingRows],
+        settings: Settings,
+    ) -> GroupTrainer:
         if settings.engine != "torch":
-            return CpuTrainer(self.networks, parts, held)
+            return CpuTrainer(networks, parts, held)
         from fewfire.tabular._torch import TorchTrainer  # loads torch
 
-        return TorchTrainer(self.networks, parts, held)
+        return TorchTrainer(networks, parts, held)
 
     def _network(self, number: int, rows: TrainingRows, settings: Settings) -> TrainedNetwork:
         """A fresh network, or, after a finished fit, one with its weights and a fresh optimiser."""

@@ -122,10 +122,13 @@ class LayoutStack:
             new((epochs if self.judged.shape[1] else 0, *self.parameters.shape)),
         )
 
-    def factors(self, present: NDArray[np.int64]) -> FloatArray:
-        """What steps multiply by (steps, kinds, networks, 1), given how many rows each network has in each."""
+    def factors(self, present: NDArray[np.int64], paces: AnyArray | float = 1.0) -> FloatArray:
+        """What steps multiply by (steps, kinds, networks, 1), given how many rows each network has in each.
+
+        `paces` (networks,) are shares of the learning rate.
+        """
         moves = present > 0
-        kinds = [1 / np.maximum(present, 1), 1 - self.shrinks * moves, *self.rule.factors(moves)]
+        kinds = [1 / np.maximum(present, 1), 1 - self.shrinks * paces * moves, *self.rule.factors(moves, paces)]
         return np.stack(kinds, axis=1).astype(np.float32)[..., None]
 
 

@@ -146,16 +146,19 @@ class SGD(Optimiser):
 
 
 class Descent(ABC):
-    """State of one network's optimiser: arrays (parts, size), and `steps`, which counts."""
+    """State of one network's optimiser: arrays (parts, size), and `steps`, which counts.
+
+    `pace` is the share of the rule's learning rate that steps have, for now.
+    """
 
     def __init__(self, rule: Optimiser, decay: float, decayed: int, state: FloatArray) -> None:
         self.rule, self.decay, self.decayed = rule, decay, decayed
-        self.state, self.steps = state, 0
+        self.state, self.steps, self.pace = state, 0, 1.0
 
     @property
     def learning_rate(self) -> float:
-        """The rule's, which may be changed between fits."""
-        return float(self.rule.learning_rate)
+        """The rule's, which may be changed between fits, at the present pace."""
+        return self.pace * float(self.rule.learning_rate)
 
     @property
     @abstractmethod

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 FOLDS = 4  # each network trains on three of four parts
 TRIAL_ROWS = 2000  # of more rows, so many choose the variants of the inputs
 TRIAL_EPOCHS = 20  # at most: who is best shows early
+TRIAL_NETWORKS = 2  # of each variant, at most; they are judged by the same rows
 FINALISTS = 4  # variants that are then trained on all rows
-PATIENCE = 8
+PATIENCE = 8  # epochs without a better held-out loss
+PATIENCE_OF_MANY = 6  # of more than TRIAL_ROWS rows, whose held-out loss shakes less
 FEWEST = 20  # rows; below, nothing is held out
 SHORT = 30  # epochs where nothing is held out and the optimiser is the default one
 
@@ -59,7 +61,7 @@ def resolve(estimator: Any, rows: int, *, judged: bool) -> Settings:
     optimiser = estimator.optimiser
     if optimiser is not None and not isinstance(optimiser, Optimiser):
         raise invalid("optimiser", "must be an AdamW, an SGD or None", optimiser, "pass fewfire.tabular.AdamW(...)")
-    patience = _patience(estimator.early_stopping, judged or rows >= FEWEST)
+    patience = _patience(estimator.early_stopping, rows, judged or rows >= FEWEST)
     if optimiser is None:
         stops = judged or patience is not None
         optimiser = AdamW(learning_rate=estimator.default_rate) if stops else AdamW(epochs=SHORT)
@@ -93,11 +95,12 @@ def _hidden(widths: int | Sequence[int]) -> tuple[int, ...]:
     return tuple(check_integer(f"hidden[{layer}]", width, 1) for layer, width in enumerate(layers))
 
 
-def _patience(early_stopping: object, enough: bool) -> int | None:
+def _patience(early_stopping: object, rows: int, enough: bool) -> int | None:
+    default = PATIENCE if rows <= TRIAL_ROWS else PATIENCE_OF_MANY
     if isinstance(early_stopping, str) and early_stopping == "auto":
-        return PATIENCE if enough else None
+        return default if enough else None
     if isinstance(early_stopping, bool | np.bool_):
-        return PATIENCE if early_stopping else None
+        return default if early_stopping else None
     return check_integer("early_stopping", early_stopping, 1, remedy="pass 'auto', False, True or a number of epochs")
 
 

@@ -24,7 +24,7 @@ from fewfire.tabular._network import LOSSES, Backprop, evaluate
 from fewfire.tabular._queue import Meeting
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
     from fewfire._random import Stream
     from fewfire._types import Float64Array, FloatArray, IdArray
@@ -108,13 +108,23 @@ class TrainedNetwork:
         Orders the rows of every epoch.
     rows : int
         Rows it will train on, for settings that go by them.
+    paces : sequence of float
+        Shares of the learning rate in its first epochs; in later ones it is whole.
     """
 
     def __init__(
-        self, layout: Layout, flat: FloatArray, optimiser: Optimiser, loss: TabularLoss, stream: Stream, rows: int
+        self,
+        layout: Layout,
+        flat: FloatArray,
+        optimiser: Optimiser,
+        loss: TabularLoss,
+        stream: Stream,
+        rows: int,
+        paces: Sequence[float] = (),
     ) -> None:
         self.layout, self.flat, self.optimiser, self.loss, self.stream = layout, flat, optimiser, loss, stream
         self.descent = optimiser.start(layout.size, layout.decayed, rows)
+        self.paces, self._epochs = paces, 0
         self.rows_drawn = 0
         self._fused: FusedNetwork | None = None
         self._mean: FloatArray | None = None
@@ -123,6 +133,7 @@ class TrainedNetwork:
 
     def train_epoch(self, rows: TrainingRows) -> float:
         """One pass over the rows in a fresh order; returns the mean loss met on the way."""
+        self._set_pace()
         size = self.optimiser.rows_per_step(len(rows))
         # One step takes all rows: their order is of no account, and left alone it changes no sum.
         ordered = rows if size == len(rows) else rows[self.order(len(rows))]
@@ -142,12 +153,17 @@ class TrainedNetwork:
                 return Advance(loss, None)
             self.average()
             return Advance(loss, self.values(held))
+        self._set_pace()
         size, newest = self.optimiser.rows_per_step(len(rows)), self._newest()
         if self._mean is None:
             self._mean = np.empty_like(fused.parameters)
         words, outputs = (self.stream, self.rows_drawn), self.layout.outputs
         self.rows_drawn += len(rows) if size < len(rows) else 0
         return Advance(*fused.advance(rows, self.loss, size, words, self._mean, newest, held, outputs))
+
+    def pace(self, epoch: int) -> float:
+        """The share of the learning rate in an epoch, counted from 0."""
+        return self.paces[epoch] if epoch < len(self.paces) else 1.0
 
     def order(self, rows: int) -> IdArray:
         """A fresh order of so many rows: the next of the network's stream."""
@@ -188,6 +204,11 @@ class TrainedNetwork:
         if self._fused is not None:
             self._fused.unpack()
         self._fused, self._mean, self._kept, self._averaged = None, None, None, 0
+
+    def _set_pace(self) -> None:
+        """For the next epoch."""
+        self.descent.pace = self.pace(self._epochs)
+        self._epochs += 1
 
     def _weights(self) -> FloatArray:
         return self.flat if self._fused is None else self._fused.parameters
@@ -294,10 +315,14 @@ class Curves:
 
 
 class Stop(NamedTuple):
-    """Where training stopped: the best held-out loss and the pooled outputs that had it; NaN and None without any."""
+    """Where training stopped: the best held-out loss and the pooled outputs that had it; NaN and None without any.
+
+    `epochs` says after how many it was.
+    """
 
     loss: float = np.nan
     pooled: Float64Array | None = None
+    epochs: int = 0
 
 
 def train_together(
@@ -337,7 +362,7 @@ def train_together(
                 continue
             since += 1
             if best.pooled is None or curves.validation[-1] < best.loss:
-                best, since = Stop(curves.validation[-1], pooled), 0
+                best, since = Stop(curves.validation[-1], pooled, epoch + 1), 0
                 trainer.keep()
             if since >= patience or (epoch + 1 in MEETINGS and not (yield Meeting(best))):
                 break

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fewfire._types import FloatArray
+    from fewfire._types import AnyArray, FloatArray
 
     Moves = NDArray[np.bool_]
 
@@ -29,8 +29,11 @@ class UpdateRule(Protocol):
     def state(self) -> tuple[Any, Any]:
         """What is remembered between steps: one or two tensors like the parameters, or None for the second."""
 
-    def factors(self, moves: Moves) -> list[FloatArray]:
-        """Arrays (steps, networks) for `step`, given which network moves in which of the next steps."""
+    def factors(self, moves: Moves, paces: AnyArray | float) -> list[FloatArray]:
+        """Arrays (steps, networks) for `step`, given which network moves in which of the next steps, and how fast.
+
+        `paces` (networks,) are shares of the learning rate.
+        """
 
     def step(self, parameters: Any, gradient: Any, *factors: Any) -> None:
         """Change parameters (networks, size) in place; factors are (networks, 1)."""
@@ -60,14 +63,14 @@ class AdamRule:
         """The means of the gradient and of its square."""
         return self.mean, self.square
 
-    def factors(self, moves: Moves) -> list[FloatArray]:
+    def factors(self, moves: Moves, paces: AnyArray | float) -> list[FloatArray]:
         """Shares of the gradient and of its square that are taken in, rate, and what keeps from dividing by 0."""
         counted = self.steps + np.cumsum(moves, axis=0)
         self.steps = counted[-1]
         beta1, beta2 = self.betas
         since = np.maximum(counted, 1)  # a network yet to move has nothing to correct
         of_square = np.sqrt(1 - beta2**since)
-        rate = self.learning_rate * of_square / (1 - beta1**since)
+        rate = paces * self.learning_rate * of_square / (1 - beta1**since)
         return [(1 - beta1) * moves, (1 - beta2) * moves, rate * moves, 1e-8 * of_square]
 
     def step(self, parameters: Any, gradient: Any, *factors: Any) -> None:
@@ -100,9 +103,9 @@ class MomentumRule:
         """The velocity."""
         return self.velocity, None
 
-    def factors(self, moves: Moves) -> list[FloatArray]:
+    def factors(self, moves: Moves, paces: AnyArray | float) -> list[FloatArray]:
         """Share of the velocity that is kept, rate, and whether the network moves."""
-        return [np.where(moves, self.momentum, 1.0), self.learning_rate * moves, 1.0 * moves]
+        return [np.where(moves, self.momentum, 1.0), paces * self.learning_rate * moves, 1.0 * moves]
 
     def step(self, parameters: Any, gradient: Any, *factors: Any) -> None:
         """Move by the velocity."""
