@@ -34,9 +34,9 @@ def starts(model):
 
 
 @pytest.mark.parametrize("best", [1, 5, 6, 7, 40, 400])
-def test_paces_fall_evenly_to_zero_over_a_third_of_the_epochs(best):
+def test_paces_fall_evenly_to_zero_over_three_tenths_of_the_epochs(best):
     paces = cooling_paces(best)
-    assert len(paces) == max(1, round(best / 3))
+    assert len(paces) == max(1, round(0.3 * best))
     np.testing.assert_allclose(paces, np.linspace(0.75, 0, len(paces) + 1)[:-1])
 
 
@@ -45,7 +45,7 @@ def test_what_predicts_was_taken_further_on_all_rows_by_a_fresh_optimiser(optimi
     model = ff.SparseInitClassifier(**SETTINGS, optimiser=optimiser).fit(X, Y)
     ensemble, group = model._ensemble, main_group(model)
     best = int(np.argmin(group.curves.validation)) + 1
-    assert group.cooled == max(1, round(best / 3)) > 1
+    assert group.cooled == max(1, round(0.3 * best)) > 1
     shown = ensemble.columns.encode(X)["standard"]
     target = np.float32(0.8) * Y[:, None].astype(np.float32) + np.float32(0.1)  # labels smoothed by 0.2
     rows = TrainingRows(shown, target, np.ones(len(X), np.float32))

@@ -15,14 +15,14 @@ there is nothing to make up for, and none cools down.
 
 from __future__ import annotations
 
-SHARE = 1 / 3  # of the epochs up to the best
+SHARE = 0.3  # of the epochs up to the best
 FIRST = 0.75  # share of the learning rate in the first of them
 
 
 def cooling_paces(best: int) -> tuple[float, ...]:
     """Shares of the learning rate, epoch by epoch, of networks that were best after so many epochs.
 
-    >>> cooling_paces(3), cooling_paces(12)
+    >>> cooling_paces(3), cooling_paces(13)
     ((0.75,), (0.75, 0.5625, 0.375, 0.1875))
     """
     epochs = max(1, round(SHARE * best))
