@@ -34,6 +34,7 @@ PHASES = {
     "_ensemble": [
         "Ensemble._hold_trial",
         "Ensemble._train_groups",
+        "Ensemble._cool_down",
         "Ensemble._weigh",
         "Ensemble._divide",
         "Ensemble._grow_trees",

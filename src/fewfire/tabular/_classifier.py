@@ -27,7 +27,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
     """Classify rows of a small table with an ensemble of wide networks that start with few inputs per neuron.
 
     Scaling, missing values and the weighing of inputs are part of the model: give it raw numbers. Several networks are
-    trained side by side, each on three quarters of the rows; the rows each left out say when all of them stop.
+    trained side by side, each on three quarters of the rows; the rows each left out say when all of them stop. Then
+    they cool down: a few more epochs, on all rows, at a learning rate that falls to zero.
 
     Parameters
     ----------
@@ -59,15 +60,17 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         How to descend: learning rate, weight decay, batch size, epochs. None is AdamW(), or AdamW(epochs=30) where no
         rows are held out to say when to stop.
     early_stopping : "auto", bool or int
-        Epochs without a better loss on held-out rows before training stops; True is 8, False trains all epochs on all
-        rows. "auto" is True for 20 rows and more, and for any number with `validation_data`.
+        Epochs without a better loss on held-out rows before training stops; True is 8, or 6 where rows are more than
+        2000, False trains all epochs on all rows. "auto" is True for 20 rows and more, and for any number with
+        `validation_data`.
     class_weight : dict, "balanced" or None
         Weights by class, 1 where not named, that multiply those of the rows; a class of weight 0 is left out of
         training. "balanced" gives every class the same weight in all.
     warm_start : bool
-        Continue from the last fit's weights; widths, members, scaling and classes stay. The optimiser's state goes on
-        unless another optimiser is given. Rows that earlier training has seen judge too kindly; pass
-        `validation_data` where they come in another order, or after `partial_fit` or `early_stopping=False`.
+        Continue from the last fit's weights, as they were before they cooled down; widths, members, scaling and classes
+        stay. The optimiser's state goes on unless another optimiser is given. Rows that earlier training has seen judge
+        too kindly; pass `validation_data` where they come in another order, or after `partial_fit` or
+        `early_stopping=False`.
     engine : {"auto", "cpu", "torch"}
         "torch" trains all networks as one batch, on a GPU where there is one; "auto" is "cpu".
     n_jobs : int or None
@@ -83,7 +86,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
     loss_curve_, validation_curve_ : list of float
         Mean loss of each epoch, in training and on held-out rows.
     n_iter_ : int
-        Epochs trained.
+        Epochs trained before networks cooled down.
     mixing_weights_ : dict
         Weights by name of the variants, such as "rank, mild gains", and of "extra trees" and "boosting"; variants below
         3% of the networks are dropped. Curves and epochs are of the weightiest variant.

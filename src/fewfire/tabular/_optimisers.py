@@ -65,7 +65,7 @@ class AdamW(Optimiser):
     batch_size : int or "auto"
         Rows per step; "auto" is an eighth of the training rows, at least 16, at most 256.
     epochs : int
-        Passes over the training rows, at most.
+        Passes over the training rows, at most; those that networks cool down in come on top.
     betas : (float, float)
         Memory of the mean gradient and of its square.
 
