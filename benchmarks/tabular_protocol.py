@@ -239,7 +239,7 @@ def table(
         marked = [f"**{of}**" if of == best and model in ranked else of for model, of in shown.items()]
         rows = training_rows(fits[0]["rows"], fraction, CAP)
         times = [of["seconds"] for of in fits if "seconds" in of]  # results of a slower machine may leave theirs out
-        lines.append([name, str(rows), str(len(fits)), *marked, f"{np.mean(times):.0f}"])
+        lines.append([name, str(rows), str(len(fits)), *marked, f"{np.mean(times):.0f}" if times else ""])
     means = {model: float(np.mean([cell[model] for cell in cells.values()])) for model in models}
     ranks = mean_ranks([{model: cell[model] for model in ranked} for cell in cells.values()])
     lines.append(["mean", "", "", *(f"{means[model]:.2f}" for model in models), ""])

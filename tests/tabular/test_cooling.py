@@ -1,5 +1,7 @@
 """Networks that stopped cool down: a few epochs on all rows, at a rate that falls to zero, and those weights predict."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
@@ -8,6 +10,7 @@ import fewfire as ff
 from fewfire.tabular import SGD, AdamW
 from fewfire.tabular._cooling import cooling_paces
 from fewfire.tabular._ensemble import Ensemble
+from fewfire.tabular._group import NetworkGroup
 from fewfire.tabular._training import TrainedNetwork, TrainingRows
 
 RNG = np.random.default_rng(0)
@@ -73,8 +76,21 @@ def test_training_goes_on_from_before_so_that_held_out_rows_stay_unseen(monkeypa
     assert cooled.validation_curve_ == before.validation_curve_
     assert cooled.temperature_ == before.temperature_
     assert not np.array_equal(cooled.predict_proba(X), before.predict_proba(X))
+    length = main_group(cooled).cooled
     cooled.fit(X, Y), before.fit(X, Y)
     assert cooled.validation_curve_ == before.validation_curve_
+    assert main_group(cooled).cooled >= length  # a share of all epochs so far, not of this fit's few
+
+
+def test_another_optimiser_goes_on_from_before_too():
+    """Weights that have cooled down have seen the rows held out, and would be judged too kindly."""
+    model = ff.SparseInitClassifier(**SETTINGS, optimiser=AdamW(0.02)).fit(X, Y)
+    best, group = min(model.validation_curve_), main_group(model)
+    before, predicting = starts(model), group.weights.copy()
+    model.set_params(optimiser=AdamW(1e-9, epochs=1)).fit(X, Y)  # which hardly moves
+    np.testing.assert_allclose(starts(model), before, atol=1e-6)
+    assert np.abs(predicting - before).max() > 1e-3
+    assert model.validation_curve_[-1] == pytest.approx(best, rel=1e-4)
 
 
 @pytest.mark.parametrize("settings", [{"early_stopping": False}, {}], ids=["no rows held out", "partial_fit"])
@@ -86,11 +102,28 @@ def test_what_no_row_has_stopped_does_not_cool_down(settings):
     assert np.array_equal(group.weights, np.stack([network.flat for network in group.networks]))
 
 
-def test_a_later_epoch_predicts_by_its_own_weights():
-    model = ff.SparseInitClassifier(**SETTINGS).fit(X, Y).partial_fit(X, Y)
-    group = main_group(model)
+@pytest.mark.parametrize("kept", [True, False], ids=["warm_start", "training forgotten"])
+def test_an_epoch_by_hand_goes_on_from_what_predicts(kept):
+    model = ff.SparseInitClassifier(**{**SETTINGS, "warm_start": kept}, optimiser=AdamW(0.02)).fit(X, Y)
+    predicting, optimiser = main_group(model).weights.copy(), model.optimiser
+    optimiser.learning_rate = 1e-9  # hardly moves
+    group = main_group(model.partial_fit(X, Y))
     assert group.cooled == 0
+    np.testing.assert_allclose(group.weights, predicting, atol=1e-6)
     assert np.array_equal(group.weights, np.stack([network.flat for network in group.networks]))
+
+
+def test_what_diverges_while_cooling_down_is_told(monkeypatch):
+    model, cool = ff.SparseInitClassifier(**SETTINGS), NetworkGroup.cool_down
+
+    def hot(self, examples, settings, label=""):
+        return cool(self, examples, replace(settings, optimiser=SGD(1e30)), label)
+
+    monkeypatch.setattr(NetworkGroup, "cool_down", hot)
+    with pytest.raises(ff.DivergenceError) as caught, np.errstate(all="ignore"):
+        model.fit(X, Y)
+    assert str(caught.value).startswith("the loss of epoch 1 of cooling down is not finite at learning rate 1e+30.")
+    assert not hasattr(model, "n_iter_")
 
 
 def test_rows_to_stop_by_judge_the_mean_and_leave_nothing_to_make_up_for():
@@ -99,8 +132,7 @@ def test_rows_to_stop_by_judge_the_mean_and_leave_nothing_to_make_up_for():
 
 
 def test_engines_cool_down_alike_each_variant_as_long_as_it_asks_for():
-    torch = pytest.importorskip("torch")
-    assert torch is not None
+    pytest.importorskip("torch")
     # AdamW moves weights of vanishing gradients by the sign of their rounding error; SGD does not.
     settings = {**SETTINGS, "gains": "auto", "scaling": "auto", "optimiser": SGD(0.1, epochs=40)}
     ours, theirs = (ff.SparseInitClassifier(**settings, engine=engine).fit(X, Y) for engine in ("cpu", "torch"))

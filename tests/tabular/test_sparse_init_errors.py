@@ -319,4 +319,4 @@ def test_progress_names_variant_epoch_and_losses(capsys):
     assert len(lines) == 3
     assert lines[0].startswith("standard, none gains: epoch 1 of at most 2: loss 0.")
     assert ", held out 0." in lines[1]
-    assert lines[2].startswith("standard, none gains, cooling down: epoch 1 of at most 1: loss 0.")
+    assert lines[2].startswith("standard, none gains, cooling down: epoch 1 of 1: loss 0.")

@@ -27,8 +27,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
     """Classify rows of a small table with an ensemble of wide networks that start with few inputs per neuron.
 
     Scaling, missing values and the weighing of inputs are part of the model: give it raw numbers. Several networks are
-    trained side by side, each on three quarters of the rows; the rows each left out say when all of them stop. Then
-    they cool down: a few more epochs, on all rows, at a learning rate that falls to zero.
+    trained side by side, each on three quarters of the rows; the rows each left out say when all of them stop.
+    Networks that were stopped so then cool down: a few more epochs, on all rows, at a learning rate that falls to zero.
 
     Parameters
     ----------
@@ -69,8 +69,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
     warm_start : bool
         Continue from the last fit's weights, as they were before they cooled down; widths, members, scaling and classes
         stay. The optimiser's state goes on unless another optimiser is given. Rows that earlier training has seen judge
-        too kindly; pass `validation_data` where they come in another order, or after `partial_fit` or
-        `early_stopping=False`.
+        too kindly; pass `validation_data` where they come in another order, or after `partial_fit`,
+        `early_stopping=False` or a fit without `warm_start`, of which only what predicts is kept.
     engine : {"auto", "cpu", "torch"}
         "torch" trains all networks as one batch, on a GPU where there is one; "auto" is "cpu".
     n_jobs : int or None
@@ -84,7 +84,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
     ----------
     classes_ : array
     loss_curve_, validation_curve_ : list of float
-        Mean loss of each epoch, in training and on held-out rows.
+        Mean loss of each epoch before networks cooled down, in training and on held-out rows.
     n_iter_ : int
         Epochs trained before networks cooled down.
     mixing_weights_ : dict

@@ -117,10 +117,9 @@ class Ensemble:
             stops, held = self._train_groups(division, settings, verbose, "networks", queued)
             held += grown()
         if judges is not None:
-            best = {variant: stop.epochs for variant, stop in zip(self.groups, stops, strict=True)}
             mixed = self._weigh(stops, judges)
             if division.folds is not None:
-                self._cool_down(examples, best, settings, verbose)
+                self._cool_down(examples, settings, verbose)
             if trees:
                 self.shares_of_kinds = tree_shares(self.loss, mixed, held, judges.target, judges.weight)
 
@@ -131,7 +130,7 @@ class Ensemble:
         for variant, group in self.groups.items():
             shown = examples.rows(variant).with_gains(self._gains(variant, self.shares))
             jobs.append(group.train_epoch(shown, settings, str(variant) if verbose else ""))
-        self._run(jobs, [], settings)
+        self._run(jobs, settings)
 
     def outputs(self, table: Float64Array) -> Float64Array:
         """Weighted mean output (rows, outputs) at a table (rows, columns), over the temperature."""
@@ -209,42 +208,44 @@ class Ensemble:
 
         The time of the groups is counted as that of `what`.
         """
-        begin = time.perf_counter()
         shares = self._shares_of(division)
         jobs: list[Job] = [self._training(variant, division, shares, settings, verbose) for variant in self.groups]
-        if settings.engine != "torch":  # whose batch is known by its tasks
-            jobs = [clocked(job, self.seconds, what) for job in jobs]
         judged = division.judges() or division.examples
         weigh = partial(mixing_weights, self.loss, target=judged.target, weight=judged.weight)
-        found = self._run(jobs, trees, settings, Race(weigh, len(jobs)))
-        if settings.engine == "torch":
-            self.seconds[what] = time.perf_counter() - begin
+        found = self._run(jobs, settings, what, Race(weigh, len(jobs)), trees)
         return found[: len(jobs)], found[len(jobs) :]
 
-    def _cool_down(self, examples: Examples, best: dict[Variant, int], settings: Settings, verbose: bool) -> None:
+    def _cool_down(self, examples: Examples, settings: Settings, verbose: bool) -> None:
         """Take the groups that are left through their last epochs, on all rows (_cooling.py)."""
-        begin, what = time.perf_counter(), "cooling down"
-        jobs: list[Job] = []
+        jobs, what = [], "cooling down"
         for variant, group in self.groups.items():
-            label = f"{variant}, {what}" if verbose else ""
-            gains = self._gains(variant, self.shares)
-            jobs.append(group.cool_down(examples.rows(variant), gains, best[variant], settings, label))
-        if settings.engine != "torch":
-            jobs = [clocked(job, self.seconds, what) for job in jobs]
-        self._run(jobs, [], settings)
-        if settings.engine == "torch":
-            self.seconds[what] = time.perf_counter() - begin
+            shown = examples.rows(variant).with_gains(self._gains(variant, self.shares))
+            jobs.append(group.cool_down(shown, settings, f"{variant}, {what}" if verbose else ""))
+        self._run(jobs, settings, what)
 
     def _run(
-        self, jobs: Sequence[Job], beside: Sequence[Job], settings: Settings, race: Race | None = None
+        self,
+        jobs: Sequence[Job],
+        settings: Settings,
+        what: str | None = None,
+        race: Race | None = None,
+        beside: Sequence[Job] = (),
     ) -> list[Any]:
-        """Train groups and grow trees, all in one queue of threads; or groups alone, as one batch by PyTorch."""
+        """Train groups and grow trees, all in one queue of threads; or groups alone, as one batch by PyTorch.
+
+        The time of the groups is counted as that of `what`, if it is named.
+        """
         if settings.engine != "torch":
-            return work_off(jobs, settings.threads, race, beside)
+            timed = jobs if what is None else [clocked(job, self.seconds, what) for job in jobs]
+            return work_off(timed, settings.threads, race, beside)
         from fewfire.tabular._torch import BatchRunner  # loads torch
 
+        begin = time.perf_counter()
         with BatchRunner(settings.threads) as runner:
-            return work_off_by(runner, jobs, race)
+            found = work_off_by(runner, jobs, race)
+        if what is not None:  # a batch is one task, whose groups have no times of their own
+            self.seconds[what] = time.perf_counter() - begin
+        return found
 
     @contextmanager
     def _beside(

@@ -2,7 +2,8 @@
 
 One epoch of one network, one random tree and ten rounds of boosting are timed on some rows of the table. Networks and
 boosting take time in proportion to their rows, a tree to rows · log(rows). How many epochs and rounds held-out rows
-will ask for is not known beforehand: typical numbers are assumed, and the forecast says how far off it may be.
+will ask for is not known beforehand: typical numbers are assumed, which are to cover the epochs that networks cool
+down in as well, and the forecast says how far off it may be.
 """
 
 from __future__ import annotations

@@ -11,9 +11,11 @@ from fewfire.tabular._cooling import cooling_paces
 from fewfire.tabular._held_out import HeldOut
 from fewfire.tabular._network import draw_start
 from fewfire.tabular._prediction import mean_outputs
-from fewfire.tabular._training import CpuTrainer, Curves, TrainedNetwork, train_together
+from fewfire.tabular._training import CpuTrainer, Curves, TrainedNetwork, divergence, train_together
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fewfire._random import Stream
     from fewfire._types import Float64Array, FloatArray, IdArray
     from fewfire.tabular._network import Layout, TabularLoss
@@ -27,7 +29,7 @@ class NetworkGroup:
 
     Between fits only `weights` are kept, unless training may go on (`warm_start`, `partial_fit`): then the networks
     with the state of their optimisers stay as well, as they were before they cooled down. For predictions the weights
-    are converted once, when a fit ends.
+    are converted once, when a fit ends. `reached` counts the epochs up to the weights that training would go on from.
 
     Parameters
     ----------
@@ -44,7 +46,7 @@ class NetworkGroup:
     def __init__(self, layout: Layout, loss: TabularLoss, offset: FloatArray, stream: Stream, count: int) -> None:
         self.layout, self.loss, self.offset, self.stream, self.count = layout, loss, offset, stream, count
         self.networks: list[TrainedNetwork] = []
-        self.curves, self.cooled = Curves(), 0
+        self.curves, self.cooled, self.reached = Curves(), 0, 0
         self._set_weights(None)
 
     def _set_weights(self, weights: FloatArray | None) -> None:
@@ -96,34 +98,28 @@ class NetworkGroup:
         return self._run(parts, held, settings.optimiser.epochs, settings, label)
 
     def train_epoch(self, examples: TrainingRows, settings: Settings, label: str = "") -> GroupJob:
-        """A job of one epoch of every network over all rows, gains included."""
+        """A job of one epoch of every network over all rows, gains included; it goes on from what predicts."""
+        if self.cooled and self.weights is not None:
+            for network, flat in zip(self.networks, self.weights, strict=False):  # none, if training was forgotten
+                network.flat[:] = flat
         return self._run([examples.smoothed(settings.smoothing)] * self.count, None, 1, settings, label)
 
-    def cool_down(
-        self, examples: TrainingRows, gains: FloatArray, best: int, settings: Settings, label: str = ""
-    ) -> GroupJob:
-        """A job that takes the networks, best after so many epochs, through a few more; what comes of them predicts.
+    def cool_down(self, examples: TrainingRows, settings: Settings, label: str = "") -> GroupJob:
+        """A job that takes networks that have stopped through a few more epochs; what comes of them predicts.
 
-        Training goes on, should it, from where it was.
-
-        Parameters
-        ----------
-        examples : TrainingRows
-            All rows, inputs without gains.
-        gains : array (inputs,)
-            As predictions will have them.
+        Training goes on, should it, from where it was. `examples` are all rows, with the gains of predictions.
         """
-        rows, paces = examples.smoothed(settings.smoothing).with_gains(gains), cooling_paces(best)
-        cooling = [
-            TrainedNetwork(
-                *(self.layout, network.flat.copy(), settings.optimiser, self.loss),
-                *(self.stream.child(f"member{number}").child("cool down"), len(rows), paces),
-            )
-            for number, network in enumerate(self.networks)
-        ]
+        rows, paces, rule = examples.smoothed(settings.smoothing), cooling_paces(self.reached), settings.optimiser
+        cooling = []
+        for number, network in enumerate(self.networks):
+            flat, stream = network.flat.copy(), self.stream.child(f"member{number}").child("cool down")
+            cooling.append(TrainedNetwork(self.layout, flat, rule, self.loss, stream, len(rows), paces))
         trainer = self._trainer(cooling, [rows] * self.count, [], settings)
-        stop = yield from train_together(trainer, len(paces), Curves(), label=label)
-        self._set_weights(np.stack([network.flat for network in cooling]))
+        stop = yield from train_together(trainer, len(paces), Curves(), label=label, phase=" of cooling down")
+        weights = np.stack([network.flat for network in cooling])
+        if not np.isfinite(weights).all():  # those of the last steps; nothing is computed by them here
+            raise divergence(trainer, "a weight at the end of cooling down")
+        self._set_weights(weights)
         self.cooled = len(paces)
         return stop
 
@@ -139,14 +135,16 @@ class NetworkGroup:
     def _run(
         self, parts: list[TrainingRows], held: HeldOut | None, epochs: int, settings: Settings, label: str
     ) -> GroupJob:
+        before = [network.flat for network in self.networks] or self.weights
         if self.networks and not _alike(self.networks[0].optimiser, settings.optimiser):
             self.networks = []  # another way to descend starts afresh, from these weights
         if not self.networks:
-            self.networks = yield [partial(self._network, *case, settings) for case in enumerate(parts)]
+            self.networks = yield [partial(self._network, *case, before, settings) for case in enumerate(parts)]
         trainer = self._trainer(self.networks, parts, [] if held is None else held.parts, settings)
         best = yield from train_together(trainer, epochs, self.curves, held, settings.patience or epochs, label)
         self._set_weights(np.stack([network.flat for network in self.networks]))
         self.cooled = 0
+        self.reached += epochs if held is None else best.epochs
         return best
 
     def _trainer(
@@ -162,13 +160,15 @@ class NetworkGroup:
 
         return TorchTrainer(networks, parts, held)
 
-    def _network(self, number: int, rows: TrainingRows, settings: Settings) -> TrainedNetwork:
-        """A fresh network, or, after a finished fit, one with its weights and a fresh optimiser."""
+    def _network(
+        self, number: int, rows: TrainingRows, before: Sequence[FloatArray] | FloatArray | None, settings: Settings
+    ) -> TrainedNetwork:
+        """A fresh network, or, after a finished fit, one with the weights before and a fresh optimiser."""
         stream = self.stream.child(f"member{number}")
-        if self.weights is None:
+        if before is None:
             flat = draw_start(self.layout, settings.sparsity, rows, self.offset, stream)
         else:
-            flat = self.weights[number].copy()
+            flat = before[number].copy()
         return TrainedNetwork(self.layout, flat, settings.optimiser, self.loss, stream.child("batches"), len(rows))
 
 

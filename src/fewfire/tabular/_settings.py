@@ -22,7 +22,7 @@ TRIAL_EPOCHS = 20  # at most: who is best shows early
 TRIAL_NETWORKS = 2  # of each variant, at most; they are judged by the same rows
 FINALISTS = 4  # variants that are then trained on all rows
 PATIENCE = 8  # epochs without a better held-out loss
-PATIENCE_OF_MANY = 6  # of more than TRIAL_ROWS rows, whose held-out loss shakes less
+PATIENCE_OF_MANY = 6  # of more than TRIAL_ROWS rows, whose held-out loss shakes less; and in their trial
 FEWEST = 20  # rows; below, nothing is held out
 SHORT = 30  # epochs where nothing is held out and the optimiser is the default one
 

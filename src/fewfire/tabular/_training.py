@@ -2,8 +2,9 @@
 
 A network's held-out part is too small to stop it well; together the parts cover every row. So all networks advance
 epoch by epoch, every row is predicted by those that did not train on it, and the epoch of the lowest loss of that
-prediction is the one whose weights every network keeps. What predicts and is kept is the mean of the weights over the
-last epochs: it shakes less than the weights, which so may take larger steps, and fewer of them.
+prediction is the one whose weights every network keeps. What is judged and kept is the mean of the weights over the
+last epochs: it shakes less than the weights, which so may take larger steps, and fewer of them. Before they predict,
+networks that were stopped so cool down (_cooling.py).
 
 `train_together` is a job of the queue (_queue.py); who trains is a `GroupTrainer`: threads of this process (here), in
 C++ or NumPy, or PyTorch (_torch.py).
@@ -326,7 +327,13 @@ class Stop(NamedTuple):
 
 
 def train_together(
-    trainer: GroupTrainer, epochs: int, curves: Curves, held: HeldOut | None = None, patience: int = 1, label: str = ""
+    trainer: GroupTrainer,
+    epochs: int,
+    curves: Curves,
+    held: HeldOut | None = None,
+    patience: int = 1,
+    label: str = "",
+    phase: str = "",
 ) -> GroupJob:
     """A job that trains all networks for up to `epochs` epochs and, with held-out rows, goes back to the best epoch.
 
@@ -340,6 +347,8 @@ def train_together(
         Epochs without a better held-out loss before all stop.
     label : str
         Named in the progress, which is told if it is not empty.
+    phase : str
+        What errors say behind the number of an epoch.
     """
     best, since = Stop(), 0
     try:
@@ -347,7 +356,7 @@ def train_together(
             advances = [advance for several in (yield trainer.epoch()) for advance in several]
             curves.training.append(float(np.mean([advance.loss for advance in advances])))
             if not np.isfinite(curves.training[-1]):
-                raise _divergence(trainer, f"the loss of epoch {len(curves.training)}")
+                raise divergence(trainer, f"the loss of epoch {len(curves.training)}{phase}")
             pooled = None
             if held is not None:
                 pooled = held.pool([advance.outputs for advance in advances if advance.outputs is not None])
@@ -355,7 +364,7 @@ def train_together(
                 if not np.isfinite(curves.validation[-1]):
                     # The weights diverged in the epoch's last steps, or the rows lie far outside those trained on.
                     rows = ", or look for extreme values in the held-out rows (validation_data, where it is passed)"
-                    raise _divergence(trainer, f"the held-out loss of epoch {len(curves.training)}", rows)
+                    raise divergence(trainer, f"the held-out loss of epoch {len(curves.training)}", rows)
             if label:
                 _tell(label, epoch, epochs, curves, held is not None)
             if pooled is None:
@@ -375,11 +384,13 @@ def train_together(
 
 def _tell(label: str, epoch: int, epochs: int, curves: Curves, judged: bool) -> None:
     held = f", held out {curves.validation[-1]:.4f}" if judged else ""
-    told = f"{label}: epoch {epoch + 1} of at most {epochs}: loss {curves.training[-1]:.4f}{held}\n"
+    most = "at most " if judged else ""
+    told = f"{label}: epoch {epoch + 1} of {most}{epochs}: loss {curves.training[-1]:.4f}{held}\n"
     sys.stderr.write(told)  # at once: groups are in several threads
 
 
-def _divergence(trainer: GroupTrainer, what: str, otherwise: str = "") -> DivergenceError:
+def divergence(trainer: GroupTrainer, what: str, otherwise: str = "") -> DivergenceError:
+    """An error that says what is not finite, and what to do."""
     rate = trainer.learning_rate
     return DivergenceError(
         f"{what} is not finite at learning rate {rate:g}. "
