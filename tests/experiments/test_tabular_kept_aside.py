@@ -117,10 +117,10 @@ def test_tables_hold_sets_with_all_results_and_are_written(kept_aside, monkeypat
     assert json.loads(page.with_suffix(".json").read_text())["tenth"] == json.loads(json.dumps(figures))
     ours = [of | {"error": 0.1, "log_loss": 0.4} for of in results if of["model"] == "fewfire"]
     renewed, figures = kept_aside.table_of(ours, "tenth", written)  # rivals keep what is recorded
-    assert (
-        "| a | 96 | 2 (1) | 2 | **10.0** | 20.0 | 20.0 | 25.0 |" in renewed
-        and figures["difference"]["forest"][0] == -10
-    )
+    assert "| a | 96 | 2 (1) | 2 | **10.0** | 20.0 | 20.0 | 25.0 |" in renewed
+    assert figures["difference"]["forest"][0] == -10
+    with pytest.raises(SystemExit, match="the page has other sets than the results of 'tenth'"):
+        kept_aside.table_of([of for of in ours if of["set"] == "a"], "tenth", written)
     assert "| mean log loss |  |  |  | 0.400 | 0.500 | 0.500 | 0.500 |" in renewed
     behind = [of | {"error": 0.3} if of["model"] == "fewfire" else of for of in results]
     file.write_text("".join(json.dumps(of) + "\n" for of in behind))
