@@ -47,12 +47,13 @@ def no_terminal(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def best_instruction_set():
-    """Whatever variant a test selects, the next one starts with the best."""
-    yield
+def instruction_set():
+    """Whatever variant a test selects, the next one starts with that of FEWFIRE_ISA, or the best."""
     module = _extension.load()
+    before = None if module is None else module.isa()
+    yield
     if module is not None:
-        module.set_isa(module.available_isas()[-1])
+        module.set_isa(before)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 #include "bindings/bindings.hpp"
 #include "core/permutation.hpp"
+#include "kernels/normal.hpp"
 #include "kernels/philox.hpp"
 
 namespace fewfire {
@@ -16,6 +17,15 @@ void bind_random(nb::module_& module) {
         FEWFIRE_DISPATCH(philox_words, key, stream, first_block, skip, count, data);
       },
       nb::arg("key"), nb::arg("stream"), nb::arg("first_block"), nb::arg("skip"), nb::arg("out").noconvert());
+  module.def(
+      "normal_numbers",
+      [](std::uint64_t key, std::uint64_t stream, std::uint64_t start, Array1<double> out) {
+        double* data = out.data();
+        const std::size_t count = out.shape(0);
+        nb::gil_scoped_release released;
+        FEWFIRE_DISPATCH(normal_numbers, key, stream, start, count, data);
+      },
+      nb::arg("key"), nb::arg("stream"), nb::arg("start"), nb::arg("out").noconvert());
   module.def(
       "permutation",
       [](std::uint64_t key, std::uint64_t stream, std::uint64_t first_block, std::size_t skip,

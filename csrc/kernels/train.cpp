@@ -18,11 +18,11 @@ void add_rows(std::size_t stride, const float* rows, std::uint32_t active, const
     Vec a = load(out + j), b = load(out + j + lanes), c = load(out + j + 2 * lanes), d = load(out + j + 3 * lanes);
     for (std::size_t q = 0; q < count; ++q) {
       const float* row = rows + ids[q] * stride + j;
-      const float factor = coefficient[ids[q]];
-      a += factor * load(row);
-      b += factor * load(row + lanes);
-      c += factor * load(row + 2 * lanes);
-      d += factor * load(row + 3 * lanes);
+      const Vec factor = fill(coefficient[ids[q]]);
+      a = fused(factor, load(row), a);
+      b = fused(factor, load(row + lanes), b);
+      c = fused(factor, load(row + 2 * lanes), c);
+      d = fused(factor, load(row + 3 * lanes), d);
     }
     store(out + j, a);
     store(out + j + lanes, b);
@@ -31,7 +31,7 @@ void add_rows(std::size_t stride, const float* rows, std::uint32_t active, const
   }
   for (; j < stride; j += lanes) {
     Vec a = load(out + j);
-    for (std::size_t q = 0; q < count; ++q) a += coefficient[ids[q]] * load(rows + ids[q] * stride + j);
+    for (std::size_t q = 0; q < count; ++q) a = fused(fill(coefficient[ids[q]]), load(rows + ids[q] * stride + j), a);
     store(out + j, a);
   }
 }
@@ -55,7 +55,7 @@ void apply_pending(TrainingRun& run, std::size_t i, std::uint32_t live) {
     const std::uint32_t active = between(z, run.threshold, slope_limit(run.activation)) & live;
     const float u = run.output[i];
     if (active && u != 0.0f) {
-      db = u * masked_sum(run.slopes, active);
+      db = u * sum_between(run.slopes, z, run.threshold, slope_limit(run.activation));
       alignas(64) float coefficient[batch_lanes];
       const bool truncates = run.pending_truncation[0] > 0;
       const float factor = truncates ? u : static_cast<float>(-run.pending_rate[0] / run.scale) * u;
@@ -203,7 +203,7 @@ bool large_step(TrainingRun& run, std::size_t batch) {
                         g1 * activate(run.activation, load(z + lanes), run.threshold));
       const std::uint32_t active = between(z, run.threshold, slope_limit(run.activation)) & live;
       if (!active) continue;
-      slope_b[i] += masked_sum(slopes, active);
+      slope_b[i] += sum_between(slopes, z, run.threshold, slope_limit(run.activation));
       add_rows(stride, rows, active, slopes, slope_w + i * stride);
     }
   }
@@ -246,7 +246,7 @@ Measured measure(TrainingRun& run, const Examples& data, std::size_t rows) {
     std::uint64_t chosen[batch_lanes];
     for (std::size_t e = 0; e < count; ++e) chosen[e] = done + e;
     if (data.bits) {
-      run.signs = signs_are_indices;
+      run.signs = true;
       columns_from_bits(run, data, chosen, count, run.columns.data());
       std::copy(data.labels + done, data.labels + done + count, labels);
     } else {
@@ -305,7 +305,7 @@ void record(TrainingRun& run) {
 
 void prepare(TrainingRun& run) {
   const std::size_t stride = run.stride();
-  run.columns.assign(batch_lanes * std::max<std::size_t>(run.inputs, 4), 0.0f);
+  run.columns.assign(batch_lanes * ((run.inputs + 3) / 4 * 4), 0.0f);
   for (auto& rows : run.rows) rows.assign(batch_lanes * stride, 0.0f);
   run.scores.assign(batch_lanes * run.width, 0.0f);
   run.gradient.assign(stride, 0.0f);

@@ -103,7 +103,7 @@ struct TrainingRun {
   std::uint64_t order_epoch = ~std::uint64_t{0};
   int current = 0;
   bool pending = false;
-  bool signs = false;  // columns holds indices of signed sums instead of values
+  bool signs = false;  // columns holds signs in groups of four (columns_from_bits) instead of values
   double pending_rate[4], pending_keep[4], pending_truncation[4];
 };
 

@@ -44,15 +44,9 @@ void transpose(const TrainingRun& run, const float* rows, float* columns) {
 #endif
 }
 
-// Bits: column j of 32 sign rows is one 32-bit word, found by transposing 32 x 32 blocks. With AVX-512 the columns are
-// then read four at a time, as the numbers 0 to 15 that choose one of the sixteen signed sums of four weights (see
-// score_tile_of_signs); elsewhere they are widened to ±1.
-#if defined(__AVX512F__)
-constexpr bool signs_are_indices = true;
-#else
-constexpr bool signs_are_indices = false;
-#endif
-
+// Bits: column j of 32 sign rows is one 32-bit word, found by transposing 32 x 32 blocks. Four columns at a time are then
+// laid out as score_tile_of_signs reads them: with AVX-512 as the numbers 0 to 15 of the signed sum that each example
+// needs; with AVX2 as the numbers 0 to 7 of that sum up to the sign of the last column, and that sign; elsewhere as ±1.
 void columns_from_bits(const TrainingRun& run, const Examples& from, const std::uint64_t* chosen, std::size_t count,
                        float* columns) {
   for (std::size_t j = 0; j < run.inputs; j += 32) {
@@ -67,21 +61,30 @@ void columns_from_bits(const TrainingRun& run, const Examples& from, const std::
         block[row | width] ^= swap;
       }
     const std::size_t end = std::min<std::size_t>(32, run.inputs - j);
+    for (std::size_t c = 0; c < end; c += 4) {  // columns past the end are zero bits before zero weights
 #if defined(__AVX512F__)
-    for (std::size_t c = 0; c < end; c += 4)
       for (unsigned half = 0; half < 2; ++half) {
         __m512i index = _mm512_setzero_si512();
-        for (unsigned bit = 0; bit < 4; ++bit) {  // columns past the end are zero bits before zero weights
+        for (unsigned bit = 0; bit < 4; ++bit) {
           const auto negative = static_cast<__mmask16>(block[c + bit] >> (16 * half));
           index = _mm512_mask_add_epi32(index, negative, index, _mm512_set1_epi32(1 << bit));
         }
         _mm512_store_si512(columns + batch_lanes * ((j + c) / 4) + lanes * half, index);
       }
+#elif defined(__AVX2__)
+      float* out = columns + 2 * batch_lanes * ((j + c) / 4);
+      const std::uint32_t last = block[c + 3];
+      const std::uint32_t bits[3] = {block[c] ^ last, block[c + 1] ^ last, block[c + 2] ^ last};
+      for (unsigned e = 0; e < batch_lanes; ++e) {
+        out[e] = std::bit_cast<float>((bits[0] >> e & 1) | (bits[1] >> e & 1) << 1 | (bits[2] >> e & 1) << 2);
+        out[batch_lanes + e] = 1.0f - 2.0f * static_cast<float>(last >> e & 1);
+      }
 #else
-    for (std::size_t c = 0; c < end; ++c)
-      for (std::size_t e = 0; e < batch_lanes; ++e)
-        columns[batch_lanes * (j + c) + e] = 1.0f - 2.0f * static_cast<float>(block[c] >> e & 1);
+      for (std::size_t bit = 0; bit < 4; ++bit)
+        for (std::size_t e = 0; e < batch_lanes; ++e)
+          columns[batch_lanes * (j + c + bit) + e] = 1.0f - 2.0f * static_cast<float>(block[c + bit] >> e & 1);
 #endif
+    }
   }
 }
 
@@ -96,7 +99,7 @@ void load_batch(TrainingRun& run, const Examples& from, const std::uint64_t* cho
     std::fill(rows + count * stride, rows + batch_lanes * stride, 0.0f);
     std::fill(labels + count, labels + batch_lanes, 0.0f);
   }
-  run.signs = signs_are_indices && from.bits;
+  run.signs = from.bits;
   if (from.bits)  // lanes past `count` hold +1 there: harmless, their loss gradient is zero
     columns_from_bits(run, from, chosen, count, columns);
   else

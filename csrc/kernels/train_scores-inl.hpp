@@ -1,5 +1,9 @@
 // Part of train.cpp: vectors of sixteen floats, activations and losses; scores of the hidden neurons on 32 examples,
 // several neurons side by side, and the outputs they add up to.
+//
+// Every sum has one order on all instruction sets, and nothing is contracted (CMakeLists.txt). `fused` is the exception:
+// it rounds once where there is an instruction for it. Where its second factor is a sign the product is exact, and it
+// rounds once everywhere.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +14,9 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/elementary-inl.hpp"
 #include "kernels/train.hpp"
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -37,30 +42,40 @@ Vec fill(float value) { return value - Vec{}; }
 Vec maximum(Vec a, Vec b) { return a > b ? a : b; }
 Vec minimum(Vec a, Vec b) { return a < b ? a : b; }
 
-// Pairwise, so that sixteen additions do not wait for each other.
-float sum(Vec v) {
+// a·b + c, rounded once with AVX2 and AVX-512.
+Vec fused(Vec a, Vec b, Vec c) {
 #if defined(__AVX512F__)
-  return _mm512_reduce_add_ps(reinterpret_cast<__m512>(v));
+  return reinterpret_cast<Vec>(_mm512_fmadd_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));
+#elif defined(__AVX2__)
+  __m256 x[2], y[2], z[2];
+  std::memcpy(x, &a, sizeof a), std::memcpy(y, &b, sizeof b), std::memcpy(z, &c, sizeof c);
+  for (int half = 0; half < 2; ++half) z[half] = _mm256_fmadd_ps(x[half], y[half], z[half]);
+  std::memcpy(&c, z, sizeof c);
+  return c;
 #else
-  float parts[lanes];
-  std::memcpy(parts, &v, sizeof parts);
-  for (std::size_t half = lanes / 2; half > 0; half /= 2)
-    for (std::size_t i = 0; i < half; ++i) parts[i] += parts[i + half];
-  return parts[0];
+  return a * b + c;
 #endif
 }
 
-// The sum of those of 32 values whose bit is set.
-float masked_sum(const float* values, std::uint32_t mask) {
-#if defined(__AVX512F__)
-  const __m512 first = _mm512_maskz_load_ps(static_cast<__mmask16>(mask), values);
-  const __m512 second = _mm512_maskz_load_ps(static_cast<__mmask16>(mask >> 16), values + 16);
-  return _mm512_reduce_add_ps(_mm512_add_ps(first, second));
-#else
-  float total = 0;
-  for (; mask; mask &= mask - 1) total += values[std::countr_zero(mask)];
-  return total;
-#endif
+// Each half onto the other until one is left, so that sixteen additions do not wait for each other.
+float sum(Vec v) {
+  typedef float Eight __attribute__((vector_size(32)));
+  typedef float Four __attribute__((vector_size(16)));
+  Eight eight[2];
+  std::memcpy(eight, &v, sizeof v);
+  eight[0] += eight[1];
+  Four four[2];
+  std::memcpy(four, &eight[0], sizeof four);
+  four[0] += four[1];
+  return (four[0][0] + four[0][2]) + (four[0][1] + four[0][3]);
+}
+
+// The sum of values[e] over those of 32 examples with low < z[e] < high.
+float sum_between(const float* values, const float* z, float low, float high) {
+  const Vec z0 = load(z), z1 = load(z + lanes), l = fill(low), h = fill(high);
+  const Vec first = z0 > l && z0 < h ? load(values) : Vec{};
+  const Vec second = z1 > l && z1 < h ? load(values + lanes) : Vec{};
+  return sum(first + second);
 }
 
 // Bit e is set iff low < z[e] < high, for 32 values.
@@ -103,7 +118,7 @@ float loss_value(LossKind loss, float f, float y) {
     case LossKind::hinge:
       return std::max(1.0f - y * f, 0.0f);
     case LossKind::logistic:
-      return y * f > 0 ? std::log1p(std::exp(-y * f)) : -y * f + std::log1p(std::exp(y * f));
+      return static_cast<float>(std::max(-y * f, 0.0f) + log_one_plus(exponential(-std::abs(y * f))));
     case LossKind::square:
       return (f - y) * (f - y) / 2;
     default:
@@ -116,7 +131,7 @@ float loss_slope(LossKind loss, float f, float y) {
     case LossKind::hinge:
       return y * f < 1.0f ? -y : 0.0f;
     case LossKind::logistic:
-      return -y / (1.0f + std::exp(y * f));
+      return static_cast<float>(-y / (1.0 + exponential(y * f)));
     case LossKind::square:
       return f - y;
     default:
@@ -143,21 +158,22 @@ void score_tile(const TrainingRun& run, std::size_t first, const float* columns,
   for (std::size_t j = 0; j < run.inputs; ++j) {
     const Vec x0 = load(columns + batch_lanes * j), x1 = load(columns + batch_lanes * j + lanes);
     for (std::size_t u = 0; u < count; ++u) {
-      const float w = weights[u * stride + j];
-      left[u] += w * x0;
-      right[u] += w * x1;
+      const Vec w = fill(weights[u * stride + j]);
+      left[u] = fused(w, x0, left[u]);
+      right[u] = fused(w, x1, right[u]);
     }
   }
   store_scores(run, first, left, right, z);
 }
 
-#if defined(__AVX512F__)
-// The same for signs, at half the multiply-adds: the sixteen sums ±w₀ ±w₁ ±w₂ ±w₃ of four weights fill one register, and
-// a permutation looks up the one each of 16 examples needs. Weights past the last input are zero.
+// The same for signs, with the sum in one order everywhere: Σ_g (±w₀ ±w₁) + (±w₂ ±w₃) over groups of four weights, those
+// past the last input being zero. The sums of a group are looked up where a register holds them, at half the multiply-adds
+// or fewer: all sixteen with AVX-512; with AVX2 the eight with +w₃, of which the others are the negatives.
 template <std::size_t count>
 void score_tile_of_signs(const TrainingRun& run, std::size_t first, const float* columns, float* z) {
   const std::size_t stride = run.stride(), groups = (run.inputs + 3) / 4;
   const float* weights = run.weights.data() + first * stride;
+#if defined(__AVX512F__)
   Vec sign[4], left[count] = {}, right[count] = {};
   for (unsigned bit = 0; bit < 4; ++bit)
     for (unsigned lane = 0; lane < lanes; ++lane) sign[bit][lane] = lane >> bit & 1 ? -1.0f : 1.0f;
@@ -166,21 +182,61 @@ void score_tile_of_signs(const TrainingRun& run, std::size_t first, const float*
     const __m512i x1 = _mm512_load_si512(columns + batch_lanes * g + lanes);
     for (std::size_t u = 0; u < count; ++u) {
       const float* w = weights + u * stride + 4 * g;
-      const Vec table = (w[0] * sign[0] + w[1] * sign[1]) + (w[2] * sign[2] + w[3] * sign[3]);
+      const Vec table = fused(fill(w[1]), sign[1], w[0] * sign[0]) + fused(fill(w[3]), sign[3], w[2] * sign[2]);
       left[u] += reinterpret_cast<Vec>(_mm512_permutexvar_ps(x0, reinterpret_cast<__m512>(table)));
       right[u] += reinterpret_cast<Vec>(_mm512_permutexvar_ps(x1, reinterpret_cast<__m512>(table)));
     }
   }
   store_scores(run, first, left, right, z);
-}
+#elif defined(__AVX2__)
+  const __m256 sign[3] = {_mm256_setr_ps(1, -1, 1, -1, 1, -1, 1, -1), _mm256_setr_ps(1, 1, -1, -1, 1, 1, -1, -1),
+                          _mm256_setr_ps(1, 1, 1, 1, -1, -1, -1, -1)};
+  constexpr std::size_t parts = batch_lanes / 8;
+  __m256 sums[count][parts];
+  for (auto& neuron : sums)
+    for (__m256& part : neuron) part = _mm256_setzero_ps();
+  for (std::size_t g = 0; g < groups; ++g, columns += 2 * batch_lanes) {
+    __m256 table[count];
+    for (std::size_t u = 0; u < count; ++u) {
+      const float* w = weights + u * stride + 4 * g;
+      const __m256 front = _mm256_mul_ps(_mm256_set1_ps(w[0]), sign[0]);
+      table[u] = _mm256_add_ps(_mm256_fmadd_ps(_mm256_set1_ps(w[1]), sign[1], front),
+                               _mm256_fmadd_ps(_mm256_set1_ps(w[2]), sign[2], _mm256_set1_ps(w[3])));
+    }
+    for (std::size_t part = 0; part < parts; ++part) {
+      const __m256i index = _mm256_load_si256(reinterpret_cast<const __m256i*>(columns + 8 * part));
+      const __m256 last = _mm256_load_ps(columns + batch_lanes + 8 * part);
+      for (std::size_t u = 0; u < count; ++u)
+        sums[u][part] = _mm256_fmadd_ps(_mm256_permutevar8x32_ps(table[u], index), last, sums[u][part]);
+    }
+  }
+  Vec left[count], right[count];
+  for (std::size_t u = 0; u < count; ++u) {
+    std::memcpy(&left[u], sums[u], sizeof(Vec));
+    std::memcpy(&right[u], sums[u] + parts / 2, sizeof(Vec));
+  }
+  store_scores(run, first, left, right, z);
+#else
+  Vec left[count] = {}, right[count] = {};
+  for (std::size_t g = 0; g < groups; ++g, columns += 4 * batch_lanes)
+    for (std::size_t u = 0; u < count; ++u) {
+      const float* w = weights + u * stride + 4 * g;
+      const auto group = [&](const float* x) {
+        return (w[0] * load(x) + w[1] * load(x + batch_lanes)) + (w[2] * load(x + 2 * batch_lanes) + w[3] * load(x + 3 * batch_lanes));
+      };
+      left[u] += group(columns);
+      right[u] += group(columns + lanes);
+    }
+  store_scores(run, first, left, right, z);
 #endif
+}
 
 template <std::size_t count>
 void score(const TrainingRun& run, std::size_t first, const float* columns, float* z) {
-#if defined(__AVX512F__)
-  if (run.signs) return score_tile_of_signs<count>(run, first, columns, z);
-#endif
-  score_tile<count>(run, first, columns, z);
+  if (run.signs)
+    score_tile_of_signs<count>(run, first, columns, z);
+  else
+    score_tile<count>(run, first, columns, z);
 }
 
 template <class Before, class After>

@@ -16,6 +16,7 @@ import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._extension import core
+from fewfire._random._normal import normal_numbers
 from fewfire._random._philox import philox_words
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from fewfire._types import Float64Array, IdArray, SignArray
 
 _CACHED = 1 << 13
-"""Normal numbers made at a time: what they are made of stays in the cache."""
+"""Normal numbers drawn at a time by the reference code: temporary arrays stay in the cache."""
 
 
 def digest64(text: str) -> int:
@@ -92,14 +93,13 @@ class Stream:
     def normal(self, shape: int | tuple[int, ...], start: int = 0) -> Float64Array:
         """Standard normal numbers (Box–Muller, two words a number), from number `start` on."""
         numbers = np.empty(math.prod(np.atleast_1d(shape)))
+        extension = core()
+        if extension is not None:
+            extension.normal_numbers(int(self.key), self.id, start, numbers)
+            return numbers.reshape(shape)
         for begin in range(0, len(numbers), _CACHED):
             part = numbers[begin : begin + _CACHED]
-            pairs = self.words(2 * len(part), 2 * (start + begin)).astype(np.float64)
-            pairs += 0.5
-            pairs *= 2.0**-32
-            radius, angle = np.log(pairs[0::2]), 2.0 * np.pi * pairs[1::2]
-            radius *= -2.0
-            np.multiply(np.sqrt(radius, out=radius), np.cos(angle, out=angle), out=part)
+            part[:] = normal_numbers(self.words(2 * len(part), 2 * (start + begin)))
         return numbers.reshape(shape)
 
     def integers(self, bound: int, shape: int | tuple[int, ...], start: int = 0) -> IdArray:

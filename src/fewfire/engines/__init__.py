@@ -26,7 +26,7 @@ from fewfire.engines._protocol import (
     register_engine,
     unregister_engine,
 )
-from fewfire.engines._result import MEASURED_ROWS, Counters, History, Result, divergence
+from fewfire.engines._result import ARITHMETIC, MEASURED_ROWS, Counters, History, Result, divergence
 from fewfire.engines._run import Run, Sample, Source, Start
 from fewfire.engines._schedule import LAYERS, PerLayer, Phase, Schedule, draw_batch
 from fewfire.engines.cpu import CpuEngine
@@ -48,6 +48,7 @@ register_engine("cuda", _cuda_engine, own=True)
 register_engine(ReferenceEngine.name, lambda threads: ReferenceEngine(), own=True)
 
 __all__ = [
+    "ARITHMETIC",
     "DEVICE_WORK",
     "ENGINES",
     "LAYERS",

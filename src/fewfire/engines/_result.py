@@ -27,6 +27,13 @@ MEASURED_ROWS = 10_000
 """A checkpoint looks at no more than so many rows of the training set, the first ones: all of 10⁶ would cost more than
 the steps between two checkpoints."""
 
+ARITHMETIC = 2
+"""The revision of the arithmetic of training and drawing, recorded with every stored run.
+
+Rows of two revisions may differ in their last digits, and after many steps in the rest. 1: the order of sums depended on
+the instruction set, and normal numbers on the processor's and the C library's functions. 2: one order (`train.cpp`), and
+own functions (`_random/_normal.py`)."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class History:

@@ -20,7 +20,7 @@ import numpy as np
 from fewfire import __version__
 from fewfire._errors import FileFormatError
 from fewfire._extension import load
-from fewfire.engines import History
+from fewfire.engines import ARITHMETIC, History
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray
@@ -156,6 +156,7 @@ def environment_text() -> str:
     return json.dumps(
         {
             "fewfire": __version__,
+            "arithmetic": ARITHMETIC,
             "python": platform.python_version(),
             "numpy": np.__version__,
             "system": platform.system(),
