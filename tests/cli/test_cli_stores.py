@@ -1,13 +1,15 @@
 """`fewfire sweep status`, `merge` and `compare` as a user sees them."""
 
+import json
 import re
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from fewfire import cli
 from fewfire.experiments import SqliteStore, SweepRecord
-from fewfire.testing._sweeps import made_up_row
+from fewfire.testing._sweeps import made_up_row, tiny_table
 
 runner = CliRunner()
 
@@ -60,7 +62,8 @@ def test_status_of_a_spec(stores, tmp_path):
 
 def test_merge(stores):
     lines, result = sweep("merge", "all.sqlite", "one.sqlite", "other.sqlite")
-    assert result.exit_code == 0 and lines == ["Added 13 runs from 2 stores: all.sqlite has 13"]
+    assert result.exit_code == 1 and lines[0] == "Added 13 runs from 2 stores: all.sqlite has 13"
+    assert lines[1].startswith("10 runs contradict those in all.sqlite, with the same engine and arithmetic; those are kept.")
     with SqliteStore("all.sqlite") as merged, SqliteStore("one.sqlite") as one:
         assert merged.counts() == {"done": 11, "diverged": 1, "failed": 1} and merged.sweeps() == one.sweeps()
         first = {row.hash: row.outcome() for row in one.rows()}
@@ -74,6 +77,44 @@ def test_merge(stores):
     assert str(result.exception).startswith("TARGET must not be one of the stores that are added; got 'one.sqlite'.")
     _, result = sweep("merge", "new.sqlite", "none.sqlite")
     assert "there is no store none.sqlite" in str(result.exception) and not (stores[0].parent / "new.sqlite").exists()
+
+
+def changed(row, **environment):
+    """The row with another loss, made by a package with these entries in its environment."""
+    return replace(row, train_error=row.train_error + 1e-6, environment=json.dumps(environment))
+
+
+def test_merge_tells_last_digits_from_contradictions(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [replace(made_up_row(trial), engine="cpu", environment='{"arithmetic": 2}') for trial in range(4)]
+    write("one.sqlite", rows)
+    write("older.sqlite", [rows[0], changed(rows[1], fewfire="0.1.0"), changed(rows[2], arithmetic=1)])
+    lines, result = sweep("merge", "one.sqlite", "older.sqlite")
+    assert result.exit_code == 0 and lines == [
+        "Added 0 runs from 1 store: one.sqlite has 4",
+        "2 runs differ from those in one.sqlite, with another engine or arithmetic; those are kept",
+    ]
+    write("wrong.sqlite", [rows[0], changed(rows[3], arithmetic=2, host="another")])
+    lines, result = sweep("merge", "one.sqlite", "wrong.sqlite")
+    assert result.exit_code == 1 and lines[1:] == [
+        "1 runs contradict those in one.sqlite, with the same engine and arithmetic; those are kept. "
+        f"First: {rows[3].hash}. Remedy: repeat them into a new store, and compare"
+    ]
+    with SqliteStore("one.sqlite") as store:
+        assert [row.outcome() for row in store.rows()] == sorted(
+            (row.outcome() for row in rows), key=lambda outcome: outcome[0]
+        )
+
+
+def test_merge_keeps_the_name_of_a_sweep_and_prints_both(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, error in (("one", 0.1), ("two", 0.2)):
+        with SqliteStore(f"{name}.sqlite", write=True) as store:
+            store.record_sweep(SweepRecord(name, error, tiny_table(name=name, success_error=error)))
+    lines, _ = sweep("merge", "one.sqlite", "two.sqlite")
+    assert lines[1] == "The sweep 'one' with success at 0.1 is also called 'two' with success at 0.2; the first is kept"
+    with SqliteStore("one.sqlite") as store:
+        assert [(record.name, record.success_error) for record in store.sweeps()] == [("one", 0.1)]
 
 
 def test_compare(stores):

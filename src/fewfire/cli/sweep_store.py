@@ -67,16 +67,31 @@ def merge_(
     target: Annotated[Path, typer.Argument(help="The store to add to; made when it does not exist.")],
     sources: Annotated[list[Path], typer.Argument(help="Stores whose runs are added.")],
 ) -> None:
-    """Add the runs of stores to another one. A run that both have is kept as it is; the sources are not changed."""
+    """Add the runs of stores to another one. A run that both have is kept as it is; the sources are not changed.
+
+    Runs that both have and that differ are counted: with other arithmetic, or as contradictions (exit status 1).
+    """
     for source in sources:
         if same_file(source, target):
             raise invalid("TARGET", "must not be one of the stores that are added", str(target), "choose another file")
     with ExitStack() as stack:
         opened = [stack.enter_context(experiments.SqliteStore(source)) for source in sources]
         written = stack.enter_context(experiments.SqliteStore(target, write=True))
-        added = experiments.merge(written, opened)
+        merged = experiments.merge(written, opened)
         total = sum(written.counts().values())
-    say(f"Added {added:,} runs from {len(sources)} store{'s' if len(sources) > 1 else ''}: {target} has {total:,}")
+    say(f"Added {merged.new:,} runs from {len(sources)} store{'s' if len(sources) > 1 else ''}: {target} has {total:,}")
+    if merged.rounded:
+        say(f"{merged.rounded:,} runs differ from those in {target}, with another engine or arithmetic; those are kept")
+    for mine, other in merged.sweeps:
+        kept, left = (f"{record.name!r} with success at {record.success_error:g}" for record in (mine, other))
+        say(f"The sweep {kept} is also called {left}; the first is kept")
+    if merged.contradicting:
+        first = ", ".join(merged.contradicting[:REASONS])
+        say(
+            f"{len(merged.contradicting):,} runs contradict those in {target}, with the same engine and arithmetic; those "
+            f"are kept. First: {first}. Remedy: repeat them into a new store, and compare"
+        )
+        raise typer.Exit(1)
 
 
 def compare(

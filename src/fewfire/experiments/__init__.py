@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Cell,
         Measurement,
         MemoryStore,
+        Merged,
         Row,
         Setting,
         SqliteStore,
@@ -63,6 +64,7 @@ __all__ = [
     "LawPrediction",
     "Measurement",
     "MemoryStore",
+    "Merged",
     "ParityCell",
     "Plan",
     "Progress",
@@ -102,7 +104,7 @@ if not TYPE_CHECKING:
             "run": "FoundFrontier Plan Progress TimeEstimate estimate_time found_frontiers make_plan",
             "spec": "FrontierSearch RunSpec Sweep",
             "store": (
-                "COLUMNS CURVES STATUSES Cell Measurement MemoryStore Row Setting SqliteStore Store SweepRecord "
+                "COLUMNS CURVES STATUSES Cell Measurement MemoryStore Merged Row Setting SqliteStore Store SweepRecord "
                 "cells environment_text export failed_row merge row_of succeeded"
             ),
         },

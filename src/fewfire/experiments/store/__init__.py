@@ -6,7 +6,7 @@
 from fewfire.experiments.store._export import export
 from fewfire.experiments.store._follow import StoreFollower
 from fewfire.experiments.store._memory import MemoryStore
-from fewfire.experiments.store._merge import merge
+from fewfire.experiments.store._merge import Merged, merge
 from fewfire.experiments.store._protocol import Measurement, Setting, Store, SweepRecord
 from fewfire.experiments.store._row import COLUMNS, CURVES, STATUSES, Row, environment_text, failed_row, final, row_of
 from fewfire.experiments.store._sqlite_store import SqliteStore
@@ -19,6 +19,7 @@ __all__ = [
     "Cell",
     "Measurement",
     "MemoryStore",
+    "Merged",
     "Row",
     "Setting",
     "SqliteStore",
