@@ -3,12 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: help demo environment test test-browser test-slow check docs sanitize sanitize-quick torture torture-quick release-check wheels minimum format bench clean
+.PHONY: help demo environment test coverage test-browser test-slow portable portable-quick check docs sanitize sanitize-quick torture \
+  torture-quick release-check wheels minimum newest format bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    install into .venv, train 600 networks and draw their success frontier (three minutes or so)"
-	@echo "make test    install into .venv and run the tests"
+	@echo "make test    install into .venv and run the tests (ten minutes or so on two cores)"
+	@echo "make coverage       the same with every extra installed, and how much of the code the tests run"
+	@echo "make portable       run the tests as other processors would: other BLAS kernels and instruction sets"
 	@echo "make test-browser   the tests of the report's page in a headless Chromium"
 	@echo "make check   lint, types, import contracts, pages that follow the stored results"
 	@echo "make docs    build the documentation's site into build/docs and check it, without a network"
@@ -16,6 +19,7 @@ help:
 	@echo "make torture        try to break it for half an hour: kills, full disks, damaged files, odd numbers"
 	@echo "make wheels         build sdist and wheels, install and try each in an empty environment without a compiler"
 	@echo "make minimum        run the tests with the oldest versions of its dependencies that fewfire allows"
+	@echo "make newest         run the tests with the newest versions there are, deprecations being errors"
 	@echo "make release-check  what is too long for every change: these four, the docs and the slow tests"
 	@echo "make bench   run every benchmark; each prints one JSON line"
 	@echo "make format  rewrite the code in the house format"
@@ -32,8 +36,23 @@ EXTRAS = $(if $(WITH_TORCH),--with torch) $(if $(WITH_SWEEP),--with sweep) $(if 
 environment:
 	@$(PYTHON) tools/environment.py --with dev $(EXTRAS)
 
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 test: environment
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered
+	@$(PYTEST)
+	@echo "All tests passed."
+
+# TESTS=@FILE runs the tests that FILE names, a line each, such as those another run has skipped (pytest --skipped FILE);
+# what other runs of this tree left in .coverage counts.
+TESTS ?= tests
+coverage: WITH_TORCH = 1
+coverage: WITH_SWEEP = 1
+coverage: WITH_CUDA = 1
+coverage: environment
+	@$(PYTEST) --cov --cov-append --cov-report=term:skip-covered $(TESTS)
+
+# portable-quick is the part of it that every change runs, in two minutes or so.
+portable portable-quick: environment
+	@$(BIN)/python tools/portable.py $(if $(filter %-quick,$@),--quick)
 
 test-browser: WITH_BROWSER = 1
 test-browser: environment
@@ -78,7 +97,7 @@ minimum:
 	@$(OLDEST)/bin/python -m pip --quiet --disable-pip-version-check install --requirement requirements/minimum.txt .
 	@$(OLDEST)/bin/python -m pytest -n $(WORKERS) --override-ini filterwarnings=default
 
-release-check: docs sanitize torture test-slow wheels minimum
+release-check: docs sanitize torture test-slow portable wheels minimum newest
 
 bench:
 	@$(PYTHON) tools/environment.py --with dev --with torch --with bench

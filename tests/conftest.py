@@ -3,6 +3,8 @@
 import faulthandler
 import os
 import signal
+import warnings
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -14,8 +16,38 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 from fewfire import _extension  # noqa: E402
 
+with warnings.catch_warnings(action="ignore"):
+    _extension.core()  # where there is no C++ part, the one warning of this process is given here
+
 settings.register_profile("fewfire", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("fewfire")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--skipped", metavar="FILE", help="write the tests and files that are skipped, for pytest @FILE")
+
+
+def pytest_configure(config):
+    if config.getoption("--skipped") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Skipped(Path(config.getoption("--skipped"))))
+
+
+class _Skipped:
+    """Writes what a run skips to a file: `.ci/run` runs it again where everything is installed."""
+
+    def __init__(self, path):
+        self.path, self.skipped = path, {}
+
+    def pytest_collectreport(self, report):
+        if report.skipped:
+            self.skipped[report.nodeid] = None
+
+    def pytest_runtest_logreport(self, report):
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self.skipped[report.nodeid] = None
+
+    def pytest_sessionfinish(self):
+        self.path.write_text("".join(f"{name}\n" for name in self.skipped), encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)

@@ -63,7 +63,9 @@ def test_status_of_a_spec(stores, tmp_path):
 def test_merge(stores):
     lines, result = sweep("merge", "all.sqlite", "one.sqlite", "other.sqlite")
     assert result.exit_code == 1 and lines[0] == "Added 13 runs from 2 stores: all.sqlite has 13"
-    assert lines[1].startswith("10 runs contradict those in all.sqlite, with the same engine and arithmetic; those are kept.")
+    assert lines[1].startswith(
+        "10 runs contradict those in all.sqlite, with the same engine and arithmetic; those are kept."
+    )
     with SqliteStore("all.sqlite") as merged, SqliteStore("one.sqlite") as one:
         assert merged.counts() == {"done": 11, "diverged": 1, "failed": 1} and merged.sweeps() == one.sweeps()
         first = {row.hash: row.outcome() for row in one.rows()}

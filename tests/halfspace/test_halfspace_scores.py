@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fewfire import _core
 from fewfire.halfspace import Index, scores
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -45,28 +44,26 @@ def test_the_order_matters_and_is_the_one_stated():
     assert scores([[1e8, -1e8, 1.0]], 0.0, [1, 1, 1]) == [1.0]
 
 
-@pytest.mark.parametrize("isa", _core.available_isas())
+@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
 @pytest.mark.parametrize("dimension", [1, 2, 3, 4, 5, 16, 17, 64, 131])
-def test_every_instruction_set_reports_by_this_score(isa, dimension):
+def test_every_instruction_set_reports_by_this_score(core, isa, dimension):
+    if isa not in core.available_isas():
+        pytest.skip(f"this processor has no {isa}")
+    core.set_isa(isa)
     draw = np.random.default_rng(dimension)
     scale = 10.0 ** draw.uniform(-40, 38, size=(130, 1))
     points = np.concatenate([draw.normal(size=(70, dimension)), draw.normal(size=(130, dimension)) * scale / 4])
     points, offsets = points.astype(np.float32), draw.normal(size=200).astype(np.float32)
     queries = draw.normal(size=(13, dimension)).astype(np.float32)
-    before = _core.isa()
-    _core.set_isa(isa)
-    try:
-        for method in ("scan", "screen", "tree"):
-            index = Index(points, offsets, method)
-            for query in queries:
-                exact = scores(points, offsets, query)
-                for threshold in (0.0, float(exact[3]), float(exact[40])):  # ties: a score is not above itself
-                    above = np.flatnonzero(exact > threshold)
-                    assert index.query(query, threshold).tolist() == above.tolist()
-                    ids, values = index.query(query, threshold, scores=True)
-                    assert (ids.tolist(), values.tolist()) == (above.tolist(), exact[above].tolist())
-    finally:
-        _core.set_isa(before)
+    for method in ("scan", "screen", "tree"):
+        index = Index(points, offsets, method)
+        for query in queries:
+            exact = scores(points, offsets, query)
+            for threshold in (0.0, float(exact[3]), float(exact[40])):  # ties: a score is not above itself
+                above = np.flatnonzero(exact > threshold)
+                assert index.query(query, threshold).tolist() == above.tolist()
+                ids, values = index.query(query, threshold, scores=True)
+                assert (ids.tolist(), values.tolist()) == (above.tolist(), exact[above].tolist())
 
 
 @pytest.mark.parametrize("method", ["scan", "screen", "tree"])

@@ -23,7 +23,7 @@ def test_links_citation_and_pictures(folder):
     assert project["urls"]["Homepage"] == "https://forge.example/few/fire"
     assert project["scripts"] == {"fewfire": "fewfire.cli:main"} and project["version"] in first["README.md"]
     assert 'repository-code: "https://forge.example/few/fire"\n' in first["CITATION.cff"]
-    assert "git clone https://forge.example/few/fire && cd fewfire && make demo" in first["README.md"]
+    assert "git clone https://forge.example/few/fire && cd fewfire\nmake demo" in first["README.md"]
     assert (
         f'src="https://forge.example/few/fire/raw/v{project["version"]}/docs/images/report-light.png"'
         in first["README.md"]

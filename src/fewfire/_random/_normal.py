@@ -1,8 +1,8 @@
 """Normal numbers from pairs of random words (Box–Muller), the same bits on every processor.
 
-√(−2 log u) cos(2πv) with u = (w₀ + ½)/2³² and v = (w₁ + ½)/2³². NumPy's logarithm and cosine, and a C library's, have other
-last bits on other processors, so both functions are series of additions and multiplications here, in one order. The
-reference implementation of csrc/kernels/normal.cpp, which has the same bits.
+√(−2 log u) cos(2πv) with u = (w₀ + ½)/2³² and v = (w₁ + ½)/2³². NumPy's logarithm and cosine, and a C library's, have
+other last bits on other processors, so both functions are series of additions and multiplications here, in one order.
+The reference implementation of csrc/kernels/normal.cpp, which has the same bits.
 """
 
 from __future__ import annotations

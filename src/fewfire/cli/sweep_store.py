@@ -88,8 +88,8 @@ def merge_(
     if merged.contradicting:
         first = ", ".join(merged.contradicting[:REASONS])
         say(
-            f"{len(merged.contradicting):,} runs contradict those in {target}, with the same engine and arithmetic; those "
-            f"are kept. First: {first}. Remedy: repeat them into a new store, and compare"
+            f"{len(merged.contradicting):,} runs contradict those in {target}, with the same engine and arithmetic; "
+            f"those are kept. First: {first}. Remedy: repeat them into a new store, and compare"
         )
         raise typer.Exit(1)
 

@@ -30,9 +30,9 @@ the steps between two checkpoints."""
 ARITHMETIC = 2
 """The revision of the arithmetic of training and drawing, recorded with every stored run.
 
-Rows of two revisions may differ in their last digits, and after many steps in the rest. 1: the order of sums depended on
-the instruction set, and normal numbers on the processor's and the C library's functions. 2: one order (`train.cpp`), and
-own functions (`_random/_normal.py`)."""
+Rows of two revisions may differ in their last digits, and after many steps in the rest. 1: the order of sums depends on
+the instruction set, and normal numbers on functions of the C library. 2: sums have one order (`train.cpp`), functions
+are fewfire's own (`_random/_normal.py`)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

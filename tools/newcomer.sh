@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Does what a newcomer does: clones, and follows the README to the letter in an empty HOME. Fails on the first surprise.
+#
+#   tools/newcomer.sh [REPOSITORY [FOLDER]]     this one, into a folder that is removed afterwards, unless given
+#
+# The commands are read from README.md, so that a command that is printed there and does not work is found here. With a
+# FOLDER the clone stays there as FOLDER/fewfire. PYTEST_ADDOPTS and the variables of tools/portable.py are handed on.
+set -euo pipefail
+repository=$(cd "${1:-$(dirname "$0")/..}" && pwd)
+work=${2:-$(mktemp -d)}
+[ $# -gt 1 ] || trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/home"
+cd "$work"
+
+surprise() { echo "newcomer: $*" >&2; exit 1; }
+
+# An environment of its own: nothing of the caller's Python, but where packages come from.
+clean() {
+  local kept=() name
+  for name in PIP_CONFIG_FILE PIP_INDEX_URL PIP_FIND_LINKS PYTEST_ADDOPTS FEWFIRE_ISA OPENBLAS_CORETYPE; do
+    [ -z "${!name:-}" ] || kept+=("$name=${!name}")
+  done
+  env -i PATH="$PATH" HOME="$work/home" LANG=C.UTF-8 "${kept[@]}" bash -euo pipefail -c "$1"
+}
+
+# The n-th block of plain commands in the README (those of ```python are run by the tests), comments left out.
+block() {
+  awk -v wanted="$1" '/^```/ { if (inside) inside = 0; else { inside = 1; plain = ($0 == "```"); if (plain) count++ } next }
+    inside && plain && count == wanted' "$repository/README.md" | sed 's/  *# .*//'
+}
+
+mapfile -t commands < <(block 1)
+[[ ${commands[0]} == "git clone "*" && cd fewfire" ]] || surprise "README begins with: ${commands[0]}"
+[ "${commands[*]:1}" = "make demo make test" ] || surprise "README's first commands are: ${commands[*]:1}"
+if ! git clone --quiet "$repository" fewfire; then
+  echo "newcomer: $repository cannot be cloned; its files are copied"
+  rm -rf fewfire && mkdir fewfire
+  tar -C "$repository" --exclude=./.git --exclude=./.venv --exclude=./build -cf - . | tar -C fewfire -xf -
+fi
+cd fewfire
+begun=$SECONDS
+clean "make demo" | tee ../demo.txt
+echo "newcomer: make demo took $((SECONDS - begun)) s"
+sed -i 's/ *$//' ../demo.txt
+[[ $(tail -n 1 ../demo.txt) == "Wrote frontier.html "* ]] || surprise "make demo ends with: $(tail -n 1 ../demo.txt)"
+grep -q "Learned support: (3, 13, 19)" ../demo.txt || surprise "make demo did not learn the parity"
+if .venv/bin/python -c "import fewfire._core" 2>/dev/null; then  # without a compiler the grid is a smaller one
+  while IFS= read -r line; do  # what the README shows is what is printed, up to the size of the page
+    grep -qxF -- "$line" ../demo.txt || surprise "make demo did not print: $line"
+  done < <(block 2 | grep -v "^Wrote ")
+fi
+for file in frontier.html frontier.sqlite; do [ -s "$file" ] || surprise "there is no $file"; done
+begun=$SECONDS
+clean "make test" | tee ../test.txt
+echo "newcomer: make test took $((SECONDS - begun)) s"
+[ "$(tail -n 1 ../test.txt)" = "All tests passed." ] || surprise "make test ends with: $(tail -n 1 ../test.txt)"
+
+clean "$(block 3)"
+[ -s report.html ] || surprise "there is no report.html"
+ls figures/*.png >/dev/null || surprise "there are no figures"
+
+python3 -m venv ../own
+install=$(block 4 | grep "^pip install") || surprise "the README says nowhere how to install into an environment"
+clean "PATH=$work/own/bin:\$PATH; $install; cd /; fewfire doctor; fewfire --version" || surprise "$install failed"
+echo "newcomer: no surprise"
