@@ -43,6 +43,25 @@ def test_the_diagonals_are_as_documented(bias):
     assert np.allclose(np.diag(TangentKernel(bias).kernel(POINTS)), 2 * lengths)
 
 
+@pytest.mark.parametrize("bias", [0.0, 0.7])
+@pytest.mark.parametrize("angle", [0.0, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3, 1.4e-3, 1.5e-3, 0.5])
+def test_small_angles_keep_their_digits(angle, bias):
+    """κ₀ = 1 − θ/π of two rows on a circle, and of a row and the opposite of the other, where an arc cosine has eight."""
+    turned = angle + np.array([0.3, 2.0, 5.0])
+    A = np.stack([np.cos(turned - angle), np.sin(turned - angle)], axis=1)
+    B = np.stack([np.cos(turned), np.sin(turned)], axis=1)
+    scale = 0.5 + bias**2
+    chord = np.linalg.norm(A - B, axis=1) / np.sqrt(2)
+    between = 2 * np.arcsin(chord / 2 / np.sqrt(scale))  # with the bias, the angle of (x/√2, β) and (y/√2, β)
+    for sign in (1, -1) if bias == 0 else (1,):
+        theta = between if sign > 0 else np.pi - between
+        tangent, conjugate = (np.diag(make(bias).kernel(A, sign * B)) for make in (TangentKernel, ConjugateKernel))
+        slopes = (tangent - conjugate) / (scale * np.cos(theta))
+        np.testing.assert_allclose(slopes, 1 - theta / np.pi, rtol=0, atol=1e-12)
+        exact = scale * (np.sin(theta) + np.cos(theta) * (np.pi - theta)) / np.pi
+        np.testing.assert_allclose(conjugate, exact, rtol=0, atol=1e-14)
+
+
 @given(seed=st.integers(0, 100), bias=st.floats(0, 3))
 def test_kernels_are_symmetric_and_positive(seed, bias):
     X = Stream(seed, "kernels").normal((12, 4))

@@ -8,7 +8,9 @@ after noise.
 
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.base import clone
+from sklearn.utils import estimator_checks
+from sklearn_checks import DENSE, SPARSE, check_weights_count, checks_that_hold
 
 from fewfire.learners import LowDegreeClassifier, LowDegreeRegressor
 
@@ -25,22 +27,45 @@ ESTIMATORS = [
 ]
 
 
-FOLDS = "folds are drawn over rows, so a row of weight 2 and two rows are held out differently"
+def is_given(estimator):
+    """Whether degree and penalty are given, so that no fold decides about the polynomial."""
+    return estimator.method == "estimation" or estimator.alpha == 1.0
 
 
-def expected_failures(estimator):
-    """Weights are repetition where nothing is held out; `test_weights_count_as_repetition` holds it for classifiers."""
-    direct = estimator.method == "estimation" or estimator.alpha == 1.0
-    if direct and isinstance(estimator, LowDegreeRegressor):
+def left_out(estimator):
+    """Folds are drawn by row: they choose degree, penalty and terms, and the slope of a classifier's probabilities."""
+    if is_given(estimator) and isinstance(estimator, LowDegreeRegressor):
         return {}
-    return {f"check_sample_weight_equivalence_on_{kind}_data": FOLDS for kind in ("dense", "sparse")}
+    return dict.fromkeys((DENSE, SPARSE), "folds are drawn by row")
 
 
 @pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
 @pytest.mark.no_cover
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
+@checks_that_hold(ESTIMATORS, left_out)
 def test_estimator_checks(estimator, check):
     check(estimator)
+
+
+class Decisions(LowDegreeClassifier):
+    """Without probabilities, whose slope comes from folds."""
+
+    predict_proba = property()
+
+
+@pytest.mark.parametrize("check", [DENSE, SPARSE])
+@pytest.mark.parametrize("model", [model for model in ESTIMATORS if is_given(model) and left_out(model)], ids=str)
+def test_a_row_of_weight_two_is_two_rows_for_the_polynomial_of_a_classifier(model, check):
+    getattr(estimator_checks, check)("Decisions", Decisions(**model.get_params()))
+
+
+@pytest.mark.parametrize("model", [model for model in ESTIMATORS if left_out(model)], ids=str)
+def test_weights_count_where_folds_are_drawn_by_row(model):
+    model = clone(model).set_params(binarize=None)
+    if model.method == "auto":
+        model.set_params(max_degree=2)
+    # A given penalty stands against the sum of losses, so it grows with the weights.
+    fourfold = clone(model).set_params(alpha=4.0) if model.alpha == 1.0 else None
+    check_weights_count(model, fourfold, rows=240)
 
 
 def test_only_binarised_regressors_declare_a_poor_score():

@@ -37,9 +37,11 @@ def test_the_robust_loss_goes_down_on_separable_points(separable):
     history = model.history_
     assert history.robust_loss[-1] < 0.25 < 0.6 < history.robust_loss[0]
     assert (history.clean_loss <= history.robust_loss + 1e-6).all()
-    assert model.score(points, labels) == 1.0 and model.robust_score(points, labels) >= 0.95
     plain = clone(model).set_params(adversary="none").fit(points, labels)
-    assert plain.score(points, labels) == 1.0
+    assert model.score(points, labels) == plain.score(points, labels) == 1.0
+    # Of 40 points, 37 to 39 over seeds, and 30 to 32 without an adversary. The jump of σ_τ magnifies roundings within
+    # 200 iterations, so that another instruction set is like another seed.
+    assert model.robust_score(points, labels) >= 0.9 > plain.robust_score(points, labels) + 0.05
     # Attack both alike: training against the adversary pays.
     assert model.attack(points, labels).margin.min() > plain.attack(points, labels).margin.min()
 

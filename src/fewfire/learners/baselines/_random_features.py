@@ -16,6 +16,7 @@ from fewfire._classes import find_classes
 from fewfire._random import Stream
 from fewfire._validate import check_choice, check_integer, check_number, check_sample_weight
 from fewfire.learners._fitting import all_or_nothing
+from fewfire.learners.baselines._kernels import hinge_tolerance
 from fewfire.networks import TwoLayer
 from fewfire.networks.init import Initialiser
 
@@ -51,7 +52,7 @@ class RandomFeatures(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     classes_ : array of shape (classes,)
     network_ : TwoLayer
-        The hidden layer; its output weights are not used.
+        The hidden layer, in float32; its output weights are not used. Features are computed in float64.
     head_ : the scikit-learn classifier on the features
 
     Examples
@@ -88,32 +89,36 @@ class RandomFeatures(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         width = check_integer("width", self.width, 1)
         loss = check_choice("loss", self.loss, get_args(FeatureLoss))
         alpha = check_number("alpha", self.alpha, 0.0, open_low=True)
-        X, y = validate_data(self, X, y, dtype=np.float32)
+        X, y = validate_data(self, X, y, dtype=np.float64)
         weights = check_sample_weight(sample_weight, len(y))
         X, y, weights = X[weights > 0.0], y[weights > 0.0], weights[weights > 0.0]
         self.classes_ = find_classes(y)
         network = self._draw(X.shape[1], width)
         self.network_ = network if self.activation is None else network.with_parameters(activation=self.activation)
         strength = alpha * float(weights.sum())
+        features = self.features(X)
         if loss == "ridge":
             self.head_ = RidgeClassifier(alpha=strength)
         elif loss == "logistic":
             self.head_ = LogisticRegression(C=1 / strength, max_iter=10_000)
         else:
-            self.head_ = SVC(kernel="linear", C=1 / strength)
-        self.head_.fit(self.features(X), y, sample_weight=weights)
+            largest = float(np.einsum("ij,ij->i", features, features).max())
+            tol = hinge_tolerance(float(weights.max()) / strength, largest)
+            self.head_ = SVC(kernel="linear", C=1 / strength, tol=tol)
+        self.head_.fit(features, y, sample_weight=weights)
         return self
 
     def features(self, X: AnyArray) -> FloatArray:
         """√(2/width) σ(⟨w_j, x⟩ + b_j) for each row of X of shape (rows, n): shape (rows, width)."""
         check_is_fitted(self, "network_")
-        values = self.network_.features(np.asarray(X, dtype=np.float32)).astype(np.float64)
+        # The order of a matrix product's sums changes with the number of rows: in float32 a row's score would, too.
+        values = self.network_.astype(np.float64).features(np.asarray(X, dtype=np.float64))
         return np.asarray(values * math.sqrt(2 / self.network_.width))
 
     def decision_function(self, X: AnyArray) -> FloatArray:
         """The score of each row of X of shape (rows, n): shape (rows,) for two classes, else (rows, classes)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float32, reset=False)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
         return np.asarray(self.head_.decision_function(self.features(X)))
 
     def predict(self, X: AnyArray) -> AnyArray:

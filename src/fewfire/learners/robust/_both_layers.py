@@ -137,7 +137,7 @@ def _begin(
     if model.learning_rate != "auto":
         rate = check_number("learning_rate", model.learning_rate, 0.0, open_low=True)
     streams = Stream(int(check_random_state(model.random_state).randint(2**31 - 1)), "robust")
-    inputs = model._inputs if continued else InputMap.learn(model.domain, X)
+    inputs = model._inputs if continued else InputMap.learn(model.domain, X, weight)
     points = inputs.points(X)
     standardisation = model._standardisation if continued else Standardisation.learn(points, weight)
     net = Perceptron(points.shape[1], width, heads, streams.child("init"))

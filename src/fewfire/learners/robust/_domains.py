@@ -46,16 +46,17 @@ class InputMap:
     scale: Float64Array
 
     @classmethod
-    def learn(cls, domain: Domain, X: Float64Array) -> InputMap:
-        """The map for a training table of shape (rows, columns)."""
+    def learn(cls, domain: Domain, X: Float64Array, weight: Float64Array) -> InputMap:
+        """The map for a training table of shape (rows, columns) with weights (rows,)."""
         columns = X.shape[1]
         if domain == "slice":
             return cls(domain, np.zeros(columns), np.ones(columns))
-        centre = X.mean(axis=0)
+        centre = np.average(X, axis=0, weights=weight)
         if domain == "projected":
-            spread = X.std(axis=0)
+            spread = np.sqrt(np.average((X - centre) ** 2, axis=0, weights=weight))
         else:
-            spread = np.full(columns, np.sqrt(np.mean(np.sum((X - centre) ** 2, axis=1))) / RADIUS)
+            lengths = np.average(np.sum((X - centre) ** 2, axis=1), weights=weight)
+            spread = np.full(columns, np.sqrt(lengths) / RADIUS)
         return cls(domain, centre, np.where(spread > 0.0, spread, 1.0))
 
     @property

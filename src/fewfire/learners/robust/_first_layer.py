@@ -36,14 +36,16 @@ def fit(model: Any, X: Float64Array, threat: Threat, heads: int, losses: LossOfR
     iterations = check_integer("iterations", ITERATIONS if model.iterations is None else model.iterations, 1)
     search = check_adversary(model.adversary)
     check_choice("method", model.method, get_args(TrainerMethod))
-    inputs = InputMap.learn(model.domain, X)
+    inputs = InputMap.learn(model.domain, X, weight)
     points = inputs.points(X)
     embedded = inputs.embed(points)
     key = int(check_random_state(model.random_state).randint(2**31 - 1))
     draw = _settings.start(model.setting_, model.activity)
     width, streams = check_integer("width", model.width, 1), Stream(key, "init")
     starts = [draw(embedded.shape[1], width, streams.child(f"head {head}")) for head in range(heads)]
-    rate = _settings.learning_rate(model.learning_rate, model.setting_, losses.name, starts, embedded, iterations)
+    rate = _settings.learning_rate(
+        model.learning_rate, model.setting_, losses.name, starts, embedded, weight, iterations
+    )
     # Inputs are float32 and so may lie a rounding further out than the threat allows.
     reach = 1e-6 + inputs.reach(threat.reach(points.shape[1])) * (1 + 1e-6) if search.steps else 1e-6
     table = np.ascontiguousarray(embedded, dtype=np.float32)

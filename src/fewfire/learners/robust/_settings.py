@@ -82,21 +82,33 @@ def start(setting: str, activity: object) -> Initialiser:
 
 
 def learning_rate(
-    choice: object, setting: str, loss: str, networks: Sequence[TwoLayer], inputs: Float64Array, iterations: int
+    choice: object,
+    setting: str,
+    loss: str,
+    networks: Sequence[TwoLayer],
+    inputs: Float64Array,
+    weight: Float64Array,
+    iterations: int,
 ) -> float:
-    """The rate as a number; `inputs` are the network inputs of the examples, shape (rows, d)."""
+    """The rate as a number; `inputs` (rows, d) are the network inputs of the examples, with weights (rows,)."""
     if not isinstance(choice, str):
         return check_number("learning_rate", choice, 0.0, open_low=True)
     check_choice("learning_rate", choice, ("auto", "theorem", "printed"))
     if choice != "auto" or setting == "theorem":
         return float(networks[0].width ** (-0.2 if choice == "printed" else -0.6) / math.sqrt(iterations))
-    steepness = max(tangent_steepness(net, inputs) for net in networks)
+    steepness = max(tangent_steepness(net, inputs, weight) for net in networks)
     return RATES[loss] / steepness if steepness > 0.0 else RATES[loss]
 
 
-def tangent_steepness(net: TwoLayer, inputs: Float64Array) -> float:
-    """λ_max(K)/n of the tangent kernel K_ij = ⟨∂f(x_i)/∂W, ∂f(x_j)/∂W⟩, on at most SAMPLE rows of inputs (rows, d)."""
-    chosen = inputs[:: -(-len(inputs) // SAMPLE)]
+def tangent_steepness(net: TwoLayer, inputs: Float64Array, weight: Float64Array | None = None) -> float:
+    """λ_max(K)/n of the tangent kernel K_ij = ⟨∂f(x_i)/∂W, ∂f(x_j)/∂W⟩, on at most SAMPLE rows of inputs (rows, d).
+
+    With weights (rows,) it is that of the table in which each row stands as often as its weight says.
+    """
+    step = -(-len(inputs) // SAMPLE)
+    chosen = inputs[::step]
     fires = net.activation.slope(net.preactivations(chosen)).astype(np.float64) * net.output
     kernel = (fires @ fires.T) * (chosen @ chosen.T)
-    return float(np.linalg.eigvalsh(kernel)[-1]) / len(chosen)
+    weight = np.ones(len(chosen)) if weight is None else weight[::step]
+    roots = np.sqrt(weight)
+    return float(np.linalg.eigvalsh(roots[:, None] * kernel * roots)[-1]) / float(weight.sum())

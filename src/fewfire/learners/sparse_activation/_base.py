@@ -116,7 +116,7 @@ class SparseActivationBase(BaseEstimator):  # type: ignore[misc]
         random = check_random_state(self.random_state)
         stream = Stream(int(random.randint(2**31 - 1)), "member")
         inputs = _Inputs.learn(table, weights)
-        x = np.ascontiguousarray(inputs.points(table), dtype=np.float32)
+        x = np.ascontiguousarray(inputs.points(table), dtype=rule.precision)
         scores: dict[float, float] = {}
         with calm_products(len(x) * rule.width * x.shape[1]):
             if given is None:

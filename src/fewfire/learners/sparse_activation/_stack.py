@@ -63,9 +63,11 @@ class MemberStack:
         return cls(flat, hidden.reshape(shapes[0]), output.reshape(shapes[1]), bias, offset)
 
     @classmethod
-    def drawn(cls, networks: int, inputs: int, width: int, outputs: int, stream: Stream) -> MemberStack:
+    def drawn(
+        cls, networks: int, inputs: int, width: int, outputs: int, stream: Stream, dtype: DTypeLike = np.float32
+    ) -> MemberStack:
         """The same start for every network: normal weights of variance 1/inputs and 1/width, biases 0."""
-        stack = cls.zeros(networks, inputs, width, outputs)
+        stack = cls.zeros(networks, inputs, width, outputs, dtype)
         stack.hidden[:] = stream.child("hidden").normal((width, inputs)) / np.sqrt(inputs)
         stack.output[:] = stream.child("output").normal((width, outputs)) / np.sqrt(width)
         return stack

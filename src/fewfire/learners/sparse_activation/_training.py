@@ -10,21 +10,23 @@ rest still pay), and over the last 20% biases are lowered once per pass over the
 (`_stack.silence`): what is returned is a plain ReLU network. Top-k from the start gets stuck more often: whoever wins a
 row first keeps it. With k = width there is nothing to pay or to choose, and this is plain training of a dense network.
 
-Several networks that differ in their weight decay are trained at once, on the same minibatches.
+Several networks that differ in their weight decay are trained at once, on the same minibatches. Minibatches are drawn
+by row and trained on in float32. Steps on all rows draw nothing, so the result is a function of the weighted rows. They
+are in float64, so that the order of sums has no visible effect: training magnifies a rounding some hundred times.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fewfire._errors import DivergenceError
 from fewfire.learners.sparse_activation._stack import MemberStack, shrink, silence, top
 from fewfire.tabular import AdamW
-from fewfire.tabular._kernels import kernels
+from fewfire.tabular._kernels import kernels, twins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,6 +60,11 @@ class TrainingRule:
     margin: float
     intercept: bool
 
+    @property
+    def precision(self) -> type[np.floating[Any]]:
+        """What is computed in."""
+        return np.float64 if self.batch_size is None else np.float32
+
 
 def train_members(
     table: FloatArray,
@@ -72,7 +79,7 @@ def train_members(
 
     Parameters
     ----------
-    table : float32 array of shape (rows, inputs)
+    table : array of shape (rows, inputs), of the rule's precision
     loss : MemberLoss
         Of the labels of these rows.
     weights : array of shape (rows,)
@@ -84,13 +91,14 @@ def train_members(
     progress : callable (done, total), optional
     """
     rows, inputs = table.shape
-    stack = MemberStack.drawn(len(decays), inputs, rule.width, loss.outputs, stream.child("init"))
+    dtype = rule.precision
+    stack = MemberStack.drawn(len(decays), inputs, rule.width, loss.outputs, stream.child("init"), dtype)
     if rule.intercept:
         stack.offset[:] = loss.start(weights)
-    gradient = MemberStack.zeros(len(decays), inputs, rule.width, loss.outputs)
+    gradient = MemberStack.zeros(len(decays), inputs, rule.width, loss.outputs, dtype)
     batch = rows if rule.batch_size is None else min(rows, rule.batch_size)
     descent = _StackedAdamW(stack, gradient, decays)
-    pace = weights.astype(np.float32)
+    pace = weights.astype(dtype)
     everything, draws = np.arange(rows), stream.child("batches")
     with np.errstate(over="ignore", invalid="ignore"):  # divergence is told below
         for step in range(rule.steps):
@@ -127,6 +135,8 @@ class _StackedAdamW:
             for place, decay in enumerate(decays)
             for shrinks, part in ((decay, matrices), (0.0, biases))
         ]
+        # The C++ kernel is in float32; the NumPy code takes either precision.
+        self.update = (kernels() if stack.flat.dtype == np.float32 else twins()).adamw_step
         self.steps = 0
 
     def step(self, learning_rate: float) -> None:
@@ -136,9 +146,8 @@ class _StackedAdamW:
         # Both means start at 0; dividing them by 1 − βᵗ corrects that, here inside rate and tiny.
         of_square = math.sqrt(1 - beta2**self.steps)
         rate, tiny = learning_rate * of_square / (1 - beta1**self.steps), 1e-8 * of_square
-        update = kernels().adamw_step
         for decay, arrays in self.parts:
-            update(*arrays, rate, learning_rate * decay, beta1, beta2, tiny)
+            self.update(*arrays, rate, learning_rate * decay, beta1, beta2, tiny)
 
 
 def _gradient(
@@ -162,7 +171,7 @@ def _gradient(
         strong = top(ranks, rule.k)
         if done > GATED:
             fires &= strong
-    gate = fires.astype(np.float32)
+    gate = fires.astype(z.dtype)
     features = z * gate
     scores = np.matmul(features, stack.output) + stack.offset[:, None, :]
     errors = loss.slope(scores, rows) * (weights / len(x))[:, None]
