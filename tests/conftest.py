@@ -3,7 +3,6 @@
 import faulthandler
 import os
 import signal
-import warnings
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,6 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 from fewfire import _extension  # noqa: E402
 
-with warnings.catch_warnings(action="ignore"):
-    _extension.core()  # where there is no C++ part, the one warning of this process is given here
-
 settings.register_profile("fewfire", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("fewfire")
 
@@ -28,6 +24,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    if _extension.load() is None:  # in processes of joblib's too, which take over the filters
+        config.addinivalue_line("filterwarnings", "ignore::fewfire._errors.MissingExtensionWarning")
     if config.getoption("--skipped") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Skipped(Path(config.getoption("--skipped"))))
 

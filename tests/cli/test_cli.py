@@ -72,6 +72,7 @@ def test_doctor_says_how_to_get_what_is_missing(monkeypatch):
     assert "pip install 'fewfire[cuda12]'" in facts["extra cuda12"]
 
 
+@pytest.mark.usefixtures("core")
 def test_errors_are_one_line_without_traceback():
     done = subprocess.run([sys.executable, "-c", "from fewfire.cli import main; main()", "demo", "--k", "40"],
                           capture_output=True, text=True)  # fmt: skip

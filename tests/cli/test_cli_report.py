@@ -109,6 +109,7 @@ def test_several_stores_are_compared(store):
     assert str(result.exception).startswith("output must not be the store itself")
 
 
+@pytest.mark.usefixtures("core")
 def test_watching_serves_the_page_until_it_is_interrupted(store):
     command = [sys.executable, "-c", "from fewfire.cli import main; main()", "report", "s.sqlite", "--watch"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -45,6 +45,7 @@ def sweep(*arguments):
     return result.exit_code, re.sub(r"\x1b\[[0-9;]*m", "", result.output), result
 
 
+@pytest.mark.usefixtures("core")  # the reference engine takes long enough to print its progress
 def test_plan_run_plan(tmp_path):
     spec, store = write_spec(tmp_path), tmp_path / "runs.sqlite"
     code, output, _ = sweep("plan", spec, "--store", store)

@@ -81,10 +81,10 @@ def test_a_notebook_has_one_display_per_call(monkeypatch, clock):
 
 
 @pytest.mark.parametrize("name", ["reference", "cpu"])
-def test_engines_show_a_bar(name, capsys):
+def test_engines_show_a_bar(request, name, capsys):
+    if name == "cpu":
+        request.getfixturevalue("core")
     engine = ff.engines.get_engine(name)
-    if engine.unusable() is not None:
-        pytest.skip(engine.unusable())
     X, y = ff.problems.Parity(6, 1, support=[2]).sample(30, seed=0)
     network = ff.networks.init.sparse(2)(6, width=8, seed=0)
     run = Run(network, Schedule(Phase(40, learning_rate=0.1), evaluate=10, stop_error=0.9), X, y, X, y)
@@ -92,6 +92,7 @@ def test_engines_show_a_bar(name, capsys):
     assert capsys.readouterr().err.splitlines()[-1].startswith("training: 40 of 40, ")
 
 
+@pytest.mark.usefixtures("core")
 def test_fits_show_a_bar(capsys):
     X, y = ff.problems.Parity(8, 2, support=[2, 5]).sample(100, seed=0)
     ff.fourier.estimate(X, y, 2, progress=True)

@@ -176,6 +176,7 @@ class TestOnAFakeDevice:
         )
         assert store.counts() == {"done": 0, "diverged": 0, "failed": 0}
 
+    @pytest.mark.usefixtures("core")
     def test_a_sweep_survives_too_little_memory(self, monkeypatch):
         """The device says that it has much, and gives little: batches are split, and what never fits goes to the cores."""
         device = FakeDevice(H200, memory=400_000).install(monkeypatch)

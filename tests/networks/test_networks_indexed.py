@@ -60,6 +60,7 @@ def test_active_neurons_are_those_whose_score_is_above(method, activation):
     assert activity.per_neuron.tolist() == np.bincount(np.concatenate(expected), minlength=WIDTH).tolist()
 
 
+@pytest.mark.usefixtures("core")
 def test_only_what_fires_is_read_by_a_tree():
     points = np.random.default_rng(6).normal(size=(20_000, 3)).astype(np.float32)
     indexed = TwoLayer(points, np.full(20_000, -3.4), np.ones(20_000)).indexed("tree")

@@ -57,6 +57,7 @@ def test_help_loads_nothing_heavy(arguments, printed):
     assert found == [] and printed.encode() in text
 
 
+@pytest.mark.usefixtures("core")
 def test_a_worker_of_a_sweep_loads_what_runs_need():
     """It is sent a `Work` and texts of runs: from there on it needs specs, problems and an engine."""
     sent = pickle.dumps((fewfire.experiments.executors.Work("reference", threads=1), [run_spec().canonical]))
