@@ -89,13 +89,9 @@ torture torture-quick: environment
 wheels:
 	@$(PYTHON) tools/wheels.py
 
-# On the oldest Python too. Rivals and frames are left out: tests that need them skip themselves.
-OLDEST = build/minimum
-minimum:
-	@python3.11 -m venv $(OLDEST)
-	@$(OLDEST)/bin/python -m pip --quiet --disable-pip-version-check install --upgrade pip
-	@$(OLDEST)/bin/python -m pip --quiet --disable-pip-version-check install --requirement requirements/minimum.txt .
-	@$(OLDEST)/bin/python -m pytest -n $(WORKERS) --override-ini filterwarnings=default
+# On the oldest Python too. Rivals and frames are left out of minimum: tests that need them skip themselves.
+minimum newest:
+	@$(PYTHON) tools/versions.py $@ --workers $(WORKERS)
 
 release-check: docs sanitize torture test-slow portable wheels minimum newest
 

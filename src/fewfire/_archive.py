@@ -65,7 +65,10 @@ def read(
             f"cannot load {source}: there is no such file. Remedy: pass the name given to save."
         ) from None
     except (OSError, ValueError) as error:  # a loop of links, a name too long or with a zero byte
-        raise unreadable(source, str(getattr(error, "strerror", error)), f"pass a file of {writer}") from None
+        wrong = str(getattr(error, "strerror", error))
+        if "\0" in str(source):  # which Python 3.13 words differently
+            wrong = "embedded null byte"
+        raise unreadable(source, wrong, f"pass a file of {writer}") from None
     if not stat.S_ISREG(found.st_mode):
         wrong = "it is a folder" if stat.S_ISDIR(found.st_mode) else "it is not a regular file"
         raise unreadable(source, wrong, f"pass a file of {writer}")

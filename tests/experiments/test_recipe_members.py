@@ -49,6 +49,7 @@ def test_the_networks_outside_are_what_they_should_be():
     assert check_sparsity(random_network(8, 16, 1, 0, "dense")).max_active > 8
 
 
+@pytest.mark.usefixtures("core")  # minutes without it
 def test_members_pass_and_networks_outside_are_refuted_by_every_claim_on_scaling():
     inside = learning_scaling.RECIPE.run(settings=SCALING)
     assert verdicts(inside) == [True] * 5

@@ -145,6 +145,7 @@ def test_rows_walk_alone_as_among_others():
         ({"first": np.array([1], np.int32)}, "room for the values"),
     ],
 )
+@pytest.mark.usefixtures("core")  # which checks what it is handed
 def test_trees_that_lead_nowhere_are_refused(change, message):
     parts = {
         "forks": np.array([[0, 0, ~0, ~1]], np.int32),

@@ -53,6 +53,7 @@ def whole(victim, folder, job, source):
     return place(folder, job).read_bytes(), calls
 
 
+@pytest.mark.least({"file kills": 100})
 def test_writers_that_are_killed(victim, source, folder, rounds, draw, tally):
     made = {job: whole(victim, folder / job, job, source) for job in JOBS}
     for number in rounds:
@@ -73,6 +74,7 @@ def test_writers_that_are_killed(victim, source, folder, rounds, draw, tally):
         shutil.rmtree(here)
 
 
+@pytest.mark.least({"file disk faults": 100})
 def test_disks_that_fail(victim, source, folder, rounds, draw, tally):
     made = {job: whole(victim, folder / job, job, source) for job in JOBS}
     for number in rounds:
@@ -91,6 +93,7 @@ def test_disks_that_fail(victim, source, folder, rounds, draw, tally):
         shutil.rmtree(here)
 
 
+@pytest.mark.least({"file power losses": 500})
 def test_machines_that_lose_power(victim, source, folder, rounds, draw, tally):
     recorded = {}
     for job in JOBS:

@@ -14,6 +14,12 @@ import pytest
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
+@pytest.mark.least(
+    {
+        **{f"damaged {kind} refused": 200 for kind in ("network", "index", "store")},
+        **{f"damaged {kind} same": 20 for kind in ("network", "index", "store")},
+    }
+)
 def test_damaged_files(tmp_path, rounds, draw, tally):
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, Path(__file__).parent / "mutants.py", tmp_path]

@@ -130,6 +130,7 @@ class Cloud:
         return answers
 
 
+@pytest.mark.least({"index operations": 100_000})
 def test_every_method_equals_the_scan_at_every_exponent(rounds, draw, tally):
     core = _extension.load()
     if core is None:

@@ -10,6 +10,7 @@ PROGRAMS = runpy.run_path(str(Path(__file__).parents[1] / "native" / "programs.p
 METHODS = ("scan", "screen", "tree", "layers")
 
 
+@pytest.mark.least({"allocation faults": 5000})
 def test_changes_that_run_out_of_memory_change_nothing(rounds, seed, tally):
     if PROGRAMS["compiler"]() is None:
         pytest.skip("needs a C++ compiler (Debian: apt install g++)")

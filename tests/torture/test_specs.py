@@ -97,6 +97,7 @@ def try_out(sweep):
         sweep.run_at(0).describe()
 
 
+@pytest.mark.least({"hostile spec tables": 1000})
 def test_hostile_tables(rounds, draw, tally):
     for _ in rounds:
         for _ in range(50):
@@ -120,6 +121,7 @@ def mutated(draw, text):
     return text
 
 
+@pytest.mark.least({"hostile spec files": 200})
 def test_hostile_files(rounds, draw, tally, tmp_path, monkeypatch):
     """Read as the command line does: it plans, or says in one line why not."""
     for _ in rounds:
@@ -137,6 +139,7 @@ def test_hostile_files(rounds, draw, tally, tmp_path, monkeypatch):
                 assert err.getvalue().count("\n") == 1 and err.getvalue().startswith("error: ")
 
 
+@pytest.mark.least({"hostile texts of runs": 2000})
 def test_hostile_texts_of_runs(rounds, draw, tally):
     """What workers are handed, and what stores hold."""
     text = next(Sweep.from_dict(tiny_table()).runs()).canonical

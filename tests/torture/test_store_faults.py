@@ -65,6 +65,7 @@ def counted(victim, folder):
     return calls
 
 
+@pytest.mark.least({"store kills": 90})
 def test_writers_that_are_killed(victim, folder, rounds, draw, tally):
     """Killed at one call after the other, then several times in a row, until the work is done."""
     calls = counted(victim, folder / "whole")
@@ -83,6 +84,7 @@ def test_writers_that_are_killed(victim, folder, rounds, draw, tally):
         shutil.rmtree(path.parent)
 
 
+@pytest.mark.least({"store disk faults": 120})
 def test_disks_that_fail(victim, folder, rounds, draw, tally):
     calls = counted(victim, folder / "whole")
     for number in rounds:
@@ -101,6 +103,7 @@ def test_disks_that_fail(victim, folder, rounds, draw, tally):
         shutil.rmtree(path.parent)
 
 
+@pytest.mark.least({"sweep kills": 20})
 def test_sweeps_that_are_killed_resume(victim, folder, rounds, draw, tally):
     whole, undisturbed = Sweep.from_dict(tiny_table()), MemoryStore()
     whole.run(undisturbed, executor="inline")
@@ -124,6 +127,7 @@ def test_sweeps_that_are_killed_resume(victim, folder, rounds, draw, tally):
         shutil.rmtree(path.parent)
 
 
+@pytest.mark.least({"store power losses": 200})
 def test_machines_that_lose_power(victim, folder, rounds, draw, tally):
     """The calls of a writer, recorded and cut off anywhere, on a disk that had only done what it was made to."""
     source = folder / "recorded"

@@ -73,6 +73,7 @@ def sweep():
     return tiny(trials=6, training={"steps": 20_000, "evaluate": 5000})
 
 
+@pytest.mark.least({"sweeps under worker kills": 2, "worker kills": 10})
 def test_no_innocent_run_is_failed(rounds, draw, tally, monkeypatch, sweep):
     """Each worker is killed as often as it could start once or twice, so most of them while they start.
 
@@ -92,6 +93,7 @@ def test_no_innocent_run_is_failed(rounds, draw, tally, monkeypatch, sweep):
         assert state.failed == 0 and outcomes(store) == outcomes(undisturbed)
 
 
+@pytest.mark.least({"sweeps with deadly runs": 2, "worker kills beside deadly runs": 2})
 def test_guilty_runs_are_told_from_innocent_ones(rounds, draw, tally, monkeypatch):
     """Half of the runs kill their process, and others are killed at random: the first half fails, the other does not."""
     monkeypatch.setattr(_processes, "Work", Deadly)
@@ -102,7 +104,7 @@ def test_guilty_runs_are_told_from_innocent_ones(rounds, draw, tally, monkeypatc
         store = MemoryStore()
         with Killer(draw, 0.7 * seconds_to_start()) as killer:
             sweep.run(store, executor=ProcessExecutor(2))
-        tally("worker kills", killer.kills)
+        tally("worker kills beside deadly runs", killer.kills)
         tally("sweeps with deadly runs")
         assert {(row.status, '"width":8}' in row.setting) for row in store.rows()} == {
             ("failed", True),
