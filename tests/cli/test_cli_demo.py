@@ -75,9 +75,9 @@ def test_a_second_call_trains_nothing_and_writes_the_same_page(folder):
 
 @pytest.mark.usefixtures("core")
 def test_ctrl_c_keeps_what_was_done_and_the_next_call_goes_on(folder):
-    command = [sys.executable, "-c", "from fewfire.cli import main; main()", "demo", "--steps", "4000"]
+    command = [sys.executable, "-c", "from fewfire.cli import main; main()", "demo", "--steps", "1500"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240  # for the first batch, on a machine however slow and busy
     while time.monotonic() < deadline and not kept(folder):
         time.sleep(0.05)
     os.kill(process.pid, signal.SIGINT)

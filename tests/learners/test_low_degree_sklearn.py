@@ -54,7 +54,9 @@ class Decisions(LowDegreeClassifier):
 
 @pytest.mark.parametrize("check", [DENSE, SPARSE])
 @pytest.mark.parametrize("model", [model for model in ESTIMATORS if is_given(model) and left_out(model)], ids=str)
-def test_a_row_of_weight_two_is_two_rows_for_the_polynomial_of_a_classifier(model, check):
+def test_a_row_of_weight_two_is_two_rows_for_the_polynomial_of_a_classifier(monkeypatch, model, check):
+    # scikit-learn 1.6 makes labels binary by the first row, which shuffling changes; later ones by the smallest label.
+    monkeypatch.setattr(estimator_checks, "_enforce_estimator_tags_y", lambda estimator, y: np.minimum(y, 1))
     getattr(estimator_checks, check)("Decisions", Decisions(**model.get_params()))
 
 

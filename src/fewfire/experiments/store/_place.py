@@ -25,7 +25,8 @@ def store_place(path: Path, *, write: bool) -> Path:
             raise StoreError(f"there is no store {path}. Remedy: run a sweep into it first.") from None
         found = None
     except (OSError, ValueError) as error:  # a loop of links, a name too long or with a zero byte, no permission
-        raise StoreError(f"{path} cannot be opened: {_reason(error)}. Nothing was changed.") from None
+        wrong = "embedded null byte" if "\0" in str(path) else _reason(error)  # which Python 3.13 words differently
+        raise StoreError(f"{path} cannot be opened: {wrong}. Nothing was changed.") from None
     if found is not None:
         _check(path, found, write)
     place = Path(os.path.realpath(path))
