@@ -16,42 +16,73 @@
 
 #include "kernels/elementary-inl.hpp"
 #include "kernels/train.hpp"
-#if defined(__AVX2__)
+#include "kernels/vectors-inl.hpp"
+#if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
 namespace fewfire::FEWFIRE_ISA {
 namespace {
 
-// Sixteen floats; the compiler splits them for narrower instruction sets. A minibatch of 32 is two of them.
-typedef float Vec __attribute__((vector_size(64)));
-constexpr std::size_t lanes = 16, batch_lanes = 32;
+// Sixteen floats in registers of the variant's width: wider vectors would be split into single numbers. A minibatch of 32
+// is two of them.
+typedef float Part __attribute__((vector_size(vector_bytes)));
+constexpr std::size_t lanes = 16, batch_lanes = 32, parts = lanes * sizeof(float) / vector_bytes;
+struct Vec {
+  Part part[parts];
+};
 
 // Neurons scored side by side: as many as keep their accumulators in registers.
 #if defined(__AVX512F__)
 constexpr std::size_t tile = 8;
 #elif defined(__AVX2__)
-constexpr std::size_t tile = 3;
-#else
 constexpr std::size_t tile = 2;
+#else
+constexpr std::size_t tile = 1;
 #endif
 
-Vec load(const float* at) { return *reinterpret_cast<const Vec*>(at); }
-void store(float* at, Vec value) { *reinterpret_cast<Vec*>(at) = value; }
-Vec fill(float value) { return value - Vec{}; }
-Vec maximum(Vec a, Vec b) { return a > b ? a : b; }
-Vec minimum(Vec a, Vec b) { return a < b ? a : b; }
+template <class Operation>
+[[gnu::always_inline]] inline Vec each(const Operation& operation) {
+  Vec out;
+  for (std::size_t p = 0; p < parts; ++p) out.part[p] = operation(p);
+  return out;
+}
+inline Vec load(const float* at) {
+  return each([&](std::size_t p) { return reinterpret_cast<const Part*>(at)[p]; });
+}
+inline void store(float* at, Vec value) {
+  for (std::size_t p = 0; p < parts; ++p) reinterpret_cast<Part*>(at)[p] = value.part[p];
+}
+inline Vec fill(float value) {
+  return each([&](std::size_t) { return value - Part{}; });
+}
+inline Vec operator+(Vec a, Vec b) {
+  return each([&](std::size_t p) { return a.part[p] + b.part[p]; });
+}
+inline Vec operator*(Vec a, Vec b) {
+  return each([&](std::size_t p) { return a.part[p] * b.part[p]; });
+}
+inline Vec operator*(float a, Vec b) {
+  return each([&](std::size_t p) { return a * b.part[p]; });
+}
+inline Vec& operator+=(Vec& a, Vec b) { return a = a + b; }
+inline Vec maximum(Vec a, Vec b) {
+  return each([&](std::size_t p) { return a.part[p] > b.part[p] ? a.part[p] : b.part[p]; });
+}
+inline Vec minimum(Vec a, Vec b) {
+  return each([&](std::size_t p) { return a.part[p] < b.part[p] ? a.part[p] : b.part[p]; });
+}
+// `value` where low < z < high, elsewhere 0.
+inline Vec where_between(Vec z, float low, float high, Vec value) {
+  return each([&](std::size_t p) { return z.part[p] > low && z.part[p] < high ? value.part[p] : Part{}; });
+}
 
 // a·b + c, rounded once with AVX2 and AVX-512.
-Vec fused(Vec a, Vec b, Vec c) {
+inline Vec fused(Vec a, Vec b, Vec c) {
 #if defined(__AVX512F__)
-  return reinterpret_cast<Vec>(_mm512_fmadd_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));
+  return {_mm512_fmadd_ps(a.part[0], b.part[0], c.part[0])};
 #elif defined(__AVX2__)
-  __m256 x[2], y[2], z[2];
-  std::memcpy(x, &a, sizeof a), std::memcpy(y, &b, sizeof b), std::memcpy(z, &c, sizeof c);
-  for (int half = 0; half < 2; ++half) z[half] = _mm256_fmadd_ps(x[half], y[half], z[half]);
-  std::memcpy(&c, z, sizeof c);
-  return c;
+  return each([&](std::size_t p) -> Part { return _mm256_fmadd_ps(a.part[p], b.part[p], c.part[p]); });
 #else
   return a * b + c;
 #endif
@@ -72,10 +103,8 @@ float sum(Vec v) {
 
 // The sum of values[e] over those of 32 examples with low < z[e] < high.
 float sum_between(const float* values, const float* z, float low, float high) {
-  const Vec z0 = load(z), z1 = load(z + lanes), l = fill(low), h = fill(high);
-  const Vec first = z0 > l && z0 < h ? load(values) : Vec{};
-  const Vec second = z1 > l && z1 < h ? load(values + lanes) : Vec{};
-  return sum(first + second);
+  return sum(where_between(load(z), low, high, load(values)) +
+             where_between(load(z + lanes), low, high, load(values + lanes)));
 }
 
 // Bit e is set iff low < z[e] < high, for 32 values.
@@ -85,6 +114,14 @@ std::uint32_t between(const float* z, float low, float high) {
   const std::uint32_t first = _mm512_cmp_ps_mask(a, l, _CMP_GT_OQ) & _mm512_cmp_ps_mask(a, h, _CMP_LT_OQ);
   const std::uint32_t second = _mm512_cmp_ps_mask(b, l, _CMP_GT_OQ) & _mm512_cmp_ps_mask(b, h, _CMP_LT_OQ);
   return first | second << 16;
+#elif defined(__SSE2__)
+  std::uint32_t mask = 0;
+  const __m128 l = _mm_set1_ps(low), h = _mm_set1_ps(high);
+  for (std::size_t e = 0; e < batch_lanes; e += 4) {
+    const __m128 four = _mm_load_ps(z + e);
+    mask |= static_cast<std::uint32_t>(_mm_movemask_ps(_mm_and_ps(_mm_cmpgt_ps(four, l), _mm_cmplt_ps(four, h)))) << e;
+  }
+  return mask;
 #else
   std::uint32_t mask = 0;
   for (std::size_t e = 0; e < batch_lanes; ++e) mask |= static_cast<std::uint32_t>(z[e] > low && z[e] < high) << e;
@@ -96,7 +133,7 @@ template <ActivationKind kind>
 Vec activate(Vec z, float threshold) {
   if constexpr (kind == ActivationKind::relu) return maximum(z, Vec{});
   if constexpr (kind == ActivationKind::relu6) return minimum(maximum(z, Vec{}), fill(6.0f));
-  return z > fill(threshold) ? z : Vec{};
+  return each([&](std::size_t p) { return z.part[p] > threshold ? z.part[p] : Part{}; });
 }
 
 Vec activate(ActivationKind kind, Vec z, float threshold) {
@@ -144,8 +181,9 @@ template <std::size_t count>
 void store_scores(const TrainingRun& run, std::size_t first, const Vec (&left)[count], const Vec (&right)[count], float* z) {
   const float scale = static_cast<float>(run.scale);
   for (std::size_t u = 0; u < count; ++u) {
-    store(z + batch_lanes * u, scale * left[u] + run.bias[first + u]);
-    store(z + batch_lanes * u + lanes, scale * right[u] + run.bias[first + u]);
+    const Vec bias = fill(run.bias[first + u]);
+    store(z + batch_lanes * u, scale * left[u] + bias);
+    store(z + batch_lanes * u + lanes, scale * right[u] + bias);
   }
 }
 
@@ -176,23 +214,22 @@ void score_tile_of_signs(const TrainingRun& run, std::size_t first, const float*
 #if defined(__AVX512F__)
   Vec sign[4], left[count] = {}, right[count] = {};
   for (unsigned bit = 0; bit < 4; ++bit)
-    for (unsigned lane = 0; lane < lanes; ++lane) sign[bit][lane] = lane >> bit & 1 ? -1.0f : 1.0f;
+    for (unsigned lane = 0; lane < lanes; ++lane) sign[bit].part[0][lane] = lane >> bit & 1 ? -1.0f : 1.0f;
   for (std::size_t g = 0; g < groups; ++g) {
     const __m512i x0 = _mm512_load_si512(columns + batch_lanes * g);
     const __m512i x1 = _mm512_load_si512(columns + batch_lanes * g + lanes);
     for (std::size_t u = 0; u < count; ++u) {
       const float* w = weights + u * stride + 4 * g;
       const Vec table = fused(fill(w[1]), sign[1], w[0] * sign[0]) + fused(fill(w[3]), sign[3], w[2] * sign[2]);
-      left[u] += reinterpret_cast<Vec>(_mm512_permutexvar_ps(x0, reinterpret_cast<__m512>(table)));
-      right[u] += reinterpret_cast<Vec>(_mm512_permutexvar_ps(x1, reinterpret_cast<__m512>(table)));
+      left[u] += Vec{_mm512_permutexvar_ps(x0, table.part[0])};
+      right[u] += Vec{_mm512_permutexvar_ps(x1, table.part[0])};
     }
   }
   store_scores(run, first, left, right, z);
 #elif defined(__AVX2__)
   const __m256 sign[3] = {_mm256_setr_ps(1, -1, 1, -1, 1, -1, 1, -1), _mm256_setr_ps(1, 1, -1, -1, 1, 1, -1, -1),
                           _mm256_setr_ps(1, 1, 1, 1, -1, -1, -1, -1)};
-  constexpr std::size_t parts = batch_lanes / 8;
-  __m256 sums[count][parts];
+  __m256 sums[count][2 * parts];
   for (auto& neuron : sums)
     for (__m256& part : neuron) part = _mm256_setzero_ps();
   for (std::size_t g = 0; g < groups; ++g, columns += 2 * batch_lanes) {
@@ -203,7 +240,7 @@ void score_tile_of_signs(const TrainingRun& run, std::size_t first, const float*
       table[u] = _mm256_add_ps(_mm256_fmadd_ps(_mm256_set1_ps(w[1]), sign[1], front),
                                _mm256_fmadd_ps(_mm256_set1_ps(w[2]), sign[2], _mm256_set1_ps(w[3])));
     }
-    for (std::size_t part = 0; part < parts; ++part) {
+    for (std::size_t part = 0; part < 2 * parts; ++part) {
       const __m256i index = _mm256_load_si256(reinterpret_cast<const __m256i*>(columns + 8 * part));
       const __m256 last = _mm256_load_ps(columns + batch_lanes + 8 * part);
       for (std::size_t u = 0; u < count; ++u)
@@ -213,7 +250,7 @@ void score_tile_of_signs(const TrainingRun& run, std::size_t first, const float*
   Vec left[count], right[count];
   for (std::size_t u = 0; u < count; ++u) {
     std::memcpy(&left[u], sums[u], sizeof(Vec));
-    std::memcpy(&right[u], sums[u] + parts / 2, sizeof(Vec));
+    std::memcpy(&right[u], sums[u] + parts, sizeof(Vec));
   }
   store_scores(run, first, left, right, z);
 #else
