@@ -3,6 +3,7 @@
 Minibatch SGD on a two-layer ReLU network, batch 32, hinge loss (log loss for scikit-learn, which has no other),
 (50, 3)-parity data. fewfire trains as many runs as there are cores, one core per run, and is charged wall time per step
 and run; PyTorch trains one run on all cores, the way a script would; each is a user's throughput on this machine.
+At the end one run on one thread, by processor time, on every instruction set that this processor has.
 Asked: (n, width) = (50,100) 40×, (50,1000) 12×, (200,1000) 5×, (200,10000) 5× over PyTorch.
 
     python benchmarks/train_cpu.py
@@ -13,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import subprocess
 import sys
 import time
 import warnings
@@ -93,7 +95,35 @@ def gemm_peak() -> float:
     return 2 * 3000**3 / min(times) / 1e9
 
 
+def alone() -> dict[str, float]:
+    """µs per step of one run on one thread, by processor time."""
+    found = {}
+    for (n, width), steps in STEPS.items():
+        run, times = setting(n, width, steps // 5, 0), []
+        for _ in range(3):
+            start = time.process_time()
+            CpuEngine(1).train([run])
+            times.append(time.process_time() - start)
+        found[f"{n}x{width}"] = round(min(times) / (steps // 5) * 1e6, 1)
+    return found
+
+
+def by_instruction_set() -> dict[str, dict[str, float]]:
+    """The same in a process each; instruction sets that this processor has not are refused there, and left out."""
+    found = {}
+    for name in ("baseline", "avx2", "avx512"):
+        environment = {**os.environ, "FEWFIRE_ISA": name}
+        done = subprocess.run([sys.executable, __file__, "--alone"], env=environment, capture_output=True, text=True)
+        if done.returncode == 0:
+            found[name] = json.loads(done.stdout)
+            print(f"{name}, one thread, µs per step: {found[name]}")
+    return found
+
+
 def main() -> int:
+    if sys.argv[1:] == ["--alone"]:
+        print(json.dumps(alone()))
+        return 0
     torch.set_num_threads(CORES)
     peak, figures, missed = gemm_peak(), {}, False
     print(f"{CORES} cores; float32 GEMM peak {peak:.0f} GFLOP/s; torch {torch.__version__} on {CORES} threads")
@@ -115,7 +145,17 @@ def main() -> int:
                                    "sklearn_ratio": round(sklearn / ours, 1), "peak_share": round(share, 2), "asked": asked}  # fmt: skip
         missed |= pytorch / ours < asked
     worst = min(figure["ratio"] / figure["asked"] for figure in figures.values())
-    print(json.dumps({"name": "train_cpu", "ratio": round(worst, 2), "cores": CORES, "figures": figures}))
+    print(
+        json.dumps(
+            {
+                "name": "train_cpu",
+                "ratio": round(worst, 2),
+                "cores": CORES,
+                "figures": figures,
+                "instructions": by_instruction_set(),
+            }
+        )
+    )
     return int(missed)
 
 
