@@ -8,8 +8,8 @@ WORKERS ?= 2
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    install into .venv, train 600 networks and draw their success frontier (three minutes or so)"
-	@echo "make test    install into .venv and run the tests (ten minutes or so on two cores)"
+	@echo "make demo    install into .venv, train 600 networks and draw their success frontier (two minutes or so)"
+	@echo "make test    install into .venv and run the tests (seven minutes or so on two cores)"
 	@echo "make coverage       the same with every extra installed, and how much of the code the tests run"
 	@echo "make portable       run the tests as other processors would: other BLAS kernels and instruction sets"
 	@echo "make test-browser   the tests of the report's page in a headless Chromium"
