@@ -53,6 +53,7 @@ def test_both_scales_are_stated_in_one_form(name):
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in recipes.RECIPES]
 )
+@pytest.mark.usefixtures("core")  # one of them takes six minutes without it
 def test_recipes_pass_and_return_plain_data(name):
     result = recipes.run(name)
     assert result.recipe == name and result.scale == "quick"
