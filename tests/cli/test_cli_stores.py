@@ -119,14 +119,54 @@ def test_merge_keeps_the_name_of_a_sweep_and_prints_both(tmp_path, monkeypatch):
         assert [(record.name, record.success_error) for record in store.sweeps()] == [("one", 0.1)]
 
 
-def test_compare(stores):
+def compare(*arguments):
+    """The first line, and those after the table."""
+    lines, result = sweep("compare", *arguments)
+    assert result.exit_code == 0
+    return lines[0], lines[-2], lines[-1]
+
+
+def test_compare_takes_shared_runs_as_pairs(stores):
     lines, result = sweep("compare", "one.sqlite", "other.sqlite")
-    assert result.exit_code == 0 and max(map(len, lines[1:-1])) <= 60
+    assert result.exit_code == 0 and max(map(len, lines[1:3])) <= 60
     assert lines[0] == "1 cells in both; 0 only in one.sqlite, 1 only in other.sqlite"
     assert lines[1].split() == ["one.sqlite", "other.sqlite", "difference"]
     assert lines[2].split() == ["0/11", "10/10", "+100%"]
-    assert lines[3].startswith("Test error of at most 0.1: 0.0% and 100.0% succeed; the stores differ clearly (z = -4.")
-    lines, _ = sweep("compare", "one.sqlite", "one.sqlite", "--success-error", "0.6")
-    assert lines[-1].endswith("90.9% and 90.9% succeed; the stores do not differ clearly (z = 0.00)")
+    assert lines[3] == (
+        "10 runs are in both stores: 0 of them agree in every number; "
+        "0 succeed only in one.sqlite, 10 only in other.sqlite"
+    )
+    # McNemar: ten pairs, all in favour of one side, are 10 / √10 standard errors apart.
+    assert lines[4] == "Test error of at most 0.1: 0.0% and 100.0% succeed; the stores differ clearly (z = -3.16)"
     _, result = sweep("compare", "one.sqlite", "other.sqlite", "--success-error", "1")
     assert str(result.exception).startswith("--success-error must be a finite number in (0, 1); got 1.0.")
+
+
+def test_a_copy_is_no_second_observation(stores):
+    _, shared, verdict = compare("one.sqlite", "one.sqlite", "--success-error", "0.6")
+    assert shared.startswith("11 runs are in both stores: 11 of them agree in every number; 0 succeed only in")
+    assert verdict.endswith("the stores hold the same runs, which say nothing about a difference")
+
+
+def test_compare_of_runs_that_are_not_shared_is_cell_by_cell(tmp_path, monkeypatch):
+    """8 of 10 against 2 of 10 in one cell: by the variance of drawing without replacement z = 2.62."""
+    monkeypatch.chdir(tmp_path)
+    write("one.sqlite", [made_up_row(trial, error=0.02 if trial < 8 else 0.5) for trial in range(10)])
+    write("other.sqlite", [made_up_row(trial, error=0.02 if trial < 12 else 0.5) for trial in range(10, 20)])
+    _, shared, verdict = compare("one.sqlite", "other.sqlite")
+    assert shared == "No run is in both stores"
+    assert verdict.endswith("80.0% and 20.0% succeed; the stores differ clearly (z = 2.62)")
+    # Thirty shared runs, whatever their ending, change nothing.
+    for name in ("one.sqlite", "other.sqlite"):
+        write(name, [made_up_row(trial, error=0.02) for trial in range(100, 130)])
+    _, shared, verdict = compare("one.sqlite", "other.sqlite")
+    assert shared.startswith("30 runs are in both stores: 30 of them agree")
+    assert verdict.endswith("the stores differ clearly (z = 2.62)")
+
+
+def test_compare_says_how_many_cells_it_shows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [made_up_row(0, width=width) for width in range(1, 25)]
+    write("one.sqlite", rows)
+    lines, _ = sweep("compare", "one.sqlite", "one.sqlite")
+    assert lines[0].startswith("24 cells in both") and "20 of 24 cells are shown, those that differ most" in lines

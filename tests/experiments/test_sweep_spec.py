@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_example_is_a_frontier():
     sweep = Sweep.from_toml(ROOT / "examples" / "frontier.toml")
     assert len(sweep) == 600 and sweep.settings == 60 and sweep.trials == 10
-    assert [samples for samples, _ in sweep.data] == [200, 276, 381, 525, 725, 1000]
+    assert [data.samples for data in sweep.data] == [200, 276, 381, 525, 725, 1000]
     assert {start.name for start, _ in sweep.networks} == {"dense", "sparse"}
     assert sweep.schedules[0].stop_error == 0.1 and sweep.name.startswith("Width buys data")
 

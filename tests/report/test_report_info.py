@@ -183,8 +183,12 @@ def test_several_stores_stand_side_by_side():
     assert curves[group.frontiers[1].setting[0, 0]].test_error.shape[1] == 2  # 0 and 10, where they stopped
     texts = [finding.text for finding in findings_info(group) if finding.topic == "store"]
     assert texts == [
-        "More runs succeed in b than in a: from a dense start 100% against 33%, more often in 5 and less often in 0 of 6 cells."
+        "More runs succeed in b than in a: from a dense start 100% against 33%, more often in 5 and less often in 0 of 6 cells. "
+        "12 runs are in both; they count as pairs."
     ]
+    copies = findings_info(frontier_info(read_results({"a": better, "b": better}))[0])
+    assert copies[0].holds is None
+    assert copies[0].text == "a and b hold the same 12 runs from a dense start, which end alike."
     assert summary_info(results).runs == 36
     one = read_results({"a": first})
     assert one.sources == {} and frontier_info(one)[0].frontiers[0].title == "dense start"

@@ -139,7 +139,7 @@ def sweep_of(problem: Parity, grid: DemoGrid, steps: int) -> Sweep:
     return ff.experiments.Sweep(
         problems=(problem,),
         networks=tuple((start, width) for start in starts for width in grid.widths),
-        data=tuple((samples, 2000) for samples in grid.samples),
+        data=tuple(ff.experiments.Data(samples) for samples in grid.samples),
         schedules=(_schedule(steps, evaluate=250, stop_error=0.1),),
         trials=grid.trials,
         name=f"A parity of {problem.k} hidden bits among {problem.n}",

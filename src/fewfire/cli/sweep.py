@@ -15,7 +15,7 @@ from rich.table import Table
 
 from fewfire import experiments
 from fewfire._cores import usable_cores
-from fewfire.cli import sweep_store
+from fewfire.cli import sweep_compare, sweep_store
 from fewfire.cli._output import PlainConsole, run_sweep, say, wide_console
 from fewfire.experiments.run._bar import duration
 
@@ -179,5 +179,5 @@ def _summarise(console: Console, state: Progress, store: Path, success_error: fl
 
 app.command()(sweep_store.status)
 app.command("merge")(sweep_store.merge_)
-app.command()(sweep_store.compare)
+app.command()(sweep_compare.compare)
 app.command("export")(sweep_store.export_)

@@ -1,33 +1,26 @@
-"""`fewfire sweep status`, `merge`, `compare` and `export`: what is in stores, several in one, two side by side."""
+"""`fewfire sweep status`, `merge` and `export`: what is in stores, several in one, a store as a table."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
-import numpy as np
 import typer
-from rich.table import Table
 
 from fewfire import experiments
 from fewfire._atomic import same_file
 from fewfire._errors import invalid
-from fewfire._validate import check_number
-from fewfire.cli._output import PlainConsole, file_size, say, wide_console
+from fewfire.cli._output import PlainConsole, file_size, say
 from fewfire.cli._places import check_file
-
-if TYPE_CHECKING:
-    from fewfire.experiments import Cell, Store
 
 StoreFile = Annotated[Path, typer.Argument(help="The store file.", show_default=False)]
 SUCCESS_ERROR = 0.1
 """What counts as success in a store that no sweep was recorded in."""
 
-REASONS, SHOWN = 3, 20
-"""At most so many messages of runs that went wrong, and cells that differ most."""
+REASONS = 3
+"""At most so many messages of runs that went wrong."""
 
 
 def status(
@@ -92,68 +85,6 @@ def merge_(
             f"those are kept. First: {first}. Remedy: repeat them into a new store, and compare"
         )
         raise typer.Exit(1)
-
-
-def compare(
-    first: StoreFile,
-    second: Annotated[Path, typer.Argument(help="The one to compare it with.", show_default=False)],
-    success_error: Annotated[
-        float | None, typer.Option(help="The test error that counts as success; by default that of the first store.")
-    ] = None,
-) -> None:
-    """Compare the success of the cells that two stores share, and say whether they differ clearly."""
-    from fewfire.report._findings import CLEAR, stratified_z
-
-    console = wide_console()
-    if success_error is not None:
-        check_number("--success-error", success_error, 0, 1, open_low=True, open_high=True, remedy="pass 0.1 for 10%")
-    with experiments.SqliteStore(first) as one, experiments.SqliteStore(second) as other:
-        sweeps = one.sweeps()
-        error = success_error or (sweeps[-1].success_error if sweeps else SUCCESS_ERROR)
-        ours, theirs = _by_setting(one, error), _by_setting(other, error)
-    shared = [text for text in ours if text in theirs and ours[text].runs and theirs[text].runs]
-    only = len(ours) - len(shared), len(theirs) - len(shared)
-    say(f"{len(shared):,} cells in both; {only[0]:,} only in {first}, {only[1]:,} only in {second}", console)
-    if not shared:
-        return
-    pairs = [(ours[text], theirs[text]) for text in shared]
-    won, runs, other_won, other_runs = (
-        np.array([getattr(pair[side], name) for pair in pairs]) for side in (0, 1) for name in ("successes", "runs")
-    )
-    console.print(_table(shared, pairs, (str(first), str(second))))
-    z = stratified_z(won, runs, other_won, other_runs)
-    verdict = "differ clearly" if abs(z) > CLEAR else "do not differ clearly"
-    shares = f"{won.sum() / runs.sum():.1%} and {other_won.sum() / other_runs.sum():.1%} succeed"
-    say(f"Test error of at most {error:g}: {shares}; the stores {verdict} (z = {z:.2f})", console)
-
-
-def _by_setting(store: Store, error: float) -> dict[str, Cell]:
-    return {cell.setting.text: cell for cell in experiments.cells(store, error)}
-
-
-def _table(texts: list[str], pairs: list[tuple[Cell, Cell]], names: tuple[str, str]) -> Table:
-    """The cells whose success differs most, by what tells them apart."""
-    from fewfire.report._settings import varying
-
-    flat = [_leaves(json.loads(text)) for text in texts]
-    telling = varying(flat) if len(flat) > 1 else []
-    table = Table(box=None, pad_edge=False)
-    for path in telling:
-        table.add_column(path.rpartition(".")[2])
-    for name in (*names, "difference"):
-        table.add_column(name, justify="right")
-    apart = [pair[1].success - pair[0].success for pair in pairs]
-    for place in sorted(range(len(pairs)), key=lambda place: -abs(apart[place]))[:SHOWN]:
-        shares = (f"{cell.successes}/{cell.runs}" for cell in pairs[place])
-        table.add_row(*(flat[place].get(path, "–") for path in telling), *shares, f"{apart[place]:+.0%}")
-    return table
-
-
-def _leaves(spec: dict[str, Any]) -> dict[str, str]:
-    from fewfire.report._settings import flatten, start_name
-
-    spec["network"]["start"] = start_name(spec["network"]["start"])
-    return flatten(spec)
 
 
 def export_(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         found_frontiers,
         make_plan,
     )
-    from fewfire.experiments.spec import FrontierSearch, RunSpec, Sweep
+    from fewfire.experiments.spec import Data, FrontierSearch, RunSpec, Sweep
     from fewfire.experiments.store import (
         COLUMNS,
         CURVES,
@@ -57,6 +57,7 @@ __all__ = [
     "STATUSES",
     "Advice",
     "Cell",
+    "Data",
     "FoundFrontier",
     "FrontierEstimate",
     "FrontierLaw",
@@ -102,7 +103,7 @@ if not TYPE_CHECKING:
             "frontiers": "FrontierEstimate estimate_frontier",
             "laws": "Advice FrontierLaw LawPrediction ParityCell diagnose fit_law parity_cells shipped_law",
             "run": "FoundFrontier Plan Progress TimeEstimate estimate_time found_frontiers make_plan",
-            "spec": "FrontierSearch RunSpec Sweep",
+            "spec": "Data FrontierSearch RunSpec Sweep",
             "store": (
                 "COLUMNS CURVES STATUSES Cell Measurement MemoryStore Merged Row Setting SqliteStore Store SweepRecord "
                 "cells environment_text export failed_row merge row_of succeeded"

@@ -3,6 +3,7 @@
 from fewfire.problems import tabular
 from fewfire.problems._base import (
     PROBLEMS,
+    CleanLabels,
     DescribedProblem,
     Problem,
     SignProblem,
@@ -20,6 +21,7 @@ from fewfire.problems._sphere_slice import SphereSlice
 
 __all__ = [
     "PROBLEMS",
+    "CleanLabels",
     "CorrelatedParity",
     "DescribedProblem",
     "Indexing",

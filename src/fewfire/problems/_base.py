@@ -8,7 +8,7 @@ the seed; label noise and everything else from its children, so the noise level 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -142,6 +142,46 @@ class SignProblem(DescribedProblem, ABC):
 
     def _draw(self, stream: Stream, m: int, start: int) -> SignArray:
         return stream.sign_rows(m, self.inputs, start)
+
+
+@dataclass(frozen=True)
+class CleanLabels:
+    """A problem's inputs with the labels of its target: what a predictor is judged by where labels are noisy.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Examples
+    --------
+    >>> from fewfire.problems import CleanLabels, Parity
+    >>> problem = Parity(20, 2, noise=0.2)
+    >>> X, y = CleanLabels(problem).sample(1000, seed=0)
+    >>> bool((X == problem.sample(1000, seed=0)[0]).all()), bool((y == problem.target(X)).all())
+    (True, True)
+    """
+
+    problem: Problem
+
+    @property
+    def inputs(self) -> int:
+        """The number of columns of X."""
+        return self.problem.inputs
+
+    @property
+    def input_bytes(self) -> int:
+        """What a number of X takes."""
+        return int(getattr(self.problem, "input_bytes", 1))
+
+    def sample(self, m: int, seed: int | Stream = 0, start: int = 0) -> tuple[AnyArray, AnyArray]:
+        """Rows start … start + m − 1 of the problem's sequence, with the target's labels."""
+        X, _ = self.problem.sample(m, seed, start)
+        return X, self.problem.target(X)
+
+    def describe(self) -> dict[str, Any] | None:
+        """What a device can draw from: the problem without noise; None where noise is no field of it."""
+        told = getattr(self.problem, "describe", dict)()
+        return {**told, "noise": 0.0} if "noise" in told else None
 
 
 def assign(problem: object, **fields: object) -> None:

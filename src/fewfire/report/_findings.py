@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray
-    from fewfire.report._frontier import Group, SuccessFrontier
+from fewfire.report._compare import CLEAR, compared_z, stratified_z
 
-CLEAR = 1.96
+if TYPE_CHECKING:
+    from fewfire.report._frontier import Group, SuccessFrontier
 
 
 @dataclass(frozen=True)
@@ -107,12 +106,19 @@ def _store(first: SuccessFrontier, other: SuccessFrontier) -> FrontierFinding | 
     both = (a.runs > 0) & (b.runs > 0)
     if not both.any() or not (a.successes[both].any() or b.successes[both].any()):
         return None
-    z = stratified_z(b.successes, b.runs, a.successes, a.runs)
+    pairs = other.pairs if other.pairs is not None else np.zeros((2, 2, *a.runs.shape), dtype=np.int64)
+    shared, z = int(pairs.sum()), -compared_z(a.successes, a.runs, b.successes, b.runs, pairs)
+    if shared == a.runs[both].sum() == b.runs[both].sum() and not pairs[0, 1].any() and not pairs[1, 0].any():
+        both_names = f"{first.source} and {other.source}"
+        text = f"{both_names} hold the same {shared:,} runs from a {first.start} start, which end alike."
+        return FrontierFinding("store", first.start, None, text)
     names = f"{other.source} than in {first.source}"
     open_ = f"Whether {first.source} and {other.source} differ is not clear"
     opening = _say(z, f"More runs succeed in {names}", f"Fewer runs succeed in {names}", open_)
     shares = [f"{side.successes[both].sum() / side.runs[both].sum():.0%}" for side in (b, a)]
     text = f"{opening}: from a {first.start} start {shares[0]} against {shares[1]}, {_apart(other, first)}"
+    if shared:
+        text += f" {shared:,} runs are in both; they count as pairs."
     return FrontierFinding("store", first.start, _verdict(z), text)
 
 
@@ -140,21 +146,6 @@ class _Side:
     def share(self) -> str:
         """In percent."""
         return f"{self.successes.sum() / max(1, self.runs.sum()):.0%}"
-
-
-def stratified_z(won: AnyArray, runs: AnyArray, other_won: AnyArray, other_runs: AnyArray) -> float:
-    """How many standard errors the first side's successes are above even chances, cell by cell; 0 when nothing tells.
-
-    In a cell of N runs with s successes, the first side's n runs would have n·s/N of them, with the variance of drawing
-    without replacement. Arrays have one shape; cells with no runs on a side do not count.
-    """
-    total, successes = runs + other_runs, won + other_won
-    used = (runs > 0) & (other_runs > 0)
-    n, rest, both, wins = (side[used].astype(np.float64) for side in (runs, other_runs, total, successes))
-    expected = n * wins / both
-    variance = n * rest * wins * (both - wins) / (both**2 * (both - 1))
-    spread = float(np.sqrt(variance.sum()))
-    return float((won[used] - expected).sum()) / spread if spread > 0 else 0.0
 
 
 def _verdict(z: float) -> bool | None:

@@ -17,6 +17,7 @@ import numpy as np
 from fewfire._validate import check_number
 from fewfire.experiments import estimate_frontier
 from fewfire.experiments.store import final
+from fewfire.report._compare import pair_counts, shared_runs
 from fewfire.report._results import Results, read_results
 from fewfire.report._settings import call, flatten, schedule, start_name, varying
 
@@ -50,6 +51,8 @@ class SuccessFrontier:
         The 95% interval of these samples by `experiments.estimate_frontier`; 0 and infinity for open ends.
     source : str
         The store it is from, where several are shown side by side; empty otherwise.
+    pairs : array of shape (2, 2, widths, samples), optional
+        Of a store that is not the first with this start: how runs ended that are in both, as `pair_counts` gives them.
     """
 
     start: str
@@ -64,6 +67,7 @@ class SuccessFrontier:
     half: Float64Array
     interval: Float64Array
     source: str = ""
+    pairs: IdArray | None = None
 
     @property
     def success(self) -> Float64Array:
@@ -144,7 +148,7 @@ def frontier_info(source: Store | Results, success_error: float | None = None) -
             grid = starts[key][1].setdefault(name, np.zeros((len(widths), len(sizes)), dtype=np.int64))
             grid[row[setting.width], column[setting.samples]] = setting.id
         frontiers = tuple(
-            _frontier(begun, name, ids, sizes, counts, quartiles)
+            _frontier(begun, name, ids, sizes, counts, quartiles, _pairs(results, next(iter(grids)), name, ids))
             for begun, grids in starts.values()
             for name, ids in grids.items()
         )
@@ -169,14 +173,32 @@ def _names(specs: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return names
 
 
+def _pairs(results: Results, first: str, other: str, ids: IdArray) -> IdArray | None:
+    """How the runs that a store shares with another ended, by the cells of the second."""
+    if first == other:
+        return None
+    cell, sides = results.columns["setting"], []
+    for source in (first, other):
+        chosen = np.flatnonzero(np.isin(cell, [id for id, name in results.sources.items() if name == source]))
+        sides.append({"place": chosen, **{name: results.columns[name][chosen] for name in ("hash", "status")}})
+    one, two = (side["place"][place] for side, place in zip(sides, shared_runs(*sides), strict=True))
+    return pair_counts(results.success[one], results.success[two], cell[two], max(results.sources) + 1)[..., ids]
+
+
 def _frontier(
-    start: str, source: str, ids: IdArray, samples: tuple[int | None, ...], counts: AnyArray, quartiles: Float64Array
+    start: str,
+    source: str,
+    ids: IdArray,
+    samples: tuple[int | None, ...],
+    counts: AnyArray,
+    quartiles: Float64Array,
+    pairs: IdArray | None,
 ) -> SuccessFrontier:
     runs, successes, diverged, failed = counts[:, ids]
     low, high = wilson_interval(successes, runs)
     half, interval = even_odds(runs, successes, samples)
     ended = (runs, successes, diverged, failed, low, high)
-    return SuccessFrontier(start, ids, *ended, quartiles[:, ids], half, interval, source)
+    return SuccessFrontier(start, ids, *ended, quartiles[:, ids], half, interval, source, pairs)
 
 
 def _counts(results: Results) -> AnyArray:

@@ -4,6 +4,9 @@ The canonical text is JSON with sorted keys and every default written out. The r
 run's streams "data", "init", "batches" and "test" are keyed by the text too: whatever is part of the spec
 decides them, and nothing else does. Two runs that differ in anything (width, steps, trial …) share no data and no
 luck, so the trials of different cells of a grid are independent.
+
+Where labels are noisy, the text says by `data.test_labels` that held-out examples have clean ones. A noisy text without
+that key has noisy ones: so were they before there was a choice, and such rows keep their hash and their meaning.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from fewfire._errors import FileFormatError, invalid
 from fewfire._random import Stream, digest64
@@ -31,6 +34,7 @@ from fewfire.experiments.spec._tables import (
     plain_training,
 )
 from fewfire.networks import init
+from fewfire.problems import CleanLabels
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -43,6 +47,25 @@ VERSION = 1
 """Part of every hash: a change of what a spec means must change it."""
 
 TEST_SAMPLES = 2000
+
+TestLabels: TypeAlias = Literal["clean", "noisy"]
+"""The labels of held-out examples: those of the target, or flipped as often as the training set's."""
+
+
+class Data(NamedTuple):
+    """The examples of a run: how many to train on (None: fresh ones), how many to test on, the labels of the latter.
+
+    Examples
+    --------
+    >>> Data(300)
+    Data(samples=300, test_samples=2000, test_labels='clean')
+    """
+
+    samples: int | None
+    test_samples: int = TEST_SAMPLES
+    test_labels: TestLabels = "clean"
+
+
 PARTS = ("data", "network", "problem", "training", "trial", "version")
 
 
@@ -63,6 +86,9 @@ class RunSpec:
         Repetitions differ in nothing but this number.
     test_samples : int
         Held-out examples.
+    test_labels : "clean" or "noisy"
+        What they are compared with where the problem has label noise: the target, or labels as noisy as in training.
+        Where the clean error is e, flips of probability p make the noisy one p + (1 − 2p)·e on average.
     """
 
     problem: Problem
@@ -72,12 +98,17 @@ class RunSpec:
     schedule: Schedule
     trial: int = 0
     test_samples: int = TEST_SAMPLES
+    test_labels: TestLabels = "clean"
 
     def __post_init__(self) -> None:
         for name, low in (("width", 1), ("samples", 1), ("trial", 0), ("test_samples", 1)):
             value = getattr(self, name)
             if (type(value) is not int or value < low) and not (name == "samples" and value is None):
                 object.__setattr__(self, name, check_integer(name, value, low))
+        if self.test_labels != "clean":
+            check_choice("test_labels", self.test_labels, get_args(TestLabels))
+            if not is_noisy(self.problem):
+                object.__setattr__(self, "test_labels", "clean")
 
     @classmethod
     def from_json(cls, text: str) -> RunSpec:
@@ -89,14 +120,20 @@ class RunSpec:
         check_plain(table, "")
         check_keys("", check_table("the text of a run", table), PARTS, PARTS)
         start, width = parse_network(table["network"])
-        samples, test_samples = parse_data(table["data"])
+        data = parse_data({"test_labels": "noisy", **check_table("data", table["data"])})
         problem, schedule = parse_problem(table["problem"]), _schedule_of(canonical(table["training"]))
-        return cls(problem, start, width, samples, schedule, table["trial"], test_samples)
+        return cls(problem, start, width, data.samples, schedule, table["trial"], *data[1:])
+
+    @property
+    def clean_test(self) -> bool:
+        """Whether labels are noisy, and those of held-out examples are not."""
+        return self.test_labels == "clean" and is_noisy(self.problem)
 
     @cached_property
     def setting(self) -> str:
         """The canonical text without the trial: what the repetitions of one cell share."""
-        data, network = _data_text(self.samples, self.test_samples), _network_text(self.start, self.width)
+        labels: TestLabels | None = "clean" if self.clean_test else None
+        data, network = _data_text(self.samples, self.test_samples, labels), _network_text(self.start, self.width)
         problem, training = _problem_text(cast("Hashable", self.problem)), _training_text(self.schedule)
         return f'{{"data":{data},"network":{network},"problem":{problem},"training":{training},"version":{VERSION}}}'
 
@@ -108,7 +145,8 @@ class RunSpec:
 
     def with_trial(self, trial: int) -> RunSpec:
         """Another repetition; it shares this one's texts, so that a large grid is planned in no time."""
-        other = RunSpec(self.problem, self.start, self.width, self.samples, self.schedule, trial, self.test_samples)
+        sizes = self.test_samples, self.test_labels
+        other = RunSpec(self.problem, self.start, self.width, self.samples, self.schedule, trial, *sizes)
         other.__dict__["setting"] = self.setting
         return other
 
@@ -131,7 +169,7 @@ class RunSpec:
             self.schedule,
             sample=sample,
             source=problem if sample is None else None,
-            test=Sample(problem, self.test_samples, Stream(key, "test")),
+            test=Sample(CleanLabels(problem) if self.clean_test else problem, self.test_samples, Stream(key, "test")),
             seed=key,
             support=getattr(problem, "support", None),
         )
@@ -150,17 +188,27 @@ def parse_network(value: object, path: str = "network") -> tuple[Initialiser, in
         return init.from_parameters(name, given), width
 
 
-def parse_data(value: object, path: str = "data") -> tuple[int | None, int]:
-    """The numbers of training examples (None: online) and of held-out examples."""
+def is_noisy(problem: Problem) -> bool:
+    """Whether labels differ from the target's now and then."""
+    return getattr(problem, "bayes_error", 0.0) > 0.0
+
+
+def parse_data(value: object, path: str = "data") -> Data:
+    """The numbers of training and held-out examples, and the labels of these, that a concrete table describes."""
     table = check_table(path, value)
-    check_keys(path, table, ("samples", "test_samples"), ("samples",))
+    check_keys(path, table, ("samples", "test_samples", "test_labels"), ("samples",))
+    labels = cast(
+        "TestLabels",
+        check_choice(join(path, "test_labels"), table.get("test_labels", "clean"), get_args(TestLabels)),
+    )
     test_samples = check_integer(join(path, "test_samples"), table.get("test_samples", TEST_SAMPLES), 1)
     samples = table["samples"]
     if isinstance(samples, str):
         if samples != "online":
             raise invalid(join(path, "samples"), 'must be a number of examples or "online"', samples)
-        return None, test_samples
-    return check_integer(join(path, "samples"), samples, 1, remedy='write "online" for fresh ones'), test_samples
+        return Data(None, test_samples, labels)
+    size = check_integer(join(path, "samples"), samples, 1, remedy='write "online" for fresh ones')
+    return Data(size, test_samples, labels)
 
 
 def plain_network(start: Initialiser, width: int) -> dict[str, Any]:
@@ -168,9 +216,10 @@ def plain_network(start: Initialiser, width: int) -> dict[str, Any]:
     return {"start": {"name": start.name, **start.parameters()}, "width": width}
 
 
-def plain_data(samples: int | None, test_samples: int) -> dict[str, Any]:
-    """The table of the numbers of examples."""
-    return {"samples": "online" if samples is None else samples, "test_samples": test_samples}
+def plain_data(samples: int | None, test_samples: int, test_labels: TestLabels | None) -> dict[str, Any]:
+    """The table of the numbers of examples, and of the labels where these are told."""
+    sizes: dict[str, Any] = {"samples": "online" if samples is None else samples, "test_samples": test_samples}
+    return sizes if test_labels is None else {**sizes, "test_labels": test_labels}
 
 
 def canonical(value: Any) -> str:
@@ -195,8 +244,8 @@ def _network_text(start: Initialiser, width: int) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _data_text(samples: int | None, test_samples: int) -> str:
-    return canonical(plain_data(samples, test_samples))
+def _data_text(samples: int | None, test_samples: int, test_labels: TestLabels | None) -> str:
+    return canonical(plain_data(samples, test_samples, test_labels))
 
 
 @lru_cache(maxsize=256)

@@ -20,7 +20,9 @@ from fewfire.engines import Phase, Run, Schedule
 from fewfire.experiments.spec._grid import expand
 from fewfire.experiments.spec._limits import DEPTH, FILE_BYTES, check_plain, check_size, check_work
 from fewfire.experiments.spec._run_spec import (
+    Data,
     RunSpec,
+    is_noisy,
     parse_data,
     parse_network,
     plain_data,
@@ -58,7 +60,8 @@ class Sweep:
     ----------
     problems : tuple of Problem
     networks : tuple of (start, width)
-    data : tuple of (samples or None for online, test samples)
+    data : tuple of Data
+        Each a number of samples or None for online, a number of test samples and "clean" or "noisy" test labels.
     schedules : tuple of Schedule
     trials : int
     name : str
@@ -93,7 +96,7 @@ class Sweep:
 
     problems: tuple[Problem, ...]
     networks: tuple[tuple[Initialiser, int], ...]
-    data: tuple[tuple[int | None, int], ...]
+    data: tuple[Data, ...]
     schedules: tuple[Schedule, ...]
     trials: int = 1
     name: str = "sweep"
@@ -110,6 +113,7 @@ class Sweep:
         check_number("success_error", self.success_error, 0.0)
         for schedule in self.schedules:
             plain_training(check_work(schedule, "training"))  # refuses rates that change from step to step
+        object.__setattr__(self, "data", tuple(Data(*sizes) for sizes in self.data))
         for axis in AXES:
             distinct = tuple(dict.fromkeys(getattr(self, axis)))
             if not distinct:
@@ -166,10 +170,11 @@ class Sweep:
 
     def to_dict(self) -> dict[str, Any]:
         """The spec with every grid and default written out: `Sweep.from_dict` of it gives the same sweep."""
+        noisy = any(map(is_noisy, self.problems))
         tables: dict[str, Any] = {
             "problem": [plain_problem(problem) for problem in self.problems],
             "network": [plain_network(*network) for network in self.networks],
-            "data": [plain_data(*data) for data in self.data],
+            "data": [plain_data(*data[:2], data.test_labels if noisy else None) for data in self.data],
             "training": [plain_training(schedule) for schedule in self.schedules],
         }
         named = {"name": self.name, "trials": self.trials, "success_error": self.success_error}
@@ -207,8 +212,8 @@ class Sweep:
         rest, fourth = divmod(cell, len(self.schedules))
         rest, third = divmod(rest, len(self.data))
         first, second = divmod(rest, len(self.networks))
-        (start, width), (samples, test_samples) = self.networks[second], self.data[third]
-        return RunSpec(self.problems[first], start, width, samples, self.schedules[fourth], 0, test_samples)
+        (start, width), data = self.networks[second], self.data[third]
+        return RunSpec(self.problems[first], start, width, data.samples, self.schedules[fourth], 0, *data[1:])
 
     def run(
         self,
@@ -267,7 +272,7 @@ class Sweep:
             "problems": listed(self.problems),
             "starts": listed(list(dict.fromkeys(start for start, _ in self.networks))),
             "widths": listed(list(dict.fromkeys(width for _, width in self.networks))),
-            "examples": listed(["online" if samples is None else samples for samples, _ in self.data]),
+            "examples": listed(["online" if data.samples is None else data.samples for data in self.data]),
             "schedules": listed([f"{schedule.steps} steps, {schedule.loss} loss" for schedule in self.schedules]),
             "success": f"a test error of at most {self.success_error:g}",
         }
@@ -281,7 +286,8 @@ def _check_combinations(sweep: Sweep) -> None:
 
     A start is tried with each number of inputs, a schedule with each problem: neither asks anything else of the other.
     """
-    online = {samples is None for samples, _ in sweep.data}
+    _check_test_labels(sweep)
+    online = {data.samples is None for data in sweep.data}
     # Starts may ask for pairs of neurons, so a small width of the same parity stands for the others.
     networks = list(dict.fromkeys((start, width if width < 6 else 4 + width % 2) for start, width in sweep.networks))
     schedules = list(dict.fromkeys(_shortest(schedule) for schedule in sweep.schedules))
@@ -290,13 +296,25 @@ def _check_combinations(sweep: Sweep) -> None:
         X, y = problem.sample(8, 0)
         for number, (start, width) in enumerate(networks if problem.inputs not in tried else networks[:1]):
             for schedule, fresh in product(schedules if number == 0 else schedules[:1], online):
-                data: dict[str, Any] = {"source": problem} if fresh else {"X": X, "y": y}
+                examples: dict[str, Any] = {"source": problem} if fresh else {"X": X, "y": y}
                 try:
-                    Run(start(problem.inputs, width, 0), schedule, X_test=X, y_test=y, **data)
+                    Run(start(problem.inputs, width, 0), schedule, X_test=X, y_test=y, **examples)
                 except InvalidArgument as error:
                     parts = f"{problem}, {start} and " + ("online data" if fresh else "a training set")
                     raise InvalidArgument(f"the spec combines {parts}, which cannot run: {error}") from None
         tried.add(problem.inputs)
+
+
+def _check_test_labels(sweep: Sweep) -> None:
+    """Refuse noisy test labels where they repeat runs, or make success a matter of chance."""
+    asked = {data.test_labels for data in sweep.data}
+    if len(asked) > 1 and not all(map(is_noisy, sweep.problems)):
+        rule = "must be one value where a problem has no label noise, since its runs would be there twice"
+        raise invalid("data.test_labels", rule, "clean and noisy", "ask for noisy test labels in a spec of their own")
+    for problem in sweep.problems:
+        if "noisy" in asked and is_noisy(problem) and sweep.success_error <= problem.bayes_error:
+            rule = f"must be above {problem.bayes_error:g}, the error of {problem} itself on noisy test labels"
+            raise invalid("success_error", rule, sweep.success_error, 'raise it, or leave test_labels at "clean"')
 
 
 def _shortest(schedule: Schedule) -> Schedule:

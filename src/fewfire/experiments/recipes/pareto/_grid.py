@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire.engines import Phase, Schedule
-from fewfire.experiments.spec import Sweep
+from fewfire.experiments.spec import Data, Sweep
 from fewfire.experiments.store import MemoryStore, succeeded
 from fewfire.networks import init
 from fewfire.problems import Parity
@@ -54,7 +54,7 @@ class ParityGrid:
         return Sweep(
             problems=(Parity(self.n, self.k),),
             networks=tuple((STARTS[start], width) for start in self.starts for width in self.widths),
-            data=tuple((m, TESTS) for m in self.samples),
+            data=tuple(Data(m, TESTS) for m in self.samples),
             schedules=(self.schedule(),),
             trials=self.trials,
             success_error=CONVERGED,
