@@ -136,6 +136,13 @@ def test_beyond_what_was_fitted_it_says_so(law):
 def test_too_few_frontiers_are_refused():
     with pytest.raises(InvalidArgument, match="store must have at least 4 frontiers for the 1 terms that vary; got a"):
         fit_law(line(30, 3, "dense", 100))
+    never = [ParityCell(30, 3, "dense", width, 100, 10, (1000,), (0,)) for width in (10, 100)]
+    with pytest.raises(
+        InvalidArgument, match="store must have at least 4 frontiers; got a store with 0, and 2 that its"
+    ):
+        fit_law(never)
+    with pytest.raises(InvalidArgument, match=r"steps must be a number .* got 77. Remedy: pass one of \[1000\]"):
+        fit_law(never, steps=77)
     with pytest.raises(InvalidArgument, match="store must hold runs of noiseless parities"):
         fit_law(MemoryStore())
 
@@ -165,6 +172,28 @@ def test_cells_know_when_their_runs_succeeded():
         here = columns["setting"] == setting.id
         good = here & (columns["best_test_error"] <= 0.1)
         assert cell.successes == tuple(int((columns["steps"][good] <= t).sum()) for t in cell.steps)
+
+
+def test_cells_of_runs_that_are_evaluated_on_a_logarithmic_grid():
+    """The default, evaluate = "log", looks at 1000 of the grid's steps and at the end."""
+    store = MemoryStore()
+    sweep = tiny_sweep(stop_error=0.1, steps=1200, evaluate="log")
+    sweep.run(store, executor="inline")
+    assert 1000 in sweep.schedules[0].checkpoints() and 500 not in sweep.schedules[0].checkpoints()
+    columns = store.columns()
+    for cell, setting in zip(parity_cells(store), store.settings(), strict=True):
+        assert cell.steps == (1000, 1200)
+        good = (columns["setting"] == setting.id) & (columns["best_test_error"] <= 0.1)
+        assert cell.successes == tuple(int((columns["steps"][good] <= t).sum()) for t in cell.steps)
+
+
+def test_runs_that_stop_before_the_success_error_are_refused():
+    store = MemoryStore()
+    tiny_sweep(stop_error=0.1).run(store, executor="inline")
+    with pytest.raises(InvalidArgument, match="success_error must be at least 0.1, at which these runs stop"):
+        parity_cells(store, success_error=0.05)
+    with pytest.raises(InvalidArgument, match=r"training.stop_error must be at most success_error = 0.1, .* got 0.2"):
+        tiny_sweep(stop_error=0.2)
 
 
 def test_runs_that_do_not_stop_say_only_whether_they_succeeded():

@@ -180,7 +180,7 @@ class CleanLabels:
 
     def describe(self) -> dict[str, Any] | None:
         """What a device can draw from: the problem without noise; None where noise is no field of it."""
-        told = getattr(self.problem, "describe", dict)()
+        told: dict[str, Any] = getattr(self.problem, "describe", dict)()
         return {**told, "noise": 0.0} if "noise" in told else None
 
 

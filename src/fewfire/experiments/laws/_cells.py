@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from io import StringIO
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire._errors import FileFormatError, invalid
+from fewfire.experiments.spec._tables import parse_training
 from fewfire.experiments.store import final, succeeded
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ def parity_cells(store: Store, success_error: float | None = None) -> list[Parit
     Raises
     ------
     InvalidArgument
-        When runs differ in more than n, k, start, width, samples and steps: a law is one of a schedule.
+        When runs differ in more than n, k, start, width, samples and steps: a law is one of a schedule. When runs stop
+        before the success error.
 
     Examples
     --------
@@ -123,16 +125,27 @@ def parity_cells(store: Store, success_error: float | None = None) -> list[Parit
             raise invalid(
                 "store", "must hold one schedule, steps apart", sorted(schedules), "fit each in its own store"
             )
+        stop = training["stop_error"]
+        if stop is not None and stop > error:
+            rule = (
+                f"must be at least {stop:g}, at which these runs stop: whether they would have gone on to it is unknown"
+            )
+            raise invalid("success_error", rule, error, f"pass {stop:g}")
         # A run that stops at the error says when it got there; one that does not, only whether it did.
-        stops = training.get("stop_error") is not None and training["stop_error"] >= error
-        times = np.where(good[chosen], columns["steps"][chosen] if stops else phase["steps"], np.inf)
-        every = training["evaluate"] if stops else phase["steps"]
-        steps = (*(t for t in GRID if t % every == 0 and t < phase["steps"]), phase["steps"])
+        times = np.where(good[chosen], columns["steps"][chosen] if stop == error else phase["steps"], np.inf)
+        looked = _looked_at(json.dumps(training)) if stop == error else ()
+        steps = (*(t for t in GRID if t in looked and t < phase["steps"]), phase["steps"])
         counts = tuple(int((times <= t).sum()) for t in steps)
         problem = setting.problem
         place = (problem["n"], problem["k"], start_label(setting.start), setting.width, setting.samples)
         found.append(ParityCell(*place, int(chosen.sum()), steps, counts))
     return found
+
+
+@lru_cache(maxsize=256)
+def _looked_at(training: str) -> frozenset[int]:
+    """The steps after which runs of a schedule are evaluated."""
+    return frozenset(parse_training(json.loads(training)).checkpoints())
 
 
 def _is_plain_parity(setting: Setting) -> bool:

@@ -256,6 +256,11 @@ def fit_law(
     if not cells:
         raise invalid("store", "must hold runs of noiseless parities with one phase of training", "a store without any")
     points, unlocated = frontier_points(cells, steps)
+    if steps is not None and not points and not unlocated:
+        looked = sorted({t for cell in cells for t in cell.steps})
+        raise invalid(
+            "steps", "must be a number of steps after which runs were evaluated", steps, f"pass one of {looked}"
+        )
     return _fit(points, steps, unlocated)
 
 
@@ -308,7 +313,8 @@ def _fit(points: Sequence[FrontierPoint], steps: int | None, unlocated: int) -> 
 
     terms = _terms(points)
     if len(points) < len(terms) + FEWEST_SPARE:
-        need = f"must have at least {len(terms) + FEWEST_SPARE} frontiers for the {len(terms)} terms that vary"
+        fewest = max(len(terms), 1) + FEWEST_SPARE
+        need = f"must have at least {fewest} frontiers" + (f" for the {len(terms)} terms that vary" if terms else "")
         told = f"a store with {len(points)}, and {unlocated} that its values do not bracket"
         raise invalid("store", need, told, "add widths, or samples around the frontiers")
     design = np.array([_row(terms, point) for point in points])
@@ -341,6 +347,8 @@ def _terms(points: Sequence[FrontierPoint]) -> tuple[str, ...]:
     """The terms of the form that these points can tell apart, in order."""
     bits, starts = (sorted({getattr(point, name) for point in points}) for name in ("k", "start"))
     groups = [f"k = {k}" for k in bits[1:]] + starts[1:]
+    if not points:
+        return ()
     names = [*_NUMBERS, *groups, *(f"{name}, {group}" for name in ("log n", "log width") for group in groups)]
     kept: list[str] = []
     for name in names:
