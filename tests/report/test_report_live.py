@@ -1,9 +1,12 @@
 """The page that follows a sweep: what it says of progress, how seldom it looks, and who may ask for it."""
 
+import errno
 import http.client
+import http.server
 import json
+import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
@@ -14,7 +17,7 @@ from test_report_page import NASTY, data_of
 from fewfire import InvalidArgument, StoreError
 from fewfire.experiments import SqliteStore, Sweep, SweepRecord
 from fewfire.experiments.store import StoreFollower
-from fewfire.report import LivePage, PageServer, _live, render_page
+from fewfire.report import LivePage, PageServer, _live, _serve, render_page
 from fewfire.report._progress import ProgressReader, _pace
 
 GRID = {
@@ -315,3 +318,50 @@ def test_the_page_follows_a_sweep_in_the_browser(store, path, show):
         assert page.locator("#cell-title").inner_text() == "Training at width 5, 100 examples"
         assert page.evaluate("[document.activeElement.id, document.activeElement.value]") == ["filter", "width>=5"]
         assert page.locator("#success details").evaluate("e => e.open")
+
+
+def test_any_error_is_answered_in_words(store, path, monkeypatch):
+    page = LivePage({"s": path})
+    monkeypatch.setattr(page, "_shown", None)
+    with served(page) as server:
+        status, headers, body = ask(server, "/data.json")
+        assert status == 500 and headers["Content-Type"].startswith("text/plain")
+        assert body.decode() == (
+            "The page could not be made: AttributeError: 'NoneType' object has no attribute 'get'\n"
+        )
+        assert ask(server, "/progress.json")[0] == 200  # and the server goes on
+
+
+def test_a_server_without_descriptors_naps_and_goes_on(store, path, monkeypatch):
+    naps, failures = [], [errno.EMFILE, errno.ENFILE, errno.ECONNABORTED]
+    accept = http.server.ThreadingHTTPServer.get_request
+
+    def short_of_them(server):
+        if failures:
+            raise OSError(failures.pop(0), "no")
+        return accept(server)
+
+    monkeypatch.setattr(http.server.ThreadingHTTPServer, "get_request", short_of_them)
+    monkeypatch.setattr(_serve.time, "sleep", naps.append)
+    with served(LivePage({"s": path})) as server:
+        assert ask(server)[0] == 200
+    assert naps == [_serve.NAP] * 2 and not failures
+
+
+def test_connections_are_bounded_and_given_back(store, path, monkeypatch):
+    monkeypatch.setattr(_serve, "CONNECTIONS", 2)
+    with served(LivePage({"s": path})) as server:
+        open_ = [socket.create_connection(("127.0.0.1", server.server_port), timeout=10) for _ in range(2)]
+        for one in open_:  # each asks once and stays
+            one.sendall(f"GET /progress.json HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\n\r\n".encode())
+            assert one.recv(12) == b"HTTP/1.1 200"
+        with pytest.raises((http.client.HTTPException, ConnectionError)):
+            ask(server)
+        for one in open_:
+            one.close()
+        for _ in range(1000):  # the server notices that they have gone
+            with suppress(http.client.HTTPException, ConnectionError):
+                assert ask(server)[0] == 200
+                break
+        else:
+            pytest.fail("no connection was given back")

@@ -7,8 +7,11 @@ rebinding), and the answers may neither be framed nor used by other pages.
 
 from __future__ import annotations
 
+import errno
+import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import FewfireError, invalid
@@ -22,6 +25,15 @@ if TYPE_CHECKING:
 ADDRESS = "127.0.0.1"
 IDLE = 60.0
 """Seconds after which a connection that asks nothing is closed."""
+
+CONNECTIONS = 64
+"""At most so many at a time; a browser opens six."""
+
+SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+"""What accepting a connection says where the system has run out of something."""
+
+NAP = 0.2
+"""Seconds until a connection is tried again that could not be accepted: it waits, and would wake the server at once."""
 
 HEADERS = {
     "Cache-Control": "no-cache",
@@ -59,6 +71,7 @@ class PageServer(ThreadingHTTPServer):
         except OSError as error:
             remedy = "choose another, or 0 for a free one"
             raise invalid("port", f"must be one that can be listened on ({error.strerror})", port, remedy) from None
+        self._free = BoundedSemaphore(CONNECTIONS)
         names = (ADDRESS, "localhost")
         self.hosts = {f"{name}:{self.server_port}" for name in names} | (
             set(names) if self.server_port == 80 else set()
@@ -68,6 +81,34 @@ class PageServer(ThreadingHTTPServer):
     def url(self) -> str:
         """Where the page is."""
         return f"http://{ADDRESS}:{self.server_port}/"
+
+    def get_request(self) -> tuple[Any, Any]:
+        """The next connection; a nap where the system has no descriptor left for it."""
+        try:
+            return super().get_request()
+        except OSError as error:
+            if error.errno in SHORT:
+                time.sleep(NAP)
+            raise
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Whether there is room for one more connection; one too many is closed."""
+        return self._free.acquire(blocking=False)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own."""
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # the thread could not be started
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Until the connection is closed."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that goes away in the middle of an answer is no error."""
@@ -90,6 +131,9 @@ class _Handler(BaseHTTPRequestHandler):
             body, tag = make()
         except FewfireError as error:  # the store is gone, or damaged: the page shows what it has and says so
             return self._send(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", f"{error}\n".encode())
+        except Exception as error:  # nothing a store may hold should end in an answer that never comes
+            told = f"The page could not be made: {type(error).__name__}: {error}\n".encode(errors="backslashreplace")
+            return self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", told)
         if self.headers.get("If-None-Match") == f'"{tag}"':
             return self._send(HTTPStatus.NOT_MODIFIED, kind, b"", tag)
         return self._send(HTTPStatus.OK, kind, body, tag)

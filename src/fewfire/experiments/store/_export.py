@@ -7,7 +7,6 @@ environment it was made in. A .tex file has a row per cell instead: see `_latex`
 from __future__ import annotations
 
 import csv
-from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -76,15 +75,23 @@ def _write_csv(
     file: IO[bytes], settings: dict[str, dict[str, Any]], records: Iterator[tuple[dict[str, Any], Row]]
 ) -> int:
     """Write the records; gives their number."""
-    text = TextIOWrapper(file, encoding="utf-8", newline="")
-    writer = csv.DictWriter(text, [*OWN, *setting_columns(settings.values()), "environment"], restval="")
+    writer = csv.DictWriter(_Encoded(file), [*OWN, *setting_columns(settings.values()), "environment"], restval="")
     writer.writeheader()
     count = 0
     for values, _ in records:
         writer.writerow(values)
         count += 1
-    text.detach()
     return count
+
+
+class _Encoded:
+    """Text to bytes, without a buffer that a full disk would leave for later."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        return self._file.write(text.encode())
 
 
 def _write_parquet(

@@ -11,6 +11,7 @@ writer that closes folds the log in: a store at rest is one file, which can be c
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 APPLICATION_ID = int.from_bytes(b"fewf", "big")
 SCHEMA_VERSION = 2
+
+TABLES = ("settings", "environments", "sweeps", "runs", "histories", "measurements")
+"""The last one is missing from files of the first version."""
 
 SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged or unusable file raises; the second where SQLite's own message quotes bytes that are no text."""
@@ -139,7 +143,9 @@ class SqliteFile:
         if self._connection is None:
             raise StoreError(f"{self.path} is closed. Remedy: open it again.")
         try:
-            yield from self._connection.execute(query, parameters)
+            # Not "yield from": a reader that ends early would close the cursor, perhaps after its connection.
+            for row in self._connection.execute(query, parameters):  # noqa: UP028
+                yield row
         except SQLITE_ERRORS as error:
             raise in_words(error, self.path, "Nothing was changed.") from None
 
@@ -217,6 +223,13 @@ def check_schema(connection: sqlite3.Connection, path: Path) -> bool:
             f"{path} was written by a newer fewfire (store version {version}, this one knows {SCHEMA_VERSION}); "
             "it was left as it is. Remedy: upgrade fewfire, or choose another file."
         )
+    kinds = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
+    for name in TABLES if version >= SCHEMA_VERSION else TABLES[:-1]:
+        # What is selected from a view or a virtual table need not end.
+        if not re.match(r"CREATE TABLE\b", str(kinds.get(name)), re.IGNORECASE):
+            raise damaged(path, f"{name} is no table")
+    if connection.execute("SELECT count(*) FROM sqlite_master WHERE type = 'trigger'").fetchone()[0]:
+        raise damaged(path, "it has triggers, which change what is kept")
     return True
 
 

@@ -160,8 +160,9 @@ class SqliteStore(SqliteFile):
         found = []
         for name, error, spec in self._read("SELECT name, success_error, spec FROM sweeps ORDER BY id"):
             self._check(isinstance(name, str) and isinstance(error, float), "a sweep has no name or success error")
+            self._check(0 <= error < math.inf, "the success error of a sweep is negative or infinite")
             table = table_of(spec, f"a sweep in {self.path}")
-            found.append(SweepRecord(name, error, {"name": name, "success_error": error, **table}))
+            found.append(SweepRecord(name, error, {**table, "name": name, "success_error": error}))
         return found
 
     def add_measurements(self, measurements: Sequence[Measurement]) -> None:
