@@ -1,5 +1,8 @@
-// A way out of long work that runs on the calling thread: Ctrl-C, as the program around this library sees it.
+// A way out of long work: Ctrl-C, as the program around this library sees it. The thread that was called asks for it;
+// threads that help it learn of it from what they share (`interruptible_for` in parallel.hpp).
 #pragma once
+
+#include <atomic>
 
 namespace fewfire {
 
@@ -9,7 +12,26 @@ struct Interrupted {};
 // Who says whether work is to stop; the Python module does, where there is one.
 void set_interruption(bool (*asked)());
 
-// Throws `Interrupted` when work is to stop. Cheap enough for every step of a millisecond: asks ten times a second.
+// Throws `Interrupted` when work is to stop. Costs some twenty nanoseconds: asks ten times a second.
 void interruption_point();
+
+// While it lives, this thread helps another: its points throw when `given_up` is set, and ask nobody.
+class Helping {
+ public:
+  explicit Helping(const std::atomic<bool>& given_up);
+  ~Helping();
+  Helping(const Helping&) = delete;
+
+ private:
+  const std::atomic<bool>* const before_;
+};
+
+// While it lives, points of this thread throw nothing: for what may not be left half done.
+class Uninterrupted {
+ public:
+  Uninterrupted();
+  ~Uninterrupted();
+  Uninterrupted(const Uninterrupted&) = delete;
+};
 
 }  // namespace fewfire

@@ -193,6 +193,26 @@ void SharedWork::join_in() {
   if (failure_) std::rethrow_exception(failure_);
 }
 
+void SharedWork::join_in(std::atomic<bool>& given_up) {
+  take_pieces();
+  std::exception_ptr stopped;
+  if (promised_ > 0) {
+    if (!soon([&] { return helping_.load(std::memory_order_relaxed) == 0; })) {
+      while (!stopped && !wait_for(std::chrono::milliseconds(100))) {
+        try {
+          interruption_point();
+        } catch (...) {
+          given_up.store(true, std::memory_order_relaxed);
+          stopped = std::current_exception();
+        }
+      }
+    }
+    Crew::get().close(*this);
+  }
+  if (failure_) std::rethrow_exception(failure_);
+  if (stopped) std::rethrow_exception(stopped);
+}
+
 bool SharedWork::wait_for(std::chrono::milliseconds time) { return Crew::get().wait_for(*this, time); }
 
 void SharedWork::take_pieces() {

@@ -8,6 +8,9 @@
 #include <condition_variable>
 #include <cstddef>
 #include <exception>
+#include <thread>
+
+#include "base/interrupt.hpp"
 
 namespace fewfire {
 
@@ -29,6 +32,10 @@ class SharedWork {
   // Does what is left of the pieces; returns when all are done and passes on the first exception. A helper that has not
   // begun when the pieces are gone is not waited for. To be called once, before the end.
   void join_in();
+
+  // The same for pieces that have interruption points: while the last of them are waited for, `given_up` is set when
+  // work is to stop.
+  void join_in(std::atomic<bool>& given_up);
 
   // Leaves the pieces to the helpers, of which there has to be one, until they are done or so much time has passed.
   bool wait_for(std::chrono::milliseconds time);
@@ -63,7 +70,27 @@ void parallel_for(std::size_t pieces, std::size_t threads, const Work& work) {
   for (std::size_t piece = 0; piece < pieces; ++piece) work(piece);
 }
 
-// The same on helpers alone, while the calling thread calls watch() every tenth of a second, for signals that only it
+// The same for work that may be left at any interruption point, in pieces of whatever length: `Interrupted` comes out
+// some tenth of a second after Ctrl-C, when all threads have left it.
+template <class Work>
+void interruptible_for(std::size_t pieces, std::size_t threads, const Work& work) {
+  const std::size_t most = std::min(threads, pieces);
+  if (most <= 1) return parallel_for(pieces, threads, work);
+  std::atomic<bool> given_up{false};
+  const auto guarded = [&, caller = std::this_thread::get_id()](std::size_t piece) {
+    try {
+      if (std::this_thread::get_id() == caller) return work(piece);
+      const Helping helping(given_up);
+      work(piece);
+    } catch (...) {
+      given_up.store(true, std::memory_order_relaxed);
+      throw;
+    }
+  };
+  SharedWork(pieces, most - 1, call_work<decltype(guarded)>, &guarded).join_in(given_up);
+}
+
+// As parallel_for on helpers alone, while the calling thread calls watch() every tenth of a second, for signals that only it
 // can see; watch must not throw. Where no helper can be had, the calling thread works and looks after each piece.
 template <class Work, class Watch>
 void watched_for(std::size_t pieces, std::size_t threads, const Work& work, const Watch& watch) {

@@ -23,29 +23,25 @@ class SharedState {
   // Calls ask() while nothing changes.
   template <class Ask>
   auto ask(const Ask& ask) {
-    const nb::gil_scoped_release released;
-    const Locks& locks = usable();
-    const std::shared_lock lock = enter(locks);
-    return ask();
+    return until_done([&] {
+      const nb::gil_scoped_release released;
+      const Locks& locks = usable();
+      const std::shared_lock lock = enter(locks);
+      return ask();
+    });
   }
 
-  // Calls change() alone. One that was interrupted has left everything as it was: the signal's handler is called, and
-  // if that raises nothing, the change starts again.
+  // Calls change() alone. One that was interrupted has left everything as it was.
   template <class Change>
   auto change(const Change& change) {
-    for (;;) {
-      try {
-        const nb::gil_scoped_release released;
-        const Locks& locks = usable();
-        const std::lock_guard turn(locks.turnstile);
-        const std::unique_lock lock(locks.guard);
-        const Changing changing(changing_);
-        return change();
-      } catch (const Interrupted&) {
-      }
-      PyErr_SetInterrupt();
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    }
+    return until_done([&] {
+      const nb::gil_scoped_release released;
+      const Locks& locks = usable();
+      const std::lock_guard turn(locks.turnstile);
+      const std::unique_lock lock(locks.guard);
+      const Changing changing(changing_);
+      return change();
+    });
   }
 
   // Calls note(), which is short, with no other note meanwhile.
@@ -66,6 +62,19 @@ class SharedState {
     explicit Changing(bool& state) : flag(state) { flag = true; }
     ~Changing() { flag = false; }
   };
+
+  // Calls work(). If it is interrupted, the signal's handler is called, and if that raises nothing, it starts again.
+  template <class Work>
+  static auto until_done(const Work& work) {
+    for (;;) {
+      try {
+        return work();
+      } catch (const Interrupted&) {
+      }
+      PyErr_SetInterrupt();
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+  }
 
   // The locks of this process.
   const Locks& usable();

@@ -15,6 +15,8 @@ from fewfire.halfspace import Index, _index
 
 MANY = np.random.default_rng(1).normal(size=(100_000, 2))  # some seconds to peel
 FEW = np.random.default_rng(0).normal(size=(300, 2))
+POINTS = np.random.default_rng(0).normal(size=(60_000, 48)).astype(np.float32)
+LONG = np.resize(POINTS[:1000], (400_000, 48))  # queries for minutes, so that they cannot have ended
 
 
 @pytest.fixture
@@ -51,6 +53,52 @@ def test_an_update_that_peels_layers_can_be_interrupted(core, press_ctrl_c):
         index.update(index.ids, -2 * MANY)
     np.testing.assert_array_equal(index.query([1.0, 2.0], 5.0), expected)
     assert len(index) == len(MANY)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("method", "threshold"), [("scan", 1e6), ("screen", 1e6), ("tree", 0.0)])
+def test_a_batch_of_queries_can_be_interrupted(core, press_ctrl_c, method, threads, threshold):
+    """The counters count what was answered: nothing."""
+    index = Index(POINTS, method=method, threads=threads)
+    press_ctrl_c()
+    with pytest.raises(KeyboardInterrupt):
+        index.query_batch(LONG, threshold)
+    assert index.counters.queries == 0
+    assert index.query(POINTS[0], 1e6).tolist() == []  # and it answers on
+
+
+def test_a_batch_with_scores_can_be_interrupted(core, press_ctrl_c):
+    index = Index(POINTS, method="scan", threads=2)
+    press_ctrl_c()
+    with pytest.raises(KeyboardInterrupt):
+        index.query_batch(LONG, 20.0, scores=True)
+    assert index.counters.queries == 0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_insertion_that_builds_a_tree_can_be_interrupted(core, press_ctrl_c, threads):
+    index = Index(POINTS[:3000], method="tree", threads=threads)
+    expected = index.query(POINTS[0], 30.0)
+    many = np.resize(POINTS, (1_000_000, 48))
+    press_ctrl_c()
+    with pytest.raises(KeyboardInterrupt):
+        index.insert(many)
+    assert len(index) == 3000
+    np.testing.assert_array_equal(index.query(POINTS[0], 30.0), expected)
+
+
+def test_a_batch_that_a_handler_lets_go_on_is_answered_whole(core, press_ctrl_c):
+    index, seen = Index(POINTS, method="scan", threads=2), []
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append(len(index)))
+    try:
+        press_ctrl_c()
+        found = index.query_batch(LONG[:20_000], 30.0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == [len(POINTS)] and index.counters.queries == 20_000
+    for query in (0, 7, 999, 19_999):
+        mine = found.indices[found.indptr[query] : found.indptr[query + 1]]
+        np.testing.assert_array_equal(mine, index.query(LONG[query], 30.0))
 
 
 def test_a_handler_that_raises_nothing_may_ask_the_index_and_the_change_is_made(core, press_ctrl_c):

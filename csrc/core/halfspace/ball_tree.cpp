@@ -218,7 +218,8 @@ struct BallTree::Builder {
     HalfspacePoints next;
     next.ids.resize(order.size()), next.offsets.resize(order.size()), next.rows.resize(order.size() * dimension);
     const std::size_t pieces = 4 * threads;
-    parallel_for(pieces, threads, [&](std::size_t piece) {
+    interruptible_for(pieces, threads, [&](std::size_t piece) {
+      interruption_point();
       for (std::size_t at = piece * order.size() / pieces; at < (piece + 1) * order.size() / pieces; ++at) {
         next.ids[at] = points.ids[order[at]], next.offsets[at] = points.offsets[order[at]];
         std::copy(row(at), row(at) + dimension, next.rows.data() + at * dimension);
@@ -260,6 +261,7 @@ struct BallTree::Builder {
     direction[dimension] = offset(other) - offset(one);
     std::vector<std::pair<float, std::uint32_t>> keyed(last - first);
     for (std::size_t at = first; at < last; ++at) {
+      if ((at - first) % 1024 == 0) interruption_point();
       float key = offset(at) * direction[dimension];
       const float* p = row(at);
       for (std::size_t j = 0; j < dimension; ++j) key += p[j] * direction[j];
@@ -276,7 +278,7 @@ struct BallTree::Builder {
     const std::size_t left = (parts + 1) / 2 * size;
     split(first, last, left);
     const std::size_t half = std::max<std::size_t>(threads / 2, 1);
-    parallel_for(2, std::min<std::size_t>(threads, 2), [&](std::size_t side) {
+    interruptible_for(2, std::min<std::size_t>(threads, 2), [&](std::size_t side) {
       if (side == 0)
         cut(first, first + left, (parts + 1) / 2, size, half);
       else
@@ -346,7 +348,7 @@ BallTree::BallTree(std::size_t dimension, const HalfspacePoints& points, std::si
   for (; height > 0; --height) {
     const std::size_t part = Builder::capacity(height - 1), next = nodes_.size() + level.size();
     const std::size_t outer = level.size() >= 2 * threads ? threads : 1, inner = outer > 1 ? 1 : threads;
-    parallel_for(level.size(), outer, [&](std::size_t n) {
+    interruptible_for(level.size(), outer, [&](std::size_t n) {
       builder.cut(level[n].first, level[n].last, (level[n].last - level[n].first + part - 1) / part, part, inner);
     });
     builder.arrange(threads);
@@ -370,7 +372,8 @@ BallTree::BallTree(std::size_t dimension, const HalfspacePoints& points, std::si
   }
   find_axes(builder.points);
   bounds_.resize(nodes_.size() * (fields + dimension) * node_children);
-  parallel_for(ranges.size(), threads, [&](std::size_t n) {
+  interruptible_for(ranges.size(), threads, [&](std::size_t n) {
+    interruption_point();
     const Range& range = ranges[n];
     const Extent extent = builder.extent(range.first, range.last);
     store(range.parent, range.child, extent);

@@ -52,9 +52,10 @@ HalfspaceReport Collector::finish(std::size_t threads) {
   report.ids.resize(static_cast<std::size_t>(report.starts[queries_]));
   if (!scores_.empty()) report.scores.resize(report.ids.size());
   const std::size_t groups = std::min<std::size_t>(queries_, report.ids.size() > 50000 ? 4 * threads : 1);
-  parallel_for(groups, threads, [&](std::size_t group) {
+  interruptible_for(groups, threads, [&](std::size_t group) {
     std::vector<std::int64_t> scratch;
     for (std::size_t q = group * queries_ / groups; q < (group + 1) * queries_ / groups; ++q) {
+      interruption_point();
       std::int64_t* to = report.ids.data() + report.starts[q];
       std::int64_t* at = to;
       for (std::size_t piece = 0; piece < pieces; ++piece) at = std::copy(row(piece, q).begin(), row(piece, q).end(), at);

@@ -13,6 +13,9 @@ namespace fewfire {
 // Sorts ids in ascending order; a counting sort digit by digit where that is faster.
 void sort_ids(std::int64_t* ids, std::size_t count, std::vector<std::int64_t>& scratch);
 
+// Blocks between two interruption points, each of which costs as much as scanning some points.
+inline std::size_t blocks_between_points(std::size_t queries) { return 1 + 4096 / (queries + 1); }
+
 class Collector {
  public:
   // Each piece of the work has rows of its own for the queries [first, last) that it serves.

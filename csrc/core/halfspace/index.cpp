@@ -19,7 +19,7 @@ HalfspaceReport HalfspaceIndex::query_scores(const HalfspaceQueries& queries, st
   const std::size_t total = report.ids.size(), dimension = queries.dimension;
   report.scores.resize(total);
   const std::size_t pieces = total * dimension < (std::size_t{1} << 17) ? 1 : 4 * threads;
-  parallel_for(pieces, threads, [&](std::size_t piece) {
+  interruptible_for(pieces, threads, [&](std::size_t piece) {
     std::vector<float> scratch(together * dimension);
     const float *points[together], *rows[together];
     float offsets[together];
@@ -30,6 +30,7 @@ HalfspaceReport HalfspaceIndex::query_scores(const HalfspaceQueries& queries, st
         std::upper_bound(report.starts.begin(), report.starts.end(), static_cast<std::int64_t>(at)) -
         report.starts.begin()) - 1;
     while (at < last) {
+      if (at % (64 * together) < together) interruption_point();
       const std::size_t here = std::min(together, last - at);
       for (std::size_t k = 0; k < here; ++k) {
         while (static_cast<std::size_t>(report.starts[query + 1]) <= at + k) ++query;

@@ -251,6 +251,7 @@ class LayersIndex final : public HalfspaceIndex {
     Collector collector(1, queries.count);
     std::vector<std::uint32_t> found;
     for (std::size_t q = 0; q < queries.count; ++q) {
+      interruption_point();
       const float *a = queries.rows + 2 * q, zero = 0;
       const double size = (std::fabs(double{a[0]}) + std::fabs(double{a[1]})) * largest_;
       // The float32 score is off by at most four roundings of `size`; where it may overflow, every vertex is scored.

@@ -26,8 +26,9 @@ void scan_range(const PointBlocks& blocks, std::size_t first, std::size_t last, 
   const std::size_t group = tiles * tile_queries;
   std::vector<std::uint64_t> hits(std::min(group, queries.count));
   for (std::size_t from = 0; from < queries.count; from += group) {
-    const std::size_t here = std::min(group, queries.count - from);
+    const std::size_t here = std::min(group, queries.count - from), between = blocks_between_points(here);
     for (std::size_t block = first; block < last; ++block) {
+      if (block % between == 0) interruption_point();
       FEWFIRE_DISPATCH(scan_block, blocks.points(block), blocks.offsets(block), blocks.dimension(),
                        packed + from * blocks.dimension(), queries.thresholds + from, here, hits.data());
       for (std::size_t q = 0; q < here; ++q)
@@ -109,7 +110,7 @@ HalfspaceReport ScanIndex::query(const HalfspaceQueries& queries, std::size_t th
   const std::size_t pieces = small ? 1 : std::min(blocks, 4 * threads);
   Collector collector(pieces, queries.count);
   std::vector<HalfspaceCounters> spent(pieces);
-  parallel_for(pieces, threads, [&](std::size_t piece) {
+  interruptible_for(pieces, threads, [&](std::size_t piece) {
     scan_range(blocks_, piece * blocks / pieces, (piece + 1) * blocks / pieces, packed.data(), queries, collector, piece,
                spent[piece]);
   });

@@ -279,10 +279,11 @@ void ScreenIndex::screen_range(std::size_t first, std::size_t last, const CodedQ
   const float least = 8.0f * static_cast<float>(dimension_ + 8) * 0x1p-149f;
   constexpr float infinity = std::numeric_limits<float>::infinity();
   alignas(64) static constexpr float no_offsets[block_points] = {};
-  const std::size_t bytes = code_block(dimension_);
+  const std::size_t bytes = code_block(dimension_), between = blocks_between_points(queries.count);
   OpenPairs open;
   const auto settle = [&] { scored ? open.settle_scored(dimension_) : open.settle(dimension_); };
   for (std::size_t block = first; block < last; ++block) {
+    if (block % between == 0) interruption_point();
     const BlockBounds& bounds = bounds_[block];
     const ScreenBlock codes{codes_.data() + block * bytes, scales_.data() + block * block_points,
                             bounds.offset == 0 ? no_offsets : offsets_.data() + block * block_points};
@@ -347,7 +348,7 @@ HalfspaceReport ScreenIndex::answer(const HalfspaceQueries& queries, std::size_t
   const std::size_t pieces = small ? 1 : std::min(blocks, (queries.count <= fine_queries ? 32 : 4) * threads);
   Collector collector(pieces, queries.count, scored);
   std::vector<HalfspaceCounters> spent(pieces);
-  parallel_for(pieces, threads, [&](std::size_t piece) {
+  interruptible_for(pieces, threads, [&](std::size_t piece) {
     screen_range(piece * blocks / pieces, (piece + 1) * blocks / pieces, prepared, collector, piece, scored,
                  spent[piece]);
   });

@@ -127,6 +127,7 @@ void TreeIndex::place(const HalfspacePoints& fresh, std::size_t from, std::size_
 // Builds a tree of more holes than points anew. A change that got this far is made: without the memory for this, a
 // later one will do it.
 void TreeIndex::rebuild_sparse(std::size_t threads) {
+  const Uninterrupted whole;
   for (std::size_t t = 0; t < trees_.size(); ++t) {
     if (!trees_[t] || 2 * trees_[t]->live() >= trees_[t]->built()) continue;
     if (trees_[t]->live() == 0) {
@@ -269,9 +270,12 @@ HalfspaceReport TreeIndex::query(const HalfspaceQueries& queries, std::size_t th
   const std::size_t pieces = std::min<std::size_t>(queries.count, 16 * threads);
   Collector collector(1, queries.count);
   std::vector<HalfspaceCounters> spent(pieces);
-  parallel_for(pieces, size() < 4 * tail_limit ? 1 : threads, [&](std::size_t piece) {
+  interruptible_for(pieces, size() < 4 * tail_limit ? 1 : threads, [&](std::size_t piece) {
     const std::size_t first = piece * queries.count / pieces, last = (piece + 1) * queries.count / pieces;
-    for (std::size_t q = first; q < last; ++q) search_one(queries, q, collector.row(0, q), spent[piece]);
+    for (std::size_t q = first; q < last; ++q) {
+      interruption_point();
+      search_one(queries, q, collector.row(0, q), spent[piece]);
+    }
   });
   for (const HalfspaceCounters& part : spent) counters.add(part);
   std::vector<float> packed(queries.count * dimension_);

@@ -1,7 +1,8 @@
 """Kernels compiled at first use and kept: a folder of .cu and .cuh files, a set of definitions, an architecture.
 
 Machine code is kept in the user's cache folder ($XDG_CACHE_HOME or ~/.cache, under fewfire/cuda; FEWFIRE_CACHE names
-another) under a hash of everything that went into it, so an edited header or another NVRTC never meets old code.
+another) under a hash of everything that went into it, so an edited header or another NVRTC never meets old code. A hash
+of the code itself is kept with it: a file that was damaged is compiled again.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _HOPPER = 90  # whose own instructions, such as wgmma, need a target of their own; its code runs there alone
+HASH_BYTES = 16
+"""At the end of a kept file: a driver that is handed damaged code may do anything."""
+
 _OPTIONS = ("--std=c++17", "--extra-device-vectorization")
 
 
@@ -58,12 +62,11 @@ def compiled(source: KernelSource, file: str, architecture: int, definitions: Ma
     parts = (repr(_nvrtc.version()), repr(options), text, *(part for item in headers.items() for part in item))
     digest = hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
     kept = cache_folder() / f"{Path(file).stem}-sm_{architecture}-{digest}.cubin"
-    try:
-        return kept.read_bytes()
-    except OSError:
+    code = _whole(kept)
+    if code is None:
         code = _nvrtc.to_cubin(text, file, headers, options)
         _keep(kept, code)
-        return code
+    return code
 
 
 def cache_folder() -> Path:
@@ -74,7 +77,21 @@ def cache_folder() -> Path:
 
 
 def _keep(path: Path, code: bytes) -> None:
-    """Write whole or not at all; a cache that cannot be written is no error."""
+    """Write the code and its hash, whole or not at all; a cache that cannot be written is no error."""
     with suppress(OSError, FewfireError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, code)
+        write_bytes(path, code + _hash(code))
+
+
+def _whole(path: Path) -> bytes | None:
+    """The code of a file, or None where there is none or where it is not what was kept."""
+    try:
+        kept = path.read_bytes()
+    except OSError:
+        return None
+    code, ending = kept[:-HASH_BYTES], kept[-HASH_BYTES:]
+    return code if ending == _hash(code) else None
+
+
+def _hash(code: bytes) -> bytes:
+    return hashlib.blake2b(code, digest_size=HASH_BYTES).digest()

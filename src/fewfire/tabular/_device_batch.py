@@ -26,8 +26,9 @@ from fewfire.tabular._training import NEWEST
 if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Iterator, Sequence
-    from concurrent.futures import Executor, Future
+    from concurrent.futures import Future
 
+    from fewfire._threads import Helpers
     from fewfire._types import AnyArray, FloatArray
     from fewfire.tabular._network import Layout
     from fewfire.tabular._training import TrainedNetwork, TrainingRows
@@ -112,12 +113,12 @@ class DeviceBatch:
         Of one loss and optimiser; all of them are judged by held-out rows, or none.
     device : str, optional
         "cuda" where there is one, else "cpu".
-    pool : Executor, optional
+    pool : Helpers, optional
         Orders of rows are drawn there.
     """
 
     def __init__(
-        self, groups: Sequence[list[NetworkSeat]], device: str | None = None, pool: Executor | None = None
+        self, groups: Sequence[list[NetworkSeat]], device: str | None = None, pool: Helpers | None = None
     ) -> None:
         self.torch: Any = require("torch", "torch", "engine='torch'")
         self.device = device or ("cuda" if self.torch.cuda.is_available() else "cpu")

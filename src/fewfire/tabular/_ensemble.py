@@ -12,7 +12,6 @@ beside them (_trees.py).
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
+from fewfire._threads import Helpers
 from fewfire.tabular._encodings import PiecewiseLinearEncoding
 from fewfire.tabular._examples import Examples, Variant, choose_variants
 from fewfire.tabular._group import NetworkGroup
@@ -170,9 +170,9 @@ class Ensemble:
         self.groups = {variant: self._fresh(variant, shortened) for variant in self.groups}
         sample = examples.sample(self.stream.child("trial").permutation(len(examples))[:TRIAL_ROWS])
         division = self._divide(sample, validation, settings)
-        with ThreadPoolExecutor(1) as pool:
+        with Helpers(1) as helper:
             if settings.threads > 1:  # what the finalists will see
-                pool.submit(lambda: [examples.encoded(variant.encoding) for variant in self.groups])
+                helper.submit(lambda: [examples.encoded(variant.encoding) for variant in self.groups])
             stops, _ = self._train_groups(division, shortened, verbose, "trial of the variants")
         losses = {variant: stop.loss for variant, stop in zip(self.groups, stops, strict=True)}
         self.groups = {variant: self._fresh(variant, settings) for variant in finalists(losses, FINALISTS)}

@@ -16,12 +16,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
 from fewfire._blas import ONE_BLAS_THREAD
+from fewfire._threads import Helpers, start_threads
 
 Task = Callable[[], Any]
 AT_LEAST = 4  # items of `mapped` that are worth a thread
@@ -68,8 +68,8 @@ def mapped(function: Callable[[Any], Any], items: Sequence[Any], threads: int) -
     if len(items) <= share:
         return [function(item) for item in items]
     parts = [items[start : start + share] for start in range(0, len(items), share)]
-    with ThreadPoolExecutor(len(parts)) as pool:
-        return [found for part in pool.map(lambda part: [function(item) for item in part], parts) for found in part]
+    with Helpers(len(parts)) as helpers:
+        return [found for part in helpers.map(lambda part: [function(item) for item in part], parts) for found in part]
 
 
 @contextmanager
@@ -84,9 +84,7 @@ def working_off(
     with ONE_BLAS_THREAD:
         under_way = _Round([*jobs, *beside], len(jobs), referee)
         try:
-            for _ in range(threads):
-                threading.Thread(target=under_way.work).start()
-            yield under_way.wait
+            yield under_way.wait if start_threads(under_way.work, threads) else under_way.run_here
         finally:
             under_way.close()
 

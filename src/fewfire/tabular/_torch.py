@@ -8,15 +8,14 @@ threads. Imported on demand; the modules it stands on are the only ones that nee
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from fewfire._threads import Helpers
 from fewfire.tabular._device_batch import DeviceBatch, DeviceEpoch, NetworkSeat
 from fewfire.tabular._training import Advance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from concurrent.futures import Executor
     from types import TracebackType
 
     from fewfire.tabular._queue import Task
@@ -93,7 +92,7 @@ class TorchTrainer:
         self.place, self.ahead, self._kept, self._weights, self._copied = None, deque(), None, None, True
 
 
-def advance_together(trainers: Sequence[TorchTrainer], pool: Executor | None = None) -> None:
+def advance_together(trainers: Sequence[TorchTrainer], pool: Helpers | None = None) -> None:
     """Run the next epochs of trainers; those that have no batch yet get one together."""
     if fresh := [trainer for trainer in trainers if trainer.place is None]:
         batch = DeviceBatch([trainer.seats for trainer in fresh], pool=pool)
@@ -119,7 +118,7 @@ class BatchRunner:
     """
 
     def __init__(self, threads: int) -> None:
-        self._pool = ThreadPoolExecutor(min(threads, HELPERS))
+        self._pool = Helpers(min(threads, HELPERS))
 
     def __enter__(self) -> BatchRunner:
         return self
@@ -127,7 +126,7 @@ class BatchRunner:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._pool.shutdown(wait=error is None, cancel_futures=True)
+        self._pool.__exit__(kind, error, trace)
 
     def __call__(self, tasks: Sequence[Task]) -> list[Task]:
         """The tasks as functions that only wait for what is done, or return it."""

@@ -31,7 +31,11 @@ def compile_ahead(file: str, architecture: int, definitions: Definitions = ()) -
         if future is None or (future.done() and future.exception() is not None):
             _known[key] = future = Future()
             # Nobody waits for these threads when the program ends.
-            threading.Thread(target=_compile, args=(future, *key), daemon=True).start()
+            thread = threading.Thread(target=_compile, args=(future, *key), daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # no more threads: compiled here and now
+                _compile(future, *key)
     return future
 
 
