@@ -29,7 +29,7 @@ FLAGS: Final = (
 )
 SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "allocation_faults": ("csrc/base/*.cpp", "csrc/core/halfspace/*.cpp", "csrc/kernels/halfspace.cpp"),
-    "thread_faults": ("csrc/base/parallel.cpp",),
+    "thread_faults": ("csrc/base/parallel.cpp", "csrc/base/interrupt.cpp"),
     "screen_bounds": (
         "csrc/base/*.cpp",
         "csrc/core/sparse_block/*.cpp",

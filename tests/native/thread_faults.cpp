@@ -78,11 +78,34 @@ void passed_on(const Run& run, const char* what) {
   check(caught, what);
 }
 
+// Endless work, nested too, is left by all threads once the calling one is asked to stop; what may not be left is not.
+void given_up() {
+  fewfire::set_interruption([] { return true; });
+  bool caught = false;
+  try {
+    fewfire::interruptible_for(pieces, threads, [](std::size_t) {
+      fewfire::interruptible_for(2, 2, [](std::size_t) {
+        for (;;) fewfire::interruption_point();
+      });
+    });
+  } catch (const fewfire::Interrupted&) {
+    caught = true;
+  }
+  check(caught, "work was not given up");
+  const fewfire::Uninterrupted whole;
+  for (int i = 0; i < 1000; ++i) fewfire::interruption_point();
+  fewfire::set_interruption(nullptr);
+}
+
 void try_all() {
   const auto plain = [](const auto& work) { fewfire::parallel_for(pieces, threads, work); };
   const auto watched = [](const auto& work) { fewfire::watched_for(pieces, threads, work, [] {}); };
+  const auto interruptible = [](const auto& work) { fewfire::interruptible_for(pieces, threads, work); };
   all_done(plain, "parallel_for left a piece out"), all_done(watched, "watched_for left a piece out");
+  all_done(interruptible, "interruptible_for left a piece out");
   passed_on(plain, "parallel_for lost an exception"), passed_on(watched, "watched_for lost an exception");
+  passed_on(interruptible, "interruptible_for lost an exception");
+  given_up();
 }
 
 // The threads of this process, as Linux counts them.
