@@ -174,7 +174,7 @@ def test_memory_stays_far_below_the_matrix():
 def test_auto_prefers_the_iteration_for_wide_uniform_problems_and_gram_for_narrow_ones():
     def steps(n, degree, samples, alpha=1.0):
         matrix = MonomialMatrix(sample(samples, n), degree, 2)
-        cost = _gram.gram_seconds(samples, n, degree, 2)
+        cost = _gram.gram_seconds(samples, n, degree)
         return _least_squares._steps_worth_trying(matrix, alpha, 1e-7, 2000, cost)
 
     assert steps(24, 3, 20_000) > 10  # 2325 monomials: a factorisation costs many steps

@@ -139,10 +139,21 @@ def test_sparse_tables_give_the_same_model(kind):
     assert np.array_equal(model.predict(table), dense.predict(X))
 
 
-def test_the_same_fit_on_any_number_of_threads():
-    X, y = sample(200, 12), Stream(3, "labels").normal(200)
-    one, two = (LowDegreeRegressor(random_state=0, n_jobs=jobs).fit(X, y).predict(X) for jobs in (1, 2))
-    assert np.allclose(one, two, atol=1e-9)
+@pytest.mark.parametrize(
+    ("samples", "n", "settings"),
+    [(200, 12, {"max_degree": 2}), (3000, 25, {"degree": 2, "method": "regression", "alpha": 1.0})],
+)
+@pytest.mark.parametrize("estimator", [LowDegreeRegressor, LowDegreeClassifier])
+def test_the_same_bits_on_any_number_of_threads(estimator, samples, n, settings):
+    """The solver is chosen by its cost on one core, and no sum is split by thread."""
+    X = sample(samples, n)
+    y = np.sign(X[:, 0] * X[:, 1] + X[:, 2] + Stream(3, "labels").normal(samples))
+    one, *others = (estimator(**settings, random_state=0, n_jobs=jobs).fit(X, y) for jobs in (1, 2, 5))
+    for other in others:
+        assert np.array_equal(one.coefficients_, other.coefficients_)
+        assert one.degree_scores_ == other.degree_scores_ and one.solver_ == other.solver_
+        values = "predict" if estimator is LowDegreeRegressor else "predict_proba"
+        assert np.array_equal(getattr(one, values)(X), getattr(other, values)(X))
 
 
 @pytest.mark.parametrize(("n", "degree", "samples"), [(5, 2, 60), (8, 3, 40), (6, 6, 80), (4, 1, 30)])

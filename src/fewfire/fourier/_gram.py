@@ -30,13 +30,12 @@ WORD_NS, ENTRY_NS, FLOP_NS = 0.11, 45.0, 0.022
 """Cost model, one core: a word of a moment, an entry of the Gram matrix, an operation of the factorisation."""
 
 
-def gram_seconds(samples: int, n: int, degree: int, threads: int) -> float:
-    """Estimated time of the Gram route; infinite where it would take too much memory."""
+def gram_seconds(samples: int, n: int, degree: int) -> float:
+    """Estimated time of the Gram route on one core; infinite where it would take too much memory."""
     size, moments = monomial_count(n, degree), monomial_count(n, min(2 * degree, n))
     if size > MAX_GRAM or moments > MAX_MOMENTS:
         return float("inf")
-    work = moments * (samples / 64) * WORD_NS + size**2 / 2 * ENTRY_NS + size**3 / 3 * FLOP_NS
-    return 1e-9 * work / threads
+    return 1e-9 * (moments * (samples / 64) * WORD_NS + size**2 / 2 * ENTRY_NS + size**3 / 3 * FLOP_NS)
 
 
 def centred_gram(

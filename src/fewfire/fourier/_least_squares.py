@@ -6,7 +6,8 @@ samples × monomials is never formed; see `_monomial_matrix`, and the two solver
 
 Conjugate gradients cost 2 products per step, and the number of steps depends on the data; the Gram route costs the same
 for any data. So "auto" compares the expected cost for uniform inputs, and where it starts with conjugate gradients it
-gives them the time of the Gram route before turning to that: at most twice the cost of the better choice.
+gives them the time of the Gram route before turning to that: at most twice the cost of the better choice. Costs are
+those of one core, so that the route, and with it every bit of the result, does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def least_squares(
     weights : array of shape (samples,), optional
         w, at least 0 and not all 0; 1 unless given. A weight of 2 counts as the sample twice.
     threads : int, optional
-        All cores unless given.
+        All cores unless given; the result does not depend on it.
     progress : bool or callable (done, total), optional
         True shows one bar, in a notebook or on a terminal. A callable is called about ten times per second with the
         steps done and those expected in all. A keyboard interrupt is served between steps.
@@ -138,7 +139,7 @@ def least_squares(
     tell = told(progress, "least squares")
     samples, n = signs.shape
     row_weights = None if weights is None else _check_weights(weights, samples)
-    if solver == "gram" and gram_seconds(samples, n, degree, workers) == float("inf"):
+    if solver == "gram" and gram_seconds(samples, n, degree) == float("inf"):
         count = monomial_count(n, degree)
         raise invalid("solver", f"must be 'cg' or 'auto' for {count} monomials (too large for a Gram matrix)", solver)
 
@@ -190,7 +191,7 @@ def solve(
     matrix = MonomialMatrix(signs, degree, threads)
     limit = {"cg": max_iter, "gram": 0}.get(solver)
     if limit is None:
-        gram_cost = gram_seconds(matrix.shape[0], signs.shape[1], degree, threads)
+        gram_cost = gram_seconds(matrix.shape[0], signs.shape[1], degree)
         limit = _steps_worth_trying(matrix, alpha, tol, max_iter, gram_cost)
     iterations = 0
     if limit:

@@ -54,8 +54,8 @@ class MonomialMatrix:
         groups = choose_groups(n, degree, samples) if degree else 1
         cost = product_cost(n, degree, samples, groups)
         self.threads = max(1, min(threads, int(cost / THREAD_NS)))
-        self.product_seconds = 1e-9 * cost / self.threads
-        """Estimated time of one product, by the cost model of the subcubes."""
+        self.product_seconds = 1e-9 * cost
+        """Estimated time of one product on one core, by the cost model of the subcubes."""
         extension = core() if degree else None
         if extension is not None:
             cover = cover_of(n, degree, groups)

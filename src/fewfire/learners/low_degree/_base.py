@@ -19,6 +19,7 @@ from fewfire.fourier._monomials import Term, strongest
 from fewfire.learners._fitting import label_unit
 from fewfire.learners._signs import Binarize, column_names, learn_signs
 from fewfire.learners.low_degree._explain import Correction, Evidence, explain_polynomial, gather_evidence
+from fewfire.learners.low_degree._logistic import logistic_degrees
 from fewfire.learners.low_degree._polynomial import Polynomial, full_polynomial
 from fewfire.learners.low_degree._sample import SMALL, SignSample, draw_folds
 from fewfire.learners.low_degree._search import (
@@ -30,6 +31,7 @@ from fewfire.learners.low_degree._search import (
     dense_degrees,
     estimation_fits,
     forest_fits,
+    logistic_fits,
     ridge_fits,
     sparse_degrees,
     sparse_fits,
@@ -204,7 +206,7 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
         seed = int(random_state.randint(2**31 - 1))
         training = int((folds != 0).sum())
         fits = [constant_fit(sample, folds)] if degree is None or self.method in ("auto", "sparse") else []
-        for stage in self._stages(sample, degree, limit, training, given, seed):
+        for stage in self._stages(sample, degree, limit, training, given, seed, classes):
             fits += stage(folds, threads)
         found = combine(fits, sample, folds, classes=classes, mix=self.method == "auto")
         if self.method in ("regression", "estimation"):
@@ -216,7 +218,14 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
         return found
 
     def _stages(
-        self, sample: SignSample, degree: int | None, limit: int, training: int, alpha: float | None, seed: int
+        self,
+        sample: SignSample,
+        degree: int | None,
+        limit: int,
+        training: int,
+        alpha: float | None,
+        seed: int,
+        classes: bool,
     ) -> list[Callable[..., list[Fit]]]:
         """The families to fit, one after the other."""
         n = sample.signs.shape[1]
@@ -233,6 +242,9 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
             stages.append(lambda folds, threads: list(sparse_fits(sample, sparse, limit, folds, threads)))
         if self.method == "auto" and limit and len(sample) <= SMALL:
             stages.append(lambda folds, threads: list(forest_fits(sample, limit, seed)))
+        if self.method == "auto" and classes:
+            for d in logistic_degrees(n, training, limit):
+                stages.append(lambda folds, threads, d=d: list(logistic_fits(sample, d, folds, threads)))
         return self._telling(stages)
 
     def _telling(self, stages: list[Callable[..., list[Fit]]]) -> list[Callable[..., list[Fit]]]:

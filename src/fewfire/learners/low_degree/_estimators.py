@@ -130,7 +130,11 @@ class LowDegreeRegressor(RegressorMixin, LowDegreeBase):  # type: ignore[misc]
 class LowDegreeClassifier(ClassifierMixin, LowDegreeBase):  # type: ignore[misc]
     """Sign of a polynomial of low degree in binary columns, for two classes.
 
-    The polynomial is fitted to −1 for `classes_[0]` and +1 for `classes_[1]`.
+    The polynomial is fitted to −1 for `classes_[0]` and +1 for `classes_[1]`. Method "auto" also fits logistic
+    regressions over all monomials of degree 1 to 3, and takes those of one degree, averaged over penalties, where
+    held-out rows say that they are better than the mixture: half-spaces and majorities. `solver_` is "logistic" then.
+    Their polynomial is scaled to the least squared error on held-out rows, so whatever was taken, values and
+    coefficients are in the unit of the labels, and `slope_` times a coefficient is the one of the log odds.
 
     Parameters and attributes are those of `LowDegreeRegressor`, with `degree_scores_` the held-out share of wrong
     predictions, and
@@ -144,7 +148,8 @@ class LowDegreeClassifier(ClassifierMixin, LowDegreeBase):  # type: ignore[misc]
     ----------
     classes_ : array of the two labels, ascending
     slope_ : float
-        Of the logistic function that makes probabilities of the polynomial's values, fitted to held-out samples.
+        Of the logistic function that makes probabilities of the polynomial's values, fitted to held-out samples:
+        `slope_` times the value is the log odds of `classes_[1]`.
 
     Examples
     --------

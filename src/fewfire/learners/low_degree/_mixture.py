@@ -7,6 +7,11 @@ weights by a penalty that fades with the number of rows; half of what it draws t
 least. A mixture of polynomials is a polynomial. But one fit is easier to read, so the best single one is preferred
 where it explains enough and the mixture's held-out error is lower by no more than its weights, fitted to the same
 rows, account for.
+
+Logistic fits are of another scale, half log odds, and squares do not tell how good they are. The average of those of
+one degree is taken instead of the mixture where it has fewer held-out rows wrong, beyond doubt, or else where its log
+loss on them is lower, each with its best slope and the mixture with the price of its weights. It is scaled to the least
+squared error, so that coefficients have one unit whichever was taken.
 """
 
 from __future__ import annotations
@@ -14,6 +19,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from fewfire.learners._calibration import logistic_slope
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Sequence
@@ -31,7 +38,11 @@ CAUTION = 0.5
 """Share of the anchor that goes to forests, whatever the other groups' losses."""
 
 PER_WEIGHT = 1.0
-"""Relative gain in held-out error, times the number of rows, that each weight of a mixture has to bring (Akaike)."""
+"""What each weight of a mixture beyond the first has to bring (Akaike), times the number of rows: relative gain in
+squared error, or gain in log loss."""
+
+SURELY = 2.0
+"""Standard deviations by which shares of wrong predictions have to differ to decide alone."""
 
 EXPLAINED = 0.5
 """Share of the variance that a single fit must explain; where none does, all are uncertain and better mixed."""
@@ -90,6 +101,46 @@ def mixture_weights(
     if clear and losses[best] <= (1.0 + price) * float(loss(mixed[None])[0]):
         return np.eye(len(losses))[best], held_out[best]
     return weights, mixed
+
+
+def better_odds(
+    held_out: Float64Array, degrees: Float64Array, sample: SignSample, mixed: Float64Array, mixture: int
+) -> tuple[Float64Array, Float64Array] | None:
+    """The weights of logistic fits, shape (fits,), and their held-out predictions, if they beat those of the mixture.
+
+    Parameters
+    ----------
+    held_out : array of shape (fits, rows)
+        Half log odds.
+    degrees : array of shape (fits,)
+    sample : the rows, which all have been held out; labels are −1 and 1
+    mixed : array of shape (rows,)
+        What the mixture predicts.
+    mixture : int
+        How many weights it has.
+    """
+    rows, labels, shares = sample.effective, sample.labels, sample.weights / sample.weights.sum()
+
+    def loss(values: Float64Array) -> float:
+        slope = logistic_slope(values, labels, sample.weights)
+        return float(np.logaddexp(0.0, -slope * labels * values) @ shares)
+
+    own = np.logaddexp(0.0, -2.0 * labels * held_out) @ shares
+    least, weights, average = np.inf, np.zeros(len(held_out)), mixed
+    for degree in np.unique(degrees):
+        inner = np.exp(-rows * np.maximum(own - own[degrees == degree].min(), 0.0)) * (degrees == degree)
+        inner[inner < NEGLIGIBLE * inner.sum()] = 0.0
+        inner /= inner.sum()
+        if loss(inner @ held_out) < least:
+            least, weights, average = loss(inner @ held_out), inner, inner @ held_out
+    scale = float((labels * average) @ shares) / max(float(average**2 @ shares), 1e-300)
+    if scale <= 0.0:
+        return None
+    gains = shares * ((labels * average > 0.0).astype(np.float64) - (labels * mixed > 0.0))
+    gain, deviation = float(gains.sum()), float(np.sqrt(gains @ gains))
+    price = PER_WEIGHT * (mixture - 1) / rows
+    better = gain > 0.0 if abs(gain) > SURELY * deviation else least < loss(mixed) + price
+    return (scale * weights, scale * average) if better else None
 
 
 def squared_losses(predicted: Float64Array, sample: SignSample, clip: bool) -> Float64Array:

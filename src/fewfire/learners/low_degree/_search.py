@@ -1,7 +1,8 @@
 """The search behind the defaults: fits of several families and degrees, judged on held-out rows, mixed or chosen.
 
 Families: the constant; ridge regression over all monomials (`_dense`); the lasso and its refits (`_sparse`); all
-monomials of few columns (`_subcube`); for small samples shallow forests, which are polynomials too (`_trees`).
+monomials of few columns (`_subcube`); for small samples shallow forests, which are polynomials too (`_trees`); for
+classes logistic regression over all monomials (`_logistic`), whose sign is all that counts.
 "regression" and "estimation" look at one family each and take one fit.
 
 How far degrees go. A parity of k columns looks like noise below degree k, so all degrees up to the last are tried.
@@ -19,7 +20,9 @@ import numpy as np
 
 from fewfire.fourier import estimate, evaluate, monomial_count
 from fewfire.learners.low_degree._dense import ridge_path
-from fewfire.learners.low_degree._mixture import mixture_weights, squared_losses
+from fewfire.learners.low_degree._logistic import PENALTIES as LOGISTIC_PENALTIES
+from fewfire.learners.low_degree._logistic import LogisticPath
+from fewfire.learners.low_degree._mixture import better_odds, mixture_weights, squared_losses
 from fewfire.learners.low_degree._polynomial import Polynomial, add, full_polynomial
 from fewfire.learners.low_degree._sample import SignSample, splits
 from fewfire.learners.low_degree._sparse import PENALTIES, scannable, sparse_path
@@ -69,7 +72,7 @@ class Found:
     fits : list of (weight, words)
         What was mixed.
     family : str
-        Of the one fit that was taken; "mixture" where there are several.
+        Of the one fit that was taken, or of the logistic ones; "mixture" where there are several.
     held_out : array of shape (samples,)
         Predictions by fits without the row; NaN for rows never held out.
     scores : dict
@@ -144,6 +147,14 @@ def forest_fits(sample: SignSample, depth: int, seed: int) -> Iterator[Fit]:
         yield Fit("forest", depth, words, forest.held_out, forest.polynomial)
 
 
+def logistic_fits(sample: SignSample, degree: int, folds: IdArray, threads: int) -> Iterator[Fit]:
+    """Logistic regression over all monomials: half the log odds."""
+    path = LogisticPath(sample, degree, folds, threads)
+    for index, penalty in enumerate(LOGISTIC_PENALTIES):
+        words = f"logistic regression over all monomials of degree at most {degree}, penalty {penalty:g}"
+        yield Fit("logistic", degree, words, path.held_out[index], lambda i=index: path.polynomial(i))  # type: ignore[misc]
+
+
 def estimation_fits(sample: SignSample, degrees: list[int], folds: IdArray, threads: int) -> Iterator[Fit]:
     """Empirical coefficients: one scan per fold serves all degrees."""
     n = sample.signs.shape[1]
@@ -170,7 +181,7 @@ def estimated(sample: SignSample, degree: int, threads: int) -> Float64Array:
 
 
 def combine(fits: list[Fit], sample: SignSample, folds: IdArray, *, classes: bool, mix: bool) -> Found:
-    """A mixture of fits, or the best of them.
+    """A mixture of fits, or the average of logistic ones where it is better, or (without `mix`) the best of them.
 
     A single fit is chosen by its share of wrong predictions where labels are classes, else by squared error; ties go to
     the lowest degree.
@@ -185,10 +196,18 @@ def combine(fits: list[Fit], sample: SignSample, folds: IdArray, *, classes: boo
     for degree in sorted({fit.degree for fit in fits}):
         of_degree = [index for index, fit in enumerate(fits) if fit.degree == degree]
         by_degree[degree] = float(scores[min(of_degree, key=lambda index: (losses[index], scores[index]))])
+    family = "mixture"
     if mix:
-        groups = [(fit.family, fit.degree) for fit in fits]
+        odds = np.array([fit.family == "logistic" for fit in fits])
+        groups = [(fit.family, fit.degree) for fit in fits if fit.family != "logistic"]
         forests = {group for group in groups if group[0] == "forest"}
-        weights, mixed = mixture_weights(predictions, groups, forests, judged, classes)
+        weights = np.zeros(len(fits))
+        weights[~odds], mixed = mixture_weights(predictions[~odds], groups, forests, judged, classes)
+        mixture = len({group for group, weight in zip(groups, weights[~odds], strict=True) if weight})
+        degrees = np.array([fit.degree for fit in fits])[odds]
+        better = better_odds(predictions[odds], degrees, judged, mixed, mixture) if odds.any() else None
+        if better is not None:
+            weights[~odds], (weights[odds], mixed), family = 0.0, better, "logistic"
     else:
         best = min(range(len(fits)), key=lambda i: (scores[i], fits[i].degree if classes else 0, losses[i]))
         weights, mixed = np.eye(len(fits))[best], predictions[best]
@@ -201,10 +220,10 @@ def combine(fits: list[Fit], sample: SignSample, folds: IdArray, *, classes: boo
     if len(chosen) == 1 and weights[chosen[0]] == 1.0:
         fit = fits[chosen[0]]
         return Found(fit.polynomial(), words, held_out, fit.family, by_degree, fit.alpha)
-    constant = full_polynomial(sample.signs.shape[1], 0, np.array([judged.mean]))
-    parts = [constant, *[fits[i].polynomial() for i in chosen]]
-    total = add(parts, [1.0 - float(weights.sum()), *weights[chosen]])
-    return Found(total, words, held_out, "mixture", by_degree)
+    # A mixture is mean + Σ weight·(fit − mean); log odds have no mean to start from.
+    rest = 0.0 if family == "logistic" else judged.mean * (1.0 - float(weights.sum()))
+    parts = [full_polynomial(sample.signs.shape[1], 0, np.array([rest])), *[fits[i].polynomial() for i in chosen]]
+    return Found(add(parts, [1.0, *weights[chosen]]), words, held_out, family, by_degree)
 
 
 def _wrong(predictions: Float64Array, sample: SignSample) -> Float64Array:
