@@ -1,11 +1,13 @@
 """Every search on its own: exact on linear models in every norm, inside the set to the bit, and good at what it is for."""
 
+import warnings
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
@@ -179,6 +181,79 @@ def test_rows_fall_to_the_search_that_fooled_the_model_first(perceptron):
     everything = attack(model, X, labels, 0.5)
     assert (everything.success >= alone.success).all()
     assert list(everything.felled) == sorted(everything.felled)
+
+
+def hole(columns):
+    """+1 everywhere but for a hole at the right end; the slope at the origin leads to the left, and gains 5% there."""
+    first = np.eye(columns)[0]
+    return TwoLayer(np.stack([first, first]), np.array([2.0, -0.8]), np.array([0.05, -10.0]), offset=0.9)
+
+
+@pytest.mark.parametrize("method", ["auto", ["frank_wolfe", "certificate"], ["frank_wolfe", "apgd_dlr"]], ids=str)
+def test_rows_that_a_first_search_leaves_far_from_falling_get_the_others(method):
+    rows, labels = np.zeros((20, 2)), np.ones(20)
+    blind = attack(hole(2), rows, labels, 1.0, "linf", method="frank_wolfe")
+    assert not blind.success.any() and np.allclose(blind.margin, 0.95)
+    found = attack(hole(2), rows, labels, 1.0, "linf", method=method, restarts=4)
+    assert found.success.all() and exactly_inside(found.X, rows, 1.0, "linf")
+    assert (found.X[:, 0] > 0.9).all()
+
+
+def test_the_points_of_a_certificate_are_tried_where_random_starts_are_lost():
+    """In 200 columns no random point of the ball comes near the hole; the neuron's chord leads to it."""
+    rows, labels = np.zeros((5, 200)), np.ones(5)
+    assert not attack(hole(200), rows, labels, 1.0, method=["frank_wolfe", "apgd_dlr"]).success.any()
+    found = attack(hole(200), rows, labels, 1.0)
+    assert found.success.all() and set(found.found_by) == {"certificate"}
+    deep = MLPClassifier((4, 4), max_iter=1)
+    with pytest.warns(UserWarning, match="Maximum iterations"):
+        deep.fit(X, Y)
+    with pytest.raises(ValueError, match="method can be 'certificate' for linear models and one hidden layer of relu"):
+        attack(deep, X, Y, 0.1, method=["certificate", "apgd"])
+    assert set(attack(deep, X, Y, 0.1).found_by) <= {"", "clean", "frank_wolfe", "apgd", "apgd_dlr"}
+
+
+def test_rows_without_gradients_are_searched_at_random():
+    """Every column is a step, flat to the last bit at the rows; in 20 columns random points alone do not flip enough."""
+
+    class Steps:
+        pass
+
+    @register_adapter(Steps)
+    def steps(model, X, y):
+        weights = (1e4 * np.eye(20), np.ones((20, 1)))
+        return ModelAdapter(LayeredScores(weights, (np.zeros(20), np.array([6.5])), "tanh"), np.array([-1, 1]))
+
+    rows, labels = np.full((10, 20), 0.1), np.ones(10)
+    assert not attack(Steps(), rows, labels, 0.2, "linf", method=["frank_wolfe", "apgd", "apgd_dlr"]).success.any()
+    found = attack(Steps(), rows, labels, 0.2, "linf")
+    assert found.success.all() and set(found.found_by) == {"square"} and exactly_inside(found.X, rows, 0.2, "linf")
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_rows_that_stand_in_two_dimensions_stand_on_a_grid(norm):
+    """At most 2 rows in 1000: all points of a fine grid are asked."""
+    place = np.linspace(-1.0, 1.0, 41)
+    grid = np.stack(np.meshgrid(place, place), axis=-1).reshape(-1, 2)
+    grid = {"l1": grid @ [[0.5, 0.5], [-0.5, 0.5]], "l2": grid[np.linalg.norm(grid, axis=1) <= 1.0], "linf": grid}[norm]
+    rng = np.random.default_rng(3)
+    turn, labels = np.sqrt(rng.uniform(0.05, 1.0, 500)) * 3, rng.integers(0, 2, 500)
+    angle = np.pi * (turn + labels)
+    table = turn[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    standing = wrong = 0
+    for layers in ((8,), (20, 20)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = MLPClassifier(layers, max_iter=100, learning_rate_init=0.02, random_state=0).fit(table, labels)
+        for rho in (0.3, 0.8):
+            left = ~attack(model, table, labels, rho, norm).success
+            if not left.any():
+                continue
+            points = table[left][:, None] + rho * grid
+            answers = model.predict(points.reshape(-1, 2)).reshape(len(points), -1)
+            standing += int(left.sum())
+            wrong += int((answers != labels[left][:, None]).any(axis=1).sum())
+    assert standing > 300 and wrong <= 0.002 * standing
 
 
 def test_columns_far_from_zero_are_searched_in_double_precision():

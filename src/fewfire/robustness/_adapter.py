@@ -14,7 +14,7 @@ imported; subclasses are served as well. To attack a new kind of model, write on
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy as np
 from fewfire._errors import invalid
 from fewfire._validate import check_inputs, check_labels
 from fewfire.robustness import _criteria
+from fewfire.robustness._score_function import LeadScores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +59,7 @@ class ModelAdapter:
     ----------
     scores : Scores
         Of points of shape (rows, inputs): one for two classes (positive for the second) or a number, else one per
-        class.
+        class. Two scores of two classes are taken too: their difference counts.
     classes : array of shape (classes,), ascending, or None for a regressor
     space : PointSpace, optional
         Turns rows into points where they are not the same.
@@ -202,4 +203,17 @@ def adapter_of(model: Any, X: object, y: object) -> ModelAdapter:
     if adapt is None:
         remedy = "register an adapter for it with fewfire.robustness.register_adapter"
         raise invalid("model", f"must be a fitted {', '.join(_DESCRIPTIONS)}", f"a {type(model).__name__}", remedy)
-    return adapt(model, X, y)
+    return _one_score(adapt(model, X, y))
+
+
+def _one_score(adapter: ModelAdapter) -> ModelAdapter:
+    """The adapter, with as many scores as its classes ask for."""
+    heads = adapter.scores.scores(np.zeros((1, adapter.scores.inputs))).shape[1]
+    if adapter.classes is not None and len(adapter.classes) == heads == 2:
+        return replace(adapter, scores=LeadScores(adapter.scores))
+    asked = 1 if adapter.classes is None or len(adapter.classes) == 2 else len(adapter.classes)
+    if heads != asked:
+        kind = "a regressor" if adapter.classes is None else f"{len(adapter.classes)} classes"
+        rule, got = f"must have {asked} score{'s' * (asked > 1)} per row for {kind}", f"a table of {heads}"
+        raise invalid("model", rule, got, "one label per row can be attacked: return one score per class")
+    return adapter

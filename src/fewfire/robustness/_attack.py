@@ -107,16 +107,17 @@ def attack(
         Columns that the adversary cannot move, such as codes of categories.
     integers : column numbers, or a mask of shape (columns,)
         Columns that move by whole numbers only.
-    method : {"auto", "frank_wolfe", "apgd", "apgd_targeted", "apgd_dlr", "square", "pgd"} or a sequence of these
+    method : {"auto", "frank_wolfe", "certificate", "apgd", "apgd_targeted", "apgd_dlr", "square", "pgd"} or a sequence
         "auto" makes Frank–Wolfe steps towards every rival class, with smoothed gradients too where the activation
-        jumps, then APGD on the margin and, from random points, on the difference of logits; black boxes get
-        the square attack, which needs no gradients. "pgd" is projected ascent of fixed steps.
+        jumps; tries the points at which a certificate by lines fails, where the model has one; then APGD on the margin
+        and, from random points, on the difference of logits. Black boxes, and rows at which gradients vanish, get the
+        square attack, which needs no gradients. "pgd" is projected ascent of fixed steps.
     steps : int
         Gradients that a search takes from each start; 0 leaves the rows as they are.
     step_size : float, optional
         Of "pgd", in the units of ρ; 2.5·ρ/steps unless given.
     restarts : int
-        Random starts.
+        Random starts, which every row that still stands gets; with few features each is the worst of several points.
     seed : int or Stream
         Of the random starts.
     progress : bool or callable (done, total)

@@ -36,6 +36,8 @@ class AttackProblem:
         As criteria take them.
     starts : array of shape (rows, d)
         The worst points known so far.
+    floor : array of shape (rows,)
+        A climb whose criterion is not above this after its first steps is ended.
     """
 
     adapter: ModelAdapter
@@ -44,6 +46,7 @@ class AttackProblem:
     centres: Float64Array
     labels: AnyArray
     starts: Float64Array
+    floor: Float64Array
 
     def __len__(self) -> int:
         return len(self.centres)
@@ -56,12 +59,17 @@ class AttackProblem:
             centres=self.centres[rows],
             labels=self.labels[rows],
             starts=self.starts[rows],
+            floor=self.floor[rows],
         )
 
     @property
     def criterion(self) -> Criterion:
         """−margin of a classifier, the error of a regressor."""
         return self.adapter.criterion(self.labels)
+
+    def criterion_of(self, rows: AnyArray) -> Criterion:
+        """The same of some rows."""
+        return self.adapter.criterion(self.labels[rows])
 
     @property
     def can_fall(self) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire._errors import InvalidArgument, invalid
+from fewfire._errors import invalid
 from fewfire._progress import told
 from fewfire._random import as_stream
 from fewfire._validate import check_integer, check_number
@@ -20,6 +20,7 @@ from fewfire.robustness._adapter import adapter_of
 from fewfire.robustness._attack import attack_adapted, choose_threat
 from fewfire.robustness._certify import certify
 from fewfire.robustness._features import ORDERS, FeatureBall, columns_mask
+from fewfire.robustness._lines import certifiable
 from fewfire.robustness._threats import SliceCap
 
 if TYPE_CHECKING:
@@ -166,13 +167,9 @@ def _proved(
     rounds: int,
 ) -> Float64Array:
     """The largest multiples of ρ/2^rounds below `upper` that are proved, by bisection; radii are shared by rows."""
-    try:
-        certifiable = adapter.scores.relu_networks() is not None
-    except InvalidArgument:
-        certifiable = False
     lower = np.zeros(len(table), dtype=np.int64)
     above = np.floor(upper / rho * 2**rounds).astype(np.int64) + 1  # radii at which the proof must fail, or beyond ρ
-    while certifiable:
+    while certifiable(adapter.scores) is not None:
         rows = np.flatnonzero(above - lower > 1)
         if not rows.size:
             break

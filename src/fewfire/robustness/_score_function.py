@@ -10,6 +10,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from fewfire.robustness._bounds import on_shared_neurons
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -101,3 +105,58 @@ class RescaledScores(Scores):
         """The inner scores with gradients that see jumps."""
         inner = self.inner.smoothed(distance * float(abs(self.scale).max()))
         return self if inner is self.inner else replace(self, inner=inner)
+
+
+@dataclass(frozen=True, eq=False)
+class LeadScores(Scores):
+    """Two scores, one per class, as one: the second less the first, positive for the second class."""
+
+    inner: Scores
+
+    @property
+    def inputs(self) -> int:
+        """How many coordinates a point has."""
+        return self.inner.inputs
+
+    @property
+    def width(self) -> int:
+        """As of the inner scores."""
+        return self.inner.width
+
+    def scores(self, points: Float64Array) -> Float64Array:
+        """The lead at points (rows, inputs): shape (rows, 1)."""
+        return _lead(self.inner.scores(points))
+
+    def linearise(self, points: Float64Array) -> tuple[Float64Array, Pull]:
+        """The lead, and the map from weights (rows, 1) to its gradients."""
+        scores, pull = self.inner.linearise(points)
+        return _lead(scores), lambda weights: pull(weights * np.array([-1.0, 1.0]))
+
+    def near(self, rho: float) -> LeadScores:
+        """The lead of the inner scores for an adversary of radius ρ."""
+        return replace(self, inner=self.inner.near(rho))
+
+    def single(self) -> LeadScores:
+        """The lead in float32 where that is faster."""
+        return replace(self, inner=self.inner.single())
+
+    def smoothed(self, distance: float) -> LeadScores:
+        """The lead with gradients that see jumps."""
+        inner = self.inner.smoothed(distance)
+        return self if inner is self.inner else replace(self, inner=inner)
+
+    def after(self, scale: Float64Array, shift: Float64Array) -> LeadScores:
+        """The lead behind the scaling."""
+        return replace(self, inner=self.inner.after(scale, shift))
+
+    def relu_networks(self) -> tuple[ReluNetwork, ...] | None:
+        """The difference of the two formulas, on the neurons that they share."""
+        networks = self.inner.relu_networks()
+        if networks is None:
+            return None
+        first, second = on_shared_neurons(networks)
+        return (second - first,)
+
+
+def _lead(scores: Float64Array) -> Float64Array:
+    return scores[:, 1:] - scores[:, :1]

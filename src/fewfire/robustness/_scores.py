@@ -104,11 +104,20 @@ class LayeredScores(Scores):
     weights : arrays V_l of shape (units of layer l, units of layer l + 1)
     biases : arrays c_l of shape (units of layer l + 1,)
     activation : "identity", "logistic", "tanh" or "relu"
+        σ; must be given for more than one layer.
     """
 
     weights: tuple[Float64Array, ...]
     biases: tuple[Float64Array, ...]
-    activation: str = "identity"
+    activation: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.weights) == 1 and not self.activation:
+            object.__setattr__(self, "activation", "identity")  # no layer has it
+        if self.activation not in ACTIVATIONS:
+            rule = f"must be one of {', '.join(map(repr, ACTIVATIONS))} where there is more than one layer"
+            got = self.activation or f"none for {len(self.weights)} layers"
+            raise invalid("activation", rule, got, "write LayeredScores(weights, biases, 'relu')")
 
     @property
     def inputs(self) -> int:

@@ -2,17 +2,23 @@
 
 One output is a score: of two classes when all labels are ±1, or integers or booleans of 0 and 1; otherwise the number
 that a regressor predicts. Several outputs are the scores of classes 0, 1, …, as in torch's cross-entropy.
+
+A classifier that ends in a sigmoid, a softmax or their logarithms, as a module or as a function, is attacked by what
+goes into it, since probabilities saturate; its class is the second where the probability is above ½, or the likeliest.
+A single output within [0, 1] that is made otherwise is refused: its sign says nothing.
 """
 
 from __future__ import annotations
 
+import math
+import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from fewfire._errors import invalid
+from fewfire._errors import FewfireWarning, invalid
 from fewfire._optional import require
 from fewfire._validate import check_inputs
 from fewfire.robustness._adapter import ModelAdapter, register_adapter
@@ -24,25 +30,62 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
     from fewfire.robustness._score_function import Pull
 
+SAMPLE: Final = 512
+"""Rows at which outputs are looked at, to tell scores from probabilities."""
+
 ROW = 4096
 """Numbers that a row is taken to cost a module, which does not say: 512 rows go through it at once."""
 
 
+HEADS: Final[dict[str, float | None]] = {
+    "sigmoid": 0.5,
+    "log_sigmoid": math.log(0.5),
+    "softmax": None,
+    "log_softmax": None,
+}
+"""Functions that turn scores into probabilities, and the value of one output beyond which the class is the second."""
+
+
 @register_adapter("torch.nn.Module", described="torch.nn.Module")
 def torch_module(model: Any, X: object, y: object) -> ModelAdapter:
-    """Its outputs, by autograd."""
-    first = check_inputs("X", X, None, np.dtype(np.float64))[:1].astype(np.float64)
-    scores = TorchScores(model, first.shape[1])
-    heads = scores.scores(first).shape[1]
-    return ModelAdapter(scores, np.arange(heads) if heads > 1 else _two_classes(np.asarray(y)))
+    """Its outputs, or what goes into a last sigmoid or softmax, by autograd."""
+    table = check_inputs("X", X, None, np.dtype(np.float64)).astype(np.float64)
+    outputs, labels = TorchScores(model, table.shape[1]), np.asarray(y)
+    heads, head = outputs.scores(table[:1]).shape[1], outputs.head(table[:1])
+    classes = np.arange(heads) if heads > 1 else _two_classes(labels, head)
+    if classes is None:
+        return ModelAdapter(outputs, None)
+    if head is None:
+        if heads == 1:
+            _refuse_probabilities(outputs, table, labels, classes)
+        return ModelAdapter(outputs, classes)
+
+    half = HEADS[head]
+
+    def predict(rows: Float64Array) -> AnyArray:
+        values = outputs.scores(rows)
+        place = values.argmax(axis=1) if heads > 1 or half is None else (values[:, 0] > half).astype(np.int64)
+        return np.asarray(classes[place])
+
+    return ModelAdapter(replace(outputs, before_head=True), classes, predict=predict)
 
 
 @dataclass(frozen=True, eq=False)
 class TorchScores(Scores):
-    """A module's outputs, (rows,) or (rows, heads), in its own precision and on its own device."""
+    """A module's outputs, (rows,) or (rows, heads), in its own precision and on its own device.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+    columns : int
+        Of a point.
+    before_head : bool
+        Take what goes into the last sigmoid or softmax instead.
+    """
 
     module: Any
     columns: int
+    before_head: bool = False
 
     @property
     def inputs(self) -> int:
@@ -68,11 +111,20 @@ class TorchScores(Scores):
             outputs = self._outputs(tensor)
 
         def pull(weights: Float64Array) -> Float64Array:
-            direction = torch.as_tensor(weights, dtype=outputs.dtype, device=outputs.device)
-            (gradients,) = torch.autograd.grad(outputs, tensor, direction, retain_graph=True)
+            if not outputs.requires_grad:  # nothing but steps on the way: the gradients are 0
+                return np.zeros_like(_numbers(tensor))
+            direction = torch.tensor(weights, dtype=outputs.dtype, device=outputs.device)
+            (gradients,) = torch.autograd.grad(
+                outputs, tensor, direction, retain_graph=True, materialize_grads=True
+            )  # 0 where the outputs do not depend on the points
             return _numbers(gradients)
 
         return _numbers(outputs), pull
+
+    def head(self, points: Float64Array) -> str | None:
+        """The function of HEADS that makes the outputs; None where it is another."""
+        with _evaluation(self.module), _torch().no_grad():
+            return self._run(self._tensor(points))[1]
 
     def _tensor(self, points: Float64Array) -> Any:
         torch = _torch()
@@ -80,18 +132,75 @@ class TorchScores(Scores):
         return torch.tensor(points, dtype=weights.dtype, device=weights.device)
 
     def _outputs(self, tensor: Any) -> Any:
-        outputs = self.module(tensor)
+        return self._run(tensor)[0]
+
+    def _run(self, tensor: Any) -> tuple[Any, str | None]:
+        """The outputs, or what goes into their head, of shape (rows, heads); and the head's name."""
+        watch = _watch_heads()
+        with watch:
+            outputs = self.module(tensor)
         if outputs.ndim not in (1, 2) or len(outputs) != len(tensor):
             rule = f"must turn a table of shape {tuple(tensor.shape)} into one row of scores per row"
             raise invalid("model", rule, f"shape {tuple(outputs.shape)}", "wrap it, for example with torch.nn.Flatten")
-        return outputs.reshape(len(tensor), -1)
+        name, inward = watch.made(outputs)
+        if self.before_head and name is None:
+            rule = "must end in the same sigmoid or softmax at every call"
+            raise invalid("model", rule, "a call without one", "return the scores before it")
+        return (inward if self.before_head else outputs).reshape(len(tensor), -1), name
 
 
-def _two_classes(labels: AnyArray) -> AnyArray | None:
-    """The classes of a single output, or None for a regressor."""
-    if np.all(np.isin(labels, (-1, 1))):
+def _watch_heads() -> Any:
+    """A mode of torch that notes the last call of a function of HEADS."""
+    from torch.overrides import TorchFunctionMode
+
+    class Watch(TorchFunctionMode):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last: tuple[Any, ...] | None = None
+
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            found, kwargs = func(*args, **(kwargs or {})), kwargs or {}
+            name = getattr(func, "__name__", "")
+            if name in HEADS:
+                inward = args[0] if args else kwargs["input"]
+                along = kwargs.get("dim", args[1] if len(args) > 1 else None)
+                classes_last = inward.ndim == 2 and along in (1, -1) and inward.shape[1] > 1
+                if HEADS[name] is not None or classes_last:
+                    self.last = (name, inward, found, found._version)
+            return found
+
+        def made(self, outputs: Any) -> tuple[str | None, Any]:
+            """Name and input of the call whose values the outputs are, seen in any shape."""
+            if self.last is None:
+                return None, None
+            name, inward, found, version = self.last
+            same = found.data_ptr() == outputs.data_ptr() and found.shape.numel() == outputs.shape.numel()
+            return (name, inward) if same and outputs._version == version else (None, None)
+
+    return Watch()
+
+
+def _refuse_probabilities(outputs: TorchScores, table: Float64Array, labels: AnyArray, classes: AnyArray) -> None:
+    """Refuse outputs that are never negative nor above 1 where there are labels of both classes; warn otherwise."""
+    some = np.unique(np.linspace(0, len(table) - 1, min(len(table), SAMPLE)).astype(np.int64))
+    values = outputs.scores(table[some])
+    if not np.all((values >= 0.0) & (values <= 1.0)):
+        return
+    got = "a probability, as it seems: every output is within [0, 1]"
+    remedy = "return the score before the sigmoid, or end in torch.nn.Sigmoid() with nothing after it"
+    rule = "must give one score whose sign is the class"
+    if len(np.unique(labels)) == 2:
+        raise invalid("model", rule, got, remedy)
+    text = f"model {rule}; got {got}. It is read as a score, so that every row is of class {classes[1]}"
+    warnings.warn(f"{text}. Remedy: {remedy}.", FewfireWarning, stacklevel=2)
+
+
+def _two_classes(labels: AnyArray, head: str | None) -> AnyArray | None:
+    """The classes of a single output, or None for a regressor; behind a sigmoid, numbers 0 and 1 are classes."""
+    if np.all(np.isin(labels, (-1, 1))) and not (head is not None and np.all(labels == 1)):
         return np.array([-1, 1])
-    return np.array([0, 1]) if labels.dtype.kind in "biu" and np.all(np.isin(labels, (0, 1))) else None
+    whole = labels.dtype.kind in "biu" or head is not None
+    return np.array([0, 1]) if whole and np.all(np.isin(labels, (0, 1))) else None
 
 
 def _torch() -> Any:
