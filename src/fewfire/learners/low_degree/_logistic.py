@@ -56,7 +56,7 @@ class Products(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class TableProducts:
     """Products with a matrix that is held."""
 
     entries: Float64Array
@@ -110,7 +110,7 @@ class LogisticPath:
     def _products(self, rows: AnyArray) -> Products:
         """The matrix of some rows, given as a mask: of monomials, or of the coordinates that stand for them."""
         if self.factor is not None:
-            return Table(np.insert(self.factor[rows], 0, 1.0, axis=1))
+            return TableProducts(np.insert(self.factor[rows], 0, 1.0, axis=1))
         return MonomialMatrix(np.ascontiguousarray(self.sample.signs[rows]), self.degree, self.threads)
 
 
