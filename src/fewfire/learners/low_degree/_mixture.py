@@ -10,8 +10,8 @@ rows, account for.
 
 Logistic fits are of another scale, half log odds, and squares do not tell how good they are. The average of those of
 one degree is taken instead of the mixture where it has fewer held-out rows wrong, beyond doubt, or else where its log
-loss on them is lower, each with its best slope and the mixture with the price of its weights. It is scaled to the least
-squared error, so that coefficients have one unit whichever was taken.
+loss on them is lower, each with its best slope. It is scaled to the least squared error, so that coefficients have one
+unit whichever was taken.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ CAUTION = 0.5
 """Share of the anchor that goes to forests, whatever the other groups' losses."""
 
 PER_WEIGHT = 1.0
-"""What each weight of a mixture beyond the first has to bring (Akaike), times the number of rows: relative gain in
-squared error, or gain in log loss."""
+"""Relative gain in held-out error, times the number of rows, that each weight of a mixture has to bring (Akaike)."""
 
 SURELY = 2.0
 """Standard deviations by which shares of wrong predictions have to differ to decide alone."""
@@ -104,7 +103,7 @@ def mixture_weights(
 
 
 def better_odds(
-    held_out: Float64Array, degrees: Float64Array, sample: SignSample, mixed: Float64Array, mixture: int
+    held_out: Float64Array, degrees: Float64Array, sample: SignSample, mixed: Float64Array
 ) -> tuple[Float64Array, Float64Array] | None:
     """The weights of logistic fits, shape (fits,), and their held-out predictions, if they beat those of the mixture.
 
@@ -116,8 +115,6 @@ def better_odds(
     sample : the rows, which all have been held out; labels are −1 and 1
     mixed : array of shape (rows,)
         What the mixture predicts.
-    mixture : int
-        How many weights it has.
     """
     rows, labels, shares = sample.effective, sample.labels, sample.weights / sample.weights.sum()
 
@@ -138,8 +135,7 @@ def better_odds(
         return None
     gains = shares * ((labels * average > 0.0).astype(np.float64) - (labels * mixed > 0.0))
     gain, deviation = float(gains.sum()), float(np.sqrt(gains @ gains))
-    price = PER_WEIGHT * (mixture - 1) / rows
-    better = gain > 0.0 if abs(gain) > SURELY * deviation else least < loss(mixed) + price
+    better = gain > 0.0 if abs(gain) > SURELY * deviation else least < loss(mixed)
     return (scale * weights, scale * average) if better else None
 
 

@@ -203,9 +203,8 @@ def combine(fits: list[Fit], sample: SignSample, folds: IdArray, *, classes: boo
         forests = {group for group in groups if group[0] == "forest"}
         weights = np.zeros(len(fits))
         weights[~odds], mixed = mixture_weights(predictions[~odds], groups, forests, judged, classes)
-        mixture = len({group for group, weight in zip(groups, weights[~odds], strict=True) if weight})
         degrees = np.array([fit.degree for fit in fits])[odds]
-        better = better_odds(predictions[odds], degrees, judged, mixed, mixture) if odds.any() else None
+        better = better_odds(predictions[odds], degrees, judged, mixed) if odds.any() else None
         if better is not None:
             weights[~odds], (weights[odds], mixed), family = 0.0, better, "logistic"
     else:
