@@ -1,12 +1,16 @@
 """parities, Theorem 2, carried out: the exact first step, descent on both layers, the best iterate, the practical mode."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from fewfire._random import Stream
 from fewfire.engines import Phase, Run, Schedule, get_engine, population_correlations
 from fewfire.learners import ParityNetClassifier, learn_correlated_parity
-from fewfire.learners.parity_net._correlated import best_step, first_phase, later_rates, population_step
+from fewfire.learners.parity_net._correlated import at_half_space, best_step, first_phase, later_rates, population_step
 from fewfire.networks import TwoLayer, init
 from fewfire.problems import CorrelatedParity, Parity
 from fewfire.theory import parities
@@ -101,17 +105,93 @@ def test_the_estimator_descends_on_a_fixed_sample():
     model = fitted(SMALL, 20_000, learning_rate=1.0, validation_fraction=0.1, **options)
     assert model.score(*SMALL.sample(4000, seed=9)) >= 0.97
     assert model.support_ == SMALL.support and 1 < model.best_step_ <= model.n_iter_ <= 401
-    slow = fitted(SMALL, 20_000, learning_rate="theorem", **options)
+    with pytest.warns(ConvergenceWarning, match="of 1 starts none has left the best half-space"):
+        slow = fitted(SMALL, 20_000, learning_rate="theorem", restarts=0, **options)
     assert slow.score(*SMALL.sample(4000, seed=9)) < 0.9  # the rate is respected
     assert slow.n_iter_ == 401
 
 
 def test_without_held_out_rows_the_training_error_chooses():
-    model = fitted(SMALL, 500, width=20, second_layer="descent", max_steps=30)
+    with pytest.warns(ConvergenceWarning):
+        model = fitted(SMALL, 500, width=20, second_layer="descent", max_steps=30)
     history = model.history_
     assert np.isnan(history.test_error).all()
     late = history.step >= 1
     assert model.best_step_ == history.step[late][np.argmin(history.train_error[late])]
+
+
+def test_defaults_follow_the_schedule():
+    """With the decay of "sgd" descent on both layers stayed at the best half-space."""
+    model = fitted(SMALL, 10_000, width=100, second_layer="descent", max_steps=2000)
+    assert (model.learning_rate_, model.weight_decay_) == (0.5, 0.0)
+    assert model.score(*SMALL.sample(4000, seed=9)) >= 0.99
+    assert model.n_iter_ < 2001  # ends where no row is wrong
+    X, y = Parity(12, 2).sample(200, seed=0)
+    plain = ParityNetClassifier(width=20, max_steps=10).fit(X, y)
+    assert (plain.learning_rate_, plain.weight_decay_, plain.restarts_) == (0.1, 0.01, 0)
+    given = ParityNetClassifier(width=20, max_steps=10, weight_decay=0.3, learning_rate=0.2).fit(X, y)
+    assert (given.learning_rate_, given.weight_decay_) == (0.2, 0.3)
+
+
+@pytest.fixture(scope="module")
+def stuck_first():
+    """A random state whose first start stays at the best half-space, and what a second start makes of it."""
+    options = {"width": 40, "second_layer": "descent", "max_steps": 700, "k": 3}
+    for seed in range(20):
+        X, y = SMALL.sample(4000, seed=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = ParityNetClassifier("correlated", random_state=seed, **options).fit(X, y)
+        if model.restarts_ and model.score(X, y) > 0.9:
+            return model, X, y
+    raise AssertionError("no first start of twenty has stayed at the best half-space and been followed by a better one")
+
+
+def test_a_start_that_stays_at_the_best_half_space_is_followed_by_another(stuck_first):
+    model, X, y = stuck_first
+    assert 1 <= model.restarts_ <= 3 and model.score(X, y) > 0.9
+    again = clone(model).fit(X, y)
+    assert again.restarts_ == model.restarts_ and again.network_.equals(model.network_)
+    with pytest.warns(ConvergenceWarning, match="of 1 starts none has left the best half-space: the best is right on"):
+        single = clone(model).set_params(restarts=0).fit(X, y)
+    assert single.restarts_ == 0 and single.score(X, y) < 0.89 < model.score(X, y)
+
+
+def test_where_no_start_leaves_the_half_space_the_fit_warns():
+    X, y = SMALL.sample(2000, seed=0)
+    model = ParityNetClassifier(
+        "correlated", k=3, width=20, second_layer="descent", max_steps=20, restarts=2, random_state=0
+    )
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(X, y)
+    assert model.restarts_ == 2 and caught[0].filename == __file__
+    assert 'Remedy: raise max_steps, width, learning_rate or restarts, or pass second_layer="solver".' in str(
+        caught[0].message
+    )
+
+
+def of_the_sum(kinks, outputs, offset):
+    """A network of the sum of the support's inputs, with these kinks."""
+    hidden = np.zeros((len(kinks), SMALL.n))
+    hidden[:, list(SMALL.support)] = 1.0
+    return TwoLayer(hidden, -np.array(kinks, dtype=float), outputs, offset)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_noisy_labels_are_no_reason_to_begin_again(noise):
+    """With a fifth of the labels flipped the parity is wrong more often than the best half-space is without noise."""
+    X, y = SMALL.sample(4000, seed=0)
+    noisy = y * np.where(np.random.default_rng(0).random(len(y)) < noise, -1, 1)
+    parity = of_the_sum([-3, -1, 1], [1.0, -2.0, 2.0], -1.0)  # −1, 1, −1, 1 at −3, −1, 1, 3
+    assert np.array_equal(parity(X) > 0, y > 0)
+    assert not at_half_space(parity, X, noisy, 3)
+    assert at_half_space(of_the_sum([2.0], [1.0], -0.5), X, noisy, 3)
+
+
+def test_a_negative_number_of_restarts_is_refused():
+    X, y = SMALL.sample(50, seed=0)
+    with pytest.raises(ValueError, match="restarts must be an integer of at least 0; got -1"):
+        ParityNetClassifier("correlated", k=3, restarts=-1).fit(X, y)
 
 
 @pytest.mark.parametrize(("n", "k", "examples"), [(201, 3, 2000), (401, 5, 5000)])

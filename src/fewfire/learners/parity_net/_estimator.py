@@ -50,6 +50,10 @@ SCHEDULES = {
 }
 
 
+RATES_AND_DECAYS = {"sgd": (0.1, 0.01), "correlated": (0.5, 0.0)}
+"""What a learning rate and a weight decay of None are. The other schedules have their own rates and use neither."""
+
+
 class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learn a sparse parity (or another Boolean function of few bits) with a two-layer network.
 
@@ -71,8 +75,9 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Of "sgd". "over_sparse" and "under_sparse" set their own rates; `max_steps` is then the length of
         `second_layer="descent"`. Under "correlated" descent goes on for `max_steps` after the first step, at rates that
         fall from `learning_rate` to 0; "theorem" gives Theorem 2's own, which is constant, and too small for networks
-        that can be run. Half of `weight_decay` is its λ, at most k/n; pass 0, since a parity needs large outputs, which
-        even the default's λ does not let grow.
+        that can be run. Half of `weight_decay` is its λ, at most k/n. None stands for a rate of 0.1 and a decay of 0.01
+        under "sgd", and for 0.5 and 0 under "correlated": a parity needs large outputs, which a λ of 0.005 does not let
+        grow, and smaller rates stay at the best half-space more often.
     k : int, optional
         Bits of the parity.
     second_layer : {"solver", "descent"}
@@ -88,9 +93,14 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     strict : bool
         Refuse what the theorem excludes. Without, anything is carried out for which the first step has a gradient:
         under-sparse starts also at s = k and above, or with an even number of other columns; k is even throughout.
+    restarts : int
+        Under "correlated" with "descent": how often at most training begins again, with other weights and minibatches
+        decided by `random_state`, where the best iterate is no better than a half-space. If none of the starts leaves
+        it, the best is kept and a `ConvergenceWarning` says so.
     validation_fraction : float
         Share held out by "sgd", which then stops as soon as that part is without error; 0 trains all `max_steps`.
-        Under "correlated" with "descent" the iterate is chosen on it, or on the training rows where it is 0.
+        Under "correlated" with "descent" the iterate is chosen on it, or on the first 10,000 training rows where it is
+        0; training ends where none of them is wrong.
         `predict_proba` is fitted on it, or on the training rows where it is 0, of which it is then too sure.
     binarize : None or "median"
     engine : str
@@ -112,6 +122,10 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "correlated" the good neurons of parities, Lemma 7, whose initial weights on `support_` add up to 0.
     best_step_ : int
         The step whose weights `network_` has: the last one, except under "correlated" with "descent".
+    learning_rate_, weight_decay_ : float or "theorem", float
+        What the parameters stand for; None is 0 for schedules that set their own.
+    restarts_ : int
+        Restarts that were made.
     slope_ : float
         Of the logistic function that makes probabilities of the network's output.
     engine_, classes_, active_, mapping_, n_iter_, n_features_in_, feature_names_in_
@@ -133,8 +147,8 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         init: InitName = "sparse",
         sparsity: int = 2,
         loss: LossName = "hinge",
-        learning_rate: LearningRate = 0.1,
-        weight_decay: float = 0.01,
+        learning_rate: LearningRate | None = None,
+        weight_decay: float | None = None,
         batch_size: int | None = 32,
         max_steps: int = 100_000,
         k: int | None = None,
@@ -142,6 +156,7 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         method: StepMethod = "practical",
         epsilon: float = 0.1,
         strict: bool = True,
+        restarts: int = 3,
         validation_fraction: float = 0.0,
         binarize: Binarize | None = None,
         engine: str = "auto",
@@ -162,6 +177,7 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.epsilon = epsilon
         self.strict = strict
+        self.restarts = restarts
         self.validation_fraction = validation_fraction
         self.binarize = binarize
         self.engine = engine
@@ -181,7 +197,8 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, self.mapping_, self.active_ = classes, sign_map.mapping, sign_map.active
         self.network_, self.initial_network_ = outcome.network, outcome.initial
         self.history_, self.engine_ = outcome.result.history, outcome.result.engine
-        self.n_iter_ = outcome.result.counters.steps
+        self.n_iter_, self.restarts_ = outcome.result.counters.steps, outcome.restarts
+        self.learning_rate_, self.weight_decay_ = task.learning_rate, task.weight_decay
         rows, signs = (task.X, task.y) if task.X_held is None or task.y_held is None else (task.X_held, task.y_held)
         self.slope_ = logistic_slope(_outputs(outcome.network, rows), signs)
         self.best_step_ = self.n_iter_ if outcome.step is None else outcome.step
@@ -225,6 +242,7 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _task(self, X: SignArray, y: Float64Array) -> TrainingTask:
         random = check_random_state(self.random_state)
         share = check_number("validation_fraction", self.validation_fraction, 0.0, 1.0, open_high=True)
+        rate, decay = RATES_AND_DECAYS.get(self.schedule, (0.0, 0.0))
         X = _at_least_one_column(X)
         X_held = y_held = None
         if share > 0:
@@ -238,8 +256,8 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             sparsity=min(check_integer("sparsity", self.sparsity, 1), X.shape[1]),
             k=None if self.k is None else check_integer("k", self.k, 1),
             loss=self.loss,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
+            learning_rate=rate if self.learning_rate is None else self.learning_rate,
+            weight_decay=decay if self.weight_decay is None else self.weight_decay,
             batch_size=self.batch_size,
             max_steps=check_integer("max_steps", self.max_steps, 1),
             second_layer=self.second_layer,
@@ -247,6 +265,7 @@ class ParityNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             epsilon=check_number("epsilon", self.epsilon, 0.0, 0.5, open_low=True, open_high=True),
             start=self.init,
             strict=self.strict,
+            restarts=check_integer("restarts", self.restarts, 0),
             seed=int(random.randint(2**31 - 1)),
             engine=get_engine(self.engine),
             progress=told(bool(self.verbose), "training"),

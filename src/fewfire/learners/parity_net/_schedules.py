@@ -10,22 +10,26 @@ the second layer (pareto, Theorems 4/16 and 5/21). The steps, practical and as t
 subnetwork; the second layer is fitted on top.
 
 "correlated": parities, Theorem 2, whose steps are in `_correlated.py`: gradient descent on both layers on D_A, or, with
-the "solver", the first step, the support that it shows, and the second layer on that support.
+the "solver", the first step, the support that it shows, and the second layer on that support. Descent stays at the best
+half-space from some starts, the more often the more inputs there are; it then begins again from another start.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from fewfire._errors import invalid
 from fewfire._random import Stream
 from fewfire._validate import check_choice
-from fewfire.engines import Phase, Run, Schedule
+from fewfire.engines import MEASURED_ROWS, Phase, Run, Schedule
 from fewfire.learners.parity_net._correlated import (
     RECORDS,
+    at_half_space,
     best_iterates,
     first_phase,
     later_phase,
@@ -81,6 +85,7 @@ class TrainingTask:
     epsilon: float
     start: InitName
     strict: bool
+    restarts: int
     seed: int
     engine: Engine
     progress: Callable[[int, int], object] | None = None
@@ -101,15 +106,16 @@ class TrainingTask:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The initial network, the fitted one, the engine's record of the training, and the step whose weights are kept.
+    """The initial network, the fitted one, the engine's record, the step whose weights are kept, restarts made.
 
-    None is the last step.
+    A step of None is the last one.
     """
 
     initial: TwoLayer
     network: TwoLayer
     result: Result
     step: int | None = None
+    restarts: int = 0
 
 
 def train_sgd(task: TrainingTask) -> Outcome:
@@ -202,18 +208,52 @@ def train_correlated(task: TrainingTask) -> Outcome:
         raise invalid("k", "must be odd and at least 3 (parities, section 2)", k, "or pass strict=False")
     if task.width % 2:
         raise invalid("width", "must be even, because neurons come in pairs", task.width, f"use {task.width + 1}")
-    initial = init.symmetric(k, strict=False)(n, task.width, Stream(task.seed, "init"))
     if task.second_layer == "solver":
+        initial = init.symmetric(k, strict=False)(n, task.width, Stream(task.seed, "init"))
         result = task.train(initial, Schedule((first_phase(n),)))
         network = solve_output(on_support(result.network, k), task.X, task.y, np.ones(task.width, dtype=bool))
         return Outcome(initial, network, result)
+    return _descend_again(task, k)
+
+
+def _descend_again(task: TrainingTask, k: int) -> Outcome:
+    """Descent from one start after another, until one leaves the best half-space; the one with the fewest errors."""
+    held = task.X_held is not None and task.y_held is not None
+    if not held:
+        task = replace(task, X_held=task.X[:MEASURED_ROWS], y_held=task.y[:MEASURED_ROWS])
+    X, y = cast("SignArray", task.X_held), cast("Float64Array", task.y_held)
+    found: list[tuple[float, Outcome]] = []
+    while len(found) <= task.restarts:
+        seed = int(Stream(task.seed, f"restart {len(found)}").integers(2**31 - 1, 1)[0]) if found else task.seed
+        outcome = _descend(replace(task, seed=seed), k)
+        found.append((float(np.mean((outcome.network(X) > 0) != (y > 0))), outcome))
+        if not at_half_space(outcome.network, X, y, k):
+            break
+    else:
+        text = (
+            f"of {len(found)} starts none has left the best half-space: the best is right on "
+            f"{1 - min(wrong for wrong, _ in found):.1%} of the rows that choose the iterate. Remedy: raise max_steps, "
+            'width, learning_rate or restarts, or pass second_layer="solver".'
+        )
+        warnings.warn(text, ConvergenceWarning, stacklevel=5)  # where fit was called
+    _, best = min(found, key=lambda pair: pair[0])
+    result = best.result
+    if not held:  # the rows that have chosen are no test
+        history = replace(result.history, test_error=np.full(len(result.history.step), np.nan))
+        result = replace(result, history=history)
+    return replace(best, result=result, restarts=len(found) - 1)
+
+
+def _descend(task: TrainingTask, k: int) -> Outcome:
+    """The first step and the descent after it, up to the iterate with the fewest errors on the held-out part."""
+    n = task.inputs
+    initial = init.symmetric(k, strict=False)(n, task.width, Stream(task.seed, "init"))
     rates = later_rates(n, k, task.width, task.max_steps, task.learning_rate)
     decay = regularisation(n, k, task.weight_decay)
 
     def run(_: int, steps: int, evaluate: int | None = None) -> Run:
         later = (later_phase(n, rates[: steps - 1], decay, task.batch_size),) if steps > 1 else ()
-        stop = None if task.X_held is None else 0.0
-        return task.run(initial, Schedule((first_phase(n), *later), evaluate=evaluate or steps, stop_error=stop))
+        return task.run(initial, Schedule((first_phase(n), *later), evaluate=evaluate or steps, stop_error=0.0))
 
     whole = run(0, 1 + task.max_steps, max(1, task.max_steps // RECORDS))
     result = task.engine.train([whole], progress=task.progress)[0]
