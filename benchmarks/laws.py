@@ -2,20 +2,25 @@
 
     python benchmarks/laws.py sweep STORE            # the calibration on the cores: some 40 minutes on two
     python benchmarks/laws.py table STORE …          # cells of these stores: calibration.csv and calibration.json
-    python benchmarks/laws.py fit                    # laws of that table: frontier_law.json and success_laws.json
+    python benchmarks/laws.py random STORE           # random_cells.csv, between those: some 10 minutes on one core
+    python benchmarks/laws.py spread FILE            # spread_cells.csv, of `benchmarks/diagnose.py fresh FILE --seed 1`
+    python benchmarks/laws.py fit                    # laws of these tables: frontier_law.json and success_laws.json
 
-`table` also takes the store of `examples/figure4_part.toml` (24,000 runs on a GPU). benchmarks/diagnose.py judges the laws.
+The cells of `spread` were drawn where the fit before this scaling left the outcome in doubt, so drawing them again by the
+shipped law gives somewhat other ones. `table` also takes the store of `examples/figure4_part.toml` (24,000 runs on a GPU). benchmarks/diagnose.py judges the laws.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fewfire._random import Stream
 from fewfire.experiments import SqliteStore, Sweep
 from fewfire.experiments.laws import (
     ParityCell,
@@ -25,6 +30,7 @@ from fewfire.experiments.laws import (
     fit_success_law,
     merged_cells,
     parity_cells,
+    provenance,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +55,10 @@ LARGEST = 100
 
 NARROWEST = 10
 """The smallest width of the law of data: at width 3 many runs fail however much data there is."""
+
+RANDOM_CELLS, RANDOM_RUNS, RANDOM_WIDEST = 763, 16, 300
+DEAREST = 4e7
+"""The most that inputs times width times steps may be in a random cell."""
 
 TRAINING = {"learning_rate": 0.1, "weight_decay": 0.01, "stop_error": 0.1}
 
@@ -92,7 +102,29 @@ def calibration_sweep(
     )
 
 
-def make_table(paths: list[Path]) -> None:
+def random_cell(number: int) -> Sweep:
+    """A cell between those of the grid: width, samples and steps at random, at the grid's own n."""
+    draw = Stream(32, "laws/random").child(str(number)).uniform(7)
+    k = 2 + int(draw[0] * 3)
+    inputs = (15, 20, 30, 50, 100)[: 4 if k == 2 else 5]
+    n = inputs[int(draw[1] * len(inputs))]
+    least = 10 if n == LARGEST else 3
+    width = round(least * (RANDOM_WIDEST / least) ** draw[2])
+    share = 0.4 * 7.5 ** draw[4] if draw[3] < 0.5 else 3 * 33 ** draw[4]
+    steps = min(2000 * 6 ** draw[5], DEAREST / (n * width))
+    return Sweep.from_dict(
+        {
+            "name": f"laws: random cell {number}",
+            "problem": {"name": "parity", "n": n, "k": k},
+            "network": {"start": list(START_TABLES.values())[int(draw[6] * 2)], "width": width},
+            "data": {"samples": two_digits(expected(n, k) * share), "test_samples": 1000},
+            "training": {"steps": 1000 * max(round(steps / 1000), 1), "evaluate": 125, **TRAINING},
+            "trials": RANDOM_RUNS,
+        }
+    )
+
+
+def make_table(name: str, paths: list[Path]) -> None:
     """Write the cells of these stores, and where they come from, into the package."""
     found: list[ParityCell] = []
     sources = []
@@ -104,56 +136,91 @@ def make_table(paths: list[Path]) -> None:
             names = sorted({record.name for record in store.sweeps()})
         names = names if len(names) <= 3 else [names[0], "…", names[-1]]
         runs = sum(cell.runs for cell in here)
-        sources.append({"sweeps": names, "engines": engines, "cells": len(here), "runs": runs})
-    whole = merged_cells(found)
-    (PACKAGE / "calibration.csv").write_text(cells_to_csv(whole), encoding="utf-8")
+        sources.append({"sweeps": names, "engines": engines, "cells": len(here), "runs": runs, "table": name})
+    write_table(name, merged_cells(found), sources)
+
+
+def make_spread(path: Path) -> None:
+    """The same with fresh cells of `benchmarks/diagnose.py`."""
+    found = []
+    for line in path.read_text().splitlines():
+        one = json.loads(line)
+        place, won = one["cell"], one["won"]
+        shape = (place["n"], place["k"], place["start"], place["width"], place["samples"])
+        found.append(ParityCell(*shape, len(won), (place["steps"],), (sum(won),)))
+    runs = sum(cell.runs for cell in found)
+    source = {"sweeps": ["fresh cells, seed 1"], "engines": ["cpu"], "cells": len(found), "runs": runs}
+    write_table("spread_cells.csv", found, [source | {"table": "spread_cells.csv"}])
+
+
+def write_table(name: str, cells: list[ParityCell], sources: list[dict]) -> None:
+    """One table of the package, with the origin of all."""
+    sources = [source for source in provenance()["sources"] if source["table"] != name] + sources
+    (PACKAGE / name).write_text(cells_to_csv(cells), encoding="utf-8")
     told = {
         "what": "successes of sweeps of noiseless parities by cell and number of steps; an empty field was not looked at",
         "schedule": "hinge loss, learning rate 0.1, weight decay 0.01 (coupled), batches of 32 with replacement",
         "success": "a test error of at most 0.1 at a recorded step",
-        "cells": len(whole),
-        "runs": sum(cell.runs for cell in whole),
+        "cells": sum(len(read(table)) for table in sorted({source["table"] for source in sources})),
+        "runs": sum(source["runs"] for source in sources),
         "commands": [
             "python benchmarks/laws.py sweep laws.sqlite",
             "fewfire sweep run examples/figure4_part.toml --store figure4.sqlite --engine cuda",
             "python benchmarks/laws.py table laws.sqlite figure4.sqlite",
+            "python benchmarks/laws.py random random.sqlite",
+            "python benchmarks/diagnose.py fresh spread.jsonl --seed 1",
+            "python benchmarks/laws.py spread spread.jsonl",
             "python benchmarks/laws.py fit",
         ],
         "sources": sources,
     }
     (PACKAGE / "calibration.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(f"{told['runs']:,} runs in {len(whole):,} cells")
+    print(f"{told['runs']:,} runs in {told['cells']:,} cells")
+
+
+def read(name: str) -> list[ParityCell]:
+    """A table of the package."""
+    return cells_from_csv((PACKAGE / name).read_text(encoding="utf-8"))
 
 
 def fit_laws() -> None:
-    """Fit both laws to the table in the package."""
-    table = cells_from_csv((PACKAGE / "calibration.csv").read_text(encoding="utf-8"))
+    """Fit the law of data to the grid, whose lines bracket frontiers, and success laws to the random cells as well."""
+    table = read("calibration.csv") + read("random_cells.csv")
     kinds = sorted({(cell.k, cell.start) for cell in table})
-    with ProcessPoolExecutor(len(kinds)) as pool:
-        fits = pool.map(fit_one, [[c for c in table if (c.k, c.start) == kind and c.n <= LARGEST] for kind in kinds])
-        law = fit_law(cell for cell in table if cell.width >= NARROWEST)
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        kin = [[c for c in table if (c.k, c.start) == kind and c.n <= LARGEST] for kind in kinds]
+        others = [[c for c in read("spread_cells.csv") if (c.k, c.start) == kind] for kind in kinds]
+        fits = pool.map(fit_one, kin, others)
+        law = fit_law(cell for cell in read("calibration.csv") if cell.width >= NARROWEST)
         (PACKAGE / "frontier_law.json").write_text(json.dumps(law.to_dict()) + "\n", encoding="utf-8")
         print(f"law of data: {len(law.points)} frontiers, scatter {law.spread:.3f}", flush=True)
         rows = ",\n".join(fits)
     (PACKAGE / "success_laws.json").write_text(f"[{rows}]\n", encoding="utf-8")
 
 
-def fit_one(kin: list[ParityCell]) -> str:
-    law = fit_success_law(kin)
+def fit_one(kin: list[ParityCell], others: list[ParityCell]) -> str:
+    law = fit_success_law(kin).spread(others)
     print(f"success law: k = {law.k}, {law.start}, {len(kin)} cells", flush=True)
     return json.dumps(law.to_dict(), ensure_ascii=False, separators=(",", ":"))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["sweep", "table", "fit"])
+    parser.add_argument("command", choices=["sweep", "table", "random", "spread", "fit"])
     parser.add_argument("paths", nargs="*", type=Path)
     told = parser.parse_args()
     if told.command == "sweep":
         for sweep in calibration_sweeps():
             print(sweep.name, sweep.run(told.paths[0], engine="cpu").total, flush=True)
+    elif told.command == "random":
+        for number in range(RANDOM_CELLS):
+            sweep = random_cell(number)
+            print(sweep.name, sweep.run(told.paths[0], engine="cpu", workers=1).total, flush=True)
+        make_table("random_cells.csv", told.paths)
+    elif told.command == "spread":
+        make_spread(told.paths[0])
     elif told.command == "table":
-        make_table(told.paths)
+        make_table("calibration.csv", told.paths)
     else:
         fit_laws()
     return 0

@@ -57,6 +57,12 @@ def test_sgd_that_never_succeeds_is_told_what_it_lacks():
     output = ask("--n", 30, "--k", 3, "--width", 1000, "--samples", 300, "--steps", 8000)
     assert "Short of data (1,200 examples: >99% (" in output
     assert "Half of the runs of this width need about 3" in output
+    assert "90% intervals for the share of 20 runs" in output
+
+
+def test_intervals_are_for_the_runs_asked_for():
+    output = ask("--n", 28, "--k", 3, "--width", 20, "--samples", 4000, "--steps", 1500, "--runs", 60)
+    assert "90% intervals for the share of 60 runs" in output
 
 
 def test_it_is_a_command_of_fewfire():

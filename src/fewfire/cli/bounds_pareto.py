@@ -27,6 +27,7 @@ def pareto(
     adversarial: bool = typer.Option(
         False, help="Gradients are bounded by 1 and their noise may be adversarial, as Proposition 3 assumes."
     ),
+    runs: int = typer.Option(20, help="Runs that the 90% intervals of the sweeps' predictions are for."),
 ) -> None:
     """Say which of data, width, steps and luck is short for a parity of k among n bits, by sweeps and by theorems."""
     advised = ff.experiments.diagnose(
@@ -40,6 +41,7 @@ def pareto(
         success=delta,
         error=error,
         adversarial=adversarial,
+        runs=runs,
     )
     findings = list(advised.theory)
     console = wide_console()

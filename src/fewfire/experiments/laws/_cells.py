@@ -2,7 +2,7 @@
 
 A run that stops at its success says when that was, so one sweep to T steps holds the sweeps to every smaller number
 of steps as well. Laws are fitted to these counts, and the cells of the sweeps that `diagnose` stands on are shipped in
-this form: `calibration.csv`, made by `benchmarks/laws.py`, which also wrote `calibration.json` about their origin.
+this form: three tables, made by `benchmarks/laws.py`, and `calibration.json` about their origin.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
     from fewfire.experiments.store import Setting, Store
 
-GRID = (125, 250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 100_000)
+GRID = (
+    *(125, 250, 375, 500, 750, 1000, 1500, 2000, 3000, 4000, 6000, 8000, 12_000, 16_000, 24_000, 32_000),
+    *(48_000, 64_000, 100_000),
+)
 """Steps after which successes are counted, where runs were evaluated then."""
 
 
@@ -199,9 +202,18 @@ def cells_from_csv(text: str) -> list[ParityCell]:
 
 
 @cache
-def shipped_cells() -> tuple[ParityCell, ...]:
-    """The cells that laws and `diagnose` are calibrated on unless they are given others."""
-    return tuple(cells_from_csv((files(__package__) / "calibration.csv").read_text(encoding="utf-8")))
+def shipped_cells(
+    table: Literal["calibration", "random_cells", "spread_cells"] = "calibration",
+) -> tuple[ParityCell, ...]:
+    """The cells that laws and `diagnose` are calibrated on unless they are given others.
+
+    Parameters
+    ----------
+    table : "calibration", "random_cells" or "spread_cells"
+        The grid, which both laws are fitted to; cells drawn between its own, which success laws are fitted to as well;
+        or cells at other n, which say how far single cells lie from a success law.
+    """
+    return tuple(cells_from_csv((files(__package__) / f"{table}.csv").read_text(encoding="utf-8")))
 
 
 @cache

@@ -3,19 +3,23 @@
 A resource is short when four times as much of it alone brings success to one half; four times as much luck is four runs
 instead of one. Chances are those of `SuccessLaw`, fitted to sweeps with the schedule of pareto, C.1 (hinge loss,
 learning rate 0.1, weight decay 0.01, batches of 32, no label noise); beyond what these sweeps reach nothing is
-predicted. The verdicts of pareto's statements stand beside it: they hold whatever the sweeps say, where they apply.
+predicted. Intervals are for outcomes: the share of so many runs of a new cell that succeeds, which lies inside in 9 of
+10 cells. The verdicts of pareto's statements stand beside it: they hold whatever the sweeps say, where they apply.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from fewfire._validate import check_integer, check_number
 from fewfire.experiments.laws._cells import start_of
 from fewfire.experiments.laws._frontier_law import FrontierLaw, LawPrediction, shipped_law
-from fewfire.experiments.laws._success_law import SuccessLaw, shipped_success_laws
+from fewfire.experiments.laws._success_law import SuccessLaw, check_runs, predicted_shares, shipped_success_laws
 from fewfire.theory.pareto import Diagnosis, Resources, verdicts
+
+if TYPE_CHECKING:
+    from fewfire._types import Float64Array
 
 Resource: TypeAlias = Literal["data", "width", "steps", "luck"]
 MORE = 4
@@ -27,11 +31,21 @@ SCHEDULE = "SGD on the hinge loss, learning rate 0.1, weight decay 0.01, batches
 
 @dataclass(frozen=True)
 class Chance:
-    """A predicted chance of success with its 90% interval."""
+    """A predicted chance of success with its 90% predictive interval.
+
+    Parameters
+    ----------
+    value : float
+    low, high : float
+        Between which the share of `runs` runs that succeed is predicted to lie. It holds the binomial noise of the
+        runs, what is not known of the law, and how far single cells lie from any law.
+    runs : int
+    """
 
     value: float
     low: float
     high: float
+    runs: int
 
     def __str__(self) -> str:
         return f"{_percent(self.value)} ({_percent(self.low)} to {_percent(self.high)})"
@@ -104,6 +118,10 @@ class Advice:
         if self.chance is None:
             return [f"Practical SGD: not predicted, beyond the sweeps that this stands on: {self.outside}."]
         found = [f"Practical SGD ({SCHEDULE}): {self.chance} of runs are predicted to succeed."]
+        tries = f"{self.chance.runs:,} runs" if self.chance.runs > 1 else "1 run"
+        found.append(
+            f"In brackets: 90% intervals for the share of {tries} that succeeds; for luck, of as many groups of four."
+        )
         ways = {way.resource: way for way in self.ways}
         if self.enough:
             found.append("Nothing is short.")
@@ -132,6 +150,7 @@ def diagnose(
     success: float = 0.99,
     error: float = 0.1,
     adversarial: bool = False,
+    runs: int = 20,
     laws: dict[tuple[int, str], SuccessLaw] | None = None,
     law: FrontierLaw | None = None,
 ) -> Advice:
@@ -151,6 +170,8 @@ def diagnose(
         The error wanted of Theorem 4.
     adversarial : bool
         Whether gradients are bounded by 1 and their noise may be adversarial, as Proposition 3 assumes.
+    runs : int
+        How many runs the 90% intervals are for, up to 1000: fewer runs vary more.
     laws : dict, optional
         Success laws by k and start, such as `fit_success_law` makes; by default those of the shipped sweeps.
     law : FrontierLaw, optional
@@ -159,14 +180,15 @@ def diagnose(
     Examples
     --------
     >>> from fewfire.experiments import diagnose
-    >>> advice = diagnose(50, 3, width=100, samples=300, steps=20_000)
-    >>> advice.chance is not None
-    True
+    >>> advice = diagnose(28, 3, width=20, samples=4000, steps=1500)
+    >>> advice.chance.low <= advice.chance.value <= advice.chance.high, advice.chance.runs
+    (True, 20)
     """
     have = Resources(width, samples, steps, success)
     theory = tuple(verdicts(n, k, have, noise, error, adversarial=adversarial))
     check_integer("n", n, 2)
     check_number("noise", noise, 0.0, HALF, open_high=True)
+    runs = check_runs(runs)
     start = start_of(init)
     laws = shipped_success_laws() if laws is None else laws
     known = laws.get((k, start))
@@ -176,28 +198,28 @@ def diagnose(
         return Advice(None, (), None, beyond, theory)
     if beyond := known.outside(n, width, samples, steps):
         return Advice(None, (), None, beyond, theory)
-    now = _chance(known, n, width, samples, steps)
+    now = known.draws(n, width, samples, steps)
     ways = (
-        _way(known, "data", MORE * samples, n, width, MORE * samples, steps),
-        _way(known, "width", MORE * width, n, MORE * width, samples, steps),
-        _way(known, "steps", MORE * steps, n, width, samples, MORE * steps),
-        FourTimes("luck", MORE, Chance(*(1 - (1 - share) ** MORE for share in (now.value, now.low, now.high)))),
+        _way(known, "data", MORE * samples, n, width, MORE * samples, steps, runs),
+        _way(known, "width", MORE * width, n, MORE * width, samples, steps, runs),
+        _way(known, "steps", MORE * steps, n, width, samples, MORE * steps, runs),
+        FourTimes("luck", MORE, _chance(1 - (1 - now) ** MORE, runs)),
     )
     law = shipped_law() if law is None else law
     inside = not law.outside(n, k, width, start)
-    return Advice(now, ways, law.predict(n, k, width, start) if inside else None, "", theory)
+    return Advice(_chance(now, runs), ways, law.predict(n, k, width, start) if inside else None, "", theory)
 
 
-def _way(law: SuccessLaw, resource: Resource, amount: int, n: int, width: int, samples: int, steps: int) -> FourTimes:
+def _way(
+    law: SuccessLaw, resource: Resource, amount: int, n: int, width: int, samples: int, steps: int, runs: int
+) -> FourTimes:
     if beyond := law.outside(n, width, samples, steps):
         return FourTimes(resource, amount, None, beyond)
-    return FourTimes(resource, amount, _chance(law, n, width, samples, steps))
+    return FourTimes(resource, amount, _chance(law.draws(n, width, samples, steps), runs))
 
 
-def _chance(law: SuccessLaw, n: int, width: int, samples: int, steps: int) -> Chance:
-    value = law.chance(n, width, samples, steps)
-    low, high = law.interval(n, width, samples, steps)
-    return Chance(value, min(low, value), max(high, value))
+def _chance(drawn: Float64Array, runs: int) -> Chance:
+    return Chance(float(drawn.mean()), *predicted_shares(drawn, runs), runs)
 
 
 def _amount(way: FourTimes) -> str:

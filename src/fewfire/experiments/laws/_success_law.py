@@ -6,20 +6,24 @@ For one k and one start, with L = log(n/30) and R = log(width/30), the share of 
 
 that is: the training set is large enough for these weights (m*, pareto's frontier of width and data); among the neurons
 is one that finds the parity, each with the same chance (r*, pareto's luck that width buys); and training has come that
-far (T*, which grows as x comes near 0). log m*, log r*, log T* are linear in the features below. `fresh` goes from 0 to
-1 where examples hardly repeat any more. With weight decay they then teach more slowly than a small set that does, and
-at large n only wide networks hold on until they have learned, by a second lottery of the same form: this is why success
-is not monotone in the samples (pareto, C.1, finding 4).
+far (T*, which grows as x comes near 0). Training sets of one size differ by σ in x, so near the frontier runs also
+differ in time by as much as T* does within σ: this is added to ς. `fresh` goes from 0 to 1 where examples hardly repeat
+any more. With weight decay they then teach more slowly than a small set that does, and at large n only wide networks
+hold on until they have learned, by a second lottery of the same form: this is why success is not monotone in the
+samples (pareto, C.1, finding 4). log m*, log r*, log T* and the others are linear in the features of `PRIORS`.
 
-Fitted by maximum likelihood to counts by time, with weak normal priors that keep what a k was not swept for near a
-usual value. The covariance is that of Laplace's approximation, times the dispersion that the cells show beside the
-binomial one.
+No cell follows the law exactly: each has a log T* of its own, and a log m* and log r* that are better or worse
+together, normal around those of the law with standard deviations τ. Without them a fit takes the misses of cells for
+differences between runs, and is too flat in the steps. Fitted by maximum likelihood to counts by time, the shifts of
+cells integrated out by quadrature, with weak normal priors that keep what a k was not swept for near a usual value; τ
+is then scaled by cells at other n (`SuccessLaw.spread`). A prediction is one for a cell that was not seen: laws drawn
+from the posterior (taken as normal), each with shifts of its own, and runs that succeed by chance.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -28,6 +32,7 @@ import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._random import Stream
+from fewfire._validate import check_integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,38 +40,41 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
     from fewfire.experiments.laws._cells import ParityCell
 
-PRIORS: dict[str, tuple[float, float]] = {
-    "data": (5.5, 9.0),
-    "data·L": (1.5, 1.5),
-    "data·L²": (0.0, 0.3),
-    "data·R": (-0.15, 0.5),
-    "data·R²": (0.0, 0.1),
-    "data·RL": (0.0, 0.3),
-    "log σ": (-1.2, 1.0),
-    "log σ·R": (-0.1, 0.3),
-    "log σ·L": (0.0, 0.5),
-    "width": (1.4, 1.5),
-    "width·L": (1.0, 2.0),
-    "log γ": (0.0, 0.7),
-    "fresh width": (0.0, 2.0),
-    "fresh width·L": (3.0, 2.0),
-    "log fresh γ": (0.0, 0.7),
-    "steps": (7.0, 9.0),
-    "steps·L": (1.0, 2.0),
-    "steps·R": (-0.2, 0.5),
-    "steps·R²": (0.0, 0.1),
-    "steps·RL": (0.0, 0.3),
-    "steps·fresh": (0.0, 1.0),
-    "steps·fresh·L": (0.0, 1.0),
-    "steps·fresh·R": (0.0, 0.3),
-    "slow": (0.0, 1.5),
-    "log slow rate": (0.0, 0.7),
-    "log ς": (-0.7, 1.0),
-    "log ς·R": (0.0, 0.2),
-    "fresh": (10.0, 1.5),
-    "fresh·L": (1.5, 1.0),
+PRIORS: dict[str, dict[str, tuple[float, float]]] = {
+    "data": {
+        "1": (5.5, 9.0),
+        "L": (1.5, 1.5),
+        "L²": (0.0, 0.3),
+        "R": (-0.15, 0.5),
+        "R²": (0.0, 0.1),
+        "RL": (0.0, 0.3),
+    },
+    "log σ": {"1": (-1.2, 1.0), "R": (-0.1, 0.3), "L": (0.0, 0.5)},
+    "width": {"1": (1.4, 1.5), "L": (1.0, 2.0)},
+    "log γ": {"1": (0.0, 0.7)},
+    "fresh width": {"1": (0.0, 2.0), "L": (3.0, 2.0)},
+    "log fresh γ": {"1": (0.0, 0.7)},
+    "steps": {
+        "1": (7.0, 9.0),
+        "L": (1.0, 2.0),
+        "L²": (0.0, 0.3),
+        "R": (-0.2, 0.5),
+        "R²": (0.0, 0.1),
+        "RL": (0.0, 0.3),
+    },
+    "fresh steps": {"1": (0.0, 1.0), "L": (0.0, 1.0), "R": (0.0, 0.3)},
+    "slow": {"1": (0.0, 1.5)},
+    "log slow rate": {"1": (0.0, 0.7), "R": (0.0, 0.2)},
+    "log ς": {"1": (-0.7, 1.0), "R": (0.0, 0.2), "L": (0.0, 0.3)},
+    "fresh log ς": {"1": (0.0, 0.5)},
+    "fresh": {"1": (10.0, 1.5), "L": (1.5, 1.0), "R": (0.0, 0.3)},
+    "log τ data": {"1": (-2.0, 0.7)},
+    "log τ steps": {"1": (-1.6, 0.7), "R": (0.0, 0.2), "L": (0.0, 0.5)},
+    "log τ width": {"1": (-1.2, 0.7), "L": (0.0, 0.5)},
 }
-"""Every parameter with the mean and the standard deviation of its prior."""
+"""Every quantity of the law by its features, with mean and standard deviation of the prior of each coefficient."""
+
+NAMES = tuple(name if feature == "1" else f"{name}·{feature}" for name, terms in PRIORS.items() for feature in terms)
 
 MOST_SAMPLES = 3e6
 """Online is taken as so many examples: no run of the sweeps sees more than that."""
@@ -77,8 +85,14 @@ LAPSE = 0.004
 SHARPEST = 0.06
 """The smallest σ: how unequal training sets of one size are, whatever the width."""
 
-DRAWS = 400
-"""Laws drawn from the posterior for an interval."""
+DRAWS = 1000
+"""Laws drawn from the posterior for a prediction."""
+
+MOST_RUNS = 1000
+"""The most runs that an interval is for: the noise of more is small beside how much cells differ."""
+
+NODES = (9, 5)
+"""Points of Gauss and Hermite for the shifts of a cell in steps, and in data and width."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +113,7 @@ class SuccessLaw:
     ----------
     k : int
     start : str
-    parameters : array of shape (parameters,), as `PRIORS` names them
+    parameters : array of shape (parameters,), as `NAMES` has them
     factor : array of shape (parameters, parameters)
         A square root of their covariance.
     ranges : tuple of Range, by n
@@ -111,21 +125,30 @@ class SuccessLaw:
     factor: Float64Array
     ranges: tuple[Range, ...]
 
+    def draws(self, n: int, width: int, samples: int | None, steps: int) -> Float64Array:
+        """Chances that a run succeeds, one per drawn law and cell, shape (draws,): they spread by what is not known."""
+        laws, shifts = self._drawn
+        place = _Places(np.array([float(n)]), np.array([float(width)]), np.array([_size(samples)]))
+        values = {name: laws[:, columns] @ place.features[name][0] for name, columns in _columns().items()}
+        values = {name: value[:, None] for name, value in values.items()}
+        return place.chances(values, shifts, np.zeros(1, dtype=np.intp), np.array([float(steps)]))[:, 0]
+
     def chance(self, n: int, width: int, samples: int | None, steps: int) -> float:
         """The chance that a run succeeds."""
-        return float(_chances(self.parameters, *_arrays(n, width, samples), np.array([float(steps)]))[0, 0])
+        return float(self.draws(n, width, samples, steps).mean())
 
-    def interval(self, n: int, width: int, samples: int | None, steps: int, level: float = 0.9) -> tuple[float, float]:
-        """Of the chance, by laws drawn from the posterior."""
-        place, at = _arrays(n, width, samples), np.array([float(steps)])
-        found = [_chances(drawn, *place, at)[0, 0] for drawn in self._drawn]
-        low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
-        return float(low), float(high)
+    def interval(
+        self, n: int, width: int, samples: int | None, steps: int, runs: int, level: float = 0.9
+    ) -> tuple[float, float]:
+        """Between which shares of so many runs of a new cell succeed."""
+        return predicted_shares(self.draws(n, width, samples, steps), runs, level)
 
     @cached_property
-    def _drawn(self) -> Float64Array:
-        normal = Stream(0, "laws/drawn").normal((DRAWS, len(self.parameters)))
-        return np.asarray(self.parameters + normal @ self.factor.T)
+    def _drawn(self) -> tuple[Float64Array, Float64Array]:
+        """Laws, shape (draws, parameters), and shifts of a cell, shape (2, draws, 1)."""
+        size = len(self.parameters)
+        normal = Stream(0, "laws/drawn").normal((DRAWS, size + len(NODES)))
+        return self.parameters + normal[:, :size] @ self.factor.T, normal[:, size:].T[:, :, None]
 
     def outside(self, n: int, width: int, samples: int | None, steps: int) -> str:
         """What lies beyond the calibrated range, in words; empty inside it.
@@ -141,11 +164,32 @@ class SuccessLaw:
         if not widths[0] <= width <= widths[1]:
             return f"width {width:,} (calibrated at this n: {widths[0]:,} to {widths[1]:,})"
         most = min(one.samples[1] for one in around)
-        if (np.inf if samples is None else samples) > most:
+        if _size(samples) > most:
             told = "online" if samples is None else f"{samples:,} examples"
             return f"{told} (calibrated at this n: up to {most:,.0f})"
         longest = min(one.steps[1] for one in around)
         return f"{steps:,} steps (calibrated at this n: up to {longest:,})" if steps > longest else ""
+
+    def spread(self, cells: Sequence[ParityCell]) -> SuccessLaw:
+        """This law with the shifts of cells, τ, scaled so that cells which it was not fitted to are likeliest.
+
+        A fit bends to its own cells, so only others say how far a new one lies from it.
+        """
+        from scipy.optimize import minimize_scalar
+        from scipy.stats import binom
+
+        shifts = np.array([float(name.startswith("log τ") and "·" not in name) for name in NAMES])
+
+        def scaled(by: float) -> SuccessLaw:
+            return replace(self, parameters=self.parameters + by * shifts)
+
+        def loss(by: float) -> float:
+            law = scaled(by)
+            drawn = [law.draws(cell.n, cell.width, cell.samples, cell.steps[-1]) for cell in cells]
+            seen = [np.mean(binom.pmf(c.successes[-1], c.runs, d)) for c, d in zip(cells, drawn, strict=True)]
+            return -float(np.log(seen).sum())
+
+        return scaled(minimize_scalar(loss, bounds=(-1.5, 1.5), method="bounded", options={"xatol": 0.02}).x)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -156,8 +200,8 @@ class SuccessLaw:
         return {
             "k": self.k,
             "start": self.start,
-            "parameters": {name: float(f"{value:.5g}") for name, value in zip(PRIORS, self.parameters, strict=True)},
-            "factor": [[float(f"{value:.4g}") for value in row] for row in self.factor],
+            "parameters": {name: float(f"{value:.5g}") for name, value in zip(NAMES, self.parameters, strict=True)},
+            "factor": [[float(f"{value:.4g}") for value in row[: at + 1]] for at, row in enumerate(self.factor)],
             "ranges": ranges,
         }
 
@@ -168,12 +212,50 @@ class SuccessLaw:
             Range(r["n"], tuple(r["width"]), (r["samples"][0], r["samples"][1] or np.inf), tuple(r["steps"]))
             for r in table["ranges"]
         )
-        parameters = np.array([table["parameters"][name] for name in PRIORS])
-        return cls(table["k"], table["start"], parameters, np.array(table["factor"]), ranges)
+        parameters = np.array([table["parameters"][name] for name in NAMES])
+        factor = np.zeros((len(parameters), len(parameters)))
+        for at, row in enumerate(table["factor"]):
+            factor[at, : at + 1] = row
+        return cls(table["k"], table["start"], parameters, factor, ranges)
+
+
+def check_runs(runs: int) -> int:
+    """A number of runs that an interval can be for."""
+    return check_integer("runs", runs, 1, MOST_RUNS, f"the interval of {MOST_RUNS} is hardly wider than that of more")
+
+
+def predicted_shares(chances: Float64Array, runs: int, level: float = 0.9) -> tuple[float, float]:
+    """The narrowest range of shares of runs that holds the outcome with at least this probability.
+
+    Parameters
+    ----------
+    chances : array of shape (draws,)
+        Of success, each as likely as the others to be that of the runs.
+    runs : int
+    level : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> predicted_shares(np.array([0.2, 0.8]), runs=20)
+    (0.1, 0.9)
+    """
+    from scipy.special import bdtr
+
+    runs = check_runs(runs)
+    below = np.concatenate([[0.0], bdtr(np.arange(runs + 1.0)[:, None], runs, chances).mean(axis=1)])
+    low = np.flatnonzero(below[-1] - below[:-1] >= level)
+    high = np.searchsorted(below, below[low] + level) - 1
+    best = np.lexsort((below[low] - below[high + 1], high - low))[0]  # of equally wide ones that which holds most
+    return float(low[best] / runs), float(high[best] / runs)
 
 
 def _plain(samples: float) -> int | None:
     return None if np.isinf(samples) else int(samples)
+
+
+def _size(samples: int | None) -> float:
+    return np.inf if samples is None else float(samples)
 
 
 @cache
@@ -193,22 +275,23 @@ def fit_success_law(cells: Sequence[ParityCell]) -> SuccessLaw:
         raise invalid("cells", "must share k and start", sorted(kinds), "fit each kind by itself")
     ((k, start),) = kinds
     counts = _Counts(cells)
-    means, spreads = np.array(list(PRIORS.values())).T
-    first = means.copy()
-    located = [np.log(cell.samples) for cell in cells if cell.samples and 0.2 < cell.successes[-1] / cell.runs < 0.8]
-    first[0] = float(np.median(located)) if located else first[0]
-
-    def loss(parameters: Float64Array) -> float:
-        return counts.loss(parameters) + 0.5 * float((((parameters - means) / spreads) ** 2).sum())
-
-    found = first
-    for exactness in (1e-1, 1e-2, 1e-3):  # begun again, since differences lose the curvature on the way
-        found = minimize(loss, found, method="BFGS", options={"maxiter": 300, "gtol": exactness}).x
+    means, spreads = np.array([prior for terms in PRIORS.values() for prior in terms.values()]).T
     scales = np.minimum(spreads, 0.1)
-    values, vectors = np.linalg.eigh(_hessian(counts.loss, found, scales))
-    # What differences make of a flat direction may be below zero; there the prior alone is known.
-    information = (vectors * np.maximum(values, 0.0)) @ vectors.T / counts.dispersion(found)
-    covariance = np.linalg.inv(information + np.diag((scales / spreads) ** 2))
+    located = [np.log(cell.samples) for cell in cells if cell.samples and 0.2 < cell.successes[-1] / cell.runs < 0.8]
+    found = means.copy()
+    found[0] = float(np.median(located)) if located else found[0]
+    for nodes in ((1, 1), NODES):  # first as if cells followed the law, which is quick and comes near
+
+        def loss(moved: Float64Array, at: Float64Array = found, nodes: tuple[int, ...] = nodes) -> Any:
+            each, slopes = counts.likelihood(at + scales * moved, nodes)
+            off = (at + scales * moved - means) / spreads
+            return 0.5 * off @ off - each.sum(), scales * (off / spreads - slopes.sum(axis=0))
+
+        moved = minimize(loss, np.zeros_like(found), jac=True, method="BFGS", options={"maxiter": 400, "gtol": 0.05}).x
+        found = found + scales * moved
+    # The information as products of slopes, which unlike second derivatives is never negative in a flat direction.
+    slopes = scales * counts.likelihood(found, NODES)[1]
+    covariance = np.linalg.inv(slopes.T @ slopes + np.diag((scales / spreads) ** 2))
     factor = scales[:, None] * np.linalg.cholesky(covariance)
     return SuccessLaw(k, start, found, factor, _ranges(cells))
 
@@ -218,100 +301,143 @@ def _ranges(cells: Sequence[ParityCell]) -> tuple[Range, ...]:
     for n in sorted({cell.n for cell in cells}):
         here = [cell for cell in cells if cell.n == n]
         widths = [cell.width for cell in here]
-        samples = [np.inf if cell.samples is None else cell.samples for cell in here]
+        samples = [_size(cell.samples) for cell in here]
         steps = [t for cell in here for t in cell.steps]
         sizes = (int(min(samples)), float(max(samples)))
         found.append(Range(n, (min(widths), max(widths)), sizes, (min(steps), max(steps))))
     return tuple(found)
 
 
-def _arrays(n: int, width: int, samples: int | None) -> tuple[Float64Array, Float64Array, Float64Array]:
-    return np.array([float(n)]), np.array([float(width)]), np.array([np.inf if samples is None else float(samples)])
+@cache
+def _columns() -> dict[str, slice]:
+    """Where the coefficients of each quantity are among the parameters."""
+    found, start = {}, 0
+    for name, terms in PRIORS.items():
+        found[name] = slice(start, start + len(terms))
+        start += len(terms)
+    return found
 
 
-def _chances(
-    parameters: Float64Array, n: Float64Array, width: Float64Array, samples: Float64Array, steps: Float64Array
-) -> Float64Array:
-    """The chance of success of each place, shape (places,) each, after each number of steps: shape (places, steps)."""
-    from scipy.special import ndtr  # late: the workers of a sweep load this package and need no SciPy
+class _Places:
+    """Cells, shape (places,) each, with the features of every quantity, shape (places, features)."""
 
-    p = dict(zip(PRIORS, parameters, strict=True))
-    L, R = np.log(n / 30), np.log(width / 30)
-    log_samples = np.log(np.minimum(samples, MOST_SAMPLES))
-    data = (
-        p["data"] + p["data·L"] * L + p["data·L²"] * L**2 + p["data·R"] * R + p["data·R²"] * R**2 + p["data·RL"] * R * L
-    )
-    x = np.where(np.isfinite(samples), log_samples - data, 50.0)
-    spread = SHARPEST + np.exp(p["log σ"] + p["log σ·R"] * R + p["log σ·L"] * L)
-    enough_data = ndtr(np.clip(x / spread, -30, 30))
-    fresh = 1 / (1 + np.exp(-2 * (log_samples - p["fresh"] - p["fresh·L"] * L)))
-    finds = _lottery(p["log γ"], width, p["width"] + p["width·L"] * L)
-    holds = _lottery(p["log fresh γ"], width, p["fresh width"] + p["fresh width·L"] * L)
-    enough_width = finds * (1 - fresh * (1 - holds))
-    time = p["steps"] + p["steps·L"] * L + p["steps·R"] * R + p["steps·R²"] * R**2 + p["steps·RL"] * R * L
-    time = time + fresh * (p["steps·fresh"] + p["steps·fresh·L"] * L + p["steps·fresh·R"] * R)
-    time = time + np.log1p(np.exp(np.clip(p["slow"] - np.exp(p["log slow rate"]) * x, -30, 30)))
-    turn = np.exp(p["log ς"] + p["log ς·R"] * R)
-    enough_steps = ndtr(np.clip((np.log(steps) - time[:, None]) / turn[:, None], -30, 30))
-    return np.asarray((enough_data * enough_width)[:, None] * enough_steps)
+    def __init__(self, n: Float64Array, width: Float64Array, samples: Float64Array) -> None:
+        L, R = np.log(n / 30), np.log(width / 30)
+        known = {"1": np.ones_like(L), "L": L, "L²": L**2, "R": R, "R²": R**2, "RL": R * L}
+        self.features = {name: np.stack([known[one] for one in terms], axis=1) for name, terms in PRIORS.items()}
+        self.log_width, self.log_samples = np.log(width), np.log(np.minimum(samples, MOST_SAMPLES))
+        self.online = np.isinf(samples)
+
+    def values(self, parameters: Float64Array) -> dict[str, Float64Array]:
+        """Every quantity of the law, shape (places,)."""
+        return {name: self.features[name] @ parameters[columns] for name, columns in _columns().items()}
+
+    def chances(
+        self, values: dict[str, Float64Array], shifts: Float64Array, row: AnyArray, steps: Float64Array
+    ) -> Float64Array:
+        """The chance of success of places after so many steps.
+
+        Parameters
+        ----------
+        values : dict of arrays of shape (places,) or (draws, places)
+        shifts : array of shape (2, draws, 1)
+            Of a cell in steps, and in data and width, by their standard deviations.
+        row, steps : array of shape (points,)
+            Which place after how many steps.
+
+        Returns
+        -------
+        array of shape (draws, points)
+        """
+        from scipy.special import expit, ndtr  # late: the workers of a sweep load this package and need no SciPy
+
+        v, (late, good) = values, shifts
+        x = np.where(self.online, 50.0, self.log_samples - v["data"]) + _exp(v["log τ data"]) * good
+        spread = SHARPEST + _exp(v["log σ"])
+        fresh = expit(2 * (self.log_samples - v["fresh"]))
+        width = self.log_width + _exp(v["log τ width"]) * good
+        finds = _lottery(v["log γ"], width - v["width"])
+        holds = _lottery(v["log fresh γ"], width - v["fresh width"])
+        ever = ndtr(x / spread) * finds * (1 - fresh * (1 - holds))
+        rate = _exp(v["log slow rate"])
+        slow = v["slow"] - rate * x
+        middle = v["steps"] + fresh * v["fresh steps"] + np.logaddexp(0.0, slow) + _exp(v["log τ steps"]) * late
+        turn = np.hypot(_exp(v["log ς"] + fresh * v["fresh log ς"]), rate * expit(slow) * spread)
+        by_then = ndtr((np.log(steps) - middle[:, row]) / turn[:, row])
+        return np.asarray(LAPSE / 2 + (1 - LAPSE) * ever[:, row] * by_then)
 
 
-def _lottery(log_power: float, width: Float64Array, log_half: Float64Array) -> Float64Array:
-    """1 − 2^−(width/r)^γ: the chance that some neuron wins, one half at width r."""
-    tickets = np.exp(np.clip(np.exp(log_power) * (np.log(width) - log_half), -30, 6))
-    return np.asarray(1 - np.exp2(-tickets))
+def _exp(value: Float64Array) -> Float64Array:
+    return np.asarray(np.exp(np.clip(value, -30, 30)))
+
+
+def _lottery(log_power: Float64Array, log_width: Float64Array) -> Float64Array:
+    """1 − 2^−width^γ: the chance that some neuron wins, one half at width 1."""
+    return np.asarray(1 - np.exp2(-np.exp(np.clip(_exp(log_power) * log_width, -30, 6))))
 
 
 class _Counts:
     """Cells as arrays: successes between one number of steps and the next."""
 
     def __init__(self, cells: Sequence[ParityCell]) -> None:
-        self.steps = np.array(sorted({t for cell in cells for t in cell.steps}), dtype=np.float64)
-        self.n = np.array([cell.n for cell in cells], dtype=np.float64)
-        self.width = np.array([cell.width for cell in cells], dtype=np.float64)
-        self.samples = np.array([np.inf if cell.samples is None else cell.samples for cell in cells], dtype=np.float64)
-        self.runs = np.array([cell.runs for cell in cells], dtype=np.float64)
-        pairs = [
-            (row, int(np.searchsorted(self.steps, t)), won, before, last)
-            for row, cell in enumerate(cells)
-            for t, won, before, last in zip(
-                cell.steps,
-                cell.successes,
-                (0, *cell.successes),
-                (-1, *np.searchsorted(self.steps, cell.steps)),
-                strict=False,
-            )
-        ]
-        row, column, won, before, last = (np.array(part) for part in zip(*pairs, strict=True))
-        self.row, self.column, self.last, self.new = row, column, last, (won - before).astype(np.float64)
-        self.end = np.array([int(np.searchsorted(self.steps, cell.steps[-1])) for cell in cells])
-        self.won = np.array([cell.successes[-1] for cell in cells], dtype=np.float64)
+        n, width, samples = (
+            np.array([float(one) for one in column])
+            for column in zip(*((cell.n, cell.width, _size(cell.samples)) for cell in cells), strict=True)
+        )
+        self.places = _Places(n, width, samples)
+        # Where nothing succeeded in between, only the ends matter: few of the counts are points to look at.
+        points: dict[tuple[int, int], int] = {}
+        spans = []
+        for row, cell in enumerate(cells):
+            before, won = 0, 0
+            for steps, successes in zip(cell.steps, cell.successes, strict=True):
+                if successes > won:
+                    begin = points.setdefault((row, before), len(points)) if before else -1
+                    spans.append((row, begin, points.setdefault((row, steps), len(points)), successes - won))
+                before, won = steps, successes
+        self.end = np.array([points.setdefault((row, c.steps[-1]), len(points)) for row, c in enumerate(cells)])
+        self.row, looked = np.array(list(points)).T
+        self.steps = looked.astype(np.float64)
+        where, self.begin, self.until, new = np.array(spans, dtype=np.intp).reshape(-1, 4).T
+        self.new = np.zeros((len(spans), len(cells)))
+        self.new[np.arange(len(spans)), where] = new
+        self.never = np.array([float(cell.runs - cell.successes[-1]) for cell in cells])
 
-    def _chances(self, parameters: Float64Array) -> AnyArray:
-        return LAPSE / 2 + (1 - LAPSE) * _chances(parameters, self.n, self.width, self.samples, self.steps)
+    def likelihood(self, parameters: Float64Array, nodes: tuple[int, ...]) -> tuple[Float64Array, Float64Array]:
+        """The logarithm of each cell's likelihood, shape (places,), and its slopes, shape (places, parameters).
 
-    def loss(self, parameters: Float64Array) -> float:
-        """Minus the logarithm of the likelihood."""
-        chances = self._chances(parameters)
-        before = np.where(self.last < 0, 0.0, chances[self.row, self.last])
-        during = np.maximum(chances[self.row, self.column] - before, 1e-7)
-        never = 1 - chances[np.arange(len(self.end)), self.end]
-        return -float((self.new * np.log(during)).sum() + ((self.runs - self.won) * np.log(never)).sum())
+        A coefficient acts through its quantity alone, so one difference for each quantity gives the slopes of all.
+        """
+        shifts, weights = _quadrature(nodes)
+        values = self.places.values(parameters)
+        base = self._each(values, shifts, weights)
+        slopes = []
+        for name, value in values.items():
+            moved = self._each({**values, name: value + STEP}, shifts, weights)
+            slopes.append(((moved - base) / STEP)[:, None] * self.places.features[name])
+        return base, np.concatenate(slopes, axis=1)
 
-    def dispersion(self, parameters: Float64Array) -> float:
-        """Pearson's statistic of the last counts by its degrees of freedom, at least 1."""
-        chances = self._chances(parameters)[np.arange(len(self.end)), self.end]
-        squares = (self.won - self.runs * chances) ** 2 / (self.runs * chances * (1 - chances))
-        return max(1.0, float(squares.sum() / max(len(squares) - len(parameters), 1)))
+    def _each(self, values: dict[str, Float64Array], shifts: Float64Array, weights: Float64Array) -> Float64Array:
+        """The logarithm of each cell's likelihood, shape (places,)."""
+        from scipy.special import logsumexp
+
+        chances = self.places.chances(values, shifts, self.row, self.steps)
+        before = np.where(self.begin < 0, 0.0, chances[:, self.begin])
+        during = np.maximum(chances[:, self.until] - before, 1e-7)
+        found = np.log(during) @ self.new + np.log(1 - chances[:, self.end]) * self.never
+        return np.asarray(logsumexp(found, axis=0, b=weights[:, None]))
 
 
-def _hessian(loss: Any, at: Float64Array, scales: Float64Array, step: float = 0.02) -> Float64Array:
-    """Second derivatives in units of `scales`, by central differences."""
-    size = len(at)
-    moves = np.diag(step * scales)
-    found = np.empty((size, size))
-    for i in range(size):
-        for j in range(i + 1):
-            corners = [loss(at + a * moves[i] + b * moves[j]) for a, b in ((1, 1), (1, -1), (-1, 1), (-1, -1))]
-            found[i, j] = found[j, i] = (corners[0] - corners[1] - corners[2] + corners[3]) / (4 * step**2)
-    return found
+STEP = 1e-7
+"""For differences of likelihoods."""
+
+
+@cache
+def _quadrature(nodes: tuple[int, ...]) -> tuple[Float64Array, Float64Array]:
+    """Points, shape (2, points, 1), and weights for means over two standard normals."""
+    from numpy.polynomial.hermite_e import hermegauss
+
+    points, weights = zip(*(hermegauss(count) for count in nodes), strict=True)
+    grid = np.stack(np.meshgrid(*points, indexing="ij")).reshape(len(nodes), -1, 1)
+    product = np.prod(np.meshgrid(*weights, indexing="ij"), axis=0).ravel()
+    return grid, product / product.sum()
