@@ -5,8 +5,8 @@ has changed since the last one, and the search goes back to the best point. Thre
 climbed: the margin, the difference of logits (DLR: the margin over the gap between the first and the third score), or
 one rival's lead, the targeted margin.
 
-A climb that has not come above the problem's `floor` at its first checkpoint is ended: the first steps are 2ρ long and
-cross the whole set, so most of what a start can give is known by then.
+A climb that has not come above the problem's `floor` after two steps is ended: these are 2ρ long and cross the whole
+set, so that most of what a start can give is known by then.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ MOMENTUM: Final = 0.75
 
 RISING: Final = 0.75
 """The step is halved where fewer than this share of the steps since the last checkpoint raised the score."""
+
+LOOK: Final = 2
+"""Steps after which a climb is ended that has led nowhere."""
 
 
 def checkpoints(steps: int) -> set[int]:
@@ -86,7 +89,7 @@ def apgd(
             points, last = (np.where(stuck[:, None], top_points, table) for table in (points, last))
             gradients = np.where(stuck[:, None], top_gradients, gradients)
             rises, since, halved, top_before = np.zeros_like(rises), 0, stuck, top
-        if step == min(marks) and problem.can_fall:
+        if step == LOOK and problem.can_fall:
             on = (worst.value[rows] > problem.floor) & (worst.value[rows] <= 0.0)
             if not on.any():
                 break

@@ -30,23 +30,24 @@ def certifiable(scores: Scores) -> tuple[ReluNetwork, ...] | None:
     return None if networks is None else on_shared_neurons(networks)
 
 
-def lowest_of_lines(problem: AttackProblem, networks: tuple[ReluNetwork, ...], targets: int) -> Worst:
-    """The worst of the points at which the upper lines of the leads of `targets` rivals are highest."""
+def lowest_of_lines(problem: AttackProblem, networks: tuple[ReluNetwork, ...]) -> Worst:
+    """The points at which the upper line of the nearest rival's lead is highest; of a regressor's error, either way."""
     centres, kind, first = problem.centres, problem.centres.dtype, networks[0]
     hidden, bias = first.hidden.astype(kind), first.bias.astype(kind)
     outputs = np.stack([net.output for net in networks]).astype(kind)
     z = centres @ hidden.T + bias
-    low, high = ((z + end).astype(kind) for end in problem.threat.span(hidden, centres))
-    fires, may_fire = (z > first.threshold).astype(kind), high > first.threshold
+    # Exact ranges take as long as three gradients; these hold as well, and a point need not be proved.
+    most = (problem.threat.reach(centres.shape[1]) * np.linalg.norm(hidden, axis=1)).astype(kind)
+    low, high = z - most, z + most
+    fires, may_fire = z > first.threshold, high > first.threshold
     chord = np.where(low > 0.0, 1.0, high / np.where(high > low, high - low, 1.0)) * may_fire
     straight = [net.linear for net in networks if net.linear is not None]
     scores = problem.scores.scores(centres)
-    directions, worst = problem.directions(scores, targets), Worst(centres, problem.criterion.value(scores))
+    directions, worst = problem.directions(scores, 1), Worst(centres, problem.criterion.value(scores))
     for k in range(len(directions)):
         weights = directions.weights[:, k].astype(kind)
         lead = weights @ outputs
-        slopes = np.where(lead > 0.0, chord, fires).astype(kind)
-        gradients: Any = (lead * slopes) @ hidden
+        gradients: Any = (lead * np.where(lead > 0.0, chord, fires)).astype(kind) @ hidden
         if straight:  # linear models
             gradients = gradients + weights @ np.stack(straight).astype(kind)
         points = problem.threat.extreme(gradients, centres)

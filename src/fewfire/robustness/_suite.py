@@ -114,7 +114,7 @@ class Suite:
                     yield f"{method}_smoothed", eased
             elif method == "certificate":
                 if (networks := certifiable(exact)) is not None:
-                    yield method, partial(lowest_of_lines, networks=networks, targets=NEAREST)
+                    yield method, partial(lowest_of_lines, networks=networks)
             elif method == "apgd":
                 if jumps:
                     yield f"{method}_smoothed", _with_scores(self._from_worst, smooth[1])
