@@ -151,9 +151,9 @@ class TorchScores(Scores):
 
 def _watch_heads() -> Any:
     """A mode of torch that notes the last call of a function of HEADS."""
-    from torch.overrides import TorchFunctionMode
+    mode: Any = _torch().overrides.TorchFunctionMode
 
-    class Watch(TorchFunctionMode):
+    class Watch(mode):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.last: tuple[Any, ...] | None = None
