@@ -20,21 +20,93 @@ def block(torch, activation, inputs=6, width=20):
     return nn.Sequential(nn.Linear(inputs, width), activation, nn.Linear(width, 2))
 
 
-def test_relufy_replaces_smooth_activations_and_nothing_else(torch):
+def test_relufy_replaces_smooth_activations_of_blocks_and_nothing_else(torch):
     nn = torch.nn
-    shared = nn.SiLU()
-    inner = nn.Sequential(nn.Linear(4, 4), nn.GELU(), nn.ReLU(), nn.LeakyReLU(), nn.ELU(), nn.Tanh())
-    model = nn.ModuleDict({"first": inner, "second": shared, "third": shared})
-    assert ft.relufy(model) == ["second", "third", "first.1", "first.3", "first.4"]
-    assert [type(part).__name__ for part in inner] == ["Linear", "ReLU", "ReLU", "ReLU", "ReLU", "Tanh"]
-    assert type(model["third"]) is nn.ReLU
+    kinds = [nn.GELU(), nn.ReLU(), nn.LeakyReLU(), nn.ELU(), nn.Tanh(), nn.SELU(), nn.SiLU(), nn.CELU(), nn.Mish()]
+    kinds += [nn.GELU("tanh"), nn.Softplus(), nn.Sigmoid()]
+    inner = nn.Sequential(nn.Linear(6, 6), *(part for kind in kinds for part in (kind, nn.Linear(6, 6))), nn.GELU())
+    convolution = nn.Sequential(nn.Conv1d(3, 3, 1), nn.SiLU(), nn.Conv1d(3, 3, 1))
+    model = nn.Sequential(convolution, inner)
+    assert ft.relufy(model, batches=[torch.randn(5, 3, 6)]) == [
+        f"1.{place}" for place in (1, 5, 7, 11, 13, 15, 17, 19, 21)
+    ]
+    assert type(inner[9]) is nn.Tanh and type(inner[23]) is nn.Sigmoid
+    assert type(inner[-1]) is nn.GELU and type(convolution[1]) is nn.SiLU  # of no block
+
+
+class Layer:
+    """A transformer layer whose attention and router have smooth activations too; a class once torch is there."""
+
+    def __new__(cls, torch, gated=False, shared=False, function=False):
+        nn = torch.nn
+
+        class Made(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.query, self.gate_of_heads, self.project = nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 6)
+                self.act_of_heads, self.router = nn.SiLU(), nn.Linear(6, 2)
+                self.act_of_router = nn.GELU()
+                self.up, self.gate, self.down = nn.Linear(6, 20), nn.Linear(6, 20), nn.Linear(20, 6)
+                self.act = self.act_of_heads if shared else None if function else nn.SiLU()
+
+            def forward(self, x):
+                heads = torch.softmax(self.query(x) @ x.transpose(-1, -2), -1) @ x
+                x = x + self.project(self.act_of_heads(self.gate_of_heads(x)) * heads)
+                share = self.act_of_router(self.router(x)).softmax(-1)[..., :1]
+                act = torch.nn.functional.gelu if function else self.act
+                h = act(self.gate(x)) * self.up(x) if gated else act(self.up(x))
+                return x + share * self.down(h)
+
+        torch.manual_seed(0)
+        return Made().eval()
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_relufy_leaves_attention_and_routers_alone(torch, gated):
+    model, x = torch.nn.Sequential(Layer(torch, gated), Layer(torch, gated)), torch.randn(2, 5, 6)
+    assert ft.relufy(model, batches=[x]) == ["0.act", "1.act"]
+    assert type(model[0].act) is torch.nn.ReLU and type(model[0].act_of_heads) is torch.nn.SiLU
+    assert type(model[1].act_of_router) is torch.nn.GELU
+    alone = Layer(torch, gated)
+    assert ft.relufy(alone) == ["act"]  # on made-up rows
+
+
+def test_relufy_names_what_it_cannot_reach(torch):
+    x = torch.randn(2, 5, 6)
+    model = torch.nn.Sequential(Layer(torch), Layer(torch, function=True), Layer(torch, shared=True))
+    with pytest.warns(UserWarning) as caught:
+        assert ft.relufy(model, batches=[x]) == ["0.act"]
+    assert [str(warning.message) for warning in caught] == [
+        "relufy left smooth activations: 1[up, down] (a gelu that forward calls as a function), "
+        "2.act_of_heads (it is called outside MLP blocks too)"
+    ]
+    assert type(model[2].act) is torch.nn.SiLU
+    lone = Layer(torch, function=True)
+    with pytest.raises(
+        ff.InvalidArgument, match=r"without one; left are \[up, down\] \(a gelu that forward calls as a fun"
+    ):
+        ft.relufy(lone, batches=[x])
+
+    class Asks(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.first = block(torch, torch.nn.GELU()), block(torch, torch.nn.GELU())
+
+        def forward(self, x, *, asked):
+            return self.inner(x) if asked else x
+
+    model = Asks()
+    with pytest.warns(UserWarning, match=r"first\.1 \(not seen at work; pass batches\)"):
+        assert ft.relufy(model, batches=[{"x": torch.randn(3, 6), "asked": True}]) == ["inner.1"]
 
 
 def test_activations_of_hugging_face_are_known_by_name(torch):
-    nn = torch.nn
-    kinds = [type(name, (nn.Module,), {}) for name in ("NewGELUActivation", "SiLUActivation", "ReLUSquaredActivation")]
-    model = nn.Sequential(*(kind() for kind in kinds))
-    assert ft.relufy(model) == ["0", "1"]
+    class NewGELUActivation(torch.nn.Module):
+        def forward(self, x):
+            return 0.5 * x * (1 + torch.tanh(0.8 * (x + 0.044715 * x**3)))  # not quite torch's
+
+    for kind in (NewGELUActivation(), type("SiLUActivation", (torch.nn.SiLU,), {})()):
+        assert ft.relufy(block(torch, kind)) == ["1"]
 
 
 def test_a_shifted_relu_is_the_networks_own(torch):
@@ -124,8 +196,8 @@ def test_errors_say_what_is_wanted_and_change_nothing(torch):
     with pytest.raises(ff.InvalidArgument) as caught:
         ft.relufy(relu)
     assert str(caught.value) == (
-        "model must hold a smooth activation as a module, such as torch.nn.GELU; got a Sequential without one. "
-        "Remedy: give it one where forward calls a function."
+        "model must hold an MLP block with a smooth activation that is a module, such as torch.nn.GELU; "
+        "got a Sequential without one. Remedy: give it one where forward calls a function."
     )
     gelu = block(torch, torch.nn.GELU())
     with pytest.raises(ff.InvalidArgument, match="threshold must be"):
@@ -143,6 +215,5 @@ def test_errors_say_what_is_wanted_and_change_nothing(torch):
 
 def test_torch_missing_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    for call in (ft.relufy, ft.ActivityPenalty):
-        with pytest.raises(ff.MissingDependency, match=r"pip install 'fewfire\[torch\]'"):
-            call(object())
+    with pytest.raises(ff.MissingDependency, match=r"pip install 'fewfire\[torch\]'"):
+        ft.ActivityPenalty(object())

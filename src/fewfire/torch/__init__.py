@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fewfire._lazy import lazy_names
-from fewfire.torch._induce import ActivityPenalty, relufy
+from fewfire.torch._induce import ActivityPenalty
 from fewfire.torch._sequential import from_sequential, to_sequential
 from fewfire.torch._sparse_init import sparse_init_
 
 if TYPE_CHECKING:
     from fewfire.torch._blocks import MlpBlock, find_blocks
     from fewfire.torch._profile import BlockProfile, ModelProfile, profile
+    from fewfire.torch._relufy import relufy
     from fewfire.torch._sparsify import densify, refresh, sparsify
     from fewfire.torch._sparsify_report import BlockReport, SparsifyReport
     from fewfire.torch._train import SparseTrainingBlock
@@ -41,6 +42,7 @@ if not TYPE_CHECKING:
         {
             "_blocks": "MlpBlock find_blocks",
             "_profile": "BlockProfile ModelProfile profile",
+            "_relufy": "relufy",
             "_sparsify": "densify refresh sparsify",
             "_sparsify_report": "BlockReport SparsifyReport",
             "_train": "SparseTrainingBlock",

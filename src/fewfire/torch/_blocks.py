@@ -13,6 +13,7 @@ give, and its outputs did not change by a bit, so those scores go nowhere but to
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ from fewfire.torch._trace import Match, Tracer, agrees, is_pointwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    Look = Callable[[Any, str, Callable[[], Any]], list[tuple["MlpBlock", Any]]]
 
 torch: Any = require("torch", "torch", "fewfire.torch")
 
@@ -130,14 +133,33 @@ def find_blocks(model: Any, batches: Iterable[Any] | None = None) -> list[MlpBlo
 
 def found_with_rows(model: Any, batches: Iterable[Any] | None) -> list[tuple[MlpBlock, Any]]:
     """The blocks, each with a sample of the rows that its first layer was given."""
+    return _found(model, batches, _found_in_run)
+
+
+def found_with_activations(model: Any, batches: Iterable[Any] | None) -> tuple[list[tuple[MlpBlock, Match]], list[Any]]:
+    """The blocks as they were seen at work, and the modules that may be activations and were called elsewhere."""
+    elsewhere: list[Any] = []
+
+    def look(model: Any, name: str, run: Callable[[], Any]) -> list[tuple[MlpBlock, Any]]:
+        found, tracer = _traced(model, name, run)
+        inside = Counter(id(module) for _, match in found for module in match.activations)
+        total = Counter(id(module) for module in tracer.activated)
+        elsewhere.extend(module for module in tracer.activated if total[id(module)] > inside[id(module)])
+        return found
+
+    return _found(model, batches, look), elsewhere
+
+
+def _found(model: Any, batches: Iterable[Any] | None, look: Look) -> list[tuple[MlpBlock, Any]]:
+    """What is seen when the model runs on a batch, or its parts do on made-up rows, in the model's order."""
     with evaluating(model):
         if batches is None:
-            found = _found_in_parts(model)
+            found = _found_in_parts(model, look)
         else:
             first = next(check_batches(batches), None)
             if first is None:
                 raise InvalidArgument("batches must hold at least one batch; got none. Remedy: pass [batch].")
-            found = _found_in_run(model, "", lambda: feed(model, first))
+            found = look(model, "", lambda: feed(model, first))
     order = {name: place for place, (name, _) in enumerate(model.named_modules())}
     return sorted(found, key=lambda pair: order[pair[0].up])
 
@@ -155,7 +177,7 @@ def missed(model: Any, blocks: Iterable[MlpBlock]) -> list[str]:
     return sorted(found)
 
 
-def _found_in_parts(model: Any) -> list[tuple[MlpBlock, Any]]:
+def _found_in_parts(model: Any, look: Look) -> list[tuple[MlpBlock, Any]]:
     """Run every part by itself, the smallest first, on rows of several sizes; those that cannot be are passed over."""
     found: dict[tuple[str, ...], tuple[MlpBlock, Any]] = {}
     for name, part in reversed(list(model.named_modules())):
@@ -164,7 +186,7 @@ def _found_in_parts(model: Any) -> list[tuple[MlpBlock, Any]]:
             continue
         for rows in _made_up(layers[0]):
             try:
-                results = _found_in_run(model, name, lambda part=part, rows=rows: part(rows.clone()))  # type: ignore[misc]
+                results = look(model, name, lambda part=part, rows=rows: part(rows.clone()))  # type: ignore[misc]
             except Exception:  # the part is the user's, and the rows are not what it was made for
                 continue
             for block, given in results:
@@ -183,15 +205,18 @@ def _made_up(layer: Any) -> list[Any]:
     return [rows, rows[None]]
 
 
-def _found_in_run(model: Any, name: str, run: Callable[[], Any]) -> list[tuple[MlpBlock, Any]]:
-    """The blocks seen while module `name` of the model runs."""
-    part = model.get_submodule(name)
-    tracer = Tracer(part)
+def _traced(model: Any, name: str, run: Callable[[], Any]) -> tuple[list[tuple[MlpBlock, Match]], Tracer]:
+    """What is seen while module `name` of the model runs."""
+    tracer = Tracer(model.get_submodule(name))
     with hooked(tracer.hooks()):
         run()
     prefix = f"{name}." if name else ""
-    found = [(_block(model, prefix, match), match.x) for match in tracer.complete() if match.kind is not None]
-    found = [(_try_whole(model, block, rows), rows) for block, rows in found]
+    return [(_block(model, prefix, match), match) for match in tracer.complete() if match.kind is not None], tracer
+
+
+def _found_in_run(model: Any, name: str, run: Callable[[], Any]) -> list[tuple[MlpBlock, Any]]:
+    """The blocks seen while module `name` of the model runs."""
+    found = [(_try_whole(model, block, match.x), match.x) for block, match in _traced(model, name, run)[0]]
     inlined = [block for block, _ in found if not block.whole and block.reason is None]
     leaking = {block.layers for block in _leaking(model, inlined, run)} if inlined else set()
     reason = "its scores are used elsewhere too, or the model gives no tensors, or others each time"
@@ -207,6 +232,8 @@ def _block(model: Any, prefix: str, match: Match) -> MlpBlock:
     kind, reason = match.kind, None
     if not kind.exact:
         reason = f"{kind.name} has no exact zeros"
+    elif match.weighed:
+        reason = "its activation has weights of its own, which may change"
     name = _common_owner([layer for layer in (up, gate, down) if layer is not None])
     threshold = kind.threshold if kind.exact else None
     sizes = (inputs, width, outputs)

@@ -7,7 +7,8 @@ Everything else goes to the forward of the module's class, with every argument a
 it is never a different function.
 
 What the kernel keeps beside the weights (its codes) is made when first needed, and made anew when the weights were
-changed or moved to another device (`_held.py`).
+changed or moved to another device (`_held.py`). Where the modules themselves were changed, the dense path is taken
+(`_watch.py`).
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from operator import is_
 from typing import TYPE_CHECKING, Any, Literal
 
 from fewfire._errors import InvalidArgument, MissingDependency, invalid
 from fewfire._optional import require
 from fewfire.torch._held import Held
 from fewfire.torch._kernel import SparseDown, SparseUp
-from fewfire.torch._layers import as_array, lay_out, layer_shape, neuron_rows, put_back
+from fewfire.torch._layers import as_array, is_flipped, lay_out, layer_shape, neuron_rows, put_back
 from fewfire.torch._platforms import PLATFORMS, ArrayKernel
+from fewfire.torch._stand_in import StandIn, put_in, take_out
+from fewfire.torch._watch import Watch, around
 
 if TYPE_CHECKING:
     from fewfire.torch._platforms import SparseKernel
@@ -34,6 +38,7 @@ torch: Any = require("torch", "torch", "fewfire.torch.sparsify")
 Fallback = Literal["dense", "error"]
 
 _is_compiling = torch.compiler.is_compiling
+_is_exporting = getattr(torch.compiler, "is_exporting", lambda: False)  # from PyTorch 2.7 on
 _is_tracing, _is_wrapped = torch.jit.is_tracing, torch._C._functorch.is_functorch_wrapped_tensor
 
 _HANDLES = itertools.count()
@@ -61,17 +66,21 @@ class Policy:
     threads: int | None = None
 
 
-class SparseForward(ABC):
+class SparseForward(StandIn, ABC):
     """The forward of one module; subclasses say which kernel it calls."""
 
     what = "a sparse layer"
     parts = True
     """Whether it is for a part of a block, which not every platform has kernels for."""
     _held: Held | None
+    _lent: list[weakref.ref[Any]]
+    """The weights in a `state_dict`, which shares their memory."""
+    _watch: Watch
 
-    def __init__(self, module: Any, layers: tuple[Any, ...], sizes: tuple[int, int], policy: Policy) -> None:
+    def __init__(self, module: Any, layers: tuple[Any, ...], policy: Policy) -> None:
         self.module, self.layers, self.policy = module, layers, policy
-        self.inputs, self.outputs = sizes
+        self.inputs, self.outputs = sizes = self._sizes()
+        self._handles: list[Any] = []
         usable = {kind: platform for kind, platform in PLATFORMS.items() if platform.parts or not self.parts}
         self._types = {kind: platform.types(*sizes) for kind, platform in usable.items()}
         self._supported = _in_words(self._types)
@@ -79,6 +88,8 @@ class SparseForward(ABC):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The module's output: by the sparse kernel where the policy says so, else by the module's class."""
+        if _is_exporting():
+            self.refuse_export()
         if len(args) == 1 and not kwargs and self._accepts(args[0]):
             x = args[0]
             if _is_compiling():
@@ -95,7 +106,7 @@ class SparseForward(ABC):
 
     def compute(self, x: Any) -> Any:
         """The sparse path wherever there is one, whatever the policy."""
-        kernel = self.kernel()
+        kernel = self.kernel() if self._watch.holds() else None
         if kernel is None or not kernel.takes(x):
             return type(self.module).forward(self.module, x)
         return self._run(kernel, x)
@@ -110,10 +121,10 @@ class SparseForward(ABC):
     def kernel(self) -> SparseKernel | None:
         """The kernel for the weights as they are now; None where they have none, for a `reason`."""
         held = self._held
-        if held is None or not held.is_fresh():
+        if held is None or not held.is_fresh() or (held.kernel is None and self._lent):
             with self._lock:
                 held = self._held
-                if held is None or not held.is_fresh():
+                if held is None or not held.is_fresh() or (held.kernel is None and self._lent):
                     held = self._held = self._hold(held)
         return held.kernel
 
@@ -124,6 +135,13 @@ class SparseForward(ABC):
 
     def _hold(self, before: Held | None) -> Held:
         """A kernel for the weights as they are: that of before where it can look at them again, else a new one."""
+        if any(layer._parameters.get("weight") is None for layer in self.layers):
+            return Held(None, self.layers, "a weight of it is no longer a parameter. Remedy: make it one again")
+        self._lent = [lent for lent in self._lent if lent() is not None]
+        if self._lent:
+            return Held(None, self.layers, "a state_dict that shares its weights is in use. Remedy: delete it")
+        if self._sizes() != (self.inputs, self.outputs):
+            return Held(None, self.layers, "its weights have other sizes. Remedy: densify and sparsify again")
         parameters = self._parameters()
         first = parameters[0]
         kind = first.device.type
@@ -143,13 +161,38 @@ class SparseForward(ABC):
 
     def install(self) -> None:
         """Stand in for the module's forward."""
-        self.module.forward = self
+        put_in(self.module, self)
+        self._look_on()
+
+    def _look_on(self) -> None:
+        """Begin to watch the modules, and give out weights in their usual layout."""
+        self._watch = self._watched()
+        moved = [layer for layer, place in self._places() if is_flipped(layer, first=place)]
+        self._handles = [layer._register_state_dict_hook(self._lend) for layer in moved]
 
     def remove(self) -> None:
         """Give the module its own forward back, and its weights their usual layout."""
-        vars(self.module).pop("forward", None)
+        take_out(self.module)
+        for handle in self._handles:
+            handle.remove()
         for layer, _ in self._places():
             put_back(layer)
+
+    def _lend(self, layer: Any, state: dict[str, Any], prefix: str, _metadata: Any) -> None:
+        """A `state_dict` holds weights row by row, as files want them; what is written to them must reach the model.
+
+        So the weight itself is put back, and the dense path is taken as long as the tensor in there lives.
+        """
+        weight, given = layer._parameters.get("weight"), state.get(f"{prefix}weight")
+        platform = None if weight is None or given is None else PLATFORMS.get(weight.device.type)
+        if platform is None or platform.pinned:
+            return
+        with self._lock:
+            put_back(layer)
+            if given is not weight:
+                state[f"{prefix}weight"] = given = weight.detach()
+                self._lent.append(weakref.ref(given))
+            self._held = None
 
     def refresh(self) -> None:
         """Look at the weights again, at once: on a GPU graphs that were captured before see it too."""
@@ -158,7 +201,9 @@ class SparseForward(ABC):
 
     def _accepts(self, x: Any) -> bool:
         """Whether the policy takes this input, the parameters' dtype and device left aside."""
-        if type(x) is not torch.Tensor or (not _is_compiling() and _is_watched(x)):
+        if type(x) is not torch.Tensor:
+            return False
+        if not (_holds_now(self._handle) if _is_compiling() else not _is_traced(x) and self._watch.holds()):
             return False
         kind = x.device.type
         if x.dtype not in self._types.get(kind, ()):
@@ -175,6 +220,8 @@ class SparseForward(ABC):
 
     def _fits(self, x: Any) -> bool:
         if x.ndim == 0 or x.shape[-1] != self.inputs:
+            if self._sizes() != (self.inputs, self.outputs):  # weights were replaced by others
+                return False
             rule = f"must have {self.inputs} columns for {self.what}"
             raise invalid("x", rule, f"shape {tuple(x.shape)}", "pass what the dense layer would take")
         return True
@@ -188,6 +235,10 @@ class SparseForward(ABC):
             )
         return False
 
+    def _sizes(self) -> tuple[int, int]:
+        """Inputs and outputs of the layers as they are."""
+        return layer_shape(self.layers[0])[0], layer_shape((self.layers * 2)[1])[1]
+
     def _parameters(self) -> list[Any]:
         return [p for layer in self.layers for p in layer._parameters.values() if p is not None]
 
@@ -196,17 +247,22 @@ class SparseForward(ABC):
         """The layers, each with whether it is a first layer."""
 
     @abstractmethod
+    def _watched(self) -> Watch:
+        """The modules that must stay as they are."""
+
+    @abstractmethod
     def _build(self, kind: str) -> SparseKernel:
         """The kernel for weights on this kind of device."""
 
     def _start(self) -> None:
         self._lock = threading.Lock()
         self._held = None
+        self._lent = []
         self._handle = next(_HANDLES)
         _LIVE[self._handle] = self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_held", "_handle")}
+        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_held", "_lent", "_handle")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -216,8 +272,8 @@ class SparseForward(ABC):
 class FusedForward(SparseForward):
     """The forward of a module that is a block: `layers` are up, down and perhaps the gate.
 
-    In training mode, and where a hook was put on something inside, the module's own forward runs. For a block that is
-    `members` of a longer `torch.nn.Sequential`, `home`, the module is a sequence of those alone.
+    In training mode, and where something inside was changed or has a hook, the module's own forward runs. For a block
+    that is `members` of a longer `torch.nn.Sequential`, `home`, the module is a sequence of those alone.
     """
 
     what, parts = "a sparse block", False
@@ -233,17 +289,19 @@ class FusedForward(SparseForward):
         members: tuple[str, ...] = (),
     ) -> None:
         self.kind, self.ranks, self.home, self.members = kind, ranks, home, members
-        self.inner = tuple(part for part in module.modules() if part is not module)
-        super().__init__(module, layers, (layer_shape(layers[0])[0], layer_shape(layers[1])[1]), policy)
+        self.covered = tuple(module._modules.values())
+        super().__init__(module, layers, policy)
 
     def install(self) -> None:
         """Stand in for the module's forward, or for that of the sequence it is a part of."""
         if self.home is None:
             super().install()
-        elif "forward" in vars(self.home):
+            return
+        if "forward" in vars(self.home):
             self.home.forward.parts.append(self)
         else:
-            self.home.forward = SequenceForward(self.home, [self])
+            put_in(self.home, SequenceForward(self.home, [self]))
+        self._look_on()
 
     def remove(self) -> None:
         """Give the module, or the sequence, its own forward back."""
@@ -252,18 +310,15 @@ class FusedForward(SparseForward):
         if whole is not None:
             whole.parts = [part for part in whole.parts if part is not self]
             if not whole.parts:
-                del self.home.forward
+                take_out(self.home)
 
     def _fits(self, x: Any) -> bool:
-        if self.layers[0].training or x.ndim not in self.ranks:
-            return False
-        if any(part._forward_hooks or part._forward_pre_hooks for part in self.inner):
-            return False
-        return super()._fits(x)
+        return x.ndim in self.ranks and super()._fits(x)
 
-    def named(self) -> zip[tuple[str, Any]]:
-        """Its members in the sequence, with their names there."""
-        return zip(self.members, self.module._modules.values(), strict=True)
+    def _watched(self) -> Watch:
+        outer = self.module if self.home is None else None
+        parts = [part for part in self.module.modules() if part is outer or part is not self.module]
+        return Watch(parts, self.layers, outer, fused=True)
 
     def _places(self) -> list[tuple[Any, bool]]:
         up, down, *gate = self.layers
@@ -277,47 +332,45 @@ class FusedForward(SparseForward):
         return platform.block(self.layers, self.kind, self.policy.threads)
 
 
-class SequenceForward:
+class SequenceForward(StandIn):
     """The forward of a `torch.nn.Sequential` some of whose members are blocks: `parts` stand in for those members."""
 
     def __init__(self, module: Any, parts: list[FusedForward]) -> None:
         self.module, self.parts = module, parts
 
     def __call__(self, input: Any) -> Any:
-        """Run the members in turn; where they are no longer those that were made sparse, as torch does."""
-        members = self.module._modules
-        starts: dict[str, FusedForward] = {}
-        inside: list[str] = []
-        for part in self.parts:
-            starts[part.members[0]] = part
-            inside += part.members
-            if any(members.get(name) is not mine for name, mine in part.named()):
-                return type(self.module).forward(self.module, input)
-        for name, member in members.items():
-            if name in starts:
-                input = starts[name](input)
-            elif name not in inside:
-                input = member(input)
+        """Run the members in turn, the parts in place of theirs where these still follow each other."""
+        members = list(self.module._modules.values())
+        place = 0
+        while place < len(members):
+            part = next((part for part in self.parts if self._begins(part, members[place:])), None)
+            input = members[place](input) if part is None else part(input)
+            place += 1 if part is None else len(part.covered)
         return input
+
+    @staticmethod
+    def _begins(part: FusedForward, members: list[Any]) -> bool:
+        return len(part.covered) <= len(members) and all(map(is_, part.covered, members))
 
 
 class UpForward(SparseForward):
     """The forward of the first layer of an inlined block: scores of firing neurons, elsewhere one that gives 0.
 
-    Where a hook looks at its output, all scores are computed.
+    `owner` is the module in whose forward the block is. Where a hook looks at the scores, or where something between
+    them and the activation was changed, all scores are computed.
     """
 
     what = "the sparse first layer of a block"
 
-    def __init__(self, module: Any, activation: str, threshold: float, policy: Policy) -> None:
-        self.activation, self.threshold = activation, threshold
-        super().__init__(module, (module,), layer_shape(module), policy)
-
-    def _fits(self, x: Any) -> bool:
-        return not self.module._forward_hooks and super()._fits(x)
+    def __init__(self, module: Any, activation: str, threshold: float, policy: Policy, owner: Any) -> None:
+        self.activation, self.threshold, self.owner = activation, threshold, owner
+        super().__init__(module, (module,), policy)
 
     def _places(self) -> list[tuple[Any, bool]]:
         return [(self.module, True)]
+
+    def _watched(self) -> Watch:
+        return Watch(around(self.owner, self.module), self.layers, self.owner, fused=False)
 
     def _build(self, kind: str) -> SparseKernel:
         activation: Any = self.activation
@@ -338,7 +391,7 @@ class DownForward(SparseForward):
         self.owner, self.fast = owner, None
         if isinstance(owner, torch.nn.TransformerEncoderLayer):
             self.fast, owner.activation_relu_or_gelu = owner.activation_relu_or_gelu, 0
-        super().__init__(module, (module,), layer_shape(module), policy)
+        super().__init__(module, (module,), policy)
 
     def remove(self) -> None:
         """Give the module its own forward back, and its owner its fast path."""
@@ -348,6 +401,9 @@ class DownForward(SparseForward):
 
     def _places(self) -> list[tuple[Any, bool]]:
         return [(self.module, False)]
+
+    def _watched(self) -> Watch:
+        return Watch(self.layers, self.layers, self.module, fused=False)
 
     def _build(self, kind: str) -> SparseKernel:
         rows = as_array(neuron_rows(self.module, first=False))
@@ -364,9 +420,16 @@ def _in_words(types: dict[str, tuple[Any, ...]]) -> str:
     return f"only {' and '.join(names)} {'is' if len(names) == 1 else 'are'} supported"
 
 
-def _is_watched(x: Any) -> bool:
+def _is_traced(x: Any) -> bool:
     """Whether a transformation looks on that wants to see the operations: vmap and its kin, or a trace."""
     return bool(_is_tracing() or _is_wrapped(x))
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _holds_now(handle: int) -> bool:
+    """Whether the modules are as they were, when a graph is compiled; when it runs, `compute` asks again."""
+    forward = _LIVE[handle]
+    return forward._watch.holds() and forward._sizes() == (forward.inputs, forward.outputs)
 
 
 @torch.library.custom_op(  # type: ignore[untyped-decorator]

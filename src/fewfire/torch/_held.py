@@ -34,25 +34,19 @@ class Held:
         self._marks = []
         for layer in layers:
             for name, parameter in layer._parameters.items():
-                if parameter is not None:
-                    seen = _NOTHING if kernel is None else _few_values(parameter)
-                    self._marks.append((layer._parameters, name, _mark(parameter), seen, seen.tobytes()))
+                seen = _NOTHING if kernel is None or parameter is None else _few_values(parameter)
+                self._marks.append((layer._parameters, name, _mark(parameter), seen, seen.tobytes()))
 
     def is_fresh(self) -> bool:
         """Whether every parameter is still the same memory with the same content, as far as can be seen."""
         for owner, name, mark, peek, seen in self._marks:
-            parameter = owner[name]
-            if parameter is None or _mark(parameter) != mark or peek.tobytes() != seen:
+            if _mark(owner.get(name)) != mark or peek.tobytes() != seen:
                 return False
         return True
 
     def is_in_place(self) -> bool:
         """Whether every parameter is still the same memory, whatever it holds."""
-        for owner, name, mark, _, _ in self._marks:
-            parameter = owner[name]
-            if parameter is None or _mark(parameter)[:2] != mark[:2]:
-                return False
-        return True
+        return all(_mark(owner.get(name))[:2] == mark[:2] for owner, name, mark, _, _ in self._marks)
 
 
 def _few_values(parameter: Any) -> Any:
@@ -66,4 +60,6 @@ def _few_values(parameter: Any) -> Any:
 
 def _mark(parameter: Any) -> tuple[int, Any, int]:
     """Address, dtype and version: kernels hold the memory that they were built on, so no other gets its address."""
+    if parameter is None:
+        return 0, None, 0
     return parameter.data_ptr(), parameter.dtype, -1 if parameter.is_inference() else parameter._version

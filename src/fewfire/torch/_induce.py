@@ -1,15 +1,12 @@
-"""Making a model's neurons fire less: ReLUs in place of smooth activations, and a penalty on what fires.
+"""Making a model's neurons fire less by a penalty on what fires.
 
-`relufy` is relufication: GELU, SiLU and their like have no exact zeros, so nothing can be skipped; a ReLU, or a ReLU
-shifted by τ (sublinear, section 3.2), has. It changes the function, and a few epochs of the user's own training win
-back most of what that costs. `ActivityPenalty` is a term for the user's loss, collected by hooks: ℓ1 on activations,
-with a weight that is given or that follows a target activity, of all neurons or of those that a top-k teacher would
-silence.
+`ActivityPenalty` is a term for the user's loss, collected by hooks: ℓ1 on activations, with a weight that is given or
+that follows a target activity, of all neurons or of those that a top-k teacher would silence.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from fewfire._errors import invalid
 from fewfire._optional import require
@@ -17,47 +14,6 @@ from fewfire._validate import check_integer, check_number
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-SMOOTH: Final = ("gelu", "silu", "swish", "mish", "celu", "selu", "softplus", "leakyrelu")
-"""Activations without exact zeros: names of classes, Hugging Face's included, contain one of these."""
-
-
-def relufy(model: Any, threshold: float = 0.0) -> list[str]:
-    """Replace the smooth activations of a model by ReLUs, in place, and return the names of those replaced.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        Its activations are modules (`torch.nn.GELU`, those of Hugging Face); a function called in `forward` cannot be
-        replaced from outside.
-    threshold : float
-        τ ≥ 0: above 0, neurons fire at z > τ, and their value is z.
-
-    Examples
-    --------
-    >>> import torch
-    >>> import fewfire.torch as ft
-    >>> block = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.GELU(), torch.nn.Linear(16, 4))
-    >>> ft.relufy(block)
-    ['1']
-    """
-    torch: Any = require("torch", "torch", "fewfire.torch.relufy")
-    _check_model(torch, model)
-    tau = check_number("threshold", threshold, 0.0)
-    places = [
-        (parent, name, f"{path}.{name}" if path else name)
-        for path, parent in model.named_modules()
-        for name, child in parent._modules.items()
-        if child is not None and _is_smooth(child)
-    ]
-    if not places:
-        rule = "must hold a smooth activation as a module, such as torch.nn.GELU"
-        raise invalid(
-            "model", rule, f"a {type(model).__name__} without one", "give it one where forward calls a function"
-        )
-    for parent, name, _ in places:
-        parent._modules[name] = torch.nn.Threshold(tau, 0.0) if tau > 0 else torch.nn.ReLU()
-    return [full for _, _, full in places]
 
 
 class ActivityPenalty:
@@ -169,12 +125,6 @@ class ActivityPenalty:
             self._seen[name].append((paid.mean(), share))
 
         return hook
-
-
-def _is_smooth(module: Any) -> bool:
-    """Whether a module is one of `SMOOTH`: by its class's name, so that no other package has to be imported."""
-    name = type(module).__name__.lower()
-    return not module._modules and (name == "elu" or any(part in name for part in SMOOTH))
 
 
 def _check_model(torch: Any, model: Any) -> None:

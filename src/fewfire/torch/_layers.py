@@ -57,10 +57,10 @@ def layer_shape(module: Any) -> tuple[int, int]:
 def neuron_rows(module: Any, *, first: bool) -> Any:
     """The weight with one row per neuron: (width, inputs) of a first layer, (width, outputs) of a second."""
     weight = module.weight.detach()
-    return weight.t() if _flipped(module, first) else weight
+    return weight.t() if is_flipped(module, first=first) else weight
 
 
-def _flipped(module: Any, first: bool) -> bool:
+def is_flipped(module: Any, *, first: bool) -> bool:
     """Whether the weight of a layer in this place is the transpose of its neurons' rows."""
     return is_transposed(module) == first
 
@@ -69,15 +69,19 @@ def lay_out(module: Any, *, first: bool) -> None:
     """Store the weight neuron by neuron, where it is not yet."""
     weight = module.weight
     if not neuron_rows(module, first=first).is_contiguous():
-        _store(weight, (1, weight.shape[0]) if _flipped(module, first) else (weight.shape[1], 1))
+        _store(weight, (1, weight.shape[0]) if is_flipped(module, first=first) else (weight.shape[1], 1))
 
 
 def put_back(module: Any, strides: tuple[int, ...] | None = None) -> None:
-    """Undo `lay_out`: the weight stored with these strides, by default row by row."""
-    weight = module.weight
-    strides = (weight.shape[1], 1) if strides is None else strides
-    if weight.stride() != strides:
-        _store(weight, strides)
+    """Undo `lay_out`: the weight stored with these strides, by default row by row.
+
+    Where the weight is no parameter any more, those that a parametrisation has made of it are put back.
+    """
+    held = module._parameters.get("weight")
+    for weight in module.parameters() if held is None else [held]:
+        usual = torch.empty(weight.shape, device="meta").stride() if strides is None else strides
+        if weight.stride() != usual:
+            _store(weight, usual)
 
 
 def _store(weight: Any, strides: tuple[int, ...]) -> None:

@@ -76,6 +76,8 @@ class Platform(ABC):
     """Rows at once, at most."""
     parts: bool
     """Whether the layers of a block that is inlined in a larger forward have a sparse path of their own."""
+    pinned: bool
+    """Whether weights must stay where they lie, because CUDA graphs hold their addresses."""
 
     @abstractmethod
     def types(self, inputs: int, outputs: int) -> tuple[Any, ...]:
@@ -101,7 +103,7 @@ class Platform(ABC):
 class Cpu(Platform):
     """C++, or its NumPy twin."""
 
-    place, most_rows, parts = "the CPU", sys.maxsize, True
+    place, most_rows, parts, pinned = "the CPU", sys.maxsize, True, False
 
     def types(self, inputs: int, outputs: int) -> tuple[Any, ...]:
         """float32 alone."""
@@ -130,7 +132,7 @@ class Cpu(Platform):
 class Gpu(Platform):
     """One CUDA kernel per call."""
 
-    place, most_rows, parts = "a GPU", LARGEST_BATCH, False
+    place, most_rows, parts, pinned = "a GPU", LARGEST_BATCH, False, True
 
     def types(self, inputs: int, outputs: int) -> tuple[Any, ...]:
         """Those whose rows are whole vectors of 16 bytes."""

@@ -32,6 +32,8 @@ SMOOTH: dict[str, Callable[[Any], Any]] = {
     "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
 }
+SMOOTH_CLASSES = ("gelu", "silu", "swish", "mish", "celu", "selu", "softplus", "leakyrelu")
+"""What names of classes of smooth activations contain, Hugging Face's included; no other package has to be imported."""
 FULL = ("relu", "shifted", "threshold", "relu2")
 """The kinds whose formula is known; the others have exact zeros and a threshold, or neither."""
 DIFFERENT_ROWS = 8
@@ -102,6 +104,12 @@ def from_gate(g: Any, u: Any, a: Any) -> tuple[ActivationKind, Gating | None] | 
             return ActivationKind("zeros", below), "reglu"
     smooth = _smooth(g, a, u)
     return None if smooth is None else (smooth, None)
+
+
+def is_smooth(module: Any) -> bool:
+    """Whether a module is a smooth activation that a ReLU may stand for, by the name of its class."""
+    name = type(module).__name__.lower()
+    return not module._modules and (name == "elu" or any(part in name for part in SMOOTH_CLASSES))
 
 
 def _enough(z: Any) -> bool:

@@ -25,6 +25,7 @@ from fewfire.torch._forwards import (
 from fewfire.torch._layers import neuron_rows, put_back, why_not
 from fewfire.torch._platforms import PLATFORMS
 from fewfire.torch._sparsify_report import BlockReport, SparsifyReport
+from fewfire.torch._stand_in import StandIn, put_in, take_out
 from fewfire.torch._timing import SIZES, in_turn, largest_faster
 
 if TYPE_CHECKING:
@@ -162,14 +163,13 @@ def sparse_forwards(model: Any) -> Iterator[SparseForward]:
 @contextmanager
 def densely(model: Any) -> Iterator[None]:
     """The model with its modules' own forwards for a while, so that hooks see every layer."""
-    ours = (SparseForward, SequenceForward)
-    modules = [module for module in model.modules() if isinstance(vars(module).get("forward"), ours)]
-    forwards = [vars(module).pop("forward") for module in modules]
+    modules = [module for module in model.modules() if isinstance(vars(module).get("forward"), StandIn)]
+    forwards = [take_out(module) for module in modules]
     try:
         yield
     finally:
         for module, forward in zip(modules, forwards, strict=True):
-            module.forward = forward
+            put_in(module, forward)
 
 
 def _nothing_found(blocks: list[MlpBlock], passed_over: tuple[str, ...], alone: bool) -> InvalidArgument:
@@ -263,7 +263,25 @@ def _why_not(model: Any, block: MlpBlock, taken: set[str]) -> str | None:
             return f"of {name}: {reason}"
     if not block.whole and not platform.parts:
         return f"it is inlined in the forward of a larger module, which has no sparse path on {platform.place}"
-    return platform.lacks(_kind(block)) if block.whole else None
+    return platform.lacks(_kind(block)) if block.whole else _unsure(model, block)
+
+
+def _unsure(model: Any, block: MlpBlock) -> str | None:
+    """Why what lies between the scores of an inlined block and its activation may change with other weights.
+
+    An adapter begins with zeros or ones, and is then as good as absent: only its parameters show that it is there.
+    """
+    owner, within = model.get_submodule(block.name), f"{block.name}." if block.name else ""
+    own = {id(p) for name in block.layers for p in model.get_submodule(name).parameters()}
+    for name in split_layers(block):
+        path = name.removeprefix(within).split(".")
+        for wrapper in (owner.get_submodule(".".join(path[:depth])) for depth in range(1, len(path))):
+            if any(id(parameter) not in own for parameter in wrapper.parameters()):
+                return f"its layer {name} is inside a {type(wrapper).__name__} that has weights of its own"
+    for name, parameter in owner.named_parameters():
+        if parameter.ndim > 1 and id(parameter) not in own and not bool(parameter.any()):
+            return f"{within}{name} is all zeros, so it cannot be seen whether it adds to the scores"
+    return None
 
 
 def _kind(block: MlpBlock) -> dict[str, Any]:
@@ -283,9 +301,9 @@ def _install(model: Any, block: MlpBlock, policy: Policy, steps: list[Callable[[
         module, home = (sequence_of(owner, block.members), owner) if block.members else (owner, None)
         forwards.append(FusedForward(module, parts, _kind(block), block.ranks, policy, home, block.members))
     else:
-        cut = split_kind(block.kind)
-        forwards += [UpForward(layers[name], *cut, policy) for name in split_layers(block)]
-        forwards.append(DownForward(layers[block.down], policy, model.get_submodule(block.name)))
+        cut, owner = split_kind(block.kind), model.get_submodule(block.name)
+        forwards += [UpForward(layers[name], *cut, policy, owner) for name in split_layers(block)]
+        forwards.append(DownForward(layers[block.down], policy, owner))
     steps += [forward.remove for forward in forwards]
     for forward in forwards:
         forward.kernel()

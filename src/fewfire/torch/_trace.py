@@ -13,7 +13,17 @@ from typing import Any
 
 from fewfire._optional import require
 from fewfire.torch._layers import is_linear, layer_shape
-from fewfire.torch._recognise import FULL, RELU, RELU2, ActivationKind, Gating, from_gate, from_module, from_values
+from fewfire.torch._recognise import (
+    FULL,
+    RELU,
+    RELU2,
+    ActivationKind,
+    Gating,
+    from_gate,
+    from_module,
+    from_values,
+    is_smooth,
+)
 
 torch: Any = require("torch", "torch", "fewfire.torch")
 
@@ -23,7 +33,10 @@ ROWS, RECENT = 64, 6
 
 @dataclass
 class Call:
-    """One call of a linear layer: its name, a sample of its rows, and the module that its output went to, if any."""
+    """One call of a linear layer: its name, a sample of its rows, and the module that its output went to, if any.
+
+    `weighed` where that module has parameters.
+    """
 
     name: str
     x: Any
@@ -31,11 +44,16 @@ class Call:
     rows: int
     address: int
     activation: Any = None
+    weighed: bool = False
 
 
 @dataclass
 class Match:
-    """A block seen at work; `kind` is None where its calls do not agree with each other."""
+    """A block seen at work; `kind` is None where its calls do not agree with each other.
+
+    `activations` are the modules that computed its activation, one per call, None where it was a function; `weighed`
+    where one has parameters.
+    """
 
     up: str
     gate: str | None
@@ -43,7 +61,9 @@ class Match:
     kind: ActivationKind | None
     gating: Gating | None
     x: Any
-    calls: int = 1
+    calls: int = 0
+    activations: list[Any] = field(default_factory=list)
+    weighed: bool = False
 
 
 @dataclass
@@ -53,6 +73,8 @@ class Tracer:
     model: Any
     matches: dict[tuple[str, str | None, str], Match] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
+    activated: list[Any] = field(default_factory=list)
+    """Modules that may be activations, one entry per call."""
     recent: deque[Call] = field(default_factory=lambda: deque(maxlen=RECENT))
 
     def hooks(self) -> list[Any]:
@@ -63,6 +85,8 @@ class Tracer:
                 handles.append(module.register_forward_hook(self._called(name), with_kwargs=True))
             elif is_pointwise(module):
                 handles.append(module.register_forward_pre_hook(self._activates))
+            elif module._parameters and not any(module.children()):
+                handles.append(module.register_forward_pre_hook(self._weighs))
         return handles
 
     def complete(self) -> list[Match]:
@@ -82,16 +106,27 @@ class Tracer:
             if not usable or not isinstance(output, torch.Tensor):
                 return
             given, rows = sample(x, inputs)
+            calls = len(self.activated)
             self._find(name, given, rows)
+            del self.activated[calls:]  # those of `_find` are not the model's
             scores, _ = sample(output, outputs)
             self.recent.append(Call(name, given, scores, rows, output.data_ptr()))
 
         return hook
 
     def _activates(self, module: Any, args: tuple[Any, ...]) -> None:
+        self.activated.append(module)
         for call in self.recent:
             if args and isinstance(args[0], torch.Tensor) and args[0].data_ptr() == call.address:
                 call.activation = module
+
+    def _weighs(self, module: Any, args: tuple[Any, ...]) -> None:
+        for call in self.recent:
+            given = args[0] if args else None
+            if isinstance(given, torch.Tensor) and given.data_ptr() == call.address:
+                columns = call.z.shape[-1]
+                same = given.shape[-1] == columns and torch.equal(sample(given, columns)[0], call.z)
+                call.weighed = call.weighed or same  # memory that was given back may have the address of before
 
     def _find(self, down: str, a: Any, rows: int) -> None:
         """The latest layer or pair of layers that `a` comes from."""
@@ -103,22 +138,22 @@ class Tracer:
         for call in ready:
             kind = _kind_of(call, a)
             if kind is not None:
-                return self._add(call, None, down, kind, None)
+                return self._add(call, None, down, kind, None, a)
         for gate in reversed(ready):
             for up in ready:
                 if gate is not up and gate.x.shape == up.x.shape and gate.x.device == up.x.device:
                     found = _gated_kind_of(gate, up, a)
                     if found is not None:
-                        return self._add(up, gate, down, *found)
+                        return self._add(up, gate, down, *found, a)
         return None
 
-    def _add(self, up: Call, gate: Call | None, down: str, kind: ActivationKind, gating: Gating | None) -> None:
+    def _add(self, up: Call, gate: Call | None, down: str, kind: ActivationKind, gating: Gating | None, a: Any) -> None:
         key = (up.name, None if gate is None else gate.name, down)
-        if key not in self.matches:
-            self.matches[key] = Match(*key, kind, gating, up.x)
-            return
-        match = self.matches[key]
+        match = self.matches.setdefault(key, Match(*key, kind, gating, up.x))
         match.calls += 1
+        screened = up if gate is None else gate
+        match.activations.append(screened.activation if _activated(screened, None if gate is None else up, a) else None)
+        match.weighed = match.weighed or screened.weighed
         if match.kind is None or match.kind.name != kind.name or match.gating != gating:
             match.kind = None
         elif kind.exact:  # thresholds read from values are lower bounds
@@ -149,12 +184,28 @@ def agrees(kind: ActivationKind, z: Any, a: Any) -> bool:
     return kind.exact and not bool(a[z <= kind.threshold].any())
 
 
+def _activated(call: Call, factor: Call | None, a: Any) -> bool:
+    """Whether the module that took a layer's output computed `a` of it, up to the rounding of another order."""
+    if call.activation is None:
+        return False
+    value = call.activation(call.z.clone())
+    values = [value] if factor is None else [value * factor.z, value * call.activation(factor.z.clone())]
+    return any(torch.allclose(one, a, rtol=1e-3, atol=1e-6) for one in values)
+
+
 def _kind_of(call: Call, a: Any) -> ActivationKind | None:
     if call.activation is not None:
         kind = from_module(call.activation)
         if kind is not None and torch.equal(call.activation(call.z.clone()), a):
             return kind
-    return from_values(call.z, a)
+    return from_values(call.z, a) or _named(call, None, a)
+
+
+def _named(call: Call, factor: Call | None, a: Any) -> ActivationKind | None:
+    """A smooth activation that is known by the name of its class alone."""
+    if call.activation is None or not is_smooth(call.activation) or not _activated(call, factor, a):
+        return None
+    return ActivationKind(type(call.activation).__name__.lower(), float("nan"))
 
 
 def _gated_kind_of(gate: Call, up: Call, a: Any) -> tuple[ActivationKind, Gating | None] | None:
@@ -166,4 +217,5 @@ def _gated_kind_of(gate: Call, up: Call, a: Any) -> tuple[ActivationKind, Gating
                 return known, "reglu"
             if bool((up.z <= known.threshold).any()) and torch.equal(opened * known.value(up.z), a):
                 return known, "drelu"
-    return from_gate(gate.z, up.z, a)
+    named = _named(gate, up, a)
+    return from_gate(gate.z, up.z, a) or (None if named is None else (named, None))
