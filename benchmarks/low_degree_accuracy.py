@@ -176,7 +176,7 @@ class RealBits:
         return X[train], y[train].astype(np.float64), X[test], y[test].astype(np.float64)
 
 
-TARGETS = (
+TARGETS: tuple[Target | RealBits, ...] = (
     Target("parity of 3 of 30, 10% noise", 30, 3, (150, 225, 300, 500, 800), parity(3), 0.1),
     Target("parity of 2 of 50, 25% noise", 50, 2, (80, 150, 250, 500, 1000), parity(2), 0.25),
     Target("junta of 3 of 20, 10% noise", 20, 3, (50, 100, 200, 400, 800), junta(3), 0.1),

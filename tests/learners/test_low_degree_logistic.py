@@ -99,6 +99,9 @@ def test_odds_are_taken_where_fewer_rows_are_wrong_or_the_log_loss_is_lower():
     # Surer of more rows, but a tenth of them wrong and none of the mixture's: not taken, whatever the log loss.
     unsure = labels * np.where(places < 10, 0.01, 1.0)
     assert better_odds(good[None], np.array([1]), sample, unsure) is None
+    # Better, but little is known: log odds are small, and the mixture of squares is the safer choice.
+    slight, slighter = (labels * np.where(places < wrong, -0.2, 0.2) for wrong in (7, 9))
+    assert better_odds(slight[None], np.array([1]), sample, slighter) is None
 
 
 @pytest.mark.parametrize(("n", "degree", "samples"), [(6, 1, 90), (8, 2, 120), (10, 3, 60)])

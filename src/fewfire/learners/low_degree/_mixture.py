@@ -9,9 +9,9 @@ where it explains enough and the mixture's held-out error is lower by no more th
 rows, account for.
 
 Logistic fits are of another scale, half log odds, and squares do not tell how good they are. The average of those of
-one degree is taken instead of the mixture where it has fewer held-out rows wrong, beyond doubt, or else where its log
-loss on them is lower, each with its best slope. It is scaled to the least squared error, so that coefficients have one
-unit whichever was taken.
+one degree is taken instead of the mixture where it explains enough and has fewer held-out rows wrong, beyond doubt, or
+else a lower log loss on them, each with its best slope. It is scaled to the least squared error, so that coefficients
+have one unit whichever was taken.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import entr
 
 from fewfire.learners._calibration import logistic_slope
 
@@ -39,6 +40,9 @@ CAUTION = 0.5
 
 PER_WEIGHT = 1.0
 """Relative gain in held-out error, times the number of rows, that each weight of a mixture has to bring (Akaike)."""
+
+INFORMED = 0.2
+"""Share of the labels' entropy that logistic fits must save: where log odds are small, squares are as good."""
 
 SURELY = 2.0
 """Standard deviations by which shares of wrong predictions have to differ to decide alone."""
@@ -131,7 +135,8 @@ def better_odds(
         if loss(inner @ held_out) < least:
             least, weights, average = loss(inner @ held_out), inner, inner @ held_out
     scale = float((labels * average) @ shares) / max(float(average**2 @ shares), 1e-300)
-    if scale <= 0.0:
+    share = float(shares[labels > 0.0].sum())
+    if scale <= 0.0 or least > (1.0 - INFORMED) * float(entr(share) + entr(1.0 - share)):
         return None
     gains = shares * ((labels * average > 0.0).astype(np.float64) - (labels * mixed > 0.0))
     gain, deviation = float(gains.sum()), float(np.sqrt(gains @ gains))
