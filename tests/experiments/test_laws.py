@@ -175,14 +175,14 @@ def test_cells_know_when_their_runs_succeeded():
 
 
 def test_cells_of_runs_that_are_evaluated_on_a_logarithmic_grid():
-    """The default, evaluate = "log", looks at 1000 of the grid's steps and at the end."""
+    """The default, evaluate = "log", looks at 750 and 1000 of the grid's steps and at the end."""
     store = MemoryStore()
     sweep = tiny_sweep(stop_error=0.1, steps=1200, evaluate="log")
     sweep.run(store, executor="inline")
     assert 1000 in sweep.schedules[0].checkpoints() and 500 not in sweep.schedules[0].checkpoints()
     columns = store.columns()
     for cell, setting in zip(parity_cells(store), store.settings(), strict=True):
-        assert cell.steps == (1000, 1200)
+        assert cell.steps == (750, 1000, 1200)
         good = (columns["setting"] == setting.id) & (columns["best_test_error"] <= 0.1)
         assert cell.successes == tuple(int((columns["steps"][good] <= t).sum()) for t in cell.steps)
 

@@ -64,7 +64,7 @@ def test_a_search_is_written_back_without_its_values():
     assert Sweep.from_dict(written) == sweep
     assert "search" not in tiny().to_dict()  # what was recorded of other sweeps stays as it is
     without_data = {key: value for key, value in search_table().items() if key != "data"}
-    assert Sweep.from_dict(without_data).data[0] == (10, 2000)
+    assert Sweep.from_dict(without_data).data[0] == (10, 2000, "clean")
 
 
 def test_sweeps_made_by_hand_have_the_values_of_the_search():
