@@ -99,7 +99,7 @@ class PageServer(ThreadingHTTPServer):
         """Answer in a thread of its own."""
         try:
             super().process_request(request, client_address)
-        except BaseException:  # the thread could not be started
+        except RuntimeError:  # the thread could not be started; one that was gives its place back itself
             self._free.release()
             raise
 
