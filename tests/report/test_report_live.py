@@ -365,3 +365,17 @@ def test_connections_are_bounded_and_given_back(store, path, monkeypatch):
                 break
         else:
             pytest.fail("no connection was given back")
+
+
+def test_ctrl_c_while_a_thread_starts_is_ctrl_c(store, path, monkeypatch):
+    """The thread may have answered and given its place back by the time at which the start is interrupted."""
+
+    def interrupted(server, request, client_address):
+        server.process_request_thread(request, client_address)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(http.server.ThreadingHTTPServer, "process_request", interrupted)
+    with PageServer(LivePage({"s": path})) as server:
+        socket.create_connection(("127.0.0.1", server.server_port)).close()  # asks nothing and goes
+        with pytest.raises(KeyboardInterrupt):
+            server.handle_request()
