@@ -5,7 +5,7 @@ MLP; 2-norm 0.5 and ∞-norm 0.1; within the box [0, 1] or not: 8 settings, 450 
 networks as torch modules in float32:
 
 - torchattacks' APGD (cross-entropy, 100 steps) and APGDT (difference of logits towards each of 9 rivals, 100 steps each),
-  the gradient attacks of AutoAttack. It knows images in [0, 1] only; without a box it sees a grey scale that is 9 times
+  the gradient attacks of AutoAttack. It takes images in [0, 1] only; without a box it is given a grey scale that is 9 times
   as wide, with ρ in proportion, so that no pixel comes near its ends.
 - projected gradient ascent written here: 10 targets (the 9 rival classes, and whichever is nearest) × 5 restarts × 60
   steps, on the rows that still stand.
@@ -34,10 +34,11 @@ import sys
 import time
 import warnings
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
+from scipy.linalg import block_diag
 from sklearn.datasets import load_digits, make_blobs, make_circles, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
@@ -47,8 +48,6 @@ from threadpoolctl import threadpool_limits
 
 import fewfire as ff
 from fewfire.robustness import black_box, register_adapter
-from fewfire.robustness._adapter import adapter_of
-from fewfire.robustness._shallow import ShallowScores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,12 +62,43 @@ TARGETS, RESTARTS, STEPS, APGD_STEPS, REPEATS = 10, 5, 60, 100, 3
 WIDEN = 9.0  # grey scale of the rival that always clips, in units of the box
 
 
+class Layer(NamedTuple):
+    """Scores of all classes by one hidden layer that is 0 up to a threshold."""
+
+    hidden: np.ndarray  # (inputs, neurons)
+    bias: np.ndarray
+    output: np.ndarray  # (neurons, classes)
+    offset: np.ndarray
+    threshold: float = 0.0
+
+
+def layer_of(model: MLPClassifier | ff.RobustClassifier, X: np.ndarray) -> Layer:
+    """The model's weights in float32, as rows are multiplied by them; networks per class stand next to one another.
+
+    Algorithm 1 sees ((x − mean)/scale, 1/2), which has length 1 on average over the training rows X.
+    """
+    if isinstance(model, MLPClassifier):
+        parts = model.coefs_[0], model.intercepts_[0], model.coefs_[1], model.intercepts_[1]
+        return Layer(*(part.astype(np.float32) for part in parts))
+    networks = model.networks_
+    hidden = np.concatenate([network.hidden for network in networks], dtype=np.float64).T
+    bias = np.concatenate([network.bias for network in networks], dtype=np.float64)
+    mean = X.mean(axis=0)
+    scale = np.sqrt(np.mean(np.sum((X - mean) ** 2, axis=1)) / 0.75)
+    bias += hidden[-1] / 2 - mean @ hidden[:-1] / scale
+    hidden = hidden[:-1] / scale
+    output = block_diag(*(np.reshape(network.output, (network.width, -1)) for network in networks))
+    offset = np.concatenate([np.ravel(network.offset) for network in networks])
+    parts = tuple(part.astype(np.float32) for part in (hidden, bias, output, offset))
+    return Layer(*parts, networks[0].activation.threshold)
+
+
 class Module(torch.nn.Module):
     """The network in float32; images of any shape."""
 
-    def __init__(self, scores: ShallowScores, wide: bool = False) -> None:
+    def __init__(self, scores: Layer, wide: bool = False) -> None:
         super().__init__()
-        parts = (scores.hidden.T, scores.bias, scores.output, scores.offset)
+        parts = scores[:4]
         self.hidden, self.bias, self.output, self.offset = (
             torch.nn.Parameter(torch.tensor(np.ascontiguousarray(part))) for part in parts
         )
@@ -171,7 +201,7 @@ def timed(attack: Callable[[], np.ndarray], repeats: int = REPEATS) -> tuple[np.
     return found, statistics.median(seconds)
 
 
-def setting(model: object, network: ShallowScores, X: np.ndarray, y: np.ndarray, norm: str, box: bool) -> dict:
+def setting(model: object, network: Layer, X: np.ndarray, y: np.ndarray, norm: str, box: bool) -> dict:
     """Rows standing and seconds of every attack."""
     rho, bounds = RADII[norm], (0.0, 1.0) if box else (-np.inf, np.inf)
     threat = (X, y, norm, rho, box)
@@ -308,8 +338,7 @@ def main() -> int:
         }
         missed, result = [], {"name": "attack", "rows": len(X_test)}
         for name, model in models.items():
-            network = adapter_of(model, X_test, y_test).scores.single()
-            assert isinstance(network, ShallowScores)
+            network = layer_of(model, X)
             for norm in RADII:
                 for box in (False, True):
                     key = f"{name} {norm} {'box' if box else 'free'}"
@@ -323,7 +352,7 @@ def main() -> int:
         figures, more = judged_by_grid()
         result, missed = result | figures, missed + more
     if torchattacks is None:
-        print("torchattacks is not installed, so that nothing is shown beside it: pip install --no-deps torchattacks")
+        print("torchattacks is not installed, so that there is no comparison: pip install --no-deps torchattacks")
         missed.append("torchattacks is not installed")
     print(json.dumps(result | {"missed": missed}))
     return int(bool(missed))

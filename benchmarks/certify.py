@@ -1,10 +1,10 @@
-"""How much of what withstands attacks is proved, and how long does a proof take? Beside auto_LiRPA's CROWN and α-CROWN.
+"""How much of what withstands attacks is proved, and how long does a proof take? With auto_LiRPA's CROWN and α-CROWN.
 
 scikit-learn's digits, pixels in [0, 1], ℓ₂ radii 0.3 and 0.5; scikit-learn's MLP of 50 neurons, undefended, and
 `RobustClassifier` trained for 0.5: as it is by default (1000 ReLUs, both layers), the same with proof_weight=0.3, and by
-Algorithm 1 (300 shifted ReLUs per class). Each row is attacked, certified as it was before (fixed lines; ball and box apart; the neurons of
-two scores apart), by `certify` as it is by default, and by branch and bound where that leaves a row open. Asked: at
-least half of the gap between what was proved and what withstands the attack closes in every setting.
+Algorithm 1 (300 shifted ReLUs per class). Each row is attacked, certified by `certify` as it is by default, and by
+branch and bound where that leaves a row open. Asked: of the rows that withstand the attack, at least 85% are proved in
+every setting.
 
 auto_LiRPA bounds ReLU networks; it has no jump at τ and, in the 2-norm, no box. It runs where the folder that holds it
 is named, installed without its dependencies: version 0.3 asks for torch < 1.13, and three names that later versions of
@@ -25,7 +25,6 @@ import sys
 import time
 import types
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,35 +36,20 @@ from threadpoolctl import threadpool_limits
 
 import fewfire as ff
 from fewfire.networks import TwoLayer
-from fewfire.robustness import L2Ball, ReluNetwork, attack, certify
-from fewfire.robustness._adapter import adapter_of
-from fewfire.robustness._bounds import lower_bounds
-from fewfire.robustness._boxes import box_room, box_row_span
+from fewfire.robustness import attack, ball, certify
 
-RADII, BOX, ASKED, NODES, TRIES = (0.3, 0.5), (0.0, 1.0), 0.5, 40, 10**6
+RADII, BOX, ASKED, NODES, TRIES = (0.3, 0.5), (0.0, 1.0), 0.85, 40, 10**6
+Weights = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-class Apart(L2Ball):
-    """The ball as certificates used to see it: linear ranges of ball and box apart."""
-
-    def row_span(self, weights: np.ndarray, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The smaller of ±ρ‖w‖ and the box's range."""
-        most = np.ravel(self.rho) * np.linalg.norm(weights, axis=1)
-        low, high = box_row_span(weights, *box_room(self, centres))
-        return np.maximum(-most, low), np.minimum(most, high)
-
-
-def proved_before(networks: tuple[ReluNetwork, ...], X: np.ndarray, y: np.ndarray, rho: float) -> np.ndarray:
-    """Which rows the certificates before this method prove."""
-    apart = [replace(net, hidden=net.hidden.copy(), bias=net.bias.copy()) for net in networks]
-    margin = np.full(len(X), np.inf)
-    for own, first in enumerate(apart):
-        rows = np.flatnonzero(y == own)
-        for other, second in enumerate(apart):
-            if other != own and rows.size:
-                bound = lower_bounds(first - second, X[rows], Apart(rho, *BOX))[0].max(axis=0)
-                margin[rows] = np.minimum(margin[rows], bound)
-    return margin > 0
+def weights_of(model: Any) -> Weights | None:
+    """Weights and biases of both layers, (outputs, inputs) and (outputs,); None for anything but one ReLU network."""
+    if isinstance(model, MLPClassifier):
+        return model.coefs_[0].T, model.intercepts_[0], model.coefs_[1].T, model.intercepts_[1]
+    first, *others = model.networks_
+    if others or first.activation.threshold:
+        return None
+    return first.hidden, first.bias, np.reshape(first.output, (first.width, -1)).T, np.ravel(first.offset)
 
 
 class Lirpa:
@@ -87,15 +71,12 @@ class Lirpa:
 
         self.torch, self.library = torch, auto_LiRPA
 
-    def proved(
-        self, networks: tuple[ReluNetwork, ...], X: np.ndarray, y: np.ndarray, rho: float, method: str
-    ) -> np.ndarray:
+    def proved(self, parts: Weights, X: np.ndarray, y: np.ndarray, rho: float, method: str) -> np.ndarray:
         """Which rows "CROWN" or "CROWN-Optimized" proves."""
-        torch, first = self.torch, networks[0]
-        classes, (width, inputs) = len(networks), first.hidden.shape
+        torch = self.torch
+        classes, (width, inputs) = len(parts[2]), parts[0].shape
         layers = torch.nn.Linear(inputs, width), torch.nn.ReLU(), torch.nn.Linear(width, classes)
         model = torch.nn.Sequential(*layers)  # float32: its optimisation takes nothing else
-        parts = (first.hidden, first.bias, [net.output for net in networks], [net.offset for net in networks])
         for parameter, part in zip(model.parameters(), parts, strict=True):
             parameter.data = torch.tensor(np.array(part, dtype=np.float32))
         rows, own = torch.tensor(X, dtype=torch.float32), torch.tensor(y)
@@ -134,8 +115,8 @@ def dense_errors() -> list[float]:
         rng = np.random.default_rng(seed)
         activation = "relu" if seed % 2 else "shifted_relu(0.2)"
         network = TwoLayer(rng.normal(size=(16, 2)), 0.3 * rng.normal(size=16), rng.normal(size=16), 0.5, activation)
-        point, threat, net = rng.uniform(-1, 1, size=(1, 2)), L2Ball(0.5, -1.0, 1.0), ReluNetwork.of(network)
-        sign = 1 if net(point)[0] > 0 else -1
+        point, threat = rng.uniform(-1, 1, size=(1, 2)), ball("l2", 0.5, (-1.0, 1.0), 2)
+        sign = 1 if network(point)[0] > 0 else -1
         proof = certify(network, point, [sign], 0.5, bounds=(-1, 1), method="branch", tight=True, nodes=3000)
         best, spread, least = point, threat.rho, np.inf
         for level in range(6):
@@ -143,7 +124,7 @@ def dense_errors() -> list[float]:
             moves = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2) * spread
             many = (best[:, None] + moves).reshape(-1, 2)
             many = threat.project(many, np.broadcast_to(point, many.shape))
-            values = sign * net(many)
+            values = sign * network(many)
             order = np.argsort(values)[:20]
             best, least, spread = many[order], min(least, float(values[order[0]])), spread / 15
         errors.append(least - float(proof.margin[0]))
@@ -153,7 +134,7 @@ def dense_errors() -> list[float]:
 def broken(model: Any, X: np.ndarray, y: np.ndarray, rho: float, proved: np.ndarray) -> int:
     """Of TRIES random points around proved rows, on the rim mostly, how many the model gets wrong."""
     rows, rng, wrong = np.flatnonzero(proved), np.random.default_rng(0), 0
-    threat = L2Ball(rho, *BOX)
+    threat = ball("l2", rho, BOX, X.shape[1])
     for _ in range(TRIES // 20_000):
         chosen = rng.choice(rows, 20_000)
         moved = threat.project(X[chosen] + rng.normal(size=(20_000, X.shape[1])), X[chosen])
@@ -174,14 +155,10 @@ def run() -> int:
     lirpa = Lirpa(options.lirpa) if options.lirpa else None
     everyone, X, y = models(options.rows)
     result: dict[str, Any] = {"name": "certify", "rows": len(X)}
-    closed: list[float] = []
+    shares: list[float] = []
     for name, model in everyone.items():
-        networks = adapter_of(model, X, y).scores.relu_networks()
-        assert networks is not None
+        weights = weights_of(model)
         for rho in RADII:
-            began = time.process_time()
-            before = proved_before(networks, X, y, rho)
-            before_ms = 1e3 * (time.process_time() - began) / len(X)
             withstood = np.asarray(attack(model, X, y, rho, bounds=BOX).margin > 0)
             began = time.process_time()
             proof = certify(model, X, y, rho, bounds=BOX)
@@ -193,23 +170,19 @@ def run() -> int:
                 more[left] = certify(model, X[left], y[left], rho, bounds=BOX, method="branch", nodes=NODES).robust
                 branch_ms = 1e3 * (time.process_time() - began) / int(left.sum())
             assert not (more & ~withstood).any(), "a row is proved and fell to the attack"
-            gap = float(withstood.mean() - before.mean())
-            closed.append(float(more.mean() - before.mean()) / gap if gap > 0 else 1.0)
+            shares.append(float(more.sum() / max(1, withstood.sum())))
             figures = {
                 "attacked": withstood.mean(),
-                "before": before.mean(),
                 "proved": proof.robust.mean(),
                 "branch": more.mean(),
-                "closed": closed[-1],
-                "before_ms": before_ms,
+                "share": shares[-1],
                 "ms": ms,
                 "branch_ms_per_open_row": branch_ms,
             }
-            shared = all(net.hidden is networks[0].hidden for net in networks)
-            if lirpa is not None and shared and networks[0].threshold == 0.0:
+            if lirpa is not None and weights is not None:
                 for key, method in (("crown", "CROWN"), ("alpha_crown", "CROWN-Optimized")):
                     began = time.process_time()
-                    figures[key] = lirpa.proved(networks, X, y, rho, method).mean()
+                    figures[key] = lirpa.proved(weights, X, y, rho, method).mean()
                     figures[f"{key}_ms"] = 1e3 * (time.process_time() - began) / len(X)
             if name == "mlp":
                 figures["broken"] = broken(model, X, y, rho, more)
@@ -219,9 +192,9 @@ def run() -> int:
     errors = dense_errors()
     print("16 neurons, dense search less proof:", [float(f"{error:.2g}") for error in errors])
     complete = all(-1e-9 <= error <= 2e-3 for error in errors)
-    result |= {"closed": round(min(closed), 3), "asked": ASKED, "dense_error": float(f"{max(errors):.2g}")}
+    result |= {"ratio": round(min(shares), 3), "asked": ASKED, "dense_error": float(f"{max(errors):.2g}")}
     print(json.dumps(result))
-    return int(min(closed) < ASKED or not complete)
+    return int(min(shares) < ASKED or not complete)
 
 
 if __name__ == "__main__":

@@ -1,26 +1,26 @@
 """Does `diagnose` name what is short, do outcomes lie in its intervals, and does the law of data hold elsewhere?
 
     python benchmarks/diagnose.py judge [FILE …]          # docs/results/laws.json and laws.md; by default the same cells
-    python benchmarks/diagnose.py truth FILE              # trains the cells that names are judged on: some 10 minutes
-    python benchmarks/diagnose.py fresh FILE [--seed 7]   # trains those that intervals are judged on: some 5 minutes
+    python benchmarks/diagnose.py truth FILE              # trains the cells that names are tested on: some 10 minutes
+    python benchmarks/diagnose.py fresh FILE [--seed 7]   # trains those that intervals are tested on: some 5 minutes
 
-Judged are cells drawn at random with n = 18, 25, 35 and 45, which no calibration has, and with k, start, width, samples
+Tested are cells drawn at random with n = 18, 25, 35 and 45, which no calibration has, and with k, start, width, samples
 and steps at random, by turns around the expected frontier with time to learn and above it with little time or width.
 What is short there is found by training: 24 runs of the cell, and 24 each with four times the samples, the width, the
-steps alone; a cell of which half of the runs succeed as it is has nothing to judge. The first 20 cells of which data alone
-is short and the first 20 of which width or steps are, and data is not, are judged: `diagnose` is right when what it
+steps alone; a cell of which half of the runs succeed as it is has nothing to test. The first 20 cells of which data alone
+is short and the first 20 of which width or steps are, and data is not, are counted: `diagnose` is right when what it
 names first is short. Cells where more data and more of another would both help are printed and not counted, since there
 any name would do. The success law was changed three times after these cells had been trained; the page
-says why, and what each form named right.
+describes why, and what each form named right.
 
-Intervals are judged on cells with n from 16 to 99, none of which the laws are fitted to, and with k, start, width,
-samples and steps at random inside the calibrated range, 40 runs each: the first 200 whose predicted chance is between 5%
-and 95%, so that an interval is not right by saying "none" or "all", and the first 50 others. What is drawn depends on the
+Intervals are tested on cells with n from 16 to 99, none of which the laws are fitted to, and with k, start, width,
+samples and steps at random inside the calibrated range, 40 runs each: the first 200 whose predicted probability is between 5%
+and 95%, so that an interval is not right as "none" or "all", and the first 50 others. What is drawn depends on the
 prediction, never on the outcome. The cells of seed 1 scale how far cells lie from the laws (`laws.py spread`); those of
 other seeds are used for nothing else.
 
 Asked: right on 36 of 40; 85 to 95% of the 200 outcomes inside their 90% intervals; 80% of held-out frontiers inside
-theirs. `fresh` judges the intervals alone and writes no page. The laws come from benchmarks/laws.py.
+theirs. `fresh` tests the intervals alone and writes no page. The laws come from tools/laws.py.
 """
 
 from __future__ import annotations
@@ -30,20 +30,21 @@ import json
 import sys
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import bdtr
 
-from fewfire._random import Stream
-from fewfire.experiments import MemoryStore, Sweep
-from fewfire.experiments.laws import Advice, diagnose, provenance, shipped_cells, shipped_law
-from fewfire.experiments.laws._success_law import predicted_shares
-from laws import DEAREST, START_TABLES, TRAINING, expected, two_digits
+from fewfire import Stream
+from fewfire.sweeps import MemoryStore, Sweep
+from fewfire.sweeps.laws import diagnose, shipped_law
+
+sys.path.append(str(Path(__file__).parents[1] / "tools"))
+from laws import DEAREST, START_TABLES, TRAINING, expected, provenance, read, two_digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fewfire._types import Float64Array
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 JUDGED_INPUTS, RUNS, WANTED = (18, 25, 35, 45), 24, 20
@@ -54,7 +55,7 @@ RESOURCES = ("data", "width", "steps")
 
 @dataclass(frozen=True)
 class Question:
-    """A cell to judge."""
+    """A cell to test."""
 
     n: int
     k: int
@@ -63,7 +64,7 @@ class Question:
     samples: int
     steps: int
 
-    def times(self, steps: int, runs: int) -> Float64Array:
+    def times(self, steps: int, runs: int) -> np.ndarray:
         """The step at which each run succeeded, infinite where it did not; by trial."""
         sweep = Sweep.from_dict(
             {
@@ -85,8 +86,8 @@ class Question:
         times = replace(self, **more).times(self.steps if more else 4 * self.steps, RUNS)
         return [float((times <= limit).mean()) for limit in (self.steps, 4 * self.steps)]
 
-    def advice(self, runs: int = RUNS) -> Advice:
-        """What `diagnose` says of it."""
+    def advice(self, runs: int = RUNS) -> Any:
+        """What `diagnose` reports about it."""
         return diagnose(
             self.n, self.k, init=self.start, width=self.width, samples=self.samples, steps=self.steps, runs=runs
         )
@@ -132,7 +133,7 @@ def find_truth(path: Path) -> None:
 def fresh_questions(seed: int) -> Iterator[Question]:
     """Endless, at random, inside the calibrated range and at n that no calibration has."""
     stream = Stream(seed, "laws/fresh")
-    taken = {cell.n for cell in shipped_cells()}
+    taken = {cell.n for cell in read("calibration.csv")}
     number = 0
     while True:
         draw = stream.child(str(number)).uniform(6)
@@ -142,7 +143,7 @@ def fresh_questions(seed: int) -> Iterator[Question]:
         width = round(3 * 100 ** draw[2])
         samples = two_digits(expected(n, k) * 0.4 * 250 ** draw[3])
         found = Question(n, k, tuple(START_TABLES)[int(draw[4] * 2)], width, samples, 125 * round(2 * 32 ** draw[5]))
-        if n not in taken and n * width * found.steps <= DEAREST and found.advice().chance is not None:
+        if n not in taken and n * width * found.steps <= DEAREST and found.advice().probability is not None:
             yield found
 
 
@@ -152,7 +153,7 @@ def train_fresh(path: Path, seed: int) -> list[dict]:
     kept = {"doubt": 0, "clear": 0}
     with path.open("a") as file:
         for question in fresh_questions(seed):
-            chance = question.advice().chance
+            chance = question.advice().probability
             assert chance is not None  # fresh questions are inside the calibrated range
             name = "doubt" if 0.05 < chance.value < 0.95 else "clear"
             if kept[name] >= FRESH[name]:
@@ -168,6 +169,13 @@ def train_fresh(path: Path, seed: int) -> list[dict]:
     raise AssertionError("questions are endless")
 
 
+def noise_of(chance: float, runs: int, level: float = 0.9) -> float:
+    """How wide the narrowest range of shares is that contains the outcome of so many runs at a known probability."""
+    below = np.concatenate([[0.0], bdtr(np.arange(runs + 1.0), runs, chance)])
+    low = np.flatnonzero(below[-1] - below[:-1] >= level)
+    return float((np.searchsorted(below, below[low] + level) - 1 - low).min() / runs)
+
+
 def coverage(known: list[dict]) -> dict:
     """How many outcomes of fresh cells lie in their intervals, by kind of cell and number of runs."""
     found = {}
@@ -175,10 +183,10 @@ def coverage(known: list[dict]) -> dict:
         for name in FRESH:
             rows = []
             for one in (one for one in known if one["kind"] == name):
-                chance = Question(**one["cell"]).advice(runs).chance
+                chance = Question(**one["cell"]).advice(runs).probability
                 if chance is not None:
                     low, high = round(chance.low * runs), round(chance.high * runs)
-                    noise = np.diff(predicted_shares(np.array([chance.value]), runs))[0]
+                    noise = noise_of(chance.value, runs)
                     won = sum(one["won"][:runs])
                     rows.append((low <= won <= high, (high - low) / runs, noise, abs(won / runs - chance.value)))
             inside, width, noise, error = np.array(rows, dtype=float).T
@@ -219,12 +227,12 @@ def truly_short(one: dict) -> set[str]:
     return {name for name in RESOURCES if one["success"][name] >= 0.5}
 
 
-def asked(one: dict) -> Advice:
+def asked(one: dict) -> Any:
     return Question(**one["cell"]).advice()
 
 
 def judge(known: list[dict], fresh: list[dict]) -> int:
-    """Ask `diagnose` about the trained cells, and write what came out with the laws beside it."""
+    """Ask `diagnose` about the trained cells, and write what came out, with the laws."""
     judged = []
     for name in ("data", "width or steps"):
         judged += [(name, one) for one in known if kind(one) == name][:WANTED]
@@ -237,7 +245,7 @@ def judge(known: list[dict], fresh: list[dict]) -> int:
                 **one["cell"],
                 "success": one["success"],
                 "short": sorted(short),
-                "predicted": None if advised.chance is None else round(advised.chance.value, 3),
+                "predicted": None if advised.probability is None else round(advised.probability.value, 3),
                 "says": list(advised.short),
                 "names": advised.nearest,
                 "right": advised.nearest in short,

@@ -6,8 +6,7 @@ Asked, at degree 3 with ridge penalty 1: n = 40, m = 12000 (10701 monomials, the
 times as fast, n = 30, m = 50000 100 times, predictions on the training and on new points equal to 1e-4; estimation of
 all coefficients 1000 times as fast; n = 100, m = 100000 (166751 monomials) fitted in under 2 GiB.
 
-Everyone gets all cores. The peer runs once a size, between fewfire's runs, of which the median counts. The dense
-equivalent of a product with the matrix of monomials, 2·m·p operations, is set beside the GEMM of the machine.
+Everyone gets all cores. The peer runs once a size, between fewfire's runs, of which the median counts.
 """
 
 from __future__ import annotations
@@ -27,10 +26,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
-from fewfire import fourier
-from fewfire._random import Stream
-from fewfire.fourier._monomial_matrix import MonomialMatrix
-from fewfire.fourier._subcubes import choose_groups, cover_of
+from fewfire import Stream, fourier
 from fewfire.learners import LowDegreeRegressor
 
 CORES = len(os.sched_getaffinity(0))
@@ -58,26 +54,6 @@ def seconds(work: object, repeats: int) -> list[float]:
         work()  # type: ignore[operator]
         times.append(perf_counter() - began)
     return times
-
-
-def gemm_peak(dtype: type) -> float:
-    """GFLOP/s of a large matrix product on all cores."""
-    a = np.random.default_rng(0).random((3000, 3000)).astype(dtype)
-    return 2 * 3000**3 / min(seconds(lambda: a @ a, 3)) / 1e9
-
-
-def products(n: int, samples: int) -> dict[str, float]:
-    """What one product with the matrix of monomials achieves: median of both directions."""
-    X, y = data(n, samples)
-    matrix = MonomialMatrix(X, DEGREE, CORES)
-    coefficients = Stream(1, "coefficients").normal(matrix.shape[1])
-    both = statistics.median(seconds(lambda: (matrix.values(coefficients), matrix.sums(y)), 21)) / 2
-    subcubes = len(cover_of(n, DEGREE, choose_groups(n, DEGREE, samples)).groups)
-    return {
-        "ms": round(1e3 * both, 3),
-        "dense_gflops": round(2 * matrix.shape[0] * matrix.shape[1] / both / 1e9),
-        "lookups_per_ns": round(subcubes * samples / both / 1e9, 2),
-    }
 
 
 def compare(n: int, samples: int, repeats: int) -> dict[str, float]:
@@ -111,7 +87,7 @@ def check_estimates(values: np.ndarray, X: np.ndarray, y: np.ndarray) -> None:
 
 
 def peak_gib() -> float:
-    """Most memory this process has held. Linux's VmHWM starts anew with the process; ru_maxrss is inherited."""
+    """Most memory this process has used. Linux's VmHWM starts anew with the process; ru_maxrss is inherited."""
     status = Path("/proc/self/status")
     if status.exists():
         return (
@@ -145,19 +121,14 @@ def main() -> int:
     if arguments.large:
         large()
         return 0
-    single, double = gemm_peak(np.float32), gemm_peak(np.float64)
-    print(f"{CORES} threads; GEMM peak {single:.0f} GFLOP/s in float32, {double:.0f} in float64", flush=True)
+    print(f"{CORES} threads", flush=True)
     figures, missed = {}, []
     for (n, samples), asked in ASKED.items():
-        figure = compare(n, samples, arguments.repeats) | {"product": products(n, samples)}
-        product = figure["product"]
+        figure = compare(n, samples, arguments.repeats)
         print(f"n={n} m={samples}: regression {figure['seconds']} s ({figure['steps']} steps of {figure['solver']}), "
               f"scikit-learn {figure['peer_seconds']} s: {figure['ratio']}× (asked {asked:.0f}×), predictions within "
               f"{figure['largest_difference']:.1e}; estimation {figure['estimation_seconds']} s: "
               f"{figure['estimation_ratio']}× (asked {ASKED_ESTIMATION:.0f}×)", flush=True)  # fmt: skip
-        print(f"  a product takes {product['ms']} ms, as a dense float64 product at {product['dense_gflops']} GFLOP/s would "
-              f"({product['dense_gflops'] / double:.1f}× the GEMM peak): bound by {product['lookups_per_ns']} table "
-              f"accesses a nanosecond", flush=True)  # fmt: skip
         missed += [f"n={n} regression"] * (figure["ratio"] < asked)
         missed += [f"n={n} agreement"] * (figure["largest_difference"] > ASKED_AGREEMENT)
         missed += [f"n={n} estimation"] * (figure["estimation_ratio"] < ASKED_ESTIMATION)
@@ -168,8 +139,7 @@ def main() -> int:
           f"{ASKED_GIB} GiB), gradient down to {big['relative_gradient']:.1e} of its start")  # fmt: skip
     missed += ["memory"] * (big["peak_gib"] >= ASKED_GIB) + ["large fit"] * (big["relative_gradient"] > 1e-5)
     ratio = min(figure["ratio"] / figure["asked"] for figure in figures.values())
-    print(json.dumps({"name": "low_degree", "ratio": round(ratio, 2), "threads": CORES, "figures": figures, "large": big,
-                      "gemm_gflops": {"float32": round(single), "float64": round(double)}, "missed": missed}))  # fmt: skip
+    print(json.dumps({"name": "low_degree", "ratio": round(ratio, 2), "threads": CORES, "figures": figures, "large": big, "missed": missed}))  # fmt: skip
     return int(bool(missed))
 
 

@@ -2,7 +2,7 @@
 
     python benchmarks/low_degree_accuracy.py [--draws 20] [--first 0] [--jobs 2] [--only TEXT]
 
-Every learner sees the same rows. fewfire gets its defaults and is told nothing, not even the degree. The rivals are told
+Every learner sees the same rows. fewfire gets its defaults and nothing else, not even the degree. The rivals are given
 the target's degree (cut to what fits the time) and choose the rest: ridge regression on all monomials with the penalty
 of least leave-one-out error, lasso on all monomials with the penalty of least five-fold error, and forests of 100 trees
 that look at √n or at all columns in a split, whichever has the better out-of-bag score. Where labels are classes, there
@@ -37,7 +37,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import PolynomialFeatures
 from threadpoolctl import threadpool_limits
 
-from fewfire._random import Stream
+from fewfire import Stream
 from fewfire.learners import LowDegreeClassifier, LowDegreeRegressor
 from fewfire.networks import construct
 from fewfire.problems import Indexing, Junta

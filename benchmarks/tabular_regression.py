@@ -1,4 +1,4 @@
-"""How well does SparseInitRegressor predict, against a forest, boosting, CatBoost and XGBoost?
+"""How well does TabularRegressor predict, against a forest, boosting, CatBoost and XGBoost?
 
 Regression sets that ship with scikit-learn or can be generated: diabetes (a quarter to test on), and Friedman's three
 problems with noise (300 rows to train on, 2000 fresh ones to test on). Defaults throughout, one thread, the same rows for
@@ -65,8 +65,8 @@ SETS: dict[str, Callable[[int], Split]] = {
 
 def models() -> dict[str, Callable[[int], Any]]:
     found: dict[str, Callable[[int], Any]] = {
-        "fewfire": lambda seed: ff.SparseInitRegressor(random_state=seed),
-        "without trees": lambda seed: ff.SparseInitRegressor(trees=False, random_state=seed),
+        "fewfire": lambda seed: ff.TabularRegressor(random_state=seed),
+        "without trees": lambda seed: ff.TabularRegressor(trees=False, random_state=seed),
         "forest": lambda seed: RandomForestRegressor(300, min_samples_leaf=3, random_state=seed),
         "boosting": lambda seed: HistGradientBoostingRegressor(random_state=seed),
     }

@@ -23,8 +23,7 @@ from time import perf_counter
 
 import numpy as np
 
-from fewfire import fourier
-from fewfire._random import Stream
+from fewfire import Stream, fourier
 
 ASKED = 15.0
 Array = np.ndarray

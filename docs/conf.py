@@ -105,6 +105,6 @@ def skip_what_others_wrote(app: Any, what: str, name: str, thing: object, skip: 
 
 
 def setup(app: Any) -> None:
-    """Tell Sphinx about these two."""
+    """Register these two with Sphinx."""
     app.connect("autodoc-process-docstring", rewrite_docstring)
     app.connect("autodoc-skip-member", skip_what_others_wrote)

@@ -21,7 +21,7 @@ def main() -> int:
         print(f"== {script.name}", flush=True)
         status = subprocess.run([sys.executable, script]).returncode
         if status == USAGE:
-            print("left out: it wants arguments, which its header explains", flush=True)
+            print("left out: it needs arguments, which its header explains", flush=True)
         missed += status not in (0, USAGE)
     return missed
 

@@ -60,9 +60,13 @@ def install_pinned(name: str) -> None:
 
 
 def install_fewfire() -> None:
-    """fewfire itself, editable: Python files are used in place, the C++ part is compiled when it changed."""
+    """fewfire itself, editable: Python files are used in place, the C++ part is compiled when it changed.
+
+    An editable installation lists the modules there are, so it is made anew when one is added, moved or removed.
+    """
     stamp = VENV / ".stamp-fewfire"
-    wanted = digest(sorted(path for pattern in SOURCES for path in ROOT.glob(pattern) if path.is_file()))
+    modules = "\n".join(sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("src/**/*.py")))
+    wanted = digest(sorted(path for pattern in SOURCES for path in ROOT.glob(pattern) if path.is_file()), modules)
     installed = subprocess.run([PYTHON, "-c", "import fewfire"], capture_output=True, cwd="/").returncode == 0
     if installed and stamp.exists() and stamp.read_text() == wanted:
         return
@@ -83,9 +87,9 @@ def pip(*arguments: str) -> None:
         stop(f"{done.stdout}\n{' '.join(command)} failed.")
 
 
-def digest(paths: list[Path]) -> str:
-    """A hash of the interpreter, the names and the contents."""
-    total = hashlib.sha256(sys.version.encode() + str(ROOT).encode())
+def digest(paths: list[Path], text: str = "") -> str:
+    """A hash of the interpreter, a text, and the names and contents of files."""
+    total = hashlib.sha256(f"{sys.version}{ROOT}{text}".encode())
     for path in paths:
         total.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
     return total.hexdigest()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def options(what: str, folder: str, default: Path) -> argparse.ArgumentParser:
-    """What such tools are told: whether to write, and in which folder the page lies."""
+    """The options of such tools: whether to write, and in which folder the page lies."""
     parser = argparse.ArgumentParser(description=what)
     parser.add_argument("--check", action="store_true", help="write nothing; status 1 if the page is not up to date")
     parser.add_argument(folder, type=Path, default=default, help="where the page lies")

@@ -23,15 +23,15 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-BLAS = [f"tests/{name}" for name in ("engines", "fourier", "learners", "networks", "robustness", "tabular", "theory")]
+BLAS = [f"tests/{name}" for name in ("engines", "fourier", "learners", "networks", "robustness", "tabular", "papers")]
 PROMISED = [
     "tests/core/test_random.py",
     "tests/engines/test_same_bits_everywhere.py",
-    "tests/experiments/test_same_rows.py",
+    "tests/sweeps/test_same_rows.py",
     "tests/halfspace/test_halfspace_scores.py",
     "tests/halfspace/test_halfspace_extremes.py",
     "tests/learners/test_fixed_feature_classifiers.py",
-    "tests/robustness/test_robustness_complete.py",
+    "tests/robustness/test_robustness_branch.py",
 ]
 """The tests named in docs/reliability.md, "The same on every machine", and those that rounding has broken before."""
 
@@ -49,7 +49,7 @@ class Processor:
 
     @property
     def instructions(self) -> str:
-        """The variant of fewfire's kernels: that for AVX-512 wants VNNI and VPOPCNTDQ, which Skylake has not."""
+        """The variant of fewfire's kernels: that for AVX-512 needs VNNI and VPOPCNTDQ, which Skylake has not."""
         return {2: "baseline", 3: "avx2", 4: "avx512"}[3 if self.name == "SkylakeX" else self.level]
 
     def environment(self) -> dict[str, str]:

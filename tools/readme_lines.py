@@ -1,6 +1,6 @@
-"""Write the README's three lines, what whom it serves gets, from the stored results in docs/.
+"""Write the README's three lines, one for each kind of reader, from the stored results in docs/.
 
-Each line holds one measured number and the command that measures it again. A recipe's number comes from its file in
+Each line has one measured number and the command that measures it again. A recipe's number comes from its file in
 docs/results/, a benchmark's from the row of docs/results.md that ends with its command. Only what lies between the two
 marks of the README is written. With `--check` nothing is written, and lines that do not follow give status 1.
 """
@@ -28,10 +28,10 @@ def researcher(docs: Path) -> str:
     """How many of the papers' claims hold, over the files of all recipes."""
     files = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((docs / "results").glob("*.json"))]
     claims = [claim for file in files if isinstance(file, dict) for claim in file.get("judgement", ())]
-    held = sum(claim["passed"] for claim in claims)
+    passed = sum(claim["passed"] for claim in claims)
     return (
-        "**Researchers** get grids of networks trained by the thousand from one file, and four papers judged by "
-        f"experiments that could have refuted them: {held} of {len(claims)} claims hold "
+        "**Researchers** get grids of networks trained by the thousand from one file, and four papers tested by "
+        f"experiments that could have refuted them: {passed} of {len(claims)} claims hold "
         "([`fewfire reproduce --all -o out`](docs/results.md))."
     )
 
@@ -42,7 +42,7 @@ def practitioner(docs: Path) -> str:
     mean = {model: f"{tenth['mean'][model]:.1f}%" for model in ("fewfire", "forest", "catboost")}
     return (
         "**With a small table** you get scikit-learn estimators that need no tuning: a mean test error of "
-        f"{mean['fewfire']} beside a forest's {mean['forest']} and CatBoost's {mean['catboost']}, on {tenth['sets']} "
+        f"{mean['fewfire']} against a forest's {mean['forest']} and CatBoost's {mean['catboost']}, on {tenth['sets']} "
         "sets that nothing was chosen on, trained on a tenth of their rows "
         "([`python benchmarks/tabular_kept_aside.py measure --results F`](docs/results/kept_aside.md))."
     )
@@ -57,13 +57,13 @@ def engineer(docs: Path) -> str:
         "**With a PyTorch model** that has ReLUs you pay for the neurons that fire, exactly: a transformer decodes the "
         f"same texts at {sparse} tokens per second instead of {dense}, on two cores "
         f"([`{command}`](docs/results.md#benchmarks-and-larger-runs-kept-by-hand), after "
-        "`train_lazy_transformer.py --out F` on a GPU); "
+        "`sparse_transformer.py F --train` on a GPU); "
         "`fewfire profile MODULE:FACTORY` measures what yours would gain."
     )
 
 
 def benchmark(page: Path, command: str) -> str:
-    """What the row of results.md with this command says was measured."""
+    """What was measured, from the row of results.md with this command."""
     for line in page.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
         if len(cells) == 3 and f"`{command}`" in cells[2]:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from generated_part import options, renew
 
-from fewfire.experiments import recipes
-from fewfire.experiments.recipes import Judgement, RecipeResult
+from fewfire.papers import recipes
+from fewfire.papers.recipes import Judgement, RecipeResult
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BEGIN = "<!-- Written by tools/results_page.py from results/*.json: edit those, not this. -->"
@@ -35,7 +35,7 @@ def page(results: list[RecipeResult]) -> str:
 
 
 def _summary(results: list[RecipeResult]) -> list[str]:
-    """How many claims held, and every one that did not."""
+    """How many claims passed, and every one that did not."""
     claims = [(result, entry) for result in results for entry in result.judgements]
     failed = [(result, entry) for result, entry in claims if not entry.passed]
     silent = [result for result in results if any(not _stated(entry) for entry in result.judgements)]

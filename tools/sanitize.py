@@ -2,7 +2,7 @@
 
 Builds into build/sanitize-*, then runs the tests that reach C++ with the address and undefined-behaviour sanitizers,
 and tests/native/threads.py, which trains and queries from several threads, with the thread sanitizer. A sanitizer that
-the compiler does not have is skipped with a line that says so. Called by the Makefile with the environment's Python.
+the compiler does not have is skipped with a printed line. Called by the Makefile with the environment's Python.
 
     python tools/sanitize.py [--quick]        quick: what fits into three minutes on two cores
 """
@@ -40,7 +40,7 @@ QUICK = (
     "engines/test_robust_lists.py",
     "learners/test_parity_search.py",
     "pytorch/test_torch_kernel.py",
-    "tabular/test_tabular_network.py",
+    "dense/test_forward.py",
 )
 
 
@@ -54,7 +54,7 @@ class Sanitizer:
     options: dict[str, str]
 
 
-# CPython keeps what it allocates to the end, so leaks say nothing.
+# CPython keeps what it allocates to the end, so leaks mean nothing.
 ADDRESS = Sanitizer(
     "address",
     "address,undefined",
@@ -65,7 +65,7 @@ THREAD = Sanitizer("thread", "thread", "tsan", {"TSAN_OPTIONS": "halt_on_error=1
 
 
 def main() -> None:
-    """Build and run both, and say how long it took."""
+    """Build and run both, and print how long it took."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick

@@ -34,7 +34,7 @@ def main() -> None:
     points = np.random.default_rng(0).normal(size=(10_000, 4))
     found = ff.halfspace.Index(points, method="tree").query([1.0, 0.0, 0.0, 0.0], threshold=3.0)
     expect(sorted(found.tolist()) == np.flatnonzero(points[:, 0] > 3.0).tolist(), "the tree misses points")
-    model = ff.SparseInitClassifier(random_state=0).fit(X[:200], y[:200])
+    model = ff.TabularClassifier(random_state=0).fit(X[:200], y[:200])
     expect(bool((model.predict_proba(X[:5]).sum(axis=1) > 0.999).all()), "probabilities do not sum to 1")
     with without_extension():
         slow = ff.fourier.transform(np.arange(16.0))

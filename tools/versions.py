@@ -6,14 +6,14 @@
 `newest` makes an environment in build/newest for each Python from 3.11 to 3.14 that is found here (in PATH or among
 pyenv's), with the newest released versions that the package index has for that Python. The names come from
 pyproject.toml and requirements/dev.txt, without their versions. fewfire's own dependencies are resolved first and then
-held, so that a peer that needs an older one is left out. The whole suite runs on one Python, 3.11 where it is
+pinned, so that a peer that needs an older one is left out. The whole suite runs on one Python, 3.11 where it is
 found, with the torch of requirements/torch.txt (any other fetches gigabytes for GPUs); on the others runs what touches
 NumPy, SciPy and scikit-learn, without torch.
 
 `minimum` makes build/minimum on Python 3.11 from requirements/minimum.txt and runs the whole suite.
 
 Deprecation warnings are errors in both: they are raised in the name of the caller's module, so those of NumPy, SciPy,
-scikit-learn and PyTorch cannot be told from others. What cannot hold on the oldest versions is listed in `EXCUSED`.
+scikit-learn and PyTorch look like all others. What cannot hold on the oldest versions is listed in `EXCUSED`.
 Uses the standard library alone.
 """
 
@@ -40,7 +40,7 @@ DEPRECATIONS = (
 )
 EXCUSED = ("default::pytest.PytestRemovedIn10Warning",)  # scikit-learn 1.6 parametrises its checks with an iterator
 # On Pythons other than the one of the whole suite: three minutes or so on two cores.
-PART = ("core", "networks", "engines", "fourier", "halfspace", "learners", "problems", "tabular", "theory")
+PART = ("core", "networks", "engines", "fourier", "halfspace", "learners", "problems", "tabular", "papers")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Environment:
         return call(self.python, "-m", "pip", "install", *PIP, *what, stop=stop)
 
     def versions(self, *options: str) -> dict[str, dict[str, str]]:
-        """What `pip list` says, by normalised name."""
+        """What `pip list` prints, by normalised name."""
         command = [str(self.python), "-m", "pip", "--disable-pip-version-check", "list", "--format", "json", *options]
         listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         return {normalised(entry["name"]): entry for entry in json.loads(listed)}
@@ -176,7 +176,7 @@ def hold(environment: Environment, constraints: Path, names: set[str]) -> None:
 
 
 def install_peers(environment: Environment, constraints: Path) -> list[str]:
-    """What runs the tests, and what they compare with; gives the names that do not go with the held versions."""
+    """What runs the tests, and what they compare with; gives the names that do not go with the pinned versions."""
     names = sorted(required("dev"))
     if environment.install("--constraint", constraints, *names, stop=False):
         return []

@@ -3,8 +3,8 @@
     python tools/wheels.py [--pythons python3.11 python3.12 python3.13]
 
 Everything lies in build/wheels. Each interpreter gets an empty environment, into which the wheel that fits is installed
-with a compiler's name that leads nowhere, and where tools/try_wheel.py has to pass. At the end `auditwheel` says which
-manylinux the wheels fit, and by which symbols: those built on a recent Linux need a recent one.
+with a compiler's name that leads nowhere, and where tools/try_wheel.py has to pass. At the end `auditwheel` prints
+which manylinux the wheels fit, and by which symbols: those built on a recent Linux need a recent one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NO_COMPILER = {"CC": "/nonexistent/cc", "CXX": "/nonexistent/c++"}
 
 
 def main() -> None:
-    """Build, install, try, and say what the wheels fit."""
+    """Build, install, try, and print what the wheels fit."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     known = [name for name in (f"python3.{minor}" for minor in range(11, 16)) if works(name)]
     parser.add_argument("--pythons", nargs="+", default=known or [sys.executable])

@@ -5,9 +5,9 @@
 //
 // Why code for AVX-512 cannot leak into the baseline. An inline function or a template with external linkage is
 // compiled in every file that calls it without inlining it, and the linker keeps one copy for all of them. Were a kernel
-// file to hold such a copy (of std::vector::resize, say), baseline callers might be linked to the one compiled for
-// AVX-512 and end in an illegal instruction on other processors. So
-//   - what a kernel file defines for itself stands in an unnamed namespace inside the variant's: nobody else sees it;
+// file to hold such a copy (for example of std::vector::resize), baseline callers might be linked to the one compiled
+// for AVX-512 and end in an illegal instruction on other processors. So
+//   - what a kernel file defines for itself stands in an unnamed namespace inside the variant's, invisible elsewhere;
 //     headers with such code are called -inl.hpp and are included by kernel files alone;
 //   - what it takes from headers shared with other folders, or from the standard library, is inlined or specialised
 //     into it; what the compiler would emit as a shared copy is done in core/ or written otherwise;

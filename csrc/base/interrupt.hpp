@@ -9,13 +9,13 @@ namespace fewfire {
 // Thrown out of work that was asked to stop; what it worked on is as it was before.
 struct Interrupted {};
 
-// Who says whether work is to stop; the Python module does, where there is one.
+// Sets the function that returns whether work is to stop; the Python module sets it, where there is one.
 void set_interruption(bool (*asked)());
 
-// Throws `Interrupted` when work is to stop. Costs some twenty nanoseconds: asks ten times a second.
+// Throws `Interrupted` when work is to stop. Costs some twenty nanoseconds: it checks ten times a second.
 void interruption_point();
 
-// While it lives, this thread helps another: its points throw when `given_up` is set, and ask nobody.
+// While it lives, this thread helps another: its interruption points throw when `given_up` is set and check only that.
 class Helping {
  public:
   explicit Helping(const std::atomic<bool>& given_up);

@@ -68,7 +68,7 @@ class Crew {
     for (std::size_t i = 0; i < work.wanted_; ++i) work_.notify_one();
   }
 
-  // Takes back the wishes that nobody has come for, and waits for those who have.
+  // Withdraws the requests that no thread has taken, and waits for the threads that have taken one.
   void close(SharedWork& work) {
     std::unique_lock lock(mutex_);
     if (work.wanted_ > 0) {
@@ -93,7 +93,7 @@ class Crew {
     if (!work.failure_) work.failure_ = std::move(failure);
   }
 
-  // Lets threads go until resume(): those who wait, and those who work once they have done.
+  // Ends all threads until resume(): the waiting ones at once, the working ones when their piece is done.
   void dismiss() {
     std::unique_lock lock(mutex_);
     ++dismissing_;
@@ -158,7 +158,7 @@ class Crew {
 
   std::mutex mutex_;
   std::condition_variable work_, gone_;
-  SharedWork *first_ = nullptr, *last_ = nullptr;  // those that want helpers, oldest first
+  SharedWork *first_ = nullptr, *last_ = nullptr;  // work that can use helpers, oldest first
   std::size_t parked_ = 0, promised_ = 0, dismissing_ = 0;
   Worker* leaving_ = nullptr;
 };

@@ -14,10 +14,10 @@
 
 namespace fewfire {
 
-// Pieces of work that threads share: work(0) … work(pieces − 1), each once and by whoever comes first. A thread that
+// Pieces of work that threads share: work(0) … work(pieces − 1), each once, by the first free thread. A thread that
 // cannot be started is done without, for whatever reason (no more threads, no memory for one): the pieces are then done
-// by those there are, the calling one at least. Stands on the caller's stack; helpers know it while they are counted in
-// `helping_`, under the lock of all threads.
+// by the threads there are, at least the calling one. Stands on the caller's stack; helpers point to it while they are
+// counted in `helping_`, under the lock of all threads.
 class SharedWork {
  public:
   using Call = void (*)(const void* work, std::size_t piece);
@@ -51,7 +51,7 @@ class SharedWork {
   std::atomic<std::size_t> next_{0}, helping_{0};
   std::condition_variable left_;
   std::exception_ptr failure_;
-  SharedWork *before_ = nullptr, *after_ = nullptr;  // of those that want helpers
+  SharedWork *before_ = nullptr, *after_ = nullptr;  // in the list of work that can use helpers
 };
 
 template <class Work>

@@ -20,8 +20,6 @@ void bind_mlp(nb::module_& module);
 void bind_mlp_training(nb::module_& module);
 void bind_periodic(nb::module_& module);
 void bind_sparse_block(nb::module_& module);
-void bind_trees(nb::module_& module);
-void bind_extra_trees(nb::module_& module);
 
 template <class T>
 using ConstArray1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;

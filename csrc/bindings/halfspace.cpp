@@ -130,7 +130,7 @@ class HalfspaceBinding {
   }
 
   // The ids of one query, or the pair of them and their scores. None where `a` or the threshold is not plainly what it
-  // has to be: the caller then converts what can be converted, and says what is wrong otherwise.
+  // has to be: the caller then converts what can be converted, and otherwise raises an error that names what is wrong.
   nb::object query_one(nb::handle a, nb::handle threshold, std::size_t threads, bool scores) {
     const PlainVector row(a, dimension_);
     const std::optional<float> above = row.data() == nullptr ? std::nullopt : plain_number(threshold);

@@ -16,7 +16,7 @@ namespace {
 
 // A task of `subcube_values` is a range of samples and a lane of subcubes; lanes are added up at the end. Both are
 // fixed by the shape of the problem, not by the number of threads, so the result does not depend on threads.
-constexpr std::size_t range = std::size_t{1} << 18;  // long, so that building a table is little beside its lookups
+constexpr std::size_t range = std::size_t{1} << 18;  // long, so that building a table costs little next to its lookups
 constexpr std::size_t most_lanes = 16;
 constexpr std::size_t lane_subcubes = 8;                   // at least so many per lane, or adding up lanes would show
 constexpr std::size_t lane_budget = std::size_t{1} << 22;  // doubles in all lanes together

@@ -2,10 +2,11 @@
 #include "kernels/mlp_training.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 #include <vector>
 
 #include "bindings/bindings.hpp"
-#include "bindings/losses.hpp"
 #include "core/mlp_layout.hpp"
 #include "core/permutation.hpp"
 
@@ -16,6 +17,14 @@ using Rows = ConstArray1<std::int64_t>;
 
 void require(bool holds, const char* message) {
   if (!holds) throw nb::value_error(message);
+}
+
+MlpLoss loss_named(const char* name) {
+  for (const auto& [known, loss] : {std::pair{"logistic", MlpLoss::logistic},
+                                    {"cross_entropy", MlpLoss::cross_entropy},
+                                    {"squared", MlpLoss::squared}})
+    if (!std::strcmp(name, known)) return loss;
+  throw nb::value_error("loss must be 'logistic', 'cross_entropy' or 'squared'");
 }
 
 // The sizes of a network and where its parameters lie.
@@ -72,8 +81,8 @@ class PackedMlp {
     return FEWFIRE_DISPATCH(mlp_epoch, at_, packed.data(), rows, targets, descent, batch);
   }
 
-  // An epoch in a fresh order, the mean of the weights over epochs, and what that mean says of held-out rows: all of it
-  // while others have the interpreter. The order is that of words `start` on of a stream; one step takes rows as they are.
+  // An epoch in a fresh order, the mean of the weights over epochs, and the outputs of that mean for held-out rows, all
+  // without the interpreter's lock. The order is that of words `start` on of a stream; one step takes rows as they are.
   double advance(Array1<float> packed, Array2<float> state, std::size_t steps, ConstArray2<float> x,
                  ConstArray1<float> gains, Rows chosen, ConstArray2<float> target, ConstArray1<float> weight,
                  const char* loss, std::size_t batch, double learning_rate, double decay, double beta1, double beta2,

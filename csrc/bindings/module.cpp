@@ -7,7 +7,7 @@
 
 NB_MODULE(_core, m) {
 #ifdef NDEBUG
-  // Objects that others still hold when the interpreter ends are no leak a user could mend; debug builds tell of them.
+  // Objects still referenced when the interpreter ends are no leak a user could mend; debug builds report them.
   nanobind::set_leak_warnings(false);
 #endif
   m.def("isa", [] { return std::string(fewfire::isa_name(fewfire::current_isa())); });
@@ -27,6 +27,4 @@ NB_MODULE(_core, m) {
   fewfire::bind_mlp_training(m);
   fewfire::bind_periodic(m);
   fewfire::bind_sparse_block(m);
-  fewfire::bind_trees(m);
-  fewfire::bind_extra_trees(m);
 }

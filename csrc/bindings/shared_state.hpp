@@ -1,8 +1,8 @@
-// The locks of something that many threads ask and one at a time changes, as Python needs them: held without the
+// The locks of something that many threads read and one at a time changes, as Python needs them: held without the
 // interpreter's lock, given up for Ctrl-C, and good after fork().
 //
-// fork() copies one thread. What the others held stays held in the child for ever, so the first who comes along there
-// gets new locks. Whatever was only being asked is whole; what was being changed is not, and says so.
+// fork() copies one thread. Locks that other threads held stay held in the child for ever, so the first call there
+// makes new locks. State that was only being read is whole; state that was being changed is not, and its use raises.
 #pragma once
 
 #include <atomic>

@@ -83,7 +83,7 @@ void add_phase(Trainer& self, std::size_t steps, std::size_t batch, ConstArray2<
   self.run.phases.push_back(std::move(phase));
 }
 
-// Works on the runs in order, one thread per run, until all have ended, want rows, or the time is over.
+// Works on the runs in order, one thread per run, until each has ended or needs rows, or the time is over.
 void advance_all(const std::vector<Trainer*>& trainers, double seconds, std::size_t threads) {
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   std::atomic<std::size_t> next{0};

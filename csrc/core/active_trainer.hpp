@@ -2,8 +2,8 @@
 // anchors, at the cost of the pairs near the threshold (kernels/drift_lists.hpp).
 //
 // The neurons are dealt to pieces, as many for any number of threads, and sums over pieces are taken in their order, so
-// results do not depend on threads. Within a piece they are sorted by bias, which says most about how often a neuron fires
-// and does not change: what a pass reads lies together.
+// results do not depend on threads. Within a piece they are sorted by bias, which best predicts how often a neuron
+// fires and does not change: what a pass reads lies together.
 #pragma once
 
 #include <cstdint>

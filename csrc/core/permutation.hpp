@@ -1,4 +1,4 @@
-// Permutations: the stable order of uniform words. The twin is Stream.permutation (src/fewfire/_random/_stream.py).
+// Permutations: the stable order of uniform words. Reference: Stream.permutation (src/fewfire/_random/_stream.py).
 #pragma once
 
 #include <cstddef>

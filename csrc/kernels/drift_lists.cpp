@@ -127,7 +127,7 @@ void score_all(const DriftNet& net, DriftPiece& piece, const DriftCall& call, st
 }
 
 // Goes through the slots that fire or have to be scored; use(visit, active, scores, count) gets the examples that each
-// fires on, with scores unless gradients are wanted.
+// fires on, with scores unless gradients are computed.
 template <bool gradients, class Use>
 void visit_all(const DriftNet& net, DriftPiece& piece, const DriftCall& call, const Use& use) {
   piece.due.resize(piece.slots.size() + group);

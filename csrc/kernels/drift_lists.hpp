@@ -61,7 +61,7 @@ struct DriftAlarms {
   AlignedVector<float> neurons;        // of each slot: the first of its pairs
 };
 
-// The entries of all lists, in few bytes: reading them is most of what a pass does. The first is nobody's.
+// The entries of all lists, in few bytes: reading them is most of what a pass does. The first belongs to no list.
 struct DriftEntries {
   AlignedVector<std::uint16_t> low, high;  // the example; high is empty for up to 2^16 of them
 

@@ -102,8 +102,8 @@ template <class Result, class Vector>
   return fold<Scores>(s);
 }
 
-// Calls use(block, mask) for the ids in blocks of eight; the last block is padded with ids of its own, its mask says
-// which count.
+// Calls use(block, mask) for the ids in blocks of eight; the last block is padded with ids of its own, which its mask
+// leaves out.
 template <class Use>
 [[gnu::always_inline]] inline void for_blocks(const std::uint32_t* ids, std::size_t count, const Use& use) {
   std::size_t at = 0;

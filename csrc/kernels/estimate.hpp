@@ -3,7 +3,7 @@
 // Sets of one size are ordered lexicographically; `first` and `last` are ranks in that order. Sets that share all
 // members but the last are neighbours, so the labels times χ of the shared part (the prefix) are formed once, and
 // each set costs one XOR and one popcount per word (±1 labels) or one masked addition per vector (real labels).
-// src/fewfire/fourier/_estimate.py is the twin.
+// Reference implementation: src/fewfire/fourier/_estimate.py.
 #pragma once
 
 #include <cstddef>

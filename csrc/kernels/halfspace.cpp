@@ -10,7 +10,7 @@ namespace {
 
 // The exact scan.
 
-// Vectors of points scored together: as many as keep their sums in registers beside tile_queries queries.
+// Vectors of points scored together: as many as keep their sums in registers next to tile_queries queries.
 #if defined(__AVX512F__)
 constexpr std::size_t tile_vectors = 4;
 #else

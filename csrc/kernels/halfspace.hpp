@@ -4,7 +4,7 @@
 //
 // in float32, coordinates in order: one rounding per coordinate on every instruction set, so every method, thread count
 // and machine reports the same points, ties included. Points stand in blocks of 64, coordinate by coordinate, so that a
-// lane is a point and the order above costs nothing. src/fewfire/halfspace/_reference.py is the twin.
+// lane is a point and the order above costs nothing. Reference implementation: src/fewfire/halfspace/_reference.py.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ FEWFIRE_DECLARE(
 //
 // With that error and the rounding of both ways of scoring, a pair is *out* when its screened score is not above
 // threshold − error, *in* when above threshold + error, and open between. Codes are stored as c + 128 (unsigned, as
-// VNNI wants it): block by block, four coordinates of 16 points to a vector.
+// VNNI requires): block by block, four coordinates of 16 points to a vector.
 
 // Coordinates up to which int32 holds every partial sum of products, at most 127·128 each.
 constexpr std::size_t most_coded = std::size_t{1} << 17;
@@ -82,7 +82,7 @@ FEWFIRE_DECLARE(
 // Radii and norm are stored with what rounding may add, of the bounds here and of the score itself.
 
 constexpr std::size_t node_children = 16;
-// Cones serve centres and queries of at least this norm: below, ⟨c, a⟩ may underflow, and cos θ with it says nothing.
+// Cones serve centres and queries of at least this norm: below, ⟨c, a⟩ may underflow, which makes cos θ meaningless.
 constexpr double least_cone_norm = 1e-18;
 
 struct NodeBounds {

@@ -1,6 +1,6 @@
 // What a multilayer network does between its matrix products, each in one pass over its arrays.
 //
-// Rows are examples, columns are neurons. src/fewfire/tabular/_kernels.py holds the twins.
+// Rows are examples, columns are neurons. Reference implementations: src/fewfire/_dense/kernels.py.
 #pragma once
 
 #include <cstddef>

@@ -11,10 +11,10 @@
 namespace fewfire::FEWFIRE_ISA {
 namespace {
 
-constexpr std::size_t ahead = 8;  // rows that are asked for before they are needed
+constexpr std::size_t ahead = 8;  // rows that are prefetched before they are needed
 constexpr std::size_t block_rows = 96;  // of a batch: what a block needs in between fits into the second cache
 
-// What the layers say of one block of rows.
+// The layers' values for one block of rows.
 struct Layers {
   const MlpLayout& at;
   Buffer<float> x, fed, hidden[most_layers], cosines, sines, values;
@@ -41,7 +41,7 @@ struct Layers {
     return {packed + at.mix, packed + at.frequency, packed + at.phase, packed + at.embedding_bias};
   }
 
-  // Asks for a row of the table: rows in a random order come from afar, and nobody foresees which.
+  // Prefetches a row of the table: the hardware cannot predict a random order of rows.
   void fetch(const float* row) const {
     for (std::size_t j = 0; j < at.inputs; j += 16) __builtin_prefetch(row + j);
   }

@@ -96,7 +96,7 @@ struct Searcher {
     meet_later(begin, end, true);
   }
 
-  // Meets the prefixes with the columns after `begin` (all columns when there is no such member).
+  // Combines the prefixes with the columns after `begin` (all columns when there is no such member).
   void meet_later(std::size_t begin, std::size_t end, bool has_member) {
     const std::int64_t examples = static_cast<std::int64_t>(data.examples);
     alignas(64) std::uint64_t distance[kParityPrefixes][kParityBlock];

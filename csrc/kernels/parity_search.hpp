@@ -2,10 +2,10 @@
 //
 //   correlation(S) = Σ_i y_i ∏_{j∈S} x_ij = m − 2·popcount(y ⊕ ⊕_{j∈S} x_j)
 //
-// over all sets S of one size. Sets share prefixes: y ⊕ (all members but the last) is computed once and met with every
-// later column, so a set costs one XOR and one popcount per word of 64 examples. Columns are stored in blocks of 8,
-// word by word, so that the lanes of a vector belong to 8 sets and no sum across lanes is needed; 4 prefixes share each
-// load of a block. src/fewfire/learners/baselines/_exhaustive_parity.py has the NumPy twin.
+// over all sets S of one size. Sets share prefixes: y ⊕ (all members but the last) is computed once and combined with
+// every later column, so a set costs one XOR and one popcount per word of 64 examples. Columns are stored in blocks of
+// 8, word by word, so that the lanes of a vector belong to 8 sets and no sum across lanes is needed; 4 prefixes share
+// each load of a block. Reference implementation: src/fewfire/learners/baselines/_exhaustive_parity.py.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace fewfire {
 
 constexpr std::size_t kMaxParity = 5;      // largest set searched
 constexpr std::size_t kParityBlock = 8;    // columns per block
-constexpr std::size_t kParityPrefixes = 4; // prefixes met with a block at a time
+constexpr std::size_t kParityPrefixes = 4; // prefixes combined with a block at a time
 
 struct ParityData {
   const std::uint64_t* columns;  // columns x words, one bit vector per column
@@ -37,7 +37,7 @@ struct ParityHit {
 // The two strongest sets; of equally strong ones the lexicographically first.
 struct ParityBest {
   ParityHit first, second;
-  std::uint64_t sets = 0, words = 0;  // sets looked at, words met (those in unused lanes included)
+  std::uint64_t sets = 0, words = 0;  // sets looked at, words read (those in unused lanes included)
 };
 
 FEWFIRE_DECLARE(

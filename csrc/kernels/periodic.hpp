@@ -1,6 +1,6 @@
 // Periodic embeddings of the inputs of a network: v_ij = bias_j + Σ_k mix_jk · cos(2π·frequency_jk·x_ij + phase_jk).
 //
-// Rows are examples, j counts inputs, k frequencies. src/fewfire/tabular/_kernels.py holds the twins.
+// Rows are examples, j counts inputs, k frequencies. Reference implementations: src/fewfire/_dense/kernels.py.
 #pragma once
 
 #include <cstddef>

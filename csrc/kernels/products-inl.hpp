@@ -2,7 +2,7 @@
 // every element is summed in one order, whatever rows stand around it. Internal linkage, as all of a kernel file.
 //
 // C (m, n) = A (m, k) · B (k, n): a tile of C stays in registers while k runs; B and C are read along their rows, a
-// vector at a time, and A one number at a time, so A may just as well be transposed (its two strides say how).
+// vector at a time, and A one number at a time, so A may just as well be transposed (by its two strides).
 #pragma once
 
 #include <cstddef>

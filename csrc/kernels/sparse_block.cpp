@@ -93,10 +93,10 @@ inline Lanes to_real(const Sums& sums) {
 }
 #endif
 
-// Bytes ahead of which codes are asked for, where they are read once and memory is what one waits for.
+// How many bytes ahead codes are prefetched, where they are read once and the kernel is bound by memory.
 constexpr std::size_t ahead = 4096;
 
-// Asks for wanted memory, some cache lines in each step.
+// Prefetches memory that will be read soon, some cache lines in each step.
 class Asking {
  public:
   Asking(const WantedBytes* wanted, std::size_t count, std::size_t steps) : at_(wanted), end_(wanted + count) {

@@ -11,7 +11,7 @@
 //   ⟨w, x⟩ ≤ ⟨ŵ, x̂⟩ + ‖w − ŵ‖·‖x‖ + ‖ŵ‖·‖x − x̂‖                                        (Cauchy–Schwarz, twice).
 //
 // With the rounding of both ways of scoring added, a neuron whose bound is at most τ does not fire. One that is left
-// *open* may be asked again with residual codes: w − ŵ ≈ scale′·r, |r_j| ≤ 7, four bits each, read for that row alone.
+// *open* may be screened again by residual codes: w − ŵ ≈ scale′·r, |r_j| ≤ 7, four bits each, read for that row alone.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 
 namespace fewfire {
 
-// Neurons whose codes stand together: stored as c + 128, four coordinates of 16 neurons to a vector, as VNNI wants it.
+// Neurons whose codes stand together: stored as c + 128, four coordinates of 16 neurons to a vector, as VNNI requires.
 constexpr std::size_t group_neurons = 64;
 // Coordinates up to which int32 holds every sum of products of codes.
 constexpr std::size_t most_screened = std::size_t{1} << 15;
@@ -35,7 +35,7 @@ inline std::size_t group_code_at(std::size_t neuron, std::size_t j) {
   return j / 4 * 4 * group_neurons + neuron * 4 + j % 4;
 }
 
-// What is known about 64 neurons beside their codes; `error` and `coded` are rounded upwards.
+// The codes of 64 neurons and the numbers of their bounds; `error` and `coded` are rounded upwards.
 struct NeuronGroup {
   const std::uint8_t* codes;
   const float *scales, *offsets, *error, *coded;  // b plus its rounding; ‖w − ŵ‖ plus rounding·‖w‖; ‖ŵ‖
@@ -55,7 +55,7 @@ struct ResidualRow {
   float scale, error, coded;  // error as above, of what both codes leave; coded = ‖ŵ + scale·r‖
 };
 
-// Memory that will be read soon. What a kernel reads next is asked for while another one computes, so that memory is
+// Memory that will be read soon. What a kernel reads next is prefetched while another one computes, so that memory is
 // never idle: weights while codes are read, codes while weights are used.
 struct WantedBytes {
   const char* at;
@@ -72,7 +72,7 @@ FEWFIRE_DECLARE(
     // Whether a neuron with this ⟨ŵ, x̂⟩ + b may fire, by its residual codes.
     bool stays_open(const ResidualRow& residual, std::size_t coded, const CodedRow& row, float approximate,
                     float threshold);
-    // The score that decides. As many bytes of `upcoming` are asked for as are read of the weights.
+    // The score that decides. As many bytes of `upcoming` are prefetched as are read of the weights.
     float neuron_score(const float* weights, const float* row, std::size_t inputs, float bias, const char* upcoming);
     // sums += Σ_k factors[k]·rows[k], in this order.
     void add_rows(float* sums, const float* const* rows, const float* factors, std::size_t count, std::size_t length,

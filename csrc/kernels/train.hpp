@@ -2,9 +2,9 @@
 //
 //   f(x) = Σ_i u_i σ(⟨w_i, x⟩ + b_i) + o,   θ ← keep·θ − rate·trunc(∇θ)
 //
-// The hidden weights are held as W = c·V: weight decay only shrinks the scalar c, so neurons that no example with a
+// The hidden weights are stored as W = c·V: weight decay only shrinks the scalar c, so neurons that no example with a
 // non-zero loss gradient activates are not written at all. The update of step t is applied to a neuron just before its
-// score for step t + 1, so that V streams through the cache once per step. The twin is src/fewfire/engines/reference.py.
+// score for step t + 1, so that V streams through the cache once per step. Reference: src/fewfire/engines/reference.py.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ enum class ActivationKind { relu, relu6, shifted_relu };
 enum class Sampling { replacement, epochs, online };
 enum class Stop { running, steps, test_error, diverged };
 
-// The names by which Python says them; tests hold them to its own.
+// Their names in Python; tests compare them with Python's own.
 template <class Kind>
 struct Named {
   const char* name;

@@ -7,7 +7,7 @@
 namespace fewfire::FEWFIRE_ISA {
 namespace {
 
-// Loading: `count` rows into columns[j][e] and, where wanted, rows[e][j]; lanes past `count` are zero.
+// Loading: `count` rows into columns[j][e] and, where given, rows[e][j]; lanes past `count` are zero.
 
 void load_row(const TrainingRun& run, const Examples& from, std::size_t row, float* out) {
   if (from.dense) {
@@ -106,7 +106,7 @@ void load_batch(TrainingRun& run, const Examples& from, const std::uint64_t* cho
     transpose(run, rows, columns);
 }
 
-// Choosing: the law of src/fewfire/engines/_schedule.py.
+// Choosing: the law of src/fewfire/engines/_run.py.
 
 void choose(TrainingRun& run, std::size_t count, std::uint64_t* chosen) {
   const std::size_t rows = run.train.rows;

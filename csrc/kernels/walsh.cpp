@@ -29,7 +29,7 @@ struct Shape {
 template <class T>
 using Vector = typename Shape<T>::Vector;
 
-// a − b. As a fused multiply-add it rounds the same and keeps the multipliers busy beside the adders.
+// a − b. As a fused multiply-add it rounds the same and keeps the multipliers busy as well as the adders.
 template <class T>
 [[gnu::always_inline]] inline Vector<T> difference(Vector<T> a, Vector<T> b) {
 #if defined(__AVX512F__)
@@ -130,7 +130,7 @@ template <class T>
   for (unsigned i = 0; i < rows; ++i) to[i * stride] = values[i] * scale;
 }
 
-// Calls work with a constant: the wanted number of levels, at most `most`; and whether to scale.
+// Calls work with constants: the number of levels, at most `most`, and whether to scale.
 template <unsigned most, class Work>
 [[gnu::always_inline]] inline void with_constants(unsigned levels, bool scaled, const Work& work) {
   if (levels == most) {

@@ -3,7 +3,7 @@
 //
 // Every value goes through the levels in ascending order on every variant and for every blocking, so all of them
 // round alike and give the bits of the plain loop. Both kernels multiply what they store last by `scale`.
-// src/fewfire/fourier/_walsh.py is the twin.
+// Reference implementation: src/fewfire/fourier/_walsh.py.
 #pragma once
 
 #include <cstddef>

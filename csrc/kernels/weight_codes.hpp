@@ -1,4 +1,4 @@
-// Codes of one row of weights, as kernels/sparse_block.hpp wants them: w ≈ scale·c with integers |c_j| ≤ 127, and what
+// Codes of one row of weights, as kernels/sparse_block.hpp reads them: w ≈ scale·c with integers |c_j| ≤ 127, and what
 // that leaves, w − scale·c ≈ fine·r with |r_j| ≤ 7.
 //
 // Sums are of doubles, eight side by side and then folded in halves, so they have the same bits on every instruction set.

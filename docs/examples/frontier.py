@@ -9,7 +9,7 @@ per cell, from a dense start and from one in which each neuron sees two inputs (
 from textwrap import fill
 
 from fewfire import report
-from fewfire.experiments import MemoryStore, Sweep
+from fewfire.sweeps import MemoryStore, Sweep
 
 # %%
 # The grid
@@ -72,4 +72,4 @@ report.plot_curves(group, cells, width=100, samples=200)
 
 # %%
 # All runs are one table away: ``store.to_frame()`` gives a pandas frame with every setting as a column, and
-# ``fewfire report STORE -o page.html`` writes all of this as one page. :doc:`../sweeps` tells the rest.
+# ``fewfire report STORE -o page.html`` writes all of this as one page. The rest is in :doc:`../sweeps`.

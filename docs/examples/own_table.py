@@ -3,7 +3,7 @@ Your own table
 ==============
 
 A table of numbers, some of them missing, a few hundred rows, and a class to predict: an estimator that needs no tuning,
-beside a random forest on the same rows.
+compared with a random forest on the same rows.
 """
 
 import numpy as np
@@ -35,15 +35,15 @@ X.iloc[:4, :5]
 # Scaling, encodings of the columns, relevance gains, early stopping and temperature are chosen on held-out rows inside
 # ``fit``.
 
-model = ff.SparseInitClassifier(random_state=0).fit(X, y)
+model = ff.TabularClassifier(random_state=0).fit(X, y)
 model
 
 # %%
-# Beside a forest
-# ---------------
+# Against a forest
+# ----------------
 #
-# The forest needs the gaps filled first. Accuracy says how often the likeliest class is right, log loss how good the
-# probabilities are (lower is better).
+# The forest needs the gaps filled first. Accuracy is how often the likeliest class is right, log loss measures the
+# probabilities (lower is better).
 
 forest = make_pipeline(SimpleImputer(), RandomForestClassifier(300, min_samples_leaf=3, random_state=0)).fit(X, y)
 for name, fitted in (("fewfire", model), ("forest", forest)):
@@ -51,8 +51,8 @@ for name, fitted in (("fewfire", model), ("forest", forest)):
     print(f"{name}: accuracy {fitted.score(X_test, y_test):.3f}, log loss {loss:.3f}")
 
 # %%
-# One split of one table says little; :doc:`../tabular` has eleven sets, five models and many splits, and says where a
-# forest or boosting is the better choice.
+# One split of one table proves little; :doc:`../tabular` has eleven sets, five models and many splits, and describes
+# where a forest or boosting is the better choice.
 #
 # What was chosen
 # ---------------
@@ -66,8 +66,8 @@ for variant, weight in sorted(model.mixing_weights_.items(), key=lambda item: -i
 # Which column alone?
 # -------------------
 #
-# Cut at their medians, the columns have two values, and a polynomial of low degree can say which of them matter beyond
-# noise (and from degree 2 on, which products of them). It is a cruder model; what it buys is that it can be read.
+# Cut at their medians, the columns have two values, and a polynomial of low degree shows which of them matter beyond
+# noise (and from degree 2 on, which products of them). It is a cruder model, but one that can be read.
 
 filled = table.fillna(table.median())
 rules = ff.LowDegreeClassifier(degree=1, binarize="median", random_state=0).fit(filled.loc[X.index], y)

@@ -67,4 +67,4 @@ for title, image in (("before", X_test[row]), ("after", found.X[row])):
         print("".join(" .:-=+*#%@"[min(9, int(10 * pixel))] * 2 for pixel in line))
 
 # %%
-# :doc:`../robust` tells how the training works and how it compares, :doc:`../certificates` what is proved and how.
+# :doc:`../robust` describes how the training works and how it compares, :doc:`../certificates` what is proved and how.

@@ -26,16 +26,16 @@ from fewfire._lazy import SUBPACKAGES, lazy_names
 if TYPE_CHECKING:
     from fewfire import (
         engines,
-        experiments,
         fourier,
         halfspace,
         learners,
         networks,
+        papers,
         problems,
         report,
         robustness,
+        sweeps,
         tabular,
-        theory,
         torch,
     )
     from fewfire._compressed_rows import CompressedRows
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         baselines,
     )
     from fewfire.robustness import attack, certify, robust_score
-    from fewfire.tabular import SparseInitClassifier, SparseInitRegressor
+    from fewfire.tabular import TabularClassifier, TabularRegressor
 
 __version__ = "0.1.0"
 
@@ -75,25 +75,25 @@ __all__ = [
     "RobustRegressor",
     "SparseActivationClassifier",
     "SparseActivationRegressor",
-    "SparseInitClassifier",
-    "SparseInitRegressor",
     "StoreError",
     "Stream",
+    "TabularClassifier",
+    "TabularRegressor",
     "attack",
     "baselines",
     "certify",
     "engines",
-    "experiments",
     "fourier",
     "halfspace",
     "learners",
     "networks",
+    "papers",
     "problems",
     "report",
     "robust_score",
     "robustness",
+    "sweeps",
     "tabular",
-    "theory",
     "torch",
 ]
 
@@ -102,8 +102,7 @@ if not TYPE_CHECKING:  # a type checker that saw it would take every misspelt na
         __name__,
         {
             SUBPACKAGES: (
-                "engines experiments fourier halfspace learners networks problems report robustness tabular theory "
-                "torch"
+                "engines fourier halfspace learners networks papers problems report robustness sweeps tabular torch"
             ),
             "_compressed_rows": "CompressedRows",
             "_random": "Stream",
@@ -112,6 +111,6 @@ if not TYPE_CHECKING:  # a type checker that saw it would take every misspelt na
                 "SparseActivationClassifier SparseActivationRegressor baselines"
             ),
             "robustness": "attack certify robust_score",
-            "tabular": "SparseInitClassifier SparseInitRegressor",
+            "tabular": "TabularClassifier TabularRegressor",
         },
     )

@@ -83,8 +83,7 @@ def read(
         except Exception as error:  # damaged bytes surface as a dozen types from zipfile, zlib and numpy
             raise unreadable(source, "it is not a complete .npz archive", again) from error
         if not of_kind or written < 1:
-            package = kind.rpartition(".")[0]
-            raise unreadable(source, f"it was not written by {package}.save", f"pass a file of {writer}")
+            raise unreadable(source, f"it was not written by {writer}", f"pass a file of {writer}")
         if written > version:
             wrong = f"it has format version {written} and this fewfire reads up to {version}"
             raise unreadable(source, wrong, "upgrade fewfire")

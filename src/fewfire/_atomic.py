@@ -1,4 +1,4 @@
-"""The one way a file is written: whole or not at all, and never through a name that somebody could have foreseen.
+"""The one way a file is written: whole or not at all, and never through a name that could be predicted.
 
 The bytes go to a new file with a random name in the target's folder, created exclusively; they are brought to the disk,
 and then the file is renamed to the target, whose old content stays until that moment, whatever happens. Links are
@@ -31,7 +31,7 @@ _MOST_LINKS = 40
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write in a `with` block; at its end it takes the place of `path`, after an error nothing has changed.
+    """A file to write in a `with` block; at its end it replaces `path`, after an error nothing has changed.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         partial.replace(target)
     except BaseException:
         for tidy in (file.close, partial.unlink):
-            with suppress(OSError):  # whatever they say, the error before them is the one to report
+            with suppress(OSError):  # the error before theirs is the one to report
                 tidy()
         raise
     _sync_folder(target.parent)

@@ -65,7 +65,7 @@ class ScoredRows(CompressedRows):
     indptr : int64 array of shape (rows + 1,)
     indices : int64 array of shape (total,)
     scores : float32 array of shape (total,)
-        Beside `indices`.
+        One per index.
     """
 
     scores: NDArray[np.float32]

@@ -241,63 +241,6 @@ class PackedMlp:
         out: NDArray[np.float64],
     ) -> None: ...
 
-class Booster:
-    def __init__(
-        self,
-        bins: NDArray[np.uint8],
-        counts: NDArray[np.int64],
-        target: NDArray[np.float32],
-        weight: NDArray[np.float32],
-        loss: str,
-        rows: NDArray[np.int32],
-        held: NDArray[np.int32],
-        leaves: int,
-        least_rows: int,
-        learning_rate: float,
-        l2: float,
-        share: float,
-        seed: int,
-    ) -> None: ...
-    @property
-    def forks(self) -> int: ...
-    @property
-    def trees(self) -> int: ...
-    def advance(self, losses: NDArray[np.float64]) -> None: ...
-    def write(
-        self,
-        forks: NDArray[np.int32],
-        roots: NDArray[np.int32],
-        ends: NDArray[np.int32],
-        values: NDArray[np.float32],
-        baseline: NDArray[np.float64],
-    ) -> None: ...
-
-class ExtraTrees:
-    def __init__(
-        self,
-        table: NDArray[np.float32],
-        numbers: NDArray[np.int32],
-        weighted: bool,
-        target: NDArray[np.float32],
-        rows: NDArray[np.int32],
-        least_rows: int,
-        tried: int,
-        seeds: NDArray[np.uint64],
-    ) -> None: ...
-    @property
-    def forks(self) -> int: ...
-    @property
-    def leaves(self) -> int: ...
-    def write(self, forks: NDArray[np.int32], roots: NDArray[np.int32], sums: NDArray[np.int64]) -> None: ...
-
-def walk_trees(
-    forks: NDArray[np.int32],
-    roots: NDArray[np.int32],
-    first: NDArray[np.int32],
-    values: NDArray[np.float32],
-    x: NDArray[np.float32],
-    out: NDArray[np.float64],
-) -> None: ...
 def adamw_step(
     parameters: NDArray[np.float32],
     gradient: NDArray[np.float32],

@@ -1,6 +1,6 @@
 """Access to the C++ part, `fewfire._core`, which may be missing.
 
-Code that has a fast twin asks `core()` and falls back to its NumPy twin on None. The first such fallback in a process
+Code with a C++ version calls `core()` and falls back to NumPy on None. The first such fallback in a process
 warns, once. `without_extension()` is the one switch that hides the C++ part from all of them. The environment variable
 FEWFIRE_ISA selects an instruction set by name; one that cannot be used is refused, not passed over.
 """
@@ -25,7 +25,7 @@ _REMEDY = (
     "pip install --force-reinstall --no-deps --no-cache-dir fewfire (in a clone: . for fewfire)."
 )
 MISSING = f"fewfire's C++ part is not installed. {_REMEDY}"
-"""Why something that has no twin cannot run."""
+"""Why something without a NumPy version cannot run."""
 
 MESSAGE = (
     "fewfire's C++ part is not installed, so the NumPy reference code serves: results are the same, only slower. "

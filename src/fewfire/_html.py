@@ -1,4 +1,4 @@
-"""How objects show themselves in a notebook: a title and a small table, perhaps with lines or bars drawn as SVG.
+"""How objects look in a notebook: a title and a small table, perhaps with lines or bars drawn as SVG.
 
 Every text is escaped. Colours are those of the page around (`currentColor`, opacity), so light and dark notebooks both
 work, and nothing needs a script, a style sheet or a network.
@@ -76,7 +76,7 @@ def curves(label: str, x: AnyArray, lines: Mapping[str, AnyArray]) -> str:
 
 
 def bars(label: str, values: AnyArray) -> str:
-    """One bar per value, from 0 to the largest; its place and value are told under the pointer."""
+    """One bar per value, from 0 to the largest; its index and value appear under the pointer."""
     top = float(np.max(values, initial=0.0)) or 1.0
     step = _WIDTH / max(1, len(values))
     drawn = "".join(

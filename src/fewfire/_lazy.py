@@ -1,15 +1,15 @@
 """Public names that load their module when they are first used: the one way in which packages here are lazy (PEP 562).
 
-A lazy package imports its names for type checkers alone, lists them in `__all__`, and says here which module each is
-in::
+A lazy package imports its names for type checkers alone, lists them in `__all__`, and gives here the module of
+each::
 
     if TYPE_CHECKING:
-        from fewfire.experiments.spec import Sweep
+        from fewfire.sweeps.spec._sweep import Sweep
 
     __all__ = ["Sweep"]
 
     if not TYPE_CHECKING:  # a type checker that saw it would take every misspelt name for one of ours
-        __getattr__, __dir__ = lazy_names(__name__, {"spec": "Sweep"})
+        __getattr__, __dir__ = lazy_names(__name__, {"spec._sweep": "Sweep"})
 
 A test holds the three lists together. A package is lazy where its names need different things, some of which are slow
 to load; elsewhere plain imports say it all.

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from fewfire._errors import invalid
 
-Told: TypeAlias = Callable[[int, int], object]
+ProgressCallback: TypeAlias = Callable[[int, int], object]
 """Gets (done, total)."""
 
 LINES = 30.0
@@ -25,8 +25,8 @@ _FRAMES = 0.1
 """Seconds between two drawings of a bar."""
 
 
-def told(progress: object, what: str) -> Told | None:
-    """Whom to tell: nobody for False and None, a bar named `what` for True, a callable itself."""
+def progress_callback(progress: object, what: str) -> ProgressCallback | None:
+    """What to call with (done, total): nothing for False and None, a bar named `what` for True, a callable itself."""
     if progress is None or progress is False:
         return None
     if progress is True:
@@ -37,7 +37,7 @@ def told(progress: object, what: str) -> Told | None:
 
 
 class Bar:
-    """One bar for a call that tells (done, total), with a note beside it; a call that begins again begins a new one.
+    """One bar for a call that reports (done, total), with a note; a call that begins again begins a new one.
 
     Parameters
     ----------

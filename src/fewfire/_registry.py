@@ -1,4 +1,4 @@
-"""Registers by name that anyone may add to: engines, problems.
+"""Registers by name that other packages may add to: engines, problems.
 
 What comes with fewfire stays; what was added from outside can be taken back. Names are unique. Registers are changed
 under a lock and read without one, since a change replaces the table.

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from fewfire import cli
 from fewfire._errors import InvalidArgument
-from fewfire.cli.bounds_pareto import advice, pareto
+from fewfire.cli.bounds import advice, pareto
 from fewfire.networks import init
-from fewfire.theory.pareto import (
+from fewfire.papers.pareto import (
     Diagnosis,
     Resources,
     frontier,
@@ -53,7 +53,7 @@ def test_proposition_3_is_silent_about_sgd():
     assert re.search(r"Proposition 3 +silent +assumes gradients bounded by 1 and adversarial noise", output)
 
 
-def test_sgd_that_never_succeeds_is_told_what_it_lacks():
+def test_sgd_that_never_succeeds_gets_what_it_lacks():
     output = ask("--n", 30, "--k", 3, "--width", 1000, "--samples", 300, "--steps", 8000)
     assert "Short of data (1,200 examples: >99% (" in output
     assert "Half of the runs of this width need about 3" in output
@@ -73,7 +73,7 @@ def test_it_is_a_command_of_fewfire():
     assert result.output.startswith("Parity of 2 among 9 bits; width 5 (56 parameters), 3 examples, 1 steps")
 
 
-def test_too_few_examples_are_said_to_be_short():
+def test_too_few_examples_are_reported_as_short():
     output = ask("--n", 50, "--k", 4, "--width", 1000, "--samples", 10, "--steps", 20_000)
     assert "statistical limit: short of samples. Lifted by: samples 18." in output
     assert "exhaustive search: short of samples. Bought by: samples 25." in output
@@ -124,12 +124,12 @@ def test_the_numbers_are_those_of_the_statements():
 
 def test_statements_that_do_not_apply_are_silent():
     assert (
-        findings(50, 4, 10, 10, 10)["Theorem 4"].reason == "wants a sparsity above max(4k, 1/ε²) = 99 and below n = 50"
+        findings(50, 4, 10, 10, 10)["Theorem 4"].reason == "needs a sparsity above max(4k, 1/ε²) = 99 and below n = 50"
     )
     assert findings(4, 4, 10, 10, 10)["Theorem 5"].verdict == "silent"
 
 
-def test_chances_too_small_for_one_minus_them_are_answered():
+def test_probabilities_too_small_for_one_minus_them_are_answered():
     """At (500, 10) a start with 8 of the bits has probability 10⁻¹⁷ per bias: 1 − p is 1 in floats."""
     output = ask("--n", 500, "--k", 10, "--width", 1000, "--samples", 10_000, "--steps", 10_000)
     assert re.search(
@@ -152,7 +152,7 @@ def test_each_remedy_of_theorem_5_names_a_start_that_can_be_drawn(n, k, width, s
     assert ways
     for way in ways:
         assert init.under_sparse(k, int(way["sparsity"]))(n, 4, 0).width == 4
-    assert findings(31, 2, width, samples, 1)["Theorem 5"].reason == "wants an even sparsity above 0 and below k = 2"
+    assert findings(31, 2, width, samples, 1)["Theorem 5"].reason == "needs an even sparsity above 0 and below k = 2"
 
 
 def test_noise_raises_the_limits():

@@ -1,4 +1,4 @@
-"""`fewfire bounds parities`: every lemma beside a network that was trained, and what is exceeded said so."""
+"""`fewfire bounds parities`: every lemma next to a network that was trained, and what is exceeded marked so."""
 
 import re
 
@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fewfire import cli
-from fewfire.experiments.parities import ProofRow, compare_proof
-from fewfire.theory import parities
+from fewfire.papers import parities
+from fewfire.papers.parities.proof import ProofRow, compare_proof
 
 OPTIONS = ["--n", "51", "--k", "3", "--width", "400", "--steps", "300", "--examples", "2000"]
 

@@ -1,4 +1,4 @@
-"""`fewfire bounds sublinear`: exact values beside the bounds of the paper."""
+"""`fewfire bounds sublinear`: exact values next to the bounds of the paper."""
 
 import re
 
@@ -7,9 +7,9 @@ from typer.testing import CliRunner
 
 from fewfire import cli
 from fewfire._errors import InvalidArgument
-from fewfire.cli.bounds_sublinear import activity_rows, cost_rows, fit_rows, number, power_of_ten, theorem_rows
+from fewfire.cli.bounds import activity_rows, cost_rows, fit_rows, number, power_of_ten, theorem_rows
 from fewfire.networks.init import activity_threshold
-from fewfire.theory import sublinear as theory
+from fewfire.papers import sublinear as theory
 
 
 def ask(*options):
@@ -58,7 +58,7 @@ def test_numbers_are_those_of_the_theory():
     assert start.value == f"500 [{low}, {high}]"
     assert start.bound == number(theory.activity_bound(m, tau * m**0.6))
     radius = 1.5 * m**-0.8
-    assert rows["can change, ‖Δw‖ ≤ K/m^(4/5)"].value == number(theory.expected_flips(m, radius, tau))
+    assert rows["can change, ‖Δw‖ ≤ K/m^(4/5)"].value == number(m * theory.flip_probability(m, radius, tau))
     assert rows["can be active then"].value == number(theory.reachable_active(m, radius, tau))
     assert rows["|f − g| at an input, 99%"].bound == number(theory.distance_bound(m, radius, tau).total)
     cost = theory.iteration_cost(m, 3, 6, 500, 2)

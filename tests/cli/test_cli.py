@@ -14,8 +14,8 @@ from fewfire import __version__, cli
 from fewfire.cli import doctor
 from fewfire.cli._output import PlainConsole, say
 from fewfire.engines import ReferenceEngine, register_engine, unregister_engine
-from fewfire.experiments import Sweep
-from fewfire.experiments.executors import DaskExecutor
+from fewfire.sweeps import Sweep
+from fewfire.sweeps.executors import DaskExecutor
 
 runner = CliRunner()
 
@@ -63,9 +63,9 @@ def test_doctor_names_the_devices_of_an_engine(monkeypatch):
     )
 
 
-def test_doctor_says_how_to_get_what_is_missing(monkeypatch):
+def test_doctor_prints_how_to_get_what_is_missing(monkeypatch):
     monkeypatch.setattr(doctor, "load", lambda: None)
-    monkeypatch.setattr("fewfire.engines.engine_report", lambda: {"cuda": "it needs a CUDA device"})
+    monkeypatch.setattr("fewfire.engines.cuda.CudaEngine.unusable", lambda self: "it needs a CUDA device")
     facts = dict(doctor.facts())
     assert facts["C++ part"].startswith("missing.") and "install a C++20 compiler" in facts["C++ part"]
     assert facts["engine cuda"] == "not available: it needs a CUDA device"

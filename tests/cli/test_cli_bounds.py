@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from fewfire import cli
 from fewfire.fourier import spectrum
 from fewfire.networks import construct
-from fewfire.theory import sparse_activations as theory
+from fewfire.papers import sparse_activations as theory
 
 runner = CliRunner()
 

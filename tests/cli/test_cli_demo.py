@@ -16,7 +16,7 @@ from fewfire import cli
 from fewfire._extension import load, without_extension
 from fewfire.cli.demo import FULL, DemoGrid, heat_maps, hidden_parity, sweep_of
 from fewfire.engines import get_engine
-from fewfire.experiments import SqliteStore
+from fewfire.sweeps import SqliteStore
 
 runner = CliRunner()
 EASY = ["demo", "--n", "12", "--k", "2", "--seed", "4", "--quick"]
@@ -97,7 +97,7 @@ def kept(folder):
         return 0
 
 
-def test_says_when_it_failed():
+def test_a_failure_is_printed():
     result = runner.invoke(cli.app, ["demo", "--n", "20", "--k", "3", "--steps", "10", "--quick"])
     assert result.exit_code == 1
     assert "Not learned. Remedy: more --steps" in plain(result.output)
@@ -137,8 +137,8 @@ def test_maps_are_coloured_on_a_terminal_and_plain_elsewhere():
 
     from rich.console import Console
 
-    from fewfire.experiments import MemoryStore
     from fewfire.report import frontier_info
+    from fewfire.sweeps import MemoryStore
 
     store = MemoryStore()
     sweep_of(hidden_parity(6, 1, 0), DemoGrid((4, 8), (20, 40), 1), 50).run(store, executor="inline")

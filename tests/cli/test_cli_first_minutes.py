@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from fewfire import InvalidArgument, cli
 from fewfire.cli import _output, demo
-from fewfire.cli._places import check_file, check_folder, in_words
-from fewfire.experiments import SqliteStore, Sweep
+from fewfire.cli._output import check_file, check_folder, in_words
 from fewfire.report import frontier_info
+from fewfire.sweeps import SqliteStore, Sweep
 
 runner = CliRunner()
 SPEC = {
@@ -115,7 +115,7 @@ def test_errors_of_the_system_are_one_line(monkeypatch, capsys):
     assert in_words(OSError("odd")) == "odd"
 
 
-def test_a_missing_matplotlib_is_said_before_the_page_is_written(store, monkeypatch):
+def test_a_missing_matplotlib_is_reported_before_the_page_is_written(store, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     result = runner.invoke(cli.app, ["report", "s.sqlite", "--png", "figures"])
     assert "--png needs the package 'matplotlib.figure'" in str(result.exception)

@@ -8,8 +8,9 @@ from typer.testing import CliRunner
 
 from fewfire import cli
 from fewfire._errors import FileFormatError, InvalidArgument
-from fewfire.experiments import SqliteStore, Sweep, shipped_law
-from fewfire.experiments.laws import LEVEL
+from fewfire.sweeps import SqliteStore, Sweep
+from fewfire.sweeps.laws import shipped_law
+from fewfire.sweeps.laws._frontier_law import LEVEL
 
 
 def invoke(*arguments):

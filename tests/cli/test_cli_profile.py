@@ -75,7 +75,7 @@ def test_json_and_page(tmp_path):
 
 
 def test_a_section_of_a_report(tmp_path):
-    from fewfire.experiments import SqliteStore, Sweep
+    from fewfire.sweeps import SqliteStore, Sweep
 
     spec = {
         "problem": {"name": "parity", "n": 6, "k": 1},

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from fewfire import cli
 from fewfire.cli._output import file_size
-from fewfire.experiments import SqliteStore, Sweep
+from fewfire.sweeps import SqliteStore, Sweep
 
 runner = CliRunner()
 SPEC = {

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from fewfire import cli
 from fewfire.cli import reproduce as command
 from fewfire.cli._output import PlainConsole
-from fewfire.experiments import recipes
-from fewfire.experiments.recipes import Effect, Judgement, Power, Recipe, RecipeOutcome
+from fewfire.papers import recipes
+from fewfire.papers.recipes import Effect, Judgement, Power, Recipe, RecipeOutcome
 
 runner = CliRunner()
 
@@ -23,7 +23,7 @@ def small(monkeypatch):
     def find(name):
         def measure(settings):
             entry = Judgement("x is small", "x", made[name], 2.0)
-            data = {"rows": [{"x": settings["n"]}]}
+            data = {"rows": [{"x": settings["n"]}], "text": "x | 1"}
             return RecipeOutcome(parameters=settings, judgements=[entry], measured=["x is 1 in [0, 2]"], data=data)
 
         if name not in made:
@@ -33,8 +33,8 @@ def small(monkeypatch):
     monkeypatch.setattr(recipes, "RECIPES", tuple(made))
     monkeypatch.setattr(recipes, "find", find)
     monkeypatch.setattr(recipes, "run", lambda name, scale, **options: find(name).run(scale, **options))
-    monkeypatch.setattr("fewfire.report.save_recipe", lambda result, path: path.write_text(result.recipe))
-    monkeypatch.setattr(command, "usable_cores", lambda: 1)  # other processes would not know these recipes
+    monkeypatch.setattr("fewfire.papers.recipes.save_figure", lambda result, path: path.write_text(result.recipe))
+    monkeypatch.setattr(command, "usable_cores", lambda: 1)  # other processes would not have these recipes
 
 
 def lines(output, *starts):
@@ -62,6 +62,7 @@ def test_runs_and_writes(small, tmp_path):
     stored = json.loads((tmp_path / "out" / "a-holds.json").read_text())
     assert stored["passed"] and stored["recipe"] == "a/holds" and stored["scale"] == "quick"
     assert (tmp_path / "out" / "a-holds.png").read_text() == "a/holds"
+    assert "x | 1" in result.output and (tmp_path / "out" / "a-holds.txt").read_text() == "x | 1"
 
 
 def test_figures_as_pdf_too(small, tmp_path):
@@ -71,7 +72,7 @@ def test_figures_as_pdf_too(small, tmp_path):
     assert str(result.exception) == "--pdf needs a folder to write to; got 'no --output'. Remedy: add -o FOLDER."
 
 
-def test_the_text_says_what_when_and_where(small, tmp_path):
+def test_the_text_has_what_when_and_where(small, tmp_path):
     output = runner.invoke(cli.app, ["reproduce", "a/holds", "-o", str(tmp_path)]).output
     wanted = (
         "a/holds: a title", "takes: about 1 s on two cores", "expect: an expectation", "measured: x is 1 in [0, 2]",
@@ -88,10 +89,10 @@ def test_without_matplotlib_the_result_is_written_and_the_remedy_named(small, tm
     monkeypatch.setattr(command, "is_installed", lambda package: False)
     result = runner.invoke(cli.app, ["reproduce", "a/holds", "-o", str(tmp_path)])
     assert result.exit_code == 0 and "not drawn: pip install 'fewfire[plot]'" in result.output
-    assert [path.name for path in tmp_path.iterdir()] == ["a-holds.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-holds.json", "a-holds.txt"]
 
 
-def test_a_failed_claim_is_said_and_gives_status_1(small):
+def test_a_failed_claim_is_printed_and_gives_status_1(small):
     result = runner.invoke(cli.app, ["reproduce", "--all"])
     assert result.exit_code == 1
     assert lines(result.output, "fails", "test")[1:] == ["fails       x is small", "test        x = 9, at most 2"]
@@ -103,7 +104,7 @@ def test_a_wrong_name_runs_nothing(small):
     assert result.exit_code != 0 and "expect" not in result.output
 
 
-def test_a_folder_that_cannot_be_made_is_said_in_a_line(small, tmp_path):
+def test_a_folder_that_cannot_be_made_is_reported_in_a_line(small, tmp_path):
     (tmp_path / "taken").write_text("no folder")
     result = runner.invoke(cli.app, ["reproduce", "a/holds", "-o", str(tmp_path / "taken")])
     assert str(result.exception).startswith(
@@ -114,7 +115,7 @@ def test_a_folder_that_cannot_be_made_is_said_in_a_line(small, tmp_path):
 
 
 @pytest.mark.parametrize("columns", [80, 60])
-def test_a_claim_is_said_with_all_that_it_rests_on_in_few_columns(columns):
+def test_a_claim_is_printed_with_all_that_it_rests_on_in_few_columns(columns):
     entry = Judgement(
         "the sparse start beats the dense one at every width from 100 neurons on",
         "p of Fisher's test, widths from 100",
@@ -138,7 +139,7 @@ def test_a_claim_is_said_with_all_that_it_rests_on_in_few_columns(columns):
     assert all(line.startswith(" " * 14) or line[:2] == "  " != line[2:4] for line in shown)  # texts hang in a column
 
 
-def test_exact_numbers_and_sure_tests_are_said_so():
+def test_exact_numbers_and_sure_tests_are_named_so():
     assert str(Effect("violations", 0.0, 0.0, 0.0)) == "violations: 0, exact"
     assert str(Power("any violation", 1.0)) == "1.00 for any violation"
     assert str(Power("a drop of 10 points", 0.9999)) == "above 0.99 for a drop of 10 points"

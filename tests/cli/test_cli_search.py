@@ -76,7 +76,7 @@ def test_plan_run_plan(tmp_path):
     assert output.splitlines()[2:] == lines[2:]
 
 
-def test_what_is_beyond_the_bracket_or_the_budget_is_said(tmp_path):
+def test_what_is_beyond_the_bracket_or_the_budget_is_reported(tmp_path):
     code, output, _ = sweep("run", write_spec(tmp_path, high=14), "--store", tmp_path / "low.sqlite")
     assert code == 0 and re.search(r"sparse\(s=2\) +40 +not below 14: 0 of \d+ runs succeed at 14 +\d+", output)
     code, output, _ = sweep("run", write_spec(tmp_path, budget=8), "--store", tmp_path / "few.sqlite")
@@ -99,6 +99,6 @@ def test_bad_searches_are_refused(tmp_path):
     assert isinstance(result.exception, InvalidArgument)
     assert str(result.exception) == "search.high must be above low = 10; got 5. Remedy: give the ends in order."
     with pytest.raises(InvalidArgument, match=r"search must be a table"):
-        from fewfire.experiments import Sweep
+        from fewfire.sweeps import Sweep
 
         Sweep.from_dict({"search": 3})

@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fewfire import cli
-from fewfire.experiments import SqliteStore, SweepRecord
+from fewfire.sweeps import SqliteStore
+from fewfire.sweeps.store._protocol import SweepRecord
 from fewfire.testing._sweeps import made_up_row, tiny_table
 
 runner = CliRunner()
@@ -86,7 +87,7 @@ def changed(row, **environment):
     return replace(row, train_error=row.train_error + 1e-6, environment=json.dumps(environment))
 
 
-def test_merge_tells_last_digits_from_contradictions(tmp_path, monkeypatch):
+def test_merge_separates_last_digits_from_contradictions(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = [replace(made_up_row(trial), engine="cpu", environment='{"arithmetic": 2}') for trial in range(4)]
     write("one.sqlite", rows)
@@ -119,6 +120,21 @@ def test_merge_keeps_the_name_of_a_sweep_and_prints_both(tmp_path, monkeypatch):
         assert [(record.name, record.success_error) for record in store.sweeps()] == [("one", 0.1)]
 
 
+def test_merge_reports_that_sweeps_count_success_otherwise(tmp_path, monkeypatch):
+    """Commands take the success error of the last sweep, which a merge may add."""
+    monkeypatch.chdir(tmp_path)
+    for name, error, width in (("one", 0.1, 5), ("two", 0.2, 6)):
+        with SqliteStore(f"{name}.sqlite", write=True) as store:
+            store.add([made_up_row(0, width=width)])
+            store.record_sweep(SweepRecord(name, error, tiny_table(name=name, success_error=error, trials=width)))
+    lines, _ = sweep("merge", "one.sqlite", "two.sqlite")
+    assert lines[1:] == [
+        "The sweeps of one.sqlite count success differently: 'one' at 0.1, 'two' at 0.2. "
+        "The last counts, or --success-error"
+    ]
+    assert sweep("merge", "one.sqlite", "two.sqlite")[0] == ["Added 0 runs from 1 store: one.sqlite has 2"]
+
+
 def compare(*arguments):
     """The first line, and those after the table."""
     lines, result = sweep("compare", *arguments)
@@ -145,7 +161,7 @@ def test_compare_takes_shared_runs_as_pairs(stores):
 def test_a_copy_is_no_second_observation(stores):
     _, shared, verdict = compare("one.sqlite", "one.sqlite", "--success-error", "0.6")
     assert shared.startswith("11 runs are in both stores: 11 of them agree in every number; 0 succeed only in")
-    assert verdict.endswith("the stores hold the same runs, which say nothing about a difference")
+    assert verdict.endswith("the stores hold the same runs, which says nothing about a difference")
 
 
 def test_compare_of_runs_that_are_not_shared_is_cell_by_cell(tmp_path, monkeypatch):
@@ -164,7 +180,20 @@ def test_compare_of_runs_that_are_not_shared_is_cell_by_cell(tmp_path, monkeypat
     assert verdict.endswith("the stores differ clearly (z = 2.62)")
 
 
-def test_compare_says_how_many_cells_it_shows(tmp_path, monkeypatch):
+def test_a_part_of_a_store_proves_nothing_about_it(tmp_path, monkeypatch):
+    """All runs of one store are in the other: there is nothing to compare them with, whatever the others did."""
+    monkeypatch.chdir(tmp_path)
+    rows = [made_up_row(trial, error=0.02 if trial < 5 else 0.5) for trial in range(12)]
+    write("one.sqlite", rows)
+    write("part.sqlite", rows[:4])
+    _, shared, verdict = compare("one.sqlite", "part.sqlite")
+    assert shared.startswith("4 runs are in both stores: 4 of them agree in every number")
+    assert verdict.endswith(
+        "shared runs end alike, and no cell has others in both, which says nothing about a difference"
+    )
+
+
+def test_compare_prints_how_many_cells_it_shows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = [made_up_row(0, width=width) for width in range(1, 25)]
     write("one.sqlite", rows)

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from fewfire import cli
 from fewfire._errors import InvalidArgument
 from fewfire.engines import get_engine
-from fewfire.experiments import SqliteStore, TimeEstimate
+from fewfire.sweeps import SqliteStore
+from fewfire.sweeps.run._estimate import TimeEstimate
 
 runner = CliRunner()
 

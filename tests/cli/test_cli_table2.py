@@ -1,12 +1,12 @@
-"""`fewfire reproduce pareto/table2`: options, files written, what is said when data or options are wrong."""
-
-import json
+"""pareto/table2 by hand and from the command line: settings, files written, what is printed without data."""
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from fewfire import InvalidArgument, cli
+from fewfire.papers import recipes
+from fewfire.papers.pareto.recipes.table2 import Table2Settings
 
 runner = CliRunner()
 
@@ -24,46 +24,33 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def reproduce(*arguments):
-    return runner.invoke(cli.app, ["reproduce", "pareto/table2", *map(str, arguments)])
-
-
-def test_options_reach_the_recipe_and_results_are_written(folder):
-    arguments = ["--datasets", "pol, heloc", "--fractions", "0.1,1", "--trials", 2, "--models", "mlp,dense-4",
-                 "--data", folder, "--store", folder / "kept.sqlite", "-o", folder / "out"]  # fmt: skip
-    result = reproduce(*arguments)
-    assert result.exit_code == 0, result.output
-    assert "median test error in %, 10% of the training rows" in result.output
-    assert "skipped heloc: the data set 'heloc' is not at hand" in result.output
-    outcome = json.loads((folder / "out" / "pareto-table2.json").read_text())
-    assert outcome["parameters"] == {
+def test_settings_choose_the_data_and_a_store_keeps_the_work(folder):
+    settings = Table2Settings(("pol", "heloc"), (0.1, 1.0), 2, ("mlp", "dense-4"))
+    options = {"settings": settings, "data": folder, "store": folder / "kept.sqlite"}
+    outcome = recipes.run("pareto/table2", **options)
+    assert "median test error in %, 10% of the training rows" in outcome.data["text"]
+    assert "skipped heloc: the data set 'heloc' is not at hand" in outcome.data["text"]
+    assert outcome.parameters == {
         "datasets": ["pol", "heloc"], "fractions": [0.1, 1.0], "trials": 2, "models": ["mlp", "dense-4"],
     }  # fmt: skip
-    assert {row["trials"] for row in outcome["rows"]} == {2} and len(outcome["rows"]) == 4
-    assert (folder / "out" / "pareto-table2.txt").read_text() == outcome["text"]
-    pytest.importorskip("matplotlib")
-    assert (folder / "out" / "pareto-table2.png").read_bytes()[:4] == b"\x89PNG"
-    again = reproduce(*arguments)
-    assert again.exit_code == 0 and json.loads((folder / "out" / "pareto-table2.json").read_text()) == outcome
+    assert {row["trials"] for row in outcome.data["rows"]} == {2} and len(outcome.data["rows"]) == 4
+    assert recipes.run("pareto/table2", **options).to_dict() == outcome.to_dict()
 
 
-def test_no_data_is_no_crash(folder):
+def test_no_data_is_no_crash(folder, monkeypatch):
+    (folder / "pol.parquet").unlink()
+    monkeypatch.setenv("FEWFIRE_DATA", str(folder))
     earlier = folder / "pareto-table2.json"
     earlier.write_text("an earlier result")
-    result = reproduce("--datasets", "heloc", "--trials", 1, "--data", folder, "-o", folder)
-    assert result.exit_code == 0 and "skipped heloc" in result.output
+    result = runner.invoke(cli.app, ["reproduce", "pareto/table2", "-o", str(folder)])
+    assert result.exit_code == 0 and "skipped pol" in result.output
     assert "nothing measured" in result.output
     assert earlier.read_text() == "an earlier result"
     assert not (folder / "pareto-table2.png").exists()
 
 
-def test_wrong_options(folder):
-    result = reproduce("--fractions", "0.1;1")
-    assert isinstance(result.exception, InvalidArgument)
-    assert (
-        str(result.exception)
-        == "--fractions must be numbers with commas between them; got '0.1;1'. Remedy: pass 0.01,0.1,1."
-    )
-    result = runner.invoke(cli.app, ["reproduce", "sublinear/activity", "--trials", "3"])
-    assert str(result.exception) == "options of sublinear/activity are not taken by this recipe; got 'trials'."
-    assert "expect" not in result.output
+def test_a_recipe_refuses_options_of_another():
+    with pytest.raises(
+        InvalidArgument, match=r"options of sublinear/activity are not taken by this recipe; got 'trials'\."
+    ):
+        recipes.run("sublinear/activity", trials=3)

@@ -118,7 +118,7 @@ def test_arrays_of_the_other_byte_order_are_read(tmp_path):
     assert halfspace.load(write(tmp_path / "index", other)).ids.tolist() == [0, 1, 2, 3]
 
 
-def test_fields_nobody_asks_for_are_not_read(tmp_path):
+def test_fields_without_a_reader_are_not_read(tmp_path):
     write(tmp_path / "net", network(more=b"no array"))
     assert networks.load(tmp_path / "net").width == 3
 
@@ -147,7 +147,7 @@ print(peak() - before)
 
 
 def grown(path):
-    """What loading says, and by how many bytes the process grew."""
+    """What loading prints, and by how many bytes the process grew."""
     if not Path("/proc/self/status").exists():
         pytest.skip("the system does not say how much memory a process took at most")
     done = subprocess.run([sys.executable, "-c", MEASURED, path], capture_output=True, text=True, check=True)

@@ -13,10 +13,9 @@ import pytest
 
 from fewfire import _atomic
 from fewfire._atomic import replacing, write_bytes, write_text
-from fewfire.experiments import export
-from fewfire.experiments.store import MemoryStore
 from fewfire.networks import TwoLayer
 from fewfire.report import write_page
+from fewfire.sweeps import MemoryStore, export
 
 
 def names(folder):

@@ -1,4 +1,4 @@
-"""Packing: C++ on every instruction set, the NumPy twin and the definition agree."""
+"""Packing: C++ on every instruction set, the reference implementation and the definition agree."""
 
 import numpy as np
 import pytest

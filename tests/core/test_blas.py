@@ -3,7 +3,7 @@
 import numpy as np  # noqa: F401 loads a BLAS
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from fewfire._blas import SMALL, calm_products
+from fewfire._threads import SMALL, calm_products
 
 
 def test_small_products_stay_on_one_thread():

@@ -93,7 +93,7 @@ def test_optional_packages():
         _optional.require("no_such_package", "plot", "Drawing")
 
 
-def test_values_of_any_size_are_told_in_one_short_line():
+def test_values_of_any_size_are_formatted_in_one_short_line():
     assert str(_errors.invalid("name", "must be short", "x" * 10_000)).endswith("xxx… (10,002 characters).")
     assert "got an integer of thousands of digits." in str(_errors.invalid("n", "must be small", 10**5000))
     with pytest.raises(_errors.InvalidArgument, match="rate must be a finite number"):

@@ -8,7 +8,7 @@ import pytest
 from fewfire import _extension
 from fewfire._bits import pack
 from fewfire.engines import CpuEngine
-from fewfire.engines._losses import LOSSES
+from fewfire.engines._gradients import LOSSES
 from fewfire.halfspace import Index
 
 
@@ -41,7 +41,7 @@ def trainer(core, **changes):
     return core.Trainer(*arrays, 0.0, **{**options, **counts, **changes})
 
 
-def test_the_extension_knows_every_loss_by_name(core):
+def test_the_extension_has_every_loss_by_name(core):
     assert set(core.LOSSES) == set(LOSSES)
     assert core.ACTIVATIONS == ("relu", "relu6", "shifted_relu")
     assert core.SAMPLINGS == ("replacement", "epochs", "online")

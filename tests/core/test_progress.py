@@ -9,7 +9,7 @@ import pytest
 
 import fewfire as ff
 from fewfire import _progress
-from fewfire._progress import Bar, told
+from fewfire._progress import Bar, progress_callback
 from fewfire.engines import Phase, Run, Schedule
 
 
@@ -25,11 +25,11 @@ def clock(monkeypatch):
     return now
 
 
-def test_nobody_somebody_and_a_bar_are_told():
-    assert told(None, "fit") is None and told(False, "fit") is None
-    assert told(print, "fit") is print and isinstance(told(True, "fit"), Bar)
+def test_no_listener_a_function_and_a_bar_get_progress():
+    assert progress_callback(None, "fit") is None and progress_callback(False, "fit") is None
+    assert progress_callback(print, "fit") is print and isinstance(progress_callback(True, "fit"), Bar)
     with pytest.raises(ValueError, match=r"progress must be True, False or callable with \(done, total\); got 3\."):
-        told(3, "fit")
+        progress_callback(3, "fit")
 
 
 def test_a_terminal_has_one_line_that_is_written_anew(monkeypatch, clock):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fewfire._threads import Helpers, start_threads
-from fewfire.tabular import AdamW, SparseInitClassifier
+from fewfire.tabular import AdamW, TabularClassifier
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_tabular_fit_goes_on_and_is_the_same(at_most, count):
     X = draw.normal(size=(120, 3))
     y = X[:, 0] * X[:, 1] > 0
     settings = {"n_jobs": 3, "optimiser": AdamW(epochs=3), "random_state": 0}
-    expected = SparseInitClassifier(**settings).fit(X, y).predict_proba(X)
+    expected = TabularClassifier(**settings).fit(X, y).predict_proba(X)
     at_most(count)
-    found = SparseInitClassifier(**settings).fit(X, y)
+    found = TabularClassifier(**settings).fit(X, y)
     np.testing.assert_array_equal(found.predict_proba(X), expected)

@@ -5,7 +5,8 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from fewfire._cuda import Device, rounded
+from fewfire._cuda._device import Device
+from fewfire._cuda._launch import rounded
 from fewfire._errors import DeviceMemoryError
 from fewfire.engines.cuda import CudaEngine, _batch, _engine
 from fewfire.engines.cuda import _records as records
@@ -22,7 +23,7 @@ class FakeDevice:
     ----------
     properties : Device
     memory : int, optional
-        Bytes that can really be had, where that is less than the properties say.
+        Bytes that can really be had, where that is less than the properties report.
     """
 
     def __init__(self, properties=H200, memory=None):
@@ -118,5 +119,5 @@ class FakeKernel:
         if self.name.startswith("train"):
             jobs, outcomes = self.device.held[arguments[0]], np.zeros(int(arguments[2]), records.OUTCOME)
             outcomes["stopped"], outcomes["steps"], outcomes["records"] = 1, jobs["steps"], jobs["checks"]
-            outcomes["active_pairs"] = jobs["key"] % 1000  # tells the runs apart
+            outcomes["active_pairs"] = jobs["key"] % 1000  # distinguishes the runs
             self.device.held[arguments[1]] = outcomes

@@ -8,7 +8,8 @@ from fewfire._random import Stream
 from fewfire.engines import CpuEngine, PerLayer, Phase, ReferenceEngine, Run, Schedule
 from fewfire.networks import TwoLayer, init, shifted_relu
 from fewfire.problems import Parity
-from fewfire.testing import EngineConformance, assert_same_network, small_run
+from fewfire.testing import EngineConformance
+from fewfire.testing._engines import assert_same_network, small_run
 
 pytestmark = pytest.mark.skipif(_extension.load() is None, reason="the C++ part is not installed")
 
@@ -121,5 +122,5 @@ def test_float64_networks_are_refused():
         CpuEngine().train([Run(net, Schedule(Phase(1)), np.ones((2, 3)), np.ones(2))])
 
 
-def test_missing_extension_is_said(without_core):
+def test_missing_extension_is_reported(without_core):
     assert "Remedy: install a C++20 compiler" in CpuEngine().unusable()

@@ -11,10 +11,12 @@ import pytest
 
 from fewfire._random import Stream
 from fewfire.engines import PerLayer, Phase, ReferenceEngine, Run, Sample, Schedule, Start
-from fewfire.engines.cuda import CudaEngine, KernelLayout, _variants
-from fewfire.experiments import MemoryStore, Sweep, row_of
+from fewfire.engines.cuda import CudaEngine, _kernels
+from fewfire.engines.cuda._layouts import KernelLayout
 from fewfire.networks import TwoLayer, init, shifted_relu
 from fewfire.problems import CorrelatedParity, Parity
+from fewfire.sweeps import MemoryStore, Sweep
+from fewfire.sweeps.store._row import row_of
 from fewfire.testing import EngineConformance
 
 pytestmark = [
@@ -79,7 +81,7 @@ def test_a_wide_network_of_many_blocks():
 def test_streamed_weights_agree(monkeypatch, inputs, width):
     """The layout of very wide networks, forced on small ones: two blocks, several tiles per warp."""
     layout = KernelLayout(inputs // 16 + 1, 1, 3, 2, 1, False, 1, streamed=True)
-    monkeypatch.setattr(_variants, "choose_layout", lambda *run, **loss: layout)
+    monkeypatch.setattr(_kernels, "choose_layout", lambda *run, **loss: layout)
     assert_agrees(described(inputs, width, support=(0,)))
     assert_agrees(described(inputs, width, schedule=Schedule(Phase(60, 0.1, weight_decay=1.0), loss="logistic")))
 
@@ -90,7 +92,7 @@ def test_checkpoints_over_any_number_of_rows(monkeypatch, rows, kind):
     """Rows are looked at in batches of 32, several under way at a time where a run has many blocks."""
     if kind == "streamed":
         layout = KernelLayout(4, 1, 3, 2, 1, False, 1, streamed=True)
-        monkeypatch.setattr(_variants, "choose_layout", lambda *run, **loss: layout)
+        monkeypatch.setattr(_kernels, "choose_layout", lambda *run, **loss: layout)
     width = 300 if kind == "streamed" else kind
     test = Sample(Parity(50, 3), 131 - rows, 8)
     assert_agrees(described(50, width, rows=rows, test=test, schedule=Schedule(Phase(20, 0.1), evaluate=5)))
@@ -160,7 +162,7 @@ def test_finished_runs_make_room_for_waiting_ones():
 def test_ctrl_c_ends_a_kernel_within_a_second(monkeypatch, kind):
     if kind == "streamed":
         layout = KernelLayout(4, 1, 3, 2, 1, False, 1, streamed=True)
-        monkeypatch.setattr(_variants, "choose_layout", lambda *run, **loss: layout)
+        monkeypatch.setattr(_kernels, "choose_layout", lambda *run, **loss: layout)
     size = 100 if kind == "general" else 32
     endless = Schedule(Phase(10**9, 0.1, batch_size=size), evaluate=10**9)
     short = Schedule(Phase(10, 0.1, batch_size=size))

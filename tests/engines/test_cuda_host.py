@@ -9,13 +9,13 @@ from fake_cuda import A100, H200, SMALL, FakeDevice
 from fewfire._errors import DeviceMemoryError, EngineUnavailable, InvalidArgument
 from fewfire._random import Stream
 from fewfire.engines import DeviceEngine, Phase, Run, Sample, Schedule, Start, _protocol, get_engine
-from fewfire.engines.cuda import CudaEngine, _ahead, _engine, _memory
+from fewfire.engines.cuda import CudaEngine, _engine, _kernels, _memory
 from fewfire.engines.cuda._batch import stream_bytes
+from fewfire.engines.cuda._kernels import variant_of
 from fewfire.engines.cuda._memory import plan_batches, planned_bytes
-from fewfire.engines.cuda._variants import variant_of
-from fewfire.experiments import MemoryStore
 from fewfire.networks import TwoLayer, init
 from fewfire.problems import Indexing, Parity
+from fewfire.sweeps import MemoryStore
 from fewfire.testing._sweeps import tiny
 
 
@@ -118,7 +118,7 @@ class TestOnAFakeDevice:
         assert fake_device.used == 0
 
     def test_out_of_memory_splits_the_batch(self, monkeypatch):
-        """The device has less than it says: every run is trained all the same, in smaller batches."""
+        """The device has less than it reports: every run is trained all the same, in smaller batches."""
         tasks = [run(width=1000, rows=100_000, seed=seed) for seed in range(40)]
         (plan,) = plan_batches(tasks, H200)
         device = FakeDevice(H200, plan.nbytes // 5).install(monkeypatch)
@@ -127,7 +127,7 @@ class TestOnAFakeDevice:
         assert device.refused == 7 and device.peak <= device.memory
         assert [name for name, *_ in device.launches].count("train_resident") == 8
 
-    def test_a_single_run_that_finds_no_memory_is_said(self, monkeypatch):
+    def test_a_single_run_that_finds_no_memory_is_reported(self, monkeypatch):
         FakeDevice(H200, memory=1000).install(monkeypatch)
         with pytest.raises(DeviceMemoryError, match=r"a run of 50 inputs and width 100 takes .* Remedy: use fewer"):
             CudaEngine().train([run()] * 5)
@@ -178,7 +178,7 @@ class TestOnAFakeDevice:
 
     @pytest.mark.usefixtures("core")
     def test_a_sweep_survives_too_little_memory(self, monkeypatch):
-        """The device says that it has much, and gives little: batches are split, and what never fits goes to the cores."""
+        """The device reports much memory and gives little: batches are split, and what never fits goes to the cores."""
         device = FakeDevice(H200, memory=400_000).install(monkeypatch)
         monkeypatch.setattr(_protocol, "DEVICE_WORK", 1.0)
         sweep, store = tiny(network={"start": "dense", "width": [5, 20_000]}, training={"steps": 10}), MemoryStore()
@@ -188,7 +188,7 @@ class TestOnAFakeDevice:
         engines = {(row.engine, '"width":5}' in row.setting) for row in store.rows()}
         assert engines == {("cuda", True), (get_engine().name, False)}
 
-    def test_it_tells_its_devices(self, fake_device):
+    def test_it_lists_its_devices(self, fake_device):
         engine = CudaEngine()
         assert isinstance(engine, DeviceEngine)
         assert engine.devices() == ["NVIDIA H200 (sm_90, 139 GiB free)"]
@@ -225,12 +225,12 @@ def test_kernels_are_compiled_ahead_once(monkeypatch):
             raise ValueError("no kernel")
         return file.encode()
 
-    monkeypatch.setattr(_ahead, "compiled", slow)
-    monkeypatch.setattr(_ahead, "_known", {})
+    monkeypatch.setattr(_kernels, "compiled", slow)
+    monkeypatch.setattr(_kernels, "_known", {})
     for _ in range(3):
-        _ahead.compile_ahead("a.cu", 90)
-    assert _ahead.machine_code("a.cu", 90) == b"a.cu" and calls == ["a.cu"]
+        _kernels.compile_ahead("a.cu", 90)
+    assert _kernels.machine_code("a.cu", 90) == b"a.cu" and calls == ["a.cu"]
     for _ in range(2):  # one that failed is tried again
         with pytest.raises(ValueError, match="no kernel"):
-            _ahead.machine_code("bad.cu", 90)
+            _kernels.machine_code("bad.cu", 90)
     assert calls == ["a.cu", "bad.cu", "bad.cu"]

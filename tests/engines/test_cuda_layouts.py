@@ -1,4 +1,4 @@
-"""The CUDA engine without a GPU: planning on recorded devices, records, packing, and what it says is missing."""
+"""The CUDA engine without a GPU: planning on recorded devices, records, packing, and what it names as missing."""
 
 from dataclasses import replace
 
@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 from fake_cuda import A100, H200
 
-from fewfire._cuda import CompileError, _compile, _nvrtc, compiled, find_nvrtc
+from fewfire._cuda import _compile, _nvrtc
+from fewfire._cuda._compile import compiled
+from fewfire._cuda._nvrtc import CompileError, find_nvrtc
 from fewfire._errors import MissingDependency
-from fewfire.engines import LOSSES, Phase, Run, Sample, Schedule, Start
-from fewfire.engines.cuda import CudaEngine, choose_layout
+from fewfire.engines import Phase, Run, Sample, Schedule, Start
+from fewfire.engines._gradients import LOSSES
+from fewfire.engines.cuda import CudaEngine
 from fewfire.engines.cuda import _records as records
-from fewfire.engines.cuda._ahead import KERNELS
-from fewfire.engines.cuda._batch import Batch, KernelVariant, run_bytes
-from fewfire.engines.cuda._layouts import GENERAL, TILE, KernelLayout
-from fewfire.engines.cuda._schedules import ScheduleTables
-from fewfire.engines.cuda._variants import variant_of
+from fewfire.engines.cuda._batch import Batch, run_bytes
+from fewfire.engines.cuda._kernels import KERNELS, KernelVariant, variant_of
+from fewfire.engines.cuda._layouts import GENERAL, TILE, KernelLayout, choose_layout
+from fewfire.engines.cuda._shared import ScheduleTables
 from fewfire.networks import TwoLayer, init
 from fewfire.problems import Parity
 
@@ -143,17 +145,17 @@ def test_signs_are_packed_with_the_label_on_top():
     assert list(records.support_bits((0, 32), 33)) == [1, 1]
 
 
-def test_losses_keep_the_numbers_the_kernels_know():
+def test_losses_keep_the_numbers_of_the_kernels():
     assert list(LOSSES) == ["hinge", "logistic", "square", "absolute"]
 
 
-def test_says_what_is_missing():
+def test_the_error_names_what_is_missing():
     reason = CudaEngine().unusable()
     if reason is not None:
         assert "Remedy:" in reason and ("fewfire[cuda13]" in reason or "engine='cpu'" in reason)
 
 
-def test_without_nvrtc_compiling_says_so(monkeypatch, tmp_path):
+def test_without_nvrtc_compiling_raises(monkeypatch, tmp_path):
     monkeypatch.setattr(_nvrtc, "find_nvrtc", lambda: None)
     _nvrtc.version.cache_clear()
     monkeypatch.setenv("FEWFIRE_CACHE", str(tmp_path))
@@ -161,7 +163,7 @@ def test_without_nvrtc_compiling_says_so(monkeypatch, tmp_path):
         compiled(KERNELS, "draw.cu", 90)
 
 
-def test_the_cache_is_where_the_user_says(monkeypatch, tmp_path):
+def test_the_cache_is_where_the_user_put_it(monkeypatch, tmp_path):
     monkeypatch.setenv("FEWFIRE_CACHE", str(tmp_path))
     assert _compile.cache_folder() == tmp_path / "cuda"
 

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from fewfire._cuda import _launch, own_stream, watch
+from fewfire._cuda import _launch
+from fewfire._cuda._launch import own_stream, watch
 
 
 class FakeEvent:
@@ -31,11 +32,11 @@ class FakeEvent:
 def cupy(monkeypatch):
     fake = SimpleNamespace(cuda=SimpleNamespace(Event=FakeEvent, get_elapsed_time=lambda begun, done: 7.0))
     monkeypatch.setattr(_launch, "load_cupy", lambda: fake)
-    monkeypatch.setattr(_launch, "_TELL_EVERY", 0.0)
+    monkeypatch.setattr(_launch, "_REPORT_EVERY", 0.0)
 
 
 class Kernel:
-    """One in a thread of its own, whose blocks arrive and end when the test says so."""
+    """One in a thread of its own, whose blocks arrive and end when the test sets it."""
 
     def __init__(self, tell=lambda started: None):
         self.started, self.placed, self.ended = threading.Event(), threading.Event(), threading.Event()
@@ -76,7 +77,7 @@ def test_a_kernel_starts_when_all_blocks_of_the_one_before_have_a_place():
     assert first.join() == 7e-3
 
 
-def test_a_kernel_that_ends_at_once_holds_nobody_up():
+def test_a_kernel_that_ends_at_once_delays_nothing():
     first = Kernel()
     first.ended.set()
     assert first.join() == 7e-3

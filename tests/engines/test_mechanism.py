@@ -6,8 +6,9 @@ from math import comb
 import numpy as np
 import pytest
 
-from fewfire.engines import fourier_gap, gradients, population_correlations, sample_correlations
+from fewfire.engines import gradients
 from fewfire.networks import TwoLayer, init
+from fewfire.papers.correlations import fourier_gap, population_correlations, sample_correlations
 from fewfire.problems import CorrelatedParity, Parity
 
 

@@ -6,7 +6,9 @@ from robust_problems import move, problem
 
 from fewfire._errors import InvalidArgument
 from fewfire.engines import robust
-from fewfire.engines.robust import ListTrainer
+from fewfire.engines.robust._lists import ListTrainer
+from fewfire.engines.robust._registry import TRAINERS
+from fewfire.engines.robust._trainer import DenseTrainer
 from fewfire.networks import TwoLayer, init, shifted_relu
 
 
@@ -56,7 +58,7 @@ def test_more_examples_than_sixteen_bits_number(core, isa):
         pytest.skip(f"no {isa} here")
     core.set_isa(isa)
     net, X, rng, reach = wide(width=48, inputs=3, examples=70_000)
-    lists, dense = ListTrainer(net, X, reach, debug=True), robust.DenseTrainer(net, X, reach)
+    lists, dense = ListTrainer(net, X, reach, debug=True), DenseTrainer(net, X, reach)
     for _ in range(3):
         moved = move(X, reach, rng)
         for ours, theirs in zip(lists.evaluate(moved), dense.evaluate(moved), strict=True):
@@ -136,7 +138,7 @@ def test_only_movement_costs_refreshes(core):
     assert 0 < trainer.counters.refreshes <= trainer.counters.neurons_updated
 
 
-@pytest.mark.parametrize("method", robust.TRAINERS)
+@pytest.mark.parametrize("method", TRAINERS)
 def test_refusals_leave_everything_as_it_was(core, method):
     net, X, _ = problem(60, 4, 6)
     trainer, twin = (robust.trainer(method, net, X, 0.25) for _ in range(2))

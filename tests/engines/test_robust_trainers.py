@@ -9,9 +9,10 @@ from robust_problems import close, move, problem
 from fewfire._errors import InvalidArgument
 from fewfire._extension import load
 from fewfire.engines import robust
+from fewfire.engines.robust._registry import TRAINERS
 from fewfire.networks import init, shifted_relu
 
-FAST = [name for name in robust.TRAINERS if name != "dense"]
+FAST = [name for name in TRAINERS if name != "dense"]
 SHAPES = [(40, 1, 7), (40, 2, 5), (30, 3, 1), (1, 17, 9), (300, 17, 20), (257, 64, 33), (100, 65, 18), (9000, 16, 40)]
 
 

@@ -1,7 +1,7 @@
 """The same run gives the same row on every processor: the cpu engine on ±1 inputs, bit for bit.
 
 `DIGEST` covers 104 runs, networks and checkpoints included. A change of it is a change of the arithmetic:
-`fewfire.engines.ARITHMETIC` goes up with it, so that stores can tell rows of before from rows of after.
+`ARITHMETIC` (engines/_result.py) goes up with it, so that stores can separate rows of before from rows of after.
 """
 
 import hashlib
@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from fewfire._random import Stream
-from fewfire.engines import ARITHMETIC, CpuEngine, History, Phase, Run, Sample, Schedule, Start
+from fewfire.engines import CpuEngine, History, Phase, Run, Sample, Schedule, Start
+from fewfire.engines._result import ARITHMETIC
 from fewfire.networks import init, shifted_relu
 from fewfire.problems import Parity
 

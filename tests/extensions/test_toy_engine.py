@@ -1,10 +1,10 @@
-"""What docs/architecture.md says of adding an engine: one class outside the package, and the public suite passes."""
+"""What docs/architecture.md describes of adding an engine: one class outside the package, and the public suite passes."""
 
 import pytest
 from toy_engine import ToyEngine
 
 from fewfire.engines import get_engine, register_engine, unregister_engine
-from fewfire.experiments import MemoryStore, Sweep
+from fewfire.sweeps import MemoryStore, Sweep
 from fewfire.testing import EngineConformance
 
 SPEC = {

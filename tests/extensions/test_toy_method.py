@@ -1,4 +1,4 @@
-"""What docs/architecture.md says of adding a half-space method: one class outside the package passes the suite."""
+"""What docs/architecture.md describes of adding a half-space method: one class outside the package passes the suite."""
 
 import pytest
 from toy_method import ToyReporter

@@ -1,11 +1,11 @@
-"""What docs/architecture.md says of adding a problem: one class outside the package, and specs can name it."""
+"""What docs/architecture.md describes of adding a problem: one class outside the package, and specs can name it."""
 
 import numpy as np
 import pytest
 from toy_problem import ToyMajority
 
-from fewfire.experiments import MemoryStore, RunSpec, Sweep
 from fewfire.problems import Problem, register_problem, unregister_problem
+from fewfire.sweeps import MemoryStore, RunSpec, Sweep
 
 SPEC = {
     "problem": {"name": "toy_majority", "n": 9, "k": [3, 5]},

@@ -8,9 +8,9 @@ from toy_engine import make_toy_engine
 from toy_problem import ToyMajority
 
 from fewfire.engines import register_engine, unregister_engine
-from fewfire.experiments import MemoryStore, Sweep
-from fewfire.experiments.executors import ProcessExecutor
 from fewfire.problems import register_problem, unregister_problem
+from fewfire.sweeps import MemoryStore, Sweep
+from fewfire.sweeps.executors import ProcessExecutor
 
 SPEC = {
     "problem": {"name": "toy_majority", "n": 9, "k": 3},

@@ -4,17 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fewfire.engines import (
-    MEASURED_ROWS,
-    Counters,
-    History,
-    Result,
-    divergence,
-    draw_batch,
-    error_rate,
-    get_loss,
-    gradients,
-)
+from fewfire.engines import MEASURED_ROWS, Counters, History, Result, divergence, gradients
 from fewfire.networks import relevance
 
 
@@ -57,7 +47,8 @@ def _train(run, keep):
             for i in range(phase.steps):
                 if (limit is not None and records[-1][3] <= limit) or error is not None:
                     break
-                X, y, drawn = _batch(run, phase.batch_size, drawn)
+                X, y = run.batch(phase.batch_size, drawn)
+                drawn += phase.batch_size or 0
                 g = gradients(net, X, y, run.schedule.loss)
                 parts = []
                 for layer, name in enumerate(("hidden", "bias", "output", "offset")):
@@ -78,25 +69,18 @@ def _train(run, keep):
     return Result(kept, History.of(records), work, stopped, ToyEngine.name, error)
 
 
-def _batch(run, size, drawn):
-    if run.source is not None:
-        X, y = run.source.sample(size, run.stream.child("online"), start=drawn)
-        return X, y, drawn + size
-    if size is None:
-        return run.X, run.y, drawn
-    chosen = draw_batch(run.schedule.sampling, run.stream, len(run.X), size, drawn)
-    return run.X[chosen], run.y[chosen], drawn + size
+def _error(out, y):
+    return float(np.mean(out * y <= 0) if (np.abs(y) == 1).all() else np.mean((out - y) ** 2))
 
 
 def _record(run, net, step):
     loss = error = test = active = support = np.nan
     if run.X is not None:
         X, y = run.X[:MEASURED_ROWS], run.y[:MEASURED_ROWS]
-        out = net(X)
-        loss, error = float(np.mean(get_loss(run.schedule.loss).value(out, y))), error_rate(out, y)
+        loss, error = gradients(net, X, y, run.schedule.loss).loss, _error(net(X), y)
         active = net.activity(X).fraction
     if run.X_test is not None:
-        test = error_rate(net(run.X_test), run.y_test)
+        test = _error(net(run.X_test), run.y_test)
     if run.support is not None:
         mass = relevance(net).mass
         support = mass[list(run.support)].sum() / mass.sum()

@@ -11,6 +11,7 @@ import pytest
 from fewfire import fourier
 from fewfire._cube import cube
 from fewfire._random import Stream
+from fewfire.papers import pareto
 
 boofun = pytest.importorskip("boofun")
 analysis = pytest.importorskip("boofun.analysis")
@@ -97,7 +98,7 @@ def test_majority_in_closed_form(n):
         warnings.simplefilter("ignore")
         theirs = boofun.majority(n).fourier()
     # boofun's Maj is 1, that is −1 in signs, when most inputs are 1, that is −1: our Maj.
-    expected = [fourier.majority_coefficient(n, index.bit_count()) for index in range(2**n)]
+    expected = [pareto.majority_coefficient(n, index.bit_count()) for index in range(2**n)]
     assert np.allclose(theirs, expected, rtol=0, atol=1e-12)
 
 

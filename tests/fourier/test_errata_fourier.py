@@ -11,6 +11,7 @@ import pytest
 
 from fewfire import fourier
 from fewfire._cube import cube
+from fewfire.papers import pareto
 
 
 def gradient(n, S, chosen):
@@ -21,12 +22,12 @@ def gradient(n, S, chosen):
     return (active * points[:, list(S)].prod(axis=1)) @ points / 2**n
 
 
-def lemmas_18_and_19(n, S, chosen, i, majority=fourier.majority_coefficient):
+def lemmas_18_and_19(n, S, chosen, i, majority=pareto.majority_coefficient):
     S, chosen, s = set(S), set(chosen), len(chosen)
     inside = S & chosen
     if i in S:
-        return 0.5 * fourier.half_coefficient(s, len(inside - {i})) * majority(n - s, len(S - inside - {i}))
-    return 0.5 * fourier.half_coefficient(s, len(inside | (chosen & {i}))) * majority(n - s, len((S | {i}) - chosen))
+        return 0.5 * pareto.half_coefficient(s, len(inside - {i})) * majority(n - s, len(S - inside - {i}))
+    return 0.5 * pareto.half_coefficient(s, len(inside | (chosen & {i}))) * majority(n - s, len((S | {i}) - chosen))
 
 
 @pytest.mark.parametrize(("n", "k", "s"), [(7, 4, 2), (9, 4, 2), (9, 6, 4), (8, 4, 2), (10, 6, 2)])
@@ -39,10 +40,10 @@ def test_pareto_lemmas_18_and_19_hold_with_majority_of_either_parity(n, k, s):
 
 @pytest.mark.parametrize(("n", "k", "s"), [(8, 4, 2), (10, 4, 2), (10, 6, 2)])
 def test_pareto_lemma_17_at_the_odd_length_below_does_not_serve_an_even_one(n, k, s):
-    """ERRATA 9: with n − s even there are ties, and Lemma 17 says nothing of Maj at that length."""
+    """ERRATA 9: with n − s even there are ties, and Lemma 17 does not cover Maj at that length."""
 
     def below(length, size):
-        return fourier.majority_coefficient(length - 1, size)
+        return pareto.majority_coefficient(length - 1, size)
 
     observed = gradient(n, range(k), range(s))
     printed = np.array([lemmas_18_and_19(n, range(k), range(s), i, below) for i in range(n)])
@@ -51,7 +52,7 @@ def test_pareto_lemma_17_at_the_odd_length_below_does_not_serve_an_even_one(n, k
 
 @pytest.mark.parametrize(("n", "k", "s"), [(8, 4, 3), (9, 4, 3)])
 def test_pareto_lemma_18_needs_s_below_k_by_more_than_one(n, k, s):
-    """ERRATA 9: its proof says k < s; it uses s + 1 < k, which s < k gives for even s and k only."""
+    """ERRATA 9: its proof states k < s; it uses s + 1 < k, which s < k gives for even s and k only."""
     observed = gradient(n, range(k), range(s))
     expected = np.array([lemmas_18_and_19(n, range(k), range(s), i) for i in range(n)])
     assert np.abs(observed - expected).max() > 0.2

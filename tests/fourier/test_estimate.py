@@ -72,7 +72,7 @@ def test_every_variant_and_thread_count_gives_the_same_bits(every_isa, n, sample
     assert np.allclose(results[0], expected, rtol=0, atol=1e-12 if real else 0)
 
 
-def test_the_twin_serves_without_the_extension():
+def test_the_reference_serves_without_the_extension():
     X, y = sample(130, 6), Stream(2, "labels").normal(130)
     fast = fourier.estimate(X, y, 3).values
     told = []
@@ -94,7 +94,7 @@ def test_a_parity_is_found():
 
 
 def test_largest_and_prune_order_by_magnitude_then_index():
-    result = fourier.Estimate(np.array([0.5, -0.75, 0.5, 0.0, 0.25, -0.5, 0.1]), n=3, degree=2, samples=1)
+    result = _estimate.Estimate(np.array([0.5, -0.75, 0.5, 0.0, 0.25, -0.5, 0.1]), n=3, degree=2, samples=1)
     assert result.largest(2) == [((0,), -0.75), ((), 0.5)]
     assert result.largest(99)[:4] == [((0,), -0.75), ((), 0.5), ((1,), 0.5), ((0, 2), -0.5)]
     assert result.largest(0) == []

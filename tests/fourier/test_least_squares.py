@@ -12,10 +12,10 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import PolynomialFeatures
 
 from fewfire import fourier
-from fewfire._cores import thread_count
 from fewfire._errors import ConvergenceWarning, InvalidArgument
 from fewfire._extension import without_extension
 from fewfire._random import Stream
+from fewfire._threads import thread_count
 from fewfire.fourier import _conjugate_gradients, _gram, _least_squares
 from fewfire.fourier._monomial_matrix import MonomialMatrix
 
@@ -123,7 +123,7 @@ def test_recovers_a_junta():
     assert dict(fit.prune(1e-6)) == pytest.approx(expected, abs=1e-8)
 
 
-def test_gaussian_noise_costs_what_theory_says():
+def test_gaussian_noise_costs_what_theory_predicts():
     """Without ridge the fit moves by the projection of the noise: squared length σ² times a χ² of p degrees."""
     X, sigma = sample(4000, 20), 0.5
     p = fourier.monomial_count(20, 3)
@@ -157,6 +157,7 @@ def test_the_reference_code_gives_the_same():
             assert np.allclose(fourier.least_squares(X, y, 3, solver=solver, tol=1e-11).values, fast, atol=1e-9)
 
 
+@pytest.mark.usefixtures("core")
 def test_memory_stays_far_below_the_matrix():
     """The matrix would take 145 MB; arrays of samples, of monomials and of subcubes are all there is."""
     X, y = sample(4000, 30), Stream(9, "labels").normal(4000)
@@ -216,7 +217,7 @@ def test_expected_iterations_hold_for_uniform_inputs():
 
 
 def test_progress_counts_steps_towards_a_total(monkeypatch):
-    monkeypatch.setattr(_least_squares, "_TELL_SECONDS", 0.0)
+    monkeypatch.setattr(_least_squares, "_REPORT_SECONDS", 0.0)
     X, y, calls = sample(600, 14), Stream(13, "labels").normal(600), []
     fit = fourier.least_squares(X, y, 3, solver="cg", progress=lambda done, total: calls.append((done, total)))
     assert [done for done, _ in calls] == list(range(1, fit.iterations + 1))
@@ -225,17 +226,18 @@ def test_progress_counts_steps_towards_a_total(monkeypatch):
     assert 0.5 * fit.iterations <= calls[fit.iterations // 2][1] <= 2 * fit.iterations
 
 
+@pytest.mark.usefixtures("core")
 def test_progress_of_the_gram_route_and_silence_between():
     X, y, calls = sample(600, 10), Stream(13, "labels").normal(600), []
     fourier.least_squares(X, y, 3, solver="gram", progress=lambda done, total: calls.append((done, total)))
     assert calls[-1] == (fourier.monomial_count(10, 6),) * 2
     calls.clear()
     fourier.least_squares(X, y, 1, solver="cg", progress=lambda done, total: calls.append((done, total)))
-    assert len(calls) == 1  # far less than a tenth of a second: told once, at the end
+    assert len(calls) == 1  # far less than a tenth of a second: reported once, at the end
 
 
 def test_an_interrupt_stops_the_fit(monkeypatch):
-    monkeypatch.setattr(_least_squares, "_TELL_SECONDS", 0.0)
+    monkeypatch.setattr(_least_squares, "_REPORT_SECONDS", 0.0)
     seen = []
 
     def interrupt(done, total):
@@ -286,7 +288,7 @@ def test_constant_labels_give_the_constant(degree, constant):
 
 
 @pytest.mark.parametrize("solver", ["cg", "gram"])
-def test_columns_that_say_nothing_get_nothing(solver):
+def test_columns_without_information_get_nothing(solver):
     """Only constant columns, then one that varies among them: the intercept is free, so it takes all there is."""
     y = Stream(16, "labels").normal(50) + 0.1
     X = np.ones((50, 3), dtype=np.int8)

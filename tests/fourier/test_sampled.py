@@ -114,7 +114,7 @@ def test_points_with_many_inputs():
 
 
 def test_an_interval_holds_numbers_only():
-    interval = fourier.Interval(0.5, 0.0, 1.0)
+    interval = _sampled.Interval(0.5, 0.0, 1.0)
     assert 0 in interval
     assert np.float64(1.0) in interval
     assert 1.5 not in interval

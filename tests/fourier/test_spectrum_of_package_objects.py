@@ -1,4 +1,4 @@
-"""Spectra of the package's own networks and problems, which the Fourier code knows only by what they offer."""
+"""Spectra of the package's own networks and problems, which the Fourier code uses only through their interface."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The transform: its laws, every variant against the twin bit for bit, types, alignment, errors."""
+"""The transform: its laws, every variant against the reference implementation bit for bit, types, alignment, errors."""
 
 import numpy as np
 import pytest
@@ -73,7 +73,7 @@ def test_inverse_undoes_both_normalisations(n, dtype, seed):
 @needs_core
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [*range(13), 15, 17, 18, 19])
-def test_every_variant_thread_count_and_alignment_gives_the_bits_of_the_twin(n, dtype):
+def test_every_variant_thread_count_and_alignment_gives_the_bits_of_the_reference(n, dtype):
     values = table(n, dtype)
     scale = 1 if dtype == np.int32 else dtype(2.0**-n)
     expected = np.empty_like(values)
@@ -95,7 +95,7 @@ def test_every_variant_thread_count_and_alignment_gives_the_bits_of_the_twin(n, 
         core.set_isa(best)
 
 
-def test_without_the_extension_the_twin_gives_the_same():
+def test_without_the_extension_the_reference_gives_the_same():
     values, whole = table(10), table(10, np.int32)
     fast = fourier.transform(values), fourier.transform(whole, normalise=False)
     with _extension.without_extension():

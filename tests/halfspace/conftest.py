@@ -11,7 +11,7 @@ ANY_DIMENSION = ("scan", "tree", "screen", "auto")
 
 @pytest.fixture(params=[*ANY_DIMENSION, "reference"])
 def make(request):
-    """A function that makes an index: of each method, and of the NumPy twin that serves without the C++ part."""
+    """A function that makes an index: of each method, and of the reference implementation that serves without the C++ part."""
     if request.param == "reference":
         request.getfixturevalue("without_core")
         return halfspace.Index

@@ -36,7 +36,7 @@ def test_a_truncated_file(saved):
 
 def test_a_network_is_not_an_index(tmp_path):
     networks.TwoLayer([[1.0]], [0.0], [1.0]).save(tmp_path / "net")
-    with pytest.raises(FileFormatError, match="it was not written by fewfire.halfspace.save"):
+    with pytest.raises(FileFormatError, match="it was not written by index.save"):
         halfspace.load(tmp_path / "net")
 
 

@@ -12,7 +12,7 @@ from fewfire.testing._halfspace import OFFSETS, POINTS, QUERIES
 
 
 class TestIndex(HalfspaceConformance):
-    """Every method, and the NumPy twin: the fixture `make` of this folder."""
+    """Every method, and the reference implementation: the fixture `make` of this folder."""
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

@@ -55,6 +55,7 @@ def test_scores_on_request_from_layers_and_from_the_tail():
         np.testing.assert_array_equal(report.row_scores(i), scores(table[report.row(i)], 0.0, query))
 
 
+@pytest.mark.usefixtures("core")
 def test_a_query_touches_little_more_than_it_reports():
     draw = np.random.default_rng(2)
     index = Index(draw.normal(size=(20_000, 2)), method="layers")
@@ -68,6 +69,7 @@ def test_a_query_touches_little_more_than_it_reports():
     assert counters.nodes <= counters.reported + 200
 
 
+@pytest.mark.usefixtures("core")
 def test_the_scan_touches_everything_and_the_tree_little():
     draw = np.random.default_rng(3)
     points, queries = draw.normal(size=(20_000, 2)), draw.normal(size=(10, 2))
@@ -80,6 +82,7 @@ def test_the_scan_touches_everything_and_the_tree_little():
     assert all((report.indices == reports["scan"].indices).all() for report in reports.values())
 
 
+@pytest.mark.usefixtures("core")
 def test_equal_points_share_a_layer():
     index = Index(np.tile([[1.0, 2.0], [0.0, 0.0]], (5000, 1)), method="layers")
     assert index.query([1, 1], 2.0).tolist() == list(range(0, 10_000, 2))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fewfire import FileFormatError, InvalidArgument, halfspace
-from fewfire.halfspace import METHODS, Index, Reporter, register_method, unregister_method
+from fewfire.halfspace import Index, Reporter, register_method, unregister_method
+from fewfire.halfspace._methods import METHODS
 from fewfire.halfspace._reference import ReferenceReporter
 
 DRAW = np.random.default_rng(3)
@@ -53,7 +54,7 @@ def line():
     unregister_method("line")
 
 
-def test_a_method_says_what_it_can_hold(line):
+def test_a_method_states_what_it_can_hold(line):
     assert Index([[1.0], [2.0]], method="line").query([1.0], 1.5).tolist() == [1]
     with pytest.raises(
         InvalidArgument, match="method may be 'line' only for points of dimension 1; got a dimension of 3"
@@ -76,7 +77,7 @@ def test_names_are_given_once(name):
 
 
 def test_what_was_not_registered_stays():
-    with pytest.raises(InvalidArgument, match="name must be that of a registered method; got 'scan'"):
+    with pytest.raises(InvalidArgument, match="name must be that of something registered from outside; got 'scan'"):
         unregister_method("scan")
 
 
@@ -86,6 +87,6 @@ def test_the_register_is_read_only():
         METHODS["other"] = METHODS["scan"]
 
 
-def test_the_twin_follows_the_protocol():
+def test_the_reference_follows_the_protocol():
     reporter: Reporter = ReferenceReporter(2)
     assert reporter.size == 0

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fewfire.halfspace import Index, IndexPlan, _plan
+from fewfire.halfspace import Index, _plan
+from fewfire.halfspace._plan import IndexPlan
 
 DRAW = np.random.default_rng(5)
 
 
+@pytest.mark.usefixtures("core")
 def test_few_points_are_scanned_without_measuring():
     index = Index(DRAW.normal(size=(100, 4)))
     assert str(index.plan) == "scan: nothing measured yet; the first queries decide"
@@ -17,6 +19,7 @@ def test_few_points_are_scanned_without_measuring():
     assert index.plan == IndexPlan("scan", "few enough points for a scan of microseconds", size=100)
 
 
+@pytest.mark.usefixtures("core")
 def test_the_fastest_method_is_kept_and_the_reason_given():
     index = Index(DRAW.normal(size=(60_000, 2)))
     queries = DRAW.normal(size=(64, 2))
@@ -30,6 +33,7 @@ def test_the_fastest_method_is_kept_and_the_reason_given():
     assert plan.method in repr(index)
 
 
+@pytest.mark.usefixtures("core")
 def test_no_full_tree_is_built_where_a_small_one_prunes_nothing():
     index = Index(DRAW.normal(size=(20_000, 40)))
     index.query_batch(DRAW.normal(size=(16, 40)), 0.0)
@@ -37,6 +41,7 @@ def test_no_full_tree_is_built_where_a_small_one_prunes_nothing():
     assert "so none was built" in index.plan.reason
 
 
+@pytest.mark.usefixtures("core")
 def test_single_queries_and_batches_are_planned_apart(monkeypatch):
     times = {("tree", True): 1.0, ("screen", False): 1.0}
     named = {}
@@ -85,6 +90,7 @@ def test_a_method_that_was_asked_for_is_not_changed():
 
 
 @pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.usefixtures("core")
 def test_counters_survive_a_change_of_method(threads):
     index = Index(DRAW.normal(size=(20_000, 2)), threads=threads)
     index.query([1, 0], 3.5)

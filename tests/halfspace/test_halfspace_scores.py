@@ -1,4 +1,4 @@
-"""The score that decides: its NumPy twin against exact fractions, and every C++ variant against the twin."""
+"""The score that decides: its reference implementation against exact fractions, and every C++ variant against the reference."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_every_instruction_set_reports_by_this_score(core, isa, dimension):
 
 @pytest.mark.parametrize("method", ["scan", "screen", "tree"])
 @pytest.mark.parametrize("queries", [1, 3, 20])
-def test_scores_stay_beside_their_ids_where_points_came_and_went(method, queries):
+def test_scores_stay_with_their_ids_where_points_came_and_went(method, queries):
     draw = np.random.default_rng(queries)
     points = dict(enumerate(draw.normal(size=(3000, 9)).astype(np.float32)))
     index = Index(np.stack(list(points.values())), method=method)

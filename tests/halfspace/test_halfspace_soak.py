@@ -33,7 +33,7 @@ class Mallinfo(ctypes.Structure):
 class Held(NamedTuple):
     """What this process has asked for and not given back.
 
-    Resident memory says something else: it grew by 33 MB in half an hour, and not at all with MALLOC_ARENA_MAX=1. A
+    Resident memory measures something else: it grew by 33 MB in half an hour, and not at all with MALLOC_ARENA_MAX=1. A
     helper thread that starts while an earlier one is on its way out gets a new arena of malloc's, up to eight for each
     core, and malloc_trim leaves the free end of each, some 2 MB, where it is.
     """

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fewfire.halfspace import Index, QueryCounters
+from fewfire.halfspace import Index
+from fewfire.halfspace._methods import QueryCounters
 
 DRAW = np.random.default_rng(11)
 
@@ -15,6 +16,7 @@ def normal_rows(count, dimension):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
+@pytest.mark.usefixtures("core")
 def test_a_scan_reads_every_block_once_a_batch():
     index = Index(DRAW.normal(size=(1000, 8)), method="scan")
     report = index.query_batch(normal_rows(12, 8), 1.0)
@@ -24,6 +26,7 @@ def test_a_scan_reads_every_block_once_a_batch():
     )
 
 
+@pytest.mark.usefixtures("core")
 def test_the_screen_rechecks_only_what_its_bound_leaves_open():
     points = DRAW.normal(size=(20_000, 64))
     index = Index(points, method="screen")
@@ -35,6 +38,7 @@ def test_the_screen_rechecks_only_what_its_bound_leaves_open():
     assert counters.bytes < 20_032 * 64 * 2 + counters.rechecks * 64 * 4
 
 
+@pytest.mark.usefixtures("core")
 def test_few_queries_are_coded_finely_and_leave_half_as_much_open():
     points, queries = DRAW.normal(size=(20_000, 64)), normal_rows(48, 64)
     together, apart = Index(points, method="screen"), Index(points, method="screen")
@@ -48,6 +52,7 @@ def test_few_queries_are_coded_finely_and_leave_half_as_much_open():
         assert 0.4 < (apart.counters.rechecks - before) / together.counters.rechecks < 0.6
 
 
+@pytest.mark.usefixtures("core")
 def test_a_tree_prunes_in_low_intrinsic_dimension_and_not_in_high():
     flat = DRAW.normal(size=(50_000, 3)) @ DRAW.normal(size=(3, 32)) / np.sqrt(32)
     queries = normal_rows(20, 32)
@@ -61,6 +66,7 @@ def test_a_tree_prunes_in_low_intrinsic_dimension_and_not_in_high():
     assert shares[1] > 0.9
 
 
+@pytest.mark.usefixtures("core")
 def test_a_subtree_that_is_inside_is_reported_without_looking():
     index = Index(DRAW.normal(size=(30_000, 3)), method="tree")
     assert len(index.query([1, 0, 0], -100.0)) == 30_000
@@ -68,6 +74,7 @@ def test_a_subtree_that_is_inside_is_reported_without_looking():
     assert index.counters.nodes == 1
 
 
+@pytest.mark.usefixtures("core")
 def test_cones_prune_rays_that_balls_do_not():
     # Points along a few rays: a ball around part of a ray is large, its cone is a line.
     rays = normal_rows(200, 16)
@@ -88,6 +95,7 @@ def test_memory_comes_back_after_removals(method):
     assert index.memory < 3 * start
 
 
+@pytest.mark.usefixtures("core")
 def test_a_tree_grows_without_being_rebuilt_each_time():
     index = Index(DRAW.normal(size=(4096, 3)), method="tree")
     for _ in range(40):

@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.metrics import log_loss
 
 from fewfire.learners import ParityNetClassifier
-from fewfire.learners._calibration import LARGEST, logistic_slope, two_probabilities
+from fewfire.learners._fitting import LARGEST_SLOPE, logistic_slope, probabilities
 from fewfire.learners.baselines import ExhaustiveParity
 from fewfire.problems import Parity
 
@@ -43,17 +43,19 @@ def test_rows_never_held_out_do_not_count():
 
 def test_certain_values_keep_the_slope_finite():
     assert logistic_slope(np.array([1.0, -1.0]), np.array([1.0, -1.0])) == pytest.approx(np.log(2))
-    assert logistic_slope(np.array([1e-6, -1e-6]), np.array([1.0, -1.0])) == pytest.approx(LARGEST)
+    assert logistic_slope(np.array([1e-6, -1e-6]), np.array([1.0, -1.0])) == pytest.approx(LARGEST_SLOPE)
 
 
-def test_two_probabilities_sum_to_one_and_change_sides_at_zero():
-    table = two_probabilities(2.0, np.array([-1.0, 0.0, 1.0]))
+def test_probabilities_sum_to_one_and_change_sides_at_zero():
+    table = probabilities(2.0 * np.array([-1.0, 0.0, 1.0]))
     np.testing.assert_array_equal(table.sum(axis=1), 1.0)
     assert table[1, 1] == 0.5 and table[2, 1] == pytest.approx(1 / (1 + np.exp(-2)))
+    scores = np.array([[0.0, 2.0, -1.0]])
+    assert probabilities(scores) == pytest.approx(np.exp(scores) / np.exp(scores).sum())
 
 
-def test_a_network_on_noisy_labels_says_how_sure_it_may_be():
-    """One label in ten is flipped, so nobody can be surer than 0.9, and the best log loss is the entropy, 0.325."""
+def test_a_network_on_noisy_labels_is_as_sure_as_it_may_be():
+    """One label in ten is flipped, so no model can be surer than 0.9, and the best log loss is the entropy, 0.325."""
     problem = Parity(12, 2, noise=0.1)
     X, y = problem.sample(3000, seed=0)
     model = ParityNetClassifier(width=100, max_steps=3000, validation_fraction=0.3, random_state=0).fit(X, y)
@@ -63,7 +65,7 @@ def test_a_network_on_noisy_labels_says_how_sure_it_may_be():
     assert model.score(X_new, y_new) > 0.88
     # An untouched logistic function of the output, slope 1, is far too timid here; raw certainty would cost more.
     assert log_loss(y_new, proba[:, 1]) < min(
-        0.36, log_loss(y_new, two_probabilities(1.0, model.decision_function(X_new))[:, 1])
+        0.36, log_loss(y_new, probabilities(model.decision_function(X_new))[:, 1])
     )
 
 

@@ -1,4 +1,4 @@
-"""ExhaustiveParity: finds noisy parities, says how sure it is, refuses what it cannot search."""
+"""ExhaustiveParity: finds noisy parities, reports how sure it is, refuses what it cannot search."""
 
 from itertools import combinations
 from math import comb
@@ -11,8 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from fewfire._errors import InvalidArgument
 from fewfire._random import Stream
 from fewfire.learners.baselines import ExhaustiveParity
-from fewfire.learners.baselines._exhaustive_parity import search_part
-from fewfire.learners.baselines._random_sets import correlations, random_sets, unrank
+from fewfire.learners.baselines._exhaustive_parity import correlations, random_sets, search_part, unrank
 from fewfire.problems import Parity
 
 

@@ -92,10 +92,10 @@ def test_logistic_head_is_scikit_learns():
     [
         (ConjugateKernel(-1.0), r"bias must be a finite number in \[0, 1e\+150\]"),
         (TangentKernel(alpha=0.0), r"alpha must be a finite number in \(0, inf\)"),
-        (TangentKernel(loss="square"), "loss must be one of 'ridge', 'hinge'; got 'square'"),
+        (TangentKernel(loss="ridge"), "loss must be one of 'square', 'hinge'; got 'ridge'"),
         (RandomFeatures(width=0), "width must be an integer of at least 1; got 0"),
         (RandomFeatures(init="sparse"), "init must be one of 'gaussian'; got 'sparse'"),
-        (RandomFeatures(loss="square"), "loss must be one of 'ridge', 'hinge', 'logistic'; got 'square'"),
+        (RandomFeatures(loss="ridge"), "loss must be one of 'square', 'hinge', 'logistic'; got 'ridge'"),
         (RandomFeatures(activation="tanh"), "activation must be 'relu', 'relu6'"),
     ],
 )
@@ -161,7 +161,7 @@ def test_a_row_s_score_does_not_depend_on_the_rows_it_comes_with(model):
     model = clone(model).fit(X[:200], np.where(X[:200, 0] * X[:200, 1] > 0, 1, -1))
     together = model.decision_function(X)
     allowed = largest_rounding(model, X)
-    assert allowed.max() < 1e-8 * np.abs(together).max()  # what is allowed says something
+    assert allowed.max() < 1e-8 * np.abs(together).max()  # what is allowed is not trivial
     for size in (1, 2, 3, 7, 50):
         parts = [model.decision_function(X[start : start + size]) for start in range(0, 200 if size < 3 else 600, size)]
         apart = np.concatenate(parts)

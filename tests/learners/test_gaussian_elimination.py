@@ -124,13 +124,13 @@ def test_noise_is_noticed():
     y[3] = -y[3]
     with pytest.warns(
         FewfireWarning,
-        match=r"The labels are not a parity of the columns \(noise\?\), so the fit is arbitrary. Remedy: use a learner that bears noise, such as LowDegreeClassifier.",
+        match=r"The labels are not a parity of the columns \(noise\?\), so the fit is arbitrary. Remedy: use a learner that tolerates noise, such as LowDegreeClassifier.",
     ):
         fitted = GaussianElimination().fit(X, y)
     assert not fitted.consistent_ and fitted.support_ != (0, 1, 2)
 
 
-def test_classes_that_name_no_sign_are_told_of_the_intercept():
+def test_classes_that_name_no_sign_get_a_hint_at_the_intercept():
     """ "even" sorts before "odd" and so is taken as −1, an odd number of −1s: no parity fits."""
     X, y = Parity(10, 3).sample(200, 0)
     labels = np.where(y > 0, "even", "odd")
@@ -138,7 +138,7 @@ def test_classes_that_name_no_sign_are_told_of_the_intercept():
         assert not GaussianElimination().fit(X, labels).consistent_
     assert str(caught[0].message) == (
         "The labels are not a parity of the columns with 'even' taken as odd and 'odd' as even, so the fit is arbitrary. "
-        "Remedy: pass intercept=True, which tries both ways round; if the labels are noisy, use a learner that bears noise, "
+        "Remedy: pass intercept=True, which tries both ways round; if the labels are noisy, use a learner that tolerates noise, "
         "such as LowDegreeClassifier."
     )
     fitted = GaussianElimination(intercept=True).fit(X, labels)

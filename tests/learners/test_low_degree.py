@@ -99,19 +99,21 @@ def test_only_constant_columns_leave_the_mean():
         model = LowDegreeRegressor(3, method=method).fit(np.ones((4, 2)), [1.0, 2.0, 3.0, 6.0])
         assert model.predict(np.ones((2, 2))).tolist() == [3.0, 3.0]
         assert (model.solver_, model.degree_, model.coef_) == ("mean", 0, [((), 3.0)])
-        assert "1 monomial;" in model.explain()
+        assert "1 monomial;" in str(model.explain())
 
 
 def test_explain_uses_the_names_of_the_columns():
     X = sample(500, 3)
     y = 2.0 * X[:, 0] * X[:, 2] - 0.5 * X[:, 1] + 0.25
     model = LowDegreeRegressor(2, method="regression", alpha=0.0, prune=0.1).fit(X, y)
-    lines = model.explain().splitlines()
+    lines = str(model.explain()).splitlines()
     assert lines[0] == "degree 2, 3 monomials; the 3 largest hold 100.0% of the squared weight"
     assert lines[1].startswith("* 2 of 6 are significant (Bonferroni, level 0.05); noise alone reaches ")
     assert lines[2:] == ["          +2 * x0·x2", "        -0.5 * x1", "       +0.25   1"]
-    assert model.explain(1).splitlines()[0] == "degree 2, 3 monomials; the 1 largest hold 92.8% of the squared weight"
-    assert len(model.explain(1).splitlines()) == 3
+    assert (
+        str(model.explain(1)).splitlines()[0] == "degree 2, 3 monomials; the 1 largest hold 92.8% of the squared weight"
+    )
+    assert len(str(model.explain(1)).splitlines()) == 3
     with pytest.raises(InvalidArgument, match="top must be an integer of at least 0; got -1."):
         model.explain(-1)
 
@@ -123,7 +125,7 @@ def test_data_frames_give_their_column_names():
     model = LowDegreeRegressor(2, prune=0.1).fit(frame, X[:, 0] * X[:, 2])
     assert model.feature_names_in_.tolist() == ["smoker", "age", "urban"]
     assert model.mapping_ == [(0, 1), (20, 60), (1, -1)]
-    assert model.explain().splitlines()[2].endswith("* smoker·urban")
+    assert str(model.explain()).splitlines()[2].endswith("* smoker·urban")
     assert model.coef_[0][0] == (0, 2)
     assert model.score(frame, X[:, 0] * X[:, 2]) > 0.999
     frame["age"] = 7
@@ -141,7 +143,7 @@ def test_cloning_pickling_and_pipelines():
     model = LowDegreeClassifier(2, random_state=0).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.decision_function(X), model.decision_function(X))
-    assert again.explain() == model.explain()
+    assert str(again.explain()) == str(model.explain())
     assert clone(model).get_params() == model.get_params()
     assert not hasattr(clone(model), "coefficients_")
     binary = FunctionTransformer(lambda table: (table < 0).astype(int))
@@ -200,21 +202,21 @@ def test_slow_convergence_warns():
         )
 
 
-def test_verbose_prints_or_calls(capsys):
-    X, y, calls = sample(200, 8), Stream(9, "y").normal(200), []
+def test_verbose_prints(capsys):
+    X, y = sample(200, 8), Stream(9, "y").normal(200)
     settings = {"method": "regression", "alpha": 1.0, "solver": "cg"}
     LowDegreeRegressor(2, **settings, verbose=True).fit(X, y)
     lines = capsys.readouterr().err.splitlines()
     assert lines
     assert all(line.startswith("low-degree fit: ") for line in lines)
-    model = LowDegreeRegressor(2, **settings, verbose=lambda done, total: calls.append((done, total))).fit(X, y)
-    assert calls[-1] == (model.n_iter_, model.n_iter_)
     LowDegreeRegressor(2, **settings).fit(X, y)
     assert capsys.readouterr().err == ""
 
 
-def test_a_search_tells_of_its_stages():
-    calls = []
+def test_a_search_reports_its_stages(capsys, monkeypatch):
+    monkeypatch.setattr("fewfire._progress.LINES", 0.0)
     X = sample(100, 4)
-    LowDegreeRegressor(2, verbose=lambda done, total: calls.append((done, total))).fit(X, X[:, 0] * 1.0)
-    assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]  # two degrees of ridge regression, sparse fits, forests
+    LowDegreeRegressor(2, verbose=True).fit(X, X[:, 0] * 1.0)
+    shown = [line.split(",")[0] for line in capsys.readouterr().err.splitlines()]
+    # Two degrees of ridge regression, sparse fits, forests.
+    assert shown == [f"low-degree fit: {done} of 4" for done in (1, 2, 3, 4)]

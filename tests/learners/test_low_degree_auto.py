@@ -5,7 +5,7 @@ import pytest
 
 from fewfire._random import Stream
 from fewfire.learners import LowDegreeClassifier, LowDegreeRegressor
-from fewfire.learners.low_degree._search import MONOMIALS_PER_SAMPLE, dense_degrees, sparse_degrees
+from fewfire.learners._low_degree._search import MONOMIALS_PER_SAMPLE, dense_degrees, sparse_degrees
 
 
 def sample(samples, n, seed=0):

@@ -1,4 +1,4 @@
-"""Logistic fits of the low-degree classifier: what they are, when they are taken, and what the model says then."""
+"""Logistic fits of the low-degree classifier: what they are, when they are taken, and what the model reports then."""
 
 import numpy as np
 import pytest
@@ -8,10 +8,10 @@ from sklearn.linear_model import LogisticRegression
 from fewfire import fourier
 from fewfire._random import Stream
 from fewfire.learners import LowDegreeClassifier, LowDegreeRegressor
-from fewfire.learners.low_degree._logistic import MOST_MONOMIALS, PENALTIES, LogisticPath, logistic_degrees
-from fewfire.learners.low_degree._mixture import better_odds
-from fewfire.learners.low_degree._polynomial import monomial_table
-from fewfire.learners.low_degree._sample import SignSample, draw_folds, splits
+from fewfire.learners._low_degree._logistic import MOST_MONOMIALS, PENALTIES, LogisticPath, logistic_degrees
+from fewfire.learners._low_degree._polynomial import monomial_table
+from fewfire.learners._low_degree._sample import SignSample, draw_folds, splits
+from fewfire.learners._low_degree._search import better_odds
 
 
 def rows(samples, n, seed=0):
@@ -44,7 +44,7 @@ def fitted():
     return LowDegreeClassifier(random_state=0).fit(X, labels), X, labels
 
 
-def test_what_the_model_says_of_a_logistic_fit(fitted):
+def test_what_the_model_reports_of_a_logistic_fit(fitted):
     """One unit whichever fit is taken: values of least squared error to ±1, log odds by `slope_`."""
     model, X, labels = fitted
     values = model.decision_function(X)
@@ -113,7 +113,8 @@ def test_fits_are_those_of_scikit_learn(n, degree, samples):
     labels = np.where(signs[:, 0] + signs[:, 1] * signs[:, 2] + Stream(2, "noise").normal(samples) > 0.0, 1.0, -1.0)
     sample = SignSample(signs, labels, weights)
     folds = draw_folds(sample, 0.2, np.random.RandomState(0), stratify=True)
-    path = LogisticPath(sample, degree, folds, 1)
+    path = LogisticPath(sample, degree, 1)
+    held_out = path.held_out(folds)
     assert (path.factor is not None) == (degree == 3)
     table = monomial_table(signs, fourier.monomials(n, degree)[1:])
 
@@ -129,7 +130,7 @@ def test_fits_are_those_of_scikit_learn(n, degree, samples):
         assert np.allclose(2.0 * polynomial.at(signs, 1), whole.decision_function(table), atol=0.05)
         for train, test in list(splits(folds))[:2]:
             expected = peer(train, penalty).decision_function(table[test])
-            assert np.allclose(2.0 * path.held_out[index, test], expected, atol=0.05)
+            assert np.allclose(2.0 * held_out[index, test], expected, atol=0.05)
 
 
 def test_equal_rows_do_not_stop_the_fit_in_rows():
@@ -137,9 +138,9 @@ def test_equal_rows_do_not_stop_the_fit_in_rows():
     labels = Stream(1, "labels").signs(500).astype(float)
     sample = SignSample(signs, labels, np.ones(500))
     folds = draw_folds(sample, 0.2, np.random.RandomState(0), stratify=True)
-    path = LogisticPath(sample, 3, folds, 1)
+    path = LogisticPath(sample, 3, 1)
     assert path.factor is not None
-    assert np.isfinite(path.held_out).all()
+    assert np.isfinite(path.held_out(folds)).all()
     last = path.polynomial(len(PENALTIES) - 1).at(signs, 1)
     means = np.array([labels[np.arange(500) % 5 == row].mean() for row in range(5)])
     assert np.allclose(np.tanh(last[:5]), means, atol=0.02)  # one free value for each of the five

@@ -2,19 +2,19 @@
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Ridge
 from sklearn.metrics import balanced_accuracy_score, log_loss
 
 from fewfire import fourier
 from fewfire._random import Stream
 from fewfire.learners import LowDegreeClassifier, LowDegreeRegressor
-from fewfire.learners.low_degree._dense import RATIOS, monomial_kernel, ridge_path
-from fewfire.learners.low_degree._mixture import mixture_weights
-from fewfire.learners.low_degree._polynomial import Polynomial, add, full_polynomial, monomial_table, sparse_polynomial
-from fewfire.learners.low_degree._sample import SMALL, SignSample, draw_folds, splits
-from fewfire.learners.low_degree._sparse import sparse_path
-from fewfire.learners.low_degree._subcube import nested_columns
-from fewfire.learners.low_degree._trees import grow_forest
+from fewfire.learners._low_degree._forest import SHARES, TREES, forest_fits
+from fewfire.learners._low_degree._polynomial import Polynomial, add, full_polynomial, monomial_table, sparse_polynomial
+from fewfire.learners._low_degree._ridge import RATIOS, monomial_kernel, ridge_fits
+from fewfire.learners._low_degree._sample import SMALL, SignSample, draw_folds, splits
+from fewfire.learners._low_degree._search import mixture_weights
+from fewfire.learners._low_degree._sparse import nested_columns, sparse_fits
 from fewfire.problems import Indexing, Junta, Parity
 
 
@@ -118,7 +118,7 @@ def test_weights_count_as_repetition(estimator, settings):
 
 
 def test_weights_lead_the_search():
-    """Half of the rows follow one column and half another; weights say which half counts."""
+    """Half of the rows follow one column and half another; weights choose which half counts."""
     X = sample(600, 10)
     first = np.arange(600) % 2 == 0
     y = np.where(first, X[:, 1] * X[:, 2], X[:, 7])
@@ -160,20 +160,20 @@ def test_the_same_bits_on_any_number_of_threads(estimator, samples, n, settings)
 def test_held_out_predictions_are_those_of_a_fit_without_the_fold(n, degree, samples):
     rows = weighted(samples, n)
     folds = draw_folds(rows, 0.2, np.random.RandomState(0), stratify=False)
-    path = ridge_path(rows, degree, folds, 1)
+    fits = ridge_fits(rows, degree, folds, 1)
     table = monomial_table(rows.signs, fourier.monomials(n, degree)[1:])
-    assert len(path.alphas) == len(RATIOS)
-    for alpha, predicted in zip(path.alphas, path.held_out, strict=True):
+    assert len(fits) == len(RATIOS)
+    for fit in fits:
         for train, test in splits(folds):
-            peer = Ridge(alpha=alpha, solver="svd").fit(table[train], rows.labels[train], rows.weights[train])
-            assert np.allclose(predicted[test], peer.predict(table[test]), atol=1e-6)
-    peer = Ridge(alpha=path.alphas[3], solver="svd").fit(table, rows.labels, rows.weights)
-    fitted = path.polynomial(3)
+            peer = Ridge(alpha=fit.alpha, solver="svd").fit(table[train], rows.labels[train], rows.weights[train])
+            assert np.allclose(fit.held_out[test], peer.predict(table[test]), atol=1e-6)
+    peer = Ridge(alpha=fits[3].alpha, solver="svd").fit(table, rows.labels, rows.weights)
+    fitted = fits[3].polynomial()
     assert np.allclose(fitted.full, np.append(peer.intercept_, peer.coef_), atol=1e-8)
 
 
-def test_an_unpenalised_fit_is_judged_by_fits_without_the_fold():
-    """Degree 3 of 8 columns has 93 monomials for 40 rows: a fit to all rows leaves no residual to tell anything."""
+def test_an_unpenalised_fit_is_validated_by_fits_without_the_fold():
+    """Degree 3 of 8 columns has 93 monomials for 40 rows: a fit to all rows leaves no residual to measure."""
     X, y = sample(40, 8), Stream(3, "labels").normal(40)
     model = LowDegreeRegressor(method="regression", alpha=0.0, max_degree=3, random_state=0).fit(X, y)
     assert model.degree_ == 0 and model.degree_scores_[3] > 0.5 * y.var()
@@ -185,12 +185,11 @@ def test_large_samples_are_held_out_once(n):
     rows = weighted(SMALL + 500, n)
     folds = draw_folds(rows, 0.2, np.random.RandomState(0), stratify=False)
     assert (folds == 0).sum() == 500 and (folds == -1).sum() == 2000
-    path = ridge_path(rows, 2, folds, 1)
-    assert np.isnan(path.held_out[:, folds < 0]).all()
+    fits = ridge_fits(rows, 2, folds, 1)
+    assert all(np.isnan(fit.held_out[folds < 0]).all() for fit in fits)
     train, test = rows.take(folds < 0), rows.signs[folds == 0]
-    alpha = float(path.alphas[-1])
-    values = fourier.least_squares(train.signs, train.labels, 2, alpha=alpha, weights=train.weights).values
-    assert np.allclose(path.held_out[-1, folds == 0], fourier.evaluate(test, values, 2), atol=1e-2)
+    values = fourier.least_squares(train.signs, train.labels, 2, alpha=fits[-1].alpha, weights=train.weights).values
+    assert np.allclose(fits[-1].held_out[folds == 0], fourier.evaluate(test, values, 2), atol=1e-2)
 
 
 @pytest.mark.parametrize(("n", "degree"), [(1, 1), (5, 2), (7, 4), (6, 6)])
@@ -220,12 +219,13 @@ def test_sums_of_polynomials():
 
 def test_a_forest_is_its_polynomial():
     rows = weighted(150, 7)
-    forest = grow_forest(rows, 4, 0.7, seed=3)
+    forest = forest_fits(rows, 4, seed=3)[-1]
     polynomial = forest.polynomial()
     assert polynomial.degree <= 4
     new = sample(60, 7, seed=9)
-    expected = np.mean([tree.predict(new.astype(np.float32))[:, 0] for tree in forest.trees], axis=0)
-    assert np.allclose(polynomial.at(new, 1), expected)
+    peer = RandomForestRegressor(TREES, max_depth=4, max_features=SHARES[-1], random_state=3)
+    peer.fit(rows.signs, rows.labels, sample_weight=rows.weights)
+    assert np.allclose(polynomial.at(new, 1), peer.predict(new))
     assert np.isfinite(forest.held_out).all()
     assert np.mean((forest.held_out - rows.labels) ** 2) > np.mean((polynomial.at(rows.signs, 1) - rows.labels) ** 2)
 
@@ -261,8 +261,8 @@ def test_correlated_columns_come_in_by_the_second_scan():
     correlation = float(np.mean(X[:, 2] * X[:, 3]))
     y = X[:, 2] - X[:, 3] / correlation
     rows = SignSample(X, y, np.ones(800))
-    path = sparse_path(rows, 2, draw_folds(rows, 0.2, np.random.RandomState(0), stratify=False), 1)
-    last = path.polynomial(path.held_out.shape[0] - 1)
+    fits = sparse_fits(rows, [2], 2, draw_folds(rows, 0.2, np.random.RandomState(0), stratify=False), 1)
+    last = [fit for fit in fits if fit.family == "refit"][-1].polynomial()
     assert np.mean((last.at(X, 1) - y) ** 2) < 1e-3 * y.var()
 
 
@@ -279,10 +279,10 @@ def test_explain_names_what_noise_does_not():
     # Normal noise of deviation 1: the floor of N tests is about √(2 ln(2N / 0.05) / m).
     tests = fourier.monomial_count(10, model.degree_) - 1
     assert model.noise_floor_ == pytest.approx(np.sqrt(2 * np.log(2 * tests / 0.05) / 500), rel=0.15)
-    lines = model.explain(3).splitlines()
+    lines = str(model.explain(3)).splitlines()
     assert lines[1].startswith(f"* 2 of {tests} are significant (Bonferroni, level 0.05); noise alone reaches 0.")
     assert lines[2].endswith(" * x0") and lines[3].endswith(" * x1·x2")
-    assert "(false discovery rate, level 0.1)" in model.explain(correction="fdr", level=0.1)
+    assert "(false discovery rate, level 0.1)" in str(model.explain(correction="fdr", level=0.1))
     assert len(model.significant_terms(correction="fdr", level=0.2)) >= 2
 
 

@@ -1,6 +1,6 @@
 """scikit-learn's own checks.
 
-They feed continuous columns, which the default refuses on purpose: a threshold nobody asked for would hide what is
+They feed continuous columns, which the default refuses on purpose: a threshold that was not asked for would hide what is
 learned. So the checks run with the binarisation a user would ask for. With it the regressor declares `poor_score`:
 a continuous column cut in two explains at most 2/π of a label that is linear in it, less than the checks demand
 after noise.

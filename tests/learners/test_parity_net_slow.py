@@ -1,4 +1,4 @@
-"""The papers' claims at the sizes they are about: minutes on two cores (pytest -m slow)."""
+"""pareto, C.1, at the sizes it is about: minutes on two cores (pytest -m slow)."""
 
 import itertools
 
@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from fewfire.engines import CpuEngine, Phase, Run, Schedule
-from fewfire.learners.parity_net import ParityNetClassifier, lottery_tickets
 from fewfire.networks import init
-from fewfire.problems import CorrelatedParity, Parity
+from fewfire.problems import Parity
 
 pytestmark = pytest.mark.slow
 
@@ -41,36 +40,3 @@ def test_width_buys_luck_and_sparse_beats_dense():
     assert all(later >= earlier - 0.05 for earlier, later in itertools.pairwise(sparse)), sparse
     assert sparse[-1] - sparse[0] >= 0.3, sparse
     assert all(s > d or s == d == 1 for s, d in zip(sparse[2:], dense, strict=True)), (sparse, dense)
-
-
-def fitted_error(problem, samples, **options):
-    X, y = problem.sample(samples, seed=0)
-    model = ParityNetClassifier(random_state=0, **options).fit(X, y)
-    assert model.support_ == problem.support
-    return 1 - model.score(*problem.sample(10_000, seed=1))
-
-
-def test_over_sparse():
-    assert fitted_error(Parity(50, 2), 20_000, schedule="over_sparse", k=2, sparsity=9, width=400) <= 0.01
-    assert fitted_error(Parity(30, 4), 500_000, schedule="over_sparse", k=4, sparsity=17, width=800) <= 0.1
-
-
-def test_under_sparse_finds_a_subnetwork():
-    """Theorem 21 promises correlation ½ − ε: error at most 25%. The fitted second layer does far better."""
-    assert fitted_error(Parity(41, 4), 50_000, schedule="under_sparse", k=4, sparsity=2, width=3000) <= 0.01
-
-
-@pytest.mark.parametrize(("n", "k"), [(301, 5), (501, 7)])
-def test_correlated(n, k):
-    assert fitted_error(CorrelatedParity(n, k), 100_000, schedule="correlated", k=k, width=500) <= 0.05
-
-
-def test_lottery_tickets_win():
-    """pareto, C.2, at k = 4: over 24 wide networks rewound neurons beat redrawn ones (sign test, p < 0.01)."""
-    from scipy.stats import binomtest
-
-    found = lottery_tickets(Parity(50, 4), 50, networks=24, steps=30_000, retrain_steps=60_000, stop_error=0.1)
-    assert all(history.test_error.min() <= 0.1 for history in found.wide)
-    won, drawn = found.success()
-    better, worse = int((won > drawn).sum()), int((won < drawn).sum())
-    assert binomtest(better, better + worse, alternative="greater").pvalue < 0.01

@@ -1,4 +1,4 @@
-"""The parity search: C++ on every instruction set, its NumPy twin and plain enumeration agree, ties included."""
+"""The parity search: C++ on every instruction set, its reference implementation and plain enumeration agree, ties included."""
 
 from itertools import combinations
 from math import comb

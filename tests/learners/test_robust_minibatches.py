@@ -9,13 +9,15 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
 from fewfire import DivergenceError, FewfireWarning
+from fewfire._dense.optimisers import AdamW
 from fewfire._extension import without_extension
 from fewfire._random import Stream
 from fewfire.learners import RobustClassifier, RobustRegressor
-from fewfire.learners.robust._losses import ClassificationLoss, classification, classification_rows
-from fewfire.learners.robust._moves import BallMoves, ThreatMoves, moves_of
-from fewfire.learners.robust._perceptron import Perceptron, Standardisation, as_network, formula_of
-from fewfire.robustness import PGD, L2Ball, LinfBall, SliceCap
+from fewfire.learners._robust._adversary import BallMoves, ThreatMoves, moves_of
+from fewfire.learners._robust._losses import ClassificationLoss
+from fewfire.learners._robust._perceptron import Perceptron, Standardisation
+from fewfire.robustness import PGD, Layers, attack, certify, robust_score
+from fewfire.robustness._threats import L2Ball, LinfBall, SliceCap
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 4))
@@ -32,11 +34,11 @@ def test_one_network_serves_all_classes():
     model = small().fit(X, THREE)
     assert model.setting_ == "practical" and model.method_ == "dense" and len(model.networks_) == 1
     assert model.networks_[0].output.shape == (60, 3) and model.decision_function(X).shape == (120, 3)
-    assert model.score(X, THREE) >= 0.9 and model.robust_score(X, THREE) >= 0.7
+    assert model.score(X, THREE) >= 0.9 and robust_score(model, X, THREE) >= 0.7
     assert np.allclose(model.networks_[0](X), model.decision_function(X))
     assert len(model.history_) == model.n_iter_ == model.history_.best_epoch == 40
     assert model.history_.robust_loss[-1] < 0.7 * model.history_.robust_loss[0]
-    assert "60 neurons and 3 outputs, both layers trained" in model.explain()
+    assert "60 neurons and 3 outputs, both layers trained" in str(model.explain())
     two = small().fit(X, SIGNS)
     assert two.networks_[0].output.shape == (60,) and two.decision_function(X).shape == (120,)
 
@@ -49,10 +51,10 @@ def test_training_against_the_adversary_pays():
     model = RobustClassifier(**options).fit(table[seen], labels[seen])
     plain = RobustClassifier(**options, adversary="none").fit(table[seen], labels[seen])
     assert model.score(table[new], labels[new]) >= 0.93
-    gained = model.robust_score(table[new], labels[new]) - plain.robust_score(table[new], labels[new])
+    gained = robust_score(model, table[new], labels[new]) - robust_score(plain, table[new], labels[new])
     assert gained >= 0.05
-    proof = model.certify(table[new][:40], labels[new][:40])
-    assert (proof.margin <= model.attack(table[new][:40], labels[new][:40]).margin + 1e-9).all()
+    proof = certify(model, table[new][:40], labels[new][:40])
+    assert (proof.margin <= attack(model, table[new][:40], labels[new][:40]).margin + 1e-9).all()
 
 
 def test_carried_points_do_as_well_as_ten_steps_from_the_rows():
@@ -83,20 +85,19 @@ def test_moves_stay_in_the_set_and_go_up(threat):
     assert gained.mean() >= 0.97 * most.mean() and np.mean(gained >= 0.9 * most - 1e-6) >= 0.95
 
 
-def test_other_threats_are_asked_for_their_own_moves():
+def test_other_threats_have_their_own_moves():
     assert isinstance(moves_of(SliceCap(0.1), Standardisation(np.zeros(4), 1.0)), ThreatMoves)
     model = small(setting="practical", domain="projected", rho=0.3).fit(X, SIGNS)
     assert model.score(X, SIGNS) >= 0.9
-    assert model.robust_score(X, SIGNS) <= model.score(X, SIGNS)
+    assert robust_score(model, X, SIGNS) <= model.score(X, SIGNS)
 
 
 @pytest.mark.parametrize("heads", [1, 3])
 def test_gradients_are_those_of_the_formula(heads):
     standard = Standardisation.learn(X, np.ones(120))
     net, z = Perceptron(4, 20, heads, Stream(0, "init")), standard(X)
-    formula = net.formula(standard)
-    scores, pull = formula.linearise(X)
-    assert np.allclose(net.scores(z), scores, atol=1e-5)
+    scores, pull = Layers.of(net.network(standard)).linearise(X)
+    assert np.allclose(net.values(z), scores, atol=1e-5)
     slopes = rng.normal(size=(120, heads)).astype(np.float32)
     assert np.allclose(net.pull(slopes), pull(slopes.astype(np.float64)) * standard.scale, atol=1e-4)
     # In the parameters: AdamW's first step goes by the rate against the gradient's sign.
@@ -106,14 +107,16 @@ def test_gradients_are_those_of_the_formula(heads):
         for sign in (1, -1):
             net.flat[:] = before
             net.flat[k] += sign * step
-            numeric[k] += sign * float(np.sum(net.scores(z).astype(np.float64) * slopes)) / (2 * step)
+            numeric[k] += sign * float(np.sum(net.values(z).astype(np.float64) * slopes)) / (2 * step)
     net.flat[:] = before
-    net.scores(z)
-    net.descend(z, slopes, 0.01, 0.0)
+    net.values(z)
+    AdamW(0.01, 0.0).start(len(net.flat), 0).step(net.flat, net.differentiate(z, slopes))
     # A difference that crosses the kink of a ReLU is another matter.
     assert np.isclose(net.gradient, numeric, rtol=0.02, atol=0.02).mean() >= 0.9
     assert np.allclose(net.flat - before, -0.01 * np.sign(net.gradient) * (net.gradient != 0), atol=1e-4)
-    assert formula_of(as_network(formula)).scores(X) == pytest.approx(scores)
+    again = Perceptron(4, 20, heads, Stream(1, "init"))
+    again.set_network(net.network(standard), standard)
+    assert again.values(z) == pytest.approx(net.values(z), abs=1e-5)
 
 
 @pytest.mark.parametrize(("name", "heads"), [("logistic", 1), ("logistic", 3), ("hinge", 3), ("absolute", 1)])
@@ -121,8 +124,8 @@ def test_losses_of_chosen_rows(name, heads):
     labels = np.where(SIGNS > 0, 1.0, -1.0) if heads == 1 else np.argmax(X[:, :3], axis=1)
     rows = np.array([3, 50, 7, 7])
     scores = rng.normal(size=(4, heads)).astype(np.float32)
-    lowered, raised = classification(name, labels[rows], heads)
-    chosen = classification_rows(name, labels, heads)
+    lowered, raised = ClassificationLoss(name, labels[rows], heads).criteria()
+    chosen = ClassificationLoss(name, labels, heads)
     values, slopes = chosen.descent(scores, rows)
     assert values == pytest.approx(lowered.value(scores), rel=1e-4) and slopes.dtype == np.float32
     assert np.allclose(slopes, lowered.slope(scores), atol=1e-5)
@@ -139,7 +142,7 @@ def test_a_row_of_weight_two_is_two_rows():
         weighted = clone(model).fit(X, y, sample_weight=weight)
         repeated = clone(model).fit(X.repeat(weight, axis=0), y.repeat(weight))
         plain = clone(model).fit(X, y)
-        values = [fitted.heads().scores(X) for fitted in (weighted, repeated, plain)]
+        values = [fitted._heads().scores(X) for fitted in (weighted, repeated, plain)]
         assert np.allclose(values[0], values[1], atol=2e-3) and not np.allclose(values[0], values[2], atol=2e-2)
     first = small(iterations=5, activity=0.2).fit(X, SIGNS, sample_weight=weight)
     left_out = small(iterations=5, activity=0.2).fit(X, SIGNS, sample_weight=np.ones(120))
@@ -166,14 +169,15 @@ def test_class_weights_shift_the_decision():
         small(class_weight={-1: 0.0, 1: 0.0}).fit(X, SIGNS)
 
 
-def test_early_stopping_keeps_the_best_epoch(capsys):
+def test_early_stopping_keeps_the_best_epoch(capsys, monkeypatch):
+    monkeypatch.setattr("fewfire._progress.LINES", 0.0)
     noisy = np.where(rng.random(120) < 0.3, -SIGNS, SIGNS)
     model = small(early_stopping=5, epochs=60, verbose=True, weight_decay=0.0).fit(X, noisy)
     history = model.history_
     assert model.n_iter_ == len(history) == history.best_epoch + 5 < 60
     assert history.validation_error[history.best_epoch - 1] == history.validation_error.min()
     assert "robust validation error" in capsys.readouterr().err
-    assert f"at epoch {history.best_epoch}, which was kept" in model.explain()
+    assert f"at epoch {history.best_epoch}, which was kept" in str(model.explain())
     assert np.isnan(small(epochs=2).fit(X, noisy).history_.validation_error).all()
 
 
@@ -232,7 +236,7 @@ def test_a_warm_start_goes_on_from_the_last_network():
     assert again[0] < 0.8 * before[0]
     cold = small(epochs=20).fit(X, THREE)
     assert cold.fit(X, THREE).history_.robust_loss[0] == pytest.approx(before[0])
-    with pytest.raises(ValueError, match="width must stay 60, that of the network to go on with; got 70"):
+    with pytest.raises(ValueError, match="width must stay 60, that of the fitted network; got 70"):
         model.set_params(width=70).fit(X, THREE)
     with pytest.raises(ValueError, match="y must hold the classes a, b, c with warm_start"):
         model.set_params(width=60).fit(X, SIGNS)
@@ -263,7 +267,7 @@ def test_regression_in_the_units_of_the_labels():
     y = 1000 + 50 * X[:, 0]
     model = RobustRegressor(100, rho=0.05, early_stopping=True, random_state=0).fit(X, y)
     assert model.setting_ == "practical" and model.score(X, y) >= 0.95
-    assert model.robust_score(X, y, rho=0.5) < model.robust_score(X, y) <= model.score(X, y)
+    assert robust_score(model, X, y, rho=0.5) < robust_score(model, X, y) <= model.score(X, y)
 
 
 def test_repeatable_small_and_the_same_without_the_extension():
@@ -278,15 +282,15 @@ def test_repeatable_small_and_the_same_without_the_extension():
 
 
 def test_an_interrupt_keeps_the_model(monkeypatch):
-    original, calls = Perceptron.descend, []
+    original, calls = Perceptron.differentiate, []
 
     def interrupting(self, *arguments):
         calls.append(0)
         if len(calls) == 5:
             raise KeyboardInterrupt
-        original(self, *arguments)
+        return original(self, *arguments)
 
-    monkeypatch.setattr(Perceptron, "descend", interrupting)
+    monkeypatch.setattr(Perceptron, "differentiate", interrupting)
     with pytest.warns(FewfireWarning, match="training was interrupted after 2 of 40 epochs; the model is usable"):
         model = small(batch_size=60).fit(X, SIGNS)
     assert model.n_iter_ == 2 and model.predict(X).shape == (120,)
@@ -295,7 +299,7 @@ def test_an_interrupt_keeps_the_model(monkeypatch):
         small(batch_size=60).fit(X, SIGNS)
 
 
-def test_divergence_is_told():
+def test_divergence_is_reported():
     message = (
         r"training diverged at epoch \d+: the robust loss went from .* \(rate 1e\+30\). Remedy: lower learning_rate"
     )

@@ -6,10 +6,10 @@ from sklearn.datasets import load_breast_cancer
 
 from fewfire._random import Stream
 from fewfire.learners import RobustClassifier
-from fewfire.learners.robust._moves import moves_of
-from fewfire.learners.robust._perceptron import Perceptron, Standardisation, as_network
-from fewfire.learners.robust._provable import LineBounds
-from fewfire.robustness import L2Ball, LinfBall, SliceCap, certify
+from fewfire.learners._robust._adversary import LineBounds, moves_of
+from fewfire.learners._robust._perceptron import Perceptron, Standardisation
+from fewfire.robustness import certify, robust_score
+from fewfire.robustness._threats import L2Ball, LinfBall, SliceCap
 
 rng = np.random.default_rng(0)
 X = np.clip(rng.normal(size=(80, 4)), -1.0, 1.0)
@@ -30,23 +30,23 @@ def bounded(threat, heads, width=12):
 
 @pytest.mark.parametrize("threat", BALLS)
 @pytest.mark.parametrize("heads", [1, 3])
-def test_bounds_hold_and_say_something(threat, heads):
+def test_bounds_hold_and_are_not_trivial(threat, heads):
     standard, net, bounds, margins = bounded(threat, heads)
-    value, _ = bounds(net, standard(X), margins)
-    formula = net.formula(standard)
+    value, _ = bounds(net.parameters, standard(X), margins)
+    network = net.network(standard)
     least = np.full(len(X), np.inf)
     for trial in range(200):
         moved = threat.draw(X, Stream(trial, "draw"))
         if trial % 2:
             moved = threat.project(X + 10 * (moved - X), X)
-        least = np.minimum(least, (formula.scores(moved) * margins).sum(axis=1))
+        least = np.minimum(least, (network(moved).reshape(len(X), -1) * margins).sum(axis=1))
     assert (value <= least + 1e-4).all()
-    clean = (formula.scores(X) * margins).sum(axis=1)
+    clean = (network(X).reshape(len(X), -1) * margins).sum(axis=1)
     assert np.mean(clean - value) <= 2.5 * np.mean(clean - least)
     if heads == 1:  # certify has better ranges, and the best of four bounds
         norm = "l2" if isinstance(threat, L2Ball) else "linf"
         box = (threat.low, threat.high) if np.isfinite(threat.low) else None
-        linear = certify(as_network(formula), X, SIGNS, threat.rho, norm, bounds=box, method="linear").margin
+        linear = certify(network, X, SIGNS, threat.rho, norm, bounds=box, method="linear").margin
         assert (value <= linear + 1e-4).all()
 
 
@@ -55,7 +55,7 @@ def test_bounds_hold_and_say_something(threat, heads):
 def test_gradients_are_finite_differences(threat, heads):
     standard, net, bounds, margins = bounded(threat, heads)
     z, weights = standard(X), np.random.default_rng(2).normal(size=len(X)).astype(np.float32)
-    gradient = bounds(net, z, margins)[1](weights)
+    gradient = bounds(net.parameters, z, margins)[1](weights)
     assert gradient.shape == net.flat.shape and gradient.dtype == np.float32
     # The same formulas in float64, where a step is so small that it hardly ever crosses a kink.
     flat, step = net.flat.astype(np.float64), 1e-6
@@ -64,17 +64,10 @@ def test_gradients_are_finite_differences(threat, heads):
         for sign in (1, -1):
             moved = flat.copy()
             moved[k] += sign * step
-            numeric[k] += sign * float(bounds(InFloat64(net, moved), z, margins)[0] @ weights) / (2 * step)
-    exact = bounds(InFloat64(net, flat), z, margins)[1](weights)
+            numeric[k] += sign * float(bounds(net.layout.unpack(moved), z, margins)[0] @ weights) / (2 * step)
+    exact = bounds(net.layout.unpack(flat), z, margins)[1](weights)
     assert np.allclose(exact, numeric, rtol=1e-4, atol=1e-4 * np.abs(exact).max())
     assert np.allclose(gradient, exact, rtol=1e-3, atol=1e-3 * np.abs(exact).max())
-
-
-class InFloat64:
-    """The parameters of a network, as its bounds take them."""
-
-    def __init__(self, net, flat):
-        self.hidden, self.bias, self.output, self.offset = net._parts(flat)
 
 
 def test_proofs_by_lines_are_what_it_buys():
@@ -83,10 +76,10 @@ def test_proofs_by_lines_are_what_it_buys():
     proved, scores = [], []
     for weight in (0.0, 0.3):
         model = RobustClassifier(rho=1.0, proof_weight=weight, random_state=0).fit(table[:400], labels[:400])
-        proved.append(model.certify(table[400:], labels[400:], method="linear").accuracy)
-        scores.append(model.robust_score(table[400:], labels[400:], method="frank_wolfe"))
+        proved.append(certify(model, table[400:], labels[400:], method="linear").accuracy)
+        scores.append(robust_score(model, table[400:], labels[400:], method="frank_wolfe"))
     assert proved[1] >= proved[0] + 0.15 and scores[1] >= scores[0] - 0.03
-    assert "a share of 0.3 of the loss at margins that lines prove" in model.explain()
+    assert "a share of 0.3 of the loss at margins that lines prove" in str(model.explain())
 
 
 def test_a_weight_of_zero_changes_nothing_and_one_is_the_bound_alone():

@@ -1,14 +1,15 @@
 """The pieces of training inside the class: projections, and gradients against differences."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewfire._random import Stream
-from fewfire.learners.sparse_activation._losses import CrossEntropy, LogisticLoss, SquaredLoss
-from fewfire.learners.sparse_activation._stack import MemberStack, shrink, silence, top
-from fewfire.learners.sparse_activation._training import TrainingRule, _gradient
+from fewfire.learners._sparse_activation._stack import MemberStack, shrink, silence, top
+from fewfire.learners._sparse_activation._training import TrainingRule, _gradient, class_loss, reseed, squared_loss
 
 
 def drawn(networks, inputs, width, outputs, seed=0, dtype=np.float32):
@@ -55,6 +56,53 @@ def test_shrink_keeps_to_the_bounds_and_moves_no_kink(seed, W, B):
             assert np.array_equal(found.hidden, before[place].hidden)
 
 
+@pytest.mark.parametrize("bound", [2.0, 0.3])
+def test_neurons_at_the_border_in_float32_keep_to_the_bounds_in_float64(bound):
+    stack = drawn(1, 1, 1000, 1, 0)
+    stack.hidden[0, :, 0] = bound / stack.output[0, :, 0]  # products that are the bound but for a rounding
+    stack.bias[:] = stack.hidden[:, :, 0]
+    assert bound < stack.network(0).norms().W and bound < stack.network(0).norms().B
+    for W, B in ((bound, None), (None, bound), (bound, bound)):
+        shrunk = stack.with_parameters(stack.flat.copy())
+        shrink(shrunk, W, B)
+        found = shrunk.network(0).norms()
+        assert 0.99999 * bound < min(found) and max(found) <= bound
+    shrink(stack, None, 0.0)
+    assert stack.network(0).norms().B == 0.0
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10**6), st.sampled_from(["squared", "logistic", "cross-entropy"]), st.integers(1, 6))
+def test_dead_neurons_start_again_where_there_is_error_and_room(seed, name, k):
+    draw, loss, weights = np.random.default_rng(seed), LOSSES[name], np.linspace(0.5, 1.5, 20)
+    stack, X = drawn(2, 4, 12, loss.outputs, seed, np.float64), draw.normal(size=(20, 4))
+    stack.bias[0, :8], stack.bias[1, :] = -100.0, -100.0  # some of the first network, all of the second
+    before, fired = stack.flat.copy(), stack.fire_somewhere(X)
+    counts = (stack.preactivations(X) > 0).sum(axis=2)
+    again = reseed(stack, X, loss, weights, k, Stream(seed, "reseed"))
+    kept = stack.with_parameters(before)
+    if (counts[0] < k).any():
+        assert np.array_equal(again, ~fired) and stack.fire_somewhere(X)[again].all()
+    else:
+        assert not again[0].any() and again[1].all()
+    assert np.array_equal(stack.hidden[~again], kept.hidden[~again])
+    assert np.array_equal(stack.offset, kept.offset)
+    other = stack.with_parameters(before.copy())
+    repeated = np.repeat(np.arange(20), 2)  # every row twice is every row with twice the weight
+    twice = reseed(other, X[repeated], _rows(name, repeated), weights[repeated], k, Stream(seed, "reseed"))
+    assert np.array_equal(twice, again)
+    assert np.allclose(other.flat, stack.flat)
+
+
+def test_nothing_starts_again_where_all_rows_are_full_or_every_neuron_fires():
+    stack, X = drawn(1, 4, 6, 1, 0, np.float64), np.random.default_rng(0).normal(size=(20, 4))
+    for bias, fires in (([9.0] * 6, 6), ([9.0] * 3 + [-100.0] * 3, 3)):
+        stack.bias[0] = bias
+        before = stack.flat.copy()
+        assert not reseed(stack, X, LOSSES["squared"], np.ones(20), 3, Stream(0, "reseed")).any()
+        assert np.array_equal(stack.flat, before) and stack.fire_somewhere(X).sum() == fires
+
+
 def test_a_stack_is_views_of_one_array_and_gives_the_networks_it_holds():
     stack = drawn(3, 4, 5, 2)
     for part in (stack.hidden, stack.output, stack.bias, stack.offset):
@@ -79,10 +127,16 @@ def test_top_marks_the_k_largest():
 
 LABELS = np.random.default_rng(5)
 LOSSES = {
-    "squared": SquaredLoss(LABELS.normal(size=20)),
-    "logistic": LogisticLoss(LABELS.choice([-1.0, 1.0], 20)),
-    "cross-entropy": CrossEntropy(LABELS.integers(0, 3, 20), 3),
+    "squared": squared_loss(LABELS.normal(size=20)),
+    "logistic": class_loss(LABELS.integers(0, 2, 20), 2),
+    "cross-entropy": class_loss(LABELS.integers(0, 3, 20), 3),
 }
+
+
+def _rows(name, rows):
+    """The loss of rows of the table, some of them several times."""
+    loss = LOSSES[name]
+    return replace(loss, targets=loss.targets[rows])
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -35,7 +35,7 @@ def test_every_include_exists():
 
 
 def test_parts_of_kernel_files_are_included_by_kernels_alone():
-    # They are compiled for the instruction set of whoever includes them, so a baseline file must not.
+    # They are compiled for the instruction set of each file that includes them, so a baseline file must not.
     parts = {path.relative_to(CSRC) for path in FILES if path.name.endswith("-inl.hpp")}
     assert parts
     assert {part.parts[0] for part in parts} == {"kernels"}
@@ -45,7 +45,7 @@ def test_parts_of_kernel_files_are_included_by_kernels_alone():
             assert path.suffix == ".cpp" or path.name.endswith("-inl.hpp"), f"{path} is read by the baseline too"
 
 
-def test_a_header_with_code_for_one_file_is_part_of_it_or_says_so():
+def test_a_header_with_code_for_one_file_is_part_of_it_or_named_so():
     users: dict[Path, list[Path]] = {}
     for path in FILES:
         for name in includes(path):

@@ -1,4 +1,4 @@
-"""Code for AVX2 and AVX-512 cannot be reached by a processor without them (`csrc/base/cpu.hpp` says why).
+"""Code for AVX2 and AVX-512 cannot be reached by a processor without them (`csrc/base/cpu.hpp` describes why).
 
 The objects of the build are inspected: a function that another object file may share with a kernel compiled for a newer
 processor (a weak symbol, which the linker keeps once) would bring that kernel's instructions to every caller.

@@ -26,7 +26,7 @@ def test_every_folder_whose_tests_ask_for_the_extension_is_run():
         if re.search(r"^def test_\w+\([^)]*\bcore\b", path.read_text(), re.M)
     ]
     # Recipes reach C++ through engines that are run here; the others are not about what it computes.
-    run = {"experiments", "native", "package", *SANITIZE["FOLDERS"]}
+    run = {"papers", "sweeps", "native", "package", *SANITIZE["FOLDERS"]}
     assert [str(path) for path in asking if not run & {path.parts[0], str(path)}] == []
 
 

@@ -14,6 +14,7 @@ from fewfire._random import Stream
 from fewfire.networks import TwoLayer, construct, init, shifted_relu
 from fewfire.networks.construct._lifted import integer_form
 from fewfire.networks.init._sparse import over_sparse_biases
+from fewfire.problems import LearningWithRounding
 
 
 def test_erratum_1_parity_as_a_one_sparse_network():
@@ -130,7 +131,7 @@ def test_erratum_7_size_of_the_threshold():
 def test_erratum_learning_with_rounding_needs_a_constant(q, secret):
     """sparse-activations, section 4: no v has ⟨v, z(y)⟩ = ⟨w, y⟩ for w ≠ 0; with a constant there is one."""
     Y = np.array(list(product(range(q), repeat=2)))
-    Z = construct.encode_integers(Y, q).astype(float)
+    Z = LearningWithRounding(2, 2, q).encode(Y).astype(float)
     target = Y @ np.array(secret)
     best = np.linalg.lstsq(Z, target, rcond=None)[0]
     assert np.abs(Z @ best - target).max() > 0.1
@@ -141,7 +142,7 @@ def test_erratum_learning_with_rounding_needs_a_constant(q, secret):
 def test_erratum_lifted_rounding_weights_are_not_signs():
     """sparse-activations, section 4: a lifted weight vector in {1, −1}ⁿ does not exist already for m = 1, q = 4."""
     Y = np.arange(4)
-    X = construct.lift(construct.encode_integers(Y[:, None], 4))
+    X = construct.lift(LearningWithRounding(1, 2, 4).encode(Y[:, None]))
     for a in range(10):
         square = 0.5 - (Y - a) ** 2
         for signs in cube(4):

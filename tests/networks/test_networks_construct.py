@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from fewfire._cube import cube
 from fewfire._errors import InvalidArgument
-from fewfire.networks import Norms, check_sparsity, construct
+from fewfire.networks import check_sparsity, construct
+from fewfire.networks._two_layer import Norms
 
 
 @settings(max_examples=40)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fewfire import _archive
 from fewfire._errors import FileFormatError
-from fewfire.networks import TwoLayer, load, save
+from fewfire.networks import TwoLayer, load
 
 
 def small_net(dtype=np.float32, activation="relu"):
@@ -35,7 +35,7 @@ def test_save_then_load_is_the_identity(tmp_path, dtype, activation):
 @pytest.mark.parametrize("name", ["x", "x.npz", "x.net", "x.tar.npz"])
 def test_a_file_has_exactly_the_name_given(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    save(small_net(), name)
+    small_net().save(name)
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert load(name).equals(small_net())
     assert load(Path(name)).equals(small_net())
@@ -116,9 +116,9 @@ def test_files_of_version_1_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "wrong", "remedy"),
     [
-        ({"format": None}, "it was not written by fewfire.networks.save", "pass a file of network.save"),
-        ({"format": np.array("other")}, "it was not written by fewfire.networks.save", "pass a file of network.save"),
-        ({"version": None}, "it was not written by fewfire.networks.save", "pass a file of network.save"),
+        ({"format": None}, "it was not written by network.save", "pass a file of network.save"),
+        ({"format": np.array("other")}, "it was not written by network.save", "pass a file of network.save"),
+        ({"version": None}, "it was not written by network.save", "pass a file of network.save"),
         ({"version": np.array(3)}, "it has format version 3 and this fewfire reads up to 2", "upgrade fewfire"),
         ({"bias": None}, "it lacks bias", "write it again with network.save"),
         ({"hidden": np.ones((3, 2), int)}, "its arrays have the wrong type", "write it again with network.save"),

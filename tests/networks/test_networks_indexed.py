@@ -9,7 +9,8 @@ import pytest
 
 from fewfire import halfspace
 from fewfire._errors import InvalidArgument
-from fewfire.networks import IndexedTwoLayer, TwoLayer, load
+from fewfire.networks import TwoLayer, load
+from fewfire.networks._indexed import IndexedTwoLayer
 
 DRAW = np.random.default_rng(5)
 INPUTS, WIDTH = 24, 700

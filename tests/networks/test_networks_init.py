@@ -110,7 +110,7 @@ def test_perturbed_rows(eps, rest):
         (lambda: init.dense()(0, 5, 0), "inputs must be an integer of at least 1; got 0."),
         (lambda: init.dense()(5, 0, 0), "width must be an integer of at least 1; got 0."),
         (lambda: init.dense()(5, 5, -1), "seed must be an integer in [0, 2**64); got -1. Remedy: pass a non-negative integer."),
-        (lambda: init.from_parameters("spars"), "init must be one of 'dense', 'sparse', 'perturbed_sparse', 'symmetric', 'over_sparse', 'under_sparse', 'ntk'; got 'spars'. Remedy: write 'sparse' if that is what was meant."),
+        (lambda: init.from_parameters("spars"), "init must be one of 'dense', 'ntk', 'sparse', 'perturbed_sparse', 'over_sparse', 'under_sparse', 'symmetric'; got 'spars'. Remedy: write 'sparse' if that is what was meant."),
         (lambda: init.from_parameters("sparse", {"k": 2}), "init 'sparse' takes s, value; got ['k']. Remedy: missing a required argument: 's'."),
         (lambda: init.from_parameters("dense", {"k": 2}), "init 'dense' takes no parameters; got ['k']. Remedy: got an unexpected keyword argument 'k'."),
     ],

@@ -15,6 +15,7 @@ from fewfire._cube import cube
 from fewfire._errors import InvalidArgument
 from fewfire.networks import construct
 from fewfire.networks.construct._lifted import bumps
+from fewfire.problems import LearningWithRounding
 
 
 def test_lift_by_hand():
@@ -53,19 +54,10 @@ def test_lifted_parity_norms_grow_as_stated(m):
     assert pytest.approx(2 * (m + m**2 - 0.5)) == B
 
 
-def test_integers_are_written_least_significant_first():
-    np.testing.assert_array_equal(
-        construct.encode_integers([[0, 6], [5, 3]], 7), [[-1, -1, -1, -1, 1, 1], [1, -1, 1, 1, 1, -1]]
-    )
-    assert construct.encode_integers([[1]], 2).tolist() == [[1]]
-    assert construct.encode_integers([[4]], 5).shape == (1, 3)
-    assert construct.encode_integers([[3]], 4).shape == (1, 2)
-
-
 @pytest.mark.parametrize(("m", "p", "q"), [(1, 2, 2), (2, 2, 4), (2, 3, 5), (3, 2, 3), (2, 4, 8)])
 def test_learning_with_rounding_on_every_vector(m, p, q):
     Y = np.array(list(product(range(q), repeat=m)))
-    X = construct.lift(construct.encode_integers(Y, q))
+    X = construct.lift(LearningWithRounding(m, p, q).encode(Y))
     secrets = list(product(range(q), repeat=m))
     for secret in [*secrets[:: max(1, len(secrets) // 8)], secrets[-1]]:
         residues = [sum(w * t for w, t in zip(secret, y, strict=True)) % q for y in Y.tolist()]
@@ -88,11 +80,6 @@ def test_learning_with_rounding_on_every_vector(m, p, q):
         (lambda: construct.lift([1, -1]), "Y must be a table of shape (rows, columns); got shape (2,). Remedy: reshape it."),
         (lambda: construct.lifted_parity(3, (0, 3)), "support[1] must be an integer of at least 0 and at most 2; got 3."),
         (lambda: construct.lifted_parity(0, ()), "m must be an integer of at least 1; got 0."),
-        (lambda: construct.encode_integers([[3]], 3), "Y must hold integers from 0 to q − 1 = 2; got 3. Remedy: reduce it modulo q."),
-        (lambda: construct.encode_integers([[-1]], 3), "Y must hold integers from 0 to q − 1 = 2; got -1. Remedy: reduce it modulo q."),
-        (lambda: construct.encode_integers([[0.5]], 3), "Y must be a non-empty table of integers of shape (rows, m); got shape (1, 1), dtype float64. Remedy: use numpy.asarray(Y, dtype='int64')."),
-        (lambda: construct.encode_integers(np.zeros((0, 2), int), 3), "Y must be a non-empty table of integers of shape (rows, m); got shape (0, 2), dtype int64. Remedy: use numpy.asarray(Y, dtype='int64')."),
-        (lambda: construct.encode_integers([[0]], 1), "q must be an integer of at least 2; got 1."),
         (lambda: construct.learning_with_rounding(2, 5, 4, (1, 1)), "p must be an integer of at least 2 and at most 4; got 5. Remedy: the outer modulus is at most the inner one."),
         (lambda: construct.learning_with_rounding(1, 2, 4, (1,), rounding="up"), "rounding must be one of 'floor', 'remainder'; got 'up'."),
         (lambda: construct.learning_with_rounding(2, 2, 4, (1,)), "secret must hold m = 2 integers; got a sequence of 1."),

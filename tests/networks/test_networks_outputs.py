@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from fewfire import engines, fourier
 from fewfire._errors import FileFormatError, InvalidArgument
-from fewfire.networks import TwoLayer, check_single_output, load, relevance
+from fewfire.networks import TwoLayer, load, relevance
+from fewfire.networks._two_layer import check_single_output
 
 
 def several(seed=0, width=7, inputs=5, outputs=3, activation="relu", dtype=np.float64):
@@ -170,7 +171,7 @@ def test_shape_and_number_errors():
         assert str(caught.value) == message
 
 
-def test_who_takes_one_output_says_so():
+def test_functions_of_one_output_refuse_more():
     net = several()
     message = (
         "network must have one output for training, output weights of shape (7,); got shape (7, 3). "

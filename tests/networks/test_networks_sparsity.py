@@ -102,7 +102,7 @@ def test_rows_of_a_distribution_instead_of_the_cube():
     assert report.exceeds().low == 0.0 and report.exceeds().high == pytest.approx(1 - 0.025 ** (1 / 50))
 
 
-def test_rows_on_which_more_fire_refute_k_and_say_how_often(monkeypatch):
+def test_rows_on_which_more_fire_refute_k_and_are_counted(monkeypatch):
     monkeypatch.setattr(_evaluate, "BLOCK_ELEMENTS", 60)  # several blocks
     net, X = shares(0.1, 1000, 1)
     report, over = check_sparsity(net, 1, X=X), int((X > 0).sum())

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewfire._errors import InvalidArgument
-from fewfire.networks import Norms, TwoLayer, _evaluate, relu6, shifted_relu
+from fewfire.networks import TwoLayer, _evaluate, relu6, shifted_relu
+from fewfire.networks._two_layer import Norms
 
 
 def random_net(seed=0, width=7, inputs=5, activation="relu", dtype=np.float64):

@@ -1,4 +1,4 @@
-"""The code of the README and of the pages of docs/ runs and prints what it says."""
+"""The code of the README and of the pages of docs/ runs and prints what it shows."""
 
 import re
 from pathlib import Path

@@ -12,14 +12,14 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import fewfire
-from fewfire.experiments import Sweep
+from fewfire.sweeps import Sweep
+from fewfire.tabular._trees import load_lightgbm
 
 # Compiled, a command, and suites that pytest must see first; none holds an example.
 SKIPPED = ("fewfire._core", "fewfire.__main__", "fewfire.testing")
 NEEDS = {
     "fewfire.torch": "torch",
-    "fewfire.tabular._torch": "torch",
-    "fewfire.experiments.lazy_neurons": "torch",
+    "fewfire.papers.sparse_activations.lazy_neurons": "torch",
     "fewfire.report._profile": "torch",
     "fewfire.report": "matplotlib",
 }
@@ -36,22 +36,24 @@ MAIN = {
     "fewfire.engines",
     "fewfire.learners",
     "fewfire.learners.baselines",
-    "fewfire.learners.statistical_queries",
+    "fewfire.papers.sparse_activations.statistical_queries",
     "fewfire.tabular",
-    "fewfire.experiments",
+    "fewfire.sweeps",
+    "fewfire.sweeps.laws",
     "fewfire.report",
     "fewfire.robustness",
-    "fewfire.theory.pareto",
-    "fewfire.theory.parities",
-    "fewfire.theory.sparse_activations",
-    "fewfire.theory.sublinear",
+    "fewfire.papers.pareto",
+    "fewfire.papers.parities",
+    "fewfire.papers.sparse_activations",
+    "fewfire.papers.sublinear",
     "fewfire.torch",
 }
-# Functions that are for those who extend the package, or that only make sense inside a longer story told on a page.
+# Functions that are for those who extend the package, or that only make sense inside a longer description on a page.
 EXEMPT = {
     "fewfire.halfspace": {"unregister_method"},
     "fewfire.problems": {"register_problem"},
-    "fewfire.experiments": {"failed_row", "fit_law", "found_frontiers", "row_of"},
+    "fewfire.sweeps": {"found_frontiers"},
+    "fewfire.sweeps.laws": {"fit_law", "fit_success_law"},
     "fewfire.tabular": {"Encoding"},
 }
 
@@ -85,6 +87,8 @@ def test_examples_run(request, name, tmp_path, monkeypatch, first_grid):
             pytest.importorskip(package)
     if name in CPP:
         request.getfixturevalue("core")
+    if name.startswith("fewfire.tabular."):
+        load_lightgbm()  # where it cannot be, the test is skipped
     monkeypatch.chdir(tmp_path)
     shutil.copy(first_grid, tmp_path)
     shutil.copytree(ROOT / "docs" / "results", tmp_path / "out", ignore=shutil.ignore_patterns("*.png", "*.md"))

@@ -12,11 +12,24 @@ import pytest
 
 import fewfire
 from fewfire._lazy import SUBPACKAGES, lazy_names
+from fewfire.sweeps.executors._protocol import Work
 from fewfire.testing._sweeps import run_spec
 
 SOURCE = Path(fewfire.__file__).parent
 # What takes long to load, and parts of fewfire that a help text does not need.
-HEAVY = ["scipy", "sklearn", "pandas", "matplotlib", "torch", "pyarrow", "dask", "cupy", "plotly", "sqlite3"]
+HEAVY = [
+    "scipy",
+    "sklearn",
+    "pandas",
+    "matplotlib",
+    "torch",
+    "pyarrow",
+    "dask",
+    "cupy",
+    "plotly",
+    "sqlite3",
+    "lightgbm",
+]
 OWN = [f"fewfire.{name}" for name in ("engines", "networks", "problems", "report", "learners", "tabular", "robustness")]
 
 
@@ -39,7 +52,7 @@ def loaded_by(code, heavy, *arguments, **options):
 
 
 def test_import_loads_nothing_heavy():
-    assert loaded_by("import fewfire", [*HEAVY, *OWN, "numpy", "rich", "typer", "fewfire.experiments"])[0] == []
+    assert loaded_by("import fewfire", [*HEAVY, *OWN, "numpy", "rich", "typer", "fewfire.sweeps"])[0] == []
 
 
 @pytest.mark.parametrize(
@@ -57,19 +70,43 @@ def test_help_loads_nothing_heavy(arguments, printed):
     assert found == [] and printed.encode() in text
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from fewfire.report._figure import canvas, colour",
+        "from fewfire.report import *",
+    ],
+)
+def test_reports_load_no_models(code):
+    """A colour loads no store; all names together no model, SciPy or matplotlib, which wait for what is drawn."""
+    models = ["fewfire.learners", "fewfire.tabular", "fewfire.robustness", "fewfire.torch"]
+    heavy = [name for name in HEAVY if name != "sqlite3"]
+    assert loaded_by(code, [*heavy, *models])[0] == []
+    if "colour" in code:
+        assert loaded_by(code, [*HEAVY, "fewfire.sweeps", "fewfire.engines", "fewfire.report._plots"])[0] == []
+
+
+@pytest.mark.usefixtures("core")
+def test_lightgbm_is_loaded_for_trees_alone():
+    code = (
+        "import fewfire, numpy as np; fewfire.TabularRegressor(trees=False, members=1).fit(np.eye(24), np.arange(24))"
+    )
+    assert loaded_by(code, ["lightgbm"])[0] == []
+
+
 @pytest.mark.usefixtures("core")
 def test_a_worker_of_a_sweep_loads_what_runs_need():
     """It is sent a `Work` and texts of runs: from there on it needs specs, problems and an engine."""
-    sent = pickle.dumps((fewfire.experiments.executors.Work("reference", threads=1), [run_spec().canonical]))
+    sent = pickle.dumps((Work("reference", threads=1), [run_spec().canonical]))
     heavy = [
         *HEAVY,
         "fewfire.report",
         "fewfire.learners",
         "fewfire.tabular",
-        "fewfire.theory",
-        "fewfire.experiments.laws",
+        "fewfire.papers",
+        "fewfire.sweeps.laws",
     ]
-    heavy.remove("sqlite3")  # rows are told from the columns of the store, which lives beside it
+    heavy.remove("sqlite3")  # rows are described by the columns of the store, which lives next to it
     code = "import pickle, sys; work, texts = pickle.loads(sys.stdin.buffer.read()); print(work(texts)[0].status)"
     found, told = loaded_by(code, heavy, input=sent)
     assert found == [] and told == b"done\n"
@@ -77,7 +114,7 @@ def test_a_worker_of_a_sweep_loads_what_runs_need():
 
 @pytest.mark.parametrize("package", LAZY)
 def test_the_three_lists_of_a_lazy_package_agree(package):
-    """What type checkers see, what `__all__` tells, and what is found when it is asked for."""
+    """What type checkers see, what `__all__` lists, and what is found when it is asked for."""
     tree = ast.parse((SOURCE.joinpath(*package.split(".")[1:]) / "__init__.py").read_text(encoding="utf-8"))
     plain = {alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
     checked, table = {}, {}

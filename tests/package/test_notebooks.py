@@ -9,7 +9,7 @@ import pytest
 import fewfire as ff
 from fewfire._html import bars, card, curves, listed
 from fewfire.engines import Phase, Run, Schedule
-from fewfire.experiments import MemoryStore, SqliteStore, Sweep
+from fewfire.sweeps import MemoryStore, SqliteStore, Sweep
 
 SPEC = {
     "name": "<b>tiny</b> & co",

@@ -1,4 +1,4 @@
-"""The README's three lines say what the stored results hold."""
+"""The README's three lines state what the stored results contain."""
 
 import json
 import runpy
@@ -51,11 +51,11 @@ def test_another_result_is_another_line(root, capsys):
     assert TOOL["main"]([*options, "--check"]) == 1
     assert TOOL["main"](options) == 0
     second = (root / "README.md").read_text()
-    assert "a mean test error of 50.0% beside" in second
+    assert "a mean test error of 50.0% against" in second
     assert len([1 for a, b in zip(first.splitlines(), second.splitlines(), strict=True) if a != b]) == 2
 
 
-def test_a_row_that_went_is_said(root):
+def test_a_row_that_went_is_reported(root):
     (root / "docs" / "results.md").write_text("nothing\n")
     with pytest.raises(SystemExit, match="has no row of `python benchmarks/sparse_transformer.py F`"):
         TOOL["lines"](root / "docs")

@@ -1,4 +1,4 @@
-"""docs/results.md says what docs/results/*.json hold: nothing typed, nothing that fails hidden."""
+"""docs/results.md states what docs/results/*.json contain: nothing typed, nothing that fails hidden."""
 
 import runpy
 from dataclasses import replace
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fewfire.experiments import recipes
-from fewfire.experiments.recipes import Effect, Judgement, Power, RecipeResult
+from fewfire.papers import recipes
+from fewfire.papers.recipes import Effect, Judgement, Power, RecipeResult
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = runpy.run_path(str(ROOT / "tools" / "results_page.py"))
@@ -63,7 +63,7 @@ def test_weak_tests_are_named():
     assert not any("fewer than 8 of 10" in line for line in made(HOLDS))
 
 
-def test_what_is_not_stated_is_said():
+def test_what_is_not_stated_is_reported():
     assert any("not stated yet for some claims of `pareto/frontier`" in line for line in made(HOLDS, UNSAID))
     assert "| old claim | holds | x = 0, at most 1 | not stated | not stated | not stated |" in made(UNSAID)
     assert not any("not stated" in line for line in made(HOLDS))

@@ -1,4 +1,4 @@
-"""Statements about targets that fail as printed, beside the corrected ones that hold."""
+"""Statements about targets that fail as printed, next to the corrected ones that hold."""
 
 from itertools import product
 

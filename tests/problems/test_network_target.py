@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fewfire._errors import InvalidArgument
-from fewfire.problems import Network, NetworkTarget
+from fewfire.problems import NetworkTarget
+from fewfire.problems._network_target import Network
 
 
 class Weighted:

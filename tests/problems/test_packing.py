@@ -7,7 +7,7 @@ import pytest
 
 from fewfire._sphere import DIAMETER, RADIUS
 from fewfire.problems import separation
-from fewfire.problems._packing import packing_limit
+from fewfire.problems._sphere_slice import packing_limit
 
 
 @pytest.mark.parametrize("sides", [2, 3, 4, 5, 6, 17, 100])

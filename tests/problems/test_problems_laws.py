@@ -218,7 +218,7 @@ def test_flip_rate_is_the_noise(problem, noise):
     X, y = problem.sample(rows, 11)
     flipped = y != problem.target(X)
     rate = float(np.mean(flipped))
-    # Flips know nothing of the inputs.
+    # Flips are independent of the inputs.
     assert np.abs((flipped - noise) @ X.astype(np.float64)).max() / rows < 5 * np.sqrt(noise * (1 - noise) / rows)
     assert abs(rate - noise) < 5 * np.sqrt(noise * (1 - noise) / rows)
     assert problem.bayes_error == noise

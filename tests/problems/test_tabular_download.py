@@ -1,4 +1,4 @@
-"""Downloads against a server that drips, loops, bursts and breaks off: every one ends in time, with an error that says why."""
+"""Downloads against a server that drips, loops, bursts and breaks off: every one ends in time, with an error that names the reason."""
 
 import gzip
 import json
@@ -10,7 +10,8 @@ from recorded_openml import CLASSES, arff, description
 
 from fewfire import DataUnavailable, FileFormatError
 from fewfire.problems import tabular
-from fewfire.problems.tabular import DatasetInfo, _load, _openml
+from fewfire.problems.tabular import _load, _openml
+from fewfire.problems.tabular._load import DatasetInfo
 
 TINY = DatasetInfo(99, "tiny", 3, 7, 31337)
 

@@ -53,7 +53,7 @@ def test_wrong_names_and_folders_are_refused(tmp_path):
         tabular.load("pol", tmp_path / "nowhere")
 
 
-def test_bad_files_say_what_is_wrong(tmp_path):
+def test_bad_files_raise_with_what_is_wrong(tmp_path):
     path = write(tmp_path, a=[1.0], label=[0])
     with pytest.raises(FileFormatError, match="a column 'target'; it has 1 rows and the columns a, label."):
         tabular.load("pol", tmp_path)

@@ -1,4 +1,4 @@
-"""Data sets from OpenML: recorded answers of every shape, and what is said of those that cannot be used."""
+"""Data sets from OpenML: recorded answers of every shape, and the errors of those that cannot be used."""
 
 import socket
 
@@ -8,14 +8,15 @@ from recorded_openml import CLASSES, FEATURES, TARGETS, arff, record
 
 from fewfire import DataUnavailable, FileFormatError
 from fewfire.problems import tabular
-from fewfire.problems.tabular import DatasetInfo, _arff, _load
+from fewfire.problems.tabular import _arff, _load
+from fewfire.problems.tabular._load import DatasetInfo
 
 TINY = DatasetInfo(99, "tiny", 3, 7, 31337)
 
 
 @pytest.fixture(autouse=True)
 def downloads(monkeypatch, tmp_path):
-    """Downloads are kept in a folder of the test; whoever asks for an address gets the error of a machine offline."""
+    """Downloads are kept in a folder of the test; a request for an address gets the error of a machine offline."""
 
     def refuse(*arguments, **options):
         raise socket.gaierror(-2, "Name or service not known")
@@ -115,7 +116,7 @@ def test_a_damaged_download_is_fetched_again(downloads):
                 tabular.load("tiny")
 
 
-def test_offline_says_where_it_looked_and_what_to_do(tmp_path):
+def test_offline_names_where_it_looked_and_what_to_do(tmp_path):
     with pytest.raises(DataUnavailable) as caught:
         tabular.load("heloc", tmp_path)
     text = str(caught.value)

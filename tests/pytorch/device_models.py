@@ -9,7 +9,8 @@ import lookalikes as like
 import torch
 
 import fewfire.torch as ft
-from fewfire._cuda import compiled, current_device
+from fewfire._cuda._compile import compiled
+from fewfire._cuda._device import current_device
 from fewfire.torch.cuda._device_block import KERNELS
 
 F = torch.nn.functional

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-from fewfire._cuda import Device
+from fewfire._cuda._device import Device
 from fewfire.torch import _platforms
 from fewfire.torch.cuda import _device_block
 from fewfire.torch.cuda._codes import BIAS, SCALES, STEP
@@ -91,7 +91,7 @@ class FakeGpu:
     stream : int
         The current one.
     shared_per_row : int
-        Bytes of shared memory that a kernel wants per row of its batch.
+        Bytes of shared memory that a kernel needs per row of its batch.
     launches : list
     """
 

@@ -5,8 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fewfire._cuda import compiled, find_nvrtc, missing
+from fewfire._cuda._compile import compiled
+from fewfire._cuda._device import missing
 from fewfire._cuda._launch import _borrowed
+from fewfire._cuda._nvrtc import find_nvrtc
 
 torch = pytest.importorskip("torch")
 from device_models import compile_all  # noqa: E402
@@ -61,7 +63,7 @@ def test_rows_that_are_not_finite_are_never_ruled_out():
     assert bool(torch.isinf(bounds[:, LEFT]).all()) and not all_finite(weight) and all_finite(weight[:0])
 
 
-def test_streams_are_borrowed_as_cupy_wants_it():
+def test_streams_are_borrowed_as_cupy_requires():
     class Stream:
         @classmethod
         def from_external(cls, other):

@@ -55,7 +55,7 @@ def test_blocks_of_one_shape_share_their_kernels(gpu):
     assert blocks[0].listed(torch.randn(4, INPUTS)) > 20
 
 
-def test_a_block_by_itself_says_what_it_takes(gpu):
+def test_a_block_by_itself_names_what_it_takes(gpu):
     first, _, second = weights()
     block = DeviceBlock(first, None, second, None)
     for x in (torch.randn(2, 15), torch.randn(2, INPUTS).half(), torch.randn(INPUTS)):

@@ -7,8 +7,7 @@ import threading
 import pytest
 
 import fewfire.torch as ft
-from fewfire._cuda import missing
-from fewfire._cuda._device import load_cupy
+from fewfire._cuda._device import load_cupy, missing
 from fewfire._cuda._launch import _borrowed
 
 torch = pytest.importorskip("torch")
@@ -48,7 +47,7 @@ def test_graphs_replay_with_changed_inputs_and_weights(batch, counted):
             torch.testing.assert_close(out, type(model).forward(model, x), rtol=0.1, atol=0.05)
 
 
-def test_graphs_run_beside_each_other():
+def test_graphs_run_concurrently():
     model, _, _ = made()
     streams = [torch.cuda.Stream() for _ in range(3)]
     inputs = [rows_of(2, seed=seed) for seed in range(3)]

@@ -7,7 +7,7 @@ import pytest
 
 import fewfire as ff
 import fewfire.torch as ft
-from fewfire._cuda import missing
+from fewfire._cuda._device import missing
 
 torch = pytest.importorskip("torch")
 import lookalikes as like  # noqa: E402
@@ -141,7 +141,7 @@ def test_moved_models(without_core, counted):
         value = model(x)
         model.cpu()
         torch.testing.assert_close(model(x.cpu()), value.cpu())
-        with pytest.raises(RuntimeError):  # as a dense model says it
+        with pytest.raises(RuntimeError):  # as a dense model reports it
             model(x)
         model.cuda()
         assert torch.equal(model(x), value)
@@ -218,7 +218,7 @@ def test_the_choice_is_measured():
     print(report)
 
 
-def test_reasons_are_told():
+def test_reasons_are_listed():
     model = nn.ModuleList(
         [
             FORMS["relu"](),
@@ -236,7 +236,7 @@ def test_reasons_are_told():
     assert "a gate with relu2 on both sides has no kernel on a GPU" in told[5]
 
 
-def test_a_block_by_itself_says_what_it_takes():
+def test_a_block_by_itself_names_what_it_takes():
     first, second = torch.randn(40, 16, device="cuda"), torch.randn(40, 16, device="cuda")
     block = DeviceBlock(first, None, second, None)
     for x in (torch.randn(2, 16), torch.randn(2, 16, device="cuda").half(), torch.randn(16, device="cuda")):

@@ -70,7 +70,7 @@ def test_where_the_dense_path_runs(gpu):
         assert not gpu.launches
         model.half()(x.half())
         assert gpu.rows == [2]
-        with pytest.raises(RuntimeError):  # as a dense model says it
+        with pytest.raises(RuntimeError):  # as a dense model reports it
             model(x)
     strict, _, _ = made(gradients="error", unsupported="error")
     with pytest.raises(ff.InvalidArgument, match="gradients are wanted, and gradients='error' was asked for"):
@@ -123,7 +123,7 @@ def test_nothing_else_is_needed_on_a_machine_with_a_gpu():
     subprocess.run([sys.executable, "-W", "error", "-c", f"{hidden}; {work}"], check=True)
 
 
-def test_reasons_are_told_block_by_block(gpu):
+def test_reasons_are_listed_block_by_block(gpu):
     parts = [
         FORMS["relu"](),
         like.OptLayer(INPUTS, WIDTH),

@@ -175,6 +175,23 @@ def some_bias(layer):
     layer.bias = nn.Parameter(torch.linspace(-1, 1, layer.out_features))
 
 
+class Tripled(torch.Tensor):
+    """A weight that counts three times in products, whatever its memory holds, as those of quantisation libraries may."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        with torch._C.DisableTorchFunctionSubclass():
+            found = function(*args, **(kwargs or {}))
+        if getattr(function, "__name__", "") == "detach":
+            return torch.Tensor._make_subclass(Tripled, found)
+        return 3 * found if getattr(function, "__name__", "") in ("linear", "addmm") else found
+
+
+def another_kind_of_weight(layer):
+    held = torch.Tensor._make_subclass(Tripled, layer.weight.detach().clone(memory_format=torch.contiguous_format))
+    layer.weight = nn.Parameter(held, requires_grad=False)
+
+
 def wider(model, form):
     """More neurons, as in pruning and growing."""
     _, up, down, _ = FORMS[form]
@@ -267,6 +284,7 @@ OF_LAYERS = {
     "scaled": scaled,
     "scaled-by-data": scaled_by_data,
     "another-parameter": another_parameter,
+    "another-kind-of-weight": another_kind_of_weight,
     "no-bias": no_bias,
 }
 OF_ACTIVATIONS = {
@@ -306,7 +324,7 @@ CASES = [(change, form) for change, (_, forms) in CHANGES.items() for form in fo
 
 
 NO_EFFECT = {(f"no-bias-{place}", form) for place in ("up", "down") for form in ("llama", "t5", "masked", "conv1d")}
-NO_COPY = {f"weight-norm-{place}" for place in ("up", "down")} | {
+NO_COPY = {f"{change}-{place}" for place in ("up", "down") for change in ("weight-norm", "another-kind-of-weight")} | {
     "prune",
     "spectral-norm",
 }  # torch cannot, dense either

@@ -71,6 +71,21 @@ def test_relufy_leaves_attention_and_routers_alone(torch, gated):
     assert ft.relufy(alone) == ["act"]  # on made-up rows
 
 
+def test_memory_that_is_used_again_is_not_taken_for_a_layer_s_output(torch):
+    """Another module's input may lie where an earlier layer's output was freed."""
+    from fewfire.torch._trace import Tracer
+
+    model = torch.nn.Sequential(torch.nn.Linear(6, 20), torch.nn.SiLU(), torch.nn.Linear(20, 6))
+    tracer, memory = Tracer(model), torch.randn(5, 20)
+    tracer._called("0")(model[0], (torch.randn(5, 6),), {}, memory)
+    tracer._activates(model[1], (memory,))
+    memory.normal_()  # the same address, other numbers
+    for given in (memory, memory.view(-1)[:30].view(5, 6)):
+        tracer._activates(torch.nn.GELU(), (given,))
+        tracer._weighs(torch.nn.PReLU(), (given,))
+    assert tracer.recent[0].activation is model[1] and not tracer.recent[0].weighed
+
+
 def test_relufy_names_what_it_cannot_reach(torch):
     x = torch.randn(2, 5, 6)
     model = torch.nn.Sequential(Layer(torch), Layer(torch, function=True), Layer(torch, shared=True))
@@ -191,7 +206,7 @@ def test_evaluation_is_not_watched_and_hooks_go_away(torch):
     assert not model[1]._forward_hooks
 
 
-def test_errors_say_what_is_wanted_and_change_nothing(torch):
+def test_errors_name_the_remedy_and_change_nothing(torch):
     relu = block(torch, torch.nn.ReLU())
     with pytest.raises(ff.InvalidArgument) as caught:
         ft.relufy(relu)
@@ -213,7 +228,7 @@ def test_errors_say_what_is_wanted_and_change_nothing(torch):
         ft.ActivityPenalty(relu, target=2.0)
 
 
-def test_torch_missing_says_how_to_get_it(monkeypatch):
+def test_without_torch_the_error_names_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ff.MissingDependency, match=r"pip install 'fewfire\[torch\]'"):
         ft.ActivityPenalty(object())

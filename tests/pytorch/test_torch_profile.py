@@ -86,7 +86,7 @@ def test_gains_are_measured_for_every_form(kind):
 
 
 def test_many_blocks_are_measured_a_few_at_a_time(monkeypatch):
-    monkeypatch.setattr("fewfire.torch._gain.MOST_BYTES", 4 * 24 * 16 * 2)
+    monkeypatch.setattr("fewfire.torch._timing.MOST_BYTES", 4 * 24 * 16 * 2)
     model = nn.Sequential(*(like.sequential(8, 24) for _ in range(5)))
     assert all(set(one.seconds) == {1, 16} for one in ft.profile(model, [torch.randn(20, 8)]).blocks)
 

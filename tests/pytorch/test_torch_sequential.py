@@ -80,7 +80,7 @@ def test_what_is_made_can_be_trained_and_leaves_the_network_alone():
     np.testing.assert_array_equal(ft.from_sequential(module).hidden, 2 * network.hidden)
 
 
-def test_errors_say_what_it_has_to_be():
+def test_errors_name_what_it_has_to_be():
     torch = pytest.importorskip("torch")
     nn = torch.nn
     form = "module must be a torch.nn.Sequential of Linear, activation, Linear, with or without a last Flatten(0); got "
@@ -107,7 +107,7 @@ def test_errors_say_what_it_has_to_be():
         assert str(caught.value).startswith(text)
 
 
-def test_torch_missing_says_how_to_get_it(monkeypatch):
+def test_without_torch_the_error_names_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     for call in (ft.to_sequential, ft.from_sequential):
         with pytest.raises(ff.MissingDependency, match=r"pip install 'fewfire\[torch\]'"):

@@ -13,7 +13,7 @@ import fewfire as ff
 import fewfire.torch as ft
 
 
-def test_a_layer_starts_as_the_initialiser_says():
+def test_a_layer_starts_as_the_initialiser_draws():
     torch = pytest.importorskip("torch")
     layer = torch.nn.Linear(20, 50)
     state = torch.get_rng_state()
@@ -36,7 +36,7 @@ def test_errors_name_layer_and_range():
         ft.sparse_init_(torch.nn.Linear(4, 3), 5)
 
 
-def test_torch_missing_says_how_to_get_it(monkeypatch):
+def test_without_torch_the_error_names_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ff.MissingDependency) as caught:
         ft.sparse_init_(object(), 2)

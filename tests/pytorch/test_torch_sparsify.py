@@ -260,7 +260,7 @@ def test_many_threads_at_once():
     assert not wrong
 
 
-def test_without_the_cpp_part_the_twin_serves(without_core, counted):
+def test_without_the_cpp_part_the_reference_serves(without_core, counted):
     model, x = nn.Sequential(like.LlamaMlp(8, 24), like.OptLayer(8, 24)).eval(), torch.randn(5, 8)
     with torch.no_grad():
         dense = model(x)

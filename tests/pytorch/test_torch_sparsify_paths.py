@@ -38,7 +38,7 @@ def test_the_dense_path_is_taken_where_it_should_be(counted):
             assert model(x).dtype == torch.bfloat16
         assert len(counted) == 1
         assert model.double()(x.double()).dtype == torch.float64 and len(counted) == 1
-        with pytest.raises(RuntimeError):  # as a dense model says it
+        with pytest.raises(RuntimeError):  # as a dense model reports it
             model(x)
         model.float()(x)
     assert len(counted) == 2
@@ -86,7 +86,7 @@ def test_gradients_flow_through_the_dense_path(counted):
     assert not counted
     model.eval().requires_grad_(False)
     model(x)
-    assert len(counted) == 1  # nothing wants a gradient
+    assert len(counted) == 1  # nothing requires a gradient
     model(x.requires_grad_()).sum().backward()
     assert len(counted) == 1 and x.grad is not None
 
@@ -197,7 +197,7 @@ def test_models_that_cannot_be_made_sparse(monkeypatch):
             ft.sparsify(like.sequential(8, 24), **options)
 
 
-def test_reasons_are_told_block_by_block():
+def test_reasons_are_listed_block_by_block():
     tied = nn.Sequential(like.sequential(8, 24), like.sequential(8, 24))
     tied[1][2].weight.data = tied[0][2].weight.data  # two parameters, one memory
     half = like.sequential(8, 24).to(torch.bfloat16)

@@ -122,7 +122,7 @@ def test_one_backward_pass_per_call():
             late.sum().backward()
 
 
-def test_divergence_is_said_and_nothing_is_written():
+def test_divergence_is_reported_and_nothing_is_written():
     first, second = layers()
     block = ft.SparseTrainingBlock(first, second, learning_rate=3e38)
     before = [p.detach().clone() for p in block.parameters()]

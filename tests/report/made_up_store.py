@@ -5,9 +5,11 @@ import math
 import numpy as np
 
 from fewfire.engines import History, Phase, Schedule
-from fewfire.experiments import MemoryStore, Row, RunSpec, SweepRecord
 from fewfire.networks import init
 from fewfire.problems import Parity
+from fewfire.sweeps import MemoryStore, RunSpec
+from fewfire.sweeps.store._protocol import SweepRecord
+from fewfire.sweeps.store._row import Row
 
 STEPS = (0, 10, 20, 30, 40)
 

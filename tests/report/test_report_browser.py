@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from chromium import overflow, settled
 from made_up_store import cell, frontier_store, row, spec, store_of
-from test_report_cases import CASES, everywhere, hopeless
+from test_report_cases import CASES, everywhere, never_successful
 from test_report_page import NASTY
 from test_report_profile import PROFILE
 
@@ -62,7 +62,7 @@ def test_keyboard_walks_the_map_and_enter_goes_to_the_curves(show):
     page = show(frontier_store())
     page.evaluate("window.scrollTo(0, 0)")
     start = grid_cell(page, "dense", re.compile("^width 20, 200 examples"))
-    assert start.get_attribute("aria-selected") == "true"  # even odds: the most telling cell
+    assert start.get_attribute("aria-selected") == "true"  # even odds: the most informative cell
     start.focus()
     for key, where in (
         ("ArrowRight", "width 20, 400 examples"), ("ArrowDown", "width 5, 400 examples"), ("ArrowDown", "width 5, 400 examples"),
@@ -279,7 +279,7 @@ def test_paper_has_every_setting(show):
 
 
 def test_a_map_without_a_frontier_has_no_line(show):
-    page = show(store_of(*everywhere(hopeless)))
+    page = show(store_of(*everywhere(never_successful)))
     assert page.locator("#frontier .map path").count() == 0
     assert page.locator("#frontier .absent").all_inner_texts() == ["No run succeeds."] * 2
     assert page.locator("#convergence .absent").inner_text() == "No run succeeds."

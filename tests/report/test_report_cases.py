@@ -7,16 +7,9 @@ import pytest
 from made_up_store import cell, frontier_store, row, spec, store_of
 
 from fewfire.networks import init
-from fewfire.report import (
-    findings_info,
-    frontier_info,
-    plot_convergence,
-    plot_even_odds,
-    plot_frontier,
-    render_page,
-    save_figures,
-)
-from fewfire.report._axes import log_axis
+from fewfire.report import findings_info, frontier_info, plot_convergence, plot_even_odds, plot_frontier, save_figures
+from fewfire.report._figure import log_axis
+from fewfire.report._page import render_page
 
 FIGURES = ["frontier", "even-odds", "success", "convergence", "curves"]
 
@@ -28,7 +21,7 @@ def everywhere(runs, **more):
     return [run for place in places for run in runs(**place, **more)]
 
 
-def hopeless(**where):
+def never_successful(**where):
     return cell([None, None], **where)
 
 
@@ -37,7 +30,7 @@ def ended(status, trials=2, message="boom"):
 
 
 CASES = {
-    "no success": (everywhere(hopeless), 1),
+    "no success": (everywhere(never_successful), 1),
     "all diverged": (everywhere(ended("diverged")), 1),
     "all failed": (everywhere(ended("failed")), 1),
     "one cell": (cell([20]), 1),
@@ -63,9 +56,9 @@ def test_every_figure_is_drawn_and_the_page_written(case, tmp_path):
     assert render_page(store).startswith("<!doctype html>")
 
 
-def test_an_empty_panel_says_why():
+def test_an_empty_panel_shows_why():
     pytest.importorskip("matplotlib")
-    (group,) = frontier_info(store_of(*everywhere(hopeless)))
+    (group,) = frontier_info(store_of(*everywhere(never_successful)))
     for axis in plot_convergence(group).axes:
         assert [text.get_text() for text in axis.texts] == ["no run succeeds"]
     (group,) = frontier_info(store_of(*everywhere(ended("failed"))))
@@ -80,7 +73,7 @@ def test_an_empty_panel_says_why():
 
 def test_no_line_where_the_frontier_is_not_on_the_map():
     pytest.importorskip("matplotlib")
-    for runs in (hopeless, lambda **where: cell([20, 20], **where)):
+    for runs in (never_successful, lambda **where: cell([20, 20], **where)):
         (group,) = frontier_info(store_of(*everywhere(runs)))
         figure = plot_frontier(group, theory=True)
         assert not any(axis.lines or axis.collections for axis in figure.axes[:2]) and not figure.legends

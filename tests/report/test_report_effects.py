@@ -5,9 +5,9 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fewfire import InvalidArgument, SparseInitClassifier
+from fewfire import InvalidArgument, TabularClassifier
 from fewfire.report import plot_effects
-from fewfire.tabular import EffectCurve, Effects
+from fewfire.tabular._effects import EffectCurve, Effects
 
 pytest.importorskip("matplotlib")
 
@@ -40,9 +40,9 @@ def test_importances_and_curves_on_one_scale():
 
 
 def test_classes_have_a_line_each_and_a_legend():
-    figure = plot_effects(made_up(("chance of a", "chance of b", "chance of c"), columns=1))
+    figure = plot_effects(made_up(("probability of a", "probability of b", "probability of c"), columns=1))
     assert [text.get_text() for text in figure.axes[1].get_legend().get_texts()] == ["a", "b", "c"]
-    assert figure.axes[1].get_ylabel() == "chance"
+    assert figure.axes[1].get_ylabel() == "probability"
 
 
 def test_a_model_is_explained_first_and_axes_may_be_given():
@@ -50,25 +50,25 @@ def test_a_model_is_explained_first_and_axes_may_be_given():
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
-    model = SparseInitClassifier(hidden=(8,), members=2, scaling="rank", trees=False, random_state=0)
+    model = TabularClassifier(hidden=(8,), members=2, scaling="rank", trees=False, random_state=0)
     model.fit(X, (X[:, 0] > 0).astype(int))
     own = Figure()
     axes = own.subplots(1, 3)
     assert plot_effects(model, X, ax=axes) is own
-    assert axes[1].get_xlabel() == "x0" and axes[1].get_ylabel() == "chance of 1"
+    assert axes[1].get_xlabel() == "x0" and axes[1].get_ylabel() == "probability of 1"
 
 
 def test_what_is_refused():
     with pytest.raises(InvalidArgument, match=r"effects must be Effects, or a model and the rows.*got a list.*explain"):
         plot_effects([])
     with pytest.raises(InvalidArgument) as caught:
-        plot_effects(make_pipeline(StandardScaler(), SparseInitClassifier()), [[1.0]])
+        plot_effects(make_pipeline(StandardScaler(), TabularClassifier()), [[1.0]])
     assert str(caught.value) == (
         "effects must be Effects, or a model and the rows to explain it on; got a Pipeline. "
         "Remedy: pass pipeline[-1].explain(pipeline[:-1].transform(X), y)."
     )
-    with pytest.raises(InvalidArgument, match=r"got a SparseInitClassifier without X"):
-        plot_effects(SparseInitClassifier())
+    with pytest.raises(InvalidArgument, match=r"got a TabularClassifier without X"):
+        plot_effects(TabularClassifier())
     with pytest.raises(InvalidArgument, match=r"ax must be 5 axes of matplotlib"):
         plot_effects(made_up(), ax=plot_effects(made_up()).axes[:2])
     with pytest.raises(InvalidArgument, match=r"columns must be an integer of at least 1"):

@@ -6,7 +6,9 @@ from made_up_store import STEPS, cell, frontier_store, row, spec, store_of
 
 from fewfire.networks import init
 from fewfire.problems import Junta, Parity
-from fewfire.report import frontier_info, read_results, wilson_interval
+from fewfire.report import frontier_info
+from fewfire.report._frontier import wilson_interval
+from fewfire.report._results import read_results
 
 
 def test_counts_successes_and_axes():
@@ -53,7 +55,7 @@ def test_quartiles_of_the_time_to_convergence():
 
 @pytest.mark.parametrize("stop_error", [None, 0.01, 0.1])
 def test_convergence_is_the_same_with_and_without_an_early_stop(stop_error):
-    # With stop_error 0.1, that of success, the counter tells; otherwise the history does.
+    # With stop_error 0.1, that of success, the counter decides; otherwise the history does.
     results = read_results(store_of(*cell([10, 30, None], stop_error=stop_error)), 0.1)
     assert sorted(results.convergence[results.success].tolist()) == [10.0, 30.0]
     assert np.isnan(results.convergence[~results.success]).all()
@@ -78,7 +80,7 @@ def test_missing_cells_and_online_data():
     assert np.isnan(f.half[0])  # only online: there is no number of samples to name
 
 
-def test_groups_are_told_apart_by_what_differs():
+def test_groups_are_named_by_what_differs():
     rows = cell([10]) + cell([10], learning_rate=0.3) + cell([10], problem=Parity(8, 3))
     labels = [group.label for group in frontier_info(store_of(*rows))]
     assert labels == [

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewfire import InvalidArgument
-from fewfire.report import wilson_interval
+from fewfire.report._frontier import wilson_interval
 
 
 def test_known_values():
@@ -17,7 +17,7 @@ def test_known_values():
     assert wilson_interval(np.array([[1, 2]]), np.array([[2, 4]])).shape == (2, 1, 2)
 
 
-def test_no_runs_say_nothing():
+def test_no_runs_exclude_nothing():
     assert wilson_interval(0, 0).tolist() == [0.0, 1.0]
 
 

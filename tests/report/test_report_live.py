@@ -1,4 +1,4 @@
-"""The page that follows a sweep: what it says of progress, how seldom it looks, and who may ask for it."""
+"""The page that follows a sweep: what it reports of progress, how seldom it looks, and which requests it answers."""
 
 import errno
 import http.client
@@ -15,10 +15,12 @@ from made_up_store import cell, row, spec
 from test_report_page import NASTY, data_of
 
 from fewfire import InvalidArgument, StoreError
-from fewfire.experiments import SqliteStore, Sweep, SweepRecord
-from fewfire.experiments.store import StoreFollower
-from fewfire.report import LivePage, PageServer, _live, _serve, render_page
-from fewfire.report._progress import ProgressReader, _pace
+from fewfire.report import LivePage, PageServer, _live, _serve
+from fewfire.report._live import ProgressReader, _speed
+from fewfire.report._page import render_page
+from fewfire.sweeps import SqliteStore, Sweep
+from fewfire.sweeps.store._follow import StoreFollower
+from fewfire.sweeps.store._protocol import SweepRecord
 
 GRID = {
     "name": "Two widths",
@@ -121,12 +123,12 @@ def test_a_search_has_no_known_total(path):
 def test_the_pace_is_that_of_the_latest_runs():
     every = np.arange(0.0, 400.0, 2.0)
     ended, spent = np.ones(200, dtype=bool), np.full(200, 3.0)
-    assert _pace(every, ended, spent) == pytest.approx((0.5, 1.5))
+    assert _speed(every, ended, spent) == pytest.approx((0.5, 1.5))
     paused = np.where(every < 350, every, every + 86_400)
-    assert _pace(paused, ended, spent) == pytest.approx((0.5, 1.5))
-    assert _pace(np.zeros(200), ended, spent) == (0.0, 0.0) == _pace(every, ~ended, spent)
-    slow = np.array([0.0, 600.0, 1200.0])  # pauses are long only beside what is usual
-    assert _pace(slow, ended[:3], spent[:3]) == pytest.approx((1 / 600, 3 / 600))
+    assert _speed(paused, ended, spent) == pytest.approx((0.5, 1.5))
+    assert _speed(np.zeros(200), ended, spent) == (0.0, 0.0) == _speed(every, ~ended, spent)
+    slow = np.array([0.0, 600.0, 1200.0])  # pauses are long only compared with what is usual
+    assert _speed(slow, ended[:3], spent[:3]) == pytest.approx((1 / 600, 3 / 600))
 
 
 def test_time_left_is_reckoned_by_cost(store, path):
@@ -145,9 +147,9 @@ def test_nothing_is_read_before_the_rest_is_over(store, path, monkeypatch):
     before = page.progress(), page.data()
     store.add(runs(5, range(4)))
     assert (page.progress(), page.data()) == before
-    clock.now = _live.PAUSE[0]
+    clock.now = _live.REST[0]
     assert progress(page)["done"] == 4 and page.data() == before[1]
-    clock.now = _live.PAUSE[1]
+    clock.now = _live.REST[1]
     assert json.loads(page.data().body)["summary"]["runs"] == 4
     # A look that takes long is followed by a rest that is as much longer.
     spent = iter([0.0, 3.0])
@@ -253,7 +255,7 @@ def test_nothing_can_be_written(store, path):
             assert ask(server, method=method)[0] == 501
 
 
-def test_the_live_page_may_ask_its_server_and_nobody_else(store, path):
+def test_the_live_page_may_ask_its_server_alone(store, path):
     store.add([row(spec(), status="failed", message=NASTY)])
     text = LivePage({NASTY: path}, title=NASTY).page().body.decode()
     assert "connect-src &#x27;self&#x27;" in text and "fetch(" in text
@@ -263,7 +265,7 @@ def test_the_live_page_may_ask_its_server_and_nobody_else(store, path):
     assert "connect-src" not in static and "fetch(" not in static and "/progress.json" not in static
 
 
-def test_a_store_that_is_gone_is_said_and_the_server_goes_on(store, path):
+def test_a_store_that_is_gone_is_reported_and_the_server_goes_on(store, path):
     clock = Clock()
     with served(LivePage({"s": path}, clock=clock)) as server:
         store.close()
@@ -345,7 +347,7 @@ def test_a_server_without_descriptors_naps_and_goes_on(store, path, monkeypatch)
     monkeypatch.setattr(_serve.time, "sleep", naps.append)
     with served(LivePage({"s": path})) as server:
         assert ask(server)[0] == 200
-    assert naps == [_serve.NAP] * 2 and not failures
+    assert naps == [_serve.RETRY] * 2 and not failures
 
 
 def test_connections_are_bounded_and_given_back(store, path, monkeypatch):

@@ -11,9 +11,10 @@ import pytest
 from made_up_store import cell, frontier_store, row, spec, store_of
 
 from fewfire import InvalidArgument
-from fewfire.experiments import MemoryStore, SqliteStore
-from fewfire.report import RAMP, render_page, write_page
-from fewfire.report._page import _joined
+from fewfire.report import write_page
+from fewfire.report._page import _joined, render_page
+from fewfire.report._plots import RAMP
+from fewfire.sweeps import MemoryStore, SqliteStore
 
 NASTY = """</script><script>alert(1)</script><img src=x onerror=alert(2)>"&amp;'\u2028{{data}}"""
 

@@ -20,7 +20,7 @@ from fewfire.report import (
 )
 
 
-def test_without_matplotlib_the_error_says_how_to_get_it(monkeypatch):
+def test_without_matplotlib_the_error_names_the_remedy(monkeypatch):
     for module in ("matplotlib", "matplotlib.figure", "matplotlib.colors"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(
@@ -86,7 +86,7 @@ def test_files(tmp_path):
     ]
 
 
-def test_figures_replace_files_whole_and_say_where_they_cannot(tmp_path, monkeypatch):
+def test_figures_replace_files_whole_or_raise_where_they_cannot(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     (tmp_path / "frontier.png").write_bytes(b"old")
     (tmp_path / "taken").write_bytes(b"no folder")

@@ -8,7 +8,9 @@ from made_up_store import frontier_store
 from test_report_page import NASTY, data_of
 
 from fewfire import InvalidArgument
-from fewfire.report import plot_profile, profile_info, render_page, write_page
+from fewfire.report import plot_profile, write_page
+from fewfire.report._page import render_page
+from fewfire.report._profile import profile_info
 
 BLOCK = {
     "block": {
@@ -39,11 +41,11 @@ PROFILE = {"model": "Net", "threads": 2, "batches": 3, "missed": [], "blocks": [
 
 def test_plain_data():
     info = profile_info(PROFILE)
-    first, second = info.blocks
-    assert (info.model, info.tokens, info.threads, info.fire) == ("Net", 600, 2, 0.525)
-    assert (first.label, first.shape, first.activation) == ("layers.0[fc1, fc2]", "8 → 24 → 8", "relu")
-    assert (first.fire, first.low, first.high, first.few, first.gains) == (0.05, 0.02, 0.09, 0.4, [4.5, 1.5])
-    assert (second.activation, second.gains, second.W) == ("silu gated", [None, None], None)
+    first, second = info["blocks"]
+    assert (info["model"], info["tokens"], info["threads"]) == ("Net", 600, 2)
+    assert (first["label"], first["shape"], first["activation"]) == ("layers.0[fc1, fc2]", "8 → 24 → 8", "relu")
+    assert [first[name] for name in ("fire", "low", "high", "few", "gains")] == [0.05, 0.02, 0.09, 0.4, [4.5, 1.5]]
+    assert (second["activation"], second["gains"], second["W"]) == ("silu gated", [None, None], None)
 
 
 def test_a_page_of_its_own_and_a_section_of_a_stores(tmp_path):

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PolynomialFeatures, StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
-from fewfire import SparseInitClassifier, SparseInitRegressor
+from fewfire import TabularClassifier, TabularRegressor
 from fewfire.learners import ParityNetClassifier, RobustClassifier, RobustRegressor
 from fewfire.networks import TwoLayer, init
 from fewfire.problems import Parity
@@ -213,10 +213,10 @@ def tabular():
     """Small ensembles: one of two classes, one of three, one of a number."""
     options = {"hidden": (16,), "members": 2, "trees": False, "gains": "none", "random_state": 0}
     kinds = {
-        "two": (SparseInitClassifier, TWO),
-        "three": (SparseInitClassifier, X[:, [0, 2]].round().astype(int)[:, 0]),
+        "two": (TabularClassifier, TWO),
+        "three": (TabularClassifier, X[:, [0, 2]].round().astype(int)[:, 0]),
     }
-    kinds["real"] = (SparseInitRegressor, REAL)
+    kinds["real"] = (TabularRegressor, REAL)
     return {name: (kind(**options).fit(X, labels), labels) for name, (kind, labels) in kinds.items()}
 
 
@@ -232,7 +232,7 @@ def test_tabular_ensembles_are_attacked_by_their_predictions(tabular, name):
     else:
         assert np.array_equal(model.predict(found.X), found.prediction)
         assert robust_score(model, X, labels, 0.3, restarts=0, steps=5) <= model.score(X, labels)
-    drawn = X + 0.3 * np.eye(3)[0]  # the direction that decides the labels; the search knows no less
+    drawn = X + 0.3 * np.eye(3)[0]  # the direction that decides the labels; the search does as well
     assert found.margin.mean() < attack(model, drawn, labels, 0.0).margin.mean()
     with pytest.raises(ValueError) as caught:
         certify(model, X, labels, 0.3)
@@ -243,7 +243,7 @@ def test_tabular_ensembles_are_attacked_by_their_predictions(tabular, name):
 
 
 def test_tabular_regressors_of_several_targets_are_refused():
-    both = SparseInitRegressor((8,), members=1, scaling="standard", gains="none").fit(X, X[:, :2])
+    both = TabularRegressor((8,), members=1, scaling="standard", gains="none").fit(X, X[:, :2])
     with pytest.raises(
         ValueError, match="model must give 1 score per row; got a table of 2 columns. Remedy: one label"
     ):
@@ -300,7 +300,7 @@ def test_what_is_not_supported_is_named():
         attack(GaussianNB().fit(X, TWO), X, TWO, 0.1)
     message = str(caught.value)
     assert message.startswith(
-        "model must be a fitted SparseInitClassifier, SparseInitRegressor, ParityNetClassifier, RobustClassifier, "
+        "model must be a fitted TabularClassifier, TabularRegressor, ParityNetClassifier, RobustClassifier, "
         "RobustRegressor, TwoLayer, linear model of"
     )
     for name in ("MLPClassifier, MLPRegressor", "Pipeline of scalers and one of these", "torch.nn.Module"):
@@ -338,5 +338,5 @@ def test_what_is_not_supported_is_named():
         attack(sliced, X, TWO, 0.1)
     with pytest.raises(ValueError, match="rho must be given for this model; got None."):
         attack(TwoLayer(np.eye(3), np.zeros(3), np.ones(3)), X, TWO * 2 - 1)
-    with pytest.raises(ValueError, match="y must hold classes the model knows, 0, 1; got 2."):
+    with pytest.raises(ValueError, match="y must hold classes of the model, 0, 1; got 2."):
         attack(MLPClassifier((2,), max_iter=2).fit(X, TWO), X, THREE, 0.1)

@@ -12,8 +12,9 @@ from fewfire._random import Stream
 from fewfire._sphere import on_slice
 from fewfire.learners import RobustClassifier, RobustRegressor
 from fewfire.networks import TwoLayer
-from fewfire.robustness import L2Ball, LinfBall, ReluNetwork, SliceCap, attack, certify
-from fewfire.robustness._bounds import BOUNDS, lipschitz_bound, lower_bounds
+from fewfire.robustness import Layers, attack, certify, robust_score
+from fewfire.robustness._bounds import BOUNDS, lower_bounds
+from fewfire.robustness._threats import L2Ball, LinfBall, SliceCap
 
 SLACK = 1e-9
 
@@ -22,6 +23,12 @@ def random_network(rng, inputs, width, tau):
     activation = "relu" if tau == 0 else f"shifted_relu({tau})"
     bias, output = rng.normal(size=width) * 0.5, rng.normal(size=width)
     return TwoLayer(rng.normal(size=(width, inputs)), bias, output, rng.normal(), activation)
+
+
+def lipschitz_bound(net, points, threat):
+    """f − Σ_r |a_r|(max(u_r − z_r, z_r − l_r) + τ), which does not use the active pattern."""
+    low, high = threat.span(net.hidden, points)
+    return net.scores(points)[:, 0] - (np.maximum(high, -low) + net.threshold) @ np.abs(net.output)
 
 
 def threat_and_points(kind, rng, d, rho):
@@ -45,14 +52,14 @@ def threat_and_points(kind, rng, d, rho):
 )
 def test_every_bound_holds_and_none_is_below_the_plain_one(kind, seed, d, rho, tau, width):
     rng = np.random.default_rng(seed)
-    net = ReluNetwork.of(random_network(rng, d, width, tau))
+    net = Layers.of(random_network(rng, d, width, tau))
     threat, points = threat_and_points(kind, rng, d, rho)
     bounds, undecided = lower_bounds(net, points, threat)
-    least = net(points)
+    least = net.scores(points)[:, 0]
     for trial in range(40):
         inside = threat.draw(points, Stream(seed, str(trial)))
         rim = threat.project(points + 10 * (inside - points), points)
-        least = np.minimum(least, np.minimum(net(inside), net(rim)))
+        least = np.minimum(least, np.minimum(net.scores(inside), net.scores(rim))[:, 0])
     assert (bounds <= least + SLACK).all(), BOUNDS
     assert (bounds[0] >= lipschitz_bound(net, points, threat) - SLACK).all()
     assert undecided.max() <= width
@@ -65,7 +72,7 @@ def test_brute_force_on_a_grid(tau):
     grid = np.linspace(-1, 1, 101)
     for trial in range(20):
         for d in (1, 2):
-            net = ReluNetwork.of(random_network(rng, d, 5, tau))
+            net = Layers.of(random_network(rng, d, 5, tau))
             center = rng.uniform(-1, 1, size=(1, d))
             moves = np.stack(np.meshgrid(*[grid] * d), axis=-1).reshape(-1, d)
             for rho in (0.05, 0.5):
@@ -74,7 +81,7 @@ def test_brute_force_on_a_grid(tau):
                     (L2Ball(rho), moves[np.linalg.norm(moves, axis=1) <= 1]),
                 ):
                     bound = lower_bounds(net, center, threat)[0].max()
-                    assert bound <= net(center + rho * allowed).min() + SLACK, (trial, d, rho)
+                    assert bound <= net.scores(center + rho * allowed).min() + SLACK, (trial, d, rho)
 
 
 def test_the_jump_is_seen():
@@ -101,7 +108,7 @@ def test_exact_where_the_pattern_cannot_change(norm):
     assert certificate.margin == pytest.approx(np.abs(net(points)) - rho * dual, rel=1e-9)
     assert attack(net, points, y, rho, norm).margin == pytest.approx(certificate.margin, rel=1e-9)
     assert (certificate.open_neurons == 0).all() and set(certificate.bound) <= {"pattern", "relaxed", "floor"}
-    assert (lipschitz_bound(ReluNetwork.of(net), points, L2Ball(rho)) < certificate.margin.max()).all()
+    assert (lipschitz_bound(Layers.of(net), points, L2Ball(rho)) < certificate.margin.max()).all()
 
 
 def test_tighter_than_the_plain_bound_on_trained_networks():
@@ -109,15 +116,15 @@ def test_tighter_than_the_plain_bound_on_trained_networks():
     X = rng.normal(size=(80, 4))
     y = np.where(X[:, 0] + X[:, 1] > 0, 1, -1)
     model = RobustClassifier(300, 0.1, 0.1, iterations=50, random_state=0).fit(X, y)
-    (net,) = model.heads().relu_networks()
-    signed = [net if label > 0 else -net for label in y]
+    heads = model._heads()
+    signed = [heads.combination(np.array([float(label)])) for label in y]
     plain = np.array([lipschitz_bound(f, X[i : i + 1], L2Ball(0.1))[0] for i, f in enumerate(signed)])
-    certificate, found = model.certify(X, y), model.attack(X, y)
+    certificate, found = certify(model, X, y), attack(model, X, y)
     assert (certificate.margin <= found.margin + SLACK).all()
     # The plain bound counts all 300 neurons and a jump for each; the best bound only those that can fire.
     gap, plain_gap = found.margin - certificate.margin, found.margin - plain
     assert np.median(gap) < 0.2 * np.median(plain_gap)
-    assert certificate.accuracy <= model.robust_score(X, y)
+    assert certificate.accuracy <= robust_score(model, X, y)
 
 
 @pytest.mark.parametrize("domain", ["ball", "slice", "projected"])
@@ -127,7 +134,7 @@ def test_certificates_never_exceed_attacks_on_many_classes(domain):
     X = on_slice(X) if domain == "slice" else X
     y = X[:, :3].argmax(axis=1)
     model = RobustClassifier(60, 0.2, 0.05, domain=domain, iterations=20, random_state=0).fit(X, y)
-    certificate, found = model.certify(X, y), model.attack(X, y, restarts=8)
+    certificate, found = certify(model, X, y), attack(model, X, y, restarts=8)
     assert (certificate.margin <= found.margin + SLACK).all()
     assert certificate.robust.any() and (found.margin <= found.clean_margin).all()
 
@@ -136,7 +143,7 @@ def test_regressors_have_a_proved_error():
     X = np.random.default_rng(0).normal(size=(60, 2))
     y = 100 + 30 * X[:, 0]
     model = RobustRegressor(200, 0.2, 0.05, iterations=60, random_state=0).fit(X, y)
-    certificate, found = model.certify(X, y), model.attack(X, y)
+    certificate, found = certify(model, X, y), attack(model, X, y)
     assert (certificate.margin <= found.margin + 1e-7).all()
     assert (found.margin <= -np.abs(model.predict(X) - y) + 1e-9).all()
     assert (certificate.margin >= 4 * found.margin - 30).all()  # in units of y, whose deviation is 30
@@ -166,10 +173,12 @@ def test_difference_and_negative():
     rng = np.random.default_rng(0)
     first, second = random_network(rng, 3, 4, 0.2), random_network(rng, 3, 5, 0.2)
     X = rng.normal(size=(7, 3))
-    one, other = ReluNetwork.of(first), ReluNetwork.of(second)
-    assert np.allclose(one(X), first(X))
-    assert np.allclose((one - other)(X), first(X) - second(X))
-    assert np.allclose((-one)(X), -first(X))
+    one = Layers.of(first)
+    both = Layers.of(first, second)
+    assert np.allclose(one.scores(X)[:, 0], first(X))
+    assert np.allclose(both.scores(X), np.column_stack([first(X), second(X)]))
+    assert np.allclose(both.combination(np.array([1.0, -1.0])).scores(X)[:, 0], first(X) - second(X))
+    assert np.allclose(one.combination(np.array([-1.0])).scores(X)[:, 0], -first(X))
 
 
 def test_a_jump_is_not_missed_far_from_the_origin():
@@ -180,7 +189,7 @@ def test_a_jump_is_not_missed_far_from_the_origin():
         product = sum(Fraction(w) * Fraction(x) for w, x in zip(weights.tolist(), point.tolist(), strict=True))
         bias = np.nextafter(float(Fraction(1, 2) - product), np.inf)
         assert product + Fraction(float(bias)) > Fraction(1, 2)
-        net = ReluNetwork(weights[None], np.array([bias]), np.array([-1.0]), 0.0, 0.5)
+        net = Layers.of(TwoLayer(weights[None], np.array([bias]), np.array([-1.0]), 0.0, "shifted_relu(0.5)"))
         table, _ = lower_bounds(net, point[None], L2Ball(0.0))
         assert table.max() <= -0.5
 

@@ -5,7 +5,7 @@ import pytest
 
 from fewfire._errors import FewfireWarning
 from fewfire.networks import TwoLayer
-from fewfire.robustness import LayeredScores, ModelAdapter, attack, certify, register_adapter, robust_score
+from fewfire.robustness import Layers, ModelAdapter, attack, certify, register_adapter, robust_score
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
@@ -109,6 +109,18 @@ def test_probabilities_that_are_made_otherwise_are_refused():
     assert np.allclose(moved.margin, -np.abs(moved.prediction - REAL))
 
 
+@pytest.mark.parametrize(("sign", "read"), [(1, "always positive.*class 1"), (-1, "never positive.*class -1")])
+def test_a_score_of_one_sign_is_warned_of(sign, read):
+    """Odds, percentages and logarithms made by hand are no probabilities that could be distinguished from scores."""
+    torch, body = trained_score()
+    module = ending(torch, body, lambda score: 100 * sign * torch.sigmoid(score))
+    with pytest.warns(FewfireWarning, match=f"must give one score whose sign is the class; got a score that is {read}"):
+        found = attack(module, X, 2 * TWO - 1, 0.1)
+    assert (found.prediction == sign).all()
+    rectified = ending(torch, body, torch.relu)  # 0 is the first class
+    assert np.array_equal(attack(rectified, X, TWO, 0.0).prediction, attack(body, X, TWO, 0.0).prediction)
+
+
 def test_modules_without_gradients_are_attacked_by_their_values():
     torch, body = trained_score()
     steps = ending(torch, body, lambda score: (score > 0).double() - 0.5)
@@ -134,7 +146,7 @@ def test_two_scores_of_two_classes_count_by_their_difference():
 
     @register_adapter(Centroids)
     def centroids(model, X, y):
-        scores = LayeredScores((model.centres.T,), (-(model.centres**2).sum(axis=1) / 2,))
+        scores = Layers((model.centres.T,), (-(model.centres**2).sum(axis=1) / 2,))
         return ModelAdapter(scores, model.classes_ if len(np.unique(y)) == 2 else np.arange(4))
 
     names = np.where(X[:, 0] > 0, "right", "left")
@@ -148,7 +160,7 @@ def test_layers_ask_for_their_activation():
     with pytest.raises(
         ValueError, match="activation must be one of 'identity', 'logistic', 'tanh', 'relu' where there"
     ):
-        LayeredScores(weights, biases)
-    with pytest.raises(ValueError, match="got 'gelu'. Remedy: write LayeredScores"):
-        LayeredScores(weights, biases, "gelu")
-    assert LayeredScores(weights[:1], biases[:1]).scores(X).shape == (len(X), 4)
+        Layers(weights, biases)
+    with pytest.raises(ValueError, match="got 'gelu'. Remedy: write Layers"):
+        Layers(weights, biases, "gelu")
+    assert Layers(weights[:1], biases[:1]).scores(X).shape == (len(X), 4)

@@ -63,7 +63,7 @@ def test_refusals():
     sliced = RobustClassifier(20, iterations=2, domain="projected", random_state=0).fit(X, Y)
     with pytest.raises(ValueError, match="must be attacked in a ball to have a radius; got an adversary on the slice."):
         minimal_radius(sliced, X, Y, 0.3)
-    with pytest.raises(ValueError, match="fixed and integers can be told of features only where .* got a SliceCap."):
+    with pytest.raises(ValueError, match="fixed and integers can be given only where .* got a SliceCap."):
         attack(sliced, X, Y, fixed=[0])
     model = LogisticRegression().fit(X, Y)
     with pytest.raises(ValueError, match=r"rho must be a finite number in \(0, inf\); got 0."):

@@ -10,11 +10,12 @@ from sklearn.neural_network import MLPClassifier
 from fewfire._random import Stream
 from fewfire._sphere import on_slice
 from fewfire.networks import TwoLayer
-from fewfire.robustness import L1Ball, L2Ball, LinfBall, ReluNetwork, SliceCap, attack, certify
-from fewfire.robustness._bounds import lower_bounds, neuron_ranges, on_shared_neurons
+from fewfire.robustness import Layers, attack, certify
+from fewfire.robustness._bounds import lower_bounds, neuron_ranges
 from fewfire.robustness._branch import BranchSearch, branch
-from fewfire.robustness._refine import Pairs, RowBlock
+from fewfire.robustness._certify import Pairs, RowBlock
 from fewfire.robustness._relaxation import Multipliers, first_multipliers, improve, neuron_minima, proved_bound
+from fewfire.robustness._threats import L1Ball, L2Ball, LinfBall, SliceCap
 
 SLACK = 1e-9
 BALLS = {"l1": L1Ball, "l2": L2Ball, "linf": LinfBall}
@@ -47,11 +48,11 @@ def make(net, points, threat):
 
 def tried(net, points, threat, seed, trials):
     """The least value at random points and on the rim."""
-    least = net(points)
+    least = net.scores(points)[:, 0]
     for trial in range(trials):
         inside = threat.draw(points, Stream(seed, str(trial)))
         rim = threat.project(points + 10 * (inside - points), points)
-        least = np.minimum(least, np.minimum(net(inside), net(rim)))
+        least = np.minimum(least, np.minimum(net.scores(inside), net.scores(rim))[:, 0])
     return least
 
 
@@ -66,7 +67,7 @@ def tried(net, points, threat, seed, trials):
 )
 def test_any_multipliers_prove_a_bound(kind, seed, d, rho, tau, width):
     rng = np.random.default_rng(seed)
-    net = ReluNetwork.of(random_network(rng, d, width, tau))
+    net = Layers.of(random_network(rng, d, width, tau))
     threat, points = threat_and_points(kind, rng, d, rho, rows=3)
     block, cells = make(net, points, threat)
     least = tried(net, points, threat, seed, 20)
@@ -82,15 +83,15 @@ def test_any_multipliers_prove_a_bound(kind, seed, d, rho, tau, width):
             assert (proved_bound(cells, multipliers, inner) <= least + SLACK).all()
             assert (improve(cells, multipliers, 15, 0.1, np.inf, inner).bound <= least + SLACK).all()
     relaxed = improve(cells, start, 10, 0.1)
-    found = branch(cells, relaxed, least, points, threat, BranchSearch(5, 1e-3, False), block.inner())
-    assert (found.lower <= least + SLACK).all() and (found.upper <= least).all()
+    lower, upper, _ = branch(cells, relaxed, least, points, threat, BranchSearch(5, 1e-3, False), block.inner())
+    assert (lower <= least + SLACK).all() and (upper <= least).all()
 
 
 @settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), tau=st.sampled_from([0.0, 0.3]))
 def test_a_neurons_minimum_is_that_of_a_fine_grid(seed, tau):
     rng = np.random.default_rng(seed)
-    net = ReluNetwork.of(random_network(rng, 2, 6, tau))
+    net = Layers.of(random_network(rng, 2, 6, tau))
     points = rng.uniform(-1, 1, size=(1, 2))
     _, cells = make(net, points, L2Ball(0.7))
     slope, curvature = rng.normal(size=cells.output.shape), np.abs(rng.normal(size=cells.output.shape))
@@ -107,7 +108,7 @@ def test_a_neurons_minimum_is_that_of_a_fine_grid(seed, tau):
 
 def test_a_matrix_that_is_not_positive_proves_nothing():
     rng = np.random.default_rng(0)
-    net = ReluNetwork.of(random_network(rng, 3, 20, 0.0))
+    net = Layers.of(random_network(rng, 3, 20, 0.0))
     _, cells = make(net, rng.uniform(-1, 1, size=(2, 3)), L2Ball(0.5))
     start = first_multipliers(cells)
     steep = Multipliers(start.slope, start.curvature + 20.0, start.box, start.ball)
@@ -118,19 +119,15 @@ def test_scores_share_their_neurons():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(9, 3))
     hidden, bias = rng.normal(size=(5, 3)), rng.normal(size=5)
-    same = tuple(ReluNetwork(hidden.copy(), bias.copy(), rng.normal(size=5), 0.1 * k, 0.2) for k in range(3))
-    apart = tuple(ReluNetwork.of(random_network(rng, 3, 4, 0.2)) for _ in range(3))
-    for networks, neurons in ((same, 5), (apart, 12)):
-        shared = on_shared_neurons(networks)
-        for net, before in zip(shared, networks, strict=True):
-            assert net.hidden is shared[0].hidden and len(net.bias) == neurons
-            assert np.allclose(net(X), before(X))
-        assert np.allclose((shared[0] - shared[1])(X), networks[0](X) - networks[1](X))
-        assert len((shared[0] - shared[1]).bias) == neurons
+    apart = [random_network(rng, 3, 4, 0.2) for _ in range(3)]
+    side_by_side = Layers.of(*apart)
+    assert len(side_by_side.bias) == 12
+    assert np.allclose(side_by_side.scores(X), np.column_stack([net(X) for net in apart]))
     # A neuron that raises both scores by the same hardly moves their difference.
-    one = ReluNetwork(hidden, bias, np.ones(5), 1.0)
-    two = ReluNetwork(hidden, bias, np.ones(5), 0.0)
-    assert lower_bounds(one - two, X, L2Ball(2.0))[0].max(axis=0) == pytest.approx(1.0)
+    shared = Layers.of(TwoLayer(hidden, bias, np.ones((5, 2)), np.array([1.0, 0.0])))
+    lead = shared.combination(np.array([1.0, -1.0]))
+    assert len(lead.bias) == 5
+    assert lower_bounds(lead, X, L2Ball(2.0))[0].max(axis=0) == pytest.approx(1.0)
 
 
 def test_parabolas_prove_what_lines_cannot_on_digits():
@@ -184,11 +181,13 @@ def test_never_broken_in_a_million_tries(kind):
         rng = np.random.default_rng(seed)
         d, tau, rho = int(rng.integers(2, 7)), float(rng.choice([0.0, 0.1, 0.5])), float(rng.choice([0.05, 0.3, 1.0]))
         network = random_network(rng, d, int(rng.integers(1, 40)), tau)
-        net = ReluNetwork.of(network)
+        net = Layers.of(network)
         threat, points = threat_and_points(kind, rng, d, rho, rows=4)
         block, cells = make(net, points, threat)
         relaxed = improve(cells, first_multipliers(cells), 80, 0.2)
-        bound = branch(cells, relaxed, net(points), points, threat, BranchSearch(20, 1e-3, False), block.inner()).lower
+        bound, _, _ = branch(
+            cells, relaxed, net.scores(points)[:, 0], points, threat, BranchSearch(20, 1e-3, False), block.inner()
+        )
         centres = np.repeat(points, 250, axis=0)
         for trial in range(4):
             # Random points, the rim beyond them, and steps down the slope from there: half of all tries are attacks.
@@ -196,9 +195,9 @@ def test_never_broken_in_a_million_tries(kind):
             if trial % 2:
                 moved = threat.project(centres + 10 * (moved - centres), centres)
             for _ in range(2):
-                least = net(moved).reshape(4, 250).min(axis=1)
+                least = net.scores(moved).reshape(4, 250).min(axis=1)
                 assert (least >= bound - SLACK).all(), (kind, seed)
                 tries += len(moved)
-                fires = net.preactivations(moved) > tau
+                fires = moved @ net.hidden.T + net.bias > tau
                 moved = threat.project(threat.ascend(moved, -(fires * net.output) @ net.hidden, rho / 4), centres)
     assert tries >= 2 * 10**5

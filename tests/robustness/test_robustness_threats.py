@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from fewfire._random import Stream
 from fewfire._sphere import RADIUS, on_slice, opening
 from fewfire.networks import init
-from fewfire.robustness import PGD, L1Ball, L2Ball, LinfBall, SliceCap, TwoLayerScores
-from fewfire.robustness._criteria import negative_margin
-from fewfire.robustness._search import find_worst
-from fewfire.robustness._threats import ball, check_within
+from fewfire.robustness import PGD, Layers, ball
+from fewfire.robustness._gradient import find_worst
+from fewfire.robustness._problem import negative_margin
+from fewfire.robustness._threats import L1Ball, L2Ball, LinfBall, SliceCap, check_within, linear_minimum
 
 ROUNDING = 1e-6  # feasibility to float32 rounding, as training needs it
 
@@ -103,7 +104,7 @@ def test_extremes_are_allowed_and_nothing_lies_further(kind, seed, d, rho):
 @settings(max_examples=30)
 @cases
 def test_settled_points_are_members_in_rational_arithmetic(kind, seed, d, rho):
-    """Also where ρ is small beside the centre, and from points of float32."""
+    """Also where ρ is small compared with the centre, and from points of float32."""
     threat, centres, points = make(kind, seed, 8, d, rho)
     if kind == "slice":
         return
@@ -155,7 +156,7 @@ def test_steps_go_up_and_points_can_reach_what_they_may(kind, seed, d, rho):
 @cases
 def test_whatever_the_search_finds_is_feasible_and_no_better_than_the_start(kind, seed, d, rho):
     threat, centres, _ = make(kind, seed, 12, d, rho)
-    heads = TwoLayerScores((init.dense()(d, 9, seed=seed).astype(np.float64),))
+    heads = Layers.of(init.dense()(d, 9, seed=seed))
     labels = np.where(np.arange(12) % 2, 1.0, -1.0)
     criterion = negative_margin(labels, 1)
     for search in (PGD(steps=1), PGD(steps=4, restarts=2), PGD(steps=3, step_size=5.0)):
@@ -214,3 +215,62 @@ def test_bounds_are_checked():
         check_within(np.array([[0.5, 2.0]]), ball("l2", 0.1, (0, 1), 2))
     with pytest.raises(ValueError, match="norm must be one of 'l1', 'l2', 'linf'; got 'l3'."):
         ball("l3", 0.1, None, 2)
+
+
+ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
+
+
+def problem(seed):
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 8))
+    sparse = rng.random((3, 1, d)) < 0.8  # weights and rooms of zero are the awkward cases
+    w, down, up = rng.normal(size=(1, d)) * sparse[0], -rng.random((1, d)) * sparse[1], rng.random((1, d)) * sparse[2]
+    return w, down, up, float(rng.choice([1e-3, 0.4, 1.5]))
+
+
+def reference(norm, w, down, up, rho):
+    d = w.shape[1]
+    if norm == "linf":
+        return linprog(w[0], bounds=list(zip(np.maximum(down[0], -rho), np.minimum(up[0], rho), strict=True))).fun
+    if norm == "l1":
+        ends = [(0, end) for end in (*up[0], *-down[0])]
+        return linprog(np.concatenate([w[0], -w[0]]), A_ub=np.ones((1, 2 * d)), b_ub=[rho], bounds=ends).fun
+    mu = np.geomspace(1e-9, 1e5, 40_000)[:, None]  # the dual of the ball alone, the box being kept
+    move = np.clip(-w / (2 * mu), down, up)
+    ball = ((w * move).sum(axis=1) + mu[:, 0] * ((move**2).sum(axis=1) - rho**2)).max()
+    return max(ball, np.minimum(w * down, w * up).sum())
+
+
+@settings(max_examples=60)
+@given(norm=st.sampled_from(list(ORDERS)), seed=st.integers(0, 10**6))
+def test_least_values_are_feasible_attained_and_those_of_other_solvers(norm, seed):
+    w, down, up, rho = problem(seed)
+    least, move = linear_minimum(norm, w, down, up, rho)
+    assert np.linalg.norm(move[0], ORDERS[norm]) <= rho * (1 + 1e-12)
+    assert (down - 1e-15 <= move).all() and (move <= up + 1e-15).all()
+    assert (w * move).sum() == pytest.approx(least[0], abs=1e-12)
+    assert least[0] == pytest.approx(reference(norm, w, down, up, rho), abs=1e-4 * (rho + abs(least[0])))
+
+
+def test_many_rows_with_radii_of_their_own():
+    rng = np.random.default_rng(0)
+    w, down, up, rho = rng.normal(size=(50, 9)), -rng.random((50, 9)), rng.random((50, 9)), rng.random(50) * 2
+    for norm in ORDERS:
+        least, _ = linear_minimum(norm, w, down, up, rho)
+        single = [linear_minimum(norm, w[i : i + 1], down[i : i + 1], up[i : i + 1], rho[i])[0] for i in range(50)]
+        assert np.array_equal(least, np.concatenate(single)) and (least <= 0).all()
+
+
+def test_a_ball_of_radius_zero_is_a_point():
+    w, ones = np.random.default_rng(0).normal(size=(5, 4)), np.ones((5, 4))
+    for norm in ORDERS:
+        least, move = linear_minimum(norm, w, -ones, ones, 0.0)
+        assert not least.any() and not move.any()
+
+
+def test_without_a_box_it_is_the_dual_norm():
+    w = np.random.default_rng(0).normal(size=(5, 4))
+    wide = np.full((5, 4), np.inf)
+    assert np.allclose(linear_minimum("l2", w, -wide, wide, 0.3)[0], -0.3 * np.linalg.norm(w, axis=1))
+    assert np.allclose(linear_minimum("linf", w, -wide, wide, 0.3)[0], -0.3 * np.abs(w).sum(axis=1))
+    assert np.allclose(linear_minimum("l1", w, -wide, wide, 0.3)[0], -0.3 * np.abs(w).max(axis=1))

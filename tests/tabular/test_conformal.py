@@ -23,7 +23,7 @@ def test_the_how_to_covers_nine_in_ten():
 def test_a_frame_with_categories_and_no_rows_to_spare():
     frame = pd.DataFrame({"size": ["S", "M", "L"] * 40, "x": [row / 10 for row in range(120)]})
     y = (frame["size"] == "L") + frame["x"] / 10
-    model = ff.SparseInitRegressor(hidden=(16,), members=2, scaling="rank", trees=False, random_state=0)
+    model = ff.TabularRegressor(hidden=(16,), members=2, scaling="rank", trees=False, random_state=0)
     crossed = mapie.CrossConformalRegressor(model, confidence_level=0.9, cv=3).fit_conformalize(frame, y)
     _, ends = crossed.predict_interval(frame)
     assert ends.shape == (120, 2, 1) and (ends[:, 0] < ends[:, 1]).all()

@@ -15,13 +15,13 @@ QUICK["optimiser"] = AdamW(0.02, epochs=3)
 ROWS = 48
 X = np.random.default_rng(0).normal(size=(ROWS, 3))
 TEXT = ["u", "v", None] * (ROWS // 3)
-ESTIMATORS = {"classifier": ff.SparseInitClassifier, "regressor": ff.SparseInitRegressor}
+ESTIMATORS = {"classifier": ff.TabularClassifier, "regressor": ff.TabularRegressor}
 
 
 @pytest.fixture(autouse=True)
 def few_trees(monkeypatch):
     """Dirt reaches trees as well, but a few of them show what it does."""
-    for name, value in {"TREES": 4, "LEAST_TREES": 4, "FIRST_ROUNDS": 4, "MOST_ROUNDS": 4}.items():
+    for name, value in {"MOST_TREES": 4, "FEWEST_TREES": 4, "FIRST_ROUNDS": 4, "MOST_ROUNDS": 4}.items():
         monkeypatch.setattr(_trees, name, value)
 
 
@@ -194,7 +194,7 @@ def test_rows_of_weight_zero_are_not_there(kind):
 
 
 def test_classes_of_single_rows():
-    """Each is in one fold alone: three of four networks, and trees, never see it, or are never judged by it."""
+    """Each is in one fold alone: three of four networks, and trees, never see it, or are never validated on it."""
     labels = np.r_[np.arange(1, 6), np.zeros(ROWS - 5)].astype(int)
     model = fitted("classifier", X, labels)
     chances = model.predict_proba(X)
@@ -254,7 +254,7 @@ NOT_DATES = (
     r"y must hold numbers, not dates or spans of time; got .*\. Remedy: pass numbers, such as days since a fixed"
 )
 NOT_TEXT = (
-    r"y must hold numbers; got 'u'\. Remedy: turn the targets into numbers, or fit a SparseInitClassifier to classes"
+    r"y must hold numbers; got 'u'\. Remedy: turn the targets into numbers, or fit a TabularClassifier to classes"
 )
 REFUSED_TARGETS = {
     "dates": (DAYS, NOT_DATES),

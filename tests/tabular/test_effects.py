@@ -7,8 +7,8 @@ from sklearn.base import clone
 
 import fewfire as ff
 from fewfire import InvalidArgument
-from fewfire.tabular import AdamW, EffectCurve, Effects
-from fewfire.tabular._effects import Explained, _curve
+from fewfire.tabular import AdamW
+from fewfire.tabular._effects import EffectCurve, Effects, Explained, _curve
 
 QUICK = {"hidden": (32,), "members": 2, "scaling": "standard", "gains": "none", "trees": False, "random_state": 0}
 PARTS = (lambda x: 3 * x, lambda x: 3 * np.abs(x), lambda x: x, lambda x: 0 * x)
@@ -23,7 +23,7 @@ def additive(rows=400, seed=0):
 @pytest.fixture(scope="module")
 def model():
     X, y = additive(800, seed=2)
-    return ff.SparseInitRegressor(**QUICK).fit(X, y)
+    return ff.TabularRegressor(**QUICK).fit(X, y)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_curves_of_an_additive_function(effects):
 
 
 def test_curves_are_exact_means_over_rows():
-    """Of a function that is known: the mean over rows, and a band without width where nothing else has a say."""
+    """Of a function that is known: the mean over rows, and a band without width where nothing else matters."""
     X, _ = additive(50)
     about = Explained(None, lambda rows: rows[:, :1] ** 2 + rows[:, 1:2] * rows[:, 2:3], "abcd", {}, None)
     square, product = (_curve(about, X, place, 5) for place in (0, 1))
@@ -64,11 +64,11 @@ def test_curves_are_exact_means_over_rows():
 def test_an_interaction_shows_in_the_band():
     X, _ = additive()
     y = 3 * X[:, 0] * X[:, 1]
-    found = ff.SparseInitRegressor(**QUICK).fit(X, y).explain(X, y)
+    found = ff.TabularRegressor(**QUICK).fit(X, y).explain(X, y)
     assert np.ptp(found[0].mean) < 0.6 and (found[0].high - found[0].low).max() > 2
 
 
-def test_without_targets_the_model_is_its_own_judge(model, effects):
+def test_without_targets_the_model_is_compared_with_itself(model, effects):
     X, _ = additive(seed=1)
     found = model.explain(X)
     assert found.order()[0] == 0
@@ -79,16 +79,16 @@ def test_classes_names_and_text():
     X, score = additive()
     frame = pd.DataFrame(X, columns=["first", "second", "third", "idle"])
     y = np.where(score > 1, "yes", "no")
-    found = ff.SparseInitClassifier(**QUICK).fit(frame, y).explain(frame, y)
+    found = ff.TabularClassifier(**QUICK).fit(frame, y).explain(frame, y)
     assert isinstance(found, Effects)
-    assert found.outputs == ("chance of yes",) and found.measure == "log loss"
+    assert found.outputs == ("probability of yes",) and found.measure == "log loss"
     assert found.names[found.order()[0]] == "first"
     curve = found["first"].mean[:, 0]
     assert curve[0] < 0.3 and curve[-1] > 0.9 and (np.diff(curve) > -0.02).all()
     lines = str(found).splitlines()
-    assert lines[0] == "SparseInitClassifier: log loss lost without a column, on 400 rows"
+    assert lines[0] == "TabularClassifier: log loss lost without a column, on 400 rows"
     assert lines[2].startswith("first ") and "█" in lines[2] and len(lines) == 6
-    assert "<strong>SparseInitClassifier: log loss" in found._repr_html_() and "second" in found._repr_html_()
+    assert "<strong>TabularClassifier: log loss" in found._repr_html_() and "second" in found._repr_html_()
     assert found.to_frame().columns.tolist() == ["column", "importance", "low", "high"]
     assert found.to_frame()["column"][0] == "first" and found.to_frame()["importance"].is_monotonic_decreasing
     assert found["first"].to_frame().columns.tolist() == ["value", "mean", "low", "high"]
@@ -97,15 +97,15 @@ def test_classes_names_and_text():
 def test_three_classes_have_three_curves():
     X, score = additive()
     y = np.digitize(score, [0.0, 2.0])
-    found = ff.SparseInitClassifier(**QUICK).fit(X, y).explain(X, y)
-    assert found.outputs == ("chance of 0", "chance of 1", "chance of 2")
+    found = ff.TabularClassifier(**QUICK).fit(X, y).explain(X, y)
+    assert found.outputs == ("probability of 0", "probability of 1", "probability of 2")
     np.testing.assert_allclose(found[0].mean.sum(axis=1), 1.0)
-    assert found[0].to_frame(found.outputs).columns[1] == "mean of chance of 0"
+    assert found[0].to_frame(found.outputs).columns[1] == "mean of probability of 0"
 
 
 def test_several_targets():
     X, y = additive()
-    found = ff.SparseInitRegressor(**QUICK).fit(X, np.column_stack([y, 100 * X[:, 2]])).explain(X)
+    found = ff.TabularRegressor(**QUICK).fit(X, np.column_stack([y, 100 * X[:, 2]])).explain(X)
     assert found.outputs == ("y0", "y1") and found[2].mean.shape[1] == 2
     assert found.names[found.order()[0]] == "x2"  # all of one, some of the other; units do not count
 
@@ -115,8 +115,7 @@ def test_the_unit_of_targets_does_not_matter(power):
     X, y = additive(60)
     settings = {**QUICK, "optimiser": AdamW(0.02, epochs=5)}
     plain, scaled = (
-        ff.SparseInitRegressor(**settings).fit(X, of).explain(X, of, repeats=2, points=3)
-        for of in (y, np.ldexp(y, power))
+        ff.TabularRegressor(**settings).fit(X, of).explain(X, of, repeats=2, points=3) for of in (y, np.ldexp(y, power))
     )
     assert plain.importance.max() > 0.01
     for name in ("importance", "low", "high"):
@@ -137,10 +136,10 @@ def test_errors_beyond_all_numbers_count_as_the_largest_that_does(model):
     assert about.losses(np.full((2, 1), 1e200), same).tolist() == [1e150, 1e150]
 
 
-def test_ends_of_an_effect_are_told_apart():
+def test_ends_of_an_effect_are_separate():
     X, y = additive(60)
     settings = {**QUICK, "optimiser": AdamW(0.02, epochs=5)}
-    line = str(ff.SparseInitRegressor(**settings).fit(X, 1e9 + y).explain(X, points=3)).splitlines()[2]
+    line = str(ff.TabularRegressor(**settings).fit(X, 1e9 + y).explain(X, points=3)).splitlines()[2]
     low, high = line.split()[-3::2]
     assert 1e9 - 9 < float(low) < float(high) < 1e9 + 9
     flat = EffectCurve("a", "number", (0.0, 1.0), *np.full((3, 2, 1), 1e9))
@@ -166,7 +165,7 @@ def test_categories_and_gaps_in_whatever_holds_them(kind):
     }
     table = makers[kind](columns)
     given = [0] if kind == "objects" else "auto"
-    estimator = ff.SparseInitRegressor(**QUICK, optimiser=AdamW(0.02, epochs=30), categorical_features=given)
+    estimator = ff.TabularRegressor(**QUICK, optimiser=AdamW(0.02, epochs=30), categorical_features=given)
     found = estimator.fit(table, y).explain(table, y, points=6)
     size, x = found.curves
     assert (size.kind, x.kind) == ("category", "number")

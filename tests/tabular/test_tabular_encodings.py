@@ -10,18 +10,10 @@ from scipy.stats import norm
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fewfire as ff
-from fewfire.tabular import (
-    ENCODINGS,
-    AdamW,
-    Embedding,
-    Encoding,
-    PeriodicEmbedding,
-    PiecewiseLinearEncoding,
-    RankEncoding,
-    StandardScaling,
-    _embeddings,
-    _encodings,
-)
+from fewfire._dense import network as _network
+from fewfire._dense.network import PeriodicEmbedding
+from fewfire.tabular import ENCODINGS, AdamW, Embedding, Encoding, _encodings
+from fewfire.tabular._encodings import PiecewiseLinearEncoding, RankEncoding, StandardScaling
 
 FITTED = [StandardScaling(), StandardScaling(clip=4.0), RankEncoding(), PiecewiseLinearEncoding()]
 
@@ -32,7 +24,7 @@ def test_estimator_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("module", [_encodings, _embeddings])
+@pytest.mark.parametrize("module", [_encodings, _network])
 def test_examples_of_the_docstrings(module):
     found = doctest.testmod(module)
     assert found.attempted > 0 and not found.failed
@@ -168,9 +160,9 @@ def test_periodic_layers_are_sums_of_cosines(dtype):
 
 
 class Steps(Encoding):
-    """A toy from outside the package: which side of its median a value lies on, beside the column."""
+    """A toy from outside the package: which side of its median a value lies on, in addition to the column."""
 
-    beside = True
+    added = True
 
     def fit_ranks(self, columns):
         self.medians_ = np.array([np.interp(0.5, column.middle, column.distinct) for column in columns])
@@ -204,9 +196,6 @@ class Squares(Embedding):
     def layer(self, parameters, rows, *, gradient=True, by=None):
         return SquareLayer(parameters[0])
 
-    def torch_values(self, torch, X, scale):
-        return X**2 * scale[:, None]
-
 
 class SquareLayer:
     def __init__(self, scale):
@@ -227,12 +216,9 @@ def test_an_encoding_from_outside_is_one_class_and_one_entry(monkeypatch, name, 
     X = rng.normal(size=(200, 2))
     y = (X[:, 0] ** 2 > 0.5).astype(int) if name == "squares" else (X[:, 0] > np.median(X[:, 0])).astype(int)
     settings = {"hidden": (8,), "members": 2, "gains": "none", "optimiser": AdamW(0.01, epochs=20), "random_state": 0}
-    model = ff.SparseInitClassifier(scaling=name, trees=False, **settings).fit(X, y)
+    model = ff.TabularClassifier(scaling=name, trees=False, **settings).fit(X, y)
     assert list(model.mixing_weights_) == [f"{name}, none gains"] and model.score(X, y) > 0.9
     (group,) = model._ensemble.groups.values()
     assert group.layout.fed == 4
-    pytest.importorskip("torch")
-    twin = ff.SparseInitClassifier(scaling=name, engine="torch", **settings).fit(X, y)
-    np.testing.assert_allclose(twin.loss_curve_, model.loss_curve_, atol=1e-3)
     with pytest.raises(ff.InvalidArgument, match=f"'periodic', '{name}'; got 'minmax'"):
-        ff.SparseInitClassifier(scaling="minmax").fit(X, y)
+        ff.TabularClassifier(scaling="minmax").fit(X, y)

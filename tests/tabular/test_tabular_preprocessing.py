@@ -5,9 +5,8 @@ import pytest
 
 import fewfire as ff
 from fewfire.tabular import AdamW, _ensemble
-from fewfire.tabular._examples import Variant, choose_variants
-from fewfire.tabular._preprocessing import PLAIN, Columns, learn_columns
-from fewfire.tabular._relevance import explained_shares, relevance_gains
+from fewfire.tabular._encodings import PLAIN, Columns, explained_shares, learn_columns, relevance_gains
+from fewfire.tabular._ensemble import Variant, choose_variants
 
 QUICK = {"hidden": (16,), "members": 2, "optimiser": AdamW(0.01, epochs=5), "random_state": 0}
 NAMES = ("standard", "rank", "piecewise_linear", "periodic")
@@ -43,7 +42,7 @@ def test_each_encoding_of_a_table_is_computed_once(monkeypatch):
             )
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
-    model = ff.SparseInitClassifier(**QUICK).fit(X, X[:, 0] > 0)
+    model = ff.TabularClassifier(**QUICK).fit(X, X[:, 0] > 0)
     assert sorted(calls) == ["piecewise_linear", "rank", "standard"]  # of nine variants; clipped columns are "standard"
     calls.clear()
     model.predict(X)
@@ -68,7 +67,7 @@ def test_predictions_are_made_in_blocks_of_rows_and_are_the_same(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     X[::5, 1] = np.nan
-    models = ff.SparseInitClassifier(**QUICK).fit(X, X[:, 0] > 0), ff.SparseInitRegressor(**QUICK).fit(X, X[:, :2] > 0)
+    models = ff.TabularClassifier(**QUICK).fit(X, X[:, 0] > 0), ff.TabularRegressor(**QUICK).fit(X, X[:, :2] > 0)
     whole = [getattr(model, said)(X) for model in models for said in ("predict", "_outputs")]
     sizes, encode = [], Columns.encode
     monkeypatch.setattr(Columns, "encode", lambda self, table: (sizes.append(len(table)), encode(self, table))[1])
@@ -100,13 +99,13 @@ def test_constant_and_empty_columns_change_nothing():
     X = rng.normal(size=(40, 3))
     y = (X[:, 0] > 0).astype(int)
     wide = np.column_stack([np.full(40, 7.0), X, np.full(40, np.nan)])
-    plain, padded = (ff.SparseInitClassifier(**QUICK).fit(table, y).decision_function(table) for table in (X, wide))
+    plain, padded = (ff.TabularClassifier(**QUICK).fit(table, y).decision_function(table) for table in (X, wide))
     assert np.array_equal(plain, padded)
 
 
 def test_a_table_of_constants_predicts_the_majority():
     y = np.array([0] * 10 + [1] * 20)
-    model = ff.SparseInitClassifier(**QUICK).fit(np.ones((30, 2)), y)
+    model = ff.TabularClassifier(**QUICK).fit(np.ones((30, 2)), y)
     assert (model.predict(np.zeros((3, 2))) == 1).all()
 
 
@@ -116,7 +115,7 @@ def test_missing_values_can_carry_the_label(known):
     X, y = rng.normal(size=(100, 2)), rng.integers(0, 2, 100)
     X[:, 0] = X[:, 0] if known == "drawn" else 1.0
     X[y == 1, 0] = np.nan
-    model = ff.SparseInitClassifier(**{**QUICK, "optimiser": AdamW(0.03, epochs=40)}).fit(X, y)
+    model = ff.TabularClassifier(**{**QUICK, "optimiser": AdamW(0.03, epochs=40)}).fit(X, y)
     assert model.score(X, y) == 1.0
 
 
@@ -126,9 +125,9 @@ def test_frames_are_arrays_with_names(package):
     X = rng.normal(size=(40, 2))
     X[3, 1] = np.nan
     y = (X[:, 0] > 0).astype(int)
-    expected = ff.SparseInitClassifier(**QUICK).fit(X, y).decision_function(X)
+    expected = ff.TabularClassifier(**QUICK).fit(X, y).decision_function(X)
     frame = pytest.importorskip(package).DataFrame({"a": X[:, 0], "b": X[:, 1]})
-    model = ff.SparseInitClassifier(**QUICK).fit(frame, y)
+    model = ff.TabularClassifier(**QUICK).fit(frame, y)
     assert list(model.feature_names_in_) == ["a", "b"]
     assert np.array_equal(model.decision_function(frame), expected)
 
@@ -175,7 +174,7 @@ def test_gains_of_every_kind():
 def test_every_input_has_the_gain_of_the_column_it_comes_from():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(200, 2))
-    ensemble = ff.SparseInitRegressor(**QUICK, early_stopping=False).fit(table, table[:, 0])._ensemble
+    ensemble = ff.TabularRegressor(**QUICK, early_stopping=False).fit(table, table[:, 0])._ensemble
     gains = relevance_gains(ensemble.shares, "strong")
     assert gains[0] == 1 > gains[1]
     found = ensemble._gains(Variant("piecewise_linear", "strong"), ensemble.shares)

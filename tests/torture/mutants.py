@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from fewfire import FewfireError, halfspace, networks
-from fewfire.experiments import SqliteStore, SweepRecord, cells
 from fewfire.networks import TwoLayer
+from fewfire.sweeps import SqliteStore, cells
+from fewfire.sweeps.store._protocol import SweepRecord
 from fewfire.testing._sweeps import made_up_measurement, made_up_row
 
 ROOM = 512 << 20

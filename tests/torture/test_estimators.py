@@ -22,7 +22,7 @@ from fewfire.learners.baselines import (
     RandomFeatures,
     TangentKernel,
 )
-from fewfire.tabular import SGD, AdamW, SparseInitClassifier, SparseInitRegressor
+from fewfire.tabular import SGD, AdamW, TabularClassifier, TabularRegressor
 
 NETWORKS = {"hidden": (8, 4), "members": 1, "scaling": "rank", "gains": "mild", "optimiser": AdamW(0.02, epochs=3)}
 SMALL = {
@@ -38,12 +38,12 @@ SMALL = {
     RandomFeatures: {"width": 20},
     ExhaustiveParity: {"n_jobs": 1},
     GaussianElimination: {},
-    SparseInitClassifier: {**NETWORKS, "trees": False},
-    SparseInitRegressor: {**NETWORKS, "trees": False},
+    TabularClassifier: {**NETWORKS, "trees": False},
+    TabularRegressor: {**NETWORKS, "trees": False},
 }
 
 VALUES = [None, True, 0, -1, 1, 2, 3, 7, 0.0, 0.5, 1.0, -2.5, 1e-300, 1e300, float("inf"), float("nan"), "", "auto", "sgd", "hinge",
-          "ridge", "logistic", "absolute", "huber", "l2", "linf", "slice", "projected", "theorem", "median", "estimation", "gram",
+          "square", "logistic", "absolute", "huber", "l2", "linf", "slice", "projected", "theorem", "median", "estimation", "gram",
           "cg", "dense", "sparse", "pgd", "none", "standard", "piecewise_linear", "periodic", "strong", "balanced", AdamW(1e6, epochs=2),
           SGD(0.1, epochs=2), [], [0, 1], (0.0, 1.0), (3,), {}, {0: 2.0}, object(), np.float32(2), np.int8(3), np.zeros(3)]  # fmt: skip
 

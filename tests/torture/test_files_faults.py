@@ -1,6 +1,6 @@
 """Files that the project writes, when the writer is killed, the disk fails or power is lost at any system call.
 
-At every moment the file is the old one or the new one, whole; once the writer says that it is done, it is the new one.
+At every moment the file is the old one or the new one, whole; once the writer reports that it is done, it is the new one.
 """
 
 import shutil
@@ -10,8 +10,8 @@ import pytest
 from faults import ERRORS, FAILURES, KILLS, PowerLoss, Victim, quick_folder, read_log
 from victim import ROWS, net_of
 
-from fewfire.experiments import SqliteStore
 from fewfire.networks import load
+from fewfire.sweeps import SqliteStore
 
 JOBS = ("network", "page", "table")
 

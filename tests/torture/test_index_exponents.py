@@ -4,7 +4,7 @@ An operation is one query answered by one method on one instruction set, and com
 or updates points of one index. Points and queries have exponents from the least to the largest of float32, chosen so
 that their products fall where rounding changes its nature: below the normal range, at its ends, among typical numbers,
 beyond the largest. Thresholds are scores of points, their neighbours, or anything. The scan itself is compared with the
-NumPy twin on some queries of each round.
+reference implementation on some queries of each round.
 """
 
 import numpy as np

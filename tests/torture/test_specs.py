@@ -9,7 +9,7 @@ import tomllib
 import pytest
 
 from fewfire import FewfireError, cli
-from fewfire.experiments import RunSpec, Sweep, make_plan
+from fewfire.sweeps import RunSpec, Sweep, make_plan
 from fewfire.testing._sweeps import tiny_table
 
 HOSTILE = [
@@ -123,7 +123,7 @@ def mutated(draw, text):
 
 @pytest.mark.least({"hostile spec files": 200})
 def test_hostile_files(rounds, draw, tally, tmp_path, monkeypatch):
-    """Read as the command line does: it plans, or says in one line why not."""
+    """Read as the command line does: it plans, or prints in one line why not."""
     for _ in rounds:
         for _ in range(20):
             path = tmp_path / ["spec.toml", "[b].toml", "\x1b[1m.toml", "\udcff.toml"][draw.integers(4)]

@@ -11,7 +11,7 @@ from faults import ERRORS, FAILURES, KILLS, PowerLoss, Victim, quick_folder, rea
 from victim import BATCHES, ROWS, SIZE
 
 from fewfire._errors import StoreError
-from fewfire.experiments import MemoryStore, SqliteStore, Sweep
+from fewfire.sweeps import MemoryStore, SqliteStore, Sweep
 from fewfire.testing._sweeps import outcomes, tiny_table
 
 EXPECTED = {row.hash: row.outcome() for rows in ROWS for row in rows}

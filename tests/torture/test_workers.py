@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from fewfire.experiments import MemoryStore
-from fewfire.experiments.executors import ProcessExecutor, Work, _processes
+from fewfire.sweeps import MemoryStore
+from fewfire.sweeps.executors import ProcessExecutor, _processes
+from fewfire.sweeps.executors._protocol import Work
 from fewfire.testing._sweeps import cut_batches, outcomes, tiny
 
 
@@ -77,7 +78,7 @@ def sweep():
 def test_no_innocent_run_is_failed(rounds, draw, tally, monkeypatch, sweep):
     """Each worker is killed as often as it could start once or twice, so most of them while they start.
 
-    Were none left the time to start, a hundred in a row would end before their first run, and the sweep would say so.
+    Were none left the time to start, a hundred in a row would end before their first run, and the sweep would raise an error.
     """
     undisturbed = MemoryStore()
     sweep.run(undisturbed, executor="inline")
@@ -94,7 +95,7 @@ def test_no_innocent_run_is_failed(rounds, draw, tally, monkeypatch, sweep):
 
 
 @pytest.mark.least({"sweeps with deadly runs": 2, "worker kills beside deadly runs": 2})
-def test_guilty_runs_are_told_from_innocent_ones(rounds, draw, tally, monkeypatch):
+def test_guilty_runs_are_separated_from_innocent_ones(rounds, draw, tally, monkeypatch):
     """Half of the runs kill their process, and others are killed at random: the first half fails, the other does not."""
     monkeypatch.setattr(_processes, "Work", Deadly)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)

@@ -1,6 +1,6 @@
 """The process that is killed: imports once, then carries out each job in a child whose disk is `syscalls.c`.
 
-Run by `faults.Victim`. A job comes as a line of JSON; the answer is a line of JSON with what the child told (`told`), the
+Run by `faults.Victim`. A job comes as a line of JSON; the answer is a line of JSON with what the child reported (`told`), the
 signal that ended it (`signal`) and how many calls it made (`calls`, unless it was killed).
 """
 
@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from fewfire._errors import FewfireError
-from fewfire.experiments import SqliteStore, Sweep, export
 from fewfire.networks import TwoLayer
 from fewfire.report import write_page
+from fewfire.sweeps import SqliteStore, Sweep, export
 from fewfire.testing._sweeps import made_up_measurement, made_up_row, tiny_table
 
 disk = ctypes.CDLL(os.environ.get("FEWFIRE_TORTURE_DISK"))  # without it, nothing that is called here
@@ -87,7 +87,7 @@ def carry_out(out, job, arguments, at, action, error, log):
         JOBS[job](tell, **{name: Path(v) if isinstance(v, str) else v for name, v in arguments.items()})
     except (FewfireError, FileNotFoundError) as failed:
         tell("refused", str(failed))
-    except OSError as failed:  # of `save`, which says what the system says
+    except OSError as failed:  # of `save`, with the system's text
         tell("refused" if job == "network" else "raw", str(failed))
     except BaseException:
         tell("raw", traceback.format_exc())

@@ -32,7 +32,7 @@ class BallTree {
 
   void clear(std::size_t slot) { blocks_.clear(slot), --live_; }
   // Replaces a point where its block's ball, at most half as large again as it was built, can hold the new one; else
-  // leaves everything as it is and says false. Allocates nothing: `gaps` is scratch for one number per dimension.
+  // leaves everything as it is and returns false. Allocates nothing: `gaps` is scratch for one number per dimension.
   bool move(std::size_t slot, const float* row, float offset, double* gaps);
   // Takes `clear` or `move` of a point back; the balls stay as large as they have become.
   void restore(std::size_t slot, const float* row, float offset) {

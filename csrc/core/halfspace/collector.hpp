@@ -23,7 +23,7 @@ class Collector {
       : queries_(queries), rows_(pieces * queries), scores_(scored ? pieces * queries : 0) {}
 
   std::vector<std::int64_t>& row(std::size_t piece, std::size_t query) { return rows_[piece * queries_ + query]; }
-  // Beside the row, where the report is to have scores.
+  // The scores of the row's ids, where the report is to have scores.
   std::vector<float>& scores(std::size_t piece, std::size_t query) { return scores_[piece * queries_ + query]; }
 
   // Appends the ids of the slots whose bit is set. Flattened: this is the inner loop of queries that report much, and a

@@ -29,7 +29,7 @@ struct HalfspaceQueries {
   std::size_t count, dimension;
 };
 
-// Row q is ids[starts[q]] … ids[starts[q + 1] − 1], ascending; `scores` are beside the ids where they were asked for.
+// Row q is ids[starts[q]] … ids[starts[q + 1] − 1], ascending; `scores` has one score per id where they are asked for.
 struct HalfspaceReport {
   std::vector<std::int64_t> starts, ids;
   std::vector<float> scores;
@@ -60,7 +60,7 @@ class HalfspaceIndex {
   virtual const float* point(std::int64_t id, float* scratch, float& offset) const = 0;
   // Every point, ids in no order.
   virtual HalfspacePoints points() const = 0;
-  // Memory held, in bytes.
+  // Memory used, in bytes.
   virtual std::size_t memory() const = 0;
 };
 

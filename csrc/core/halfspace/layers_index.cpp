@@ -99,7 +99,7 @@ ConvexLayers::ConvexLayers(const HalfspacePoints& points) {
     for (const std::uint32_t i : left) add(i, 0);
     const std::size_t floor = hull.size() - 1;
     for (auto i = left.rbegin() + 1; i < left.rend(); ++i) add(*i, floor);
-    if (hull.size() > 1) hull.pop_back();  // the first one, met again
+    if (hull.size() > 1) hull.pop_back();  // the first one, reached again
     std::erase_if(hull, [&](std::uint32_t i) { return std::exchange(used[i], 1) != 0; });  // two ends of a segment
     add_layer(hull, points, place);
     std::erase_if(left, [&](std::uint32_t i) { return used[i] != 0; });

@@ -82,8 +82,8 @@ TreeIndex::Sizes TreeIndex::sizes_with(const float* rows, const float* offsets, 
   return sizes;
 }
 
-// Gives points their place and drops the tree they come from, if they do; `places_` may know them already. All or
-// nothing.
+// Gives points their place and drops the tree they come from, if there is one; `places_` may contain them already. All
+// or nothing.
 void TreeIndex::place(const HalfspacePoints& fresh, std::size_t from, std::size_t threads) {
   const auto drop_source = [&] {
     if (from != no_tree) trees_[from].reset();
@@ -235,7 +235,7 @@ void TreeIndex::search_one(const HalfspaceQueries& queries, std::size_t query, s
   for (std::size_t j = 0; j < dimension_; ++j) square += static_cast<double>(direction[j]) * direction[j];
   const double norm = std::sqrt(square);
   const NodeQuery prepared = prepare(direction, queries.thresholds[query], dimension_, norm);
-  // Beyond this, partial sums may overflow and the bounds say nothing: look at every block.
+  // Beyond this, partial sums may overflow and the bounds are void: look at every block.
   const bool bounded = 4 * norm * largest_.norm + largest_.offset < 1e38;
   std::vector<std::uint32_t> stack, leaves;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> ranges;

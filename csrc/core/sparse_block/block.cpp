@@ -7,7 +7,7 @@
 namespace fewfire {
 namespace {
 
-// Groups of a piece: by their number alone, so that sums are the same whoever calls.
+// Groups of a piece: by their number alone, so that sums are the same for every caller.
 std::size_t groups_of_piece(std::size_t groups) { return std::max<std::size_t>(4, (groups + 31) / 32); }
 
 // Outputs of a batch, summed piece by piece. A piece belongs to one thread at a time.

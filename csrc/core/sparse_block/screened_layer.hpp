@@ -1,5 +1,5 @@
 // A layer whose firing neurons are found by codes (kernels/sparse_block.hpp has the bound and its proof). The weights
-// stay where they are; codes, scales and bounds are all that is kept beside them. Nothing changes after building.
+// stay where they are; codes, scales and bounds are all that is kept besides them. Nothing changes after building.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@ namespace fewfire {
 
 // What a call has cost.
 struct SparseWork {
-  std::uint64_t screened = 0;  // pairs of a row and a neuron that the codes were asked about
-  std::uint64_t open = 0;      // that they left open
+  std::uint64_t screened = 0;  // pairs of a row and a neuron that were screened by codes
+  std::uint64_t open = 0;      // that the codes left open
   std::uint64_t scored = 0;    // that the residual codes left open as well: scored in float32
   std::uint64_t firing = 0;
   std::uint64_t multiply_adds = 0, bytes = 0;  // bytes of codes and weights, once per row of weights and batch
@@ -104,7 +104,7 @@ class ScreenedLayer {
   ScreenedLayer(const LayerWeights& weights, float threshold, bool residual, const std::uint8_t* always,
                 std::size_t threads);
 
-  // Codes of rows that have changed, anew; nobody may search meanwhile.
+  // Computes the codes of changed rows anew; no search may run meanwhile.
   void recode(const std::int64_t* neurons, std::size_t count, std::size_t threads);
 
   const LayerWeights& weights() const { return weights_; }
@@ -112,7 +112,7 @@ class ScreenedLayer {
   std::size_t memory() const;
   bool fires(float score) const { return !(score <= threshold_); }
   bool is_always_found(std::size_t neuron) const { return !always_.empty() && always_[neuron]; }
-  // Whether a row may be judged by its codes: it is finite, and no sum of products with it can overflow.
+  // Whether a row may be screened by its codes: it is finite, and no sum of products with it can overflow.
   bool is_judged(const CodedRow& row) const {
     return weights_.inputs <= most_screened && row.norm * largest_norm_ + largest_bias_ < 1e37f;
   }
@@ -142,9 +142,9 @@ class ScreenedLayer {
 };
 
 // Finds, group by group, the neurons that fire or are always found, and calls found(pairs, upcoming) for those of a group: rows of
-// the batch in order, neurons in order within each. expect(neuron, upcoming) says what `found` will read of a neuron.
+// the batch in order, neurons in order within each. expect(neuron, upcoming) adds what `found` will read of a neuron.
 //
-// A visit hands on what the visit before left, so that whatever is read was asked for a visit ago, and memory is kept
+// A visit hands on what the visit before left, so that whatever is read was prefetched a visit ago, and memory is kept
 // busy with codes meanwhile: open → (residual codes →) scored → found.
 template <class Expect, class Found>
 class ScreenedLayer::Search {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray
 
 _ALIGN = 256
-_TELL_EVERY = 0.2  # seconds
+_REPORT_EVERY = 0.2  # seconds
 _LONGEST_NAP = 0.002
 _ORDERED_AT_ONCE = 1 << 24  # words
 _STARTING = threading.Lock()
@@ -44,7 +44,7 @@ class Arena:
             self._memory = cupy.cuda.alloc(size)
         self._waiting: list[tuple[int, AnyArray]] = []
         self._start, self._size, self._used = int(self._memory.ptr), size, 0
-        self._beside = cupy.cuda.Stream(non_blocking=True)
+        self._stream = cupy.cuda.Stream(non_blocking=True)
 
     def reserve(self, size: int) -> int:
         """The address of `size` bytes of zeros."""
@@ -69,24 +69,24 @@ class Arena:
         self._waiting.clear()
 
     def get(self, at: int, shape: int | tuple[int, ...], dtype: Any) -> AnyArray:
-        """What lies at an address, read beside whatever other batch is training."""
+        """What lies at an address, read while another batch may be training."""
         out = np.empty(shape, dtype)
-        self._beside_copy(out.ctypes.data, at, out.nbytes, self._runtime.memcpyDeviceToHost)
+        self._copy(out.ctypes.data, at, out.nbytes, self._runtime.memcpyDeviceToHost)
         return out
 
     def peek(self, at: int, dtype: Any) -> AnyArray:
-        """One record at an address, as an array of length 1, read beside a running kernel."""
+        """One record at an address, as an array of length 1, read while a kernel runs."""
         out = np.empty(1, dtype)
-        self._beside_copy(out.ctypes.data, at, out.nbytes, self._runtime.memcpyDeviceToHost)
+        self._copy(out.ctypes.data, at, out.nbytes, self._runtime.memcpyDeviceToHost)
         return out
 
     def poke(self, at: int, value: AnyArray) -> None:
-        """Write a small array at an address beside a running kernel."""
-        self._beside_copy(at, value.ctypes.data, value.nbytes, self._runtime.memcpyHostToDevice)
+        """Write a small array at an address while a kernel runs."""
+        self._copy(at, value.ctypes.data, value.nbytes, self._runtime.memcpyHostToDevice)
 
-    def _beside_copy(self, to: int, source: int, size: int, kind: int) -> None:
-        self._runtime.memcpyAsync(to, source, size, kind, self._beside.ptr)
-        self._beside.synchronize()
+    def _copy(self, to: int, source: int, size: int, kind: int) -> None:
+        self._runtime.memcpyAsync(to, source, size, kind, self._stream.ptr)
+        self._stream.synchronize()
 
 
 @contextmanager
@@ -182,9 +182,9 @@ def _borrowed(cupy: Any, handle: int) -> Any:
 
 @contextmanager
 def own_stream() -> Iterator[None]:
-    """What a thread does on the device, beside what others do there; each has one stream per device.
+    """Run the work of a thread on the device concurrently with that of others: each thread has one stream per device.
 
-    Where it ends in an error, what was begun is waited for: memory that is given back then may be another's at once.
+    After an error, what was begun is waited for: memory that is given back then may be another's at once.
     """
     cupy = load_cupy()
     streams: dict[int, Any] = _own.__dict__.setdefault("streams", {})
@@ -201,19 +201,19 @@ def own_stream() -> Iterator[None]:
 
 def watch(
     start: Callable[[], None],
-    tell: Callable[[bool], None],
+    report: Callable[[bool], None],
     stop: Callable[[], None],
     ready: Callable[[], bool] = lambda: True,
 ) -> float:
     """Start a kernel when the current stream is done with what came before, and wait for it.
 
-    Until `ready` holds no other kernel is started this way: blocks that wait for each other must all find a place, and
-    whoever came between would take it and might wait for places in turn.
+    Until `ready` is true no other kernel is started this way: blocks that wait for each other must all be on the chip,
+    and those of a kernel that came between would take their room and might wait in turn.
 
     Parameters
     ----------
     start : callable
-    tell : callable
+    report : callable
         Called now and then with whether the kernel was started; what it raises, like Ctrl-C, ends the kernel.
     stop : callable
         Asks the kernel to end, which is waited for.
@@ -226,17 +226,17 @@ def watch(
     """
     cupy = load_cupy()
     begun, done = cupy.cuda.Event(), cupy.cuda.Event()
-    told, started = time.monotonic(), False
+    reported, started = time.monotonic(), False
 
     def wait(ended: Callable[[], bool]) -> None:
-        nonlocal told
+        nonlocal reported
         nap = 2e-4
         while not ended():
             time.sleep(nap)
             nap = min(2 * nap, _LONGEST_NAP)
-            if time.monotonic() - told > _TELL_EVERY:
-                tell(started)
-                told = time.monotonic()
+            if time.monotonic() - reported > _REPORT_EVERY:
+                report(started)
+                reported = time.monotonic()
 
     begun.record()
     wait(lambda: bool(begun.done))

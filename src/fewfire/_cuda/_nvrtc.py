@@ -23,7 +23,7 @@ class CompileError(FewfireError):
 
 
 def _candidates() -> Iterator[str]:
-    """Where libnvrtc may lie: NVIDIA's wheels, what the loader knows, the toolkit; newest version first."""
+    """Where libnvrtc may lie: NVIDIA's wheels, those that the loader finds, the toolkit; newest version first."""
     spec = importlib.util.find_spec("nvidia")
     roots = [Path(root) for root in (spec.submodule_search_locations or () if spec else ())]
     folders = [folder for root in roots for folder in sorted(root.glob("*/lib"), reverse=True)]
@@ -43,7 +43,7 @@ def find_nvrtc() -> ctypes.CDLL | None:
         if "builtins" in path or ".alt." in path:
             continue
         try:
-            # NVRTC looks its builtins up by name alone, which finds them beside it only once they are loaded.
+            # NVRTC looks its builtins up by name alone, which finds them only once they are loaded.
             for builtins in sorted(Path(path).parent.glob("libnvrtc-builtins.so*")):
                 ctypes.CDLL(str(builtins), mode=ctypes.RTLD_GLOBAL)
             return ctypes.CDLL(path)

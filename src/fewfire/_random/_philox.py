@@ -1,4 +1,4 @@
-"""Philox4x32-10 in NumPy: the readable twin of csrc/kernels/philox.cpp.
+"""Philox4x32-10 in NumPy: the reference implementation of csrc/kernels/philox.cpp.
 
 Salmon, Moraes, Dror, Shaw: *Parallel random numbers: as easy as 1, 2, 3* (SC 2011). Word w of stream
 (key, id) is word w mod 4 of the block with counter (b mod 2³², b div 2³², id mod 2³², id div 2³²), b = w div 4.
@@ -25,7 +25,7 @@ def philox_block(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[n
     Parameters
     ----------
     counter : array of shape (blocks, 4)
-        32-bit words held in uint64.
+        32-bit words in uint64.
     key : pair of 32-bit integers
 
     Returns

@@ -9,8 +9,7 @@ import typer
 from fewfire import __version__
 from fewfire._errors import FewfireError
 from fewfire.cli import bounds, demo, doctor, law, profile, report, reproduce, sweep
-from fewfire.cli._output import complain, never_fail_to_encode
-from fewfire.cli._places import in_words
+from fewfire.cli._output import complain, in_words, never_fail_to_encode
 
 app = typer.Typer(
     name="fewfire",

@@ -1,25 +1,36 @@
-"""What the commands print: text as it is, a sweep that is run with its progress shown, sizes in words.
+"""What the commands print, and the files they write: text as it is, a sweep run with its progress shown, paths checked.
 
 Names of files, keys and sweeps come from outside: no console here reads markup or emoji codes in them, and characters
 that would steer the terminal are shown as escapes, as Python writes them.
+
+Paths that a command will write to are checked before it computes, since hours of work should not end in an error. What
+is refused here would be refused by the system later; what passes can still fail (a disk that fills up), which is
+reported in one line too.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
-from fewfire.experiments.run._bar import SweepBar
+from fewfire._errors import invalid
+from fewfire.sweeps.run._progress import SweepBar
 
 if TYPE_CHECKING:
-    from fewfire.experiments import Progress, Sweep
+    from fewfire.sweeps import Sweep
+    from fewfire.sweeps.run._progress import Progress
 
 
 class PlainConsole(Console):
@@ -36,8 +47,16 @@ class PlainConsole(Console):
 def wide_console() -> PlainConsole:
     """A console for tables: as wide as the terminal, and of at least 100 columns where there is none."""
     console = PlainConsole()
-    told = console.is_terminal or "COLUMNS" in os.environ
-    return console if told else PlainConsole(width=max(100, console.width))
+    known = console.is_terminal or "COLUMNS" in os.environ
+    return console if known else PlainConsole(width=max(100, console.width))
+
+
+def plain_table(*titles: str, right: int = 0) -> Table:
+    """A table without lines; the last `right` columns hold numbers. Without titles it has no head."""
+    table = Table(box=None, pad_edge=False, show_header=bool(titles))
+    for index, title in enumerate(titles):
+        table.add_column(title, justify="right" if index >= len(titles) - right else "left")
+    return table
 
 
 def visible(text: str) -> str:
@@ -67,30 +86,15 @@ def never_fail_to_encode() -> None:
 
 
 def run_sweep(console: Console, sweep: Sweep, store: Path, resume: str, **options: Any) -> Progress:
-    """Run a sweep into a store with its progress shown; when it is stopped, say what is kept and how to go on.
-
-    Parameters
-    ----------
-    console : Console
-    sweep : Sweep
-    store : path of the store file
-    resume : str
-        How to go on after a stop, as a sentence.
-    options
-        Those of `Sweep.run`.
-    """
-    before = signal.signal(signal.SIGTERM, _interrupt)  # batch systems ask politely before they kill
-    try:
-        with SweepBar(console) as bar:
-            try:
-                return sweep.run(store, progress=bar.show, **options)
-            except KeyboardInterrupt:
-                kept = f" {bar.state.done} of {bar.state.total} runs are kept in {store}." if bar.state else ""
-                say(f"Stopped.{kept}", console)
-                say(resume, console)
-                raise typer.Exit(130) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    """Run a sweep into a store with its progress shown; when it is stopped, say what is kept and how to resume."""
+    with terminated_as_interrupted(), SweepBar(console) as bar:
+        try:
+            return sweep.run(store, progress=bar.show, **options)
+        except KeyboardInterrupt:
+            kept = f" {bar.state.done} of {bar.state.total} runs are kept in {store}." if bar.state else ""
+            say(f"Stopped.{kept}", console)
+            say(resume, console)
+            raise typer.Exit(130) from None
 
 
 def file_size(count: int) -> str:
@@ -98,5 +102,80 @@ def file_size(count: int) -> str:
     return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
 
 
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+@contextmanager
+def terminated_as_interrupted() -> Iterator[None]:
+    """Raise KeyboardInterrupt on SIGTERM, which batch systems send before they kill."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def check_file(option: str, path: Path | None) -> None:
+    """Refuse a file that cannot be written: a folder, one in a folder that does not exist or may not be written to."""
+    if path is None:
+        return
+    rule, folder = "must be a file that can be written", path.parent
+    _check_name(option, rule, path)
+    if path.is_dir():
+        raise invalid(option, f"{rule} (Is a directory)", str(path), "name a file inside it")
+    if path.exists():
+        if not os.access(path, os.W_OK):
+            raise invalid(option, f"{rule} (Permission denied)", str(path))
+        if not path.is_file():  # a pipe, /dev/stdout: its folder does not matter
+            return
+    if not folder.is_dir():
+        raise invalid(option, f"{rule} (there is no folder {folder})", str(path), f"make it with: mkdir -p {folder}")
+    _try(option, rule, path, folder)
+
+
+def check_folder(option: str, path: Path | None) -> None:
+    """Refuse a folder that cannot be made or written to; nothing is made yet."""
+    if path is None:
+        return
+    _check_name(option, "must be a folder that can be written to", path)
+    there = path
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        raise invalid(option, f"must be a folder that can be written to ({there} is a file)", str(path))
+    _try(option, "must be a folder that can be written to", path, there)
+
+
+def _try(option: str, rule: str, path: Path, folder: Path) -> None:
+    """Write a nameless file into a folder: permissions say little about read-only disks, quotas and root."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise invalid(option, f"{rule} ({error.strerror or error} in {folder})", str(path)) from None
+
+
+def _check_name(option: str, rule: str, path: Path) -> None:
+    """Refuse names that the system does not take: too long, a loop of links, a zero byte."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as error:
+        raise invalid(option, f"{rule} ({getattr(error, 'strerror', None) or error})", str(path)) from None
+
+
+def read_json(option: str, path: Path, command: str) -> Any:
+    """What a file of JSON holds, which a command has written."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        rule = f"must be a file of JSON ({error})"
+        raise invalid(option, rule, str(path), f"write it with: {command}") from None
+
+
+def in_words(error: OSError) -> str:
+    """An error of the system in one line: where, and what."""
+    where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    return f"{where}{error.strerror or error}"

@@ -1,31 +1,25 @@
-"""`fewfire bounds`: the bounds of a paper beside what is measured on a random member of the class."""
+"""`fewfire bounds`: the bounds of a paper next to measured quantities; one command per paper."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 from rich.table import Table
 
-from fewfire import experiments
-from fewfire.cli import bounds_pareto, bounds_parities, bounds_sublinear
-from fewfire.cli._output import wide_console
+import fewfire as ff
+from fewfire._validate import check_number
+from fewfire.cli._output import plain_table, wide_console
+from fewfire.papers import sublinear as theory
 
 if TYPE_CHECKING:
-    from fewfire.experiments.sparse_activations import Comparison
-
-app = typer.Typer(no_args_is_help=True, help="Bounds of a paper beside measured quantities.")
-
-
-@app.callback()
-def _group() -> None:
-    """Bounds of a paper beside measured quantities; one command per paper."""
+    from fewfire.papers.pareto import Diagnosis
+    from fewfire.papers.parities.proof import ProofRow
+    from fewfire.papers.sparse_activations.members import Comparison
 
 
-app.command("pareto")(bounds_pareto.pareto)
-app.command("parities")(bounds_parities.parities)
-app.command("sublinear")(bounds_sublinear.sublinear)
+app = typer.Typer(no_args_is_help=True, help="Bounds of a paper next to measured quantities.")
 
 
 @app.command("sparse-activations")
@@ -42,27 +36,31 @@ def sparse_activations(
     kind: str = typer.Option("dense", help='Neurons with "dense" weights, or "junta": those of an address alone.'),
     seed: int = typer.Option(0, help="Changes the random member and everything sampled."),
 ) -> None:
-    """Bounds for networks of n inputs and s neurons, at most k active, beside a random one of them."""
-    net = experiments.sparse_activations.scaled_member(n, s, k, seed, kind, W, B)
+    """Bounds for networks of n inputs and s neurons, at most k active, and a random one of them measured."""
+    from fewfire.papers.sparse_activations.members import compare_member, scaled_member
+
+    net = scaled_member(n, s, k, seed, kind, W, B)
     own = net.norms()
     W, B = own.W if W is None else W, own.B if B is None else B
-    rows = experiments.sparse_activations.compare_member(
-        net, k, epsilon, delta, W=W, B=B, rho=rho, samples=samples, seed=seed
-    )
+    rows = compare_member(net, k, epsilon, delta, W=W, B=B, rho=rho, samples=samples, seed=seed)
     console = wide_console()
     console.print(f"Class: n = {n}, s = {s}, k = {k}, W = {W:.4g}, B = {B:.4g}; ε = {epsilon:g}, δ = {delta:g}.")
     console.print(f"Member: random, {kind}, seed {seed}, W = {own.W:.4g}, B = {own.B:.4g}.")
-    console.print(_table(rows))
+    console.print(_comparisons(rows))
     console.print("Constants the paper leaves open are 1; sharp and explicit bounds have none.")
     broken = [row for row in rows if row.holds is False]
     for row in broken:
         console.print(f"Exceeded: {row.quantity}, {row.statement} with constant 1.")
 
 
-def _table(rows: list[Comparison]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for title, side in (("quantity", "left"), ("measured", "right"), ("bound", "right"), ("statement", "left")):
-        table.add_column(title, justify=side)  # type: ignore[arg-type]
+def _table(value: str = "measured") -> Table:
+    table = plain_table("quantity", value, "bound", right=2)
+    table.add_column("statement")
+    return table
+
+
+def _comparisons(rows: list[Comparison]) -> Table:
+    table = _table()
     previous = ""
     for row in rows:
         repeated = row.quantity == previous
@@ -88,3 +86,224 @@ def _number(value: float, logarithm: float | None = None) -> str:
     if logarithm is not None and logarithm >= 15:
         return "∞" if math.isinf(logarithm) else f"10^{logarithm:.4g}"
     return f"{value:.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:.4g}"
+
+
+@app.command()
+def pareto(
+    n: int = typer.Option(..., help="Number of input bits."),
+    k: int = typer.Option(..., help="Number of bits in the parity."),
+    width: int = typer.Option(..., help="Hidden neurons of the two-layer network."),
+    samples: int = typer.Option(..., help="Labelled examples."),
+    steps: int = typer.Option(..., help="Gradient steps."),
+    init: str = typer.Option("sparse", help='The start: "sparse" (two inputs per neuron) or "dense".'),
+    delta: float = typer.Option(0.99, help="Probability of success wanted of the statements."),
+    noise: float = typer.Option(0.0, help="Probability that a label is flipped; used by the limits of all methods."),
+    error: float = typer.Option(0.1, help="Error wanted of Theorem 4."),
+    adversarial: bool = typer.Option(
+        False, help="Gradients are bounded by 1 and their noise may be adversarial, as Proposition 3 assumes."
+    ),
+    runs: int = typer.Option(20, help="Runs that the 90% intervals of the sweeps' predictions are for."),
+) -> None:
+    """Report which of data, width, steps and luck is short for a parity of k among n bits, by sweeps and theorems."""
+    from fewfire.sweeps.laws import diagnose
+
+    statements = ff.papers.pareto
+    have = statements.Resources(width, samples, steps, delta)
+    findings = statements.verdicts(n, k, have, noise, error, adversarial=adversarial)
+    advised = diagnose(n, k, width=width, samples=samples, steps=steps, init=init, noise=noise, runs=runs)
+    console = wide_console()
+    size = statements.network_parameters(n, width)
+    console.print(
+        f"Parity of {k} among {n} bits; width {width:,} ({size:,} parameters), {samples:,} examples, {steps:,} steps.",
+    )
+    for line in advised.lines():
+        console.print(line)
+    console.print(f"\nThe statements of pareto, success wanted with probability {delta:g}:")
+    table = plain_table("statement", "verdict", "reason")
+    for finding in findings:
+        table.add_row(finding.statement, finding.verdict, finding.reason)
+    console.print(table)
+    for line in advice(findings):
+        console.print(line)
+
+
+def advice(findings: list[Diagnosis]) -> list[str]:
+    """What is short and what would buy it, one line per statement; lower bounds first, since nothing gets past them."""
+    lines = [
+        f"{finding.statement}: short of {' or '.join(finding.short)}. Lifted by: {_ways(finding)}."
+        for finding in findings
+        if finding.verdict == "excluded"
+    ]
+    lines = lines or ["No lower bound that applies stands in the way."]
+    lines += [
+        f"{finding.statement}: short of {' and '.join(finding.short)}. Bought by: {_ways(finding)}."
+        for finding in findings
+        if finding.verdict in ("not promised", "not met")
+    ]
+    promised = [finding.statement for finding in findings if finding.verdict == "promised"]
+    return [*lines, f"Success is promised by: {', '.join(promised)}."] if promised else lines
+
+
+def _ways(finding: Diagnosis) -> str:
+    ways = [", ".join(f"{name} {_amount(value)}" for name, value in way.items()) for way in finding.remedies]
+    return "; or ".join(ways) or "nothing that could be counted"
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if value < 1e7 else f"{value:.3g}"
+
+
+@app.command()
+def parities(
+    n: int = typer.Option(101, help="Inputs."),
+    k: int = typer.Option(3, help="Bits of the parity, odd."),
+    width: int = typer.Option(400, help="Hidden neurons, even."),
+    steps: int = typer.Option(500, help="Gradient steps T after the first."),
+    examples: int = typer.Option(100_000, help="Sample whose first step is compared with the exact one."),
+    learning_rate: float = typer.Option(0.5, help="Practical rates fall from it to 0."),
+    seed: int = typer.Option(0, help="Changes weights and examples."),
+) -> None:
+    """Bounds on the way to Theorem 2, and a network measured that learns the parity of k among n inputs on D_A."""
+    from fewfire.papers.parities.proof import compare_proof
+
+    rows = compare_proof(n, k, width, steps, examples=examples, learning_rate=learning_rate, seed=seed)
+    own = ff.papers.parities.learning_rates(n, k, width // 2, steps).later
+    console = wide_console()
+    console.print(
+        f"Parity of {k} among {n} inputs on D_A; {width:,} neurons, {steps:,} steps at rates from {learning_rate:g} "
+        f"to 0 (the theorem's: {own:.3g}), seed {seed}.",
+    )
+    console.print(_proof_table(rows))
+    for condition in ff.papers.parities.theorem_2(n, k, width // 2, steps).violated:
+        console.print(f"Theorem 2 asks for {condition}.")
+    for row in rows:
+        if row.holds is False:
+            console.print(f"Exceeded: {row.quantity.strip()}, {row.statement}.")
+    console.print("Lemma 9 and what builds on it ask for networks far wider; constants the paper leaves open are 1.")
+
+
+def _proof_table(rows: list[ProofRow]) -> Table:
+    table = _table()
+    for row in rows:
+        sign = {"at most": "≤ ", "at least": "≥ ", None: ""}[row.rule]
+        shown = f"{row.measured:.3g}" if row.quantity else ""
+        table.add_row(row.quantity, shown, f"{sign}{row.bound:.3g}", row.statement)
+    return table
+
+
+class BoundRow(NamedTuple):
+    """One line of the table."""
+
+    quantity: str
+    value: str
+    bound: str
+    statement: str
+
+
+@app.command()
+def sublinear(
+    width: int = typer.Option(100_000, help="Hidden neurons m."),
+    n: int = typer.Option(100, help="Examples."),
+    d: int = typer.Option(50, help="Inputs, at least 2."),
+    activity: float = typer.Option(0.03, help="Share of the neurons that fires at the start, in (0, 1/2]."),
+    scale: float = typer.Option(1.0, "--K", help="K: weights stay within K/m^(4/5) of the start."),
+    gamma: float = typer.Option(0.3, help="γ of the separation of the examples."),
+    rho: float = typer.Option(0.1, help="Radius of the adversary."),
+    epsilon: float = typer.Option(0.1, help="Robust loss wanted."),
+    attack_steps: int = typer.Option(0, help="Gradient steps of the adversary for each example."),
+) -> None:
+    """What the shifted ReLU saves in adversarial training: exact values and the bounds of the paper."""
+    check_number("activity", activity, 0.0, 0.5, open_low=True, remedy="a threshold of 0 leaves half active")
+    threshold = ff.networks.init.activity_threshold(width, activity * width)
+    console = wide_console()
+    console.print(
+        f"Network: {width:,} neurons, {d} inputs of norm 1, threshold τ = {threshold:.4g}; {n:,} examples, "
+        f"γ = {gamma:g}, ρ = {rho:g}, ε = {epsilon:g}.",
+    )
+    table = _table("value")
+    rows = [
+        *activity_rows(width, threshold, n, scale),
+        *fit_rows(n, gamma, rho, epsilon),
+        *cost_rows(width, n, d, activity * width, attack_steps),
+        *theorem_rows(n, d, gamma, epsilon, scale),
+    ]
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    console.print("Values are exact for the Gaussian start, or built; constants the paper leaves open are 1.")
+    console.print(
+        "The theorems are proved for τ = O(1/m), which leaves half of the neurons active; "
+        f"here τ·m = {threshold * width:.3g}.",
+    )
+
+
+def activity_rows(width: int, threshold: float, n: int, scale: float) -> list[BoundRow]:
+    """Neurons that fire at the start, those that can change side, and the distance of the pseudo-network."""
+    low, high = theory.active_interval(width, threshold)
+    claimed = theory.lemma_threshold(width, 1.0)
+    rows = [
+        BoundRow(
+            "active on an input at the start",
+            f"{theory.expected_active(width, threshold):.0f} [{low}, {high}]",
+            number(theory.activity_bound(width, threshold / claimed)),
+            f"Lemma 5.15, K = {threshold / claimed:.3g}",
+        )
+    ]
+    for label, radius in (("m^(−15/24)", theory.claim_radius(width)), ("K/m^(4/5)", scale * width**-0.8)):
+        bound = width * theory.flip_probability_bound(width, radius)
+        flips = width * theory.flip_probability(width, radius, threshold)
+        rows.append(BoundRow(f"can change, ‖Δw‖ ≤ {label}", number(flips), number(bound), "Claim 3.18, one input"))
+        total = theory.claim_5_16(n, width, radius).total
+        rows.append(BoundRow("", "", number(total), f"Claim 5.16, any of {n} inputs"))
+        reached = theory.reachable_active(width, radius, threshold)
+        rows.append(BoundRow("can be active then", number(reached), "", "Remark 5.17"))
+    distance = theory.distance_bound(width, scale * width**-0.8, threshold)
+    shape = f"Theorem 5.1: {theory.theorem_5_1(width, scale):.3g}"
+    rows.append(BoundRow("|f − g| at an input, 99%", "", number(distance.total), f"Lemma 5.8; {shape}"))
+    return rows
+
+
+def fit_rows(n: int, gamma: float, rho: float, epsilon: float) -> list[BoundRow]:
+    """The polynomial of the robust fit: its degree and the size of its coefficients."""
+    most, error = theory.robust_degree(n, gamma, epsilon), epsilon / (3 * n)
+    degree = size = "not built"
+    if theory.step_is_buildable(gamma, error, rho):
+        step = theory.step_polynomial(gamma, error, rho)
+        degree, size = str(step.degree), f"2^{step.log2_coefficients():.0f}"
+    return [
+        BoundRow("degree of the robust fit", degree, number(most), "Lemma 4.2"),
+        BoundRow("sum of its coefficients", size, f"2^{6 * most:.0f}/γ", "Claim 4.3"),
+    ]
+
+
+def cost_rows(width: int, n: int, d: int, active: float, attack_steps: int) -> list[BoundRow]:
+    """Multiply-adds of one iteration, term by term, and the dense count."""
+    cost = theory.iteration_cost(width, n, d, active, attack_steps)
+    terms = ("query", "forward", "backward", "update")
+    rows = [BoundRow(f"multiply-adds, {name}", number(getattr(cost, name)), "", "Lemma 6.3") for name in terms]
+    rows.append(BoundRow("multiply-adds, attack", number(cost.attack), "", f"{attack_steps} steps, not in the paper"))
+    dense = f"dense: {number(cost.dense)}, {cost.speedup:.3g} times"
+    return [*rows, BoundRow("multiply-adds, all", number(cost.total), "", dense)]
+
+
+def theorem_rows(n: int, d: int, gamma: float, epsilon: float, scale: float) -> list[BoundRow]:
+    """What the theorems ask for: with the proof's own K, and with the K given."""
+    rows = []
+    for label, K in (("the proof's K", None), (f"K = {scale:g}", scale)):
+        asked = theory.theorem_parameters(n, d, gamma, epsilon, K)
+        rows.append(BoundRow(f"width asked, {label}", "", power_of_ten(asked.log10_width), "Theorems 4.8, 5.12"))
+        rows.append(BoundRow("  iterations", "", power_of_ten(asked.log10_iterations), ""))
+        rows.append(BoundRow("  step size", "", power_of_ten(asked.log10_step_size), ""))
+    return rows
+
+
+def number(value: float) -> str:
+    """Digits with commas while they can be read, then three digits and a power of ten."""
+    if value >= 1e7:
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def power_of_ten(exponent: float) -> str:
+    """10^exponent, as the theorems' numbers are past the floats."""
+    return f"10^{exponent:,.0f}" if abs(exponent) >= 100 else f"10^{exponent:.3g}"

@@ -1,7 +1,7 @@
 """`fewfire demo`: a success frontier of a sparse parity in a minute or two, as text and as a page.
 
-The grids lie where a parity of 3 bits among 30 turns from hopeless to easy. Text frontiers are a table per start, side
-by side where they fit, coloured where colours are shown.
+The grids lie where a parity of 3 bits among 30 turns from impossible to easy. Text frontiers are a table per start,
+side by side where they fit, coloured where colours are shown.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ from rich.text import Text
 import fewfire as ff
 from fewfire._errors import invalid
 from fewfire._extension import load
-from fewfire.cli._output import PlainConsole, file_size, run_sweep, say
-from fewfire.cli._places import check_file
-from fewfire.experiments.run._bar import duration
+from fewfire.cli._output import PlainConsole, check_file, file_size, run_sweep, say
+from fewfire.sweeps.run._progress import duration
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from fewfire.engines import Run, Schedule
-    from fewfire.experiments import Sweep
     from fewfire.problems import Parity
-    from fewfire.report import Group, SuccessFrontier
+    from fewfire.report._frontier import Group, SuccessFrontier
+    from fewfire.sweeps import Sweep
 
 LONGER = 3
 """The last network may take so many times the steps of the others."""
@@ -99,8 +98,10 @@ def _train(console: Console, sweep: Sweep, store: Path, engine: str) -> None:
 
 def _show(console: Console, sweep: Sweep, store: Path, output: Path) -> None:
     """The text heat map, what it says, and the page."""
-    with ff.experiments.SqliteStore(store) as opened:
-        results = ff.report.read_results(opened, sweep.success_error, only={run.setting for run in sweep.runs()})
+    from fewfire.report._results import read_results
+
+    with ff.sweeps.SqliteStore(store) as opened:
+        results = read_results(opened, sweep.success_error, only={run.setting for run in sweep.runs()})
         ff.report.write_page(results, output, title=sweep.name)
     group = ff.report.frontier_info(results)[0]
     console.print("\nShare of runs that succeed, by width and number of examples\n")
@@ -136,10 +137,10 @@ def hidden_parity(n: int, k: int, seed: int) -> Parity:
 def sweep_of(problem: Parity, grid: DemoGrid, steps: int) -> Sweep:
     """Every cell of the grid from a dense and a 2-sparse start, stopped as soon as the test error is 10%."""
     starts = (ff.networks.init.dense(), ff.networks.init.sparse(2))
-    return ff.experiments.Sweep(
+    return ff.sweeps.Sweep(
         problems=(problem,),
         networks=tuple((start, width) for start in starts for width in grid.widths),
-        data=tuple(ff.experiments.Data(samples) for samples in grid.samples),
+        data=tuple(ff.sweeps.Data(samples) for samples in grid.samples),
         schedules=(_schedule(steps, evaluate=250, stop_error=0.1),),
         trials=grid.trials,
         name=f"A parity of {problem.k} hidden bits among {problem.n}",
@@ -187,9 +188,11 @@ def _heat_map(group: Group, frontier: SuccessFrontier) -> Table:
 
 
 def _cell(share: float) -> Text:
+    from fewfire.report._plots import RAMP
+
     if np.isnan(share):
         return Text("–")
     # Dark letters up to the middle of the ramp, light ones from there: at least 4.5 times as light or dark.
-    place = round(share * (len(ff.report.RAMP) - 1))
-    ink = "#000000" if place < 3 else "#ffffff"
-    return Text(f"{share:>5.0%}", style=Style(color=ink, bgcolor=ff.report.RAMP[place]))
+    step = round(share * (len(RAMP) - 1))
+    ink = "#000000" if step < 3 else "#ffffff"
+    return Text(f"{share:>5.0%}", style=Style(color=ink, bgcolor=RAMP[step]))

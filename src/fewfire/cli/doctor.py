@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, requires, version
-
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 import fewfire as ff
 from fewfire._extension import MESSAGE, load
-from fewfire.cli._output import PlainConsole
+from fewfire.cli._output import PlainConsole, plain_table
+
+if TYPE_CHECKING:
+    from fewfire.engines import Engine
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "threadpoolctl", "typer", "rich")
 
@@ -18,7 +20,7 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "threadpoolctl", "typer", "rich")
 def doctor() -> None:
     """Print versions, the CPU features in use, the engines available and how to get the missing ones."""
     console = PlainConsole()
-    table = Table(box=None, show_header=False, pad_edge=False)
+    table = plain_table()
     for name, value in facts():
         table.add_row(name, value)
     console.print(table)
@@ -38,17 +40,22 @@ def facts() -> list[tuple[str, str]]:
     else:
         others = [isa for isa in core.available_isas() if isa != core.isa()]
         lines.append(("C++ part", f"uses {core.isa()} (also compiled and usable: {', '.join(others) or 'none'})"))
-    for engine, reason in ff.engines.engine_report().items():
-        lines.append((f"engine {engine}", available(engine) if reason is None else f"not available: {reason}"))
+    from fewfire.engines._protocol import ENGINES  # late: the help text needs no engines
+
+    lines += [(f"engine {name}", available(make(None))) for name, make in ENGINES.items()]
     return lines + [(f"extra {extra}", state) for extra, state in sorted(extras().items())]
 
 
-def available(name: str) -> str:
-    """What an engine that can run has to offer."""
-    engine = ff.engines.ENGINES[name](None)
-    if not isinstance(engine, ff.engines.DeviceEngine):
+def available(engine: Engine) -> str:
+    """Whether an engine can run, and on which devices."""
+    from fewfire.engines._protocol import DEVICE_WORK, DeviceEngine
+
+    reason = engine.unusable()
+    if reason is not None:
+        return f"not available: {reason}"
+    if not isinstance(engine, DeviceEngine):
         return "available"
-    least, devices = f"{ff.engines.DEVICE_WORK:.0e} multiply-adds", ", ".join(engine.devices())
+    least, devices = f"{DEVICE_WORK:.0e} multiply-adds", ", ".join(engine.devices())
     return f"available, and used by sweeps of {least} and more: {devices}"
 
 

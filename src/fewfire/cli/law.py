@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
-from rich.table import Table
 
-from fewfire import experiments
+from fewfire import sweeps
 from fewfire._atomic import write_text
-from fewfire._errors import FileFormatError, invalid
-from fewfire.cli._output import say, wide_console
-from fewfire.cli._places import check_file
+from fewfire._errors import FileFormatError
+from fewfire.cli._output import check_file, plain_table, read_json, say, wide_console
 
 if TYPE_CHECKING:
-    from fewfire.experiments import FrontierLaw
+    from fewfire.sweeps.laws import FrontierLaw
 
 app = typer.Typer(
-    help="The law of data of sparse parities: fitted to stores, asked before a run.", no_args_is_help=True
+    help="The law of data of sparse parities: fitted to stores, for predictions before a run.", no_args_is_help=True
 )
 
 SHOWN = 8
@@ -42,17 +40,18 @@ def fit(
     ] = None,
 ) -> None:
     """Fit the examples that half of the runs need to the frontiers of stores, and say how well that predicts."""
-    from fewfire.experiments.laws import LEVEL, merged_cells
+    from fewfire.sweeps.laws._cells import merged_cells
+    from fewfire.sweeps.laws._frontier_law import LEVEL
 
     check_file("--output", output)
     with ExitStack() as stack:
-        opened = [stack.enter_context(experiments.SqliteStore(path)) for path in stores]
-        cells = merged_cells(cell for store in opened for cell in experiments.parity_cells(store, success_error))
-    law = experiments.fit_law(cells, steps=steps)
+        opened = [stack.enter_context(sweeps.SqliteStore(path)) for path in stores]
+        cells = merged_cells(cell for store in opened for cell in sweeps.laws.parity_cells(store, success_error))
+    law = sweeps.laws.fit_law(cells, steps=steps)
     console = wide_console()
     left = f"; {law.unlocated} lines whose values do not bracket theirs are left out" if law.unlocated else ""
     say(f"log m* by {len(law.points)} frontiers of {sum(point.runs for point in law.points):,} runs{left}.", console)
-    table = Table("term", "coefficient", f"{LEVEL:.0%} interval", box=None, pad_edge=False)
+    table = plain_table("term", "coefficient", f"{LEVEL:.0%} interval")
     for term, value, (low, high) in zip(law.terms, law.coefficients, law.intervals().T, strict=True):
         table.add_row(term, f"{value:.3f}", f"{low:.3f} to {high:.3f}")
     console.print(table)
@@ -60,16 +59,16 @@ def fit(
     error = float(np.median([point.error for point in law.points]))
     say(f"Beside the law frontiers scatter by {law.spread:.0%}; each is measured to {error:.0%} (median).", console)
     worst = sorted(zip(residuals, law.points, strict=True), key=lambda pair: -abs(pair[0]))[:SHOWN]
-    table = Table("largest residuals", "measured", "measured / law", box=None, pad_edge=False)
+    table = plain_table("largest residuals", "measured", "measured / law")
     for residual, point in worst:
-        place = f"({point.n}, {point.k}), width {point.width:,}, {point.start}"
-        table.add_row(place, f"{point.samples:,.0f} ± {point.error:.0%}", f"{np.exp(residual):.2f}")
+        label = f"({point.n}, {point.k}), width {point.width:,}, {point.start}"
+        table.add_row(label, f"{point.samples:,.0f} ± {point.error:.0%}", f"{np.exp(residual):.2f}")
     console.print(table)
     for by in ("frontier", "n", "width"):
-        held = law.held_out(by)
-        if held:
-            inside = sum(one.inside for one in held)
-            say(f"Held out by {by}: {inside} of {len(held)} inside the {LEVEL:.0%} predictive interval.", console)
+        left_out = law.held_out(by)
+        if left_out:
+            inside = sum(one.inside for one in left_out)
+            say(f"Held out by {by}: {inside} of {len(left_out)} inside the {LEVEL:.0%} predictive interval.", console)
     if output is not None:
         write_text(output, json.dumps(law.to_dict()) + "\n")
         say(f"Wrote {output}.", console)
@@ -92,19 +91,15 @@ def predict(
     extrapolate: bool = typer.Option(False, help="Also beyond the n and the widths that were fitted."),
 ) -> None:
     """Predict the examples with which half of the runs will succeed, with an interval."""
-    from fewfire.experiments.laws import LEVEL
+    from fewfire.sweeps.laws._frontier_law import LEVEL
 
-    told = experiments.shipped_law() if law is None else _read(law)
-    found = told.predict(n, k, width, init, level=LEVEL if level is None else level, extrapolate=extrapolate)
+    chosen = sweeps.laws.shipped_law() if law is None else _read(law)
+    found = chosen.predict(n, k, width, init, level=LEVEL if level is None else level, extrapolate=extrapolate)
     say(f"({n}, {k})-parity, width {width:,}, {init} start: half of the runs need {found}.")
 
 
 def _read(path: Path) -> FrontierLaw:
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        remedy = "write it with: fewfire law fit STORE -o FILE"
-        raise invalid("--law", f"must be a file of JSON ({error})", str(path), remedy) from None
+    table = read_json("--law", path, "fewfire law fit STORE -o FILE")
     if not isinstance(table, dict):
         raise FileFormatError(f"{path} is no law: it holds a {type(table).__name__}.")
-    return experiments.FrontierLaw.from_dict(table)
+    return sweeps.laws.FrontierLaw.from_dict(table)

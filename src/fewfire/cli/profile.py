@@ -17,8 +17,7 @@ import fewfire as ff
 from fewfire._errors import invalid
 from fewfire._optional import require
 from fewfire._validate import check_integer, did_you_mean
-from fewfire.cli._output import file_size, say, wide_console
-from fewfire.cli._places import check_file
+from fewfire.cli._output import check_file, file_size, say, wide_console
 
 ROWS = 16
 """Of a batch that is made up."""

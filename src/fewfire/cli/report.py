@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import signal
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,8 +14,7 @@ from fewfire._atomic import same_file
 from fewfire._errors import invalid
 from fewfire._optional import require
 from fewfire._validate import check_integer, check_number
-from fewfire.cli._output import file_size, say
-from fewfire.cli._places import check_file, check_folder
+from fewfire.cli._output import check_file, check_folder, file_size, read_json, say, terminated_as_interrupted
 
 OUTPUT = Path("report.html")
 
@@ -65,9 +62,11 @@ def report(
     for store in stores:
         if same_file(output, store):
             raise invalid("output", "must not be the store itself", str(output), "choose another file")
+    from fewfire.report._results import read_results
+
     with ExitStack() as stack:
-        opened = {name: stack.enter_context(ff.experiments.SqliteStore(path)) for name, path in _named(stores).items()}
-        results = ff.report.read_results(opened, success_error)
+        opened = {name: stack.enter_context(ff.sweeps.SqliteStore(path)) for name, path in _named(stores).items()}
+        results = read_results(opened, success_error)
         activity = None if profile is None else _read_profile(profile)
         size = ff.report.write_page(results, output, title=title, profile=activity)
         runs, cells = len(results.columns["hash"]), len(results.settings)
@@ -85,13 +84,11 @@ def _watch(stores: list[Path], success_error: float | None, title: str | None, p
     page = ff.report.LivePage(_named(stores), success_error, title=title)
     with ff.report.PageServer(page, port) as server:
         say(f"Watching {', '.join(map(str, stores))}: open {server.url} in a browser on this machine. Ctrl-C ends it.")
-        before = signal.signal(signal.SIGTERM, _interrupt)
         try:
-            server.serve_forever()
+            with terminated_as_interrupted():
+                server.serve_forever()
         except KeyboardInterrupt:
             say("Stopped watching. The stores are as they were.")
-        finally:
-            signal.signal(signal.SIGTERM, before)
 
 
 def _named(stores: list[Path]) -> dict[str, Path]:
@@ -104,16 +101,8 @@ def _named(stores: list[Path]) -> dict[str, Path]:
     return named
 
 
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
 def _read_profile(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        remedy = "write it with: fewfire profile MODULE:FACTORY --json > FILE"
-        raise invalid("--profile", f"must be a file of JSON ({error})", str(path), remedy) from None
+    data = read_json("--profile", path, "fewfire profile MODULE:FACTORY --json > FILE")
     if not isinstance(data, dict):
         raise invalid("--profile", "must hold a profile of a model", f"a {type(data).__name__}")
     return data

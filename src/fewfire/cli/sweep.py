@@ -1,28 +1,38 @@
-"""`fewfire sweep`: plan and run grids of training runs; what is done with stores is in `sweep_store`."""
+"""`fewfire sweep`: plan and run grids of training runs; look at their stores, merge, compare and export them."""
 
 from __future__ import annotations
 
 import json
 import math
 import shlex
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
-from rich.table import Table
 
-from fewfire import experiments
-from fewfire._cores import usable_cores
-from fewfire.cli import sweep_compare, sweep_store
-from fewfire.cli._output import PlainConsole, run_sweep, say, wide_console
-from fewfire.experiments.run._bar import duration
+from fewfire import sweeps
+from fewfire._atomic import same_file
+from fewfire._errors import invalid
+from fewfire._threads import usable_cores
+from fewfire._validate import check_number
+from fewfire.cli._output import PlainConsole, check_file, file_size, plain_table, run_sweep, say, wide_console
+from fewfire.sweeps.run._progress import duration
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
-    from fewfire.experiments import FoundFrontier, FrontierSearch, Plan, Progress, RunSpec, Sweep, TimeEstimate
+    from fewfire._types import AnyArray, IdArray
+    from fewfire.sweeps import FrontierSearch, Sweep
+    from fewfire.sweeps.run._estimate import TimeEstimate
+    from fewfire.sweeps.run._plan import Plan
+    from fewfire.sweeps.run._progress import Progress
+    from fewfire.sweeps.run._search import FoundFrontier
+    from fewfire.sweeps.store._protocol import Cell
+
 
 app = typer.Typer(
     help="Grids of training runs from one TOML file: plan, run, resume; and the stores that keep them.",
@@ -33,6 +43,11 @@ Spec = Annotated[Path, typer.Argument(help="The TOML file that describes the swe
 Engine = Annotated[str, typer.Option(help="Which engine trains the runs.")]
 
 
+StoreFile = Annotated[Path, typer.Argument(help="The store file.", show_default=False)]
+REASONS = 3
+"""At most so many messages of runs that went wrong."""
+
+
 @app.command()
 def plan(
     spec: Spec,
@@ -41,19 +56,19 @@ def plan(
     probe: Annotated[bool, typer.Option(help="Train a few runs for a moment to estimate the time.")] = True,
     measured: Annotated[
         list[Path] | None,
-        typer.Option(help="A store whose runs tell how early runs stop, besides --store; may be given several times."),
+        typer.Option(help="A store to measure early stops on, in addition to --store; may be given several times."),
     ] = None,
 ) -> None:
-    """Say how many runs a spec stands for, how many are done, and about how long the rest will take."""
+    """Print how many runs a spec stands for, how many are done, and about how long the rest will take."""
     console = PlainConsole()
-    sweep = experiments.Sweep.from_toml(spec)
+    sweep = sweeps.Sweep.from_toml(spec)
     with ExitStack() as stack:
-        opened = stack.enter_context(experiments.SqliteStore(store)) if store is not None and store.exists() else None
-        found = experiments.make_plan(sweep, opened)
-        stores = [stack.enter_context(experiments.SqliteStore(path)) for path in measured or ()]
+        opened = stack.enter_context(sweeps.SqliteStore(store)) if store is not None and store.exists() else None
+        found = sweeps.make_plan(sweep, opened)
+        stores = [stack.enter_context(sweeps.SqliteStore(path)) for path in measured or ()]
         stores += [opened] if opened else []
         wanted = probe and len(found.pending)
-        probed = experiments.estimate_time(sweep, found, engine, measured=stores) if wanted else None
+        probed = sweeps.estimate_time(sweep, found, engine, measured=stores) if wanted else None
     say(sweep.name, console)
     if sweep.search is None:
         problems, networks, data, schedules = map(len, (sweep.problems, sweep.networks, sweep.data, sweep.schedules))
@@ -81,10 +96,9 @@ def _search_plan(sweep: Sweep, search: FrontierSearch, found: Plan) -> tuple[str
 
 def _time(probed: TimeEstimate, stops: bool) -> str:
     """How long the rest will take, in words: GPU-hours where a device trains."""
-    hours, stopping = probed.device_hours, probed.stopping_device_hours
     if probed.devices:
         devices = "device" if probed.devices == 1 else "devices"
-        text = f"About {hours:.3g} GPU-hours, {duration(probed.seconds)} on {probed.devices} {devices}"
+        text = f"About {probed.device_hours:.3g} GPU-hours, {duration(probed.seconds)} on {probed.devices} {devices}"
     else:
         text = f"About {duration(probed.seconds)} on {usable_cores()} cores"
     text += f" with the {probed.engine} engine"
@@ -92,7 +106,9 @@ def _time(probed: TimeEstimate, stops: bool) -> str:
         return text
     if probed.stopping_seconds is None:
         return f"{text}, less with early stops"
-    less = duration(probed.stopping_seconds) if stopping is None or not probed.devices else f"{stopping:.3g} GPU-hours"
+    less = duration(probed.stopping_seconds)
+    if probed.devices:
+        less = f"{probed.stopping_seconds * probed.devices / 3600:.3g} GPU-hours"
     return f"{text}; {less} with early stops as in {probed.measured_runs} finished runs"
 
 
@@ -114,7 +130,7 @@ def run(
 ) -> None:
     """Train every run that the store does not have yet. Stop it with Ctrl-C; repeat the command to go on."""
     console = PlainConsole()
-    sweep = experiments.Sweep.from_toml(spec)
+    sweep = sweeps.Sweep.from_toml(spec)
     executor = "local" if dask is None else "dask" if dask == "local" else dask
     command = ["fewfire", "sweep", "run", str(spec), "--store", str(store), *(["--dask", dask] if dask else [])]
     resume = f"Resume with: {shlex.join(command)}"
@@ -123,44 +139,40 @@ def run(
     )
     _summarise(console, state, store, sweep.success_error)
     if sweep.search is not None:
-        wide_console().print(_frontier_table(sweep.search, experiments.found_frontiers(sweep, store)))
+        wide_console().print(_frontier_table(sweep.search, sweeps.found_frontiers(sweep, store)))
     if state.failed:
         raise typer.Exit(1)
 
 
 def _frontier_table(search: FrontierSearch, found: list[FoundFrontier]) -> Table:
-    """A row per frontier: what tells it from the others, where it is, and how many runs that took."""
+    """A row per frontier: how it differs from the others, where it is, and how many runs that took."""
     from fewfire.report._settings import varying
 
-    table = Table(title=f"{search.axis} at which {search.target:.0%} of the runs succeed", title_justify="left")
-    table.box, table.pad_edge = None, False
-    flat = [_leaves(one.spec) for one in found]
-    telling = varying(flat) if len(flat) > 1 else []
-    for path in telling:
-        table.add_column(path.rpartition(".")[2])
-    table.add_column("frontier")
-    table.add_column("runs", justify="right")
+    flat = [_leaves(one.spec.setting) for one in found]
+    differing = varying(flat) if len(flat) > 1 else []
+    table = plain_table(*(path.rpartition(".")[2] for path in differing), "frontier", "runs", right=1)
+    table.title, table.title_justify = f"{search.axis} at which {search.target:.0%} of the runs succeed", "left"
     for leaves, one in zip(flat, found, strict=True):
         end = "" if one.settled else ", budget spent" if one.over else ", waits for failed runs"
-        table.add_row(*(leaves.get(path, "–") for path in telling), f"{one.estimate}{end}", f"{one.estimate.runs}")
+        table.add_row(*(leaves.get(path, "–") for path in differing), f"{one.estimate}{end}", f"{one.estimate.runs}")
     return table
 
 
-def _leaves(spec: RunSpec) -> dict[str, str]:
-    """The keys of a run with their values as texts, the start by one name."""
+def _leaves(setting: str) -> dict[str, str]:
+    """The keys of a setting with their values as texts, the start by one name."""
     from fewfire.report._settings import flatten, start_name
 
-    table = json.loads(spec.setting)
+    table = json.loads(setting)
     table["network"]["start"] = start_name(table["network"]["start"])
     return flatten(table)
 
 
 def _first_failure(store: Path) -> str:
     """The message of the failed run that comes first in the store's grid."""
-    with experiments.SqliteStore(store) as opened:
+    with sweeps.SqliteStore(store) as opened:
         columns = opened.columns()
     failed = np.flatnonzero(columns["status"] == "failed")
-    first = min(failed, key=lambda place: (columns["setting"][place], columns["trial"][place]))
+    first = min(failed, key=lambda index: (columns["setting"][index], columns["trial"][index]))
     return str(columns["message"][first])
 
 
@@ -177,7 +189,179 @@ def _summarise(console: Console, state: Progress, store: Path, success_error: fl
         say(line, console)
 
 
-app.command()(sweep_store.status)
-app.command("merge")(sweep_store.merge_)
-app.command()(sweep_compare.compare)
-app.command("export")(sweep_store.export_)
+@app.command()
+def status(
+    store: StoreFile,
+    spec: Annotated[Path | None, typer.Option(help="Also say how much of this sweep the store has.")] = None,
+) -> None:
+    """Print what a store holds: runs by status, sweeps, engines, and why runs diverged or failed."""
+    from fewfire.sweeps.store._protocol import newest_success_error
+
+    console = PlainConsole()
+    sweep = None if spec is None else sweeps.Sweep.from_toml(spec)
+    with sweeps.SqliteStore(store) as opened:
+        counts, columns, records, grid = opened.counts(), opened.columns(), opened.sweeps(), opened.settings()
+        plan = None if sweep is None else sweeps.make_plan(sweep, opened)
+    by_status = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    content = f"{sum(counts.values()):,} runs in {len(grid):,} cells: {by_status}"
+    say(f"{store} ({file_size(store.stat().st_size)}): {content}", console)
+    for record in records:
+        say(f"Sweep: {record.name} (success: a test error of at most {record.success_error:g})", console)
+    error = newest_success_error(records)
+    ended = counts["done"] + counts["diverged"]
+    if ended:
+        share = sweeps.succeeded(columns["status"], columns["best_test_error"], error).sum() / ended
+        say(f"{share:.1%} reached a test error of {error:g}", console)
+    engines = Counter(columns["engine"].tolist())
+    if engines:
+        say(f"Engines: {', '.join(f'{name} ({runs:,} runs)' for name, runs in sorted(engines.items()))}", console)
+    wrong = columns["status"] != "done"
+    reasons = Counter(zip(columns["status"][wrong].tolist(), columns["message"][wrong].tolist(), strict=True))
+    for (ending, message), runs in reasons.most_common(REASONS):
+        say(f"{runs:,} {ending}: {message}", console)
+    if plan is not None:
+        say(f"Of {spec}: {plan.finished:,} of {plan.total:,} runs are final, {len(plan.pending):,} to do", console)
+
+
+@app.command("merge")
+def merge_(
+    target: Annotated[Path, typer.Argument(help="The store to add to; made when it does not exist.")],
+    sources: Annotated[list[Path], typer.Argument(help="Stores whose runs are added.")],
+) -> None:
+    """Add the runs of stores to another one. A run that both have is kept as it is; the sources are not changed.
+
+    Runs that both have and that differ are counted: with other arithmetic, or as contradictions (exit status 1).
+    """
+    for source in sources:
+        if same_file(source, target):
+            raise invalid("TARGET", "must not be one of the stores that are added", str(target), "choose another file")
+    with ExitStack() as stack:
+        opened = [stack.enter_context(sweeps.SqliteStore(source)) for source in sources]
+        written = stack.enter_context(sweeps.SqliteStore(target, write=True))
+        before = len(written.sweeps())
+        merged = sweeps.merge(written, opened)
+        total, records = sum(written.counts().values()), written.sweeps()
+    say(f"Added {merged.new:,} runs from {len(sources)} store{'s' if len(sources) > 1 else ''}: {target} has {total:,}")
+    if merged.rounded:
+        say(f"{merged.rounded:,} runs differ from those in {target}, with another engine or arithmetic; those are kept")
+    for mine, other in merged.sweeps:
+        kept, left = (f"{record.name!r} with success at {record.success_error:g}" for record in (mine, other))
+        say(f"The sweep {kept} is also called {left}; the first is kept")
+    if len(records) > before and len({record.success_error for record in records}) > 1:
+        errors = ", ".join(f"{record.name!r} at {record.success_error:g}" for record in records)
+        say(f"The sweeps of {target} count success differently: {errors}. The last counts, or --success-error")
+    if merged.contradicting:
+        first = ", ".join(merged.contradicting[:REASONS])
+        say(
+            f"{len(merged.contradicting):,} runs contradict those in {target}, with the same engine and arithmetic; "
+            f"those are kept. First: {first}. Remedy: repeat them into a new store, and compare"
+        )
+        raise typer.Exit(1)
+
+
+@app.command("export")
+def export_(
+    store: StoreFile,
+    output: Annotated[
+        Path, typer.Argument(help="The file to write: .csv, .parquet (with histories), or .tex (a row per cell).")
+    ],
+) -> None:
+    """Write all runs of a store as one table."""
+    check_file("OUTPUT", output)
+    with sweeps.SqliteStore(store) as opened:
+        count = sweeps.export(opened, output)
+    say(f"Wrote {count} {'cells' if output.suffix == '.tex' else 'runs'} to {output}")
+
+
+SHOWN = 20
+"""At most so many cells, those that differ most."""
+
+DECIDED = ("status", "stopped", "test_error", "best_test_error", "train_error", "train_loss", "steps", "multiply_adds")
+"""Columns in which two trainings of one run agree when they are the same."""
+
+
+@app.command()
+def compare(
+    first: StoreFile,
+    second: Annotated[Path, typer.Argument(help="The one to compare it with.", show_default=False)],
+    success_error: Annotated[
+        float | None, typer.Option(help="The test error that counts as success; by default that of the first store.")
+    ] = None,
+) -> None:
+    """Compare the success of the cells that two stores share, and print whether they differ clearly.
+
+    Runs that both stores have are compared as pairs. The others are compared cell by cell.
+    """
+    from fewfire.report._findings import CLEAR, compared_z, is_comparable, pair_counts, shared_runs
+    from fewfire.sweeps.store._protocol import newest_success_error
+
+    console = wide_console()
+    if success_error is not None:
+        check_number("--success-error", success_error, 0, 1, open_low=True, open_high=True, remedy="pass 0.1 for 10%")
+    with sweeps.SqliteStore(first) as one, sweeps.SqliteStore(second) as other:
+        error = success_error or newest_success_error(one.sweeps())
+        ours, theirs = ({cell.setting.text: cell for cell in sweeps.cells(store, error)} for store in (one, other))
+        columns, more = one.columns(), other.columns()
+    shared = [text for text in ours if text in theirs and ours[text].runs and theirs[text].runs]
+    only = len(ours) - len(shared), len(theirs) - len(shared)
+    say(f"{len(shared):,} cells in both; {only[0]:,} only in {first}, {only[1]:,} only in {second}", console)
+    if not shared:
+        return
+    cells = [(ours[text], theirs[text]) for text in shared]
+    won, runs, other_won, other_runs = (
+        np.array([getattr(pair[side], name) for pair in cells]) for side in (0, 1) for name in ("successes", "runs")
+    )
+    indices = shared_runs(columns, more)
+    good, bad = (
+        sweeps.succeeded(table["status"][index], table["best_test_error"][index], error)
+        for table, index in zip((columns, more), indices, strict=True)
+    )
+    cell = {pair[0].setting.id: number for number, pair in enumerate(cells)}
+    numbers = np.array([cell[id] for id in columns["setting"][indices[0]].tolist()], dtype=np.int64)
+    pairs = pair_counts(good, bad, numbers, len(cells))
+    console.print(_table(shared, cells, (str(first), str(second))))
+    if len(cells) > SHOWN:
+        say(f"{SHOWN} of {len(cells):,} cells are shown, those that differ most", console)
+    say(_shared(pairs, _same(columns, more, indices), (str(first), str(second))), console)
+    shares = f"{won.sum() / runs.sum():.1%} and {other_won.sum() / other_runs.sum():.1%} succeed"
+    opening = f"Test error of at most {error:g}: {shares}"
+    if not is_comparable(runs, other_runs, pairs):
+        same = bool((runs + other_runs).sum() == 2 * pairs.sum())
+        alike = "the stores hold the same runs" if same else "shared runs end alike, and no cell has others in both"
+        say(f"{opening}; {alike}, which says nothing about a difference", console)
+        return
+    z = compared_z(won, runs, other_won, other_runs, pairs)
+    verdict = "differ clearly" if abs(z) > CLEAR else "do not differ clearly"
+    say(f"{opening}; the stores {verdict} (z = {z:.2f})", console)
+
+
+def _same(one: dict[str, AnyArray], other: dict[str, AnyArray], indices: tuple[IdArray, IdArray]) -> int:
+    """How many shared runs agree in every number that training decides."""
+    same = np.ones(len(indices[0]), dtype=bool)
+    for name in DECIDED:
+        a, b = one[name][indices[0]], other[name][indices[1]]
+        same &= (a == b) | ((a != a) & (b != b))  # NaN where nothing was measured
+    return int(same.sum())
+
+
+def _shared(pairs: IdArray, same: int, names: tuple[str, str]) -> str:
+    """What the runs that both stores have are, in a sentence."""
+    count, only, other = int(pairs.sum()), int(pairs[1, 0].sum()), int(pairs[0, 1].sum())
+    if not count:
+        return "No run is in both stores"
+    text = f"{count:,} runs are in both stores: {same:,} of them agree in every number"
+    return f"{text}; {only:,} succeed only in {names[0]}, {other:,} only in {names[1]}"
+
+
+def _table(texts: list[str], pairs: list[tuple[Cell, Cell]], names: tuple[str, str]) -> Table:
+    """The cells whose success differs most, by the settings in which they differ."""
+    from fewfire.report._settings import varying
+
+    flat = [_leaves(text) for text in texts]
+    differing = varying(flat) if len(flat) > 1 else []
+    table = plain_table(*(path.rpartition(".")[2] for path in differing), *names, "difference", right=3)
+    apart = [pair[1].success - pair[0].success for pair in pairs]
+    for index in sorted(range(len(pairs)), key=lambda index: -abs(apart[index]))[:SHOWN]:
+        shares = (f"{cell.successes}/{cell.runs}" for cell in pairs[index])
+        table.add_row(*(flat[index].get(path, "–") for path in differing), *shares, f"{apart[index]:+.0%}")
+    return table

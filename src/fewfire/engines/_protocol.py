@@ -1,26 +1,25 @@
 """What an engine is, and the register of engines by name.
 
-An engine says by attributes what it draws itself and how it likes its work; nothing else in the package asks for its
-name. To add one, write a class with these attributes and `register_engine` it.
+The attributes of an engine are what it draws itself and which batches suit it; nothing else in the package asks for
+its name. To add one, write a class with these attributes and `register_engine` it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from fewfire._errors import EngineUnavailable
 from fewfire._registry import Registry
 from fewfire._validate import check_choice
+from fewfire.engines.cpu import CpuEngine
+from fewfire.engines.reference import ReferenceEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fewfire.engines._result import Result
+    from fewfire.engines._result import OnDivergence, Result
     from fewfire.engines._run import Run
-
-OnDivergence = Literal["raise", "record"]
-"""What happens when a run diverges: the first one ends the call, or it is noted in its result."""
 
 
 @runtime_checkable
@@ -33,12 +32,12 @@ class Engine(Protocol):
     draws_problems : frozenset of str
         Names of the problems (`describe()["name"]`) whose examples it draws itself.
     draws_starts : frozenset of str
-        Names of the initialisers whose weights it draws itself. All else `Run.drawn_for(engine)` draws.
+        Names of the initialisers whose weights it draws itself. All else `Run.drawn(engine)` draws.
     batch_cost, batch_runs : float, int
         Multiply-adds and runs that make a good batch: a batch is full at either.
     side_by_side : bool
-        Whether it wants one caller with large batches of runs of one shape, because it has a device of its own, rather
-        than several callers with small ones. `DeviceEngine` says what such an engine may have besides.
+        Whether one caller with large batches of runs of one shape suits it, because it has a device of its own, rather
+        than several callers with small ones. `DeviceEngine` is what such an engine may offer besides.
     """
 
     name: ClassVar[str]
@@ -93,7 +92,7 @@ class Pace:
 
 @runtime_checkable
 class DeviceEngine(Engine, Protocol):
-    """An engine with devices of its own that tells about them; a sweep then uses all of them."""
+    """An engine with devices of its own, of which a sweep uses all."""
 
     def devices(self) -> list[str]:
         """What each device of this machine is, in words."""
@@ -158,8 +157,6 @@ def unregister_engine(name: str) -> None:
     >>> from fewfire import engines
     >>> engines.register_engine("mine", lambda threads: engines.ReferenceEngine())
     >>> engines.unregister_engine("mine")
-    >>> "mine" in engines.ENGINES
-    False
     """
     ENGINES.remove(name)
 
@@ -198,13 +195,13 @@ def get_engine(name: str = "auto", threads: int | None = None, *, work: float = 
     raise EngineUnavailable(" ".join(reasons))
 
 
-def engine_report() -> dict[str, str | None]:
-    """For each engine, why it cannot run here, or None.
+def _cuda_engine(threads: int | None) -> Engine:
+    from fewfire.engines.cuda import CudaEngine  # loaded when it is asked for
 
-    Examples
-    --------
-    >>> import fewfire as ff
-    >>> ff.engines.engine_report()["reference"] is None  # nothing stands in its way
-    True
-    """
-    return {name: make(None).unusable() for name, make in ENGINES.items()}
+    return CudaEngine()
+
+
+# "auto" takes the first one that can run, and where there is much to do one with a device of its own.
+register_engine(CpuEngine.name, CpuEngine, own=True)
+register_engine("cuda", _cuda_engine, own=True)
+register_engine(ReferenceEngine.name, lambda threads: ReferenceEngine(), own=True)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 Stopped = Literal["steps", "test_error", "diverged"]
 """Why a run ended: all steps done, held-out error low enough, or no longer finite."""
 
+OnDivergence = Literal["raise", "record"]
+"""What happens when a run diverges: the first one ends the call, or it is noted in its result."""
+
 ErrorCurve = Literal["test_error", "train_error", "train_loss"]
 """The curves of a history that fall as a run learns."""
 
@@ -106,7 +109,7 @@ class Result:
     Parameters
     ----------
     kept : TwoLayer or None
-        The final weights, None when the engine was told not to keep them; see `network`.
+        The final weights, None when the engine was asked not to keep them; see `network`.
     history : History
     counters : Counters
     stopped : "steps", "test_error" or "diverged"

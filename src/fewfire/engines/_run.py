@@ -1,31 +1,198 @@
-"""What an engine takes: independent runs, each a pure function of its fields.
+"""What an engine takes: independent runs, each a pure function of its fields, and what a run does at each step.
 
 A run is *described*: its start is an initialiser, a width and a stream, its examples are a problem, a number of rows
 and a stream. A description weighs a few hundred bytes and is drawn when its turn comes, by the engine itself where it
 can (on its device), else by `Run.drawn`. Arrays are the other way to describe a run: a `TwoLayer`, X and y.
+
+Its schedule is made of phases of constant or listed rates, per layer. Update of a parameter θ of one layer at one step,
+with its rate η, decay and truncation γ:
+    θ ← (1 − decay) θ − η · trunc(∇θ, γ)
+where trunc zeroes entries of magnitude at most γ (pareto, B.3) and decay is η·weight_decay
+("coupled": PyTorch's SGD, pareto C.1) or weight_decay itself ("direct": pareto 3.2.1). The
+regulariser λ‖θ‖² of parities is coupled decay with weight_decay = 2λ.
+
+Which examples a step sees is one law for all engines. Step t (from 0) of a run with batch size B reads words
+tB … tB + B − 1 of its stream "batches": with replacement, example ⌊word·m / 2³²⌋; by epochs, position p = tB + j of the
+endless concatenation of permutations, the e-th being the stable order of words em … em + m − 1 of the child stream
+"epochs". Online, step t sees rows tB … tB + B − 1 of the child stream "online".
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
-from fewfire._validate import check_inputs, check_integer, check_labels, check_support
-from fewfire.engines._losses import get_loss
-from fewfire.networks import TwoLayer, check_single_output
+from fewfire._validate import check_choice, check_inputs, check_integer, check_labels, check_number, check_support
+from fewfire.engines._gradients import LOSSES
+from fewfire.networks import TwoLayer
+from fewfire.networks._two_layer import check_single_output
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
-    from fewfire._types import AnyArray, FloatArray
+    from fewfire._dense.losses import LossName
+    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
     from fewfire.engines._protocol import Engine
-    from fewfire.engines._schedule import Schedule
-    from fewfire.networks.init import Initialiser
+    from fewfire.networks.init._base import Initialiser
+
+Value: TypeAlias = float | Sequence[float]
+"""One number for all steps of a phase, or one number per step."""
+
+Decay = Literal["coupled", "direct"]
+Sampling = Literal["replacement", "epochs"]
+
+LAYERS = ("hidden", "bias", "output", "offset")
+
+
+@dataclass(frozen=True)
+class PerLayer:
+    """A value for each of the four parameter groups of `TwoLayer`."""
+
+    hidden: Value = 0.0
+    bias: Value = 0.0
+    output: Value = 0.0
+    offset: Value = 0.0
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of steps under one rule.
+
+    Parameters
+    ----------
+    steps : int
+    learning_rate, weight_decay, truncation : float, sequence of `steps` floats, or PerLayer of these
+    decay : "coupled" or "direct"
+        Whether weight_decay is multiplied by the learning rate.
+    batch_size : int or None
+        Examples per step; None is the whole training set (gradient descent).
+
+    Examples
+    --------
+    >>> from fewfire.engines import PerLayer, Phase
+    >>> Phase(1000, learning_rate=PerLayer(hidden=0.1, bias=0.1), weight_decay=0.01).steps  # only the first layer moves
+    1000
+    """
+
+    steps: int
+    learning_rate: Value | PerLayer = 0.1
+    weight_decay: Value | PerLayer = 0.0
+    truncation: Value | PerLayer = 0.0
+    decay: Decay = "coupled"
+    batch_size: int | None = 32
+
+    def __post_init__(self) -> None:
+        check_integer("steps", self.steps, 1)
+        check_choice("decay", self.decay, get_args(Decay))
+        if self.batch_size is not None:
+            check_integer("batch_size", self.batch_size, 1, remedy="use None for full-batch gradient descent")
+        for name in ("learning_rate", "weight_decay", "truncation"):
+            table = self._table(name)
+            # A negative learning rate is pareto Theorem 21's own choice; only decay and truncation have a sign.
+            if name != "learning_rate" and table.min() < 0:
+                raise invalid(name, "must not be negative", float(table.min()))
+
+    def tables(self) -> tuple[Float64Array, Float64Array, Float64Array]:
+        """Learning rates, factors 1 − decay and truncation levels, read-only; columns hidden, bias, output, offset.
+
+        All have the shape (1, 4) when none of them changes, else (steps, 4).
+        """
+        return self._tables
+
+    @cached_property
+    def _tables(self) -> tuple[Float64Array, Float64Array, Float64Array]:
+        # The runs of a sweep share their phases: computed once.
+        rates, decay, truncations = map(self._table, ("learning_rate", "weight_decay", "truncation"))
+        shared = np.broadcast_arrays(rates, 1.0 - (decay * rates if self.decay == "coupled" else decay), truncations)
+        rates, keeps, truncations = (np.ascontiguousarray(table) for table in shared)
+        for table in (rates, keeps, truncations):
+            table.flags.writeable = False
+        return rates, keeps, truncations
+
+    def _table(self, name: str) -> Float64Array:
+        value = getattr(self, name)
+        layers = value if isinstance(value, PerLayer) else PerLayer(value, value, value, value)
+        columns = [self._column(f"{name}.{layer}", getattr(layers, layer)) for layer in LAYERS]
+        return np.stack(np.broadcast_arrays(*columns), axis=1)
+
+    def _column(self, name: str, value: Value) -> Float64Array:
+        if not isinstance(value, Sequence | np.ndarray):
+            return np.array([check_number(name, value)])
+        if len(value) != self.steps:
+            raise invalid(name, f"must hold one number for each of the {self.steps} steps", f"a length of {len(value)}")
+        return np.array([check_number(f"{name}[{i}]", number) for i, number in enumerate(value)])
+
+
+@dataclass(frozen=True, init=False)
+class Schedule:
+    """How a run is trained.
+
+    Parameters
+    ----------
+    phases : Phase, or several
+        Carried out in order.
+    loss : "hinge", "logistic", "square" or "absolute"
+    sampling : "replacement" or "epochs"
+        Minibatches of independent draws, or of consecutive pieces of a fresh permutation each epoch.
+    evaluate : int or "log"
+        When history is recorded and the early stop is checked: every so many steps, or on a grid of
+        about 8 points per decade. Step 0 and the last step are always recorded.
+    stop_error : float or None
+        Stop at the first recorded step whose held-out error is at most this.
+
+    Examples
+    --------
+    >>> from fewfire.engines import Phase, Schedule
+    >>> schedule = Schedule([Phase(1, learning_rate=1.0, batch_size=None), Phase(1000)], loss="logistic", evaluate=500)
+    >>> schedule.steps, schedule.checkpoints()
+    (1001, [0, 500, 1000, 1001])
+    """
+
+    phases: tuple[Phase, ...]
+    loss: LossName
+    sampling: Sampling
+    evaluate: int | Literal["log"]
+    stop_error: float | None
+
+    def __init__(
+        self,
+        phases: Phase | Iterable[Phase],
+        loss: LossName = "hinge",
+        sampling: Sampling = "replacement",
+        evaluate: int | Literal["log"] = "log",
+        stop_error: float | None = None,
+    ) -> None:
+        several = (phases,) if isinstance(phases, Phase) else tuple(phases)
+        if not several or not all(isinstance(phase, Phase) for phase in several):
+            raise invalid("phases", "must be one or more Phase objects", phases, "pass Phase(steps=1000)")
+        check_choice("loss", loss, LOSSES)
+        check_choice("sampling", sampling, get_args(Sampling))
+        if evaluate != "log":
+            check_integer("evaluate", evaluate, 1, remedy='give a number of steps or "log"')
+        if stop_error is not None:
+            check_number("stop_error", stop_error, 0.0)
+        values = {"phases": several, "loss": loss, "sampling": sampling, "evaluate": evaluate, "stop_error": stop_error}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def steps(self) -> int:
+        """The number of steps of all phases together."""
+        return sum(phase.steps for phase in self.phases)
+
+    def checkpoints(self) -> list[int]:
+        """The steps after which the run is evaluated, ascending, from 0 to `steps`."""
+        if self.evaluate == "log":
+            grid = np.unique(np.round(10.0 ** np.arange(0, np.log10(self.steps) + 1e-9, 1 / 8)).astype(int))
+        else:
+            grid = np.arange(0, self.steps, int(self.evaluate))
+        return sorted({0, self.steps, *grid.tolist()})
 
 
 class Source(Protocol):
@@ -70,10 +237,9 @@ class Start:
     def __post_init__(self) -> None:
         if not callable(self.init):
             raise invalid("init", "must be an initialiser", self.init, "write init.sparse(2), for example")
-        if type(self.inputs) is not int or type(self.width) is not int or min(self.inputs, self.width) < 1:
-            check_integer("inputs", self.inputs, 1)
-            check_integer("width", self.width, 1)
-        _check_seed(self.seed)
+        check_integer("inputs", self.inputs, 1)
+        check_integer("width", self.width, 1)
+        as_stream(self.seed, "init")
 
     @property
     def stream(self) -> Stream:
@@ -108,9 +274,8 @@ class Sample:
     seed: int | Stream = 0
 
     def __post_init__(self) -> None:
-        if type(self.rows) is not int or self.rows < 1:
-            check_integer("rows", self.rows, 1)
-        _check_seed(self.seed)
+        check_integer("rows", self.rows, 1)
+        as_stream(self.seed, "data")
 
     @property
     def stream(self) -> Stream:
@@ -119,7 +284,7 @@ class Sample:
 
     @property
     def array_bytes(self) -> int:
-        """What X takes once drawn: a byte per input, or as many as the problem says by `input_bytes`."""
+        """What X takes once drawn: a byte per input, or the `input_bytes` of the problem."""
         return self.rows * self.problem.inputs * int(getattr(self.problem, "input_bytes", 1))
 
     def draw(self) -> tuple[AnyArray, AnyArray]:
@@ -127,15 +292,10 @@ class Sample:
         return self.problem.sample(self.rows, self.stream)
 
 
-def _check_seed(seed: object) -> None:
-    if type(seed) is not int or not 0 <= seed < 2**64:
-        as_stream(seed, "")  # type: ignore[arg-type]  # takes a Stream or another integer, refuses the rest
-
-
 def describe(source: Source | None) -> dict[str, Any] | None:
     """The plain data of a source, or None where it has none."""
-    told = getattr(source, "describe", None)
-    return None if told is None else told()
+    method = getattr(source, "describe", None)
+    return None if method is None else method()
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +352,7 @@ class Run:
             raise invalid("network", "must be a TwoLayer or a Start", self.network)
         if self.support is not None:
             object.__setattr__(self, "support", check_support("support", self.support, self.inputs))
-        _check_seed(self.seed)
+        as_stream(self.seed, "batches")
         self._check_sources()
         if self.test is not None and not isinstance(self.test.seed, Stream):
             # The same number for training and held-out examples must not give the same rows.
@@ -201,16 +361,11 @@ class Run:
         if self.X is not None or self.X_test is not None:
             self._check_arrays()
         if self.source is not None and any(phase.batch_size is None for phase in self.schedule.phases):
-            raise invalid(
-                "batch_size", "must be a number when examples come from a source", None, "choose one, e.g. 32"
-            )
-        if self.schedule.stop_error is not None and self.X_test is None and self.test is None:
-            raise invalid(
-                "stop_error",
-                "needs held-out data",
-                self.schedule.stop_error,
-                "pass X_test and y_test, or test=Sample(…)",
-            )
+            rule = "must be a number when examples come from a source"
+            raise invalid("batch_size", rule, None, "choose one, e.g. 32")
+        limit = self.schedule.stop_error
+        if limit is not None and self.X_test is None and self.test is None:
+            raise invalid("stop_error", "needs held-out data", limit, "pass X_test and y_test, or test=Sample(…)")
 
     @property
     def inputs(self) -> int:
@@ -235,21 +390,9 @@ class Run:
         described = sum(sample.array_bytes for sample in (self.sample, self.test) if sample is not None)
         return given + described + 4 * self.width * (self.inputs + 2)
 
-    @property
-    def is_drawn(self) -> bool:
-        """Whether nothing is left to draw but fresh examples."""
-        return isinstance(self.network, TwoLayer) and self.sample is None and self.test is None
-
-    def drawn(self) -> Run:
-        """The same run with arrays in place of descriptions; itself when it has none."""
-        return self._drawn(frozenset(), frozenset())
-
-    def drawn_for(self, engine: Engine) -> Run:
-        """The same run with arrays in place of what the engine does not draw itself."""
-        return self._drawn(engine.draws_problems, engine.draws_starts)
-
-    def _drawn(self, problems: frozenset[str], starts: frozenset[str]) -> Run:
-        """With arrays but for these problems and starts, which stay described."""
+    def drawn(self, engine: Engine | None = None) -> Run:
+        """The same run with arrays instead of descriptions, but for what an engine draws itself."""
+        problems, starts = (engine.draws_problems, engine.draws_starts) if engine is not None else ((), ())
         changes: dict[str, Any] = {}
         if isinstance(self.network, Start) and self.network.init.name not in starts:
             changes["network"] = self.network.draw()
@@ -260,10 +403,20 @@ class Run:
                 changes[name] = None
         return replace(self, **changes) if changes else self
 
-    def arrays(self) -> tuple[TwoLayer, AnyArray | None, AnyArray | None, AnyArray | None, AnyArray | None]:
-        """Network, X, y, X_test, y_test of a run that is drawn."""
-        assert isinstance(self.network, TwoLayer), "drawn() comes first"
-        return self.network, self.X, self.y, self.X_test, self.y_test
+    def batch(self, size: int | None, position: int) -> tuple[AnyArray, AnyArray]:
+        """X and y of one step of a drawn run: `size` examples, None for all, after the `position` drawn before.
+
+        The row of the training set, or of the source, is the same on every engine.
+        """
+        if self.source is not None:
+            assert size is not None  # refused by the constructor
+            X, y = self.source.sample(size, self.stream.child("online"), start=position)
+            return X, np.asarray(y)
+        assert self.X is not None and self.y is not None, "drawn() comes first"
+        if size is None:
+            return self.X, self.y
+        chosen = draw_batch(self.schedule.sampling, self.stream, len(self.X), size, position)
+        return self.X[chosen], self.y[chosen]
 
     def _check_sources(self) -> None:
         """One training set or source, at most one test set, labels with every table."""
@@ -272,9 +425,8 @@ class Run:
             rule, remedy = "sample or source must be given, exactly one of them", "leave out all but one"
             raise invalid("X,", rule, f"a Run with {' and '.join(given) or 'none'}", remedy if given else "pass one")
         if (self.X is None) != (self.y is None) or (self.X_test is None) != (self.y_test is None):
-            raise invalid(
-                "y", "goes with X, and y_test with X_test", "a Run with one of a pair", "pass both or neither"
-            )
+            rule = "goes with X, and y_test with X_test"
+            raise invalid("y", rule, "a Run with one of a pair", "pass both or neither")
         if self.X_test is not None and self.test is not None:
             raise invalid("test", "and X_test exclude each other", "a Run with both", "pass one of them")
         for name, described in (("sample", self.sample), ("test", self.test)):
@@ -299,7 +451,25 @@ class Run:
 
     def _labels(self, name: str, rows: int) -> FloatArray:
         labels = check_labels(name, getattr(self, name), rows)
-        if get_loss(self.schedule.loss).signs and np.any(np.abs(labels) != 1):
+        if LOSSES[self.schedule.loss].signs and np.any(np.abs(labels) != 1):
             wrong = float(labels[np.abs(labels) != 1][0])
             raise invalid(name, f"must be ±1 for the {self.schedule.loss} loss", wrong, "recode the two classes")
         return labels
+
+
+def check_float32(runs: Sequence[Run], engine: str) -> None:
+    """Refuse runs whose given weights are float64, which only the reference engine trains."""
+    for run in runs:
+        if isinstance(run.network, TwoLayer) and run.network.dtype != np.float32:
+            rule, got = f"must be float32 for the {engine} engine", f"dtype {run.network.dtype}"
+            raise invalid("network", rule, got, "use the reference engine, or cast the weights")
+
+
+def draw_batch(sampling: Sampling, stream: Stream, examples: int, batch_size: int, position: int) -> IdArray:
+    """The examples of one step, of shape (batch_size,); `position` counts those drawn before."""
+    if sampling == "replacement":
+        return stream.integers(examples, batch_size, start=position)
+    first, last = position // examples, (position + batch_size - 1) // examples
+    epochs = stream.child("epochs")
+    order = np.concatenate([epochs.permutation(examples, start=e * examples) for e in range(first, last + 1)])
+    return order[position - first * examples :][:batch_size]

@@ -1,4 +1,4 @@
-"""The CPU engine: many runs side by side in C++, one core per run, weights resident for the whole training.
+"""The CPU engine: many runs concurrently in C++, one core per run, weights resident for the whole training.
 
 csrc/kernels/train.cpp does the work. Python draws a run when its turn comes, hands over the data (signs as bits, other
 inputs as float32), lets the threads run for a fraction of a second at a time, so that Ctrl-C and progress work, and
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
 import numpy as np
 
 from fewfire._bits import pack
-from fewfire._cores import thread_count
-from fewfire._errors import DivergenceError, EngineUnavailable, InvalidArgument, invalid
+from fewfire._errors import DivergenceError, EngineUnavailable, InvalidArgument
 from fewfire._extension import MISSING, load
-from fewfire._progress import told
+from fewfire._progress import progress_callback
+from fewfire._threads import thread_count
 from fewfire._validate import check_choice
-from fewfire.engines._protocol import OnDivergence
-from fewfire.engines._result import Counters, History, Result, Stopped, divergence
+from fewfire.engines._result import Counters, History, OnDivergence, Result, Stopped, divergence
+from fewfire.engines._run import check_float32
 from fewfire.networks import TwoLayer
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from fewfire._types import AnyArray
     from fewfire.engines._run import Run
-    from fewfire.engines._schedule import Schedule
 
 _SLICE_SECONDS = 0.2
 ARRAY_BYTES = 1 << 28
@@ -70,12 +69,9 @@ class CpuEngine:
         progress: bool | Callable[[int, int], object] | None = None,
     ) -> list[Result]:
         """Train the runs; results come in the order of the runs, whatever order they end in."""
-        tell = told(progress, "training")
+        notify = progress_callback(progress, "training")
         check_choice("on_divergence", on_divergence, get_args(OnDivergence))
-        for run in runs:
-            if isinstance(run.network, TwoLayer) and run.network.dtype != np.float32:
-                rule, got = "must be float32 for the cpu engine", f"dtype {run.network.dtype}"
-                raise invalid("network", rule, got, "use the reference engine, or cast the weights")
+        check_float32(runs, self.name)
         results: dict[int, Result] = {}
         total, finished_steps = sum(run.schedule.steps for run in runs), 0
         reason = self.unusable()
@@ -86,8 +82,8 @@ class CpuEngine:
         while waiting or active:
             # Each thread has a run, and a few more are kept ready where they are small; the rest wait as described.
             while waiting and len(active) < 4 * self.threads:
-                held = sum(job.run.array_bytes for job in active.values())
-                if len(active) >= self.threads and held + waiting[-1][1].array_bytes > ARRAY_BYTES:
+                drawn_bytes = sum(job.run.array_bytes for job in active.values())
+                if len(active) >= self.threads and drawn_bytes + waiting[-1][1].array_bytes > ARRAY_BYTES:
                     break
                 index, run = waiting.pop()
                 active[index] = preparing.job(run)
@@ -100,8 +96,8 @@ class CpuEngine:
                 if result.divergence is not None and on_divergence == "raise":
                     raise result.divergence
                 finished_steps += job.run.schedule.steps
-            if tell is not None:
-                tell(finished_steps + sum(job.trainer.step for job in active.values()), total)
+            if notify is not None:
+                notify(finished_steps + sum(job.trainer.step for job in active.values()), total)
         return [results[index] for index in range(len(runs))]
 
 
@@ -114,10 +110,10 @@ class _Preparing:
         self._packed: dict[int, AnyArray] = {}
 
     def job(self, run: Run) -> _Job:
-        drawn = run.drawn_for(self._engine)
-        network, X, y, X_test, y_test = drawn.arrays()
-        schedule, stream = run.schedule, run.stream
-        labels = [column for column in (y, y_test) if column is not None]
+        drawn = run.drawn(self._engine)
+        network, schedule, stream = drawn.network, run.schedule, run.stream
+        assert isinstance(network, TwoLayer)
+        labels = [column for column in (drawn.y, drawn.y_test) if column is not None]
         trainer = self.core.Trainer(
             hidden=network.hidden,
             bias=network.bias,
@@ -137,7 +133,7 @@ class _Preparing:
         )
         for phase in schedule.phases:
             trainer.add_phase(phase.steps, phase.batch_size or 0, *phase.tables())
-        for table, column, test in ((X, y, False), (X_test, y_test, True)):
+        for table, column, test in ((drawn.X, drawn.y, False), (drawn.X_test, drawn.y_test, True)):
             if table is not None and column is not None:
                 given = table is run.X or table is run.X_test
                 _hand_over(trainer, table, column, test, self._packed if given else None)
@@ -160,7 +156,7 @@ class _Job:
         batch = max(phase.batch_size or 0 for phase in run.schedule.phases)
         rows = max(1, _ONLINE_SIGNS // (run.inputs * batch)) * batch
         left = sum(phase.steps * (phase.batch_size or 0) for phase in run.schedule.phases) - trainer.position
-        rows = min(rows, left)  # short runs would otherwise spend their time on examples that nobody sees
+        rows = min(rows, left)  # short runs would otherwise spend their time on examples that no step sees
         X, y = run.source.sample(rows, run.stream.child("online"), start=trainer.position)
         _hand_over(trainer, np.asarray(X), np.asarray(y), False)
 
@@ -173,7 +169,8 @@ class _Job:
             error = divergence(trainer.diverged_step, trainer.diverged_rate)
         elif not (np.isfinite(history.hidden_norm[-1]) and np.isfinite(history.output_norm[-1])):
             # The last update of all left the finite numbers, and no later score could show it.
-            stopped, error = "diverged", divergence(trainer.step, _last_rate(self.run.schedule))
+            rates = self.run.schedule.phases[-1].tables()[0]
+            stopped, error = "diverged", divergence(trainer.step, float(rates[-1].max()))
         elif network is not None:
             hidden = np.empty((network.width, network.inputs), dtype=np.float32)
             bias, output = np.empty(network.width, dtype=np.float32), np.empty(network.width, dtype=np.float32)
@@ -195,7 +192,3 @@ def _hand_over(trainer: Any, X: AnyArray, y: AnyArray, test: bool, packed: dict[
         trainer.set_bits(bits, labels, test)
     else:
         trainer.set_rows(np.ascontiguousarray(X, dtype=np.float32), labels, test)
-
-
-def _last_rate(schedule: Schedule) -> float:
-    return float(schedule.phases[-1].rates()[-1].max())

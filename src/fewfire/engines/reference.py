@@ -10,24 +10,20 @@ from typing import TYPE_CHECKING, ClassVar, get_args
 
 import numpy as np
 
-from fewfire._blas import ONE_BLAS_THREAD
-from fewfire._progress import told
+from fewfire._progress import progress_callback
+from fewfire._threads import ONE_BLAS_THREAD
 from fewfire._validate import check_choice
-from fewfire.engines._losses import Gradients, error_rate, get_loss, unchecked_gradients
-from fewfire.engines._protocol import OnDivergence
-from fewfire.engines._result import MEASURED_ROWS, Counters, History, Result, divergence
-from fewfire.engines._schedule import draw_batch
-from fewfire.networks import relevance
+from fewfire.engines._gradients import LOSSES, Gradients, error_rate, unchecked_gradients
+from fewfire.engines._result import MEASURED_ROWS, Counters, History, OnDivergence, Result, divergence
+from fewfire.networks import TwoLayer, relevance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fewfire._errors import DivergenceError
-    from fewfire._types import AnyArray, Float64Array, FloatArray
+    from fewfire._types import AnyArray, Float64Array
     from fewfire.engines._result import Stopped
     from fewfire.engines._run import Run
-    from fewfire.engines._schedule import Phase
-    from fewfire.networks import TwoLayer
 
 
 class ReferenceEngine:
@@ -66,7 +62,7 @@ class ReferenceEngine:
         progress: bool | Callable[[int, int], object] | None = None,
     ) -> list[Result]:
         """Train the runs in order; `progress` gets (steps done, steps of all runs) at every checkpoint."""
-        tell = told(progress, "training")
+        notify = progress_callback(progress, "training")
         check_choice("on_divergence", on_divergence, get_args(OnDivergence))
         total, before, results = sum(run.schedule.steps for run in runs), 0, []
         with ONE_BLAS_THREAD:
@@ -74,10 +70,10 @@ class ReferenceEngine:
                 done = before
 
                 def report(step: int, done: int = done) -> None:
-                    if tell is not None:
-                        tell(done + step, total)
+                    if notify is not None:
+                        notify(done + step, total)
 
-                result = _Training(run.drawn_for(self)).carry_out(report)
+                result = _Training(run.drawn(self)).carry_out(report)
                 if result.divergence is not None and on_divergence == "raise":
                     raise result.divergence
                 results.append(result if keep_networks else replace(result, kept=None))
@@ -91,8 +87,8 @@ class _Training:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.network, self.X, self.y, self.X_test, self.y_test = run.arrays()
-        self.initial = self.network
+        assert isinstance(run.network, TwoLayer)  # the run is drawn
+        self.network = self.initial = run.network
         self.position = 0  # examples drawn so far: where the next minibatch starts in its stream
         self.counters = Counters()
         self.records: list[tuple[float, ...]] = []
@@ -107,7 +103,9 @@ class _Training:
                 rates, keeps, truncations = (np.broadcast_to(table, (phase.steps, 4)) for table in phase.tables())
                 for i in range(phase.steps):
                     step += 1
-                    X, y = self._batch(phase)
+                    X, y = self.run.batch(phase.batch_size, self.position)
+                    self.position += phase.batch_size or 0
+                    y = y.astype(self.network.dtype, copy=False)
                     gradient = unchecked_gradients(self.network, X, y, self.run.schedule.loss)
                     updated = _updated(self.network, gradient, rates[i], keeps[i], truncations[i])
                     if not np.isfinite(gradient.outputs).all() or updated is None:
@@ -121,20 +119,6 @@ class _Training:
                             return self._result("test_error")
         return self._result("steps")
 
-    def _batch(self, phase: Phase) -> tuple[AnyArray, FloatArray]:
-        run, size = self.run, phase.batch_size
-        if run.source is not None:
-            assert size is not None  # Run refuses full batches from a source
-            X, y = run.source.sample(size, run.stream.child("online"), start=self.position)
-            self.position += size
-            return X, np.asarray(y).astype(self.network.dtype)
-        assert self.X is not None and self.y is not None  # Run holds data or a source
-        if size is None:
-            return self.X, self.y
-        chosen = draw_batch(run.schedule.sampling, run.stream, len(self.X), size, self.position)
-        self.position += size
-        return self.X[chosen], self.y[chosen]
-
     def _count(self, examples: int, active_pairs: int) -> None:
         dense = 2 * examples * self.network.width * (self.network.inputs + 1)
         old = self.counters
@@ -143,16 +127,16 @@ class _Training:
         )
 
     def _record(self, step: int) -> None:
-        network = self.network
+        run, network = self.run, self.network
         loss = error = test_error = active = np.nan
-        if self.X is not None and self.y is not None:
-            X, y = self.X[:MEASURED_ROWS], self.y[:MEASURED_ROWS]
+        if run.X is not None and run.y is not None:
+            X, y = run.X[:MEASURED_ROWS], run.y[:MEASURED_ROWS]
             outputs = network(X)
-            loss = float(np.mean(get_loss(self.run.schedule.loss).value(outputs, y)))
+            loss = float(np.mean(LOSSES[run.schedule.loss].value(outputs, y)))
             error = error_rate(outputs, y)
             active = network.activity(X).fraction
-        if self.X_test is not None and self.y_test is not None:
-            test_error = error_rate(network(self.X_test), self.y_test)
+        if run.X_test is not None and run.y_test is not None:
+            test_error = error_rate(network(run.X_test), run.y_test)
         norms = float(np.linalg.norm(network.hidden)), float(np.linalg.norm(network.output))
         self.records.append((step, loss, error, test_error, *norms, active, self._support_weight()))
 

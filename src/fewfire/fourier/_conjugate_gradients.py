@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fewfire._types import Float64Array
     from fewfire.fourier._monomial_matrix import MonomialMatrix
 
-Tell: TypeAlias = Callable[[int, float], object]
+Notify: TypeAlias = Callable[[int, float], object]
 """Called after each step with the number of steps and the estimated relative error."""
 
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -45,7 +45,7 @@ def conjugate_gradients(
     alpha: float,
     tol: float,
     max_iter: int,
-    tell: Tell,
+    notify: Notify,
     weights: Float64Array | None = None,
 ) -> Solution:
     """Iterate until the estimated relative error is at most `tol`, or `max_iter` steps are done.
@@ -84,7 +84,7 @@ def conjugate_gradients(
         direction *= gamma / previous
         direction += gradient
         error = sqrt(_left_over(steps) / scale) if gamma > floor else 0.0
-        tell(len(steps), error)
+        notify(len(steps), error)
     values[0] = intercept
     return Solution(values, len(steps), error)
 
@@ -125,5 +125,5 @@ def _left_over(steps: list[float]) -> float:
 
 
 def _dot(a: Float64Array, b: Float64Array) -> float:
-    """⟨a, b⟩ without BLAS, whose idle threads would spin beside the kernels' own."""
+    """⟨a, b⟩ without BLAS, whose idle threads would spin while the kernels' own work."""
     return float(np.einsum("i,i->", a, b))

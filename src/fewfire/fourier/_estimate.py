@@ -5,7 +5,7 @@ it. The columns of X are bit vectors: χ_S is an XOR of |S| of them, and for ±1
 in integers. For real labels the sum is taken in float64, in blocks of 1024 samples that are then added up: off by at
 most (m/1024 + 512)·2⁻⁵³·mean|y| from the exact value. Neither depends on the number of threads.
 
-`estimate_reference` is the readable twin of csrc/kernels/estimate.cpp.
+`estimate_reference` is the reference implementation of csrc/kernels/estimate.cpp.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from fewfire._bits import pack, pack_columns, unpack
-from fewfire._cores import thread_count
 from fewfire._errors import InvalidArgument
 from fewfire._extension import core
-from fewfire._progress import told
+from fewfire._progress import progress_callback
+from fewfire._threads import thread_count
 from fewfire._validate import check_integer, check_labels, check_number, check_signs, check_support
 from fewfire.fourier._monomials import (
     Term,
@@ -46,7 +46,7 @@ Progress: TypeAlias = Callable[[int, int], object]
 """Called with the number of coefficients done and the number to do."""
 
 _SLICE_SECONDS = 0.1
-"""Between slices of about this length, progress is told and an interrupt can stop the call."""
+"""Between slices of about this length, progress is reported and an interrupt can stop the call."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,15 +121,15 @@ def estimate(
     labels = np.asarray(check_labels("y", y, samples), dtype=np.float64)
     degree = check_integer("degree", degree, 0, n, "a monomial has at most n distinct coordinates")
     workers = thread_count(threads)
-    tell = told(progress, "estimate")
+    notify = progress_callback(progress, "estimate")
     extension = core()
     if extension is None:
         signs = np.ascontiguousarray(unpack(columns, samples).T)
         values = estimate_reference(signs, labels, degree)
-        if tell is not None:
-            tell(len(values), len(values))
+        if notify is not None:
+            notify(len(values), len(values))
     else:
-        values = _estimate_in_slices(extension, columns, labels, degree, workers, tell)
+        values = _estimate_in_slices(extension, columns, labels, degree, workers, notify)
     return Estimate(values, n, degree, samples)
 
 
@@ -196,7 +196,7 @@ def _estimate_in_slices(
         def run(first: int, last: int) -> None:
             extension.estimate_reals(columns, labels, degree, first, last, threads, values)
 
-    first, size, told = 0, max(1, 2**24 // len(labels)), perf_counter()
+    first, size, reported = 0, max(1, 2**24 // len(labels)), perf_counter()
     while first < total:
         last = min(total, first + size)
         began = perf_counter()
@@ -204,7 +204,7 @@ def _estimate_in_slices(
         elapsed = max(perf_counter() - began, 1e-6)
         size = max(1, min(int((last - first) * _SLICE_SECONDS / elapsed), 8 * size))
         first = last
-        if progress is not None and (first == total or perf_counter() - told >= _SLICE_SECONDS):
-            told = perf_counter()
+        if progress is not None and (first == total or perf_counter() - reported >= _SLICE_SECONDS):
+            reported = perf_counter()
             progress(first, total)
     return values

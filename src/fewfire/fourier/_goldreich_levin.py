@@ -23,6 +23,7 @@ from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
 from fewfire._validate import check_integer, check_number
 from fewfire.fourier._functions import Function, as_function
+from fewfire.fourier._monomials import members_of
 from fewfire.fourier._walsh import transform
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def goldreich_levin(
         weights = counted.bucket_weights(alive, known, min(_STEP, n - known), samples, n, stream.child(f"step {known}"))
         buckets += weights.size
         heavy = np.argwhere(weights >= theta**2 / 2.0)
-        alive = [alive[prefix] + _members(int(cell), known) for prefix, cell in heavy]
+        alive = [alive[prefix] + tuple(known + bit for bit in members_of(int(cell))) for prefix, cell in heavy]
 
     checks = math.ceil(32.0 * math.log(2.0 * most / failure) / theta**2)
     points = stream.child("coefficients").sign_rows(checks, n)
@@ -162,7 +163,3 @@ class _Counted:
         for row in cells:
             transform(row, inplace=True, normalise=False, threads=1)
         return cells / samples
-
-
-def _members(cell: int, known: int) -> tuple[int, ...]:
-    return tuple(known + bit for bit in range(cell.bit_length()) if cell >> bit & 1)

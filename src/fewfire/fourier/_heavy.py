@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fewfire._cores import thread_count
 from fewfire._cube import cube_index
 from fewfire._errors import invalid
+from fewfire._threads import thread_count
 from fewfire._validate import check_integer, check_labels, check_number, check_signs, check_support
 from fewfire.fourier._estimate import estimate
-from fewfire.fourier._monomials import Term, above, terms
+from fewfire.fourier._monomials import Term, above, members_of, terms
 from fewfire.fourier._walsh import transform
 
 if TYPE_CHECKING:
@@ -111,10 +111,8 @@ def heavy(
     cells = np.bincount(cube_index(signs[:, chosen]), weights=labels, minlength=2 ** len(chosen)) / samples
     coefficients: Float64Array = transform(cells, inplace=True, normalise=False, threads=workers)
 
-    def members(index: int) -> tuple[int, ...]:
-        return tuple(coordinate for bit, coordinate in enumerate(chosen) if index >> bit & 1)
-
-    found = terms(coefficients, above(coefficients, threshold), members) if power else []
+    large = above(coefficients, threshold) if power else np.empty(0, dtype=np.int64)
+    found = terms(coefficients, large, lambda index: tuple(chosen[bit] for bit in members_of(index)))
     return HeavyCoefficients(found, chosen, threshold, min(sets, expected))
 
 
@@ -122,23 +120,8 @@ def screen_support(X: object, y: object, size: int, *, degree: int = 2, threads:
     """The coordinates of largest low-degree influence, at most `size`, ascending.
 
     The influence of i is estimated as the sum of squared empirical coefficients over the sets of at most `degree`
-    members that hold i, leaving out those within the largest that chance produces among so many sets,
+    members that hold i, leaving out those within the largest expected by chance among so many sets,
     √(2 mean y² ln(2 · sets) / m). A coordinate with none left is not listed.
-
-    Parameters
-    ----------
-    X : array of ±1, shape (samples, n)
-    y : array of shape (samples,)
-    size : int
-    degree : int
-    threads : int, optional
-
-    Examples
-    --------
-    >>> import fewfire as ff
-    >>> X, y = ff.problems.Parity(30, 2, support=[3, 8]).sample(1000, seed=0)
-    >>> ff.fourier.screen_support(X, y, size=2)
-    (3, 8)
     """
     size = check_integer("size", size, 1)
     estimated = estimate(X, y, degree, threads=threads)
@@ -146,7 +129,7 @@ def screen_support(X: object, y: object, size: int, *, degree: int = 2, threads:
     noise = 2.0 * float((labels**2).mean()) * math.log(2.0 * len(estimated.values)) / estimated.samples
     kept = np.flatnonzero(estimated.values**2 > noise)
     members = estimated.sets[kept]
-    influence = np.zeros(estimated.n + 1)  # the padding −1 counts into the last place
+    influence = np.zeros(estimated.n + 1)  # the padding −1 counts into the last entry
     np.add.at(influence, members, (estimated.values[kept] ** 2)[:, None])
     order = np.argsort(-influence[:-1], kind="stable")[:size]
     return tuple(sorted(int(i) for i in order if influence[i] > 0.0))

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from fewfire._cores import thread_count
 from fewfire._errors import ConvergenceWarning, invalid
-from fewfire._progress import told
+from fewfire._progress import progress_callback
+from fewfire._threads import thread_count
 from fewfire._validate import check_choice, check_finite, check_integer, check_labels, check_number, check_signs
 from fewfire.fourier._conjugate_gradients import conjugate_gradients, expected_iterations
 from fewfire.fourier._estimate import Estimate, Progress
@@ -31,20 +31,20 @@ from fewfire.fourier._monomial_matrix import MonomialMatrix
 from fewfire.fourier._monomials import monomial_count
 
 if TYPE_CHECKING:
-    from fewfire._types import Float64Array, SignArray
+    from fewfire._types import Float64Array
 
 
 Solver: TypeAlias = Literal["auto", "cg", "gram"]
 SOLVERS: tuple[Solver, ...] = get_args(Solver)
 
 _STEP_SECONDS = 5e-5
-"""What a step of conjugate gradients costs beside its two products."""
+"""What a step of conjugate gradients costs besides its two products."""
 
 _FEWEST_STEPS = 10
 """Cost models are not that exact: never stop conjugate gradients before."""
 
-_TELL_SECONDS = 0.1
-"""Progress is told about this often."""
+_REPORT_SECONDS = 0.1
+"""Progress is reported about this often."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,75 +136,41 @@ def least_squares(
     tol = check_number("tol", tol, 0.0, 1.0, open_low=True, open_high=True)
     max_iter = check_integer("max_iter", max_iter, 1)
     workers = thread_count(threads)
-    tell = told(progress, "least squares")
+    notify = progress_callback(progress, "least squares")
     samples, n = signs.shape
     row_weights = None if weights is None else _check_weights(weights, samples)
     if solver == "gram" and gram_seconds(samples, n, degree) == float("inf"):
         count = monomial_count(n, degree)
         raise invalid("solver", f"must be 'cg' or 'auto' for {count} monomials (too large for a Gram matrix)", solver)
 
-    solution = solve(signs, labels, degree, alpha, solver, tol, max_iter, workers, tell, row_weights)
-    if solution.error > tol:
+    matrix = MonomialMatrix(signs, degree, workers)
+    limit = {"cg": max_iter, "gram": 0}.get(solver)
+    if limit is None:
+        limit = _steps_worth_trying(matrix, alpha, tol, max_iter, gram_seconds(samples, n, degree))
+    used: Literal["cg", "gram"] = "gram"
+    iterations, error = 0, 0.0
+    if limit:
+        report = _Reporter(notify, tol, max_iter)
+        found = conjugate_gradients(matrix, labels, alpha, tol, limit, report, row_weights)
+        iterations = found.iterations
+        if found.error <= tol or limit == max_iter:
+            used, values, error = "cg", found.values, found.error
+    if used == "gram":
+        ones = np.ones(samples) if row_weights is None else row_weights
+        mean = float(np.average(labels, weights=row_weights))
+        target = matrix.sums(ones * (labels - mean))[1:]
+        means = matrix.sums(ones)[1:] / ones.sum()
+        others = solve_by_gram(signs, target, degree, alpha, workers, notify, row_weights)
+        values = np.concatenate([[mean - float(means @ others)], others])
+    if error > tol:
         warnings.warn(
-            f"conjugate gradients stopped after max_iter = {solution.iterations} steps at an estimated relative error "
-            f"of {solution.error:.1e}, above tol = {tol:.1e}. Remedy: raise alpha (near-duplicate columns, or as many "
+            f"conjugate gradients stopped after max_iter = {iterations} steps at an estimated relative error "
+            f"of {error:.1e}, above tol = {tol:.1e}. Remedy: raise alpha (near-duplicate columns, or as many "
             "monomials as samples, converge slowly without it), raise max_iter, or loosen tol.",
             ConvergenceWarning,
             stacklevel=2,
         )
-    return LeastSquares(
-        solution.values,
-        n,
-        degree,
-        samples,
-        alpha,
-        solution.solver,
-        solution.iterations,
-        solution.error,
-        solution.error <= tol,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Solved:
-    """Coefficients, intercept first, shape (monomials,); the solver that ran last; steps and error of the iteration."""
-
-    values: Float64Array
-    solver: Literal["cg", "gram"]
-    iterations: int
-    error: float
-
-
-def solve(
-    signs: SignArray,
-    labels: Float64Array,
-    degree: int,
-    alpha: float,
-    solver: Solver,
-    tol: float,
-    max_iter: int,
-    threads: int,
-    progress: Progress | None,
-    weights: Float64Array | None = None,
-) -> Solved:
-    """Run the solver named, or the one chosen; arguments as in `least_squares`, already checked."""
-    matrix = MonomialMatrix(signs, degree, threads)
-    limit = {"cg": max_iter, "gram": 0}.get(solver)
-    if limit is None:
-        gram_cost = gram_seconds(matrix.shape[0], signs.shape[1], degree)
-        limit = _steps_worth_trying(matrix, alpha, tol, max_iter, gram_cost)
-    iterations = 0
-    if limit:
-        found = conjugate_gradients(matrix, labels, alpha, tol, limit, _Teller(progress, tol, max_iter), weights)
-        if found.error <= tol or limit == max_iter:
-            return Solved(found.values, "cg", found.iterations, found.error)
-        iterations = found.iterations
-    rows = np.ones(len(labels)) if weights is None else weights
-    mean = float(np.average(labels, weights=weights))
-    target = matrix.sums(rows * (labels - mean))[1:]
-    means = matrix.sums(rows)[1:] / rows.sum()
-    values = solve_by_gram(signs, target, degree, alpha, threads, progress, weights)
-    return Solved(np.concatenate([[mean - float(means @ values)], values]), "gram", iterations, 0.0)
+    return LeastSquares(values, n, degree, samples, alpha, used, iterations, error, error <= tol)
 
 
 def _steps_worth_trying(matrix: MonomialMatrix, alpha: float, tol: float, max_iter: int, gram_cost: float) -> int:
@@ -228,19 +194,19 @@ def _check_weights(weights: object, samples: int) -> Float64Array:
     return np.ascontiguousarray(found)
 
 
-class _Teller:
+class _Reporter:
     """Turns steps and errors into (done, total) calls, about ten per second."""
 
     def __init__(self, progress: Progress | None, tol: float, max_iter: int) -> None:
         self.progress, self.tol, self.max_iter = progress, tol, max_iter
-        self.told = perf_counter()
+        self.reported = perf_counter()
 
     def __call__(self, steps: int, error: float) -> None:
         if self.progress is None:
             return
         done = error <= self.tol or steps == self.max_iter
-        if done or perf_counter() - self.told >= _TELL_SECONDS:
-            self.told = perf_counter()
+        if done or perf_counter() - self.reported >= _REPORT_SECONDS:
+            self.reported = perf_counter()
             self.progress(steps, steps if done else self._expected(steps, error))
 
     def _expected(self, steps: int, error: float) -> int:

@@ -3,8 +3,8 @@
 Both products take one table access per sample and subcube (`_subcubes`), which stands for some 50 to 200 multiply-adds:
 about 0.6 ns where a float64 matrix product spends them at 16 per cycle at best. Sums are in float64 throughout.
 
-The functions `reference_…` are the readable twins of csrc/kernels/subcubes.cpp and gram.cpp: the matrix is formed for
-a few rows at a time, each column from the column without its last member.
+The functions `reference_…` are the reference implementations of csrc/kernels/subcubes.cpp and gram.cpp: the matrix
+is formed for a few rows at a time, each column from the column without its last member.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fewfire._cores import thread_count
 from fewfire._errors import invalid
 from fewfire._extension import core
+from fewfire._threads import thread_count
 from fewfire._validate import check_finite, check_integer, check_signs
 from fewfire.fourier._monomials import monomial_count, monomials
 from fewfire.fourier._subcubes import choose_groups, cover_of, product_cost

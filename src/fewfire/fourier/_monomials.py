@@ -111,6 +111,11 @@ def monomial_members(n: int, index: int) -> tuple[int, ...]:
     return tuple(members)
 
 
+def members_of(index: int) -> tuple[int, ...]:
+    """The numbers of the bits that are set, ascending: the set whose coefficient a transform has at that index."""
+    return tuple(bit for bit in range(index.bit_length()) if index >> bit & 1)
+
+
 def strongest(values: FloatArray, count: int) -> IdArray:
     """Indices of the `count` values largest in magnitude, largest first; ties go to the lower index."""
     count = min(count, len(values))

@@ -7,7 +7,7 @@ with every coordinate flipped with probability (1 − ρ)/2. With W_d = Σ_{|S| 
     average sensitivity   E Σ_i ¼(f(x) − f(x^⊕i))²      = Σ_d d · W_d
     noise sensitivity     E ¼(f(x) − f(N_ρ(x)))²        = Σ_d ½(1 − ρᵈ) · W_d
 
-Everything is read off the coefficients in blocks, so beside their 2ⁿ numbers memory stays small.
+Everything is read off the coefficients in blocks, so memory besides their 2ⁿ numbers stays small.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fewfire._errors import invalid
 from fewfire._html import bars, card
 from fewfire._validate import check_finite, check_integer, check_number, check_support
 from fewfire.fourier._functions import as_function
-from fewfire.fourier._monomials import Term, strongest, terms
+from fewfire.fourier._monomials import Term, members_of, strongest, terms
 from fewfire.fourier._walsh import aligned_empty, check_length, transform
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Spectrum:
     def largest(self, count: int) -> list[Term]:
         """The `count` terms of largest magnitude, largest first; ties go to the lower index."""
         chosen = strongest(self.coefficients, check_integer("count", count, 0))
-        return terms(self.coefficients, chosen, _members)
+        return terms(self.coefficients, chosen, members_of)
 
     @property
     def norm_squared(self) -> float:
@@ -209,7 +209,3 @@ def _values(f: object, n: int | None) -> AnyArray:
         values[at : at + len(points)] = evaluate(points)
         at += len(points)
     return values
-
-
-def _members(index: int) -> tuple[int, ...]:
-    return tuple(bit for bit in range(index.bit_length()) if index >> bit & 1)

@@ -2,7 +2,7 @@
 
 The n coordinates are split into groups of nearly equal size; a subcube is a union of d groups (of all of them when
 there are fewer), so any d coordinates lie together in at least one. Each monomial is assigned to exactly one subcube
-that holds it: to its own groups, filled up with the lowest-numbered other ones. `csrc/kernels/subcubes.hpp` says what
+that holds it: to its own groups, filled up with the lowest-numbered other ones. `csrc/kernels/subcubes.hpp` has what
 is done on a subcube; its cost is one table access per sample and a Walsh–Hadamard transform of the table.
 """
 
@@ -70,26 +70,26 @@ class Cover:
 
     @cached_property
     def assignment(self) -> tuple[IdArray, IdArray, NDArray[np.uint32]]:
-        """Where each monomial is computed: (starts, order, places).
+        """Where each monomial is computed: (starts, order, entries).
 
         Subcube s computes the monomials order[starts[s] : starts[s + 1]] (indices in the order of `monomials`);
-        `places` are their table indices, aligned with `order`.
+        `entries` are their table indices, aligned with `order`.
         """
         members = monomials(self.n, self.degree)
         held = members >= 0
         group = np.where(held, np.searchsorted(self.bounds, members, side="right") - 1, -1)
         own = _fill_up(group, self.arity)
         subcube = _rank(own)
-        places = np.zeros(len(members), dtype=np.uint32)
+        entries = np.zeros(len(members), dtype=np.uint32)
         shifts = np.zeros(len(members), dtype=np.int64)
         for k in range(self.arity):
             inside = held & (group == own[:, k, None])
             offset = np.where(inside, members - self.bounds[own[:, k], None] + shifts[:, None], 0)
-            places |= np.bitwise_or.reduce(np.where(inside, 1 << offset, 0), axis=1).astype(np.uint32)
+            entries |= np.bitwise_or.reduce(np.where(inside, 1 << offset, 0), axis=1).astype(np.uint32)
             shifts += self.group_bits[own[:, k]]
         order = np.argsort(subcube, kind="stable").astype(np.int64)
         starts = np.searchsorted(subcube[order], np.arange(len(self.groups) + 1)).astype(np.int64)
-        return starts, order, places[order]
+        return starts, order, entries[order]
 
     def patterns(self, signs: SignArray) -> NDArray[np.uint8]:
         """The bits of each group in each row of signs (samples, n): shape (groups, samples)."""

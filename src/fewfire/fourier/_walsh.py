@@ -4,8 +4,8 @@ sparse-activations, section 2.1: f = Σ_S f̂(S) χ_S with f̂(S) = E[f χ_S]. V
 i, coordinate j is −1 iff bit j of i is set), and the coefficient of S is at the number whose bits are the members of
 S. n·2ⁿ additions in place; 2²⁸ float64 values take 2 GiB.
 
-`walsh_reference` is the readable twin of csrc/kernels/walsh.cpp. Both go through the levels in ascending order, so
-their results agree bit for bit.
+`walsh_reference` is the reference implementation of csrc/kernels/walsh.cpp. Both go through the levels in ascending
+order, so their results agree bit for bit.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire._cores import thread_count
 from fewfire._errors import InvalidArgument, invalid
 from fewfire._extension import core
+from fewfire._threads import thread_count
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray

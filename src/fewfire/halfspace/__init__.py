@@ -4,31 +4,8 @@
 also reported on request; `register_method` adds a way of keeping points, a class that follows `Reporter`.
 """
 
-from fewfire._compressed_rows import ScoredRows
 from fewfire.halfspace._index import Index, load
-from fewfire.halfspace._methods import (
-    METHODS,
-    Method,
-    MethodName,
-    QueryCounters,
-    Reporter,
-    register_method,
-    unregister_method,
-)
-from fewfire.halfspace._plan import IndexPlan
+from fewfire.halfspace._methods import Reporter, register_method, unregister_method
 from fewfire.halfspace._reference import scores
 
-__all__ = [
-    "METHODS",
-    "Index",
-    "IndexPlan",
-    "Method",
-    "MethodName",
-    "QueryCounters",
-    "Reporter",
-    "ScoredRows",
-    "load",
-    "register_method",
-    "scores",
-    "unregister_method",
-]
+__all__ = ["Index", "Reporter", "load", "register_method", "scores", "unregister_method"]

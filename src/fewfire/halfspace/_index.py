@@ -16,9 +16,9 @@ import numpy as np
 
 from fewfire import _archive
 from fewfire._compressed_rows import CompressedRows, ScoredRows
-from fewfire._cores import thread_count
 from fewfire._errors import InvalidArgument, invalid
 from fewfire._extension import core
+from fewfire._threads import thread_count
 from fewfire._validate import check_choice
 from fewfire.halfspace._arguments import check_column, check_ids, check_rows, check_vector, unknown_id
 from fewfire.halfspace._methods import METHODS, MethodName, QueryCounters, Reporter
@@ -105,21 +105,6 @@ class Index:
         self._plans: dict[bool, IndexPlan] = {}
         _indexes.add(self)
 
-    @classmethod
-    def _restored(
-        cls,
-        ids: IdArray,
-        rows: NDArray[np.float32],
-        offsets: NDArray[np.float32],
-        next_id: int,
-        method: str,
-        threads: int | None,
-    ) -> Index:
-        index = cls.__new__(cls)
-        points, shifts = check_rows("points", rows, None), check_column("offsets", offsets, len(rows))
-        index._start(ids, points, shifts, next_id, method, threads)
-        return index
-
     @overload
     def query(self, a: ArrayLike, threshold: float = 0.0, *, scores: Literal[False] = False) -> IdArray: ...
     @overload
@@ -164,7 +149,7 @@ class Index:
         A : array of shape (queries, d)
         thresholds : array of shape (queries,), or number
         scores : bool
-            Let the rows have `scores` beside `indices`.
+            Let the rows have `scores` besides `indices`.
         """
         rows = check_rows("A", A, self.dimension)
         above = check_column("thresholds", thresholds, len(rows))
@@ -181,7 +166,7 @@ class Index:
             self._next_id = first + len(rows)  # before: an insertion that Ctrl-C meets may have been made
             try:
                 self._change("insert", ids, rows, shifts)
-            except Exception:
+            except MemoryError:
                 self._next_id = first
                 raise
         return ids
@@ -240,7 +225,7 @@ class Index:
 
     @property
     def memory(self) -> int:
-        """Bytes held by all structures together."""
+        """Bytes of all structures together."""
         with self._lock:
             return sum(kept.memory for kept in self._kept.values())
 
@@ -251,8 +236,7 @@ class Index:
         return f"Index({len(self)} points in dimension {self.dimension}, method {self.requested!r}: {self.method})"
 
     def __getstate__(self) -> dict[str, Any]:
-        ids, rows, offsets, next_id = self._state()
-        return {"points": (ids, rows, offsets, next_id), "method": self.requested, "threads": self.threads}
+        return {"points": self._state(), "method": self.requested, "threads": self.threads}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         ids, rows, offsets, next_id = state["points"]
@@ -323,7 +307,7 @@ class Index:
         """Change every structure; the first one refuses unknown ids with nothing changed.
 
         Others, which "auto" may keep, are let go before and taken up again once they have changed as well: whatever
-        comes between (Ctrl-C, a fork, no memory), those that are kept hold the same points.
+        comes between (Ctrl-C, a child process, no memory), those that are kept hold the same points.
         """
         with self._lock:
             size, kept = len(self), self._kept
@@ -331,11 +315,16 @@ class Index:
             self._kept = {first: reporter}
             try:
                 wrong = getattr(reporter, what)(ids, *arrays, self.threads)
-                if wrong >= 0:
-                    raise unknown_id(int(ids[wrong]), size)
-            except BaseException:
+            except MemoryError:  # nothing is changed
                 self._kept = kept
                 raise
+            except BaseException:  # of a signal, perhaps with the change made: the others are done without
+                for _, other in others:
+                    self._past += QueryCounters(*other.counters)
+                raise
+            if wrong >= 0:
+                self._kept = kept
+                raise unknown_id(int(ids[wrong]), size)
             after = {first: reporter}
             for name, other in others:
                 try:
@@ -352,7 +341,7 @@ class Index:
 
 
 def _renew_locks() -> None:
-    """In the child of a fork: what other threads held would stay held for ever."""
+    """In a child process (`os.fork`): what other threads had locked would stay locked for ever."""
     for index in _indexes:
         index._lock = RLock()
 
@@ -393,6 +382,9 @@ def load(path: str | os.PathLike[str], threads: int | None = None) -> Index:
     if not 0 <= next_id <= _MOST_IDS:
         raise _archive.unreadable(source, f"its next id is {next_id}, beyond the {_MOST_IDS} there may be", _AGAIN)
     try:
-        return Index._restored(ids, points, offsets, int(next_id), method, threads)
+        index = Index.__new__(Index)
+        rows, shifts = check_rows("points", points, None), check_column("offsets", offsets, len(points))
+        index._start(ids, rows, shifts, int(next_id), method, threads)
+        return index
     except InvalidArgument as error:
         raise _archive.unreadable(source, f"its arrays do not fit together ({error})", _AGAIN) from error

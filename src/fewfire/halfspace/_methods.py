@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import partial
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
-from fewfire._errors import invalid
 from fewfire._extension import core
+from fewfire._registry import Registry
 from fewfire.halfspace._reference import ReferenceReporter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -65,7 +64,7 @@ class Reporter(Protocol):
     `QueryCounters`, in order. Arrays are contiguous and checked; `points` may come in any order. Queries may come from
     several threads at once, and changes while queries run.
 
-    A reporter may also have `query_scores`, which takes what `query` takes and returns scores beside starts and ids:
+    A reporter may also have `query_scores`, which takes what `query` takes and returns scores besides starts and ids:
     those of `fewfire.halfspace.scores`, bit for bit. An index finds those of other reporters itself, from `points`.
     """
 
@@ -103,8 +102,7 @@ class Method:
     offsets: bool = True
 
 
-_methods: Final[dict[str, Method]] = {}
-METHODS: Final[Mapping[str, Method]] = MappingProxyType(_methods)
+METHODS: Final[Registry[Method]] = Registry("auto")
 """Every method there is, by name: those that come with fewfire first, then as they were registered."""
 
 
@@ -135,21 +133,16 @@ def register_method(
     [0]
     >>> ff.halfspace.unregister_method("plain")
     """
-    if not isinstance(name, str) or not name or name == "auto" or name in _methods:
-        known = ", ".join(map(repr, ("auto", *_methods)))
-        raise invalid("name", f"must be a name other than {known}", name, "choose a new one")
-    _methods[name] = Method(factory, dimension, offsets)
+    METHODS.add(name, Method(factory, dimension, offsets))
 
 
 def unregister_method(name: str) -> None:
     """Forget a method that was registered; indexes that use it go on."""
-    if name not in _methods or name in get_args(MethodName):
-        raise invalid("name", "must be that of a registered method", name)
-    del _methods[name]
+    METHODS.remove(name)
 
 
 def _built_in(name: str, dimension: int) -> Reporter:
-    """The C++ method of that name, or its NumPy twin where the C++ part is missing."""
+    """The C++ method of that name, or the reference implementation where the C++ part is missing."""
     module = core()
     if module is None:
         return ReferenceReporter(dimension)
@@ -157,7 +150,6 @@ def _built_in(name: str, dimension: int) -> Reporter:
     return made
 
 
-register_method("scan", partial(_built_in, "scan"))
-register_method("tree", partial(_built_in, "tree"))
-register_method("screen", partial(_built_in, "screen"))
-register_method("layers", partial(_built_in, "layers"), dimension=2, offsets=False)
+for _name in ("scan", "tree", "screen"):
+    METHODS.add(_name, Method(partial(_built_in, _name)), own=True)
+METHODS.add("layers", Method(partial(_built_in, "layers"), dimension=2, offsets=False), own=True)

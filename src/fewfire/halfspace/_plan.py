@@ -1,4 +1,4 @@
-"""`method="auto"`: measure the methods on the user's own points and queries, keep the fastest, say why.
+"""`method="auto"`: measure the methods on the user's own points and queries, keep the fastest, give the reason.
 
 No rule of thumb decides: on isotropic points in high dimension a tree prunes nothing and the int8 screen wins, on
 points of low intrinsic dimension the tree wins a hundredfold. A full tree is built only when one over a

@@ -1,4 +1,4 @@
-"""The score that decides, and the obvious index: NumPy, written to be read, the oracle of the C++ methods.
+"""The score that decides, and the reference implementation of all methods, in NumPy.
 
 score = fl(s_d + b) with s_0 = 0 and s_j = fma(p_j, a_j, s_{j−1}), in float32: coordinates in order, one
 rounding per coordinate. A fixed order makes "above the threshold" mean the same in every method and on

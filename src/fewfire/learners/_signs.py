@@ -2,7 +2,7 @@
 
 ±1 columns stay as they are. Any other column with two values has the smaller one mapped to +1 and the larger one to
 −1, so 0/1 and False/True follow the rule that −1 is a set bit. A constant column carries nothing and is left out.
-A column with more values is refused, or, when asked, cut in two at its median.
+A column with more values is refused, or, with binarize="median", cut in two there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Mapping: TypeAlias = list[tuple[object, object]]
 """For each column, what is mapped to +1 and what to −1; None where nothing is."""
 
 Binarize: TypeAlias = Literal["median"]
-"""How a column with more than two values is cut in two, where that is asked for."""
+"""How a column with more than two values is cut in two, unless it is refused."""
 
 COLUMN_BLOCK = 16
 """Columns transposed at once: enough to read memory in order, few enough to need little more of it."""
@@ -34,16 +34,7 @@ COLUMN_BLOCK = 16
 
 @dataclass(frozen=True, eq=False)
 class SignMap:
-    """How the columns of one table become signs.
-
-    Attributes
-    ----------
-    low, high : arrays of shape (columns,)
-        Smallest and largest value of each column.
-    cut : array of shape (columns,)
-        Where a column is cut in two; NaN for columns with at most two values.
-    names : list of str
-    """
+    """How columns become signs: their ends, and where they are cut in two or NaN, of shape (columns,)."""
 
     low: AnyArray
     high: AnyArray
@@ -54,6 +45,10 @@ class SignMap:
     def active(self) -> IdArray:
         """The columns that are not constant."""
         return np.flatnonzero(self.low != self.high)
+
+    def indices(self, columns: tuple[int, ...]) -> IdArray:
+        """Where some of the active columns, ascending, are among the signs."""
+        return np.searchsorted(self.active, np.array(columns, dtype=np.int64))
 
     @property
     def mapping(self) -> Mapping:
@@ -129,7 +124,7 @@ def learn_signs(
 
 
 def column_names(estimator: Any) -> list[str]:
-    """The names of the columns of the table an estimator was shown, or x0, x1, … where they had none."""
+    """The names of the columns of the table an estimator was fitted to, or x0, x1, … where they had none."""
     names = getattr(estimator, "feature_names_in_", None)
     return [f"x{column}" for column in range(estimator.n_features_in_)] if names is None else [str(n) for n in names]
 

@@ -36,7 +36,7 @@ _CHOICES: Final = "must be 'relu', 'relu6', 'shifted_relu(τ)' with a number τ,
 
 @dataclass(frozen=True)
 class Activation:
-    """An activation function, told apart by `name` and `threshold`; `str()` of it is the form kept in files.
+    """An activation function, identified by `name` and `threshold`; `str()` of it is the form kept in files.
 
     Parameters
     ----------

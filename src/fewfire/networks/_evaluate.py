@@ -1,25 +1,31 @@
 """Evaluation of a two-layer network in blocks of rows, so that memory does not grow with rows × width.
 
-Only `preactivations` and `features` return a table of shape (rows, width); values, and the active sets and counts of
-`_activity.py`, never hold more than one block of it.
+Only `preactivations` returns a table of shape (rows, width); values, active sets and counts never need more than one
+block of it. `ActiveSets` lists the firing neurons of every input in compressed rows, the sparse counterpart of a
+(rows, width) table of bits; `Activity` counts them per input and per neuron. How many fire at most is `_sparsity`'s
+question.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fewfire._compressed_rows import CompressedRows
 from fewfire._validate import check_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fewfire._types import AnyArray, FloatArray
+    from scipy.sparse import csr_array
+
+    from fewfire._types import AnyArray, FloatArray, IdArray
     from fewfire.networks._two_layer import TwoLayer
 
 BLOCK_ELEMENTS = 1 << 20
-"""Largest number of preactivations held at once: 4 MiB in float32, which stays in cache."""
+"""Largest number of preactivations at once: 4 MiB in float32, which stays in cache."""
 
 
 def rows_per_block(network: TwoLayer) -> int:
@@ -27,14 +33,25 @@ def rows_per_block(network: TwoLayer) -> int:
     return max(1, BLOCK_ELEMENTS // max(network.width, network.inputs))
 
 
-def preactivation_blocks(network: TwoLayer, X: AnyArray) -> Iterator[FloatArray]:
-    """⟨w_j, x⟩ + b_j for one block of rows after the other, each of shape (rows of the block, width)."""
+def row_blocks(network: TwoLayer, X: AnyArray) -> Iterator[AnyArray]:
+    """The rows of X, checked, by as many as are evaluated together."""
     table = check_inputs("X", X, network.inputs, network.dtype)
     step = rows_per_block(network)
     for start in range(0, len(table), step):
-        z = table[start : start + step].astype(network.dtype, copy=False) @ network.hidden.T
+        yield table[start : start + step]
+
+
+def preactivation_blocks(network: TwoLayer, X: AnyArray) -> Iterator[FloatArray]:
+    """⟨w_j, x⟩ + b_j for one block of rows after the other, each of shape (rows of the block, width)."""
+    for rows in row_blocks(network, X):
+        z = rows.astype(network.dtype, copy=False) @ network.hidden.T
         z += network.bias
         yield z
+
+
+def preactivations(network: TwoLayer, X: AnyArray) -> FloatArray:
+    """⟨w_j, x⟩ + b_j: shape (rows, width)."""
+    return np.concatenate(list(preactivation_blocks(network, X)))
 
 
 def values(network: TwoLayer, X: AnyArray) -> FloatArray:
@@ -45,6 +62,88 @@ def values(network: TwoLayer, X: AnyArray) -> FloatArray:
     return total
 
 
-def preactivations(network: TwoLayer, X: AnyArray) -> FloatArray:
-    """⟨w_j, x⟩ + b_j: shape (rows, width)."""
-    return np.concatenate(list(preactivation_blocks(network, X)))
+@dataclass(frozen=True, eq=False)
+class ActiveSets(CompressedRows):
+    """The active neurons of every input; unpacks as the pair `indptr, indices = network.active(X)`.
+
+    Parameters
+    ----------
+    indptr : int64 array of shape (rows + 1,)
+        Row i owns `indices[indptr[i]:indptr[i + 1]]`.
+    indices : int64 array of shape (total,)
+        Neuron ids, ascending within a row.
+    width : int
+        How many neurons there are.
+    """
+
+    width: int
+
+    def to_scipy(self) -> csr_array[np.bool_]:
+        """The same as a boolean `scipy.sparse.csr_array` of shape (rows, width)."""
+        from scipy.sparse import csr_array
+
+        fires = np.ones(len(self.indices), dtype=np.bool_)
+        return csr_array((fires, self.indices, self.indptr), shape=(self.rows, self.width))
+
+
+@dataclass(frozen=True, eq=False)
+class Activity:
+    """Counts of firing neurons over a table of inputs.
+
+    Parameters
+    ----------
+    per_input : int64 array of shape (rows,)
+        How many neurons fire on each input.
+    per_neuron : int64 array of shape (width,)
+        On how many inputs each neuron fires.
+    """
+
+    per_input: IdArray
+    per_neuron: IdArray
+
+    @property
+    def dead(self) -> IdArray:
+        """The neurons that fire on none of the inputs, ascending."""
+        return np.flatnonzero(self.per_neuron == 0).astype(np.int64)
+
+    @property
+    def mean_active(self) -> float:
+        """The mean number of neurons that fire on an input."""
+        return float(self.per_input.mean())
+
+    @property
+    def max_active(self) -> int:
+        """The largest number of neurons that fire on one input: k of the class H(n, s, k) on these inputs."""
+        return int(self.per_input.max())
+
+    @property
+    def fraction(self) -> float:
+        """The share of (input, neuron) pairs that are active."""
+        return self.mean_active / len(self.per_neuron)
+
+    def __repr__(self) -> str:
+        rows, width = len(self.per_input), len(self.per_neuron)
+        active = f"mean_active={self.mean_active:g}, max_active={self.max_active}, dead={len(self.dead)}"
+        return f"Activity(rows={rows}, width={width}, {active})"
+
+
+def active_sets(network: TwoLayer, X: AnyArray) -> ActiveSets:
+    """The neurons that fire on each row."""
+    counts, indices = [np.zeros(1, dtype=np.int64)], []
+    for z in preactivation_blocks(network, X):
+        fires = network.activation.active(z)
+        counts.append(np.count_nonzero(fires, axis=1))
+        # Positions in the flat block, less those of the row starts: faster than the pairs of numpy.nonzero.
+        indices.append(np.flatnonzero(fires) - np.repeat(network.width * np.arange(len(fires)), counts[-1]))
+    return ActiveSets(np.concatenate(counts).cumsum(dtype=np.int64), np.concatenate(indices), network.width)
+
+
+def activity(network: TwoLayer, X: AnyArray) -> Activity:
+    """Counts of firing neurons per row and per neuron."""
+    per_input = []
+    per_neuron = np.zeros(network.width, dtype=np.int64)
+    for z in preactivation_blocks(network, X):
+        fires = network.activation.active(z)
+        per_input.append(np.count_nonzero(fires, axis=1))
+        per_neuron += np.count_nonzero(fires, axis=0)
+    return Activity(np.concatenate(per_input).astype(np.int64), per_neuron)

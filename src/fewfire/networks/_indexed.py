@@ -1,4 +1,4 @@
-"""A two-layer network whose hidden neurons stand in a half-space index (sublinear, section 6.1).
+"""A two-layer network with its hidden neurons in a half-space index (sublinear, section 6.1).
 
 A neuron fires when ⟨w_j, x⟩ + b_j > τ, which is a half-space report with the w_j as points, the b_j as offsets and x as
 the query. The index returns the firing neurons with their scores, and only their rows of the output weights are read:
@@ -17,16 +17,13 @@ import numpy as np
 from fewfire._errors import invalid
 from fewfire._validate import check_inputs
 from fewfire.halfspace import Index
-from fewfire.networks._activity import ActiveSets, Activity
-from fewfire.networks._evaluate import rows_per_block
+from fewfire.networks._evaluate import ActiveSets, Activity, row_blocks
 from fewfire.networks._two_layer import TwoLayer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fewfire._compressed_rows import ScoredRows
     from fewfire._types import AnyArray, FloatArray
-    from fewfire.halfspace import MethodName
+    from fewfire.halfspace._methods import MethodName
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -83,14 +80,16 @@ class IndexedTwoLayer(TwoLayer):
             indices, scores = self.index.query(table[0], self.activation.threshold, scores=True)
             total: FloatArray = np.asarray(self.activation.value(scores) @ self.output.take(indices, axis=0))[None]
         else:
-            total = np.concatenate([self._sums(report) for report in self._reports(table)])
+            threshold = self.activation.threshold
+            reports = (self.index.query_batch(rows, threshold, scores=True) for rows in row_blocks(self, table))
+            total = np.concatenate([self._sums(report) for report in reports])
         total += np.asarray(self.offset, dtype=self.dtype)
         return total
 
     def active(self, X: AnyArray) -> ActiveSets:
         """The neurons that fire on each row of X, as compressed rows `indptr, indices`."""
         counts, indices = [np.zeros(1, dtype=np.int64)], []
-        for rows in self._blocks(X):
+        for rows in row_blocks(self, X):
             report = self.index.query_batch(rows, self.activation.threshold)
             counts.append(report.counts)
             indices.append(report.indices)
@@ -99,22 +98,11 @@ class IndexedTwoLayer(TwoLayer):
     def activity(self, X: AnyArray) -> Activity:
         """How many neurons fire on each row of X, on how many rows each neuron fires, and which never do."""
         per_input, per_neuron = [], np.zeros(self.width, dtype=np.int64)
-        for rows in self._blocks(X):
+        for rows in row_blocks(self, X):
             report = self.index.query_batch(rows, self.activation.threshold)
             per_input.append(report.counts)
             per_neuron += np.bincount(report.indices, minlength=self.width)
         return Activity(np.concatenate(per_input), per_neuron)
-
-    def _blocks(self, X: AnyArray) -> Iterator[AnyArray]:
-        """The rows of X by as many as a dense evaluation would take at once: if all neurons fire, it is one."""
-        table = check_inputs("X", X, self.inputs, self.dtype)
-        step = rows_per_block(self)
-        for start in range(0, len(table), step):
-            yield table[start : start + step]
-
-    def _reports(self, X: AnyArray) -> Iterator[ScoredRows]:
-        for rows in self._blocks(X):
-            yield self.index.query_batch(rows, self.activation.threshold, scores=True)
 
     def _sums(self, report: ScoredRows) -> FloatArray:
         """Σ_{j fires} u_j σ(score_j) for each row of a report."""

@@ -7,7 +7,7 @@ class asks for k. Then two things are certain with 95% confidence over the draw 
 - the share of the distribution on which more than the largest count seen fire is at most 1 − 0.05^(1/N) ≤ −ln(0.05)/N
   (Clopper–Pearson with no exceedance; it holds for the sample maximum itself, because the maximum stays below the
   (1 − p)-quantile only with probability (1 − p)^N);
-- Pr[more than k fire], the probability that Remark 11 wants small, lies in Clopper and Pearson's interval around the
+- Pr[more than k fire], the probability that Remark 11 bounds, lies in Clopper and Pearson's interval around the
   share seen (`SparsityReport.exceeds`), for a k chosen before looking.
 
 Rows that the network was fitted to are not draws in this sense: their share is what training made it.
@@ -24,9 +24,8 @@ import numpy as np
 from fewfire._cube import MAX_EXACT, cube_blocks
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
-from fewfire._validate import check_inputs, check_integer, check_number
-from fewfire.networks._activity import activity
-from fewfire.networks._evaluate import rows_per_block
+from fewfire._validate import check_integer, check_number
+from fewfire.networks._evaluate import activity, row_blocks, rows_per_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,8 +104,8 @@ class SparsityReport:
 
     def __repr__(self) -> str:
         where = "the whole cube" if self.exact else "drawn inputs"
-        told = "" if self.k is None else f", more than k={self.k} on {self.exceeding()}"
-        return f"SparsityReport({self.inputs_checked} inputs, {where}: max_active={self.max_active}{told})"
+        over = "" if self.k is None else f", more than k={self.k} on {self.exceeding()}"
+        return f"SparsityReport({self.inputs_checked} inputs, {where}: max_active={self.max_active}{over})"
 
 
 def check_sparsity(
@@ -150,8 +149,7 @@ def check_sparsity(
     if X is not None:
         if samples is not None:
             raise invalid("samples", "must be left out where X is given", samples, "pass as many rows of X")
-        table = check_inputs("X", X, network.inputs, network.dtype)
-        blocks = (table[start : start + rows] for start in range(0, len(table), rows))
+        blocks = row_blocks(network, X)
     else:
         drawn = check_integer("samples", 100_000 if samples is None else samples, 1)
         exact = network.inputs <= check_integer("exact_up_to", exact_up_to, 0, 30, "2**30 inputs take hours")

@@ -3,32 +3,53 @@
 `hidden` holds the w_j as rows, `bias` the b_j, `output` the u_j and `offset` the c. With several outputs each u_j is a
 row of weights, one per output, and c a vector: f(x) = features @ output + offset either way. The papers have one
 output, and write the bias of sparse-activations, Definition 1, with a minus sign; here it is added everywhere.
+
+The scales W and B are those of sparse-activations, Definition 2, the largest over the outputs. The weight mass
+Σ_j |u_j|·|w_ji| shows which inputs i the network uses: a learned parity or junta has its support as the inputs of
+largest mass. It is read off the weights, not the function: neurons that cancel or never fire count as well.
+
+Files are safe archives (`fewfire._archive`) of the five parts. Version 1 holds one output, `output` of shape (width,)
+and `offset` of shape (). Version 2 adds networks of several outputs, of shapes (width, outputs) and (outputs,). A
+network of one output is still written as version 1, which every version of fewfire reads.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from fewfire._errors import invalid
+from fewfire import _archive
+from fewfire._errors import InvalidArgument, invalid
 from fewfire._html import card
-from fewfire._validate import check_number
-from fewfire.networks import _activity, _evaluate
+from fewfire._validate import check_integer, check_number
+from fewfire.networks import _evaluate
 from fewfire.networks._activations import Activation
 from fewfire.networks._activations import activation as resolve
-from fewfire.networks._weights import Norms, norms
 
 if TYPE_CHECKING:
     import os
 
     from numpy.typing import ArrayLike, DTypeLike
 
-    from fewfire._types import AnyArray, FloatArray
-    from fewfire.halfspace import MethodName
-    from fewfire.networks._activity import ActiveSets, Activity
+    from fewfire._types import AnyArray, Float64Array, FloatArray
+    from fewfire.halfspace._methods import MethodName
+    from fewfire.networks._evaluate import ActiveSets, Activity
     from fewfire.networks._indexed import IndexedTwoLayer
+
+
+FORMAT: Final = "fewfire.networks.TwoLayer"
+VERSION: Final = 2
+_FIELDS: Final = ("hidden", "bias", "output", "offset", "activation")
+_AGAIN: Final = "write it again with network.save"
+
+
+class Norms(NamedTuple):
+    """W = ‖u‖_∞ · max_j ‖w_j‖₂ and B = ‖u‖_∞ · max_j |b_j|; scaling u by c and (w, b) by 1/c changes neither."""
+
+    W: float
+    B: float
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -131,15 +152,17 @@ class TwoLayer:
 
     def active(self, X: AnyArray) -> ActiveSets:
         """The neurons that fire on each row of X, as compressed rows `indptr, indices`."""
-        return _activity.active_sets(self, X)
+        return _evaluate.active_sets(self, X)
 
     def activity(self, X: AnyArray) -> Activity:
         """How many neurons fire on each row of X, on how many rows each neuron fires, and which never do."""
-        return _activity.activity(self, X)
+        return _evaluate.activity(self, X)
 
     def norms(self) -> Norms:
         """W = ‖u‖_∞ max‖w_j‖₂ and B = ‖u‖_∞ max|b_j|, largest over outputs (sparse-activations, Definition 2)."""
-        return norms(self)
+        largest = float(np.abs(self.output).max())
+        rows = np.sqrt(np.einsum("ji,ji->j", self.hidden, self.hidden, dtype=np.float64))
+        return Norms(largest * float(rows.max()), largest * float(np.abs(self.bias).max()))
 
     def indexed(self, method: MethodName | str = "auto", threads: int | None = None) -> IndexedTwoLayer:
         """The same network, asked at the cost of the neurons that fire: its hidden neurons in a `halfspace.Index`.
@@ -164,13 +187,10 @@ class TwoLayer:
         activation: Activation | str | None = None,
     ) -> TwoLayer:
         """A network that differs from this one in the parts given."""
-        return TwoLayer(
-            self.hidden if hidden is None else hidden,
-            self.bias if bias is None else bias,
-            self.output if output is None else output,
-            self.offset if offset is None else offset,
-            self.activation if activation is None else activation,
-        )
+        own = (self.hidden, self.bias, self.output, self.offset, self.activation)
+        given = (hidden, bias, output, offset, activation)
+        parts: Any = (old if new is None else new for old, new in zip(own, given, strict=True))
+        return TwoLayer(*parts)
 
     def astype(self, dtype: DTypeLike) -> TwoLayer:
         """The same network in float32 or float64."""
@@ -188,10 +208,15 @@ class TwoLayer:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the network to exactly this path; `fewfire.networks.load` reads it back."""
-        from fewfire.networks._files import save  # _files builds networks, so it imports this module
-
-        save(self, path)
+        """Write the network to exactly this path, once the file is complete; `fewfire.networks.load` reads it back."""
+        parts = {
+            "hidden": self.hidden,
+            "bias": self.bias,
+            "output": self.output,
+            "offset": np.array(self.offset, dtype=self.dtype),
+            "activation": np.array(str(self.activation)),
+        }
+        _archive.write(path, FORMAT, 1 if self.output.ndim == 1 else VERSION, parts)
 
     def __repr__(self) -> str:
         outputs = f"outputs={self.outputs}, " if self.output.ndim == 2 else ""
@@ -213,21 +238,78 @@ class TwoLayer:
         return TwoLayer, (self.hidden, self.bias, self.output, self.offset, self.activation)
 
 
-def check_single_output(network: TwoLayer, what: str) -> TwoLayer:
-    """The network itself, if its output weights are a vector; `what` names what takes no others.
+def load(path: str | os.PathLike[str]) -> TwoLayer:
+    """The network that `TwoLayer.save` wrote to this path, equal in every bit.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    FileFormatError
+        The file is damaged, was not written by fewfire, or comes from a newer version of it.
 
     Examples
     --------
     >>> import fewfire as ff
-    >>> network = ff.networks.init.dense()(5, width=3, seed=0)
-    >>> ff.networks.check_single_output(network, "a certificate") is network
-    True
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     ff.networks.init.dense()(10, width=20, seed=0).save(Path(folder) / "network.npz")
+    ...     network = ff.networks.load(Path(folder) / "network.npz")
+    >>> network
+    TwoLayer(inputs=10, width=20, activation=relu, dtype=float32)
     """
+    source, arrays = _archive.read(path, FORMAT, VERSION, _FIELDS, "network.save")
+    hidden, output, offset = (arrays[part] for part in ("hidden", "output", "offset"))
+    name = _archive.text(arrays["activation"])
+    if hidden.dtype.kind != "f" or offset.shape != output.shape[1:] or name is None:
+        raise _archive.unreadable(source, "its arrays have the wrong type", _AGAIN)
+    try:
+        return TwoLayer(hidden, arrays["bias"], output, offset if offset.ndim else float(offset), name)
+    except (InvalidArgument, TypeError, ValueError) as error:
+        raise _archive.unreadable(source, f"its arrays do not fit together ({error})", _AGAIN) from error
+
+
+def check_single_output(network: TwoLayer, what: str) -> TwoLayer:
+    """The network itself, if its output weights are a vector; `what` names what takes no others."""
     if network.output.ndim != 1:
         rule = f"must have one output for {what}, output weights of shape ({network.width},)"
         remedy = "take one column of output and one entry of offset at a time"
         raise invalid("network", rule, f"shape {network.output.shape}", remedy)
     return network
+
+
+@dataclass(frozen=True, eq=False)
+class Relevance:
+    """The weight mass of every input.
+
+    Parameters
+    ----------
+    mass : float64 array of shape (inputs,)
+    """
+
+    mass: Float64Array
+
+    def largest(self, k: int) -> tuple[int, ...]:
+        """The k inputs of largest mass, heaviest first, the smaller id first among equals."""
+        k = check_integer("k", k, 1, len(self.mass), "choose at most as many as there are inputs")
+        return tuple(int(i) for i in np.argsort(-self.mass, kind="stable")[:k])
+
+
+def relevance(network: TwoLayer) -> Relevance:
+    """The weight mass Σ_j |output_j|·|hidden_ji| of each input i, summed over the outputs where there are several.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> network = ff.networks.construct.junta(n=10, support=[1, 4, 7], table=[1, 1, 1, -1, 1, -1, -1, -1])
+    >>> sorted(ff.networks.relevance(network).largest(3))
+    [1, 4, 7]
+    """
+    size = np.abs(network.output)
+    if size.ndim == 2:
+        size = size.sum(axis=1, dtype=np.float64)
+    return Relevance(np.einsum("j,ji->i", size, np.abs(network.hidden), dtype=np.float64))
 
 
 def _output_shape(output: ArrayLike, width: int) -> tuple[int, ...]:

@@ -146,7 +146,7 @@ class SignProblem(DescribedProblem, ABC):
 
 @dataclass(frozen=True)
 class CleanLabels:
-    """A problem's inputs with the labels of its target: what a predictor is judged by where labels are noisy.
+    """A problem's inputs with the labels of its target: what a predictor is tested on where labels are noisy.
 
     Parameters
     ----------
@@ -154,7 +154,8 @@ class CleanLabels:
 
     Examples
     --------
-    >>> from fewfire.problems import CleanLabels, Parity
+    >>> from fewfire.problems import Parity
+    >>> from fewfire.problems._base import CleanLabels
     >>> problem = Parity(20, 2, noise=0.2)
     >>> X, y = CleanLabels(problem).sample(1000, seed=0)
     >>> bool((X == problem.sample(1000, seed=0)[0]).all()), bool((y == problem.target(X)).all())
@@ -180,8 +181,8 @@ class CleanLabels:
 
     def describe(self) -> dict[str, Any] | None:
         """What a device can draw from: the problem without noise; None where noise is no field of it."""
-        told: dict[str, Any] = getattr(self.problem, "describe", dict)()
-        return {**told, "noise": 0.0} if "noise" in told else None
+        described: dict[str, Any] = getattr(self.problem, "describe", dict)()
+        return {**described, "noise": 0.0} if "noise" in described else None
 
 
 def assign(problem: object, **fields: object) -> None:
@@ -217,7 +218,7 @@ def check_flip_probability(noise: object) -> float:
     return check_number("noise", noise, 0.0, 0.5, remedy="it is a flip probability; above 1/2 negate the target")
 
 
-def chance(stream: Stream, probability: float, rows: int, start: int) -> NDArray[np.bool_]:
+def happens(stream: Stream, probability: float, rows: int, start: int) -> NDArray[np.bool_]:
     """For each row, whether an event of this probability (to 2⁻³²) happens; one word per row."""
     return np.asarray(stream.words(rows, start) < probability * 2.0**32)
 
@@ -226,7 +227,7 @@ def flip(labels: SignArray, noise: float, stream: Stream, start: int) -> SignArr
     """Labels of rows start …, each negated with probability `noise`."""
     if noise == 0.0:
         return labels
-    return np.where(chance(stream.child("noise"), noise, len(labels), start), -labels, labels)
+    return np.where(happens(stream.child("noise"), noise, len(labels), start), -labels, labels)
 
 
 def parity(X: SignArray, support: tuple[int, ...]) -> SignArray:

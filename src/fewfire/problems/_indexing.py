@@ -1,4 +1,4 @@
-"""The indexing function (sparse-activations, section 1): the first b bits say which of the other 2ᵇ is the label.
+"""The indexing function (sparse-activations, section 1): the first b bits number which of the other 2ᵇ is the label.
 
 It depends on every input, but on each input x on b + 1 coordinates only, and a network of 2ᵇ neurons
 computes it with one neuron active. The paper's value is the bit in {0, 1}; here it is ±1.

@@ -68,7 +68,7 @@ class Junta(SignProblem):
     def random(cls, n: int, p: int, seed: int | Stream = 0, noise: float = 0.0) -> Junta:
         """A uniform choice of p sorted coordinates and of the 2**p values.
 
-        It may depend on fewer than p of them (`depends_on` tells), each with probability 2**−2**(p−1).
+        It may depend on fewer than p of them (see `depends_on`), each with probability 2**−2**(p−1).
         """
         n = check_integer("n", n, 1)
         p = check_integer("p", p, 0, min(n, MAX_EXACT), f"choose p between 0 and {min(n, MAX_EXACT)}")

@@ -23,9 +23,9 @@ from fewfire.problems._base import (
     DescribedProblem,
     Given,
     assign,
-    chance,
     check_members,
     check_window,
+    happens,
     register_problem,
 )
 
@@ -165,7 +165,7 @@ class LearningWithRounding(DescribedProblem):
         integers = uniform_integers(stream, self.q, rows * self.m, start * self.m).reshape(rows, self.m)
         labels = self._values(integers)
         if self.noise > 0.0:
-            replaced = chance(stream.child("noise"), self.noise, rows, start)
+            replaced = happens(stream.child("noise"), self.noise, rows, start)
             labels = np.where(replaced, uniform_integers(stream.child("labels"), self.p, rows, start), labels)
         return self.encode(integers), labels
 

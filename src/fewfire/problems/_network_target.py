@@ -1,6 +1,6 @@
 """A given network as the target, on uniform ±1 inputs (the teacher of sparse-activations, section 3).
 
-The network is anything that knows its number of inputs and maps rows to numbers; this package knows
+The network is anything that has a number of inputs and maps rows to numbers; this package imports
 no network classes.
 """
 

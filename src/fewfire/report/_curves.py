@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire.experiments.store import final
-from fewfire.report._results import Results, by_setting, read_results
+from fewfire.report._results import Results, read_results
+from fewfire.sweeps.store._row import final
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, IdArray
     from fewfire.engines import History
-    from fewfire.experiments import Store
+    from fewfire.sweeps import Store
 
 CURVES, POINTS = 10, 60
 """At most so many runs per cell and recorded steps per run."""
@@ -65,12 +65,12 @@ def curves_info(
     curves, points : int
         At most so many runs per cell and recorded steps per run.
     known : dict, optional
-        Where a caller that asks again keeps what it got: cells without new runs to draw are taken from it.
+        Cells of an earlier call, for repeated calls: those without new runs to draw are taken from it.
 
     Examples
     --------
     >>> from fewfire import report
-    >>> from fewfire.experiments import SqliteStore
+    >>> from fewfire.sweeps import SqliteStore
     >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
     >>> curves = report.curves_info(store)
     >>> len(curves), curves[0].step[:3].tolist()
@@ -79,17 +79,18 @@ def curves_info(
     results = read_results(source, success_error)
     columns = results.columns
     trained = np.flatnonzero(final(columns["status"]))
-    trained = trained[np.argsort(columns["trial"][trained], kind="stable")]
-    curves, points = fit_budget(len(np.unique(columns["setting"][trained])), curves, points)
+    trained = trained[np.lexsort((columns["trial"][trained], columns["setting"][trained]))]
+    ids, firsts = np.unique(columns["setting"][trained], return_index=True)
+    curves, points = fit_budget(len(ids), curves, points)
     found: dict[tuple[Any, ...], CellCurves] = {}
     before = {} if known is None else known
-    for setting, places in by_setting(columns["setting"][trained], trained):
-        chosen = places[:curves]
+    for setting, indices in zip(ids.tolist(), np.split(trained, firsts[1:]), strict=False):
+        chosen = indices[:curves]
         key = (setting, points, results.success_error, *columns["hash"][chosen].tolist())
         if key in before:
             found[key] = before[key]
             continue
-        histories = [results.history(int(place)) for place in chosen]
+        histories = [results.history(int(index)) for index in chosen]
         steps = _shared_steps(histories, points)
         tables = [np.stack([_at(h.step, getattr(h, name), steps) for h in histories]) for name in _ERRORS]
         trials = tuple(int(trial) for trial in columns["trial"][chosen])
@@ -127,5 +128,5 @@ def _at(step: AnyArray, values: AnyArray, wanted: IdArray) -> Float64Array:
     """The recorded values at the wanted steps, NaN where there is no record."""
     if not len(step):
         return np.full(len(wanted), np.nan)
-    place = np.minimum(np.searchsorted(step, wanted), len(step) - 1)
-    return np.where(step[place] == wanted, values[place], np.nan).astype(np.float64)
+    index = np.minimum(np.searchsorted(step, wanted), len(step) - 1)
+    return np.where(step[index] == wanted, values[index], np.nan).astype(np.float64)

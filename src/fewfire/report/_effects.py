@@ -1,22 +1,20 @@
-"""The effects of columns on a tabular model's predictions, as `explain` found them: importances beside curves."""
+"""The effects of columns on a tabular model's predictions, as `explain` found them: importances and curves."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._validate import check_integer
-from fewfire.report._axes import MUTED
-from fewfire.report._figure import given_axes, new_figure
-from fewfire.report.recipes._canvas import colour
-from fewfire.tabular import EffectCurve, Effects
+from fewfire.report._figure import MUTED, canvas, colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from fewfire._types import AnyArray
     from fewfire.report._figure import SomeAxes
 
 ACROSS = 3
@@ -32,14 +30,29 @@ SIZE = "small"
 """Of all text: the panels are narrow."""
 
 
+class SeenEffects(Protocol):
+    """What `explain` of a tabular model gives: a `fewfire.tabular.Effects`."""
+
+    names: Any
+    importance: AnyArray
+    low: AnyArray
+    high: AnyArray
+    measure: Any
+    outputs: Any
+    curves: Any
+
+    def order(self) -> list[int]:
+        """Columns, the most important first."""
+
+
 def plot_effects(
-    effects: Effects | Any, X: object = None, y: object = None, *, columns: int = 5, ax: SomeAxes | None = None
+    effects: SeenEffects | Any, X: object = None, y: object = None, *, columns: int = 5, ax: SomeAxes | None = None
 ) -> Figure:
     """Importances of the columns, and the curves of the most important ones.
 
     Parameters
     ----------
-    effects : Effects, or a fitted SparseInitClassifier or SparseInitRegressor
+    effects : Effects, or a fitted TabularClassifier or TabularRegressor
         A model is explained on X and y first.
     X, y : rows and their targets
     columns : int
@@ -52,7 +65,7 @@ def plot_effects(
     >>> import numpy as np
     >>> import fewfire as ff
     >>> X = np.random.default_rng(0).normal(size=(60, 3))
-    >>> model = ff.SparseInitRegressor(members=1, trees=False, random_state=0).fit(X, X[:, 0])
+    >>> model = ff.TabularRegressor(members=1, trees=False, random_state=0).fit(X, X[:, 0])
     >>> figure = ff.report.plot_effects(model, X, X[:, 0], columns=2)
     >>> len(figure.axes)  # the importances, and a curve per column
     3
@@ -60,23 +73,15 @@ def plot_effects(
     found = _explained(effects, X, y)
     chosen = found.order()[: check_integer("columns", columns, 1)]
     panels = 1 + len(chosen)
-    if ax is None:
-        across = min(ACROSS, panels)
-        down = -(-panels // across)
-        figure = new_figure((PANEL[0] * across, PANEL[1] * down))
-        axes = list(figure.subplots(down, across, squeeze=False).ravel())
-        for spare in axes[panels:]:
-            spare.remove()
-    else:
-        axes = given_axes(ax, panels)
-        figure = cast("Figure", axes[0].figure)
+    across = min(ACROSS, panels)
+    figure, axes = canvas(panels, size=(PANEL[0] * across, PANEL[1] * -(-panels // across)), across=across, ax=ax)
     _draw_importances(axes[0], found, chosen)
-    curves = [found.curves[place] for place in chosen]
+    curves = [found.curves[index] for index in chosen]
     low, high = min(float(curve.low.min()) for curve in curves), max(float(curve.high.max()) for curve in curves)
     margin = 0.06 * (high - low) or 0.5
     for panel, curve in zip(axes[1:], curves, strict=False):
         _draw_curve(panel, found, curve)
-        panel.set_ylim(low - margin, high + margin)  # one scale: an idle column is to look idle
+        panel.set_ylim(low - margin, high + margin)  # one scale: a column without an effect looks like one
     if len(found.outputs) > 1:
         axes[panels - 1].legend(fontsize="x-small", framealpha=0.6)  # the least of the effects leaves most room
     for panel in axes[:panels]:
@@ -84,9 +89,9 @@ def plot_effects(
     return figure
 
 
-def _explained(effects: Any, X: object, y: object) -> Effects:
-    if isinstance(effects, Effects):
-        return effects
+def _explained(effects: Any, X: object, y: object) -> SeenEffects:
+    if _are_effects(effects):
+        return cast("SeenEffects", effects)
     if not hasattr(effects, "explain") or X is None:
         got = f"a {type(effects).__name__}" + (" without X" if hasattr(effects, "explain") else "")
         remedy = "pass model.explain(X, y), or the model with X and y"
@@ -94,48 +99,52 @@ def _explained(effects: Any, X: object, y: object) -> Effects:
             remedy = "pass pipeline[-1].explain(pipeline[:-1].transform(X), y)"
         raise invalid("effects", "must be Effects, or a model and the rows to explain it on", got, remedy)
     found = effects.explain(X, y)
-    if not isinstance(found, Effects):
+    if not _are_effects(found):
         raise invalid("effects", "must be Effects, or a model whose explain gives them", f"a {type(effects).__name__}")
-    return found
+    return cast("SeenEffects", found)
 
 
-def _draw_importances(axes: Axes, effects: Effects, chosen: list[int]) -> None:
-    places = range(len(chosen))
-    axes.barh(places, effects.importance[chosen], color=colour(0), height=0.6)
-    axes.hlines(places, effects.low[chosen], effects.high[chosen], color="black", linewidth=1)
-    axes.set_yticks(places, [_short(effects.names[place]) for place in chosen])
+def _are_effects(found: object) -> bool:
+    return all(hasattr(found, name) for name in ("importance", "curves", "outputs", "order"))
+
+
+def _draw_importances(axes: Axes, effects: SeenEffects, chosen: list[int]) -> None:
+    positions = range(len(chosen))
+    axes.barh(positions, effects.importance[chosen], color=colour(0), height=0.6)
+    axes.hlines(positions, effects.low[chosen], effects.high[chosen], color="black", linewidth=1)
+    axes.set_yticks(positions, [_short(effects.names[index]) for index in chosen])
     axes.invert_yaxis()
     axes.axvline(0, color=MUTED, linewidth=0.8)
     axes.set_xlabel(f"lost without the column:\n{effects.measure}", fontsize=SIZE)
 
 
-def _draw_curve(axes: Axes, effects: Effects, curve: EffectCurve) -> None:
+def _draw_curve(axes: Axes, effects: SeenEffects, curve: Any) -> None:
     """A line with a band over numbers; points with bars for categories; a dotted line where the value is missing."""
-    known = [place for place, value in enumerate(curve.values) if value is not None]
+    known = [index for index, value in enumerate(curve.values) if value is not None]
     numbers, shade = curve.kind == "number", 0.2 if len(effects.outputs) == 1 else 0.1
-    places = np.array([float(curve.values[place]) for place in known]) if numbers else np.arange(len(curve.values))
+    positions = np.array([float(curve.values[index]) for index in known]) if numbers else np.arange(len(curve.values))
     shown = known if numbers else list(range(len(curve.values)))
     for output in range(len(effects.outputs)):
         drawn = colour(output)
         mean, low, high = (part[shown, output] for part in (curve.mean, curve.low, curve.high))
         if numbers:
             axes.plot(
-                places,
+                positions,
                 mean,
                 color=drawn,
-                label=effects.outputs[output].removeprefix("chance of "),
-                marker="" if len(places) > 1 else "o",
+                label=_output_name(effects, output),
+                marker="" if len(positions) > 1 else "o",
             )
-            axes.fill_between(places, low, high, color=drawn, alpha=shade, linewidth=0)
+            axes.fill_between(positions, low, high, color=drawn, alpha=shade, linewidth=0)
             if len(known) < len(curve.values):
                 axes.axhline(curve.mean[-1, output], color=drawn, linewidth=1, linestyle=":")
         else:
-            axes.vlines(places, low, high, color=drawn, alpha=2 * shade, linewidth=3)
-            axes.plot(
-                places, mean, "o", color=drawn, label=effects.outputs[output].removeprefix("chance of "), markersize=4
-            )
+            axes.vlines(positions, low, high, color=drawn, alpha=2 * shade, linewidth=3)
+            axes.plot(positions, mean, "o", color=drawn, label=_output_name(effects, output), markersize=4)
     if numbers:
-        axes.plot(places, np.zeros(len(places)), "|", color=MUTED, transform=axes.get_xaxis_transform(), markersize=6)
+        axes.plot(
+            positions, np.zeros(len(positions)), "|", color=MUTED, transform=axes.get_xaxis_transform(), markersize=6
+        )
         if len(known) < len(curve.values):
             axes.text(
                 1.0, 1.0, "dotted: missing", transform=axes.transAxes, ha="right", va="bottom", fontsize="x-small"
@@ -145,12 +154,22 @@ def _draw_curve(axes: Axes, effects: Effects, curve: EffectCurve) -> None:
         slanted: dict[str, Any] = (
             {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len("".join(labels)) > LONGEST else {}
         )
-        axes.set_xticks(places, labels, **slanted)
+        axes.set_xticks(positions, labels, **slanted)
     axes.set_xlabel(_short(curve.name), fontsize=SIZE)
     if len(effects.outputs) == 1:
         axes.set_ylabel(_short(effects.outputs[0]), fontsize=SIZE)
     else:
-        axes.set_ylabel("chance" if effects.measure == "log loss" else "prediction", fontsize=SIZE)
+        axes.set_ylabel("probability" if _are_classes(effects) else "prediction", fontsize=SIZE)
+
+
+def _are_classes(effects: SeenEffects) -> bool:
+    return str(effects.measure) == "log loss"
+
+
+def _output_name(effects: SeenEffects, output: int) -> str:
+    """A class without the words before it that say its probability is meant, or a target."""
+    name = str(effects.outputs[output])
+    return name.partition(" of ")[2] or name if _are_classes(effects) else name
 
 
 def _short(name: str) -> str:

@@ -1,8 +1,12 @@
-"""What a frontier says in words: whether width bought data, and whether a sparse start helped (pareto, section 4.1).
+"""A frontier in sentences: whether width bought data, and whether a sparse start helped (pareto, section 4.1).
 
 Both compare cells that differ in the one thing asked about, pair by pair, by the test of Cochran, Mantel and Haenszel.
-A difference counts when it gives |z| > 1.96; otherwise the sentence says that the matter is not clear. Where no run
-succeeded there is nothing to compare, and the sentence says how the runs ended.
+A difference counts when it gives |z| > 1.96; otherwise the sentence leaves it open. Where no run
+succeeded there is nothing to compare, and the sentence reports how the runs ended.
+
+Stores are compared by the same test. A run is a function of its spec, so a run that two stores share is no second
+observation: its two endings are one pair, and pairs that end alike do not count. Pairs and cells are the strata of one
+test; for pairs alone it is McNemar's.
 """
 
 from __future__ import annotations
@@ -13,10 +17,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fewfire.report._compare import CLEAR, compared_z, stratified_z
+from fewfire.sweeps.store._row import final
 
 if TYPE_CHECKING:
+    from fewfire._types import AnyArray, IdArray
     from fewfire.report._frontier import Group, SuccessFrontier
+
+
+CLEAR = 1.96
+"""Standard errors from which a difference is clear."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,7 @@ class FrontierFinding:
     start : str
         The start it is about.
     holds : bool or None
-        Whether the numbers clearly say so (True), clearly say the opposite (False), or leave it open (None).
+        Whether the numbers clearly show it (True), clearly show the opposite (False), or leave it open (None).
     text : str
         The sentence, with the numbers.
     """
@@ -46,7 +55,7 @@ def findings_info(group: Group) -> list[FrontierFinding]:
     Examples
     --------
     >>> from fewfire import report
-    >>> from fewfire.experiments import SqliteStore
+    >>> from fewfire.sweeps import SqliteStore
     >>> (group,) = report.frontier_info(SqliteStore("grid.sqlite"))  # as the README's first sweep writes it
     >>> [(finding.topic, finding.start) for finding in report.findings_info(group)]
     [('width', 'dense'), ('width', 'sparse(s=2)'), ('start', 'sparse(s=2)')]
@@ -79,7 +88,7 @@ def _width(group: Group, frontier: SuccessFrontier) -> FrontierFinding | None:
     if len(group.widths) == 1 or not (narrow.runs * wide.runs).any():
         return None
     z = stratified_z(wide.successes, wide.runs, narrow.successes, narrow.runs)
-    opening = _say(z, "Width buys data", "Width does not buy data", "Whether width buys data is not clear")
+    opening = _opening(z, "Width buys data", "Width does not buy data", "Whether width buys data is not clear")
     low, high = (f"width {group.widths[row]:,}" for row in (0, -1))
     finite = [m for m in group.samples if m is not None]
     text = f"{narrow.share} of the runs succeed at {low} and {wide.share} at {high}."
@@ -95,7 +104,7 @@ def _start(dense: SuccessFrontier, sparse: SuccessFrontier) -> FrontierFinding |
     if not ((a.runs > 0) & (b.runs > 0)).any():
         return None
     z = stratified_z(b.successes, b.runs, a.successes, a.runs)
-    opening = _say(z, "A sparse start helps", "A sparse start hurts", "Whether a sparse start helps is not clear")
+    opening = _opening(z, "A sparse start helps", "A sparse start hurts", "Whether a sparse start helps is not clear")
     where = f"In {sparse.source} {opening[0].lower()}{opening[1:]}" if sparse.source else opening
     text = f"{where}: {b.share} of the runs succeed from {sparse.start} and {a.share} from {dense.start}"
     return FrontierFinding("start", sparse.start, _verdict(z), f"{text}, {_apart(sparse, dense)}")
@@ -108,13 +117,15 @@ def _store(first: SuccessFrontier, other: SuccessFrontier) -> FrontierFinding | 
         return None
     pairs = other.pairs if other.pairs is not None else np.zeros((2, 2, *a.runs.shape), dtype=np.int64)
     shared, z = int(pairs.sum()), -compared_z(a.successes, a.runs, b.successes, b.runs, pairs)
-    if shared == a.runs[both].sum() == b.runs[both].sum() and not pairs[0, 1].any() and not pairs[1, 0].any():
-        both_names = f"{first.source} and {other.source}"
-        text = f"{both_names} hold the same {shared:,} runs from a {first.start} start, which end alike."
+    if not is_comparable(a.runs, b.runs, pairs):
+        names = f"{first.source} and {other.source}"
+        text = f"{names} hold the same {shared:,} runs from a {first.start} start, which end alike"
+        more = int(a.runs[both].sum() + b.runs[both].sum()) - 2 * shared
+        text += f"; no cell has others in both, so that {more:,} more say nothing about a difference." if more else "."
         return FrontierFinding("store", first.start, None, text)
     names = f"{other.source} than in {first.source}"
     open_ = f"Whether {first.source} and {other.source} differ is not clear"
-    opening = _say(z, f"More runs succeed in {names}", f"Fewer runs succeed in {names}", open_)
+    opening = _opening(z, f"More runs succeed in {names}", f"Fewer runs succeed in {names}", open_)
     shares = [f"{side.successes[both].sum() / side.runs[both].sum():.0%}" for side in (b, a)]
     text = f"{opening}: from a {first.start} start {shares[0]} against {shares[1]}, {_apart(other, first)}"
     if shared:
@@ -152,7 +163,7 @@ def _verdict(z: float) -> bool | None:
     return None if abs(z) <= CLEAR else z > 0
 
 
-def _say(z: float, yes: str, no: str, open_: str) -> str:
+def _opening(z: float, yes: str, no: str, open_: str) -> str:
     return {True: yes, False: no, None: open_}[_verdict(z)]
 
 
@@ -161,3 +172,56 @@ def _examples(half: float, finite: list[int]) -> str:
     if isfinite(half) and half > 0:
         return f"about {half:,.0f} examples"
     return f"at most {finite[0]:,} examples" if half == 0 else f"more than {finite[-1]:,} examples"
+
+
+def shared_runs(first: dict[str, AnyArray], other: dict[str, AnyArray]) -> tuple[IdArray, IdArray]:
+    """The indices of the finished runs that two stores share, in the columns of each."""
+    ours, theirs = (np.flatnonzero(final(columns["status"])) for columns in (first, other))
+    found = np.intersect1d(first["hash"][ours], other["hash"][theirs], assume_unique=True, return_indices=True)
+    return ours[found[1]], theirs[found[2]]
+
+
+def pair_counts(won: AnyArray, other_won: AnyArray, cell: AnyArray, cells: int) -> IdArray:
+    """How pairs ended: entry (i, j, c) counts those of cell c that succeeded i times in the first, j in the other."""
+    flat = (2 * won.astype(np.int64) + other_won) * cells + cell
+    return np.asarray(np.bincount(flat, minlength=4 * cells).reshape(2, 2, cells), dtype=np.int64)
+
+
+def is_comparable(runs: AnyArray, other_runs: AnyArray, pairs: AnyArray) -> bool:
+    """Whether any run distinguishes the sides: in some cell a pair ends differently, or both have runs of their own.
+
+    Parameters are those of `compared_z`.
+    """
+    both = pairs.sum(axis=(0, 1))
+    return bool(pairs[0, 1].any() or pairs[1, 0].any() or ((runs > both) & (other_runs > both)).any())
+
+
+def compared_z(won: AnyArray, runs: AnyArray, other_won: AnyArray, other_runs: AnyArray, pairs: AnyArray) -> float:
+    """How many standard errors the first store's successes are above even odds; 0 when no run counts.
+
+    Parameters
+    ----------
+    won, runs, other_won, other_runs : int arrays of one shape
+        Successes and runs of each cell, shared ones included.
+    pairs : int array of shape (2, 2, *cells)
+        As `pair_counts` gives them.
+    """
+    both = pairs.sum(axis=(0, 1))
+    own = (won - pairs[1].sum(axis=0), runs - both, other_won - pairs[:, 1].sum(axis=0), other_runs - both)
+    split = np.repeat([[1, 1, 0, 1], [0, 1, 1, 1]], [pairs[1, 0].sum(), pairs[0, 1].sum()], axis=0)
+    return stratified_z(*(np.concatenate([cells.ravel(), more]) for cells, more in zip(own, split.T, strict=True)))
+
+
+def stratified_z(won: AnyArray, runs: AnyArray, other_won: AnyArray, other_runs: AnyArray) -> float:
+    """How many standard errors the first side's successes are above even odds, cell by cell; 0 when no run counts.
+
+    In a cell of N runs with s successes, the first side's n runs would have n·s/N of them, with the variance of drawing
+    without replacement. Arrays have one shape; cells with no runs on a side do not count.
+    """
+    total, successes = runs + other_runs, won + other_won
+    used = (runs > 0) & (other_runs > 0)
+    n, rest, both, wins = (side[used].astype(np.float64) for side in (runs, other_runs, total, successes))
+    expected = n * wins / both
+    variance = n * rest * wins * (both - wins) / (both**2 * (both - 1))
+    spread = float(np.sqrt(variance.sum()))
+    return float((won[used] - expected).sum()) / spread if spread > 0 else 0.0

@@ -1,7 +1,7 @@
 """Success frontiers: how often each width and sample size learns, a map per start (pareto, Figures 1, 2 and 4).
 
 Cells that differ in nothing but width, samples and start belong to one `Group`: its maps share their axes, so that a
-sparse start can be laid beside a dense one.
+sparse start can be compared with a dense one. Over a map the theory's curve of equal cost can be drawn.
 """
 
 from __future__ import annotations
@@ -15,19 +15,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire._validate import check_number
-from fewfire.experiments import estimate_frontier
-from fewfire.experiments.store import final
-from fewfire.report._compare import pair_counts, shared_runs
+from fewfire.report._findings import pair_counts, shared_runs
 from fewfire.report._results import Results, read_results
 from fewfire.report._settings import call, flatten, schedule, start_name, varying
+from fewfire.sweeps import estimate_frontier
+from fewfire.sweeps.store._row import final
+from fewfire.theory import frontier, gradient_precision
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, IdArray
-    from fewfire.experiments import Setting, Store
+    from fewfire.sweeps import Store
+    from fewfire.sweeps.store._protocol import Setting
 
 
 PRECISION = 0.1
 """How finely the samples at even odds are computed."""
+
+ODDS = 0.5
+"""The probability of success δ of the theory, that of the measured line of one half."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +53,7 @@ class SuccessFrontier:
         column is enough, infinity when the largest is not, NaN without runs. Where columns have different numbers of
         runs, as a search leaves them, it is the estimate that `interval` belongs to.
     interval : array of shape (2, widths)
-        The 95% interval of these samples by `experiments.estimate_frontier`; 0 and infinity for open ends.
+        The 95% interval of these samples by `sweeps.estimate_frontier`; 0 and infinity for open ends.
     source : str
         The store it is from, where several are shown side by side; empty otherwise.
     pairs : array of shape (2, 2, widths, samples), optional
@@ -95,7 +100,7 @@ class Group:
     problem, training : str
         For headings.
     label : str
-        Tells this group from the others of the store.
+        Distinguishes this group from the others of the store.
     widths : tuple of int, ascending
     samples : tuple of int, ascending; None, which is last, is online
     frontiers : tuple of SuccessFrontier
@@ -119,7 +124,7 @@ def frontier_info(source: Store | Results, success_error: float | None = None) -
     Examples
     --------
     >>> from fewfire import report
-    >>> from fewfire.experiments import SqliteStore
+    >>> from fewfire.sweeps import SqliteStore
     >>> (group,) = report.frontier_info(SqliteStore("grid.sqlite"))  # as the README's first sweep writes it
     >>> group.label, group.widths
     ('parity(n=30, k=2)', (10, 30, 100, 300))
@@ -138,7 +143,7 @@ def frontier_info(source: Store | Results, success_error: float | None = None) -
     for spec, (problem, label), settings in zip(specs, names, members.values(), strict=True):
         widths = tuple(sorted({setting.width for setting in settings}))
         sizes = tuple(sorted({setting.samples for setting in settings}, key=lambda m: np.inf if m is None else m))
-        row, column = ({value: place for place, value in enumerate(axis)} for axis in (widths, sizes))
+        row, column = ({value: index for index, value in enumerate(axis)} for axis in (widths, sizes))
         starts: dict[str, tuple[str, dict[str, IdArray]]] = {}
         for setting in settings:
             start, name = setting.start, results.sources.get(setting.id, "")
@@ -157,14 +162,14 @@ def frontier_info(source: Store | Results, success_error: float | None = None) -
 
 
 def _names(specs: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """The problem of each group, and a label that tells it from the others; vectors appear only where they must."""
+    """The problem of each group, and a label that no other group has; vectors appear only where they must."""
     flat = [flatten(spec) for spec in specs]
-    telling = varying(flat)
-    scalars = [path for path in telling if not any(leaves.get(path, "").startswith("[") for leaves in flat)]
+    differing = varying(flat)
+    scalars = [path for path in differing if not any(leaves.get(path, "").startswith("[") for leaves in flat)]
     if len({tuple(leaves.get(path) for path in scalars) for leaves in flat}) == len(flat):
-        telling = scalars
-    inside = [path.removeprefix("problem.") for path in telling if path.startswith("problem.")]
-    others = [path for path in telling if not path.startswith("problem.")]
+        differing = scalars
+    inside = [path.removeprefix("problem.") for path in differing if path.startswith("problem.")]
+    others = [path for path in differing if not path.startswith("problem.")]
     names = []
     for spec, leaves in zip(specs, flat, strict=True):
         problem = call(spec["problem"], inside)
@@ -180,8 +185,8 @@ def _pairs(results: Results, first: str, other: str, ids: IdArray) -> IdArray | 
     cell, sides = results.columns["setting"], []
     for source in (first, other):
         chosen = np.flatnonzero(np.isin(cell, [id for id, name in results.sources.items() if name == source]))
-        sides.append({"place": chosen, **{name: results.columns[name][chosen] for name in ("hash", "status")}})
-    one, two = (side["place"][place] for side, place in zip(sides, shared_runs(*sides), strict=True))
+        sides.append({"index": chosen, **{name: results.columns[name][chosen] for name in ("hash", "status")}})
+    one, two = (side["index"][index] for side, index in zip(sides, shared_runs(*sides), strict=True))
     return pair_counts(results.success[one], results.success[two], cell[two], max(results.sources) + 1)[..., ids]
 
 
@@ -214,27 +219,24 @@ def _quartiles(results: Results) -> Float64Array:
     ids, times = results.columns["setting"][results.success], results.convergence[results.success]
     order = np.lexsort((times, ids))
     present, first, runs = np.unique(ids[order], return_index=True, return_counts=True)
-    place = first + (runs - 1) * np.array([[0.25], [0.5], [0.75]])
-    below = np.floor(place).astype(np.int64)
+    index = first + (runs - 1) * np.array([[0.25], [0.5], [0.75]])
+    below = np.floor(index).astype(np.int64)
     sorted_ = times[order]
     above = sorted_[np.minimum(below + 1, len(sorted_) - 1)] if len(sorted_) else sorted_
-    found[:, present] = sorted_[below] + (above - sorted_[below]) * (place - below)
+    found[:, present] = sorted_[below] + (above - sorted_[below]) * (index - below)
     return found
 
 
 def even_odds(
     runs: AnyArray, successes: AnyArray, samples: tuple[int | None, ...]
 ) -> tuple[Float64Array, Float64Array]:
-    """Samples at which half of the runs succeed, shape (widths,), and their interval, shape (2, widths).
+    """Samples at which half of the runs, counted in arrays of shape (widths, samples), succeed: shape (widths,).
 
-    Parameters
-    ----------
-    runs, successes : int arrays of shape (widths, samples)
-    samples : tuple of int or None
+    The other array is their interval, shape (2, widths).
     """
-    finite = [place for place, m in enumerate(samples) if m is not None]
+    finite = [index for index, m in enumerate(samples) if m is not None]
     half, interval = np.full(len(runs), np.nan), np.full((2, len(runs)), np.nan)
-    columns = np.array([float(samples[place] or 0) for place in finite])
+    columns = np.array([float(samples[index] or 0) for index in finite])
     for row, (tried, won) in enumerate(zip(runs[:, finite], successes[:, finite], strict=True)):
         if not tried.any():
             continue
@@ -283,7 +285,6 @@ def wilson_interval(successes: AnyArray | int, runs: AnyArray | int, level: floa
 
     Examples
     --------
-    >>> from fewfire.report import wilson_interval
     >>> wilson_interval(8, 10).round(3).tolist()
     [0.49, 0.943]
     """
@@ -298,3 +299,52 @@ def wilson_interval(successes: AnyArray | int, runs: AnyArray | int, level: floa
     low = np.where(won > 0, np.minimum(centre - reach, share), 0.0)
     high = np.where(won < total, np.maximum(centre + reach, share), 1.0)
     return np.stack([low, high])
+
+
+@dataclass(frozen=True, eq=False)
+class TheoryOverlay:
+    """The lower bound of pareto, Proposition 3, on a group, and its shape, in the units of the map.
+
+    With r parameters, T steps, gradients of precision τ and probability of success δ, (n, k)-parities cannot all be
+    learned while r·T/(τ²·δ) ≤ ¼·C(n, k). m examples give τ = 1/√m up to logarithms, so the cost of a cell at even odds
+    is 2·r·T·m. The bound is for the worst parity and adversarial rounding of the gradients; SGD meets it with room to
+    spare. What can be seen on a map is its shape: along a curve of equal cost, r·m is constant.
+
+    Parameters
+    ----------
+    needed : float
+        The cost below which the bound excludes learning: ¼·C(n, k).
+    smallest : float
+        The smallest cost r·T·m/δ of any cell of the group.
+    equal_cost : array of shape (starts, widths)
+        Samples along the curve of equal cost that fits the measured line of one half best; NaN where that is not inside
+        the map.
+    """
+
+    needed: float
+    smallest: float
+    equal_cost: Float64Array
+
+
+def theory_info(group: Group) -> TheoryOverlay | None:
+    """The overlay of a group; None for problems that are not parities, and for online data alone."""
+    problem = group.spec["problem"]
+    finite = [m for m in group.samples if m is not None]
+    if problem["name"] != "parity" or not finite:
+        return None
+    parameters = [width * (problem["n"] + 2) + 1 for width in group.widths]
+    steps = sum(int(phase["steps"]) for phase in group.spec["training"]["phases"])
+    ones = [frontier(problem["n"], problem["k"], r, steps, gradient_precision(1), ODDS) for r in parameters]
+    unit = np.array([one.supply for one in ones])  # the cost of one example, by width
+    lines = np.stack([_fit(unit, frontier.half) for frontier in group.frontiers])
+    return TheoryOverlay(ones[0].demand, float(unit[0] * finite[0]), lines)
+
+
+def _fit(unit: Float64Array, half: Float64Array) -> Float64Array:
+    """samples(width) = c / unit(width), c being the geometric mean of the costs on the measured line."""
+    inside = np.isfinite(half) & (half > 0)
+    if not inside.any():
+        return np.full(len(unit), np.nan)
+    cost = float(np.exp(np.mean(np.log(unit[inside] * half[inside]))))
+    curve: Float64Array = cost / unit
+    return curve

@@ -1,7 +1,11 @@
 """The page of stores that are being written: its data and the progress of their sweeps, as new as they may be.
 
-Nothing is done while nobody asks. Whoever asks gets what was made last until a rest is over that is so long that all
-looks together take at most `SHARE` of one processor: a sweep does not notice that it is watched.
+Nothing is done without a request. A request gets what was made last until a pause is over that is so long that all
+reading together takes at most `SHARE` of one processor: a sweep is not slowed down.
+
+The sweep under way is the last recorded one that the newest run belongs to. Time left is estimated by cost, as `sweep
+run` does it: dense multiply-adds of the missing runs, at the speed of the latest ones. A search decides as it goes how
+many runs it takes, so nothing is reported about what is left of one.
 """
 
 from __future__ import annotations
@@ -9,29 +13,177 @@ from __future__ import annotations
 import json
 import time
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fewfire._errors import FewfireError
 from fewfire._validate import check_number
-from fewfire.experiments import SqliteStore
-from fewfire.experiments.store import COLUMNS, StoreFollower, succeeded
-from fewfire.report._page import compose
-from fewfire.report._page_data import PageData
-from fewfire.report._progress import ProgressReader
-from fewfire.report._results import Results, convergence_times, side_by_side, success_error_of
+from fewfire.report._page import PageData, compose
+from fewfire.report._results import Results, convergence_times, side_by_side
+from fewfire.sweeps import SqliteStore, Sweep, make_plan, succeeded
+from fewfire.sweeps.store._follow import StoreFollower
+from fewfire.sweeps.store._protocol import newest_success_error
+from fewfire.sweeps.store._row import COLUMNS, final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from fewfire._types import AnyArray, Float64Array
+    from fewfire.sweeps.store._protocol import SweepRecord
+
+
+WINDOW = 120.0
+"""The speed is that of the runs of the last so many seconds, if they are at least `LATEST`."""
+
+LATEST = 32
+PAUSE = 60.0, 10.0
+"""A gap of so many seconds that is also so many times the usual one is a pause: what was before it says nothing."""
+
+
+@dataclass(frozen=True)
+class SweepProgress:
+    """One store at one moment: counts of the whole store, and of the sweep under way what is done and left.
+
+    Runs are those that ended, failed ones come on top. `remaining` seconds are counted from `newest`, when the newest
+    run finished (seconds since 1970); `rate` is in runs per second. What is not known is None.
+    """
+
+    store: str
+    sweep: str
+    runs: int
+    successes: int
+    diverged: int
+    failed: int
+    done: int
+    total: int | None
+    rate: float
+    remaining: float | None
+    newest: float | None
+
+
+class ProgressReader:
+    """The progress of the sweeps of one store."""
+
+    def __init__(self, name: str, follower: StoreFollower, success_error: float | None = None) -> None:
+        self._name, self._follower, self._success_error = name, follower, success_error
+        self._wanted: dict[str, _Wanted | None] = {}
+
+    def read(self) -> SweepProgress:
+        """The progress at the last look of the follower."""
+        follower = self._follower
+        status, finished = follower.column("status"), follower.column("finished")
+        error = newest_success_error(follower.sweeps) if self._success_error is None else self._success_error
+        won = succeeded(status, follower.column("best_test_error"), error)
+        ended = final(status)
+        record, wanted = self._running()
+        costs, trials = self._by_setting(wanted)
+        setting = follower.column("setting")
+        ours = ended & (follower.column("trial") < trials[setting])
+        spent = np.where(ours, costs[setting], 0.0)
+        done = int(ours.sum()) if wanted else int(ended.sum())
+        rate, speed = _speed(finished, ended, spent)
+        total = wanted.runs if wanted else None
+        left = 0.0 if wanted is None or done == total else wanted.cost - float(spent.sum())
+        return SweepProgress(
+            store=self._name,
+            sweep="" if record is None else record.name,
+            runs=int(ended.sum()),
+            successes=int(won.sum()),
+            diverged=int((status == "diverged").sum()),
+            failed=int((~ended).sum()),
+            done=done,
+            total=total,
+            rate=rate,
+            remaining=None if total is None or (left and not speed) else left / (speed or 1.0),
+            newest=float(finished.max()) if len(finished) else None,
+        )
+
+    def _running(self) -> tuple[SweepRecord | None, _Wanted | None]:
+        """The last sweep that has the newest run, or the last one of all, and what it asks for."""
+        sweeps, follower = self._follower.sweeps, self._follower
+        newest = follower.column("setting")[np.argmax(follower.column("id"))] if len(follower) else 0
+        text = follower.settings[newest - 1].text if newest else ""
+        for record in reversed(sweeps):
+            wanted = self._wanted_by(record)
+            if wanted is not None and text in wanted.settings:
+                return record, wanted
+        return (sweeps[-1], self._wanted_by(sweeps[-1])) if sweeps else (None, None)
+
+    def _wanted_by(self, record: SweepRecord) -> _Wanted | None:
+        key = repr(record.spec)
+        if key not in self._wanted:
+            self._wanted[key] = _Wanted.of(record)
+        return self._wanted[key]
+
+    def _by_setting(self, wanted: _Wanted | None) -> tuple[Float64Array, AnyArray]:
+        """Cost and number of trials of the wanted settings by id; 0 for the others."""
+        size = len(self._follower.settings) + 1
+        costs, trials = np.zeros(size), np.zeros(size, dtype=np.int64)
+        if wanted is not None:
+            for setting in self._follower.settings:
+                cost = wanted.settings.get(setting.text)
+                if cost is not None:
+                    costs[setting.id], trials[setting.id] = cost, wanted.trials
+        return costs, trials
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What a sweep asks for: the cost of a run by setting, and how many runs each has; a search perhaps fewer."""
+
+    settings: dict[str, float]
+    trials: int
+    search: bool
+
+    @property
+    def runs(self) -> int | None:
+        return None if self.search else len(self.settings) * self.trials
+
+    @property
+    def cost(self) -> float:
+        return sum(self.settings.values()) * self.trials
+
+    @classmethod
+    def of(cls, record: SweepRecord) -> _Wanted | None:
+        """Nothing of a spec that this version cannot read."""
+        try:
+            sweep = Sweep.from_dict(record.spec)
+        except (FewfireError, TypeError, KeyError):
+            return None
+        search = sweep.search is not None
+        costs = [0.0] * sweep.settings if search else make_plan(sweep).costs[: sweep.settings].tolist()
+        settings = {sweep.run_at(cell).setting: cost for cell, cost in enumerate(costs)}
+        return cls(settings, sweep.trials, search)
+
+
+def _speed(finished: Float64Array, ended: AnyArray, spent: Float64Array) -> tuple[float, float]:
+    """Runs and cost per second, lately; 0 where all runs finished in the same second."""
+    if not ended.any():
+        return 0.0, 0.0
+    order = np.argsort(finished, kind="stable")
+    order = order[ended[order]]
+    times = finished[order]
+    first = min(int(np.searchsorted(times, times[-1] - WINDOW)), max(0, len(times) - LATEST))
+    gaps = np.diff(times[first:])
+    real = gaps[gaps > 0]
+    if not len(real):
+        return 0.0, 0.0
+    pauses = np.flatnonzero(gaps > max(PAUSE[0], PAUSE[1] * float(np.median(real))))
+    first += int(pauses[-1]) + 1 if len(pauses) else 0
+    seconds = float(times[-1] - times[first])
+    later = order[times > times[first]]
+    return (len(later) / seconds, float(spent[later].sum()) / seconds) if seconds > 0 else (0.0, 0.0)
+
+
 SHARE = 0.004, 0.006
 """Of one processor: for progress, for the data of the page."""
 
-PAUSE = 1.0, 5.0
+REST = 1.0, 5.0
 """Seconds between two looks at least: for progress, for the data of the page."""
 
 
@@ -75,14 +227,14 @@ class LivePage:
         self._data, self._latest = PageData(), dict[str, Any]()
         self._lock = Lock()
         self._version = 1  # goes up with everything new in the stores
-        self._told = self._drawn = 0  # the versions that progress and data are of
-        self._progress = _Rested(self._make_progress, SHARE[0], PAUSE[0], clock)
-        self._shown = _Rested(self._make_data, SHARE[1], PAUSE[1], clock)
+        self._read = self._drawn = 0  # the versions of progress and data
+        self._progress = _Rested(self._make_progress, SHARE[0], REST[0], clock)
+        self._shown = _Rested(self._make_data, SHARE[1], REST[1], clock)
         self.progress()
         self.data()
 
     def progress(self) -> Answer:
-        """How far each sweep is, as JSON."""
+        """The progress of each sweep, as JSON."""
         with self._lock:
             return self._progress.get()
 
@@ -104,10 +256,10 @@ class LivePage:
 
     def _make_progress(self) -> Any:
         version = self._look()
-        if version == self._told:
+        if version == self._read:
             return None
         found = {"stores": [asdict(reader.read()) for reader in self._readers]}
-        self._told = version
+        self._read = version
         return found
 
     def _make_data(self) -> Any:
@@ -125,9 +277,9 @@ class LivePage:
 
     def _results(self, name: str, store: SqliteStore, success_error: float | None) -> Results:
         follower = self._followers[name]
-        error = success_error_of(follower.sweeps) if success_error is None else success_error
+        error = newest_success_error(follower.sweeps) if success_error is None else success_error
         error = error if self._success_error is None else self._success_error
-        if error != self._error:  # a new sweep has another: what was remembered was for the old one
+        if error != self._error:  # a new sweep has another: what was kept belongs to the old one
             self._error = error
             for before in self._times.values():
                 before.clear()
@@ -141,7 +293,7 @@ class LivePage:
 
 
 class _Rested:
-    """An answer that is made again when it is asked for and the rest after the last time is over."""
+    """An answer that is made again on request when the pause after the last time is over."""
 
     def __init__(self, make: Callable[[], Any], share: float, pause: float, clock: Callable[[], float]) -> None:
         self._make, self._share, self._pause, self._clock = make, share, pause, clock

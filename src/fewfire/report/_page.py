@@ -3,6 +3,9 @@
 The page's own files lie in `page/`; here they are put together. Texts from specs come into the page as escaped JSON and
 are shown as text. A content security policy names the one script and style that may run, by hash, and forbids requests;
 a page that follows a sweep (`live.js` is in that one only) may ask the server that it came from.
+
+The data are plain lists, dictionaries, texts and numbers. Cells are short lists in the order that `page/2-data.js`
+names; errors of curves are integers in units of 1e-3.
 """
 
 from __future__ import annotations
@@ -16,20 +19,150 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fewfire import __version__
 from fewfire._atomic import write_bytes
 from fewfire._errors import invalid
-from fewfire.experiments import MemoryStore
-from fewfire.report._page_data import PageData
+from fewfire.report._curves import CellCurves, curves_info, fit_budget
+from fewfire.report._findings import findings_info
+from fewfire.report._frontier import frontier_info, theory_info
 from fewfire.report._profile import profile_info
-from fewfire.report._results import Results, read_results
+from fewfire.report._results import Results, read_results, summary_info
+from fewfire.report._settings import settings_info
+from fewfire.sweeps import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from fewfire.experiments import Store
-    from fewfire.report._profile import ProfileInfo, SeenModel
+    from fewfire._types import AnyArray, Float64Array
+    from fewfire.report._frontier import Group, SuccessFrontier, TheoryOverlay
+    from fewfire.report._profile import SeenModel
+    from fewfire.report._results import Results, StoreSummary
+    from fewfire.report._settings import SettingsTable
+    from fewfire.sweeps import Store
+
+
+UNIT = 1e-3
+LARGEST = 1e6
+"""Errors of runs that are on their way to infinity are cut here."""
+
+
+class PageData:
+    """The data of one page; what was read and rounded is kept for the next time."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], CellCurves] = {}
+        self._rounded: dict[CellCurves, list[Any]] = {}
+
+    def of(self, results: Results, title: str | None = None) -> dict[str, Any]:
+        """Everything the page shows of these results."""
+        summary = summary_info(results)
+        return {
+            "title": title or " · ".join(results.names),
+            "lede": lede(summary),
+            "summary": asdict(summary),
+            "groups": [_group(group) for group in frontier_info(results)],
+            "curves": self._curves(curves_info(results, known=self._known)),
+            "settings": _settings(settings_info(results)),
+        }
+
+    def _curves(self, found: list[CellCurves]) -> dict[str, Any]:
+        """By setting: the index of its steps among all that occur, trials, successes, test and train errors."""
+        steps: dict[tuple[int, ...], int] = {}
+        before, self._rounded = self._rounded, {}
+        cells = {}
+        for cell in found:
+            index = steps.setdefault(tuple(cell.step.tolist()), len(steps))
+            self._rounded[cell] = before.get(cell) or _rounded(cell)
+            cells[str(cell.setting)] = [index, *self._rounded[cell]]
+        return {"limit": fit_budget(len(found)), "unit": UNIT, "steps": list(steps), "cells": cells}
+
+
+def lede(summary: StoreSummary) -> str:
+    """What the store holds, in a sentence or two."""
+    few, many = summary.trials
+    each = f"{many:,}" if few == many else f"{few:,} to {many:,}"
+    if not summary.runs:
+        return "No finished runs yet." + (f" {summary.failed:,} failed." if summary.failed else "")
+    goal = f"{summary.success_error * 100:.3g}%"
+    share = f"{summary.successes / summary.runs:.0%} of them get down to a test error of {goal}"
+    counts = {"diverged": summary.diverged, "failed": summary.failed}
+    trouble = [f"{count:,} {kind}" for kind, count in counts.items() if count]
+    end = f"; {' and '.join(trouble)}" if trouble else ""
+    return f"{summary.runs:,} training runs in {summary.cells:,} cells, {each} per cell: {share}{end}."
+
+
+def _group(group: Group) -> dict[str, Any]:
+    theory = theory_info(group)
+    return {
+        "label": group.label,
+        "problem": group.problem,
+        "training": group.training,
+        "widths": group.widths,
+        "samples": group.samples,
+        "starts": [_start(frontier) for frontier in group.frontiers],
+        "findings": [{"holds": finding.holds, "text": finding.text} for finding in findings_info(group)],
+        "theory": theory and _theory(theory),
+    }
+
+
+def _theory(theory: TheoryOverlay) -> dict[str, Any]:
+    lines = [[_samples(value) for value in line] for line in theory.equal_cost]
+    return {"needed": theory.needed, "smallest": theory.smallest, "lines": lines}
+
+
+def _start(frontier: SuccessFrontier) -> dict[str, Any]:
+    counts = [frontier.setting, frontier.runs, frontier.successes]
+    troubles = [frontier.diverged, frontier.failed]
+    columns = [
+        *(part.ravel().tolist() for part in counts),
+        *(part.ravel().round(4).tolist() for part in (frontier.low, frontier.high)),
+        *(part.ravel().tolist() for part in troubles),
+        *(_whole(part.ravel()) for part in frontier.steps),
+    ]
+    cells = [list(row) if row[0] else None for row in zip(*columns, strict=True)]
+    half = [_samples(value) for value in frontier.half]
+    interval = [[_samples(value) for value in ends] for ends in frontier.interval.T]
+    return {"name": frontier.name, "title": frontier.title, "half": half, "interval": interval, "cells": cells}
+
+
+def _rounded(cell: CellCurves) -> list[Any]:
+    train = [] if np.isnan(cell.train_error).all() else [_errors(run) for run in cell.train_error]
+    test = [_errors(run) for run in cell.test_error]
+    return [cell.trials, [int(good) for good in cell.success], test, train]
+
+
+def _settings(table: SettingsTable) -> dict[str, Any]:
+    """Columns hold their distinct values once."""
+    columns = []
+    for index in range(len(table.keys)):
+        texts = [row[index] for row in table.values]
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        columns.append({"values": list(numbers), "index": [numbers[text] for text in texts]})
+    return {"shared": table.shared, "keys": table.keys, "ids": table.ids, "columns": columns}
+
+
+def _samples(value: float) -> float | str | None:
+    if np.isnan(value):
+        return None
+    if value == 0:
+        return "below"
+    return "above" if np.isinf(value) else round(float(value), 1)
+
+
+def _whole(values: AnyArray) -> list[int | None]:
+    return [None if np.isnan(value) else round(float(value)) for value in values]
+
+
+def _errors(values: Float64Array) -> list[int | None]:
+    """In units of `UNIT`, without the missing ones at the end."""
+    whole = [round(min(value, LARGEST) / UNIT) if value == value else None for value in values.tolist()]
+    while whole and whole[-1] is None:
+        whole.pop()
+    return whole
+
 
 TITLE = "Success frontier"
 KEPT = "One file, no network: keep it, mail it, print it."
@@ -43,34 +176,14 @@ def render_page(
     title: str | None = None,
     profile: SeenModel | Mapping[str, Any] | None = None,
 ) -> str:
-    """The report of a store as HTML; the same store gives the same text.
-
-    Parameters
-    ----------
-    source : Store, mapping of names to stores, or Results; None for a page of the profile alone
-        Several stores are shown side by side.
-    success_error : float, optional
-        By default that of the newest sweep in the store.
-    title : str, optional
-        By default the names of the sweeps, or of the profiled model.
-    profile : fewfire.torch.ModelProfile or its plain data, optional
-        Adds a section about the neurons of a PyTorch model that fire.
-
-    Examples
-    --------
-    >>> from fewfire import report
-    >>> from fewfire.experiments import SqliteStore
-    >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
-    >>> report.render_page(store, title="My grid").count("<title>My grid</title>")
-    1
-    """
+    """The report of a store as HTML; the same store gives the same text. Arguments are those of `write_page`."""
     if source is None and profile is None:
         raise invalid("source", "must be a store where there is no profile", source, "pass a store, a profile or both")
     seen = None if profile is None else profile_info(profile)
     results = read_results(MemoryStore() if source is None else source, success_error)
-    data = PageData().of(results, title) | {"profile": seen and asdict(seen)}
+    data = PageData().of(results, title) | {"profile": seen}
     if seen and source is None:
-        data |= {"title": title or seen.model, "lede": _profile_lede(seen)}
+        data |= {"title": title or seen["model"], "lede": _profile_lede(seen)}
     return compose(data)
 
 
@@ -103,12 +216,24 @@ def write_page(
     title: str | None = None,
     profile: SeenModel | Mapping[str, Any] | None = None,
 ) -> int:
-    """Write the report of a store to a file, whole or not at all; gives its size in bytes. See `render_page`.
+    """Write the report of a store to a file, whole or not at all; gives its size in bytes.
+
+    Parameters
+    ----------
+    source : Store, mapping of names to stores, or Results; None for a page of the profile alone
+        Several stores are shown side by side.
+    path : path of the file
+    success_error : float, optional
+        By default that of the newest sweep in the store.
+    title : str, optional
+        By default the names of the sweeps, or of the profiled model.
+    profile : what `fewfire.torch.profile` gives, or its plain data, optional
+        Adds a section about the neurons of a PyTorch model that fire.
 
     Examples
     --------
     >>> from fewfire import report
-    >>> from fewfire.experiments import SqliteStore
+    >>> from fewfire.sweeps import SqliteStore
     >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
     >>> size = report.write_page(store, "report.html")
     """
@@ -139,7 +264,9 @@ def _digest(text: str) -> str:
     return "sha256-" + b64encode(sha256(text.encode()).digest()).decode()
 
 
-def _profile_lede(seen: ProfileInfo) -> str:
-    """What was seen of a model, in a sentence."""
-    blocks = f"{len(seen.blocks)} MLP block{'s' if len(seen.blocks) > 1 else ''}"
-    return f"{blocks}, up to {seen.tokens:,} tokens each: {seen.fire:.1%} of the neurons fire on a token."
+def _profile_lede(seen: dict[str, Any]) -> str:
+    """A profile in a sentence."""
+    blocks = seen["blocks"]
+    fire = sum(one["fire"] * one["width"] for one in blocks) / sum(one["width"] for one in blocks)
+    some = f"{len(blocks)} MLP block{'s' if len(blocks) > 1 else ''}"
+    return f"{some}, up to {seen['tokens']:,} tokens each: {fire:.1%} of the neurons fire on a token."

@@ -6,19 +6,17 @@ Each gives the figure, which a notebook shows; `ax` draws into axes of yours ins
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fewfire._atomic import replacing
 from fewfire._errors import invalid
 from fewfire._optional import require
-from fewfire.report._axes import log_axis, nothing_here
 from fewfire.report._curves import curves_info
-from fewfire.report._figure import given_axes, new_figure
-from fewfire.report._frontier import frontier_info
+from fewfire.report._figure import canvas, legend_below, log_axis, nothing_here
+from fewfire.report._frontier import frontier_info, theory_info
 from fewfire.report._results import Results, read_results
-from fewfire.report._theory import theory_info
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,10 +25,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.experiments import Store
     from fewfire.report._curves import CellCurves
     from fewfire.report._figure import SomeAxes
     from fewfire.report._frontier import Group
+    from fewfire.sweeps import Store
 
 RAMP = ("#ebf5f5", "#b2e6da", "#64c6ba", "#0b8389", "#1b558a", "#202463")
 """Share of successes from none to all, as on the page in daylight."""
@@ -54,7 +52,7 @@ def plot_frontier(group: Group, *, theory: bool = False, ax: SomeAxes | None = N
     Examples
     --------
     >>> from fewfire import report
-    >>> from fewfire.experiments import SqliteStore
+    >>> from fewfire.sweeps import SqliteStore
     >>> (group,) = report.frontier_info(SqliteStore("grid.sqlite"))  # as the README's first sweep writes it
     >>> figure = report.plot_frontier(group, theory=True)  # a notebook shows it
     >>> figure.savefig("frontier.pdf")
@@ -64,7 +62,7 @@ def plot_frontier(group: Group, *, theory: bool = False, ax: SomeAxes | None = N
     ramp = colours.LinearSegmentedColormap.from_list("success", RAMP)
     stroke = require("matplotlib.patheffects", "plot", "a figure").withStroke
     overlay = theory_info(group) if theory else None
-    for place, (axis, frontier) in enumerate(zip(axes, group.frontiers, strict=True)):
+    for position, (axis, frontier) in enumerate(zip(axes, group.frontiers, strict=True)):
         image = axis.imshow(frontier.success, origin="lower", cmap=ramp, vmin=0, vmax=1, aspect="auto")
         crowded = len(group.samples) > CROWDED
         every = range(0, len(group.samples), -(-len(group.samples) // CROWDED))
@@ -78,7 +76,12 @@ def plot_frontier(group: Group, *, theory: bool = False, ax: SomeAxes | None = N
                 axis.text(column, row, f"{value:.0%}", ha="center", va="center", zorder=3, **style)
         if overlay is not None:
             _line(
-                axis, group, overlay.equal_cost[place], color=TEST, linestyle="--", label="equal cost (Proposition 3)"
+                axis,
+                group,
+                overlay.equal_cost[position],
+                color=TEST,
+                linestyle="--",
+                label="equal cost (Proposition 3)",
             )
         if inside(frontier.half).any():
             _line(axis, group, frontier.half, color="black", linestyle="-", label="half of the runs succeed")
@@ -90,10 +93,8 @@ def plot_frontier(group: Group, *, theory: bool = False, ax: SomeAxes | None = N
     figure.colorbar(image, ax=axes, label="success")
     drawn = [axis.get_legend_handles_labels() for axis in axes]
     handles = {label: line for lines, labels in drawn for line, label in zip(lines, labels, strict=True)}
-    if handles and ax is not None:
-        axes[0].legend(handles.values(), handles.keys(), fontsize=8)
-    elif handles:
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), fontsize=8)
+    if handles:
+        legend_below(axes[0], ax, handles=handles, ncols=len(handles))
     return figure
 
 
@@ -105,12 +106,12 @@ def plot_even_odds(group: Group, *, ax: SomeAxes | None = None) -> Figure:
     Examples
     --------
     >>> from fewfire import report
-    >>> from fewfire.experiments import SqliteStore
+    >>> from fewfire.sweeps import SqliteStore
     >>> (group,) = report.frontier_info(SqliteStore("grid.sqlite"))  # as the README's first sweep writes it
     >>> figure = report.plot_even_odds(group)  # a notebook shows it
     >>> figure.savefig("even_odds.pdf")
     """
-    figure, (axis,) = _canvas(1, group.label, ax)
+    figure, (axis,) = canvas(size=INCHES, title=group.label, ax=ax)
     finite = [m for m in group.samples if m is not None] or [1]
     for frontier, colour in zip(group.frontiers, (TEST, TRAIN, WIDE, NARROW) * len(group.frontiers), strict=False):
         known = ~np.isnan(frontier.half)
@@ -141,7 +142,7 @@ def plot_success(group: Group, *, ax: SomeAxes | None = None) -> Figure:
     Examples
     --------
     >>> from fewfire import report
-    >>> from fewfire.experiments import SqliteStore
+    >>> from fewfire.sweeps import SqliteStore
     >>> (group,) = report.frontier_info(SqliteStore("grid.sqlite"))  # as the README's first sweep writes it
     >>> figure = report.plot_success(group)  # a notebook shows it
     >>> figure.savefig("success.pdf")
@@ -158,11 +159,11 @@ def plot_success(group: Group, *, ax: SomeAxes | None = None) -> Figure:
 
 
 def _add_widths(axes: Sequence[Axes]) -> None:
-    """A legend, beside the last panel, of the widths that are drawn in any."""
+    """A legend, next to the last panel, of the widths that are drawn in any."""
     drawn = {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     if drawn:
-        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
-        axes[-1].legend(drawn.values(), drawn.keys(), title="width", fontsize=8, **place)
+        location: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
+        axes[-1].legend(drawn.values(), drawn.keys(), title="width", fontsize=8, **location)
 
 
 def plot_convergence(group: Group, *, ax: SomeAxes | None = None) -> Figure:
@@ -171,7 +172,7 @@ def plot_convergence(group: Group, *, ax: SomeAxes | None = None) -> Figure:
     Examples
     --------
     >>> from fewfire import report
-    >>> from fewfire.experiments import SqliteStore
+    >>> from fewfire.sweeps import SqliteStore
     >>> (group,) = report.frontier_info(SqliteStore("grid.sqlite"))  # as the README's first sweep writes it
     >>> figure = report.plot_convergence(group)  # a notebook shows it
     >>> figure.savefig("convergence.pdf")
@@ -199,7 +200,7 @@ def plot_curves(
     Examples
     --------
     >>> from fewfire import report
-    >>> from fewfire.experiments import SqliteStore
+    >>> from fewfire.sweeps import SqliteStore
     >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
     >>> (group,) = report.frontier_info(store)
     >>> figure = report.plot_curves(group, report.curves_info(store), width=100, samples=80)
@@ -207,10 +208,10 @@ def plot_curves(
     'parity(n=30, k=2), width 100, 80 examples'
     """
     figure, axes = _panels(group, ax, f"{group.problem}, width {width}, {_samples(samples)} examples")
-    place = group.widths.index(width), group.samples.index(samples)
+    cell_index = group.widths.index(width), group.samples.index(samples)
     known = {cell.setting: cell for cell in cells}
     for axis, frontier in zip(axes, group.frontiers, strict=True):
-        cell = known.get(int(frontier.setting[place]))
+        cell = known.get(int(frontier.setting[cell_index]))
         if cell is not None:
             for run in range(len(cell.trials)):
                 for values, colour, style in ((cell.train_error, TRAIN, "--"), (cell.test_error, TEST, "-")):
@@ -227,27 +228,19 @@ def plot_curves(
 
 def _panels(group: Group, ax: SomeAxes | None, title: str | None = None) -> tuple[Figure, list[Axes]]:
     """A panel per start."""
-    figure, axes = _canvas(len(group.frontiers), title or group.label, ax)
+    panels = len(group.frontiers)
+    size = (INCHES[0] * panels, INCHES[1])
+    figure, axes = canvas(panels, size=size, title=title or group.label, ax=ax, sharey=True)
     for axis, frontier in zip(axes, group.frontiers, strict=True):
         axis.set_title(frontier.title, fontsize=10)
     return figure, axes
-
-
-def _canvas(panels: int, title: str, ax: SomeAxes | None) -> tuple[Figure, list[Axes]]:
-    """The caller's axes and their figure, which keeps its title; or a figure of its own."""
-    if ax is not None:
-        axes = given_axes(ax, panels)
-        return cast("Figure", axes[0].figure), axes
-    figure = new_figure((INCHES[0] * panels, INCHES[1]))
-    figure.suptitle(title)
-    return figure, list(figure.subplots(1, panels, sharey=True, squeeze=False)[0])
 
 
 def draw_widths(axis: Axes, group: Group, middle: Float64Array, low: Float64Array, high: Float64Array) -> None:
     """One line per width with error bars, online data one step after the largest number of samples."""
     finite = [m for m in group.samples if m is not None]
     last = finite[-1] * (finite[-1] / finite[-2] if len(finite) > 1 else 10) if finite else 1.0
-    places = np.array([last if m is None else m for m in group.samples], dtype=np.float64)
+    positions = np.array([last if m is None else m for m in group.samples], dtype=np.float64)
     ramp = require("matplotlib.colors", "plot", "a figure").LinearSegmentedColormap.from_list("width", (NARROW, WIDE))
     for row, width in enumerate(group.widths):
         seen = ~np.isnan(middle[row])
@@ -256,9 +249,9 @@ def draw_widths(axis: Axes, group: Group, middle: Float64Array, low: Float64Arra
         reach = np.stack([middle[row] - low[row], high[row] - middle[row]])[:, seen]
         colour = ramp(row / max(1, len(group.widths) - 1))
         style: dict[str, Any] = {"fmt": "o-", "markersize": 4, "linewidth": 1.5, "elinewidth": 0.8, "capsize": 2}
-        axis.errorbar(places[seen], middle[row][seen], np.maximum(reach, 0), color=colour, label=f"{width}", **style)
+        axis.errorbar(positions[seen], middle[row][seen], np.maximum(reach, 0), color=colour, label=f"{width}", **style)
     axis.set_xscale("log")
-    axis.set_xticks(places, [_samples(m) for m in group.samples])
+    axis.set_xticks(positions, [_samples(m) for m in group.samples])
     axis.minorticks_off()
     axis.set_xlabel("training examples")
 
@@ -271,10 +264,10 @@ def inside(samples: Float64Array) -> AnyArray:
 
 def _line(axis: Axes, group: Group, samples: Float64Array, **style: Any) -> None:
     """A curve of samples by width on a map: to its edge next to a row beyond it, upright in a row that is alone."""
-    x = _places(group, np.where(inside(samples), samples, np.nan))
+    x = _positions(group, np.where(inside(samples), samples, np.nan))
     if x is None or not inside(samples).any():
         return
-    last = max(place for place, m in enumerate(group.samples) if m is not None)
+    last = max(position for position, m in enumerate(group.samples) if m is not None)
     ends = np.where(samples == 0, -0.5, np.where(np.isinf(samples), last + 0.5, np.nan))
     near = np.convolve(inside(samples), [1, 0, 1], mode="same")[: len(samples)] > 0
     x = np.where(inside(samples), x, np.where(near, ends, np.nan))
@@ -291,21 +284,21 @@ def _intervals(axis: Axes, group: Group, interval: Float64Array) -> None:
     for row, (low, high) in enumerate(interval.T):
         if np.isnan(low) or (low == 0 and np.isinf(high)):
             continue
-        ends = _places(group, np.array([low if low > 0 else np.nan, high if high < np.inf else np.nan]))
+        ends = _positions(group, np.array([low if low > 0 else np.nan, high if high < np.inf else np.nan]))
         if ends is not None:
             left, right = np.where(np.isnan(ends), [-0.5, len(group.samples) - 0.5], ends)
             axis.hlines(row - BELOW, left, right, color="black", linewidth=1.2)
 
 
-def _places(group: Group, samples: Float64Array) -> Float64Array | None:
+def _positions(group: Group, samples: Float64Array) -> Float64Array | None:
     """Where samples lie on a map whose columns are not evenly spaced; None where it has fewer than two."""
-    known = [(np.log(m), place) for place, m in enumerate(group.samples) if m is not None]
+    known = [(np.log(m), position) for position, m in enumerate(group.samples) if m is not None]
     if len(known) < 2:
         return None
-    logs, places = (np.array(values, dtype=np.float64) for values in zip(*known, strict=True))
+    logs, positions = (np.array(values, dtype=np.float64) for values in zip(*known, strict=True))
     wanted = np.log(samples)
     left = np.clip(np.searchsorted(logs, wanted) - 1, 0, len(logs) - 2)  # beyond the columns as between the last two
-    x: Float64Array = places[left] + (places[left + 1] - places[left]) * (wanted - logs[left]) / (
+    x: Float64Array = positions[left] + (positions[left + 1] - positions[left]) * (wanted - logs[left]) / (
         logs[left + 1] - logs[left]
     )
     return x
@@ -325,7 +318,7 @@ def save_figures(
     Examples
     --------
     >>> from fewfire import report
-    >>> from fewfire.experiments import SqliteStore
+    >>> from fewfire.sweeps import SqliteStore
     >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
     >>> [path.name for path in report.save_figures(store, "figures", formats=["pdf"])]
     ['frontier.pdf', 'even-odds.pdf', 'success.pdf', 'convergence.pdf', 'curves.pdf']
@@ -345,7 +338,7 @@ def save_figures(
             "even-odds": plot_even_odds(group),
             "success": plot_success(group),
             "convergence": plot_convergence(group),
-            "curves": plot_curves(group, curves, *_telling(group)),
+            "curves": plot_curves(group, curves, *_near_even_odds(group)),
         }
         for name, figure in figures.items():
             for suffix in formats:
@@ -361,7 +354,7 @@ def save_figures(
     return written
 
 
-def _telling(group: Group) -> tuple[int, int | None]:
+def _near_even_odds(group: Group) -> tuple[int, int | None]:
     """The width and samples of the cell nearest to even odds; the widest of several."""
     best = (np.inf, 0, 0)
     for frontier in group.frontiers:

@@ -9,27 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._validate import check_number
-from fewfire.experiments import Setting
-from fewfire.experiments.store import final, succeeded
+from fewfire.sweeps import succeeded
+from fewfire.sweeps.store._protocol import Setting, newest_success_error
+from fewfire.sweeps.store._row import final
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection
 
     from fewfire._types import AnyArray, Float64Array
     from fewfire.engines import History
-    from fewfire.experiments import Store, SweepRecord
+    from fewfire.sweeps import Store
 
 REASONS = 20
 """At most so many different messages are listed."""
-
-SUCCESS_ERROR = 0.1
-"""What counts as success in a store that no sweep was recorded in."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +52,7 @@ class Results:
     sources : dict of int to str
         For several stores the name of each setting's, by its id; empty for one store.
     origin : int array of shape (runs,), or None for one store
-        The place in `stores` of each run's.
+        The index in `stores` of each run's store.
     """
 
     stores: tuple[Store, ...]
@@ -67,10 +65,10 @@ class Results:
     sources: dict[int, str] = field(default_factory=dict)
     origin: AnyArray | None = None
 
-    def history(self, place: int) -> History:
+    def history(self, index: int) -> History:
         """The history of one run."""
-        store = self.stores[0 if self.origin is None else self.origin[place]]
-        return store.history(str(self.columns["hash"][place]))
+        store = self.stores[0 if self.origin is None else self.origin[index]]
+        return store.history(str(self.columns["hash"][index]))
 
     def total(self, chosen: AnyArray) -> AnyArray:
         """How many of the chosen runs each setting has, by id: shape (largest id + 1,)."""
@@ -93,20 +91,11 @@ def read_results(
         By default that of the newest sweep in the store; of several stores, in the first.
     only : collection of str, optional
         Canonical texts of the settings to look at; all by default.
-
-    Examples
-    --------
-    >>> from fewfire import report
-    >>> from fewfire.experiments import SqliteStore
-    >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
-    >>> results = report.read_results(store, success_error=0.2)
-    >>> results.names, results.success_error
-    (('A first grid: (30, 2)-parity',), 0.2)
     """
     if isinstance(source, Results):
         return source
     if isinstance(source, str | PathLike):
-        remedy = f"pass fewfire.experiments.SqliteStore({str(source)!r})"
+        remedy = f"pass fewfire.sweeps.SqliteStore({str(source)!r})"
         raise invalid("source", "must be an open store", source, remedy)
     if isinstance(source, Mapping):
         if not source:
@@ -117,7 +106,7 @@ def read_results(
             success_error = parts[name].success_error
         return side_by_side(parts)
     sweeps = source.sweeps()
-    success_error = success_error_of(sweeps) if success_error is None else success_error
+    success_error = newest_success_error(sweeps) if success_error is None else success_error
     check_number("success_error", success_error, 0.0)
     settings = tuple(s for s in source.settings() if only is None or s.text in only)
     columns = source.columns()
@@ -128,11 +117,6 @@ def read_results(
     convergence = convergence_times(source, settings, columns, success, success_error)
     names = tuple(dict.fromkeys(record.name for record in sweeps))
     return Results((source,), settings, columns, success_error, success, convergence, names)
-
-
-def success_error_of(sweeps: Sequence[SweepRecord]) -> float:
-    """What the newest of these sweeps calls success."""
-    return sweeps[-1].success_error if sweeps else SUCCESS_ERROR
 
 
 def side_by_side(parts: Mapping[str, Results]) -> Results:
@@ -161,14 +145,6 @@ def side_by_side(parts: Mapping[str, Results]) -> Results:
     )
 
 
-def by_setting(ids: AnyArray, places: AnyArray) -> Iterator[tuple[int, AnyArray]]:
-    """The places that belong to each id, for ids in ascending order; `ids` and `places` have one shape."""
-    order = np.argsort(ids, kind="stable")
-    present, firsts = np.unique(ids[order], return_index=True)
-    for id, members in zip(present, np.split(places[order], firsts[1:]), strict=False):
-        yield int(id), members
-
-
 def convergence_times(
     store: Store,
     settings: tuple[Setting, ...],
@@ -177,27 +153,22 @@ def convergence_times(
     error: float,
     before: dict[str, float] | None = None,
 ) -> Float64Array:
-    """A run that stopped itself at this very error says when in its counter; of the others the history is read.
+    """Of a run that stopped at this very error its number of steps; of the others the history is read.
 
-    `before` keeps what was read, by hash, for a caller that asks again.
+    `before` keeps what was read, by hash, for repeated calls.
     """
     before = {} if before is None else before
     steps = np.full(len(success), np.nan)
-    told = {setting.id for setting in settings if _stops_at(setting.spec, error)}
-    known = success & (columns["stopped"] == "test_error") & np.isin(columns["setting"], list(told))
+    stopping = {setting.id for setting in settings if setting.training["stop_error"] == error}
+    known = success & (columns["stopped"] == "test_error") & np.isin(columns["setting"], list(stopping))
     steps[known] = columns["steps"][known]
-    for place in np.flatnonzero(success & ~known):
-        hash = str(columns["hash"][place])
+    for index in np.flatnonzero(success & ~known):
+        hash = str(columns["hash"][index])
         if hash not in before:
             first = store.history(hash).first_step(error)
-            before[hash] = columns["steps"][place] if first is None else first
-        steps[place] = before[hash]
+            before[hash] = columns["steps"][index] if first is None else first
+        steps[index] = before[hash]
     return steps
-
-
-def _stops_at(spec: dict[str, Any], error: float) -> bool:
-    stop = spec["training"]["stop_error"]
-    return stop is not None and float(stop) == error
 
 
 @dataclass(frozen=True)
@@ -237,7 +208,7 @@ def summary_info(source: Store | Results, success_error: float | None = None) ->
     Examples
     --------
     >>> from fewfire import report
-    >>> from fewfire.experiments import SqliteStore
+    >>> from fewfire.sweeps import SqliteStore
     >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
     >>> report.summary_info(store).cells
     48
@@ -248,11 +219,11 @@ def summary_info(source: Store | Results, success_error: float | None = None) ->
     ids = [setting.id for setting in results.settings]
     trials = results.total(ended)[ids] if ids else np.zeros(1, dtype=np.int64)
     engines = dict(zip(*(part.tolist() for part in np.unique(columns["engine"], return_counts=True)), strict=True))
-    told: dict[tuple[str, str], int] = {}
-    for place in np.flatnonzero(status != "done"):
-        key = (str(status[place]), str(columns["message"][place]))
-        told[key] = told.get(key, 0) + 1
-    reasons = sorted(((*key, count) for key, count in told.items()), key=lambda entry: (-entry[2], entry))
+    counts: dict[tuple[str, str], int] = {}
+    for index in np.flatnonzero(status != "done"):
+        key = (str(status[index]), str(columns["message"][index]))
+        counts[key] = counts.get(key, 0) + 1
+    reasons = sorted(((*key, count) for key, count in counts.items()), key=lambda entry: (-entry[2], entry))
     return StoreSummary(
         names=results.names,
         success_error=results.success_error,

@@ -1,4 +1,4 @@
-"""A server for one page on this machine: `/`, `/data.json` and `/progress.json`, nothing else.
+"""A server of one page on this machine: `/`, `/data.json` and `/progress.json`, nothing else.
 
 It listens on 127.0.0.1 alone, answers GET and HEAD, opens no path that a request names and writes nothing. A request
 must name this very host, so that a page from elsewhere cannot reach it by a name that it lets point here (DNS
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 ADDRESS = "127.0.0.1"
 IDLE = 60.0
-"""Seconds after which a connection that asks nothing is closed."""
+"""Seconds after which a connection without a request is closed."""
 
 CONNECTIONS = 64
 """At most so many at a time; a browser opens six."""
 
 SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-"""What accepting a connection says where the system has run out of something."""
+"""Errors of accepting a connection where the system has run out of something."""
 
-NAP = 0.2
-"""Seconds until a connection is tried again that could not be accepted: it waits, and would wake the server at once."""
+RETRY = 0.2
+"""Seconds until a connection that could not be accepted is tried again: pending, it would wake the server at once."""
 
 HEADERS = {
     "Cache-Control": "no-cache",
@@ -83,12 +83,12 @@ class PageServer(ThreadingHTTPServer):
         return f"http://{ADDRESS}:{self.server_port}/"
 
     def get_request(self) -> tuple[Any, Any]:
-        """The next connection; a nap where the system has no descriptor left for it."""
+        """The next connection; a pause where the system has no descriptor left for it."""
         try:
             return super().get_request()
         except OSError as error:
             if error.errno in SHORT:
-                time.sleep(NAP)
+                time.sleep(RETRY)
             raise
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
@@ -99,7 +99,7 @@ class PageServer(ThreadingHTTPServer):
         """Answer in a thread of its own."""
         try:
             super().process_request(request, client_address)
-        except RuntimeError:  # the thread could not be started; one that was gives its place back itself
+        except RuntimeError:  # the thread could not be started; one that was frees it itself
             self._free.release()
             raise
 
@@ -129,11 +129,11 @@ class _Handler(BaseHTTPRequestHandler):
         kind, make = found
         try:
             body, tag = make()
-        except FewfireError as error:  # the store is gone, or damaged: the page shows what it has and says so
+        except FewfireError as error:  # the store is gone, or damaged: the page shows what it has, and this text
             return self._send(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", f"{error}\n".encode())
         except Exception as error:  # nothing a store may hold should end in an answer that never comes
-            told = f"The page could not be made: {type(error).__name__}: {error}\n".encode(errors="backslashreplace")
-            return self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", told)
+            text = f"The page could not be made: {type(error).__name__}: {error}\n".encode(errors="backslashreplace")
+            return self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", text)
         if self.headers.get("If-None-Match") == f'"{tag}"':
             return self._send(HTTPStatus.NOT_MODIFIED, kind, b"", tag)
         return self._send(HTTPStatus.OK, kind, body, tag)
@@ -154,4 +154,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the terminal belongs to the command."""
+        """Print nothing: the terminal belongs to the command."""

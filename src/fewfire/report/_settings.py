@@ -1,4 +1,4 @@
-"""The settings of a store in words: names for problems, starts and schedules, and one table of every setting."""
+"""The settings of a store as text: names for problems, starts and schedules, and one table of every setting."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import FewfireError
 from fewfire.networks import init
+from fewfire.networks.init._base import INITIALISERS
 from fewfire.report._results import Results, read_results
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from fewfire.experiments import Setting, Store
+    from fewfire.sweeps import Store
+    from fewfire.sweeps.store._protocol import Setting
 
 Flat = dict[str, str]
 """A spec as one text per leaf, keyed by its path: {"training.phases.steps": "20000", …}."""
@@ -27,18 +29,9 @@ SHORT = {"network.start.name": "start", "network.": "", "data.": "", "training.p
 
 @dataclass(frozen=True)
 class SettingsTable:
-    """Every key of every spec.
+    """Every key of every spec: those with one value in the whole store, and the others as columns.
 
-    Parameters
-    ----------
-    shared : dict of str to str
-        Keys that have one value in the whole store.
-    keys : tuple of str
-        The others: the columns of the table.
-    ids : tuple of int
-        The settings: its rows, those of one map together, by width and samples.
-    values : tuple of tuple of str
-        One per row, one text per key; "–" where a spec has no such key.
+    Rows are settings by their ids, those of one map together, by width and samples; "–" where a spec has no such key.
     """
 
     shared: dict[str, str]
@@ -48,17 +41,7 @@ class SettingsTable:
 
 
 def settings_info(source: Store | Results) -> SettingsTable:
-    """The table of every setting.
-
-    Examples
-    --------
-    >>> from fewfire import report
-    >>> from fewfire.experiments import SqliteStore
-    >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
-    >>> table = report.settings_info(store)
-    >>> table.shared["training.learning_rate"], table.keys[:3]
-    ('0.1', ('start', 'width', 'samples'))
-    """
+    """The table of every setting."""
     results = read_results(source)
     settings = _map_by_map(results.settings)
     rows = [_row(setting, results.sources.get(setting.id)) for setting in settings]
@@ -112,8 +95,8 @@ def flatten(table: Mapping[str, Any], path: str = "") -> Flat:
         if isinstance(value, dict):
             leaves |= flatten(value, where)
         elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-            for place, item in enumerate(value):
-                leaves |= flatten(item, where if len(value) == 1 else f"{where}.{place}")
+            for index, item in enumerate(value):
+                leaves |= flatten(item, where if len(value) == 1 else f"{where}.{index}")
         else:
             leaves[where] = plain(value)
     return leaves
@@ -134,13 +117,13 @@ def varying(tables: Sequence[Flat]) -> list[str]:
     return [path for path in paths if len({table.get(path) for table in tables}) > 1]
 
 
-def call(table: Mapping[str, Any], differing: Iterable[str] = ()) -> str:
-    """A name with its numbers, "parity(n=30, k=3)"; zeros and vectors only where they tell two tables apart."""
-    telling = set(differing)
+def call(table: Mapping[str, Any], always: Iterable[str] = ()) -> str:
+    """A name with its numbers, "parity(n=30, k=3)"; zeros and vectors only where two tables differ in them."""
+    kept = set(always)
     fields = [
         f"{key}={plain(value)}"
         for key, value in sorted(table.items(), key=lambda item: _FIRST.index(item[0]) if item[0] in _FIRST else 9)
-        if key != "name" and (key in telling or (not isinstance(value, list) and value not in (0, None)))
+        if key != "name" and (key in kept or (not isinstance(value, list) and value not in (0, None)))
     ]
     return f"{table['name']}({', '.join(fields)})" if fields else str(table["name"])
 
@@ -148,7 +131,7 @@ def call(table: Mapping[str, Any], differing: Iterable[str] = ()) -> str:
 def start_name(start: Mapping[str, Any]) -> str:
     """A start with the parameters that are not the default ones, "sparse(s=2)"."""
     name, given = str(start["name"]), {key: value for key, value in start.items() if key != "name"}
-    if name not in init.NAMES:
+    if name not in INITIALISERS:
         return call(start)
     kept: dict[str, Any] = {"name": name}
     for key, value in given.items():
@@ -161,7 +144,7 @@ def start_name(start: Mapping[str, Any]) -> str:
 
 
 def schedule(training: Mapping[str, Any]) -> str:
-    """A schedule in a few words."""
+    """A schedule as a short text."""
     phases = training["phases"]
     steps = sum(int(phase["steps"]) for phase in phases)
     if len(phases) > 1:

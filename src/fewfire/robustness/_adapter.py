@@ -1,40 +1,31 @@
 """How a model comes to be attacked and certified: an adapter per kind of model, found in a registry.
 
-An adapter is a function of the model and of what it is attacked with that says, as a `ModelAdapter`, what the scores
-are and which classes they speak of. It is registered for a class, or for the name of one in a package that need not be
-imported; subclasses are served as well. To attack a new kind of model, write one such function:
-
->>> from fewfire.robustness import LayeredScores, ModelAdapter, register_adapter
->>> @register_adapter("my_package.Centroids")
-... def centroids(model, X, y):
-...     half = (model.centres**2).sum(axis=1) / 2
-...     return ModelAdapter(LayeredScores((model.centres.T,), (-half,)), model.classes_)
+An adapter is a function of the model and of what it is attacked with that gives, as a `ModelAdapter`, what the scores
+are and of which classes. It is registered for a class, or for the name of one in a package that need not be
+imported; subclasses are served as well. To attack a new kind of model, write one such function, as `register_adapter`
+shows.
 """
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from fewfire._errors import invalid
-from fewfire._validate import check_inputs, check_labels
-from fewfire.robustness import _criteria
-from fewfire.robustness._score_function import LeadScores
+from fewfire._validate import check_inputs, check_labels, check_number
+from fewfire.robustness._threats import ball, check_radii, restrict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.robustness._criteria import Criterion
-    from fewfire.robustness._score_function import Scores
+    from fewfire.robustness._formula import Scores
     from fewfire.robustness._threats import Norm, Threat
 
     Adapt = Callable[[Any, object, object], "ModelAdapter"]
-
-T = TypeVar("T")
 
 
 class PointSpace(Protocol):
@@ -48,7 +39,7 @@ class PointSpace(Protocol):
         """The points that rows (rows, columns) are."""
 
     def rows(self, points: Float64Array, X: Float64Array) -> Float64Array:
-        """The rows that moved points stand for; X holds those they started from."""
+        """The rows of moved points; X holds those they started from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +54,10 @@ class ModelAdapter:
     classes : array of shape (classes,), ascending, or None for a regressor
     space : PointSpace, optional
         Turns rows into points where they are not the same.
-    threat : function of (rho, norm, bounds), each None where the user said nothing, optional
+    threat : function of (rho, norm, bounds), each None where the user gave none, optional
         The model's own adversary; a ball, whose rho the user must give, without it.
     predict : function from rows (rows, columns) to predictions (rows,), optional
-        The model's own word, where that might differ from its scores by a rounding.
+        The model's own predictions, where they might differ from its scores by a rounding.
     """
 
     scores: Scores
@@ -85,7 +76,7 @@ class ModelAdapter:
         return X if self.space is None else self.space.points(X)
 
     def rows(self, points: Float64Array, X: Float64Array) -> Float64Array:
-        """The rows that moved points stand for."""
+        """The rows of moved points."""
         return points if self.space is None else self.space.rows(points, X)
 
     def labels(self, y: object, rows: int) -> AnyArray:
@@ -97,23 +88,29 @@ class ModelAdapter:
             raise invalid("y", f"must be a vector of {rows} labels, one per row of X", f"shape {labels.shape}")
         unknown = labels[~np.isin(labels, self.classes)]
         if unknown.size:
-            rule = f"must hold classes the model knows, {', '.join(map(str, self.classes))}"
+            rule = f"must hold classes of the model, {', '.join(map(str, self.classes))}"
             raise invalid("y", rule, unknown[0].item(), "attack rows of these classes")
-        return np.asarray(_criteria.encode(self.classes, labels))
+        return np.asarray(encode(self.classes, labels))
 
-    def criterion(self, labels: AnyArray) -> Criterion:
-        """What an attack raises: −margin, or the error of a regressor."""
-        if self.classes is None:
-            return _criteria.error(labels)
-        return _criteria.negative_margin(labels, 1 if len(self.classes) == 2 else len(self.classes))
+    def adversary(self, rho: Any, norm: Norm | None, bounds: Any, fixed: Any = None, integers: Any = None) -> Threat:
+        """The adversary of these arguments; the model's own where none is given."""
+        columns = self.scores.inputs
+        radii = None if rho is None or np.ndim(rho) == 0 else check_radii(rho, columns)
+        radius = rho if radii is None else float(radii.max())
+        if self.threat is not None:
+            threat = self.threat(radius, norm, bounds)
+        elif radius is None:
+            remedy = "pass the radius of the adversary in the units of X"
+            raise invalid("rho", "must be given for this model", None, remedy)
+        else:
+            threat = ball(norm or "l2", check_number("rho", radius, 0.0), bounds, columns)
+        return restrict(threat, radii, fixed, integers, columns)
 
     def own_predictions(self, rows: Float64Array, scores: Float64Array) -> AnyArray:
-        """What the model itself says of rows (rows, columns) with these scores, shape (rows,)."""
+        """The model's own predictions of rows (rows, columns) with these scores, shape (rows,)."""
         if self.predict is None or self.classes is None or not len(rows):
             return self.predictions(scores)
-        with warnings.catch_warnings():  # the rows have the columns of the fit, without their names
-            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-            return np.asarray(self.predict(rows))
+        return without_names(self.predict, rows)
 
     def predictions(self, scores: Float64Array) -> AnyArray:
         """Classes or numbers (rows,) of scores (rows, heads)."""
@@ -123,44 +120,25 @@ class ModelAdapter:
         return np.asarray(self.classes[place])
 
 
-class KindRegistry(Generic[T]):
-    """Entries by kind of object: a class, or "package.Class" for a class of that name defined anywhere in the package.
-
-    Names are public ones, "sklearn.linear_model.Ridge"; the private module that defines the class does not matter, and
-    nothing is imported. Of several entries that fit, that of the most derived class counts, the latest one for a class.
-    """
-
-    def __init__(self) -> None:
-        self._types: dict[type, T] = {}
-        self._names: dict[str, dict[str, T]] = {}  # class name: package: entry
-
-    def add(self, kind: type | str, entry: T) -> None:
-        """Enter one kind."""
-        if isinstance(kind, type):
-            self._types[kind] = entry
-            return
-        package, _, name = kind.rpartition(".") if isinstance(kind, str) else ("", "", "")
-        if not package:
-            rule = "must be classes, or names of classes with their package"
-            raise invalid("kinds", rule, kind, "write 'sklearn.linear_model.Ridge'")
-        self._names.setdefault(name, {})[package] = entry
-
-    def find(self, value: object) -> T | None:
-        """The entry for an object, or None."""
-        for kind in type(value).__mro__:
-            if kind in self._types:
-                return self._types[kind]
-            for package, entry in self._names.get(kind.__name__, {}).items():
-                if f"{kind.__module__}.".startswith(f"{package}."):
-                    return entry
-        return None
+def without_names(method: Callable[[Float64Array], Any], rows: Float64Array) -> AnyArray:
+    """What a method of a model gives for rows that have the columns of the fit, without their names."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        return np.asarray(method(rows))
 
 
-_ADAPTERS: KindRegistry[Adapt] = KindRegistry()
+def encode(classes: AnyArray, labels: AnyArray) -> Any:
+    """Labels (rows,) as criteria take them: signs for two classes, class numbers for more."""
+    if len(classes) == 2:
+        return np.where(labels == classes[1], 1.0, -1.0)
+    return np.searchsorted(classes, labels)
+
+
+_ADAPTERS: dict[type | str, Adapt] = {}
 # In the order of registration, after fewfire's own estimators: these register with the packages that define them, and
 # an error should name them whether or not such a package has been imported.
 _DESCRIPTIONS: dict[str, None] = dict.fromkeys(
-    ("SparseInitClassifier, SparseInitRegressor", "ParityNetClassifier", "RobustClassifier, RobustRegressor")
+    ("TabularClassifier, TabularRegressor", "ParityNetClassifier", "RobustClassifier, RobustRegressor")
 )
 
 
@@ -173,23 +151,27 @@ def register_adapter(*kinds: type | str, described: str | None = "") -> Callable
     Parameters
     ----------
     *kinds : classes, or names of classes with their package
-        "torch.nn.Module" serves every class of that name defined in the package, and its subclasses, unimported.
+        "torch.nn.Module" serves every class of that name defined anywhere in torch.nn, and its subclasses, unimported.
+        Of several kinds that a model is, the most derived one counts.
     described : str or None
         What an error about other models calls them; the names of the classes unless given. None leaves them out, as
         adapters that only refuse ask for.
 
     Examples
     --------
-    >>> from fewfire.robustness import LayeredScores, ModelAdapter, register_adapter
+    >>> from fewfire.robustness import Layers, ModelAdapter, register_adapter
     >>> @register_adapter("my_package.Linear")
     ... def linear(model, X, y):
-    ...     return ModelAdapter(LayeredScores((model.coef_.T,), (model.intercept_,)), model.classes_)
+    ...     return ModelAdapter(Layers((model.coef_.T,), (model.intercept_,)), model.classes_)
     """
     names = ", ".join(kind.__name__ if isinstance(kind, type) else str(kind).rpartition(".")[2] for kind in kinds)
+    for kind in kinds:
+        if not isinstance(kind, type) and not (isinstance(kind, str) and "." in kind):
+            rule = "must be classes, or names of classes with their package"
+            raise invalid("kinds", rule, kind, "write 'sklearn.linear_model.Ridge'")
 
     def register(adapt: Adapt) -> Adapt:
-        for kind in kinds:
-            _ADAPTERS.add(kind, adapt)
+        _ADAPTERS.update(dict.fromkeys(kinds, adapt))
         if described is not None:
             _DESCRIPTIONS[described or names] = None
         return adapt
@@ -199,18 +181,29 @@ def register_adapter(*kinds: type | str, described: str | None = "") -> Callable
 
 def adapter_of(model: Any, X: object, y: object) -> ModelAdapter:
     """How a fitted model is seen; table and labels decide what a bare network is."""
-    adapt = _ADAPTERS.find(model)
+    adapt = next((adapt for kind in type(model).__mro__ if (adapt := _registered(kind)) is not None), None)
     if adapt is None:
         remedy = "register an adapter for it with fewfire.robustness.register_adapter"
         raise invalid("model", f"must be a fitted {', '.join(_DESCRIPTIONS)}", f"a {type(model).__name__}", remedy)
     return _one_score(adapt(model, X, y))
 
 
+def _registered(kind: type) -> Adapt | None:
+    """The entry for a class: its own, or that of its name in a package that it is defined in."""
+    if kind in _ADAPTERS:
+        return _ADAPTERS[kind]
+    for entry, adapt in _ADAPTERS.items():
+        package, _, name = entry.rpartition(".") if isinstance(entry, str) else ("", "", "")
+        if name == kind.__name__ and f"{kind.__module__}.".startswith(f"{package}."):
+            return adapt
+    return None
+
+
 def _one_score(adapter: ModelAdapter) -> ModelAdapter:
-    """The adapter, with as many scores as its classes ask for."""
+    """The adapter, with as many scores as its classes need."""
     heads = adapter.scores.scores(np.zeros((1, adapter.scores.inputs))).shape[1]
     if adapter.classes is not None and len(adapter.classes) == heads == 2:
-        return replace(adapter, scores=LeadScores(adapter.scores))
+        return replace(adapter, scores=adapter.scores.lead())
     asked = 1 if adapter.classes is None or len(adapter.classes) == 2 else len(adapter.classes)
     if heads != asked:
         kind = "a regressor" if adapter.classes is None else f"{len(adapter.classes)} classes"

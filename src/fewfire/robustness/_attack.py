@@ -1,35 +1,56 @@
-"""Attacks on fitted models in the user's units: `attack` finds the worst points, `robust_score` scores them."""
+"""Attacks on fitted models in the user's units: `attack` finds the worst points, `robust_score` scores them.
+
+An attack is a sequence of searches, each on the rows whose prediction the ones before have not changed.
+
+========================  ==========================================================================================
+method                    what it does
+========================  ==========================================================================================
+pgd                       projected ascent of fixed steps on the margin, from the row and from random points
+frank_wolfe               full steps to extreme points towards every rival; then smoothed ones where values jump
+apgd                      APGD on the margin from the worst point known, with smoothed gradients too where values jump
+apgd_targeted             APGD towards each of the three nearest rivals, from the row itself
+apgd_dlr                  APGD from random points, on the difference of logits and on the margin in turns
+certificate               the points at which the lines of a certificate are lowest, where the model has one
+square                    random search without gradients
+========================  ==========================================================================================
+
+Searches run in float32 where that is precise enough. A prediction has changed when the model's own one is wrong at a
+point that lies in the threat exactly; both are decided in float64.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 from sklearn.metrics import r2_score
 
-from fewfire._blas import calm_products
 from fewfire._errors import invalid
-from fewfire._progress import told
+from fewfire._progress import progress_callback
 from fewfire._random import as_stream
-from fewfire._validate import check_number
+from fewfire._threads import calm_products
+from fewfire._validate import check_integer, did_you_mean
 from fewfire.robustness._adapter import adapter_of
-from fewfire.robustness._features import check_radii, restrict
-from fewfire.robustness._suite import check_suite, run_suite
-from fewfire.robustness._threats import ball, check_within
+from fewfire.robustness._black_box import BlackBoxScores, square
+from fewfire.robustness._bounds import certifiable
+from fewfire.robustness._formula import BLOCK
+from fewfire.robustness._gradient import PGD, apgd, find_worst, frank_wolfe, lowest_of_lines
+from fewfire.robustness._problem import AttackProblem, Criterion, Worst, criterion, difference_of_logits
+from fewfire.robustness._threats import SliceCap, check_within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from fewfire._progress import Told
+    from fewfire._progress import ProgressCallback
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array
     from fewfire.robustness._adapter import ModelAdapter
-    from fewfire.robustness._suite import Method
+    from fewfire.robustness._formula import Scores
     from fewfire.robustness._threats import Norm, Threat
 
-BLOCK = 1 << 21
-"""Rows × neurons attacked at once, which bounds the memory."""
+    Search = Callable[[AttackProblem], Worst]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +82,8 @@ class AttackResult:
     found_by: AnyArray
 
     @property
-    def felled(self) -> dict[str, int]:
-        """How many rows each search fooled, those that stand left out."""
+    def found_counts(self) -> dict[str, int]:
+        """How many rows' predictions each search changed."""
         names, counts = np.unique(self.found_by[self.found_by != ""], return_counts=True)
         return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
@@ -82,19 +103,19 @@ def attack(
     step_size: float | None = None,
     restarts: int = 2,
     seed: int | Stream = 0,
-    progress: bool | Told | None = None,
+    progress: bool | ProgressCallback | None = None,
 ) -> AttackResult:
     """Look for the points within ρ of each row at which a model does worst.
 
-    Several searches one after the other, each on the rows that still stand. What they find is an upper bound of the
-    true worst margin; `certify` gives a lower one. A classifier's row counts as fallen only if the model's own
-    prediction is wrong at a point that lies within ρ and the bounds in exact arithmetic.
+    Several searches one after the other, each on the rows that are still predicted rightly. What they find is an upper
+    bound of the true worst margin; `certify` gives a lower one. A prediction counts as changed only if the model's own
+    is wrong at a point that lies within ρ and the bounds in exact arithmetic.
 
     Parameters
     ----------
     model : fitted model
         A network or estimator of fewfire, a linear model or perceptron of scikit-learn, a Pipeline of scalers before
-        one of these, a torch.nn.Module of tables, or anything that `register_adapter` has been told about.
+        one of these, a torch.nn.Module of tables, or any kind given to `register_adapter`.
     X, y : table of shape (rows, columns) and labels of shape (rows,)
     rho : float or array of shape (columns,)
         The radius in the units of X, or one per feature: ‖((x_j − x₀_j)/ρ_j)_j‖ ≤ 1; a feature of radius 0 stays. That
@@ -117,11 +138,11 @@ def attack(
     step_size : float, optional
         Of "pgd", in the units of ρ; 2.5·ρ/steps unless given.
     restarts : int
-        Random starts, which every row that still stands gets; with few features each is the worst of several points.
+        Random starts for every row still predicted rightly; with few features each is the worst of several points.
     seed : int or Stream
         Of the random starts.
     progress : bool or callable (done, total)
-        True shows one bar, in a notebook or on standard error; a callable is told the rows that are done.
+        True shows one bar, in a notebook or on standard error; a callable gets the rows that are done.
 
     Examples
     --------
@@ -135,7 +156,7 @@ def attack(
     True
     """
     adapter = adapter_of(model, X, y)
-    threat = choose_threat(adapter, rho, norm, bounds, fixed, integers)
+    threat = adapter.adversary(rho, norm, bounds, fixed, integers)
     return attack_adapted(adapter, X, y, threat, method, steps, step_size, restarts, seed, progress)
 
 
@@ -149,7 +170,7 @@ def attack_adapted(
     step_size: float | None = None,
     restarts: int = 2,
     seed: int | Stream = 0,
-    progress: bool | Told | None = None,
+    progress: bool | ProgressCallback | None = None,
 ) -> AttackResult:
     """`attack` of a model whose adapter and threat are known."""
     table = adapter.check_rows(X)
@@ -158,9 +179,9 @@ def attack_adapted(
     suite = check_suite(method, steps, step_size, restarts, adapter.scores)
     points, stream = adapter.points(table), as_stream(seed, "attack")
     scores = adapter.scores.near(float(np.max(threat.rho))).single()
-    rows, found, listener = max(1, BLOCK // scores.width), [], told(progress, "attack: row")
+    rows, found, listener = max(1, BLOCK // scores.width), [], progress_callback(progress, "attack: row")
 
-    def tell(done: float) -> None:
+    def report(done: float) -> None:
         if listener is not None:
             listener(int(done), len(table))
 
@@ -174,30 +195,38 @@ def attack_adapted(
                     threat.take(part),
                     points[part],
                     labels[part],
-                    _judge(adapter, table[part], truth[part]),
+                    _mistakes(adapter, table[part], truth[part]),
                     suite,
                     stream.child(f"row {start}"),
-                    lambda share, part=part: tell(part[0] + share * len(part)),  # type: ignore[misc]
+                    lambda share, part=part: report(part[0] + share * len(part)),  # type: ignore[misc]
                 )
             )
-            tell(part[-1] + 1)
-    moved, at_moved, clean, found_by = (
-        np.concatenate([getattr(part, name) for part in found])
-        for name in ("points", "scores", "clean_scores", "found_by")
-    )
-    criterion, there = adapter.criterion(labels), adapter.rows(moved, table)
-    margin, clean_margin = -criterion.value(at_moved), -criterion.value(clean)
+            report(part[-1] + 1)
+    moved, at_moved, clean, found_by = (np.concatenate(column) for column in zip(*found, strict=True))
+    there, raised = adapter.rows(moved, table), criterion(adapter, labels)
+    margin, clean_margin = -raised.value(at_moved), -raised.value(clean)
     prediction = adapter.own_predictions(there, at_moved)
     success = margin < clean_margin if adapter.classes is None else prediction != truth
     return AttackResult(there, margin, clean_margin, prediction, np.asarray(success), found_by)
 
 
-def robust_score(model: Any, X: object, y: object, rho: Any = None, norm: Norm | None = None, **options: Any) -> float:
+def robust_score(
+    model: Any,
+    X: object,
+    y: object,
+    rho: Any = None,
+    norm: Norm | None = None,
+    *,
+    bounds: Any = None,
+    fixed: Any = None,
+    integers: Any = None,
+    **options: Any,
+) -> float:
     """The score of a model at the worst points an attack finds: accuracy of classifiers, R² of regressors.
 
     Parameters
     ----------
-    model, X, y, rho, norm, **options
+    model, X, y, rho, norm, bounds, fixed, integers, **options
         As in `attack`.
 
     Examples
@@ -211,31 +240,14 @@ def robust_score(model: Any, X: object, y: object, rho: Any = None, norm: Norm |
     True
     """
     adapter = adapter_of(model, X, y)
-    features = {name: options.pop(name, None) for name in ("bounds", "fixed", "integers")}
-    threat = choose_threat(adapter, rho, norm, *features.values())
+    threat = adapter.adversary(rho, norm, bounds, fixed, integers)
     prediction = attack_adapted(adapter, X, y, threat, **options).prediction
     if adapter.classes is None:
         return float(r2_score(np.asarray(y), prediction))
     return float(np.mean(prediction == np.asarray(y)))
 
 
-def choose_threat(
-    adapter: ModelAdapter, rho: Any, norm: Norm | None, bounds: Any, fixed: Any = None, integers: Any = None
-) -> Threat:
-    """The adversary asked for, with a model's own where nothing is said."""
-    columns = adapter.scores.inputs
-    radii = None if rho is None or np.ndim(rho) == 0 else check_radii(rho, columns)
-    radius = rho if radii is None else float(radii.max())
-    if adapter.threat is not None:
-        threat = adapter.threat(radius, norm, bounds)
-    elif radius is None:
-        raise invalid("rho", "must be given for this model", None, "pass the radius of the adversary in the units of X")
-    else:
-        threat = ball(norm or "l2", check_number("rho", radius, 0.0), bounds, columns)
-    return restrict(threat, radii, fixed, integers, columns)
-
-
-def _judge(
+def _mistakes(
     adapter: ModelAdapter, table: Float64Array, truth: AnyArray
 ) -> Callable[[Float64Array, Float64Array, AnyArray], AnyArray]:
     """Which points, with these scores, of these rows the model predicts wrongly; no regressor's are."""
@@ -251,3 +263,247 @@ def _judge(
         return wrong
 
     return errs
+
+
+Method: TypeAlias = Literal["pgd", "frank_wolfe", "certificate", "apgd", "apgd_targeted", "apgd_dlr", "square"]
+METHODS: Final = get_args(Method)
+
+TARGETS: Final = 9
+"""Rival classes that Frank–Wolfe steps try, those of the highest scores."""
+
+NEAREST: Final = 3
+"""Rival classes that dearer searches are spent on."""
+
+WINDOWS: Final = (0.1, 0.03)
+"""Jumps are smoothed over these shares of the adversary's reach, the wider first."""
+
+SPENT: Final = 0.5
+"""After other searches, APGD goes on from the worst point known where a row has lost this share of its margin, and
+climbs from random points, which all rows get, go on where their first steps have taken as much."""
+
+PROBES: Final = 512
+"""A random start is the worst of this many random points over the square of the number of features: of 128 in two
+dimensions, where random points show much, of one from 17 on, where they show next to nothing."""
+
+FLAT: Final = 2.0**-20
+"""Gradients vanish where the linearised score changes by less than this share of the score over the adversary's reach:
+float32 rounds as much away."""
+
+QUERIES: Final = 10
+"""Queries of the square attack for every step of the others: it needs values alone."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Which searches are made, and how long; `attack` describes the arguments."""
+
+    methods: tuple[Method, ...]
+    steps: int
+    step_size: float | None
+    restarts: int
+    flat_only: bool  # "square" is for rows at which gradients vanish
+
+    def searches(self, scores: Scores, exact: Scores, reach: float, stream: Stream) -> Iterator[tuple[str, Search]]:
+        """Names and searches, in order; those for jumps and for certificates only where there are any."""
+        smooth = [scores.smoothed(reach * share) for share in WINDOWS]
+        jumps = smooth[0] is not scores
+        for method in self.methods:
+            if method == "pgd":
+                yield method, lambda problem: self._pgd(problem, stream)
+            elif method == "frank_wolfe":
+                yield method, lambda problem: frank_wolfe(problem, self.steps, TARGETS)
+                if jumps:
+                    eased = _with_scores(lambda problem: frank_wolfe(problem, self.steps, NEAREST), smooth[0])
+                    yield f"{method}_smoothed", eased
+            elif method == "certificate":
+                if (formula := certifiable(exact)) is not None:
+                    yield method, partial(lowest_of_lines, formula=formula)
+            elif method == "apgd":
+                if jumps:
+                    yield f"{method}_smoothed", _with_scores(self._from_worst, smooth[1])
+                yield method, self._from_worst
+            elif method == "apgd_targeted":
+                yield method, self._targeted
+            elif method == "apgd_dlr":
+                for restart in range(self.restarts):
+                    scored = smooth[1] if restart % 4 >= 2 else scores
+                    draw = _with_scores(self._random_start(restart, stream), scored)
+                    yield method, draw
+            else:
+                yield method, lambda problem: square(problem, QUERIES * self.steps, stream.child("square"))
+
+    def _pgd(self, problem: AttackProblem, stream: Stream) -> Worst:
+        search = PGD(self.steps, self.step_size, self.restarts)
+        found = find_worst(problem.scores, problem.criterion, problem.threat, problem.centres, search, stream)
+        return Worst(found.points, found.value)
+
+    def _from_worst(self, problem: AttackProblem) -> Worst:
+        return apgd(problem, problem.criterion_of, problem.starts, self.steps, first=1.0)
+
+    def _targeted(self, problem: AttackProblem) -> Worst:
+        weights, constants = problem.directions(problem.scores.scores(problem.starts), NEAREST)
+        worst = Worst(problem.starts, np.full(len(problem), -np.inf))
+        for k in range(weights.shape[1]):
+            rows = worst.open_rows(problem)
+            if not rows.size:
+                break
+            part = problem.take(rows)
+
+            def lead(some: AnyArray, rows: AnyArray = rows, k: int = k) -> Criterion:
+                """The lead of one rival over the true class, or the error on one side."""
+                own, constant = weights[rows[some], k], constants[rows[some], k]
+                return Criterion(lambda scores: np.einsum("ij,ij->i", own, scores) + constant, lambda scores: own)
+
+            found = apgd(part, lead, part.centres, self.steps)
+            worst.add(rows, found.points, found.value)
+        return worst
+
+    def _random_start(self, restart: int, stream: Stream) -> Search:
+        here = stream.child(f"restart {restart}")
+
+        def search(problem: AttackProblem) -> Worst:
+            heads = 1 if problem.adapter.classes is None else problem.scores.scores(problem.centres[:1]).shape[1]
+            ratio = restart % 2 == 0 and heads > 1
+            all_rows, start = np.arange(len(problem)), None
+            movable = np.broadcast_to(getattr(problem.threat, "scale", 1.0), problem.centres.shape[1]) != 0.0
+            for probe in range(max(1, PROBES // max(1, int(np.count_nonzero(movable))) ** 2)):
+                drawn = problem.threat.draw(problem.centres, here.child(f"probe {probe}") if probe else here)
+                if probe % 2:  # the worst points are often on the rim, where few random points are
+                    drawn = problem.threat.project(2.0 * drawn - problem.centres, problem.centres)
+                value = problem.criterion.value(problem.scores.scores(drawn))
+                if start is None:
+                    start = Worst(drawn, value)
+                start.add(all_rows, drawn, value)
+            assert start is not None  # there is one probe at least
+            return apgd(
+                problem,
+                lambda rows: difference_of_logits(problem.labels[rows], heads) if ratio else problem.criterion_of(rows),
+                start.points,
+                self.steps,
+            )
+
+        return search
+
+
+def _with_scores(search: Search, scores: Scores) -> Search:
+    return lambda problem: search(replace(problem, scores=scores))
+
+
+def check_suite(method: Any, steps: int, step_size: float | None, restarts: int, scores: Scores) -> Suite:
+    """The searches of `method`; "auto" takes those that change predictions no other changes."""
+    steps, restarts = check_integer("steps", steps, 0), check_integer("restarts", restarts, 0)
+    names: Sequence[Any] = (method,) if isinstance(method, str) else method
+    if method == "auto":
+        names = ["frank_wolfe", "certificate", "apgd", "apgd_dlr", "square"]
+        if isinstance(scores, BlackBoxScores):  # a gradient costs as much as dozens of values
+            names = ["frank_wolfe", "square", "apgd_dlr"]
+    try:
+        unknown = [name for name in names if name not in METHODS]
+    except TypeError:
+        unknown, names = [method], ()
+    if unknown or not names:
+        rule = f"must be 'auto', one of {', '.join(map(repr, METHODS))}, or a sequence of these"
+        wrong = unknown[0] if unknown else method
+        raise invalid("method", rule, wrong, did_you_mean(wrong, ("auto", *METHODS)))
+    if method != "auto" and "certificate" in names and certifiable(scores) is None:
+        rule = "can be 'certificate' for linear models and one hidden layer of relu neurons only"
+        raise invalid("method", rule, method, "use 'auto', which leaves it out where there is none")
+    if step_size is not None and "pgd" not in names:
+        remedy = "pass method='pgd', or leave step_size out: the others choose their steps themselves"
+        raise invalid("step_size", "can be given for method='pgd' only", step_size, remedy)
+    PGD(steps, step_size, restarts)  # checks the step size
+    return Suite(tuple(names), steps, step_size, restarts, method == "auto" and not isinstance(scores, BlackBoxScores))
+
+
+def run_suite(
+    adapter: ModelAdapter,
+    scores: Scores,
+    threat: Threat,
+    centres: Float64Array,
+    labels: AnyArray,
+    errs: Callable[[Float64Array, Float64Array, AnyArray], AnyArray],
+    suite: Suite,
+    stream: Stream,
+    report: Callable[[float], None],
+) -> tuple[AnyArray, ...]:
+    """Attack rows with centres (rows, d); `errs` says which points, with these scores, of these rows are mistaken.
+
+    Gives points (rows, d), scores there and at the centres, and the search that changed each prediction ("" for none).
+    `report` gets the share of the searches that are over.
+    """
+    exact = adapter.scores
+    clean = _values(exact, centres)
+    all_rows = np.arange(len(centres))
+    changed = errs(centres, clean, all_rows)
+    found_by = np.where(changed, "clean", "").astype("U20")
+    points, at_points = centres.copy(), clean.copy()
+    single: Any = centres.astype(np.float32) if _fits_single(centres, threat) else centres
+    if single is centres:
+        scores = exact.near(float(np.max(threat.rho)))
+    known = criterion(adapter, labels).value(clean)
+    halfway = (1.0 - SPENT) * known
+    problem = AttackProblem(adapter, scores, threat, single, labels, single.copy(), np.full(len(single), -np.inf))
+
+    def settle(rows: AnyArray, moved: Float64Array, name: str) -> None:
+        """Keep what is worse in exact arithmetic."""
+        there = threat.take(rows).settle(centres[rows] + (moved - single[rows]).astype(np.float64), centres[rows])
+        values = _values(exact, there)
+        wrong = errs(there, values, rows)
+        raised = criterion(adapter, labels[rows])
+        worse = raised.value(values) > raised.value(at_points[rows])
+        if adapter.classes is not None:
+            worse = np.where(changed[rows], worse & wrong, worse | wrong)
+            found_by[rows[wrong & ~changed[rows]]] = name
+            changed[rows] |= wrong
+        points[rows[worse]], at_points[rows[worse]] = there[worse], values[worse]
+
+    radius = np.max(threat.rho)
+    if suite.steps == 0 or radius == 0.0:
+        return points, at_points, clean, found_by
+    with np.errstate(over="ignore", invalid="ignore"):
+        reach = threat.reach(centres.shape[1])
+        searches = list(suite.searches(scores, exact, reach, stream))
+        for place, (name, search) in enumerate(searches):
+            report(place / len(searches))
+            # The first search takes in the rows that are wrong as they are: they need margins as well.
+            rows = np.flatnonzero(~changed) if problem.is_classifier and place else all_rows
+            if place and name in ("apgd", "apgd_smoothed") and problem.is_classifier:
+                rows = rows[known[rows] > halfway[rows]]
+            if name == "square" and suite.flat_only:
+                rows = rows[_flat(problem.take(rows), reach)]
+            if not rows.size:
+                continue
+            worst = search(problem.take(rows))
+            problem.floor[:] = halfway  # of all searches but the first
+            better = worst.value > known[rows]
+            problem.starts[rows[better]], known[rows[better]] = worst.points[better], worst.value[better]
+            down = worst.value > 0.0
+            if problem.is_classifier and down.any():
+                settle(rows[down], worst.points[down], name)
+    settle(all_rows, problem.starts, suite.methods[0])
+    if "frank_wolfe" in suite.methods:  # one more step, in float64
+        values, pull = exact.near(float(radius)).linearise(points)
+        gradients = np.asarray(pull(problem.criterion.slope(values)), dtype=np.float64)
+        settle(all_rows, threat.extreme(gradients, centres) - centres + single, "frank_wolfe")
+    return points, at_points, clean, found_by
+
+
+def _flat(problem: AttackProblem, reach: float) -> AnyArray:
+    """Rows (a mask) at whose worst point known the gradient vanishes."""
+    if not len(problem):
+        return np.zeros(0, dtype=bool)
+    values, pull = problem.scores.linearise(problem.starts)
+    gradients = np.linalg.norm(pull(problem.criterion.slope(values)), axis=1)
+    return np.asarray(gradients * reach <= FLAT * np.abs(values).max(axis=1))
+
+
+def _values(scores: Scores, points: Float64Array) -> Float64Array:
+    return np.asarray(scores.scores(points), dtype=np.float64)
+
+
+def _fits_single(centres: Float64Array, threat: Threat) -> bool:
+    """Whether float32 resolves moves of a thousandth of every radius at every centre; not on the sphere."""
+    if isinstance(threat, SliceCap):
+        return False
+    radii = np.asarray(threat.rho) * getattr(threat, "scale", 1.0)
+    return bool(np.all((np.abs(centres) * 2.0**-14 <= radii) | (radii == 0.0)))

@@ -1,8 +1,16 @@
-"""Models known by their values alone: slopes come from differences, so they can be attacked but not certified."""
+"""Models known by their values alone, and the square attack, a random search that needs no more.
+
+Slopes of a black box come from differences, so it can be attacked but not certified. The square attack (Andriushchenko
+et al., 2020) is made for tables instead of images: a point on the rim is changed in a random set of features at a time,
+the set shrinking as the search goes on, and kept where the criterion rises. Features have no neighbours, so that a
+"square" is any set of them. It takes one query per step, which suits black boxes, vanishing gradients and features that
+are whole numbers. The rim is not the whole set: with few features every other query goes from the worst point known
+towards a random point of the set, by steps of all lengths; with many, where moves of all features are worth little,
+few do.
+"""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,14 +18,17 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fewfire._errors import invalid
-from fewfire.robustness._adapter import ModelAdapter
-from fewfire.robustness._score_function import Scores
+from fewfire.robustness._adapter import ModelAdapter, without_names
+from fewfire.robustness._formula import Scores
+from fewfire.robustness._problem import Worst
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.robustness._score_function import Pull
+    from fewfire.robustness._formula import Pull
+    from fewfire.robustness._problem import AttackProblem
 
 CHORD: Final = 0.1
 """Slopes are measured over this share of ρ to either side."""
@@ -29,20 +40,12 @@ class BlackBoxScores(Scores):
 
     A chord reaches CHORD·ρ to either side, so kinks and steps much finer than ρ are smoothed over; where the function
     is constant over all chords, only the random starts of an attack move. A step costs 2·inputs + 1 evaluations.
-
-    Parameters
-    ----------
-    values : function from points (rows, columns) to (rows, heads), or (rows,) for one head
-    columns, heads : int
-        Coordinates of a point, and scores.
-    chord : float
-        Half the length of a chord.
     """
 
-    values: Callable[[Float64Array], AnyArray]
+    values: Callable[[Float64Array], AnyArray]  # of points (rows, columns): (rows, heads), or (rows,) for one head
     columns: int
     heads: int
-    chord: float = 1e-3
+    chord: float = 1e-3  # half the length of one
 
     @property
     def inputs(self) -> int:
@@ -83,7 +86,7 @@ class BlackBoxScores(Scores):
 def black_box(model: Any, X: object, y: object) -> ModelAdapter:
     """The adapter for any fitted estimator of scikit-learn's kind, by its predictions alone.
 
-    Classifiers are asked for `decision_function`, or else for `predict_proba`, regressors for `predict`. Attacks follow
+    Classifiers need `decision_function` or `predict_proba`, regressors `predict`. Attacks follow
     slopes measured over a tenth of ρ, so what they find is a weaker upper bound of the worst margin than where exact
     gradients lead; trees and forests, constant nearly everywhere, are attacked by little more than random points.
 
@@ -95,13 +98,53 @@ def black_box(model: Any, X: object, y: object) -> ModelAdapter:
     heads = 1 if classes is None or len(classes) == 2 else len(classes)
 
     def values(points: Float64Array) -> AnyArray:
-        with warnings.catch_warnings():  # the points have the columns of the fit, without their names
-            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-            if classes is None:
-                return np.asarray(model.predict(points))
-            if hasattr(model, "decision_function"):
-                return np.asarray(model.decision_function(points))
-            shares = np.asarray(model.predict_proba(points))
-            return np.asarray(shares[:, 1] - shares[:, 0] if heads == 1 else shares)
+        if classes is None or hasattr(model, "decision_function"):
+            return without_names(model.predict if classes is None else model.decision_function, points)
+        probabilities = without_names(model.predict_proba, points)
+        return np.asarray(probabilities[:, 1] - probabilities[:, 0] if heads == 1 else probabilities)
 
     return ModelAdapter(BlackBoxScores(values, int(model.n_features_in_), heads), classes, predict=model.predict)
+
+
+FIRST: Final = 0.8
+"""Share of the features changed at first."""
+
+INNER: Final = 4
+"""One query in so many is made inside the set as there are features per this number, and at most every other one."""
+
+HALVINGS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
+"""The share is halved after these shares of the queries, as the authors do."""
+
+
+def square(problem: AttackProblem, queries: int, stream: Stream) -> Worst:
+    """The worst points found by `queries` evaluations per row, from random points of the rim or worse ones known."""
+    threat, centres = problem.threat, problem.centres
+    columns = centres.shape[1]
+    start = stream.child("start").normal(centres.shape).astype(centres.dtype)
+    points = threat.extreme(start, centres)
+    worst = Worst(points, problem.criterion.value(problem.scores.scores(points)))
+    found = np.flatnonzero((problem.starts != centres).any(axis=1))  # by the searches before
+    if found.size:
+        known = problem.take(found)
+        worst.add(found, known.starts, known.criterion.value(problem.scores.scores(known.starts)))
+    for query in range(1, queries):
+        rows = worst.open_rows(problem)
+        if not rows.size:
+            break
+        part, here = problem.take(rows), stream.child(f"query {query}")
+        share = FIRST * 0.5 ** sum(query >= halving * queries for halving in HALVINGS)
+        if query % max(2, columns // INNER) == 0:
+            base, way = worst.points[rows], here.child("way").uniform((len(rows), 1)) ** 2
+            inside = base + way * (part.threat.draw(part.centres, here) - base)
+            trial = part.threat.project(inside.astype(centres.dtype), part.centres)
+            worst.add(rows, trial, part.criterion.value(problem.scores.scores(trial)))
+            continue
+        changed = here.uniform((len(rows), columns)) < max(share, 1.0 / columns)
+        moved = worst.points[rows] - part.centres
+        # Gradients that would have led to the point we are at, but for the features that are changed.
+        typical = np.sqrt(np.mean(moved**2, axis=1, keepdims=True)) + np.finfo(moved.dtype).tiny
+        random = here.child("signs").signs(moved.shape) * typical
+        guide = np.where(changed, random, moved).astype(centres.dtype)
+        trial = part.threat.extreme(guide, part.centres)
+        worst.add(rows, trial, part.criterion.value(problem.scores.scores(trial)))
+    return worst

@@ -1,33 +1,41 @@
-"""Certificates: a margin that no adversary of radius ρ can go below, whatever it does."""
+"""Certificates: a margin that no adversary of radius ρ can go below, whatever it does.
+
+Cheap bounds come first; what fixed lines leave open is attacked, relaxed and branched on. A *pair* is a row and one
+function that bounds its margin: f or −f for two classes, the error on either side for a regressor, f_y − f_j for each
+other class j, as one function of the neurons they share. Only pairs that can still change what is known of their row
+are worked on.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from fewfire._blas import calm_products
-from fewfire._errors import invalid
-from fewfire._progress import Bar, told
+from fewfire._progress import progress_callback
+from fewfire._threads import calm_products
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.robustness._adapter import adapter_of
-from fewfire.robustness._attack import BLOCK, choose_threat
-from fewfire.robustness._bounds import BOUNDS, lower_bounds, neuron_ranges, on_shared_neurons
-from fewfire.robustness._branch import BranchSearch
-from fewfire.robustness._refine import LARGEST, Pairs, RowBlock, refine
+from fewfire.robustness._bounds import BOUNDS, check_certifiable, lower_bounds, neuron_ranges
+from fewfire.robustness._branch import BranchSearch, branch, descend
+from fewfire.robustness._formula import BLOCK
+from fewfire.robustness._relaxation import Cells, first_multipliers, improve
 from fewfire.robustness._threats import check_within
 
 if TYPE_CHECKING:
-    from fewfire._progress import Told
+    from collections.abc import Callable, Iterator
+
+    from fewfire._progress import ProgressCallback
     from fewfire._types import AnyArray, Float64Array
     from fewfire.robustness._adapter import ModelAdapter
-    from fewfire.robustness._bounds import ReluNetwork
-    from fewfire.robustness._refine import RefineMethod
+    from fewfire.robustness._bounds import NeuronRanges
+    from fewfire.robustness._formula import Layers
+    from fewfire.robustness._relaxation import Inner, Relaxed
     from fewfire.robustness._threats import Norm, Threat
 
 CertifyMethod: TypeAlias = Literal["auto", "linear", "alpha", "sdp", "branch"]
-METHODS = ("auto", "linear", "alpha", "sdp", "branch")
+METHODS: Final = get_args(CertifyMethod)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +96,7 @@ def certify(
     nodes: int = 200,
     tight: bool = False,
     gap: float = 1e-3,
-    progress: bool | Told | None = None,
+    progress: bool | ProgressCallback | None = None,
 ) -> Certificate:
     """Prove a lower bound on the margin of each row within ρ of it.
 
@@ -112,7 +120,7 @@ def certify(
     gap : float
         Margins proved to this much of the least one met are as good as exact.
     progress : bool or callable (done, total)
-        True shows one bar, in a notebook or on standard error; a callable is told the rows that are done.
+        True shows one bar, in a notebook or on standard error; a callable gets the rows that are done, or decided.
 
     Examples
     --------
@@ -126,70 +134,52 @@ def certify(
     True
     """
     adapter = adapter_of(model, X, y)
-    networks = adapter.scores.relu_networks()
-    if networks is None:
-        rule = "must be linear or have one hidden layer of relu neurons to be certified"
-        raise invalid("model", rule, f"a {type(model).__name__}", "use attack, whose margins are upper bounds")
+    formula = check_certifiable(adapter.scores, type(model).__name__)
     check_choice("method", method, METHODS)
     decide = adapter.classes is not None and not tight
     search = BranchSearch(check_integer("nodes", nodes, 1), check_number("gap", gap, 0.0), decide)
     table = adapter.check_rows(X)
-    labels, threat = adapter.labels(y, len(table)), choose_threat(adapter, rho, norm, bounds)
+    labels, threat = adapter.labels(y, len(table)), adapter.adversary(rho, norm, bounds)
     check_within(table, threat)
-    points, shared = adapter.points(table), on_shared_neurons(networks)
-    width = len(shared[0].bias)
+    points, width = adapter.points(table), len(formula.bias)
     rows = max(1, BLOCK // (4 * max(1, width)))
     way = ("sdp" if points.shape[1] <= LARGEST else "alpha") if method == "auto" else method
-    seen = CertifyProgress(len(points), told(progress, "certify: row"))
-    parts = []
+    listener, parts = progress_callback(progress, "certify: row"), []
     with calm_products(min(rows, len(points)) * width * adapter.scores.inputs):
         for start in range(0, len(points), rows):
             part = np.arange(start, min(start + rows, len(points)))
-            known = _known(adapter, shared, points[part], labels[part], threat.take(part))
-            parts.append(_certified(*known, None if way == "linear" else way, search, seen))
-            seen.pass_over(len(part))
+
+            def report(decided: int, start: int = start) -> None:
+                if listener is not None:
+                    listener(start + decided, len(points))
+
+            known = _known(adapter, formula, points[part], labels[part], threat.take(part))
+            parts.append(_certified(*known, None if way == "linear" else way, search, report))
+            report(len(part))
     return Certificate(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-class CertifyProgress:
-    """Shows how many rows are done, as one bar; of those in work, how many are open and how many decided."""
-
-    def __init__(self, rows: int, listener: Told | None) -> None:
-        self.rows, self.passed, self.listener = rows, 0, listener
-
-    def tell(self, left: int, decided: int) -> None:
-        """A state inside a block of rows."""
-        if isinstance(self.listener, Bar):
-            self.listener(self.passed, self.rows, f"{decided} of this block decided, {left} open")
-
-    def pass_over(self, rows: int) -> None:
-        """A block of rows is done."""
-        self.passed += rows
-        if self.listener is not None:
-            self.listener(self.passed, self.rows)
-
-
 def _known(
-    adapter: ModelAdapter, shared: tuple[ReluNetwork, ...], points: Float64Array, labels: AnyArray, threat: Threat
+    adapter: ModelAdapter, formula: Layers, points: Float64Array, labels: AnyArray, threat: Threat
 ) -> tuple[RowBlock, Pairs]:
     """Bounds by fixed lines of all functions that bound the margin: f or −f, the error on either side, f_y − f_j."""
-    everyone = np.arange(len(points))
-    tasks: list[tuple[AnyArray, ReluNetwork, AnyArray]] = []
+    all_rows, none, heads = np.arange(len(points)), np.zeros(len(points)), np.eye(len(formula.biases[-1]))
+    tasks: list[tuple[AnyArray, Float64Array, AnyArray]] = []  # rows, weights of the scores, constants
     if adapter.classes is None:
-        tasks += [(everyone, shared[0], -labels), (everyone, -shared[0], labels)]
-    elif len(shared) == 1:
-        tasks += [(everyone[labels > 0], shared[0], np.zeros(len(points)))]
-        tasks += [(everyone[labels < 0], -shared[0], np.zeros(len(points)))]
+        tasks += [(all_rows, heads[0], -labels), (all_rows, -heads[0], labels)]
+    elif len(heads) == 1:
+        tasks += [(all_rows[labels > 0], heads[0], none), (all_rows[labels < 0], -heads[0], none)]
     else:
         tasks += [
-            (everyone[labels == own], shared[own] - second, np.zeros(len(points)))
+            (all_rows[labels == own], heads[own] - second, none)
             for own in np.unique(labels)
-            for other, second in enumerate(shared)
+            for other, second in enumerate(heads)
             if other != own
         ]
-    ranges = neuron_ranges(shared[0], points, threat)
+    functions = tuple(formula.combination(weights) for _, weights, _ in tasks)
+    ranges = neuron_ranges(formula, points, threat)
     columns: list[tuple[AnyArray, ...]] = []
-    for k, (chosen, net, constant) in enumerate(tasks):
+    for k, (net, (chosen, _, constant)) in enumerate(zip(functions, tasks, strict=True)):
         used = np.flatnonzero(net.output)
         table, still_open = lower_bounds(
             net.of_neurons(used), points[chosen], threat.take(chosen), ranges.take(chosen, used)
@@ -198,30 +188,31 @@ def _known(
         lower, index = table.max(axis=0) + constant[chosen], np.full(len(chosen), k)
         columns.append((chosen, index, constant[chosen], lower, names, still_open, np.zeros(len(chosen), dtype=int)))
     pairs = Pairs(*(np.concatenate(column) for column in zip(*columns, strict=True)))
-    return RowBlock(tuple(net for _, net, _ in tasks), points, ranges, threat), pairs
+    return RowBlock(functions, points, ranges, threat), pairs
 
 
 def _certified(
-    block: RowBlock, pairs: Pairs, method: RefineMethod | None, search: BranchSearch, seen: CertifyProgress
+    block: RowBlock,
+    pairs: Pairs,
+    method: RefineMethod | None,
+    search: BranchSearch,
+    report: Callable[[int], None],
 ) -> tuple[AnyArray, ...]:
-    """The columns of a Certificate."""
+    """The columns of a Certificate; `report` gets the number of rows that are decided."""
     rows = len(block.points)
     upper = np.full(rows, np.inf)
     for k, net in enumerate(block.functions):
         chosen = pairs.function == k
-        np.minimum.at(upper, pairs.row[chosen], net(block.points[pairs.row[chosen]]) + pairs.constant[chosen])
+        row = pairs.row[chosen]
+        np.minimum.at(upper, row, net.scores(block.points[row])[:, 0] + pairs.constant[chosen])
 
     def lowest() -> Float64Array:
         margin = np.full(rows, np.inf)
         np.minimum.at(margin, pairs.row, pairs.lower)
         return margin
 
-    def progress() -> None:
-        decided = int(np.sum((lowest() > 0.0) | (upper <= 0.0)))
-        seen.tell(rows - decided, decided)
-
-    if method is not None:
-        refine(block, pairs, upper, method, search, progress)
+    for _ in () if method is None else refine(block, pairs, upper, method, search):
+        report(int(np.sum((lowest() > 0.0) | (upper <= 0.0))))
     margin, worst = lowest(), np.zeros(rows, dtype=np.int64)
     order = np.argsort(-pairs.lower, kind="stable")
     worst[pairs.row[order]] = order  # the last to be written is the lowest pair of its row
@@ -229,3 +220,185 @@ def _certified(
     np.maximum.at(undecided, pairs.row, pairs.undecided)
     np.add.at(nodes, pairs.row, pairs.nodes)
     return margin, pairs.bound[worst].astype(str), undecided, upper, nodes
+
+
+RefineMethod: TypeAlias = Literal["alpha", "sdp", "branch"]
+LARGEST: Final = 512
+"""Inputs up to which "auto" tries parabolas: every step factorises a matrix of this order."""
+CELLS: Final = 1 << 21
+"""Weights of all cells relaxed at once, which bounds the memory."""
+ATTACK_STEPS: Final = 20
+SCHEDULE: Final = {"alpha": ((60, 0.1),), "sdp": ((80, 0.2), (160, 0.05))}
+"""Iterations of Adam and their rate, one after the other, as long as a cell is open."""
+
+
+@dataclass(eq=False)
+class Pairs:
+    """What is known of pairs: arrays of shape (pairs,)."""
+
+    row: AnyArray
+    function: AnyArray
+    constant: Float64Array  # added to the function
+    lower: Float64Array  # proved, by `bound`
+    bound: AnyArray
+    undecided: AnyArray  # open neurons
+    nodes: AnyArray  # of branch and bound
+
+
+@dataclass(frozen=True, eq=False)
+class RowBlock:
+    """Rows, functions of them that share their neurons, and the ranges of these neurons."""
+
+    functions: tuple[Layers, ...]  # of one score each
+    points: Float64Array  # (rows, d)
+    ranges: NeuronRanges
+    threat: Threat
+
+    def cells(self, pairs: Pairs, chosen: AnyArray) -> Cells:
+        """The problems of some pairs, sure neurons taken into the slope."""
+        row, constant, ranges, tau = pairs.row[chosen], pairs.constant[chosen], self.ranges, self.functions[0].threshold
+        networks = [self.functions[k] for k in pairs.function[chosen]]
+        sure, resting = ranges.low[row] > tau, ranges.high[row] <= tau
+        neurons = [
+            np.flatnonzero((net.output != 0.0) & ~decided)
+            for net, decided in zip(networks, sure | resting, strict=True)
+        ]
+        shape = (len(row), max(map(len, neurons), default=0))
+        weights, slope = np.zeros((*shape, self.points.shape[1])), np.zeros((len(row), self.points.shape[1]))
+        output, centre, low, high = (np.zeros(shape) for _ in range(4))
+        silent, active = np.ones(shape, dtype=bool), np.zeros(shape, dtype=bool)
+        centre -= 1.0  # what pads is silent and cannot move
+        value, size = np.zeros(len(row)), np.zeros(len(row))  # without open neurons, and the terms that were added up
+        for k, (i, net, chosen_neurons) in enumerate(zip(row, networks, neurons, strict=True)):
+            n, gain = len(chosen_neurons), np.where(sure[k], net.output, 0.0)
+            value[k], slope[k] = float(gain @ ranges.centre[i]) + net.offset, gain @ net.hidden
+            size[k] = float(np.abs(net.output[~resting[k]]) @ ranges.terms[i, ~resting[k]]) + abs(net.offset)
+            if net.linear is not None:
+                value[k] += float(net.linear @ self.points[i])
+                slope[k] += net.linear
+                size[k] += float(np.abs(net.linear) @ np.abs(self.points[i]))
+            weights[k, :n], output[k, :n] = net.hidden[chosen_neurons], net.output[chosen_neurons]
+            centre[k, :n] = ranges.centre[i, chosen_neurons]
+            low[k, :n], high[k, :n] = (end[i, chosen_neurons] - centre[k, :n] for end in (ranges.low, ranges.high))
+            active[k, :n] = True
+        eye = np.eye(self.points.shape[1])
+        points = self.points[row]
+        down, up = self.threat.take(row).span(eye, points)
+        down, up = np.minimum(down, 0.0) * (1 + 1e-12), np.maximum(up, 0.0) * (1 + 1e-12)
+        movable = up > down
+        radius = np.full(len(row), self.threat.reach(self.points.shape[1]) * (1 + 1e-12))
+        return Cells(
+            row=row,
+            value=value + constant,
+            slope=slope * movable,
+            weights=weights * movable[:, None, :],
+            output=output,
+            centre=centre,
+            low=low,
+            high=high,
+            silent=silent,
+            active=active,
+            threshold=np.full(len(row), tau),
+            down=down,
+            up=up,
+            radius=radius,
+            size=size + np.abs(constant),
+        )
+
+    def inner(self) -> Inner:
+        """The exact minimum of linear functions over the threat, and where it is."""
+
+        def least(weights: Float64Array, row: AnyArray) -> tuple[Float64Array, Float64Array]:
+            centres, threat = self.points[row], self.threat.take(row)
+            return threat.row_span(weights, centres)[0], threat.extreme(-weights, centres) - centres
+
+        return least
+
+
+def refine(
+    block: RowBlock,
+    pairs: Pairs,
+    upper: Float64Array,
+    method: RefineMethod,
+    search: BranchSearch,
+) -> Iterator[None]:
+    """Improve the bounds of pairs and `upper`, the least values met per row (rows,), in place, part by part."""
+    lines = block.inner()
+    for part in _parts(block, pairs, _matters(pairs, np.arange(len(pairs.row)), upper, search), 256):
+        cells = block.cells(pairs, part)
+        _meet(block, cells, np.zeros_like(cells.down), ATTACK_STEPS, upper)
+    for part in _parts(block, pairs, _matters(pairs, np.arange(len(pairs.row)), upper, search), 64):
+        chosen = _matters(pairs, part, upper, search)
+        if chosen.size:
+            cells = block.cells(pairs, chosen)
+            curved = method == "sdp" or (method != "alpha" and cells.down.shape[1] <= LARGEST)
+            relaxed = _relax(block, cells, pairs, chosen, upper, ("alpha", "sdp")[: 1 + curved], search)
+            left = np.isin(chosen, _matters(pairs, chosen, upper, search))
+            if method == "branch" and left.any():
+                some, cells, relaxed = chosen[left], cells.take(left), relaxed.take(left)
+                lower, least, used = branch(
+                    cells, relaxed, upper[cells.row], block.points, block.threat, search, lines, curved=curved
+                )
+                _enter(pairs, some, lower, "branch")
+                pairs.nodes[some] = used
+                np.minimum.at(upper, cells.row, least)
+        yield
+
+
+def _parts(block: RowBlock, pairs: Pairs, chosen: AnyArray, count: int) -> list[AnyArray]:
+    """Pairs with similar numbers of open neurons together, `count` at a time or as many as memory allows."""
+    order = chosen[np.argsort(pairs.undecided[chosen], kind="stable")]
+    parts, end = [], len(order)
+    while end > 0:  # from the largest, which decides how many fit
+        fit = CELLS // max(1, block.points.shape[1] * int(pairs.undecided[order[end - 1]]))
+        start = max(0, end - max(1, min(count, fit)))
+        parts.append(order[start:end])
+        end = start
+    return parts[::-1]
+
+
+def _relax(
+    block: RowBlock,
+    cells: Cells,
+    pairs: Pairs,
+    chosen: AnyArray,
+    upper: Float64Array,
+    names: tuple[str, ...],
+    search: BranchSearch,
+) -> Relaxed:
+    """Bounds by lines and then by parabolas, entered in pairs; the last relaxation of every cell."""
+    lines, state = block.inner(), None
+    for name in names:
+        state, now = None, np.arange(len(cells))
+        for iterations, rate in SCHEDULE[name]:
+            some = cells.take(now)
+            start = first_multipliers(some) if state is None else state.take(now)
+            enough = np.array([search.enough(float(upper[row])) for row in some.row])
+            found = improve(some, start, iterations, rate, enough, lines if name == "alpha" else None)
+            _meet(block, some, found.move, 5, upper)
+            _enter(pairs, chosen[now], found.bound, name)
+            state = found if state is None else state.put(now, found)
+            now = np.flatnonzero(np.isin(chosen, _matters(pairs, chosen, upper, search)))
+            if not now.size:
+                break
+    assert state is not None
+    return replace(state, bound=pairs.lower[chosen])
+
+
+def _meet(block: RowBlock, cells: Cells, move: Float64Array, steps: int, upper: Float64Array) -> None:
+    met = descend(cells, block.points, block.threat, move, steps)
+    np.minimum.at(upper, cells.row, met)
+
+
+def _enter(pairs: Pairs, chosen: AnyArray, lower: Float64Array, name: str) -> None:
+    better = lower > pairs.lower[chosen]
+    pairs.lower[chosen[better]], pairs.bound[chosen[better]] = lower[better], name
+
+
+def _matters(pairs: Pairs, chosen: AnyArray, upper: Float64Array, search: BranchSearch) -> AnyArray:
+    """Those of the chosen pairs of which a better bound could change what is known of their row."""
+    lower, least = pairs.lower[chosen], upper[pairs.row[chosen]]
+    matters = (pairs.undecided[chosen] > 0) & (least - lower > search.gap)
+    if search.decide:
+        matters &= (lower <= 0.0) & (least > 0.0)
+    return chosen[matters]

@@ -1,8 +1,10 @@
-"""One attack to be made: rows, what they are called, where they may go, and the scores to search on.
+"""One attack to be made: rows, their labels, where they may go, and what an adversary raises.
 
-A classifier is fooled when one rival's score passes the true one, a regressor moved when its number rises or falls:
-either way some ⟨c, s(x)⟩ + constant, linear in the scores, is to be raised. These *directions* are what targeted
-searches follow; the criterion, the largest over all directions, is what counts in the end.
+A criterion is a function of a table of scores, shape (rows, heads), with the labels bound in: signs for two classes,
+class numbers for more, numbers for regression. A classifier is fooled when one rival's score passes the true one, a
+regressor moved when its number rises or falls: either way some ⟨c, s(x)⟩ + constant, linear in the scores, is to be
+raised. These *directions* are what targeted searches follow; the criterion, the largest over all directions, is what
+counts in the end.
 """
 
 from __future__ import annotations
@@ -13,77 +15,121 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fewfire._types import AnyArray, Float64Array
     from fewfire.robustness._adapter import ModelAdapter
-    from fewfire.robustness._criteria import Criterion
-    from fewfire.robustness._score_function import Scores
+    from fewfire.robustness._formula import Scores
     from fewfire.robustness._threats import Threat
 
 
 @dataclass(frozen=True, eq=False)
-class AttackProblem:
-    """Rows to attack, in the precision that searches work in.
+class Criterion:
+    """A number per row of scores (rows, heads), and its derivative in that row's scores."""
 
-    Parameters
-    ----------
-    adapter : ModelAdapter
-        Says what the labels mean.
-    scores : Scores
-        To search on; may be of lower precision than the adapter's.
-    threat : Threat
-    centres : array of shape (rows, d)
-    labels : array of shape (rows,)
-        As criteria take them.
-    starts : array of shape (rows, d)
-        The worst points known so far.
-    floor : array of shape (rows,)
-        A climb whose criterion is not above this after its first steps is ended.
+    value: Callable[[Float64Array], Float64Array]
+    slope: Callable[[Float64Array], Float64Array]
+
+
+def criterion(adapter: ModelAdapter, labels: AnyArray) -> Criterion:
+    """What an attack raises: −margin, or the error |f − y| of a regressor."""
+    if adapter.classes is not None:
+        return negative_margin(labels, 1 if len(adapter.classes) == 2 else len(adapter.classes))
+    return Criterion(
+        lambda scores: np.asarray(np.abs(scores[:, 0] - labels), dtype=np.float64),
+        lambda scores: np.asarray(np.sign(scores[:, 0] - labels), dtype=np.float64)[:, None],
+    )
+
+
+def negative_margin(labels: AnyArray, heads: int) -> Criterion:
+    """−y·f for signs y and one head; max_{j≠y} f_j − f_y for class numbers y and several heads."""
+    if heads == 1:
+        return Criterion(lambda scores: -labels * scores[:, 0], lambda scores: -labels[:, None] * np.ones_like(scores))
+    row = np.arange(len(labels))
+
+    def rival(scores: Float64Array) -> AnyArray:
+        others = scores.copy()
+        others[row, labels] = -np.inf
+        return np.asarray(others.argmax(axis=1))
+
+    def value(scores: Float64Array) -> Float64Array:
+        return np.asarray(scores[row, rival(scores)] - scores[row, labels])
+
+    def slope(scores: Float64Array) -> Float64Array:
+        table = np.zeros_like(scores)
+        table[row, rival(scores)] = 1.0
+        table[row, labels] = -1.0
+        return table
+
+    return Criterion(value, slope)
+
+
+def difference_of_logits(labels: AnyArray, heads: int) -> Criterion:
+    """(max_{j≠y} f_j − f_y)/(f_(1) − f_(3)), which scaling the scores does not change; −margin for one or two heads.
+
+    f_(1) ≥ f_(2) ≥ f_(3) are the largest scores (Croce and Hein, 2020, section 4).
     """
+    margin = negative_margin(labels, heads)
+    if heads < 3:
+        return margin
+
+    def gap(scores: Float64Array) -> tuple[AnyArray, Float64Array]:
+        order = np.argsort(-scores, axis=1)
+        first, third = (np.take_along_axis(scores, order[:, [place]], axis=1)[:, 0] for place in (0, 2))
+        return order, first - third + 1e-12
+
+    def slope(scores: Float64Array) -> Float64Array:
+        order, width = gap(scores)
+        spread = np.zeros_like(scores)
+        np.put_along_axis(spread, order[:, [0]], 1.0, axis=1)
+        np.put_along_axis(spread, order[:, [2]], -1.0, axis=1)
+        return np.asarray((margin.slope(scores) - (margin.value(scores) / width)[:, None] * spread) / width[:, None])
+
+    return Criterion(lambda scores: margin.value(scores) / gap(scores)[1], slope)
+
+
+@dataclass(frozen=True, eq=False)
+class AttackProblem:
+    """Rows to attack, in the precision that searches work in."""
 
     adapter: ModelAdapter
-    scores: Scores
+    scores: Scores  # to search on; may be of lower precision than the adapter's
     threat: Threat
-    centres: Float64Array
-    labels: AnyArray
-    starts: Float64Array
-    floor: Float64Array
+    centres: Float64Array  # (rows, d)
+    labels: AnyArray  # (rows,), as criteria take them
+    starts: Float64Array  # (rows, d): the worst points known so far
+    floor: Float64Array  # (rows,): a climb whose criterion is not above this after its first steps is ended
 
     def __len__(self) -> int:
         return len(self.centres)
 
     def take(self, rows: AnyArray) -> AttackProblem:
         """The same for some rows, given by numbers or a mask."""
-        return replace(
-            self,
-            threat=self.threat.take(rows),
-            centres=self.centres[rows],
-            labels=self.labels[rows],
-            starts=self.starts[rows],
-            floor=self.floor[rows],
-        )
+        arrays = {name: getattr(self, name)[rows] for name in ("centres", "labels", "starts", "floor")}
+        return replace(self, threat=self.threat.take(rows), **arrays)
 
     @property
     def criterion(self) -> Criterion:
         """−margin of a classifier, the error of a regressor."""
-        return self.adapter.criterion(self.labels)
+        return criterion(self.adapter, self.labels)
 
     def criterion_of(self, rows: AnyArray) -> Criterion:
         """The same of some rows."""
-        return self.adapter.criterion(self.labels[rows])
+        return criterion(self.adapter, self.labels[rows])
 
     @property
-    def can_fall(self) -> bool:
+    def is_classifier(self) -> bool:
         """Whether a row is done with once its criterion is above 0; a regressor can always be moved further."""
         return self.adapter.classes is not None
 
-    def directions(self, scores: Float64Array, most: int) -> Directions:
-        """The directions to follow; of many classes the `most` that score highest besides the true one."""
+    def directions(self, scores: Float64Array, most: int) -> tuple[Float64Array, Float64Array]:
+        """Weights (rows, k, heads) and constants (rows, k) of k directions: of many classes, to the `most` nearest."""
         rows, heads = scores.shape
         if self.adapter.classes is None:
             weights = np.broadcast_to(np.array([1.0, -1.0])[None, :, None], (rows, 2, 1))
-            return Directions(weights, -self.labels[:, None] * weights[:, :, 0])
+            return weights, -self.labels[:, None] * weights[:, :, 0]
         if heads == 1:
-            return Directions(-self.labels[:, None, None].astype(np.float64), np.zeros((rows, 1)))
+            return -self.labels[:, None, None].astype(np.float64), np.zeros((rows, 1))
         rivals = np.array(scores, dtype=np.float64)
         row = np.arange(rows)
         rivals[row, self.labels] = -np.inf
@@ -91,28 +137,7 @@ class AttackProblem:
         weights = np.zeros((rows, order.shape[1], heads))
         weights[row[:, None], np.arange(order.shape[1]), order] = 1.0
         weights[row, :, self.labels] = -1.0
-        return Directions(weights, np.zeros(order.shape))
-
-
-@dataclass(frozen=True, eq=False)
-class Directions:
-    """Linear functions of scores, ⟨c, s⟩ + constant: k per row.
-
-    Parameters
-    ----------
-    weights : array of shape (rows, k, heads)
-    constants : array of shape (rows, k)
-    """
-
-    weights: Float64Array
-    constants: Float64Array
-
-    def __len__(self) -> int:
-        return int(self.weights.shape[1])
-
-    def one(self, rows: AnyArray, which: AnyArray) -> tuple[Float64Array, Float64Array]:
-        """Weights (rows, heads) and constants (rows,) of one direction of some rows."""
-        return self.weights[rows, which], self.constants[rows, which]
+        return weights, np.zeros(order.shape)
 
 
 class Worst:
@@ -127,6 +152,6 @@ class Worst:
         chosen = rows[worse]
         self.points[chosen], self.value[chosen] = points[worse], value[worse]
 
-    def standing(self, problem: AttackProblem) -> AnyArray:
+    def open_rows(self, problem: AttackProblem) -> AnyArray:
         """Rows that are still to be attacked."""
-        return np.flatnonzero(self.value <= 0.0) if problem.can_fall else np.arange(len(self.value))
+        return np.flatnonzero(self.value <= 0.0) if problem.is_classifier else np.arange(len(self.value))

@@ -1,6 +1,6 @@
 """How far must a row be moved to fool a model? The least radius, between what is proved and what is found.
 
-From below, `certify` proves radii at which nobody can fool the model; from above, `attack` finds points that do, drawn
+From below, `certify` proves radii at which no point fools the model; from above, `attack` finds points that do, drawn
 back along the straight line to the row as far as they still do. Both ends are found by bisection, and the true least
 radius of every row lies between them; for linear models they meet.
 """
@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire._errors import invalid
-from fewfire._progress import told
+from fewfire._progress import progress_callback
 from fewfire._random import as_stream
 from fewfire._validate import check_integer, check_number
 from fewfire.robustness._adapter import adapter_of
-from fewfire.robustness._attack import attack_adapted, choose_threat
+from fewfire.robustness._attack import attack_adapted
+from fewfire.robustness._bounds import certifiable
 from fewfire.robustness._certify import certify
-from fewfire.robustness._features import ORDERS, FeatureBall, columns_mask
-from fewfire.robustness._lines import certifiable
-from fewfire.robustness._threats import SliceCap
+from fewfire.robustness._threats import FeatureBall, SliceCap, columns_mask
 
 if TYPE_CHECKING:
-    from fewfire._progress import Told
+    from collections.abc import Callable
+
+    from fewfire._progress import ProgressCallback
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array
     from fewfire.robustness._adapter import ModelAdapter
@@ -67,7 +68,7 @@ def minimal_radius(
     steps: int = 20,
     restarts: int = 1,
     seed: int | Stream = 0,
-    progress: bool | Told | None = None,
+    progress: bool | ProgressCallback | None = None,
 ) -> AdversarialRadius:
     """Bracket, for each row, the least radius at which a classifier can be fooled.
 
@@ -82,7 +83,7 @@ def minimal_radius(
     steps, restarts, seed
         As in `attack`, for every round.
     progress : bool or callable (done, total)
-        True shows one bar, in a notebook or on standard error; a callable is told the rounds that are over.
+        True shows one bar, in a notebook or on standard error; a callable gets the rounds that are over.
 
     Examples
     --------
@@ -98,7 +99,7 @@ def minimal_radius(
     if adapter.classes is None:
         raise invalid("model", "must be a classifier to be fooled", f"a {type(model).__name__}", "use attack")
     rho, rounds = check_number("rho", rho, 0.0, open_low=True), check_integer("rounds", rounds, 1, 20)
-    threat = choose_threat(adapter, rho, norm, bounds, fixed)
+    threat = adapter.adversary(rho, norm, bounds, fixed)
     if isinstance(threat, SliceCap):
         remedy = 'of a robust estimator, use domain="ball"'
         raise invalid("model", "must be attacked in a ball to have a radius", "an adversary on the slice", remedy)
@@ -106,24 +107,30 @@ def minimal_radius(
     upper, points = np.full(len(table), np.inf), table.copy()
     missed = np.zeros(len(table))  # the largest radius at which an attack failed
     rows, radii = np.arange(len(table)), np.full(len(table), rho)
-    listener = told(progress, "radius: round") or (lambda done, total: None)
+    listener = progress_callback(progress, "radius: round") or (lambda done, total: None)
     for attempt in range(rounds + 1):
         listener(attempt, 2 * rounds + 1)
         ball = _with_radii(threat, radii)
         child = stream.child(f"round {attempt}")
         found = attack_adapted(adapter, table[rows], truth[rows], ball, steps=steps, restarts=restarts, seed=child)
-        fell = found.success
-        nearest = _draw_back(adapter, table[rows[fell]], found.X[fell], truth[rows[fell]], threat)
-        points[rows[fell]] = nearest
-        upper[rows[fell]] = _distance(threat, nearest - table[rows[fell]])
-        missed[rows[~fell]] = radii[~fell]
+        fooled = found.success
+        nearest = _draw_back(adapter, table[rows[fooled]], found.X[fooled], truth[rows[fooled]], threat)
+        points[rows[fooled]] = nearest
+        upper[rows[fooled]] = _distance(threat, nearest - table[rows[fooled]])
+        missed[rows[~fooled]] = radii[~fooled]
         rows = np.flatnonzero(np.isfinite(upper) & (upper - missed > 2.0**-rounds * rho))
         if not rows.size:
             break
         radii = (upper[rows] + missed[rows]) / 2
-    movable = None if fixed is None else ~columns_mask("fixed", fixed, table.shape[1])
     listener(rounds + 1, 2 * rounds + 1)  # what is left is proofs, in no more than as many rounds
-    lower = _proved(model, adapter, table, truth, norm, bounds, movable, np.minimum(upper, rho), rho, rounds)
+    movable: Any = 1.0 if fixed is None else ~columns_mask("fixed", fixed, table.shape[1])
+
+    def proved(rows: AnyArray, radius: float) -> AnyArray:
+        return certify(model, table[rows], truth[rows], radius * movable, norm, bounds=bounds).robust
+
+    lower = np.zeros(len(table))
+    if certifiable(adapter.scores) is not None:
+        lower = _proved(proved, np.minimum(upper, rho), rho, rounds)
     listener(2 * rounds + 1, 2 * rounds + 1)
     return AdversarialRadius(lower, upper, points)
 
@@ -136,8 +143,8 @@ def _with_radii(threat: Any, radii: Float64Array) -> Threat:
 
 
 def _distance(threat: Any, moves: Float64Array) -> Float64Array:
-    kind = type(threat.inner if isinstance(threat, FeatureBall) else threat)
-    return np.asarray(np.linalg.norm(moves, ord=ORDERS[kind], axis=1))
+    order = (threat.inner if isinstance(threat, FeatureBall) else threat).order
+    return np.asarray(np.linalg.norm(moves, ord=order, axis=1))
 
 
 def _draw_back(
@@ -155,30 +162,15 @@ def _draw_back(
 
 
 def _proved(
-    model: Any,
-    adapter: ModelAdapter,
-    table: Float64Array,
-    truth: AnyArray,
-    norm: Norm | None,
-    bounds: Any,
-    movable: AnyArray | None,
-    upper: Float64Array,
-    rho: float,
-    rounds: int,
+    proved: Callable[[AnyArray, float], AnyArray], upper: Float64Array, rho: float, rounds: int
 ) -> Float64Array:
     """The largest multiples of ρ/2^rounds below `upper` that are proved, by bisection; radii are shared by rows."""
-    lower = np.zeros(len(table), dtype=np.int64)
+    lower = np.zeros(len(upper), dtype=np.int64)
     above = np.floor(upper / rho * 2**rounds).astype(np.int64) + 1  # radii at which the proof must fail, or beyond ρ
-    while certifiable(adapter.scores) is not None:
-        rows = np.flatnonzero(above - lower > 1)
-        if not rows.size:
-            break
+    while (rows := np.flatnonzero(above - lower > 1)).size:
         middle = (lower[rows] + above[rows]) // 2
         for place in np.unique(middle):
             chosen = rows[middle == place]
-            radius: Any = rho * float(place) / 2**rounds
-            if movable is not None:
-                radius = radius * movable
-            sure = certify(model, table[chosen], truth[chosen], radius, norm, bounds=bounds).robust
+            sure = proved(chosen, rho * float(place) / 2**rounds)
             lower[chosen[sure]], above[chosen[~sure]] = place, place
     return np.asarray(lower * (rho / 2**rounds))

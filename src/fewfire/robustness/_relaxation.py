@@ -44,22 +44,22 @@ ROUNDING: Final = 1e-12
 EPSILON: Final = float(np.finfo(np.float64).eps)
 
 
-class Rows:
+class CellArrays:
     """Dataclass fields that are arrays with one entry per cell."""
 
     def take(self, chosen: AnyArray | slice) -> Self:
         """Some of the cells."""
         return type(self)(*(getattr(self, name)[chosen] for name in self._names()))
 
-    def put(self, places: AnyArray, part: Self) -> Self:
+    def put(self, indices: AnyArray, part: Self) -> Self:
         """These cells with some of them replaced."""
         table = [np.array(getattr(self, name)) for name in self._names()]
         for column, name in zip(table, self._names(), strict=True):
-            column[places] = getattr(part, name)
+            column[indices] = getattr(part, name)
         return type(self)(*table)
 
     @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
+    def joined(cls, parts: Sequence[CellArrays]) -> Self:
         """Cells of one size, one after the other."""
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls._names()))
 
@@ -69,48 +69,24 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells(Rows):
-    """Problems of one size; neurons that a cell lacks have zero weights and a range of zero.
+class Cells(CellArrays):
+    """Problems of one size; neurons that a cell lacks have zero weights and a range of zero."""
 
-    Parameters
-    ----------
-    row : int array of shape (cells,)
-        Which centre.
-    value : array of shape (cells,)
-        c, f without its open neurons at the centre.
-    slope : array of shape (cells, d)
-        v.
-    weights : array of shape (cells, neurons, d)
-        The w_r of open neurons.
-    output, centre, low, high : arrays of shape (cells, neurons)
-        a_r, z_r and the range of ⟨w_r, d⟩.
-    silent, active : bool arrays of shape (cells, neurons)
-        The sides of τ that are allowed; low or high ends at τ where only one is.
-    threshold : array of shape (cells,)
-        τ.
-    down, up : arrays of shape (cells, d)
-        The box: down ≤ d ≤ up.
-    radius : array of shape (cells,)
-        ‖d‖₂ ≤ radius.
-    size : array of shape (cells,)
-        The sum of what is added up in c and z, in absolute value: what rounds.
-    """
-
-    row: AnyArray
-    value: Float64Array
-    slope: Float64Array
-    weights: Float64Array
-    output: Float64Array
-    centre: Float64Array
-    low: Float64Array
+    row: AnyArray  # (cells,): which centre
+    value: Float64Array  # (cells,): c, f without its open neurons at the centre
+    slope: Float64Array  # (cells, d): v
+    weights: Float64Array  # (cells, neurons, d): the w_r of open neurons
+    output: Float64Array  # (cells, neurons): a_r
+    centre: Float64Array  # (cells, neurons): z_r
+    low: Float64Array  # (cells, neurons): the range of ⟨w_r, d⟩
     high: Float64Array
-    silent: AnyArray
+    silent: AnyArray  # (cells, neurons): the sides of τ that are allowed; low or high ends at τ where only one is
     active: AnyArray
-    threshold: Float64Array
-    down: Float64Array
+    threshold: Float64Array  # (cells,): τ
+    down: Float64Array  # (cells, d): the box, down ≤ d ≤ up
     up: Float64Array
-    radius: Float64Array
-    size: Float64Array
+    radius: Float64Array  # (cells,): ‖d‖₂ ≤ radius
+    size: Float64Array  # (cells,): the sum of what is added up in c and z, in absolute value: what rounds
 
     def __len__(self) -> int:
         return len(self.row)
@@ -134,7 +110,7 @@ class Cells(Rows):
 
 
 @dataclass(frozen=True, eq=False)
-class Multipliers(Rows):
+class Multipliers(CellArrays):
     """λ and log κ of shape (cells, neurons), log ν of shape (cells, d) and μ of shape (cells,)."""
 
     slope: Float64Array
@@ -144,20 +120,11 @@ class Multipliers(Rows):
 
 
 @dataclass(frozen=True, eq=False)
-class Relaxed(Rows):
-    """What the best multipliers met give: the proved bound, and d at which the relaxation is least, (cells, d)."""
+class Relaxed(Multipliers):
+    """The best multipliers met, the bound they prove, and d at which the relaxation is least, (cells, d)."""
 
     bound: Float64Array
     move: Float64Array
-    slope: Float64Array
-    curvature: Float64Array
-    box: Float64Array
-    ball: Float64Array
-
-    @property
-    def multipliers(self) -> Multipliers:
-        """To start from again."""
-        return Multipliers(self.slope, self.curvature, self.box, self.ball)
 
 
 def neuron_minima(
@@ -207,15 +174,13 @@ def improve(
 ) -> Relaxed:
     """Multipliers improved by Adam, with the bounds they prove; cells whose bound passes `stop` are left as they are.
 
-    Parameters
-    ----------
-    inner : function of (weights (cells, d), cells' rows) to the least ⟨w, d⟩ over the set and where, optional
-        Bounds by lines only: κ = 0. By parabolas without it.
+    `inner` gives, for weights (cells, d) and cells' rows, the least ⟨w, d⟩ over the set and where it is; with it bounds
+    are by lines only, κ = 0, and without it by parabolas.
     """
     count, lines = len(cells), inner is not None
     stops = np.broadcast_to(np.asarray(stop, dtype=np.float64), (count,))
-    begun = (np.array(part) for part in (start.slope, start.curvature, start.box, start.ball))
-    best = Relaxed(np.full(count, -np.inf), np.zeros_like(cells.down), *begun)
+    begun = {name: np.array(getattr(start, name)) for name in Multipliers._names()}
+    best = Relaxed(**begun, bound=np.full(count, -np.inf), move=np.zeros_like(cells.down))
     live, here, now, moments = np.arange(count), cells, start, [np.zeros(())] * 6
     raw = np.full(count, -np.inf)  # the best value met, before rounding is counted
     for step in range(iterations):
@@ -225,7 +190,7 @@ def improve(
         now = replace(now, ball=ball)
         better = value > raw[live]
         raw[live[better]] = value[better]
-        for name in ("slope", "curvature", "box", "ball"):
+        for name in Multipliers._names():
             getattr(best, name)[live[better]] = getattr(now, name)[better]
         best.move[live[better]] = move[better]
         keep = raw[live] <= stops[live] + 1e-9 * (1.0 + here.size)
@@ -244,7 +209,7 @@ def improve(
         if np.count_nonzero(keep) < 0.7 * live.size:
             live, here, now = live[keep], here.take(keep), now.take(keep)
             moments = [moment[keep] if moment.ndim else moment for moment in moments]
-    return replace(best, bound=proved_bound(cells, best.multipliers, inner))
+    return replace(best, bound=proved_bound(cells, best, inner))
 
 
 def proved_bound(cells: Cells, multipliers: Multipliers, inner: Inner | None) -> Float64Array:
@@ -290,13 +255,13 @@ def proved_bound(cells: Cells, multipliers: Multipliers, inner: Inner | None) ->
 
 def relaxation_losses(cells: Cells, relaxed: Relaxed, lines: bool) -> Float64Array:
     """How much of the gap each undecided neuron makes at the relaxation's own minimiser, (cells, neurons)."""
-    kappa = np.zeros_like(relaxed.slope) if lines else _kappa(cells, relaxed.multipliers)
+    kappa = np.zeros_like(relaxed.slope) if lines else _kappa(cells, relaxed)
     least, _ = neuron_minima(cells, relaxed.slope, kappa)
     delta = np.clip(np.einsum("bnd,bd->bn", cells.weights, relaxed.move), cells.low, cells.high)
     z = cells.centre + delta
     true = cells.output * np.where(z > cells.threshold[:, None], z, 0.0)
     loss = np.maximum(true - (least + relaxed.slope * delta - kappa * delta**2), 0.0)
-    # What a neuron could do at all breaks ties where the minimiser says nothing.
+    # What a neuron could do at all breaks ties where the minimiser decides nothing.
     most = np.abs(cells.output) * np.minimum(cells.high - cells.low, np.abs(z) + 1e-12)
     return np.where(cells.undecided, loss + 1e-6 * most + 1e-300, -1.0)
 

@@ -1,33 +1,129 @@
 """What an adversary may do to a point: a ball around it, or a cap on the slice (sublinear, Definition 3.3).
 
-A threat knows its exact projection, the direction of steepest ascent in its norm, the point where a linear function is
+A threat gives its exact projection, the direction of steepest ascent in its norm, the point where a linear function is
 largest, random points of itself, and the range of a linear function over itself (`span` of balls cut by a box bounds
-ball and box apart, `row_span` is exact); attacks and certificates need no more. The ball of the 1-norm is in `_l1`,
-radii per feature in `_features`.
+ball and box apart, `row_span` is exact); attacks and certificates need no more. Searches may work in float32: whatever
+a threat returns has the dtype of the points it was given, and `settle` brings the result into the set exactly, in
+float64.
 
-Searches may work in float32: whatever a threat returns has the dtype of the points it was given, and `settle` brings
-the result into the set exactly, in float64.
+Tables are not images: features may have radii of their own, stay, or be whole numbers (`FeatureBall`). A feature's
+radius is the unit in which its moves are measured: ‖((x_j − x₀_j)/r_j)_j‖ ≤ 1, which for the ∞-norm is
+|x_j − x₀_j| ≤ r_j and for the 2-norm an ellipsoid with these half axes. A feature of radius 0 stays, to the bit.
+
+`linear_minimum` minimises ⟨w, d⟩ over down ≤ d ≤ up (down ≤ 0 ≤ up) and ‖d‖ ≤ ρ, exactly, one small problem per row.
+Every coordinate goes against its weight, by at most its room, −down or up; how the ball's budget is shared differs:
+
+l2    d_j = −sign(w_j)·min(t|w_j|, room_j) with the largest t that fits. Σ_j min(t|w_j|, room_j)² = ρ² is solved by
+      water filling: t = √((ρ² − Σ_met room²)/Σ_free w²), coordinates that meet the box leave the free ones, again until
+      none does. t only grows and each round settles a coordinate at least, so that the end is exact, not a limit.
+l1    the greatest |w_j| first, each until its room or the budget is spent: a fractional knapsack
+linf  every coordinate to its end
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, get_args
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias, get_args
 
 import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._sphere import DIAMETER, cap_span, opening, project_to_cap, tangents, turn, units
 from fewfire._validate import check_choice
-from fewfire.robustness._boxes import box_room, box_row_span, box_span, pull_inside
-from fewfire.robustness._l1 import L1Ball
-from fewfire.robustness._linear_range import linear_span
 
 if TYPE_CHECKING:
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.robustness._boxes import Radius, Span
+
+Span: TypeAlias = "tuple[Float64Array, Float64Array]"
+Radius: TypeAlias = "float | Float64Array"
+"""One radius, or an array of shape (rows, 1) of one per row."""
+Ball: TypeAlias = "L1Ball | L2Ball | LinfBall"
+
+
+def box_span(weights: Float64Array, down: Float64Array, up: Float64Array) -> Span:
+    positive, negative = np.maximum(weights, 0.0).T, np.minimum(weights, 0.0).T
+    return down @ positive + up @ negative, up @ positive + down @ negative
+
+
+def pull_inside(
+    points: Float64Array, centres: Float64Array, rho: Radius, order: float, unit: Float64Array | float = 1.0
+) -> Float64Array:
+    """Points drawn towards their centres until ‖(x − x₀)/unit‖ ≤ ρ holds in exact arithmetic, for norms 1, 2 and ∞.
+
+    Lengths are computed in float64 and kept below ρ by more than their rounding; a coordinate that rounding has put
+    further out than it was to go takes one step of float64 back, which matters where ρ is far below the centre.
+    """
+    moved = np.asarray(points, dtype=np.float64).copy()
+    radius = np.broadcast_to(np.asarray(rho, dtype=np.float64), (len(moved), 1))
+    slack = (moved.shape[1] + 16) * 2.0**-53
+    for attempt in range(1, 5):
+        delta = moved - centres
+        length = np.linalg.norm(delta / unit, ord=order, axis=1, keepdims=True)
+        out = (length > radius * (1.0 - slack))[:, 0]
+        if not out.any():
+            return moved
+        shrunk = delta[out] * (radius[out] / length[out] * (1.0 - 2 * attempt * slack))
+        nearer = centres[out] + shrunk
+        overshot = np.abs(nearer - centres[out]) > np.abs(shrunk)
+        moved[out] = np.where(overshot, np.nextafter(nearer, centres[out]), nearer)
+    moved[out] = centres[out]  # ρ is below what float64 resolves around these centres
+    return moved
+
+
+def linear_minimum(
+    norm: str, weights: Float64Array, down: Float64Array, up: Float64Array, rho: Radius
+) -> tuple[Float64Array, Float64Array]:
+    """The least ⟨w, d⟩ of every row, (rows,), and where it is, (rows, d); ends are infinite where there is no box."""
+    radius = np.broadcast_to(np.reshape(np.asarray(rho, dtype=np.float64), (-1, 1)), (len(weights), 1))
+    room = np.where(weights > 0.0, -down, up)
+    size = np.abs(weights)
+    length = np.where(size > 0.0, SHARES[norm](size, room, radius), 0.0)
+    return -(size * length).sum(axis=1), -np.sign(weights) * length
+
+
+def _filled(size: Float64Array, room: Float64Array, rho: Float64Array) -> Float64Array:
+    """min(t·|w_j|, room_j) with the largest t for which its 2-norm is ρ at most."""
+    square = size**2
+    total = square.sum(axis=1, keepdims=True)
+    t = np.divide(rho, np.sqrt(total), out=np.zeros_like(total), where=total > 0.0)
+    length = t * size
+    met = length > room
+    todo = np.flatnonzero(met.any(axis=1))
+    length = np.minimum(length, room)
+    while todo.size:
+        held = met[todo]
+        left = rho[todo] ** 2 - (np.where(held, room[todo], 0.0) ** 2).sum(axis=1, keepdims=True)
+        free = np.where(held, 0.0, square[todo]).sum(axis=1, keepdims=True)
+        t = np.sqrt(np.divide(np.maximum(left, 0.0), free, out=np.zeros_like(free), where=free > 0.0))
+        further = t * size[todo]
+        more = (further > room[todo]) & ~held
+        length[todo] = np.where(held, room[todo], np.minimum(further, room[todo]))
+        met[todo] = held | more
+        todo = todo[more.any(axis=1)]
+    return np.asarray(length)
+
+
+def _greedy(size: Float64Array, room: Float64Array, rho: Radius) -> Float64Array:
+    """The budget ρ given out in the order of the weights."""
+    order = np.argsort(-size, axis=1, kind="stable")
+    ordered = np.minimum(np.take_along_axis(room, order, axis=1), rho)
+    spent = np.cumsum(ordered, axis=1) - ordered
+    length = np.empty_like(ordered)
+    np.put_along_axis(length, order, np.clip(rho - spent, 0.0, ordered), axis=1)
+    return length
+
+
+def _ends(size: Float64Array, room: Float64Array, rho: Float64Array) -> Float64Array:
+    """All of the room, ρ at most."""
+    return np.minimum(room, rho)
+
+
+SHARES: Final = {"l1": _greedy, "l2": _filled, "linf": _ends}
+
 
 Norm: TypeAlias = Literal["l1", "l2", "linf"]
 NORMS: Final = get_args(Norm)
@@ -69,20 +165,112 @@ class Threat(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class L2Ball:
-    """‖x − x₀‖₂ ≤ ρ, within `low` and `high` (numbers or arrays of shape (d,))."""
+class _BoxedBall:
+    """‖x − x₀‖ ≤ ρ in some norm, within `low` and `high` (numbers or arrays of shape (d,))."""
+
+    order: ClassVar[float]
 
     rho: Radius
     low: float | Float64Array = -math.inf
     high: float | Float64Array = math.inf
 
-    def take(self, rows: AnyArray) -> L2Ball:
+    def take(self, rows: AnyArray) -> Self:
         """The same ball for some rows."""
         return replace(self, rho=self.rho[rows]) if isinstance(self.rho, np.ndarray) else self
 
     def reach(self, dimensions: int) -> float:
         """ρ."""
         return float(np.max(self.rho))
+
+    def settle(self, points: Float64Array, centres: Float64Array) -> Float64Array:
+        """Clipped, then drawn in by a rounding."""
+        return pull_inside(np.clip(points, self.low, self.high), centres, self.rho, self.order)
+
+    def span(self, weights: Float64Array, centres: Float64Array) -> Span:
+        """±ρ times the dual norm of w, or what the box leaves of it."""
+        most = self.rho * np.linalg.norm(weights, ord=math.inf if self.order == 1 else 2, axis=1)
+        low, high = box_span(weights, *self.room(centres))
+        return np.maximum(-most, low), np.minimum(most, high)
+
+    def room(self, centres: Float64Array) -> Span:
+        """How far each coordinate can go down (≤ 0) and up (≥ 0), each of shape (rows, d)."""
+        down = np.maximum(-self.rho, self.low - centres)
+        return np.minimum(down, 0.0), np.maximum(np.minimum(self.rho, self.high - centres), 0.0)
+
+
+SHARE: Final = 0.2
+"""A step of ascent moves this share of the coordinates, those of the largest slopes: one alone climbs too slowly."""
+
+
+@dataclass(frozen=True, eq=False)
+class L1Ball(_BoxedBall):
+    """Σ_j |x_j − x₀_j| ≤ ρ."""
+
+    order = 1
+
+    def project(self, points: Float64Array, centres: Float64Array) -> Float64Array:
+        """The nearest points of ball and box: every |δ_j| lessened by one λ, but not below 0, then clipped to the box.
+
+        λ = 0 where clipping alone brings a point into the ball. Elsewhere Σ_j clip(|δ_j| − λ, 0, room_j) is linear in λ
+        between the points |δ_j| and |δ_j| − room_j, so λ is found exactly.
+        """
+        nearest = np.clip(points, self.low, self.high).astype(points.dtype, copy=False)
+        far = (np.abs(nearest - centres).sum(axis=1, keepdims=True) > self.rho)[:, 0]
+        if far.any():
+            nearest[far] = self.take(far)._soften((points - centres)[far].astype(np.float64), centres[far])
+        return np.asarray(nearest)
+
+    def _soften(self, delta: Float64Array, centres: Float64Array) -> Float64Array:
+        size, rows = np.abs(delta), np.arange(len(delta))
+        room = np.broadcast_to(np.where(delta > 0.0, self.high - centres, centres - self.low), delta.shape)
+        room = np.minimum(room, size)
+        # As λ grows the sum falls at rate 1 per coordinate, from where it leaves the box (size − room) to 0 (size).
+        places = np.concatenate([size - room, size], axis=1)
+        change = np.concatenate([np.ones_like(size), -np.ones_like(size)], axis=1)
+        order = np.argsort(places, axis=1)
+        places = np.take_along_axis(places, order, axis=1)
+        count = np.cumsum(np.take_along_axis(change, order, axis=1), axis=1)
+        changed = np.cumsum(count[:, :-1] * np.diff(places, axis=1), axis=1)
+        excess = room.sum(axis=1) - np.broadcast_to(np.ravel(np.asarray(self.rho, dtype=np.float64)), len(delta))
+        last = np.minimum((changed < excess[:, None]).sum(axis=1), changed.shape[1] - 1)
+        before = np.where(last > 0, changed[rows, np.maximum(last - 1, 0)], 0.0)
+        level = places[rows, last] + (excess - before) / np.maximum(count[rows, last], 1.0)
+        kept = np.clip(size - level[:, None], 0.0, room)
+        return np.asarray(np.clip(centres + np.sign(delta) * kept, self.low, self.high))
+
+    def ascend(self, points: Float64Array, gradients: Float64Array, size: Radius) -> Float64Array:
+        """Along the signs of the largest slopes, evenly."""
+        many = max(1, round(SHARE * points.shape[1]))
+        slopes = np.abs(gradients)
+        least = np.partition(slopes, -many, axis=1)[:, -many, None]
+        signs = np.where(slopes >= least, np.sign(gradients), 0.0).astype(points.dtype, copy=False)
+        return np.asarray(points + (size / many) * signs)
+
+    def extreme(self, gradients: Float64Array, centres: Float64Array) -> Float64Array:
+        """Coordinates in the order of their slopes, each to the end of the box until ρ is used up."""
+        slopes = np.abs(gradients)
+        room = np.broadcast_to(np.where(gradients > 0.0, self.high - centres, centres - self.low), slopes.shape)
+        move = _greedy(slopes, room, self.rho).astype(centres.dtype, copy=False)
+        return np.clip(centres + np.sign(gradients) * move, self.low, self.high).astype(centres.dtype, copy=False)
+
+    def draw(self, centres: Float64Array, stream: Stream) -> Float64Array:
+        """Uniform in the ball, then projected."""
+        rows, d = centres.shape
+        shares = -np.log(stream.uniform((rows, d + 1)))  # exponential: d + 1 of them, divided by their sum
+        moved = self.rho * (shares[:, :-1] / shares.sum(axis=1, keepdims=True)) * stream.child("signs").signs((rows, d))
+        return self.project(centres + moved.astype(centres.dtype, copy=False), centres)
+
+    def row_span(self, weights: Float64Array, centres: Float64Array) -> Span:
+        """The values at the two extremes, exact with a box too."""
+        high = np.einsum("ij,ij->i", weights, self.extreme(weights, centres) - centres)
+        return -np.einsum("ij,ij->i", -weights, self.extreme(-weights, centres) - centres), high
+
+
+@dataclass(frozen=True, eq=False)
+class L2Ball(_BoxedBall):
+    """‖x − x₀‖₂ ≤ ρ."""
+
+    order = 2
 
     def project(self, points: Float64Array, centres: Float64Array) -> Float64Array:
         """The nearest points of ball and box: x₀ + t·(x − x₀), clipped to the box, with the largest t ≤ 1 that fits.
@@ -127,38 +315,23 @@ class L2Ball:
         """Where the gradient leaves the ball, coordinates that meet the box before staying there."""
         return self._rim(units(gradients), centres, math.inf).astype(centres.dtype, copy=False)
 
-    def settle(self, points: Float64Array, centres: Float64Array) -> Float64Array:
-        """Clipped, then drawn in by a rounding."""
-        return pull_inside(np.clip(points, self.low, self.high), centres, self.rho, 2)
-
     def draw(self, centres: Float64Array, stream: Stream) -> Float64Array:
         """Uniform in the ball, then projected."""
         radii = stream.child("radius").uniform(len(centres)) ** (1.0 / centres.shape[1])
         moved = self.rho * radii[:, None] * units(stream.normal(centres.shape))
         return self.project(centres + moved.astype(centres.dtype, copy=False), centres)
 
-    def span(self, weights: Float64Array, centres: Float64Array) -> Span:
-        """±ρ‖w‖, or what the box leaves of it."""
-        most = self.rho * np.linalg.norm(weights, axis=1)
-        low, high = box_span(weights, *box_room(self, centres))
-        return np.maximum(-most, low), np.minimum(most, high)
-
     def row_span(self, weights: Float64Array, centres: Float64Array) -> Span:
         """±ρ‖w‖, or exactly what the box leaves of it."""
-        return linear_span("l2", weights, *box_room(self, centres), self.rho)
+        room = self.room(centres)
+        return linear_minimum("l2", weights, *room, self.rho)[0], -linear_minimum("l2", -weights, *room, self.rho)[0]
 
 
 @dataclass(frozen=True, eq=False)
-class LinfBall:
-    """|x_j − x₀_j| ≤ ρ for every j, within `low` and `high` (numbers or arrays of shape (d,))."""
+class LinfBall(_BoxedBall):
+    """|x_j − x₀_j| ≤ ρ for every j."""
 
-    rho: Radius
-    low: float | Float64Array = -math.inf
-    high: float | Float64Array = math.inf
-
-    def take(self, rows: AnyArray) -> LinfBall:
-        """The same ball for some rows."""
-        return replace(self, rho=self.rho[rows]) if isinstance(self.rho, np.ndarray) else self
+    order = math.inf
 
     def reach(self, dimensions: int) -> float:
         """ρ√d."""
@@ -178,10 +351,6 @@ class LinfBall:
         """Every coordinate at its end."""
         return self.project(self.ascend(centres, gradients, self.rho), centres)
 
-    def settle(self, points: Float64Array, centres: Float64Array) -> Float64Array:
-        """Clipped, then drawn in by a rounding."""
-        return pull_inside(np.clip(points, self.low, self.high), centres, self.rho, math.inf)
-
     def draw(self, centres: Float64Array, stream: Stream) -> Float64Array:
         """Uniform in the cube, then clipped."""
         moved = self.rho * stream.uniform(centres.shape, -1.0, 1.0)
@@ -189,11 +358,12 @@ class LinfBall:
 
     def span(self, weights: Float64Array, centres: Float64Array) -> Span:
         """Every coordinate at its end: ±ρ‖w‖₁ without a box."""
-        return box_span(weights, *box_room(self, centres))
+        return box_span(weights, *self.room(centres))
 
     def row_span(self, weights: Float64Array, centres: Float64Array) -> Span:
         """Every coordinate at its end: ±ρ‖w‖₁ without a box."""
-        return box_row_span(weights, *box_room(self, centres))
+        first, second = (weights * end for end in self.room(centres))
+        return np.minimum(first, second).sum(axis=1), np.maximum(first, second).sum(axis=1)
 
 
 @dataclass(frozen=True)
@@ -245,10 +415,27 @@ class SliceCap:
         return cap_span(along, np.linalg.norm(flat, axis=1), self.rho)
 
 
-def ball(norm: str, rho: float, bounds: tuple[object, object] | None, dimensions: int) -> L1Ball | L2Ball | LinfBall:
-    """The ball of a norm, within bounds (low, high) given as numbers or arrays of shape (dimensions,)."""
+def ball(norm: Norm, rho: float, bounds: tuple[object, object] | None, dimensions: int) -> Ball:
+    """The ball of radius ρ in a norm, as a threat of a `ModelAdapter`.
+
+    Parameters
+    ----------
+    norm : {"l1", "l2", "linf"}
+    rho : float
+    bounds : pair (low, high) of numbers or arrays of shape (dimensions,), or None
+        That no column may leave.
+    dimensions : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fewfire.robustness import ball
+    >>> centres = np.array([[0.0, 0.0]])
+    >>> ball("l2", 1.0, (-0.5, 2.0), 2).project(np.array([[3.0, 0.0]]), centres)
+    array([[1., 0.]])
+    """
     low, high = (-math.inf, math.inf) if bounds is None else _check_bounds(bounds, dimensions)
-    kinds: dict[str, type[L1Ball | L2Ball | LinfBall]] = {"l1": L1Ball, "l2": L2Ball, "linf": LinfBall}
+    kinds: dict[str, type[Ball]] = {"l1": L1Ball, "l2": L2Ball, "linf": LinfBall}
     return kinds[check_choice("norm", norm, NORMS)](rho, low, high)
 
 
@@ -271,3 +458,192 @@ def _check_bounds(bounds: tuple[object, object], dimensions: int) -> tuple[Float
     if not np.all(low <= high):
         raise invalid("bounds", rule, bounds, "write bounds=(0.0, 1.0)")
     return low, high
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureBall:
+    """A ball whose features have radii of their own."""
+
+    inner: Ball  # over the features that move, in units of `scale`
+    scale: Float64Array  # (d,): 0 for features that stay, 1 the largest: ρ of the inner ball is the largest radius
+    whole: AnyArray  # (d,): features that move by whole numbers
+    radii: Float64Array  # (d,): as they were given; scale is them divided by the largest, with a rounding
+
+    @cached_property
+    def moves(self) -> AnyArray:
+        """Which features move, shape (d,)."""
+        return self.scale > 0.0
+
+    @property
+    def rho(self) -> Radius:
+        """The largest radius."""
+        return self.inner.rho
+
+    @property
+    def low(self) -> Float64Array:
+        """The lower ends of the box, shape (d,); where a feature stays there is none."""
+        return self._ends(self.inner.low, -np.inf)
+
+    @property
+    def high(self) -> Float64Array:
+        """The upper ends of the box, shape (d,); where a feature stays there is none."""
+        return self._ends(self.inner.high, np.inf)
+
+    def take(self, rows: AnyArray) -> FeatureBall:
+        """The same ball for some rows."""
+        return replace(self, inner=self.inner.take(rows))
+
+    def reach(self, dimensions: int) -> float:
+        """Of the inner ball: no scale is above 1."""
+        return self.inner.reach(int(np.count_nonzero(self.scale)))
+
+    def project(self, points: Float64Array, centres: Float64Array) -> Float64Array:
+        """The nearest allowed points as the radii measure it, whole numbers rounded."""
+        return self._back(self.inner.project(self._into(points), self._into(centres)), centres)
+
+    def ascend(self, points: Float64Array, gradients: Float64Array, size: Radius) -> Float64Array:
+        """Steepest as the radii measure it."""
+        move = self.inner.ascend(np.zeros_like(self._into(points)), self._pull(gradients), size)
+        moved = points.copy()
+        moved[:, self.moves] += (move * self.scale[self.moves]).astype(points.dtype)
+        return moved
+
+    def extreme(self, gradients: Float64Array, centres: Float64Array) -> Float64Array:
+        """Where linear functions are largest; with whole numbers the best found by rounding towards the centre."""
+        return self._back(self.inner.extreme(self._pull(gradients), self._into(centres)), centres, inward=True)
+
+    def settle(self, points: Float64Array, centres: Float64Array) -> Float64Array:
+        """Members in exact arithmetic: features that stay at their centres, whole numbers whole."""
+        moves = self.moves
+        rho, unit = (1.0, self.radii[moves]) if np.ndim(self.rho) == 0 else (self.rho, self.scale[moves])
+        inside = np.clip(points[:, moves], self.low[moves], self.high[moves]).astype(np.float64)
+        ball, settled = (centres[:, moves], rho, self.inner.order, unit), centres.copy()
+        whole = self.whole[moves]
+        settled[:, moves] = _with_whole(inside, whole, *ball) if self.whole.any() else pull_inside(inside, *ball)
+        return settled
+
+    def draw(self, centres: Float64Array, stream: Stream) -> Float64Array:
+        """A random point of the inner ball."""
+        return self._back(self.inner.draw(self._into(centres), stream), centres)
+
+    def span(self, weights: Float64Array, centres: Float64Array) -> Span:
+        """As of the inner ball; of whole numbers a range that holds theirs."""
+        return self.inner.span(self._pull(weights), self._into(centres))
+
+    def row_span(self, weights: Float64Array, centres: Float64Array) -> Span:
+        """As of the inner ball; of whole numbers a range that holds theirs."""
+        return self.inner.row_span(self._pull(weights), self._into(centres))
+
+    def _into(self, points: Float64Array) -> Float64Array:
+        return np.asarray((points[:, self.moves] / self.scale[self.moves]).astype(points.dtype, copy=False))
+
+    def _pull(self, gradients: Float64Array) -> Float64Array:
+        return np.asarray((gradients[:, self.moves] * self.scale[self.moves]).astype(gradients.dtype, copy=False))
+
+    def _back(self, inner_points: Float64Array, centres: Float64Array, inward: bool = False) -> Float64Array:
+        points = centres.copy()
+        points[:, self.moves] = inner_points * self.scale[self.moves]
+        if not self.whole.any():
+            return points
+        whole = _whole_steps(points, centres, inward=True)
+        if not inward:  # to the nearest, where that is allowed
+            nearest = np.where(self.whole, _whole_steps(points, centres, inward=False), points)
+            length = np.linalg.norm(self._into(nearest - centres), ord=self.inner.order, axis=1, keepdims=True)
+            inside = ((nearest >= self.low) & (nearest <= self.high)).all(axis=1, keepdims=True)
+            whole = np.where(inside & (length <= self.rho), nearest, whole)
+        return np.where(self.whole, whole, points).astype(points.dtype, copy=False)
+
+    def _ends(self, ends: float | Float64Array, free: float) -> Float64Array:
+        full = np.full(len(self.scale), free)
+        full[self.moves] = ends * self.scale[self.moves]
+        return full
+
+
+def _with_whole(
+    points: Float64Array, whole: AnyArray, centres: Float64Array, rho: Radius, order: float, unit: Float64Array
+) -> Float64Array:
+    """Points of `pull_inside` with whole steps of some features, the others shortened to what these leave."""
+    steps = np.where(whole, _whole_steps(points, centres, inward=True), points)
+
+    def mixed(share: Float64Array) -> Float64Array:
+        return np.where(whole, steps, centres + share * (steps - centres))
+
+    low, high = np.zeros((len(points), 1)), np.ones((len(points), 1))
+    for _ in range(50):  # the largest share of the other features' moves that fits
+        middle = (low + high) / 2
+        length = np.linalg.norm((mixed(middle) - centres) / unit, ord=order, axis=1, keepdims=True)
+        fits = length <= np.asarray(rho) * (1.0 - 1e-12)
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+    nearest = pull_inside(steps, centres, rho, order, unit)
+    result = np.where(whole, _whole_steps(nearest, centres, inward=True, tolerance=0.0), centres)
+    left, radii = np.ones(len(points), dtype=bool), np.broadcast_to(np.ravel(rho), len(points))
+    for candidate in (steps, mixed(low), mixed(np.zeros_like(low))):
+        for i in np.flatnonzero(left):
+            if _inside(candidate[i], centres[i], radii[i], order, unit):
+                result[i], left[i] = candidate[i], False
+    return result
+
+
+def _inside(point: Float64Array, centre: Float64Array, rho: float, order: float, unit: Float64Array) -> bool:
+    """Whether ‖(x − x₀)/unit‖ ≤ ρ in rational arithmetic."""
+    radius = Fraction(float(rho))
+    sizes = [
+        abs((Fraction(x) - Fraction(x0)) / Fraction(scale))
+        for x, x0, scale in zip(point.tolist(), centre.tolist(), unit.tolist(), strict=True)
+    ]
+    if order == np.inf:
+        return max(sizes, default=Fraction(0)) <= radius
+    return sum(size ** int(order) for size in sizes) <= radius ** int(order)
+
+
+def _whole_steps(points: Float64Array, centres: Float64Array, inward: bool, tolerance: float = 1e-6) -> Float64Array:
+    """Moves cut (or rounded) to whole numbers; a move just short of one by rounding counts as that one."""
+    delta = points - centres
+    steps = np.trunc(delta + np.sign(delta) * tolerance) if inward else np.rint(delta)
+    return np.asarray(centres + steps)
+
+
+def restrict(threat: Threat, radii: Any, fixed: Any, whole: Any, dimensions: int) -> Threat:
+    """A ball with radii per feature, features that stay and whole numbers; the ball itself where none is given."""
+    if radii is None and fixed is None and whole is None:
+        return threat
+    if not isinstance(threat, L1Ball | L2Ball | LinfBall):
+        rule = "can be given only where the adversary moves in a ball"
+        raise invalid("rho, fixed and integers", rule, f"a {type(threat).__name__}", "leave them out")
+    scale = np.full(dimensions, float(np.max(threat.rho))) if radii is None else check_radii(radii, dimensions)
+    scale = np.where(columns_mask("fixed", fixed, dimensions), 0.0, scale)
+    radii, largest = scale, float(scale.max())
+    scale = scale / largest if largest > 0.0 else scale
+    moves, rounded = scale > 0.0, columns_mask("integers", whole, dimensions)
+    low, high = (np.broadcast_to(end, dimensions)[moves] / scale[moves] for end in (threat.low, threat.high))
+    return FeatureBall(replace(threat, rho=largest, low=low, high=high), scale, rounded, radii)
+
+
+def check_radii(radii: Any, dimensions: int) -> Float64Array:
+    """Radii of every feature, shape (dimensions,)."""
+    rule = f"must be a number or an array of shape ({dimensions},) of finite numbers >= 0, one per feature"
+    try:
+        array = np.asarray(radii, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise invalid("rho", rule, radii) from None
+    if array.shape != (dimensions,):
+        raise invalid("rho", rule, f"shape {array.shape}")
+    if not np.all(np.isfinite(array) & (array >= 0.0)):
+        raise invalid("rho", rule, float(array[~(np.isfinite(array) & (array >= 0.0))][0]))
+    return array
+
+
+def columns_mask(name: str, columns: Any, dimensions: int) -> AnyArray:
+    """Columns given by their numbers or as a mask: a boolean array of shape (dimensions,)."""
+    mask = np.zeros(dimensions, dtype=bool)
+    if columns is None:
+        return mask
+    rule = f"must be column numbers below {dimensions} or a mask of shape ({dimensions},)"
+    chosen = np.asarray(columns)
+    if chosen.dtype == bool and chosen.shape == (dimensions,):
+        return chosen
+    numbers = chosen.dtype.kind in "iu" and chosen.ndim == 1 and np.all((chosen >= 0) & (chosen < dimensions))
+    if not (numbers or chosen.size == 0):
+        raise invalid(name, rule, columns, f"write {name}=[0, 3]")
+    mask[chosen.astype(np.int64)] = True
+    return mask

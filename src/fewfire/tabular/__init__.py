@@ -1,36 +1,12 @@
-"""Small tables: wide, sparsely initialised networks as scikit-learn estimators (pareto, sections 4.2 and C.3).
+"""Small tables: ensembles of networks and trees as scikit-learn estimators (pareto, sections 4.2 and C.3).
 
-The encodings of numerical columns and the periodic embedding are of use by themselves; `ENCODINGS` names them.
+`ENCODINGS` names the encodings of numerical columns, which are transformers of use by themselves.
 """
 
-from fewfire.tabular._classifier import SparseInitClassifier
-from fewfire.tabular._effects import EffectCurve, Effects
-from fewfire.tabular._embeddings import Embedding, EmbeddingLayer, PeriodicEmbedding
-from fewfire.tabular._encodings import (
-    ENCODINGS,
-    ColumnRanks,
-    Encoding,
-    PiecewiseLinearEncoding,
-    RankEncoding,
-    StandardScaling,
-)
-from fewfire.tabular._optimisers import SGD, AdamW
-from fewfire.tabular._regressor import SparseInitRegressor
+from fewfire._dense.network import Embedding
+from fewfire._dense.optimisers import SGD, AdamW
+from fewfire.tabular._classifier import TabularClassifier
+from fewfire.tabular._encodings import ENCODINGS, Encoding
+from fewfire.tabular._regressor import TabularRegressor
 
-__all__ = [
-    "ENCODINGS",
-    "SGD",
-    "AdamW",
-    "ColumnRanks",
-    "EffectCurve",
-    "Effects",
-    "Embedding",
-    "EmbeddingLayer",
-    "Encoding",
-    "PeriodicEmbedding",
-    "PiecewiseLinearEncoding",
-    "RankEncoding",
-    "SparseInitClassifier",
-    "SparseInitRegressor",
-    "StandardScaling",
-]
+__all__ = ["ENCODINGS", "SGD", "AdamW", "Embedding", "Encoding", "TabularClassifier", "TabularRegressor"]

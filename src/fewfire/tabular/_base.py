@@ -1,4 +1,4 @@
-"""What the classifier and the regressor share: fitting an ensemble to encoded targets, continuing it, evaluating it."""
+"""What the classifier and the regressor share: settings, fitting an ensemble to encoded targets, continuing it."""
 
 from __future__ import annotations
 
@@ -7,67 +7,81 @@ import warnings
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, check_random_state, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fewfire._dense.network import Rows
+from fewfire._dense.optimisers import AdamW, Optimiser
 from fewfire._errors import FewfireWarning, InvalidArgument, invalid
 from fewfire._random import Stream
-from fewfire._validate import check_flag, check_sample_weight, refuse_masked
+from fewfire._threads import job_count
+from fewfire._validate import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_number,
+    check_sample_weight,
+    refuse_masked,
+)
 from fewfire.robustness import black_box, register_adapter
-from fewfire.tabular._categories import category_folds, learn_categories
 from fewfire.tabular._effects import Explained, find_effects
-from fewfire.tabular._ensemble import Ensemble, columns_for
-from fewfire.tabular._examples import Examples
-from fewfire.tabular._forecast import announce
-from fewfire.tabular._frames import learn_reader, readable, refuse_infinite, refuse_sparse_frame
-from fewfire.tabular._preprocessing import varies
-from fewfire.tabular._settings import resolve
-from fewfire.tabular._summary import describe
+from fewfire.tabular._encodings import ENCODINGS, varies
+from fewfire.tabular._ensemble import TRIAL_ROWS, Ensemble, columns_for
+from fewfire.tabular._frames import (
+    category_folds,
+    learn_categories,
+    learn_reader,
+    readable,
+    refuse_infinite,
+    refuse_sparse_frame,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from fewfire._dense.losses import TabularLoss
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.tabular._categories import CategoryColumns
     from fewfire.tabular._effects import Effects
-    from fewfire.tabular._frames import CategoryReader
-    from fewfire.tabular._network import TabularLoss
-    from fewfire.tabular._preprocessing import Columns
-    from fewfire.tabular._settings import Settings
+    from fewfire.tabular._encodings import Columns
+    from fewfire.tabular._frames import CategoryColumns, CategoryReader
+    from fewfire.tabular._training import NetworkGroup
 
 
+PATIENCE = 8  # epochs without a better held-out loss
+PATIENCE_OF_MANY = 6  # of more than TRIAL_ROWS rows, whose held-out loss varies less; and in their trial
+FEWEST = 20  # rows; below, nothing is held out
+SHORT = 30  # epochs where nothing is held out and the optimiser is the default one
 SHOWN = 5  # columns that a warning names
 NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
 
 
-@dataclass(frozen=True)
-class CheckedRows:
-    """Checked rows: table (rows, columns) with NaN and codes of categories, y as given, weight (rows,) in (0, 1]."""
-
-    table: Float64Array
-    y: AnyArray
-    weight: Float64Array
+Device = Literal["cpu", "cuda"]
+Gains = Literal["auto", "none", "mild", "strong"]
 
 
 @dataclass(frozen=True)
-class TargetRows:
-    """Rows with encoded targets: table (rows, columns), target (rows, outputs), weight of mean 1 and strata (rows,)."""
+class Settings:
+    """Checked settings of one fit."""
 
-    table: Float64Array
-    target: AnyArray
-    weight: AnyArray
-    strata: AnyArray
+    hidden: tuple[int, ...]
+    sparsity: int | None
+    members: int
+    skip: bool
+    scaling: str
+    gains: str
+    trees: bool
+    smoothing: float
+    optimiser: Optimiser
+    patience: int | None
+    threads: int
+    device: str
 
-    def encoded(self, columns: Columns) -> Examples:
-        """The rows as inputs of networks."""
-        return Examples(columns.encode(self.table), self.target, self.weight, self.strata)
 
-
-class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
+class TabularBase(BaseEstimator, ABC):  # type: ignore[misc]
     """Fit, partial_fit and outputs; subclasses encode targets and decode outputs."""
 
     target_checks: ClassVar[dict[str, Any]] = {}
@@ -98,27 +112,23 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
             if not continued:
                 self._learn_target(rows)
             targets = self._targets(rows)
-            held = None if validation_data is None else self._held_targets(validation_data)
-            settings = resolve(self, len(targets.table), judged=held is not None)
-            ensemble, examples = self._continue(targets, crossed=True) if continued else self._begin(targets, settings)
-            if held is None:
-                validation = None
-            else:
-                validation = replace(held, table=self._numbers(held.table)).encoded(ensemble.columns)
-            if self.verbose and not continued:
-                announce(ensemble, examples, settings, judged=validation is not None or settings.patience is not None)
-            ensemble.train(examples, validation, settings, bool(self.verbose))
+            validation = None if validation_data is None else self._validation_rows(validation_data)
+            settings = resolve(self, len(targets), validated=validation is not None)
+            ensemble, encoded = self._continue(targets, crossed=True) if continued else self._begin(targets, settings)
+            if validation is not None:
+                validation = replace(validation, X=ensemble.columns.encode(self._numbers(validation.X)))
+            ensemble.train(encoded, validation, settings, bool(self.verbose))
             if not self.warm_start:
                 ensemble.forget_training()
             return self._finish(ensemble)
 
     def summary(self) -> str:
-        """What the fitted model is made of: members with weights and held-out losses, and how the time was spent."""
+        """A description of the fitted model: members with weights and held-out losses, and how the time was spent."""
         check_is_fitted(self)
         categories = len(self._reader.codes) if self._reader is not None else 0
         of_these = f", {categories} of categories" if categories else ""
         heading = f"{type(self).__name__} of {self.n_features_in_} columns{of_these}"
-        return describe(heading, self._ensemble, self.engine_)
+        return _described(heading, self._ensemble, self.device_)
 
     def explain(
         self,
@@ -171,22 +181,25 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
             if first:
                 self._learn_target(rows, classes)
             targets = self._targets(rows)
-            settings = resolve(self, len(targets.table), judged=False)
-            ensemble, examples = self._begin(targets, settings) if first else self._continue(targets)
+            settings = resolve(self, len(targets), validated=False)
+            ensemble, encoded = self._begin(targets, settings) if first else self._continue(targets)
             if first:
-                _judge_first_rows(targets.table, ensemble.columns, getattr(self, "feature_names_in_", None))
-            ensemble.train_epoch(examples, settings, bool(self.verbose))
+                _check_first_rows(targets.X, ensemble.columns, getattr(self, "feature_names_in_", None))
+            ensemble.train_epoch(encoded, settings, bool(self.verbose))
             return self._finish(ensemble)
 
-    def _begin(self, targets: TargetRows, settings: Settings) -> tuple[Ensemble, Examples]:
+    def _begin(self, targets: Rows, settings: Settings) -> tuple[Ensemble, Rows]:
+        """A fresh ensemble, and the rows encoded for it."""
         stream = Stream(int(check_random_state(self.random_state).randint(2**31 - 1)), "sparse_init")
         if self._reader is not None:
-            targets = self._learn_categories(targets, self._reader, stream.child("categories"))
-        columns = columns_for(targets.table, targets.weight, settings)
-        examples = targets.encoded(columns)
-        return Ensemble(columns, self._loss(), self._offset(targets), settings, stream), examples
+            codes = {place: len(codes) for place, codes in self._reader.codes.items()}
+            self._categories = learn_categories(codes, targets)
+            targets = self._crossed(targets, self._categories, stream.child("categories"))
+        columns = columns_for(targets.X, targets.weight, settings)
+        ensemble = Ensemble(columns, self._loss(), self._offset(targets), settings, stream)
+        return ensemble, replace(targets, X=columns.encode(targets.X))
 
-    def _continue(self, targets: TargetRows, *, crossed: bool = False) -> tuple[Ensemble, Examples]:
+    def _continue(self, targets: Rows, *, crossed: bool = False) -> tuple[Ensemble, Rows]:
         """A copy of the ensemble to go on with: training changes it in place, and may fail or be interrupted half way.
 
         The optimiser is shared, so that its settings can be changed between calls. A warm fit mostly sees the rows of
@@ -196,18 +209,13 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         if crossed and self._categories is not None:
             targets = self._crossed(targets, self._categories, ensemble.stream.child("categories"))
         else:
-            targets = replace(targets, table=self._numbers(targets.table))
-        return ensemble, targets.encoded(ensemble.columns)
+            targets = replace(targets, X=self._numbers(targets.X))
+        return ensemble, replace(targets, X=ensemble.columns.encode(targets.X))
 
-    def _learn_categories(self, targets: TargetRows, reader: CategoryReader, stream: Stream) -> TargetRows:
-        """Learn what categories become; the rows with numbers in their place that do not know their own targets."""
-        codes = {place: len(codes) for place, codes in reader.codes.items()}
-        self._categories = learn_categories(codes, targets.table, targets.target, targets.weight)
-        return self._crossed(targets, self._categories, stream)
-
-    def _crossed(self, targets: TargetRows, categories: CategoryColumns, stream: Stream) -> TargetRows:
-        folds = category_folds(targets.strata, stream)
-        return replace(targets, table=categories.crossed(targets.table, targets.target, targets.weight, folds))
+    def _crossed(self, targets: Rows, categories: CategoryColumns, stream: Stream) -> Rows:
+        """The rows with numbers in place of codes that are not made of their own targets."""
+        assert targets.strata is not None
+        return replace(targets, X=categories.crossed(targets, category_folds(targets.strata, stream)))
 
     def _numbers(self, table: Float64Array) -> Float64Array:
         """A table (rows, columns) with numbers in place of codes."""
@@ -216,12 +224,13 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
     def _finish(self, ensemble: Ensemble) -> Self:
         self._ensemble, curves = ensemble, ensemble.main().curves
         self.loss_curve_, self.validation_curve_ = list(curves.training), list(curves.validation)
-        self.n_iter_, self.engine_ = len(curves.training), "torch" if self.engine == "torch" else "cpu"
+        self.n_iter_, self.device_ = len(curves.training), self.device
         self.temperature_ = ensemble.temperature
         self.mixing_weights_ = ensemble.mixing_weights()
         return self
 
-    def _rows(self, X: object, y: object, sample_weight: object, *, reset: bool) -> CheckedRows:
+    def _rows(self, X: object, y: object, sample_weight: object, *, reset: bool) -> Rows:
+        """Checked rows: X (rows, columns) with NaN and codes of categories, y as given, weights in (0, 1]."""
         refuse_masked("y", y, "leave out the rows where y is masked")
         self._refuse_targets(y)
         with readable(X):
@@ -235,19 +244,20 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
                 table, target = check_X_y(self._reader.read(X), y, **NUMBERS, **self.target_checks)
         refuse_infinite(table, getattr(self, "feature_names_in_", None))
         weight, kept = _relative(check_sample_weight(sample_weight, len(table)))
-        return CheckedRows(table[kept], target[kept], weight[kept])
+        return Rows(table[kept], target[kept], weight[kept])
 
-    def _targets(self, rows: CheckedRows) -> TargetRows:
-        with np.errstate(over="ignore"):  # the loss will not be finite, and says so
-            target = np.ascontiguousarray(self._encode(rows.y), dtype=np.float32)
+    def _targets(self, rows: Rows) -> Rows:
+        """Rows with encoded targets (rows, outputs), weights of mean 1, and strata; all float32 but the strata."""
+        with np.errstate(over="ignore"):  # an error of the loss, which is not finite, follows
+            target = np.ascontiguousarray(self._encode(rows.target), dtype=np.float32)
         weight, kept = _relative(rows.weight * self._class_factors(rows))  # of labels that are known by now
         if not kept.any():
             raise invalid("class_weight", "must leave some row a weight above 0", self.class_weight)
         weight = weight[kept]
         scaled = (weight / weight.mean()).astype(np.float32)
-        return TargetRows(rows.table[kept], target[kept], scaled, self._strata(rows.y[kept]))
+        return Rows(rows.X[kept], target[kept], scaled, self._strata(rows.target[kept]))
 
-    def _held_targets(self, validation_data: tuple[Any, ...]) -> TargetRows:
+    def _validation_rows(self, validation_data: tuple[Any, ...]) -> Rows:
         if not isinstance(validation_data, tuple) or len(validation_data) not in (2, 3):
             got = f"a {type(validation_data).__name__}"
             raise invalid("validation_data", "must be a tuple (X, y) or (X, y, sample_weight)", got)
@@ -287,7 +297,7 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         """Refuse values of the wrong kind, in words of their own; the rest, and None, is left to scikit-learn."""
 
     @abstractmethod
-    def _learn_target(self, rows: CheckedRows, classes: AnyArray | None = None) -> None:
+    def _learn_target(self, rows: Rows, classes: AnyArray | None = None) -> None:
         """Learn what the targets are, such as the classes where they are not given."""
 
     @abstractmethod
@@ -296,7 +306,7 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def _decoded(self, outputs: Float64Array) -> Float64Array:
-        """Outputs (rows, outputs) as they are read: chances (rows, classes), or numbers (rows, outputs)."""
+        """Outputs (rows, outputs) as probabilities (rows, classes), or numbers (rows, outputs)."""
 
     @abstractmethod
     def _described_target(self, y: AnyArray) -> Float64Array:
@@ -304,10 +314,10 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def _strata(self, y: AnyArray) -> AnyArray:
-        """What held-out parts are balanced by: shape (rows,)."""
+        """What folds are balanced by: shape (rows,)."""
 
     @abstractmethod
-    def _class_factors(self, rows: CheckedRows) -> Float64Array | float:
+    def _class_factors(self, rows: Rows) -> Float64Array | float:
         """Weights of the classes, row by row, or 1."""
 
     @abstractmethod
@@ -315,7 +325,7 @@ class SparseInitBase(BaseEstimator, ABC):  # type: ignore[misc]
         """The name of the loss."""
 
     @abstractmethod
-    def _offset(self, targets: TargetRows) -> AnyArray:
+    def _offset(self, targets: Rows) -> AnyArray:
         """Where the outputs start: shape (outputs,)."""
 
 
@@ -325,9 +335,9 @@ def _relative(weight: Float64Array) -> tuple[Float64Array, AnyArray]:
     return relative, relative > np.finfo(np.float32).tiny
 
 
-def _judge_first_rows(table: Float64Array, columns: Columns, names: AnyArray | None) -> None:
-    """Refuse first rows of partial_fit (rows, columns) that leave no column to learn from; tell which they drop."""
-    if not len(columns.places):
+def _check_first_rows(table: Float64Array, columns: Columns, names: AnyArray | None) -> None:
+    """Refuse first rows of partial_fit (rows, columns) that leave no column to learn from; warn of those they drop."""
+    if not len(columns.used):
         rule = "must have columns that vary in the first call of partial_fit, which settles those that are used"
         got = "a single row" if len(table) == 1 else f"a table of {len(table)} rows in which none does"
         raise invalid("X", rule, got, "begin with more rows")
@@ -354,6 +364,108 @@ def _unchanged_on_error(estimator: object) -> Iterator[None]:
         raise
 
 
+def resolve(estimator: Any, rows: int, *, validated: bool) -> Settings:
+    """The settings of an estimator for a table of so many rows; raises on the first that breaks its rule.
+
+    `validated` says whether other rows are given to stop by.
+    """
+    optimiser = estimator.optimiser
+    if optimiser is not None and not isinstance(optimiser, Optimiser):
+        raise invalid("optimiser", "must be an AdamW, an SGD or None", optimiser, "pass fewfire.tabular.AdamW(...)")
+    patience = _patience(estimator.early_stopping, rows, validated or rows >= FEWEST)
+    if optimiser is None:
+        stops = validated or patience is not None
+        optimiser = AdamW(learning_rate=estimator.default_rate) if stops else AdamW(epochs=SHORT)
+    optimiser.check()
+    sparsity = estimator.sparsity
+    check_flag("warm_start", estimator.warm_start)
+    _check_verbose(estimator.verbose)
+    return Settings(
+        hidden=_hidden(estimator.hidden),
+        sparsity=None if sparsity is None else check_integer("sparsity", sparsity, 1, remedy="None is a dense start"),
+        members=check_integer("members", estimator.members, 1),
+        skip=check_flag("skip", estimator.skip),
+        scaling=check_choice("scaling", estimator.scaling, ("auto", *ENCODINGS)),
+        gains=check_choice("gains", estimator.gains, get_args(Gains)),
+        trees=check_flag("trees", estimator.trees),
+        smoothing=_smoothing(estimator),
+        optimiser=optimiser,
+        patience=patience,
+        threads=job_count(estimator.n_jobs),
+        device=_device(estimator.device),
+    )
+
+
+def _device(name: object) -> str:
+    """A device that can train networks here."""
+    device = check_choice("device", name, get_args(Device))
+    if device == "cuda":
+        from fewfire.tabular import _gpu
+
+        _gpu.check_gpu()
+    return device
+
+
+def _hidden(widths: int | Sequence[int]) -> tuple[int, ...]:
+    try:
+        layers = (widths,) if isinstance(widths, int | np.integer) else tuple(widths)
+    except TypeError:
+        layers = ()
+    if not 1 <= len(layers) <= 3:
+        raise invalid("hidden", "must give the widths of one to three layers", widths, "pass (1000, 64) for example")
+    return tuple(check_integer(f"hidden[{layer}]", width, 1) for layer, width in enumerate(layers))
+
+
+def _patience(early_stopping: object, rows: int, enough: bool) -> int | None:
+    default = PATIENCE if rows <= TRIAL_ROWS else PATIENCE_OF_MANY
+    if isinstance(early_stopping, str) and early_stopping == "auto":
+        return default if enough else None
+    if isinstance(early_stopping, bool | np.bool_):
+        return default if early_stopping else None
+    return check_integer("early_stopping", early_stopping, 1, remedy="pass 'auto', False, True or a number of epochs")
+
+
+def _check_verbose(verbose: object) -> None:
+    """A boolean; scikit-learn's users also write levels as numbers, of which 0 is silent and all others are alike."""
+    if not isinstance(verbose, bool | np.bool_ | int | np.integer) or verbose < 0:
+        raise invalid("verbose", "must be True or False", verbose)
+
+
+def _smoothing(estimator: Any) -> float:
+    """Of the labels; a regressor has none."""
+    given = getattr(estimator, "label_smoothing", 0.0)
+    return check_number("label_smoothing", given, 0.0, 1.0, open_high=True, remedy="0 trains on the labels as they are")
+
+
+COUNTED = {"cpu": "all threads added up", "cuda": "networks by the clock, threads of trees added up"}
+"""How time was taken, by device."""
+
+
+def _described(heading: str, ensemble: Ensemble, device: str) -> str:
+    """A table of the members, weightiest first, and a line about temperature and time."""
+    lines = [heading, f"{'member':32s} {'weight':>7s}  {'held-out loss':>13s}  trained"]
+    weights = ensemble.mixing_weights()
+    details = {str(variant): _network_details(group) for variant, group in ensemble.groups.items()}
+    details |= {name: ("", trees.description()) for name, trees in ensemble.trees.items()}
+    for name in sorted(weights, key=lambda name: -weights[name]):
+        loss, trained = details[name]
+        lines.append(f"{name:32s} {weights[name]:7.3f}  {loss:>13s}  {trained}")
+    if ensemble.loss != "squared":
+        lines.append(f"temperature of the networks: {ensemble.temperature:.2f}")
+    spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in ensemble.seconds.items())
+    lines.append(f"time, {COUNTED[device]}: {spent or 'not known'}")
+    return "\n".join(lines)
+
+
+def _network_details(group: NetworkGroup) -> tuple[str, str]:
+    """The lowest held-out loss and what was trained."""
+    curves = group.curves
+    lowest = f"{min(curves.validation):.4f}" if curves.validation else ""
+    epochs = len(curves.training)
+    annealed = f", {group.annealed} of annealing" if group.annealed else ""
+    return lowest, ("1 epoch" if epochs == 1 else f"{epochs} epochs") + annealed
+
+
 # Ranks and piecewise-linear encodings of the columns have kinks by the hundred, and inputs are rounded to float32:
 # slopes over a share of ρ lead further than the gradient at a point would.
-register_adapter(SparseInitBase, described="SparseInitClassifier, SparseInitRegressor")(black_box)
+register_adapter(TabularBase, described="TabularClassifier, TabularRegressor")(black_box)

@@ -1,4 +1,4 @@
-"""`SparseInitClassifier`: wide, sparsely initialised networks for small tables (pareto, sections 4.2 and C.3)."""
+"""`TabularClassifier`: an ensemble of networks and trees for small tables (pareto, sections 4.2 and C.3)."""
 
 from __future__ import annotations
 
@@ -9,26 +9,25 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import column_or_1d
 
-from fewfire._classes import class_places, find_classes, is_balanced, refuse_mixed
 from fewfire._errors import invalid
-from fewfire._validate import check_number
-from fewfire.tabular._base import SparseInitBase
+from fewfire._validate import check_number, class_places, find_classes, is_balanced, refuse_mixed
+from fewfire.tabular._base import TabularBase
 
 if TYPE_CHECKING:
+    from fewfire._dense.losses import TabularLoss
+    from fewfire._dense.network import Rows
+    from fewfire._dense.optimisers import Optimiser
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.tabular._base import CheckedRows, TargetRows
+    from fewfire.tabular._base import Device, Gains
     from fewfire.tabular._frames import CategoricalFeatures
-    from fewfire.tabular._network import TabularLoss
-    from fewfire.tabular._optimisers import Optimiser
-    from fewfire.tabular._settings import EngineName, GainName
 
 
-class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[misc]
-    """Classify rows of a small table with an ensemble of wide networks that start with few inputs per neuron.
+class TabularClassifier(ClassifierMixin, TabularBase):  # type: ignore[misc]
+    """Classify rows of a small table with an ensemble of networks, which start with few inputs per neuron, and trees.
 
     Scaling, missing values and the weighing of inputs are part of the model: give it raw numbers. Several networks are
-    trained side by side, each on three quarters of the rows; the rows each left out say when all of them stop.
-    Networks that were stopped so then cool down: a few more epochs, on all rows, at a learning rate that falls to zero.
+    trained together, each on three quarters of the rows; by the rows each left out all of them stop early. Networks
+    that were stopped so then anneal: a few more epochs, on all rows, at a learning rate that falls to zero.
 
     Parameters
     ----------
@@ -40,18 +39,19 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         Networks per variant of the inputs (an encoding and a gain). Variants are mixed by the weights that predict
         held-out rows best; beyond 2000 rows a trial on 2000 of them chooses four variants.
     skip : bool
-        Whether the inputs also reach the outputs directly, a linear model beside the network.
+        Whether the inputs also reach the outputs directly, a linear model added to the network.
     scaling : "auto" or a key of `fewfire.tabular.ENCODINGS`
         How columns are shown. "rank": normal quantiles of ranks. "piecewise_linear": by mean and deviation, smoothly
-        clipped, with a piecewise-linear encoding in 16 bins beside. "periodic": the same with a learned periodic
-        embedding beside. "standard": by mean and deviation alone. "auto" trains on the first three.
+        clipped, and a piecewise-linear encoding in 16 bins. "periodic": the same with a learned periodic embedding
+        instead of the bins. "standard": by mean and deviation alone. "auto" trains on the first three.
     gains : {"auto", "none", "mild", "strong"}
         Relevance gains: how much larger inputs are shown that say something about the target by themselves. "auto"
         trains on all three.
     label_smoothing : float
-        Share of a label that training spreads evenly over the classes; held-out rows are judged by the labels.
+        Share of a label that training spreads over the classes by their frequencies in the training rows, weights
+        included; validation is by the labels.
     trees : bool
-        Whether trees stand beside the networks. They are fitted where rows are held out, and mixed by the share that
+        Whether trees are mixed with the networks. They are fitted where rows are held out, and mixed by the share that
         predicts these best, drawn towards a half.
     categorical_features : "auto", None or list
         Columns of categories, by place, name or mask. "auto" are those of text and of categorical types in data frames
@@ -67,39 +67,41 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         Weights by class, 1 where not named, that multiply those of the rows; a class of weight 0 is left out of
         training. "balanced" gives every class the same weight in all.
     warm_start : bool
-        Continue from the last fit's weights, as they were before they cooled down; widths, members, scaling and classes
-        stay. The optimiser's state goes on unless another optimiser is given. Rows that earlier training has seen judge
-        too kindly; pass `validation_data` where they come in another order, or after `partial_fit`,
+        Continue from the last fit's weights, as they were before annealing; widths, members, scaling and classes
+        stay. The optimiser's state goes on unless another optimiser is given. Rows that earlier training has seen look
+        too good; pass `validation_data` where they come in another order, or after `partial_fit`,
         `early_stopping=False` or a fit without `warm_start`, of which only what predicts is kept.
-    engine : {"auto", "cpu", "torch"}
-        "torch" trains all networks as one batch, on a GPU where there is one; "auto" is "cpu".
+    device : {"cpu", "cuda"}
+        "cuda" trains all networks as one batch on an NVIDIA GPU (extra `cuda13` or `cuda12`); trees and predictions
+        stay on the processor.
     n_jobs : int or None
         Networks trained at a time, of any variant, one per thread; −1 is one per core, None is one. The fit is the
         same for every number.
     random_state : int, RandomState or None
     verbose : bool
-        Tell every epoch on standard error, and of more than 2000 rows first how long the fit will take.
+        Report every epoch on standard error.
 
     Attributes
     ----------
     classes_ : array
     loss_curve_, validation_curve_ : list of float
-        Mean loss of each epoch before networks cooled down, in training and on held-out rows.
+        Mean loss of each epoch before annealing, in training and on held-out rows.
     n_iter_ : int
-        Epochs trained before networks cooled down.
+        Epochs trained before annealing.
     mixing_weights_ : dict
-        Weights by name of the variants, such as "rank, mild gains", and of "extra trees" and "boosting"; variants below
-        3% of the networks are dropped. Curves and epochs are of the weightiest variant.
+        Weights by name of the variants, such as "rank, mild gains", and of "random forest" and "boosting"; variants
+        below 3% of the networks are dropped. Curves and epochs are of the weightiest variant.
     temperature_ : float
-        What the networks' outputs are divided by so that held-out rows are predicted best; 1 if none are held out.
-    n_features_in_, feature_names_in_, engine_
+        What the distance of the networks' outputs from those of the class frequencies is divided by so that held-out
+        rows are predicted best; 1 if none are held out.
+    n_features_in_, feature_names_in_, device_
 
     Examples
     --------
     >>> import fewfire as ff
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = ff.SparseInitClassifier(scaling="rank", members=2, random_state=0).fit(X[::3], y[::3])
+    >>> model = ff.TabularClassifier(scaling="rank", members=2, random_state=0).fit(X[::3], y[::3])
     >>> model.score(X[1::3], y[1::3]) > 0.9
     True
     >>> model.predict_proba(X[:1]).shape
@@ -116,7 +118,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         members: int = 4,
         skip: bool = True,
         scaling: str = "auto",
-        gains: GainName = "auto",
+        gains: Gains = "auto",
         label_smoothing: float = 0.2,
         trees: bool = True,
         categorical_features: CategoricalFeatures = "auto",
@@ -124,7 +126,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         early_stopping: Literal["auto"] | bool | int = "auto",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         warm_start: bool = False,
-        engine: EngineName = "auto",
+        device: Device = "cpu",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
@@ -142,7 +144,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         self.early_stopping = early_stopping
         self.class_weight = class_weight
         self.warm_start = warm_start
-        self.engine = engine
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -183,8 +185,8 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
     def _refuse_targets(self, y: object) -> None:
         refuse_mixed(y)
 
-    def _learn_target(self, rows: CheckedRows, classes: AnyArray | None = None) -> None:
-        labels = column_or_1d(rows.y, warn=True)
+    def _learn_target(self, rows: Rows, classes: AnyArray | None = None) -> None:
+        labels = column_or_1d(rows.target, warn=True)
         self.classes_ = find_classes(labels) if classes is None else classes
 
     def _encode(self, y: AnyArray) -> AnyArray:
@@ -209,10 +211,10 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
         remedy = "leave rows of other classes out, or start afresh with all classes"
         return class_places(column_or_1d(y), self.classes_, remedy)
 
-    def _class_factors(self, rows: CheckedRows) -> Float64Array | float:
+    def _class_factors(self, rows: Rows) -> Float64Array | float:
         if self.class_weight is None:
             return 1.0
-        places = self._places(rows.y)
+        places = self._places(rows.target)
         if is_balanced(self.class_weight):
             mass = np.bincount(places, weights=rows.weight, minlength=len(self.classes_))
             return np.asarray(mass.sum() / (np.count_nonzero(mass) * mass[places]))
@@ -220,7 +222,7 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
             raise invalid("class_weight", "must be a dict, 'balanced' or None", self.class_weight)
         known = self.classes_.tolist()
         for label, factor in self.class_weight.items():
-            # A fold may lack a class that the user did name; a key besides unnamed classes is a slip.
+            # A fold may lack a class that the user did name; a key next to unnamed classes is a slip.
             if label not in known and not set(known) <= set(self.class_weight):
                 rule = f"may name only the classes {', '.join(map(repr, known))}"
                 raise invalid("class_weight", rule, label, "remove the key; labels and keys must be of one type")
@@ -231,6 +233,6 @@ class SparseInitClassifier(ClassifierMixin, SparseInitBase):  # type: ignore[mis
     def _loss(self) -> TabularLoss:
         return "logistic" if len(self.classes_) == 2 else "cross_entropy"
 
-    def _offset(self, targets: TargetRows) -> AnyArray:
+    def _offset(self, targets: Rows) -> AnyArray:
         share = np.clip(np.average(targets.target, axis=0, weights=targets.weight), 1e-3, 1 - 1e-3)
         return np.asarray(np.log(share / (1 - share)) if len(share) == 1 else np.log(share))

@@ -1,10 +1,10 @@
 """What a fitted model makes of each column: permutation importances and curves of main effects.
 
 The importance of a column is what predictions lose when its values are shuffled over the rows (Breiman 2001): log loss
-of classes; squared error of numbers, in parts of their variance, which is a drop in R² and knows no unit (of targets
+of classes; squared error of numbers, in parts of their variance, which is a drop in R² and has no unit (of targets
 that are all the same, squared error itself). A row loses 1e150 at most. Shuffling and scoring are scikit-learn's. Rows
-are scored in twenty parts, whose spread gives an interval that knows of both the shuffles and the choice of rows.
-Without targets the model's own predictions stand for them: what is lost then says how much the model leans on a column,
+are scored in twenty parts, whose spread gives an interval that includes both the shuffles and the choice of rows.
+Without targets the model's own predictions stand for them: what is lost is then how much the model leans on a column,
 right or wrong.
 
 A curve is the mean prediction over rows with one column set to each of several values (partial dependence, Friedman
@@ -16,13 +16,14 @@ that name sets one value at a time, which costs four times as much here, and tak
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy.stats import t as student
 from sklearn.inspection import permutation_importance
 
 from fewfire._errors import invalid
+from fewfire._explanation import Explanation
 from fewfire._html import bars, card
 from fewfire._optional import require
 from fewfire._validate import check_integer, did_you_mean
@@ -33,14 +34,14 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
 
     Predict = Callable[[Float64Array], Float64Array]
-    """From a table (rows, columns) of numbers and codes to chances (rows, classes) or numbers (rows, outputs)."""
+    """From a table (rows, columns) of numbers and codes to probabilities (rows, classes) or numbers (rows, outputs)."""
 
 PARTS = 20  # of the rows, at most, each scored by itself
 FEWEST = 4  # rows in a part
 CURVE_ROWS = 200  # means over more rows look the same
 ENDS = (0.025, 0.975)  # of a column's values, between which its curve runs
 BAND = (0.1, 0.9)
-TINY = 1e-15  # the least chance that counts, as in scikit-learn's log loss
+TINY = 1e-15  # the least probability that counts, as in scikit-learn's log loss
 WORST = 1e150  # what a row can lose at most: squares of losses, and so intervals, stay finite
 TICKS = "▁▂▃▄▅▆▇█"
 
@@ -80,8 +81,8 @@ class EffectCurve:
 
 
 @dataclass(frozen=True)
-class Effects:
-    """What a fitted model makes of each column, as `SparseInitClassifier.explain` found it.
+class Effects(Explanation):
+    """What a fitted model makes of each column, as `TabularClassifier.explain` found it.
 
     Parameters
     ----------
@@ -103,9 +104,9 @@ class Effects:
     >>> import fewfire as ff
     >>> from sklearn.datasets import make_friedman1
     >>> X, y = make_friedman1(150, n_features=6, random_state=0)
-    >>> model = ff.SparseInitRegressor(scaling="rank", members=2, trees=False, random_state=0).fit(X, y)
+    >>> model = ff.TabularRegressor(scaling="rank", members=2, trees=False, random_state=0).fit(X, y)
     >>> effects = model.explain(X, y)
-    >>> [effects.names[place] for place in effects.order()]  # the last says nothing
+    >>> [effects.names[place] for place in effects.order()]  # the last is of no use
     ['x3', 'x1', 'x0', 'x2', 'x4', 'x5']
     >>> bool(effects["x3"].mean[-1] > effects["x3"].mean[0])  # y rises with 10 · x3
     True
@@ -139,25 +140,32 @@ class Effects:
             return self.curves[self.names.index(column)]
         return self.curves[column]
 
-    def to_frame(self) -> Any:
-        """Importances as a pandas DataFrame, the most important column first; curves have their own."""
-        pandas = require("pandas", "sweep", "to_frame")
-        columns = {"importance": self.importance, "low": self.low, "high": self.high}
-        frame = pandas.DataFrame({"column": self.names} | columns)
-        return frame.iloc[self.order()].reset_index(drop=True)
+    @property
+    def title(self) -> str:
+        """What was measured, on how many rows."""
+        return f"{self.model}: {self.measure} lost without a column, on {self.rows} rows"
 
-    def __str__(self) -> str:
+    @property
+    def lines(self) -> list[str]:
+        """Title, heading and a line per column, the most important first."""
         width = max(6, *map(len, self.names))
         lines = [
-            self._title(),
-            f"{'column':{width}s} {'importance':>10s}  {'95% interval':>18s}  effect on {self._shown()}",
+            self.title,
+            f"{'column':{width}s} {'importance':>10s}  {'95% interval':>18s}  effect on {self.outputs[-1]}",
         ]
         for place in self.order():
             interval = f"{self.low[place]:8.4f}, {self.high[place]:8.4f}"
             lines.append(
                 f"{self.names[place]:{width}s} {self.importance[place]:10.4f}  {interval}  {self._drawn(place)}"
             )
-        return "\n".join(lines)
+        return lines
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """Importances and their intervals, the most important column first; curves have their own table."""
+        order, names = self.order(), self.names
+        parts = {"importance": self.importance, "low": self.low, "high": self.high}
+        return {"column": [names[index] for index in order]} | {name: part[order] for name, part in parts.items()}
 
     def _repr_html_(self) -> str:
         order = self.order()
@@ -166,13 +174,7 @@ class Effects:
             f"{self._drawn(place)}"
             for place in order
         }
-        return card(self._title(), facts, bars("importances, largest first", np.maximum(self.importance[order], 0.0)))
-
-    def _title(self) -> str:
-        return f"{self.model}: {self.measure} lost without a column, on {self.rows} rows"
-
-    def _shown(self) -> str:
-        return self.outputs[-1]
+        return card(self.title, facts, bars("importances, largest first", np.maximum(self.importance[order], 0.0)))
 
     def _drawn(self, place: int) -> str:
         """A curve in one line of text, on the scale of all columns, and its ends."""
@@ -184,18 +186,7 @@ class Effects:
 
 @dataclass(frozen=True)
 class Explained:
-    """A fitted model as `find_effects` sees it.
-
-    Parameters
-    ----------
-    model : estimator
-    predict : function
-    names : sequence of str
-        Of the columns.
-    categories : mapping
-        Of each column of codes, by place, its categories by code.
-    classes : sequence, or None for numbers
-    """
+    """A fitted model: its columns, the categories of each column of codes by code, and its classes or None."""
 
     model: Any
     predict: Predict
@@ -203,40 +194,33 @@ class Explained:
     categories: Mapping[int, Sequence[Any]]
     classes: Sequence[Any] | None
 
-    def losses(self, said: Float64Array, target: AnyArray) -> Float64Array:
-        """What each row (rows,) loses: chances (rows, classes) or numbers in parts of the targets' variance."""
+    def losses(self, predicted: Float64Array, target: AnyArray) -> Float64Array:
+        """Losses (rows,) of predictions: log loss, or squared errors in parts of the targets' variance."""
         if self.classes is not None:
-            return -np.asarray((target * np.log(np.maximum(said, TINY))).sum(axis=1))
+            return -np.asarray((target * np.log(np.maximum(predicted, TINY))).sum(axis=1))
         varies = (target != target[0]).any(axis=0)  # a mean is rounded, and a variance seldom 0
         unit = np.where(varies, _unit(target), 1.0)  # squares in others may leave the range of floats
         target = target / unit
         with np.errstate(over="ignore"):
-            lost = (said / unit - target) ** 2 / np.where(varies, target.var(axis=0), 1.0)
+            lost = (predicted / unit - target) ** 2 / np.where(varies, target.var(axis=0), 1.0)
         return np.asarray(np.minimum(lost, WORST).mean(axis=1))
 
 
-@dataclass(frozen=True)
-class Importances:
-    """Means and 95% intervals (columns,) of what is lost without a column."""
+def _importances(
+    about: Explained, table: Float64Array, target: AnyArray, repeats: int, seed: int
+) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Means and ends of 95% intervals (columns,) of what is lost when a column is shuffled."""
+    parts = np.array_split(np.arange(len(table)), max(2, min(PARTS, len(table) // FEWEST)))
 
-    mean: Float64Array
-    low: Float64Array
-    high: Float64Array
+    def score(_: object, shuffled: Float64Array, given: AnyArray) -> dict[str, float]:
+        losses = about.losses(about.predict(shuffled), given)
+        return {str(number): -float(losses[part].mean()) for number, part in enumerate(parts)}
 
-    @classmethod
-    def found(cls, about: Explained, table: Float64Array, target: AnyArray, repeats: int, seed: int) -> Self:
-        """By shuffling the columns of a table (rows, columns) with chances or numbers (rows, outputs) as targets."""
-        parts = np.array_split(np.arange(len(table)), max(2, min(PARTS, len(table) // FEWEST)))
-
-        def score(_: object, shuffled: Float64Array, given: AnyArray) -> dict[str, float]:
-            losses = about.losses(about.predict(shuffled), given)
-            return {str(number): -float(losses[part].mean()) for number, part in enumerate(parts)}
-
-        found = permutation_importance(about.model, table, target, scoring=score, n_repeats=repeats, random_state=seed)
-        of_parts = np.array([found[str(number)].importances_mean for number in range(len(parts))])
-        reach = student.ppf(0.975, len(parts) - 1) * of_parts.std(axis=0, ddof=1) / np.sqrt(len(parts))
-        mean = of_parts.mean(axis=0)
-        return cls(mean, mean - reach, mean + reach)
+    found = permutation_importance(about.model, table, target, scoring=score, n_repeats=repeats, random_state=seed)
+    of_parts = np.array([found[str(number)].importances_mean for number in range(len(parts))])
+    reach = student.ppf(0.975, len(parts) - 1) * of_parts.std(axis=0, ddof=1) / np.sqrt(len(parts))
+    mean = of_parts.mean(axis=0)
+    return mean, mean - reach, mean + reach
 
 
 def _unit(numbers: AnyArray) -> Float64Array:
@@ -273,17 +257,15 @@ def find_effects(
     chosen = random.permutation(len(table))[:max_rows]
     table = table[chosen]
     given = about.predict(table) if target is None else target[chosen]
-    importances = Importances.found(about, table, given, repeats, random.randint(2**31 - 1))
+    importances = _importances(about, table, given, repeats, random.randint(2**31 - 1))
     curves = tuple(_curve(about, table, place, points) for place in range(table.shape[1]))
     if about.classes is None:
         count = curves[0].mean.shape[1]
         outputs = ["y"] if count == 1 else [f"y{number}" for number in range(count)]
     else:
-        outputs = [f"chance of {label}" for label in about.classes[1 if len(about.classes) == 2 else 0 :]]
+        outputs = [f"probability of {label}" for label in about.classes[1 if len(about.classes) == 2 else 0 :]]
     measure = "share of the variance" if about.classes is None else "log loss"
-    name = type(about.model).__name__
-    found = (importances.mean, importances.low, importances.high)
-    return Effects(name, *found, measure, curves, tuple(outputs), len(table))
+    return Effects(type(about.model).__name__, *importances, measure, curves, tuple(outputs), len(table))
 
 
 def _curve(about: Explained, table: Float64Array, place: int, points: int) -> EffectCurve:
@@ -291,12 +273,12 @@ def _curve(about: Explained, table: Float64Array, place: int, points: int) -> Ef
     rows = table[:CURVE_ROWS]
     moved = np.repeat(rows[None], len(values), axis=0)
     moved[:, :, place] = values[:, None]
-    said = about.predict(moved.reshape(-1, table.shape[1])).reshape(len(values), len(rows), -1)
+    predicted = about.predict(moved.reshape(-1, table.shape[1])).reshape(len(values), len(rows), -1)
     if about.classes is not None and len(about.classes) == 2:
-        said = said[:, :, 1:]
-    mean = said.mean(axis=1)
+        predicted = predicted[:, :, 1:]
+    mean = predicted.mean(axis=1)
     # Each row's curve less its own level, plus the level of the mean.
-    levelled = said - said.mean(axis=0) + mean.mean(axis=0)
+    levelled = predicted - predicted.mean(axis=0) + mean.mean(axis=0)
     low, high = np.quantile(levelled, BAND, axis=1)
     if about.classes is not None:
         low, high = np.maximum(low, 0.0), np.minimum(high, 1.0)

@@ -1,83 +1,131 @@
-"""The fitted model: groups of networks, one group per variant of the inputs, mixed by what held-out rows say.
+"""The fitted model: groups of networks, one group per variant of the inputs, mixed by held-out rows, and trees.
 
 A variant is an encoding and a relevance gain. None suits all tables: ranks ruin columns that are one value nine times
 of ten, raw units are ruled by outliers; piecewise-linear encodings help where the target jumps along a column and
-periodic embeddings where it swings, and both cost rows to learn; gains save a table of mostly idle columns but hide
-interactions. So networks are trained on every variant.
+periodic embeddings where it oscillates, and both cost rows to learn; gains save a table of mostly idle columns but hide
+interactions. So networks are trained on every variant. Of many rows a part chooses finalists. It shows which gain suits
+an encoding, but not which encoding will suit all rows: periodic embeddings need many to learn, and then are ahead where
+a target oscillates. So every encoding has its best.
 
-Variants are mixed by the weights that predict held-out rows best (_mixing.py), and trees fitted on the same folds stand
-beside them (_trees.py).
+Weights of variants, none negative and 1 together, are those whose weighted mean of outputs has the lowest loss, drawn a
+little towards even ones, which counts where rows are few; a variant that adds nothing gets none. Smoothed labels and
+means of many networks leave classifiers under-confident: their outputs are too near to those of the class frequencies,
+and a temperature scales the distance from there.
+
+Trees (_trees.py) are fitted on the same folds and mixed with the networks: probabilities with probabilities, numbers
+with numbers. Held-out rows flatter the networks, which stopped and were weighed by them; so the shares that predict
+these rows best are drawn towards a half for the networks and a half for the trees, of which boosting has the less the
+fewer rows there are.
 """
 
 from __future__ import annotations
 
-import time
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import log_expit, log_softmax, softmax
 from sklearn.base import clone
 
+from fewfire._dense.losses import TABLE_LOSSES
+from fewfire._dense.network import Layout, held_out_folds
 from fewfire._threads import Helpers
-from fewfire.tabular._encodings import PiecewiseLinearEncoding
-from fewfire.tabular._examples import Examples, Variant, choose_variants
-from fewfire.tabular._group import NetworkGroup
-from fewfire.tabular._held_out import held_out_folds
-from fewfire.tabular._mixing import best_temperature, mix, mixing_weights, tree_shares
-from fewfire.tabular._network import Layout
-from fewfire.tabular._preprocessing import learn_columns
-from fewfire.tabular._queue import clocked, work_off, work_off_by, working_off
-from fewfire.tabular._race import Race, finalists
-from fewfire.tabular._relevance import relevance_gains
-from fewfire.tabular._settings import FINALISTS, TRIAL_EPOCHS, TRIAL_NETWORKS, TRIAL_ROWS, Settings, folds_of
-from fewfire.tabular._trees import KINDS, TreeGroup
+from fewfire.tabular._encodings import (
+    AUTO,
+    GAINS,
+    PiecewiseLinearEncoding,
+    explained_shares,
+    learn_columns,
+    relevance_gains,
+)
+from fewfire.tabular._training import NetworkGroup, SuccessiveHalving, run_jobs
+from fewfire.tabular._trees import TREES, TreeGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from fewfire._dense.losses import TabularLoss
+    from fewfire._dense.network import Rows
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array, IdArray
-    from fewfire.tabular._network import TabularLoss
-    from fewfire.tabular._preprocessing import Columns
-    from fewfire.tabular._queue import Job
-    from fewfire.tabular._training import GroupJob, Stop
-    from fewfire.tabular._trees import TreeJob
+    from fewfire.tabular._base import Settings
+    from fewfire.tabular._encodings import Columns
+    from fewfire.tabular._training import Job, Stop
 
+    Score = Callable[[Float64Array], tuple[float, Float64Array]]
 
-# Seeds of networks are drawn from streams that bear the first names of the encodings: the same seed, the same fit.
-WORTH = 4  # bins per column from which on they are seen as ladders
+FOLDS = 4  # each network trains on three of four parts
+TRIAL_ROWS = 2000  # of more rows, so many choose the variants of the inputs
+TRIAL_EPOCHS = 20  # at most: which variant is best shows early
+TRIAL_NETWORKS = 2  # of each variant, at most; they are validated on the same rows
+FINALISTS = 4  # variants that are then trained on all rows
+WORTH = 4  # bins per column from which on their tables are worth it (Layout.ladders)
 BLOCK = 16_384  # rows that are encoded at a time for predictions: an encoding takes many times the room of its table
 STREAMS = {"rank": "quantile", "piecewise_linear": "bins", "periodic": "waves"}
+"""Seeds of networks are drawn from streams that have the first names of the encodings: the same seed, the same fit."""
+LEAST_WEIGHT = 0.03  # a variant of less weight is dropped
+HOTTEST = 3.0  # and 1/HOTTEST the coldest: rows that are all predicted right would ask for a temperature of 0
+DOUBT = 2.0  # a temperature e^t costs DOUBT · t² over all rows together: thirty rows tell little about it
+EVEN = 5.0  # what weights of variants cost: −EVEN · mean of log(weight) over all rows together
+DOUBTED = 20.0  # what shares of trees cost: −DOUBTED · Σ prior · log(share) over all rows together
+DOUBTED_NUMBERS = 2.0  # the same where numbers are predicted: squared errors distinguish members in fewer rows
+BOOSTED_ROWS = 200  # at so many rows boosting has half the prior it has at any number
+TINY = 1e-12  # of a probability, or of a mean squared error of standardised targets
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to present the inputs: an encoding and a relevance gain by name."""
+
+    encoding: str
+    gain: str
+
+    def __str__(self) -> str:
+        return f"{self.encoding}, {self.gain} gains"
+
+
+def choose_variants(scaling: str, gains: str) -> list[Variant]:
+    """All variants that two settings, a name or "auto" each, leave open."""
+    encodings = AUTO if scaling == "auto" else (scaling,)
+    return [Variant(*names) for names in product(encodings, GAINS if gains == "auto" else (gains,))]
+
+
+def finalists(losses: Mapping[Variant, float], count: int) -> list[Variant]:
+    """So many variants, by their losses: the best of every encoding, then the best of the others; the best first."""
+    ranked = sorted(losses, key=lambda variant: losses[variant])
+    leaders = {variant.encoding: variant for variant in reversed(ranked)}.values()
+    chosen = sorted(ranked, key=lambda variant: variant not in leaders)[:count]
+    return sorted(chosen, key=lambda variant: losses[variant])
+
+
+def folds_of(rows: int) -> int:
+    """Into how many parts so many rows are divided, of which each network leaves one out."""
+    return min(FOLDS, rows)
 
 
 @dataclass(frozen=True)
 class Division:
-    """Examples, the rows each network leaves out, or rows to stop by instead."""
+    """Encoded rows, and the rows each network leaves out, or rows to stop by instead."""
 
-    examples: Examples
+    rows: Rows
     folds: list[IdArray] | None
-    validation: Examples | None
+    validation: Rows | None
 
-    def judges(self) -> Examples | None:
-        """The rows that some network does not train on, if there are any."""
-        if self.validation is not None or self.folds is None:
-            return self.validation
-        return self.examples[np.unique(np.concatenate(self.folds))]
+    def held_out(self) -> tuple[AnyArray, AnyArray] | None:
+        """Targets and weights of the rows that some network does not train on, if there are any."""
+        if self.validation is not None:
+            return self.validation.target, self.validation.weight
+        if self.folds is None:
+            return None
+        chosen = np.unique(np.concatenate(self.folds))
+        return self.rows.target[chosen], self.rows.weight[chosen]
 
 
 class Ensemble:
-    """Groups of networks on several variants of one table.
-
-    Parameters
-    ----------
-    columns : Columns
-    loss : str
-    offset : array (outputs,)
-    settings : Settings
-    stream : Stream
-    """
+    """Groups of networks on several variants of one table."""
 
     def __init__(
         self,
@@ -96,49 +144,44 @@ class Ensemble:
         self.seconds: dict[str, float] = {}  # of the last training, by what was done
         self._leave_trees_out()
 
-    def learn_shares(self, examples: Examples, threads: int) -> None:
-        """Learn what each input explains of the targets, which gains are made of, if it is not known yet."""
-        if not len(self.shares):
-            self.shares = examples.shares(threads)
+    def train(self, rows: Rows, validation: Rows | None, settings: Settings, verbose: bool) -> None:
+        """Train every group on encoded rows; with held-out rows, weigh the groups by them.
 
-    def train(self, examples: Examples, validation: Examples | None, settings: Settings, verbose: bool) -> None:
-        """Train every group; with held-out rows, weigh the groups by them. Many rows: only the best of a trial."""
+        Of many rows only the best of a trial are trained.
+        """
         self.seconds = {}
-        division = self._divide(examples, validation, settings)
-        judges = division.judges()
+        division = self._divide(rows, validation, settings)
+        held_out = division.held_out()
         if not settings.trees:  # an earlier fit may have grown some
             self._leave_trees_out()
-        trees = self._grow_trees(division) if settings.trees and judges is not None and len(self.columns.places) else []
-        with self._beside(trees, settings) as (queued, grown):
-            self.learn_shares(examples, settings.threads)
-            weighed = validation is not None or settings.patience is not None
-            if weighed and len(examples) > TRIAL_ROWS and len(self.groups) > FINALISTS and not self._begun():
-                self._hold_trial(examples, validation, settings, verbose)
-            stops, held = self._train_groups(division, settings, verbose, "networks", queued)
-            held += grown()
-        if judges is not None:
-            mixed = self._weigh(stops, judges)
+        trees = self._grow_trees(division) if settings.trees and held_out is not None and len(self.columns.used) else []
+        self._learn_shares(rows, settings.threads)
+        validated = validation is not None or settings.patience is not None
+        if validated and len(rows) > TRIAL_ROWS and len(self.groups) > FINALISTS and not self._begun():
+            self._hold_trial(rows, validation, settings, verbose)
+        stops, of_trees = self._train_groups(division, settings, verbose, "networks", trees)
+        if held_out is not None:
+            mixed = self._weigh(stops, *held_out)
             if division.folds is not None:
-                self._cool_down(examples, settings, verbose)
+                self._anneal(rows, settings, verbose)
             if trees:
-                self.shares_of_kinds = tree_shares(self.loss, mixed, held, judges.target, judges.weight)
+                self.shares_of_kinds = tree_shares(self.loss, mixed, of_trees, *held_out)
 
-    def train_epoch(self, examples: Examples, settings: Settings, verbose: bool) -> None:
-        """One epoch of every network over all rows."""
-        self.learn_shares(examples, settings.threads)
+    def train_epoch(self, rows: Rows, settings: Settings, verbose: bool) -> None:
+        """One epoch of every network over all encoded rows."""
+        self._learn_shares(rows, settings.threads)
         jobs = []
         for variant, group in self.groups.items():
-            shown = examples.rows(variant).with_gains(self._gains(variant, self.shares))
-            jobs.append(group.train_epoch(shown, settings, str(variant) if verbose else ""))
+            jobs.append(group.train_epoch(self._shown(rows, variant), settings, str(variant) if verbose else ""))
         self._run(jobs, settings)
 
     def outputs(self, table: Float64Array) -> Float64Array:
-        """Weighted mean output (rows, outputs) at a table (rows, columns), over the temperature."""
+        """Weighted mean output (rows, outputs) at a table (rows, columns), scaled by the temperature."""
         starts = range(0, max(1, len(table)), BLOCK)
         return np.concatenate([self._outputs_of_block(table[start : start + BLOCK]) for start in starts])
 
     def mixing_weights(self) -> dict[str, float]:
-        """What each variant of the networks and each kind of tree counts for, by name; 1 together."""
+        """Weights of the variants of the networks and of the kinds of trees, by name; 1 together."""
         names = [*map(str, self.groups), *self.trees]
         weights = [*(self.shares_of_kinds[0] * self.weights), *self.shares_of_kinds[1:]]
         return {name: float(weight) for name, weight in zip(names, weights, strict=True)}
@@ -148,7 +191,7 @@ class Ensemble:
         return list(self.groups.values())[int(self.weights.argmax())]
 
     def forget_training(self) -> None:
-        """Keep what predicts alone."""
+        """Keep only what predicts."""
         for group in self.groups.values():
             group.forget_training()
 
@@ -156,143 +199,140 @@ class Ensemble:
         inputs, total = self.columns.encode(table), 0.0
         for weight, (variant, group) in zip(self.weights, self.groups.items(), strict=True):
             total = total + weight * group.outputs(inputs[variant.encoding], self._gains(variant, self.shares))
-        mixed = np.asarray(total / self.temperature)
+        mixed = scaled_outputs(np.asarray(total), self.offset, self.temperature)
         if not self.trees:
             return mixed
         raw = inputs.raw()
         return mix(self.loss, self.shares_of_kinds, mixed, [trees.predictions(raw) for trees in self.trees.values()])
 
-    def _hold_trial(self, examples: Examples, validation: Examples | None, settings: Settings, verbose: bool) -> None:
+    def _learn_shares(self, rows: Rows, threads: int) -> None:
+        """Learn what each input explains of the targets, by ranks, which gains are made of; once."""
+        if not len(self.shares):
+            self.shares = explained_shares(rows.X["rank"], rows.target, rows.weight, threads)
+
+    def _hold_trial(self, rows: Rows, validation: Rows | None, settings: Settings, verbose: bool) -> None:
         """Train a few networks of every group on TRIAL_ROWS rows, for a while; go on, afresh, with the FINALISTS."""
         optimiser = clone(settings.optimiser)
         optimiser.epochs = min(optimiser.epochs, TRIAL_EPOCHS)
         shortened = replace(settings, optimiser=optimiser, members=min(settings.members, TRIAL_NETWORKS))
         self.groups = {variant: self._fresh(variant, shortened) for variant in self.groups}
-        sample = examples.sample(self.stream.child("trial").permutation(len(examples))[:TRIAL_ROWS])
+        chosen = self.stream.child("trial").permutation(len(rows))[:TRIAL_ROWS]
+        assert rows.strata is not None
+        parts = rows.target[chosen], rows.weight[chosen], rows.strata[chosen]
+        sample = replace(rows, X=rows.X.part(chosen), target=parts[0], weight=parts[1], strata=parts[2])
         division = self._divide(sample, validation, settings)
         with Helpers(1) as helper:
-            if settings.threads > 1:  # what the finalists will see
-                helper.submit(lambda: [examples.encoded(variant.encoding) for variant in self.groups])
+            if settings.threads > 1:  # the inputs of the finalists
+                helper.submit(lambda: [rows.X[variant.encoding] for variant in self.groups])
             stops, _ = self._train_groups(division, shortened, verbose, "trial of the variants")
         losses = {variant: stop.loss for variant, stop in zip(self.groups, stops, strict=True)}
         self.groups = {variant: self._fresh(variant, settings) for variant in finalists(losses, FINALISTS)}
 
-    def _divide(self, examples: Examples, validation: Examples | None, settings: Settings) -> Division:
-        """What every group is trained on: rows left out are the same in all, so that their outputs can be mixed."""
+    def _divide(self, rows: Rows, validation: Rows | None, settings: Settings) -> Division:
+        """Folds that are the same for every group, so that outputs at held-out rows can be mixed."""
         count = next(iter(self.groups.values())).count
-        if validation is not None or settings.patience is None or len(examples) < 2:
-            return Division(examples, None, validation)
-        folds = held_out_folds(examples.strata, count, folds_of(len(examples)), self.stream.child("folds"))
-        return Division(examples, folds, None)
+        if validation is not None or settings.patience is None or len(rows) < 2:
+            return Division(rows, None, validation)
+        assert rows.strata is not None
+        folds = held_out_folds(rows.strata, count, folds_of(len(rows)), self.stream.child("folds"))
+        return Division(rows, folds, None)
 
     def _shares_of(self, division: Division) -> list[Float64Array]:
         """What inputs explain of the targets, for each network.
 
-        Gains that know a row's target flatter it when the row is held out. Of many inputs and few rows some explain
+        Gains that include a row's target flatter it when the row is held out. Of many inputs and few rows some explain
         much by chance, and held-out losses would be fiction; then the fold's rows do not count. Of few inputs none
         does, and shares of all rows are better shares.
         """
-        examples, folds = division.examples, division.folds
-        if folds is None or len(self.shares) <= len(examples):
+        rows, folds = division.rows, division.folds
+        if folds is None or len(self.shares) <= len(rows):
             return [self.shares] * next(iter(self.groups.values())).count
-        return [examples[np.setdiff1d(np.arange(len(examples)), fold)].shares() for fold in folds]
+        others = [np.setdiff1d(np.arange(len(rows)), fold) for fold in folds]
+        return [explained_shares(rows.X["rank"][part], rows.target[part], rows.weight[part]) for part in others]
 
     def _gains(self, variant: Variant, shares: Float64Array) -> AnyArray:
         """Gains (inputs,), float32."""
         return relevance_gains(shares, variant.gain)[self.columns.sources(variant.encoding)]
 
-    def _train_groups(
-        self, division: Division, settings: Settings, verbose: bool, what: str, trees: Sequence[Job] = ()
-    ) -> tuple[list[Stop], list[Float64Array]]:
-        """Where the groups stopped, and what trees that are grown in their queue say of the rows held out.
+    def _shown(self, rows: Rows, variant: Variant) -> Rows:
+        """Encoded rows as the networks of a variant predict them."""
+        return replace(rows, X=rows.X[variant.encoding]).with_gains(self._gains(variant, self.shares))
 
-        The time of the groups is counted as that of `what`.
-        """
+    def _train_groups(
+        self, division: Division, settings: Settings, verbose: bool, phase: str, trees: Sequence[Job] = ()
+    ) -> tuple[list[Stop], list[Float64Array]]:
+        """Where the groups stopped, and predictions of trees, which are grown concurrently, for the rows held out."""
         shares = self._shares_of(division)
-        jobs: list[Job] = [self._training(variant, division, shares, settings, verbose) for variant in self.groups]
-        judged = division.judges() or division.examples
-        weigh = partial(mixing_weights, self.loss, target=judged.target, weight=judged.weight)
-        found = self._run(jobs, settings, what, Race(weigh, len(jobs)), trees)
+        jobs = [self._training(variant, division, shares, settings, verbose) for variant in self.groups]
+        target, weight = division.held_out() or (division.rows.target, division.rows.weight)
+        weigh = partial(mixing_weights, self.loss, target=target, weight=weight)
+        found = self._run(jobs, settings, phase, SuccessiveHalving(weigh, len(jobs)), trees)
         return found[: len(jobs)], found[len(jobs) :]
 
-    def _cool_down(self, examples: Examples, settings: Settings, verbose: bool) -> None:
-        """Take the groups that are left through their last epochs, on all rows (_cooling.py)."""
-        jobs, what = [], "cooling down"
+    def _anneal(self, rows: Rows, settings: Settings, verbose: bool) -> None:
+        """Take the groups that are left through their last epochs, on all rows (_dense/optimisers.py)."""
+        jobs, phase = [], "annealing"
         for variant, group in self.groups.items():
-            shown = examples.rows(variant).with_gains(self._gains(variant, self.shares))
-            jobs.append(group.cool_down(shown, settings, f"{variant}, {what}" if verbose else ""))
-        self._run(jobs, settings, what)
+            jobs.append(group.anneal(self._shown(rows, variant), settings, f"{variant}, {phase}" if verbose else ""))
+        self._run(jobs, settings, phase)
 
     def _run(
         self,
         jobs: Sequence[Job],
         settings: Settings,
-        what: str | None = None,
-        race: Race | None = None,
-        beside: Sequence[Job] = (),
+        phase: str | None = None,
+        prune: SuccessiveHalving | None = None,
+        trees: Sequence[Job] = (),
     ) -> list[Any]:
-        """Train groups and grow trees, all in one queue of threads; or groups alone, as one batch by PyTorch.
-
-        The time of the groups is counted as that of `what`, if it is named.
-        """
-        if settings.engine != "torch":
-            timed = jobs if what is None else [clocked(job, self.seconds, what) for job in jobs]
-            return work_off(timed, settings.threads, race, beside)
-        from fewfire.tabular._torch import BatchRunner  # loads torch
-
-        begin = time.perf_counter()
-        with BatchRunner(settings.threads) as runner:
-            found = work_off_by(runner, jobs, race)
-        if what is not None:  # a batch is one task, whose groups have no times of their own
-            self.seconds[what] = time.perf_counter() - begin
-        return found
-
-    @contextmanager
-    def _beside(
-        self, trees: Sequence[TreeJob], settings: Settings
-    ) -> Iterator[tuple[list[Job], Callable[[], list[Float64Array]]]]:
-        """Trees for the queue of the networks; or, where a device trains them, a function that waits for all trees.
-
-        Processors then have little to do but grow trees, from the first moment on.
-        """
-        jobs: list[Job] = [clocked(job, self.seconds, "trees") for job in trees]
-        if settings.engine != "torch" or not jobs:
-            yield jobs, list
+        """Train groups and grow trees concurrently; the time of the groups is added to that of a phase."""
+        if settings.device == "cpu":
+            found, seconds = run_jobs(jobs, settings.threads, prune, trees)
         else:
-            with working_off(jobs, settings.threads) as grown:
-                yield [], grown
+            from fewfire.tabular._gpu import HELPERS, GpuRunner
+
+            with Helpers(min(settings.threads, HELPERS)) as pool:
+                found, seconds = run_jobs(jobs, settings.threads, prune, trees, GpuRunner(pool))
+        if phase is not None:
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + sum(seconds[: len(jobs)])
+        if trees:
+            self.seconds["trees"] = sum(seconds[len(jobs) :])
+        return found
 
     def _training(
         self, variant: Variant, division: Division, shares: list[Float64Array], settings: Settings, verbose: bool
-    ) -> GroupJob:
+    ) -> Job:
         gains = [self._gains(variant, of_network) for of_network in shares]
-        held = None if division.validation is None else division.validation.rows(variant)
+        rows, validation = division.rows, division.validation
+        rows = replace(rows, X=rows.X[variant.encoding])
+        if validation is not None:
+            validation = replace(validation, X=validation.X[variant.encoding])
         label = str(variant) if verbose else ""
-        rows = division.examples.rows(variant)
-        return self.groups[variant].train(rows, gains, division.folds, held, settings, label)
+        return self.groups[variant].train(rows, gains, division.folds, validation, settings, label)
 
-    def _weigh(self, stops: list[Stop], judges: Examples) -> Float64Array:
+    def _weigh(self, stops: list[Stop], target: AnyArray, weight: AnyArray) -> Float64Array:
         """Weigh the groups by the rows held out, drop the least, and learn the temperature; their mixed outputs."""
         outputs = np.stack([stop.pooled for stop in stops if stop.pooled is not None])
-        weights = mixing_weights(self.loss, outputs, judges.target, judges.weight)
+        weights = mixing_weights(self.loss, outputs, target, weight)
         mixed = np.tensordot(weights, outputs, 1)
         if self.loss != "squared":
-            self.temperature = best_temperature(self.loss, mixed, judges.target, judges.weight)
+            self.temperature = best_temperature(self.loss, mixed, self.offset, target, weight)
         kept = weights > 0
         self.groups = {name: group for (name, group), stays in zip(self.groups.items(), kept, strict=True) if stays}
         self.weights = weights[kept]
-        return np.asarray(mixed / self.temperature)
+        return scaled_outputs(mixed, self.offset, self.temperature)
 
     def _leave_trees_out(self) -> None:
         self.trees: dict[str, TreeGroup] = {}
         self.shares_of_kinds = np.ones(1)  # the networks' share, then those of the trees
 
-    def _grow_trees(self, division: Division) -> list[TreeJob]:
+    def _grow_trees(self, division: Division) -> list[Job]:
         """Jobs that fit trees on the folds of the networks."""
         outputs = 2 if self.loss == "logistic" else len(self.offset)
-        validation = None if division.validation is None else division.validation.for_trees()
-        rows = division.examples.for_trees()
-        self.trees = {name: kind(self.loss, outputs, self.stream.child(name)) for name, kind in KINDS.items()}
+        rows, validation = division.rows, division.validation
+        rows = replace(rows, X=rows.X.raw())
+        if validation is not None:
+            validation = replace(validation, X=validation.X.raw())
+        self.trees = {name: kind(self.loss, outputs, self.stream.child(name)) for name, kind in TREES.items()}
         return [trees.train(rows, division.folds, validation) for trees in self.trees.values()]
 
     def _fresh(self, variant: Variant, settings: Settings) -> NetworkGroup:
@@ -315,6 +355,117 @@ class Ensemble:
 
 
 def columns_for(table: Float64Array, weight: Float64Array, settings: Settings) -> Columns:
-    """The columns of a table (rows, columns) in the encodings an ensemble needs; ranks tell what inputs explain."""
+    """The columns of a table (rows, columns) in the encodings an ensemble needs; ranks show what inputs explain."""
     encodings = {variant.encoding: None for variant in choose_variants(settings.scaling, settings.gains)}
     return learn_columns(table, weight, encodings | {"rank": None}, settings.threads)
+
+
+def mixing_weights(loss: TabularLoss, outputs: Float64Array, target: AnyArray, weight: AnyArray) -> Float64Array:
+    """Weights (groups,) of outputs (groups, rows, outputs) at rows with targets and weights, the least cut off."""
+    even, doubt = np.full(len(outputs), 1.0 / len(outputs)), EVEN / _effective(weight)
+
+    def cost(logits: Float64Array) -> tuple[float, Float64Array]:
+        shares = softmax(logits)
+        losses, errors = TABLE_LOSSES[loss](np.tensordot(shares, outputs, 1), target)
+        slopes = np.einsum("vro,ro,r->v", outputs, errors, weight) / weight.sum()
+        value = float(np.average(losses, weights=weight)) - doubt * float(even @ log_softmax(logits))
+        return value, shares * (slopes - shares @ slopes) + doubt * (shares - even)
+
+    found = softmax(minimize(cost, np.zeros(len(outputs)), jac=True, method="L-BFGS-B").x)
+    found[found < LEAST_WEIGHT] = 0.0
+    return np.asarray(found / found.sum())
+
+
+def scaled_outputs(outputs: Float64Array, offset: AnyArray, temperature: float) -> Float64Array:
+    """offset + (outputs − offset) / temperature, which changes no bit where the temperature is 1."""
+    return np.asarray(outputs / temperature + (1 - 1 / temperature) * offset)
+
+
+def best_temperature(
+    loss: TabularLoss, outputs: Float64Array, offset: AnyArray, target: AnyArray, weight: AnyArray
+) -> float:
+    """The number in [1/3, 3] by which scaled outputs (rows, outputs) predict classes best, nearer to 1 for few rows."""
+
+    def mean_loss(logarithm: float) -> float:
+        losses, _ = TABLE_LOSSES[loss](scaled_outputs(outputs, offset, np.exp(logarithm)), target)
+        return float(np.average(losses, weights=weight)) + DOUBT * logarithm**2 / len(target)
+
+    bound = np.log(HOTTEST)
+    return float(np.exp(minimize_scalar(mean_loss, bounds=(-bound, bound), method="bounded").x))
+
+
+def log_probabilities(loss: TabularLoss, outputs: Float64Array) -> Float64Array:
+    """Logarithms of the probabilities of all classes (rows, classes) of outputs (rows, outputs)."""
+    if loss == "logistic":
+        return np.hstack([log_expit(-outputs), log_expit(outputs)])
+    return np.asarray(log_softmax(outputs, axis=1))
+
+
+def mix(loss: TabularLoss, shares: Float64Array, outputs: Float64Array, trees: list[Float64Array]) -> Float64Array:
+    """Outputs (rows, outputs) of networks mixed with predictions of trees, probabilities (rows, classes) or numbers."""
+    if loss == "squared":
+        return np.asarray(shares[0] * outputs + sum(share * of for share, of in zip(shares[1:], trees, strict=True)))
+    of_trees = np.asarray(sum(share * of for share, of in zip(shares[1:], trees, strict=True)))
+    with np.errstate(divide="ignore"):  # a class that no tree expects; networks never predict 0
+        mixed = np.logaddexp(np.log(shares[0]) + log_probabilities(loss, outputs), np.log(of_trees))
+    return np.asarray(mixed[:, 1:] - mixed[:, :1] if loss == "logistic" else mixed)
+
+
+def tree_shares(
+    loss: TabularLoss, outputs: Float64Array, trees: list[Float64Array], target: AnyArray, weight: AnyArray
+) -> Float64Array:
+    """Shares of networks, a random forest and boosting by which `mix` predicts rows with targets and weights best.
+
+    Errors of numbers count as those of a normal distribution of unknown deviation.
+    """
+    rows = _effective(weight)
+    boosted = 0.25 * rows / (rows + BOOSTED_ROWS)
+    prior = np.array([0.5, 0.5 - boosted, boosted])
+    networks = outputs if loss == "squared" else np.exp(log_probabilities(loss, outputs))
+    score = likelihood(loss, np.stack([networks, *trees]), target, weight)
+    doubt = (DOUBTED_NUMBERS if loss == "squared" else DOUBTED) / rows
+
+    def cost(logits: Float64Array) -> tuple[float, Float64Array]:
+        shares = softmax(logits)
+        value, slopes = score(shares)
+        # The prior's slope by the logits: d log softmax.
+        prior_slope = doubt * (shares - prior)
+        return value - doubt * float(prior @ log_softmax(logits)), shares * (slopes - shares @ slopes) + prior_slope
+
+    return np.asarray(softmax(minimize(cost, np.log(prior), jac=True, method="L-BFGS-B").x))
+
+
+def _effective(weight: AnyArray) -> float:
+    """The effective number of rows of these weights (Kish 1965)."""
+    relative = np.asarray(weight, dtype=np.float64) / weight.max()
+    return float(relative.sum() ** 2 / (relative @ relative))
+
+
+def likelihood(loss: TabularLoss, members: Float64Array, target: AnyArray, weight: AnyArray) -> Score:
+    """The loss of shares (members,) of predictions (members, rows, classes or targets), and its slopes by them."""
+    score = _squared_likelihood if loss == "squared" else _class_likelihood
+    return score(members, target, weight / weight.sum())
+
+
+def _class_likelihood(members: Float64Array, target: AnyArray, weight: AnyArray) -> Score:
+    """The mean −log of the probability of each row's class, by shares."""
+    classes = target.argmax(axis=1) if target.shape[1] > 1 else (target[:, 0] > 0.5).astype(np.int64)
+    given = np.maximum(members[:, np.arange(len(target)), classes], TINY)
+
+    def score(shares: Float64Array) -> tuple[float, Float64Array]:
+        mixed = shares @ given
+        return -float(weight @ np.log(mixed)), -(given / mixed) @ weight
+
+    return score
+
+
+def _squared_likelihood(members: Float64Array, target: AnyArray, weight: AnyArray) -> Score:
+    """Half the logarithm of the mean squared error, by shares."""
+    errors = members - target
+    products = np.einsum("iro,jro,r->ij", errors, errors, weight) / target.shape[1]
+
+    def score(shares: Float64Array) -> tuple[float, Float64Array]:
+        mean = max(float(shares @ products @ shares), TINY)
+        return 0.5 * np.log(mean), products @ shares / mean
+
+    return score

@@ -1,9 +1,21 @@
-"""From whatever holds a table to an array of numbers: numbers as they are, categories by code, dates refused.
+"""Data frames and arrays as tables of numbers: numbers as they are, categories encoded, dates refused.
 
 Columns of text, of mixed objects and of pandas' or polars' categorical types are categories, and so is any column that
 `categorical_features` names; objects that are all numbers, Python's decimals among them, are numbers. The values seen
-in a first fit are numbered 0, 1, …; a missing value is NaN, and a value that was not there in that fit is UNSEEN. What
-the codes become is the business of _categories.py.
+in a first fit are numbered 0, 1, …; a missing value is NaN, and a value that was not in that fit is UNSEEN.
+
+Codes of categories become numbers: indicators where there are few, target statistics where there are many. A column of
+at most ten categories becomes an indicator of each. One of more becomes, per output, the mean target of a row's
+category, drawn towards the overall mean as if ten more rows of that mean had been seen (Micci-Barreca 2001). A mean
+that counts a row's own target would give it away, so training rows get means of the other folds; rows that come later
+get those of all. Missing is a category of its own; a category that training did not see has no indicator, and the
+overall mean. Two categories share one indicator, where 0 would mean the first of them: there a category that training
+did not see is between them, at the share of the second. scikit-learn's TargetEncoder takes no weights of rows.
+
+A mean does not distinguish categories in which the target depends on another column in opposite ways. So a column of
+many categories gets slopes as well: per output the covariance, within the row's category, of the target with another
+column's rank or its square, drawn towards the overall one and taken from other folds as means are. Slopes are kept for
+the few columns for which they differ between categories by more than chance (an F test); usually there are none.
 """
 
 from __future__ import annotations
@@ -12,25 +24,41 @@ import datetime
 import decimal
 import numbers
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from scipy.stats import f as f_distribution
 from sklearn.utils import check_array
 
+from fewfire._dense.network import held_out_folds
 from fewfire._errors import invalid
 from fewfire._validate import refuse_masked
+from fewfire.tabular._encodings import column_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fewfire._types import AnyArray, Float64Array
+    from fewfire._dense.network import Rows
+    from fewfire._random import Stream
+    from fewfire._types import AnyArray, Float64Array, IdArray
 
 UNSEEN = -1.0
 NUMBER = (numbers.Real, decimal.Decimal)
 DATE = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 ODD = ("NAType", "NaTType", "Timestamp", "Timedelta", "Period", "datetime.datetime", "datetime.date")
 """Types that float() names when it meets them in an array of objects."""
+FEW = 10
+"""Categories of a column that get an indicator each, at most."""
+SHRINK = 10.0
+"""Rows of the overall mean that every category is given in addition to its own."""
+SLOPES = 3
+"""Numbers that slopes add to a column of many categories, at most; or one per output, where outputs are more."""
+CHANCE = 0.01
+"""Probability that a column of categories gets a slope although none differs."""
+TINY = 1e-300
+CATEGORY_FOLDS = 4
+"""Parts of the rows, each of which gets statistics of the others."""
 
 CategoricalFeatures = Literal["auto"] | None | list[int] | list[str] | list[bool]
 
@@ -174,7 +202,7 @@ class _Column:
         self.column, self.name = column, name
 
     def kind(self) -> Literal["number", "category", "date"]:
-        """What the column's type says it holds; objects that are all numbers, or missing, are numbers."""
+        """The kind of values by the column's type; objects that are all numbers, or missing, are numbers."""
         letter = getattr(self.column.dtype, "kind", "O")
         if letter in "mM" or "period" in str(self.column.dtype):
             return "date"
@@ -294,3 +322,173 @@ def _date(column: _Column) -> Exception:
     got = f"{column.column.dtype} in column {column.name!r}"
     remedy = "put numbers in its place: days since a fixed date; year, month and weekday"
     return invalid("X", "must hold numbers or categories, not dates", got, remedy)
+
+
+@dataclass(frozen=True)
+class CategoryColumns:
+    """Columns of codes in a table, and what their categories become.
+
+    Parameters
+    ----------
+    slots : dict of int arrays (codes,)
+        Of each column of codes, by place, the number of each code's category; of codes that no training row had, the
+        number of what was never seen.
+    counts : dict of int
+        How many categories training rows had.
+    statistics : dict of arrays (categories + 2, outputs · (1 + slopes))
+        Mean targets by place, then slopes, of columns of many categories: of each, of missing values, and of what was
+        never seen.
+    slopes : dict of lists of (column, power)
+        By place the columns of `_others` whose ranks, to the power of 1 or 2, the slopes go along.
+    seconds : dict of arrays (4,)
+        Of columns of two categories the indicator of the second: of the first, the second, of missing values, and of
+        what was never seen.
+    """
+
+    slots: dict[int, IdArray]
+    counts: dict[int, int]
+    statistics: dict[int, Float64Array] = field(default_factory=dict)
+    slopes: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    seconds: dict[int, Float64Array] = field(default_factory=dict)
+
+    def transform(self, table: Float64Array) -> Float64Array:
+        """The numbers of a table (rows, columns), then what each column of codes becomes."""
+        return self._stacked(
+            table, {place: self.statistics[place][self._slots(table, place)] for place in self.statistics}
+        )
+
+    def crossed(self, rows: Rows, folds: list[IdArray]) -> Float64Array:
+        """As `transform`, with the statistics of each fold from the rows of the others."""
+        table, target, weight = rows.X, rows.target, rows.weight
+        shown, others = {}, self._others(table)
+        for place, statistics in self.statistics.items():
+            slots = self._slots(table, place)
+            along = _along(others, weight, self.slopes[place])
+            shown[place] = np.empty((len(table), statistics.shape[1]))
+            for fold in folds:
+                mass = weight.astype(np.float64)
+                mass[fold] = 0.0
+                shown[place][fold] = _statistics(slots, target, along, mass, self.counts[place])[slots[fold]]
+        return self._stacked(table, shown)
+
+    def _slots(self, table: Float64Array, place: int) -> IdArray:
+        """Of each row its category, or the places after the last: missing, unseen."""
+        codes, count = table[:, place], self.counts[place]
+        slots = np.append(self.slots[place], [count, count + 1])
+        return np.asarray(slots[np.where(np.isnan(codes), -2, np.where(codes < 0, -1, codes)).astype(np.int64)])
+
+    def _others(self, table: Float64Array) -> Float64Array:
+        """Numbers, then indicators: what slopes may go along."""
+        few = [self._indicators(table, place) for place in self.counts if self.counts[place] <= FEW]
+        return np.hstack([np.delete(table, list(self.counts), axis=1), *few])
+
+    def _stacked(self, table: Float64Array, shown: dict[int, Float64Array]) -> Float64Array:
+        parts = [np.delete(table, list(self.counts), axis=1)]
+        for place in self.counts:
+            parts.append(shown[place] if place in shown else self._indicators(table, place))
+        return np.hstack(parts)
+
+    def _indicators(self, table: Float64Array, place: int) -> Float64Array:
+        """Of each category and of missing values; two categories need one."""
+        slots, count = self._slots(table, place), self.counts[place]
+        if place in self.seconds:
+            return np.column_stack([self.seconds[place][slots], slots == count])
+        return np.asarray(slots[:, None] == np.arange(count + 1), dtype=np.float64)
+
+
+def learn_categories(codes: dict[int, int], rows: Rows) -> CategoryColumns:
+    """Learn from rows with so many codes by column.
+
+    Only codes that occur in them count: rows that were left out may have had others.
+    """
+    table, target, mass = rows.X, rows.target, rows.weight.astype(np.float64)
+    learned = CategoryColumns({}, {})
+    for place, number in codes.items():
+        known = np.unique(table[:, place][table[:, place] >= 0]).astype(np.int64)
+        count = learned.counts[place] = len(known)
+        learned.slots[place] = np.full(number, count + 1)
+        learned.slots[place][known] = np.arange(count)
+        slots = learned._slots(table, place)
+        if count == 2:
+            first, second, missing = np.bincount(slots, mass, 3)[:3]
+            between = second / (first + second)
+            learned.seconds[place] = np.array([0.0, 1.0, 0.0 if missing else between, between])
+    many = [place for place, count in learned.counts.items() if count > FEW]
+    others = learned._others(table) if many else table
+    for place in many:
+        slots, count = learned._slots(table, place), learned.counts[place]
+        chosen = learned.slopes[place] = _chosen_slopes(slots, target, others, mass, count)
+        learned.statistics[place] = _statistics(slots, target, _along(others, mass, chosen), mass, count)
+    return learned
+
+
+def category_folds(strata: AnyArray, stream: Stream) -> list[IdArray]:
+    """Parts of the rows, each of which gets statistics of the others; a single row is alone and gets the mean."""
+    return held_out_folds(strata, CATEGORY_FOLDS, CATEGORY_FOLDS, stream)
+
+
+def _sums(slots: IdArray, values: AnyArray, mass: Float64Array, count: int) -> Float64Array:
+    """Weighted sums over categories of values (rows, columns): (categories + 2, columns)."""
+    sums = np.zeros((count + 2, values.shape[1]))
+    for place, column in enumerate(values.T):
+        sums[:, place] = np.bincount(slots, mass * column, count + 2)
+    return sums
+
+
+def _means(slots: IdArray, values: AnyArray, mass: Float64Array, count: int) -> Float64Array:
+    """Means (categories + 2, columns) of values (rows, columns), drawn towards the overall ones."""
+    if not mass.any():
+        return np.zeros((count + 2, values.shape[1]))
+    overall = np.average(values, axis=0, weights=mass)
+    filled = np.bincount(slots, mass, count + 2)[:, None]
+    return np.asarray((_sums(slots, values, mass, count) + SHRINK * overall) / (filled + SHRINK))
+
+
+def _statistics(slots: IdArray, target: AnyArray, along: Float64Array, mass: Float64Array, count: int) -> Float64Array:
+    """Mean targets, then slopes along columns (rows, columns): (categories + 2, outputs · (1 + columns))."""
+    means = _means(slots, target, mass, count)
+    return np.hstack([means, _means(slots, _products(slots, target - means[slots], along, mass, count), mass, count)])
+
+
+def _products(slots: IdArray, errors: AnyArray, along: Float64Array, mass: Float64Array, count: int) -> Float64Array:
+    """Errors (rows, outputs) times columns less their category's mean: (rows, outputs · columns).
+
+    Their mean over a category is the covariance within it.
+    """
+    filled = np.maximum(np.bincount(slots, mass, count + 2), TINY)[:, None]
+    within = along - (_sums(slots, along, mass, count) / filled)[slots]
+    return np.asarray((errors[:, :, None] * within[:, None]).reshape(len(errors), -1))
+
+
+def _along(others: Float64Array, weight: AnyArray, chosen: list[tuple[int, int]]) -> Float64Array:
+    """Ranks of columns, from −½ to ½, to their powers: (rows, chosen); 0 where a value is missing."""
+    along = np.zeros((len(others), len(chosen)))
+    for place, (column, power) in enumerate(chosen):
+        known = ~np.isnan(others[:, column])
+        if known.any():
+            found = column_ranks(others[known, column], weight[known].astype(np.float64))
+            along[known, place] = (found.middle[found.of_row] - 0.5) ** power
+    return along
+
+
+def _chosen_slopes(
+    slots: IdArray, target: AnyArray, others: Float64Array, mass: Float64Array, count: int
+) -> list[tuple[int, int]]:
+    """Columns and powers whose slopes differ most between categories, if by more than chance."""
+    filled = np.bincount(slots, mass, count + 2)
+    categories, rows = np.count_nonzero(filled), len(slots)
+    if rows <= categories:
+        return []
+    errors, found = target - _means(slots, target, mass, count)[slots], []
+    two = [len(np.unique(column[~np.isnan(column)])) <= 2 for column in others.T]  # a square adds nothing
+    for candidate in [
+        (column, power) for column in range(len(two)) for power in (1, 2) if power == 1 or not two[column]
+    ]:
+        products = _products(slots, errors, _along(others, mass, [candidate]), mass, count)
+        products -= np.average(products, axis=0, weights=mass)
+        between = (_sums(slots, products, mass, count) ** 2 / np.maximum(filled, TINY)[:, None]).sum()
+        inside = max(float((mass[:, None] * products**2).sum() - between), TINY)
+        ratio = between / (categories - 1) / (inside / (rows - categories))
+        found.append((float(f_distribution.sf(ratio, categories - 1, rows - categories)), candidate))
+    most = max(1, SLOPES // target.shape[1])
+    return [candidate for chance, candidate in sorted(found)[:most] if chance < CHANCE / len(found)]

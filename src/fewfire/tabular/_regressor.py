@@ -1,4 +1,4 @@
-"""`SparseInitRegressor`: the networks of `SparseInitClassifier` for one or several numbers per row."""
+"""`TabularRegressor`: the ensemble of `TabularClassifier` for one or several numbers per row."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from sklearn.base import RegressorMixin
 
 from fewfire._errors import invalid
 from fewfire._validate import check_finite
-from fewfire.tabular._base import SparseInitBase
+from fewfire.tabular._base import TabularBase
 
 if TYPE_CHECKING:
+    from fewfire._dense.losses import TabularLoss
+    from fewfire._dense.network import Rows
+    from fewfire._dense.optimisers import Optimiser
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.tabular._base import CheckedRows, TargetRows
+    from fewfire.tabular._base import Device, Gains
     from fewfire.tabular._frames import CategoricalFeatures
-    from fewfire.tabular._network import TabularLoss
-    from fewfire.tabular._optimisers import Optimiser
-    from fewfire.tabular._settings import EngineName, GainName
 
 
-class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
-    """Predict numbers from rows of a small table with wide networks that start with few inputs per neuron.
+class TabularRegressor(RegressorMixin, TabularBase):  # type: ignore[misc]
+    """Predict numbers from rows of a small table with an ensemble of networks and trees.
 
     Targets are standardised inside, several at once if y has columns; the loss is the squared error. Parameters and
-    attributes are those of `SparseInitClassifier`, less `class_weight`, `label_smoothing` and `classes_`; the
+    attributes are those of `TabularClassifier`, less `class_weight`, `label_smoothing` and `classes_`; the
     temperature is 1. `optimiser=None` is AdamW(learning_rate=0.002), or AdamW(epochs=30) where no rows are held out.
 
     Parameters
     ----------
     hidden, sparsity, members, skip, scaling, gains, trees, categorical_features, optimiser, early_stopping
-    warm_start, engine, n_jobs, random_state, verbose
+    warm_start, device, n_jobs, random_state, verbose
 
     Attributes
     ----------
-    loss_curve_, validation_curve_, n_iter_, mixing_weights_, temperature_, n_features_in_, feature_names_in_, engine_
+    loss_curve_, validation_curve_, n_iter_, mixing_weights_, temperature_, n_features_in_, feature_names_in_, device_
 
     Examples
     --------
     >>> import fewfire as ff
     >>> from sklearn.datasets import make_friedman1
     >>> X, y = make_friedman1(150, random_state=0)
-    >>> model = ff.SparseInitRegressor(scaling="rank", members=2, random_state=0).fit(X[:100], y[:100])
+    >>> model = ff.TabularRegressor(scaling="rank", members=2, random_state=0).fit(X[:100], y[:100])
     >>> model.score(X[100:], y[100:]) > 0.6
     True
     """
@@ -60,13 +60,13 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
         members: int = 4,
         skip: bool = True,
         scaling: str = "auto",
-        gains: GainName = "auto",
+        gains: Gains = "auto",
         trees: bool = True,
         categorical_features: CategoricalFeatures = "auto",
         optimiser: Optimiser | None = None,
         early_stopping: Literal["auto"] | bool | int = "auto",
         warm_start: bool = False,
-        engine: EngineName = "auto",
+        device: Device = "cpu",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
@@ -82,7 +82,7 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
         self.optimiser = optimiser
         self.early_stopping = early_stopping
         self.warm_start = warm_start
-        self.engine = engine
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -110,9 +110,9 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
             for value in values.ravel().tolist():
                 _refuse_other_than_number(value)
 
-    def _learn_target(self, rows: CheckedRows, classes: AnyArray | None = None) -> None:
-        self._columned = rows.y.ndim == 2
-        target = _columns_of(rows.y)
+    def _learn_target(self, rows: Rows, classes: AnyArray | None = None) -> None:
+        self._columned = rows.target.ndim == 2
+        target = _columns_of(rows.target)
         # Squares of 1e160 or 1e-200 leave the numbers; dividing by a power of two first changes no digit.
         unit = np.ldexp(0.5, np.frexp(np.abs(target).max(axis=0))[1])
         centre = np.average(target / unit, axis=0, weights=rows.weight)
@@ -136,13 +136,13 @@ class SparseInitRegressor(RegressorMixin, SparseInitBase):  # type: ignore[misc]
     def _strata(self, y: AnyArray) -> AnyArray:
         return np.asarray(self._encode(y).sum(axis=1))
 
-    def _class_factors(self, rows: CheckedRows) -> Float64Array | float:
+    def _class_factors(self, rows: Rows) -> Float64Array | float:
         return 1.0
 
     def _loss(self) -> TabularLoss:
         return "squared"
 
-    def _offset(self, targets: TargetRows) -> AnyArray:
+    def _offset(self, targets: Rows) -> AnyArray:
         return np.zeros(targets.target.shape[1])
 
     def __sklearn_tags__(self) -> Any:
@@ -158,13 +158,13 @@ def _refuse_other_than_number(value: Any) -> None:
     if kind == "NAType":
         raise invalid("y", "must hold finite numbers", "a missing value", "drop or impute the missing values")
     try:
-        float(0 if value is None else value)  # None is NaN to NumPy, and told as that later
+        float(0 if value is None else value)  # None is NaN to NumPy, and reported as that later
     except OverflowError:
         raise invalid(
             "y", "must hold numbers below 1.8e308", "an integer beyond", "divide y by a power of ten"
         ) from None
     except (TypeError, ValueError):
-        remedy = "turn the targets into numbers, or fit a SparseInitClassifier to classes"
+        remedy = "turn the targets into numbers, or fit a TabularClassifier to classes"
         raise invalid("y", "must hold numbers", value, remedy) from None
 
 

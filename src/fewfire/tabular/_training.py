@@ -1,116 +1,148 @@
-"""Networks trained side by side, each on all folds but one, and stopped together where their held-out rows say.
+"""Groups of networks in training: their start, epochs, early stopping, successive halving over a pool of threads.
 
-A network's held-out part is too small to stop it well; together the parts cover every row. So all networks advance
-epoch by epoch, every row is predicted by those that did not train on it, and the epoch of the lowest loss of that
-prediction is the one whose weights every network keeps. What is judged and kept is the mean of the weights over the
-last epochs: it shakes less than the weights, which so may take larger steps, and fewer of them. Before they predict,
-networks that were stopped so cool down (_cooling.py).
+Start (pareto, sections 4.2 and C.3): a sparse neuron has s weights of random sign and size 1/√s and its kink through a
+training row: it splits the data along s columns, as a split of a tree does along one. All weights are trained
+afterwards, so sparsity is a start, not a constraint. The output layer and the skip start at 0, so every network starts
+as the constant `offset`.
 
-`train_together` is a job of the queue (_queue.py); who trains is a `GroupTrainer`: threads of this process (here), in
-C++ or NumPy, or PyTorch (_torch.py).
+Early stopping: each network of a group trains on all folds but one. A single held-out fold is too small to stop a
+network well; together the folds cover every row. So all networks of a group advance epoch by epoch, every row is
+predicted by those that did not train on it, and the epoch of the lowest loss of that prediction is the one whose
+weights every network keeps. What is validated and kept is the mean of the weights over the last epochs: it varies less
+than the weights, which so may take larger steps, and fewer of them. Afterwards the networks anneal
+(_dense/optimisers.py).
+
+Successive halving (Jamieson and Talwalkar, Non-stochastic Best Arm Identification and Hyperparameter Optimization,
+2016): most groups end without weight in the mixture, and it shows early. At every synchronisation point the better half
+of the groups still in training goes on, and each group to which the mixture, as it would be now, gives a weight. Few
+rows do not show which group is worse, and their networks are quickly trained: below `ENOUGH` of them all go on.
+
+A group in training is a job: a generator that yields tasks, is sent their results, and returns where it stopped.
+Decisions are taken inside the generators, each from the results of its own tasks alone, so nothing depends on the
+number of threads or on the order in which tasks end. On a GPU (_gpu.py) all networks advance together.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field, replace
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fewfire._dense.losses import TABLE_LOSSES
+from fewfire._dense.network import MOST_ROWS, Backprop, FusedNetwork, evaluate, mean_outputs, packing
+from fewfire._dense.optimisers import BestEpoch, annealing_factors
 from fewfire._errors import DivergenceError
-from fewfire.tabular._fused import FusedNetwork, packing
-from fewfire.tabular._network import LOSSES, Backprop, evaluate
-from fewfire.tabular._queue import Meeting
+from fewfire._threads import ONE_BLAS_THREAD, Helpers
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from concurrent.futures import Future
 
+    from fewfire._dense.losses import TabularLoss
+    from fewfire._dense.network import Layout, Parameters, Rows
+    from fewfire._dense.optimisers import Optimiser
     from fewfire._random import Stream
     from fewfire._types import Float64Array, FloatArray, IdArray
-    from fewfire.tabular._held_out import HeldOut
-    from fewfire.tabular._network import Layout, TabularLoss
-    from fewfire.tabular._optimisers import Optimiser
-    from fewfire.tabular._queue import Task
-
-    GroupJob = Generator[list[Task] | Meeting, Any, "Stop"]
-    """A group in training, as the queue works it off."""
+    from fewfire.tabular._base import Settings
+    from fewfire.tabular._gpu import GpuRunner, GpuTrainer
 
 
-MEETINGS = (10, 20, 40, 80)  # after so many epochs groups are compared, and the hopeless stop
+RUNGS = (10, 20, 40, 80)  # after so many epochs groups are compared, and the worse are pruned
+ENOUGH = 500  # held-out rows; of fewer, no group is pruned
 NEWEST = 0.2  # share of the newest epoch in the mean of weights
 
+Task = Callable[[], Any]
 
-@dataclass(frozen=True)
-class TrainingRows:
-    """Rows as a network sees them, without a copy of them: the `chosen` of a table, their inputs times `gains`.
 
-    X (all rows, inputs), target (all rows, outputs) and weight (all rows,) are float32; `chosen`, numbers of rows, and
-    `gains` (inputs,) may be None: all rows, inputs as they are.
+class Rung(NamedTuple):
+    """A synchronisation point: the job shows its best stop, and is sent whether it goes on."""
+
+    shown: Any
+
+
+Job = Generator[list[Task] | Rung, Any, Any]
+
+
+def draw_start(layout: Layout, sparsity: int | None, rows: Rows, offset: FloatArray, stream: Stream) -> FloatArray:
+    """Initial parameters (layout.size,), float32.
+
+    Parameters
+    ----------
+    sparsity : int or None
+        Non-zero weights of each first-layer row; None, or at least the number of inputs: dense rows.
+    rows : Rows
+        Kinks of the first layer pass through them, through a row of weight 2 as often as through two.
+    offset : array (outputs,)
+        Start of the outputs.
     """
+    flat = np.zeros(layout.size, dtype=np.float32)
+    parts = layout.unpack(flat)
+    if layout.embedding is not None:
+        layout.embedding.draw(parts.embedding, stream)
+    for layer, weights in enumerate(parts.hidden):
+        if layer == 0:
+            weights[:] = first_layer(weights.shape[0], weights.shape[1], sparsity, stream.child("hidden"))
+            chosen = _rows_by_weight(rows, len(weights), stream.child("kinks"))
+            # Of its row a neuron sees the inputs it has weights for: all others need not be embedded.
+            inputs = np.nonzero(weights)[1].reshape(len(weights), -1)
+            read = np.take_along_axis(weights, inputs, axis=1)
+            parts.biases[0][:] = -np.einsum("ji,ji->j", read, _embedded_at(layout, parts, chosen, inputs))
+        else:
+            weights[:] = stream.child(f"hidden{layer}").normal(weights.shape) * np.sqrt(2.0 / weights.shape[1])
+    parts.offset[:] = offset
+    return flat
 
-    X: FloatArray
-    target: FloatArray
-    weight: FloatArray
-    chosen: IdArray | None = None
-    gains: FloatArray | None = None
 
-    def __getitem__(self, rows: IdArray) -> TrainingRows:
-        return replace(self, chosen=rows if self.chosen is None else self.chosen[rows])
+def first_layer(width: int, inputs: int, sparsity: int | None, stream: Stream) -> FloatArray:
+    """Rows (width, inputs) with `sparsity` entries ±1/√sparsity each, or dense normal rows of unit expected length."""
+    if sparsity is None:
+        return np.asarray(stream.child("dense").normal((width, inputs)) / np.sqrt(inputs))
+    few = min(sparsity, inputs)
+    weights = np.zeros((width, inputs))
+    chosen = stream.child("inputs").subsets(width, inputs, few)
+    np.put_along_axis(weights, chosen, stream.child("signs").signs((width, few)) / np.sqrt(few), axis=1)
+    return weights
 
-    def __len__(self) -> int:
-        return len(self.X if self.chosen is None else self.chosen)
 
-    def with_gains(self, gains: FloatArray) -> TrainingRows:
-        """Inputs multiplied by gains (inputs,)."""
-        return replace(self, gains=gains if self.gains is None else self.gains * gains)
+def _rows_by_weight(rows: Rows, count: int, stream: Stream) -> FloatArray:
+    """`count` rows drawn by their weights, in an order that depends on their values, not on their indices."""
+    along, indices = stream.child("order").normal(rows.X.shape[1]), np.arange(len(rows))
+    # Some rows at a time: threads that each copy a whole table wait for one another's memory.
+    parts = (rows[indices[start : start + MOST_ROWS]].inputs() for start in range(0, len(rows), MOST_ROWS))
+    sums = [np.einsum("ij,j->i", X.astype(np.float64), along) for X in parts]
+    order = np.argsort(np.concatenate(sums), kind="stable")
+    mass = np.cumsum(rows.weight[rows.indices()][order], dtype=np.float64)
+    chosen = np.searchsorted(mass / mass[-1], stream.child("rows").uniform(count))
+    return np.asarray(rows[order[np.minimum(chosen, len(rows) - 1)]].inputs(), np.float64)
 
-    def smoothed(self, share: float) -> TrainingRows:
-        """Targets of classes with a share of them spread evenly over all classes; two classes have one output."""
-        if not share:
-            return self
-        even = np.float32(share / max(2, self.target.shape[1]))
-        return replace(self, target=np.float32(1 - share) * self.target + even)
 
-    def places(self) -> IdArray:
-        """Numbers of the rows in the table."""
-        return np.arange(len(self.X)) if self.chosen is None else self.chosen
+def _embedded_at(layout: Layout, parts: Parameters, X: FloatArray, inputs: IdArray) -> FloatArray:
+    """Some inputs (rows, few) of the first layer at X, in float64 by NumPy: the same bits on every machine."""
+    if layout.embedding is None:
+        return np.take_along_axis(X, inputs, axis=1)
+    doubles = [part.astype(np.float64) for part in parts.embedding]
+    return layout.embedding.values_at(doubles, X, inputs)
 
-    def factors(self) -> FloatArray:
-        """The gains, 1 where there are none."""
-        return np.ones(self.X.shape[1], np.float32) if self.gains is None else self.gains
 
-    def copied(self) -> TrainingRows:
-        """The same rows as arrays of their own, gains included."""
-        chosen = slice(None) if self.chosen is None else self.chosen
-        return TrainingRows(self.inputs(), self.target[chosen], self.weight[chosen])
+class Advance(NamedTuple):
+    """One epoch of a network: the mean loss, and its outputs at its validation rows, if any."""
 
-    def inputs(self) -> FloatArray:
-        """Inputs (rows, inputs), gains included."""
-        X = self.X if self.chosen is None else self.X[self.chosen]
-        return X if self.gains is None else X * self.gains
+    loss: float
+    outputs: FloatArray | None
 
 
 class TrainedNetwork:
     """A network in training: its weights and the state of its optimiser.
 
-    Between `train_epoch` and `release` the weights may be elsewhere, packed for C++.
-
-    Parameters
-    ----------
-    layout : Layout
-    flat : array (layout.size,)
-        Its start; changed in place.
-    optimiser : AdamW or SGD
-    loss : str
-        A key of LOSSES.
-    stream : Stream
-        Orders the rows of every epoch.
-    rows : int
-        Rows it will train on, for settings that go by them.
-    paces : sequence of float
-        Shares of the learning rate in its first epochs; in later ones it is whole.
+    `flat` is its start, and changed in place; between `train_epoch` and `release` the weights may be elsewhere, packed
+    for C++. `rows` is how many it will train on, for settings that go by them; `rate_factors` are learning-rate factors
+    of its first epochs, 1 in later ones.
     """
 
     def __init__(
@@ -121,20 +153,20 @@ class TrainedNetwork:
         loss: TabularLoss,
         stream: Stream,
         rows: int,
-        paces: Sequence[float] = (),
+        rate_factors: Sequence[float] = (),
     ) -> None:
         self.layout, self.flat, self.optimiser, self.loss, self.stream = layout, flat, optimiser, loss, stream
         self.descent = optimiser.start(layout.size, layout.decayed, rows)
-        self.paces, self._epochs = paces, 0
+        self.rate_factors, self._epochs = rate_factors, 0
         self.rows_drawn = 0
         self._fused: FusedNetwork | None = None
         self._mean: FloatArray | None = None
         self._kept: FloatArray | None = None
         self._averaged = 0
 
-    def train_epoch(self, rows: TrainingRows) -> float:
-        """One pass over the rows in a fresh order; returns the mean loss met on the way."""
-        self._set_pace()
+    def train_epoch(self, rows: Rows) -> float:
+        """One pass over the rows in a fresh order; returns the mean training loss."""
+        self._set_rate()
         size = self.optimiser.rows_per_step(len(rows))
         # One step takes all rows: their order is of no account, and left alone it changes no sum.
         ordered = rows if size == len(rows) else rows[self.order(len(rows))]
@@ -142,29 +174,28 @@ class TrainedNetwork:
         if fused is None:
             with np.errstate(over="ignore", invalid="ignore"):  # a diverging loss is reported once, by its value
                 return self._numpy_epoch(ordered.copied(), size)
-        chosen = np.ascontiguousarray(ordered.places(), np.int64)
-        return fused.epoch(rows, chosen, self.loss, size)
+        return fused.epoch(rows, np.ascontiguousarray(ordered.indices(), np.int64), self.loss, size)
 
-    def advance(self, rows: TrainingRows, held: TrainingRows | None) -> Advance:
-        """`train_epoch`, then, with held-out rows, `average` and `values`."""
+    def advance(self, rows: Rows, validation: Rows | None) -> Advance:
+        """`train_epoch`, then, with validation rows, `average` and `values`."""
         fused = self._begin()
-        if held is None or fused is None:
+        if validation is None or fused is None:
             loss = self.train_epoch(rows)
-            if held is None:
+            if validation is None:
                 return Advance(loss, None)
             self.average()
-            return Advance(loss, self.values(held))
-        self._set_pace()
+            return Advance(loss, self.values(validation))
+        self._set_rate()
         size, newest = self.optimiser.rows_per_step(len(rows)), self._newest()
         if self._mean is None:
             self._mean = np.empty_like(fused.parameters)
         words, outputs = (self.stream, self.rows_drawn), self.layout.outputs
         self.rows_drawn += len(rows) if size < len(rows) else 0
-        return Advance(*fused.advance(rows, self.loss, size, words, self._mean, newest, held, outputs))
+        return Advance(*fused.advance(rows, self.loss, size, words, self._mean, newest, validation, outputs))
 
-    def pace(self, epoch: int) -> float:
-        """The share of the learning rate in an epoch, counted from 0."""
-        return self.paces[epoch] if epoch < len(self.paces) else 1.0
+    def rate_factor(self, epoch: int) -> float:
+        """The learning-rate factor of an epoch, counted from 0."""
+        return self.rate_factors[epoch] if epoch < len(self.rate_factors) else 1.0
 
     def order(self, rows: int) -> IdArray:
         """A fresh order of so many rows: the next of the network's stream."""
@@ -184,19 +215,19 @@ class TrainedNetwork:
         self._averaged += 1
         return max(NEWEST, 1 / self._averaged)
 
-    def values(self, rows: TrainingRows) -> FloatArray:
+    def values(self, rows: Rows) -> FloatArray:
         """Outputs (rows, outputs) by the mean of the weights, or by the weights where none was taken."""
-        judged = self._judged()
+        validated = self._validated()
         if self._fused is None:
-            return evaluate(self.layout, judged, rows.inputs())
-        return self._fused.values(rows.X, rows.factors(), rows.places(), self.layout.outputs, judged)
+            return evaluate(self.layout, validated, rows.inputs())
+        return self._fused.values(rows.X, rows.factors(), rows.indices(), self.layout.outputs, validated)
 
     def keep(self) -> None:
-        """Remember what `values` goes by."""
-        self._kept = self._judged().copy()
+        """Remember the weights that `values` uses."""
+        self._kept = self._validated().copy()
 
     def restore(self) -> None:
-        """Make what is remembered the weights."""
+        """Go back to the weights remembered."""
         assert self._kept is not None
         self._weights()[:] = self._kept
 
@@ -206,15 +237,15 @@ class TrainedNetwork:
             self._fused.unpack()
         self._fused, self._mean, self._kept, self._averaged = None, None, None, 0
 
-    def _set_pace(self) -> None:
+    def _set_rate(self) -> None:
         """For the next epoch."""
-        self.descent.pace = self.pace(self._epochs)
+        self.descent.factor = self.rate_factor(self._epochs)
         self._epochs += 1
 
     def _weights(self) -> FloatArray:
         return self.flat if self._fused is None else self._fused.parameters
 
-    def _judged(self) -> FloatArray:
+    def _validated(self) -> FloatArray:
         return self._weights() if self._mean is None else self._mean
 
     def _begin(self) -> FusedNetwork | None:
@@ -222,70 +253,33 @@ class TrainedNetwork:
             self._fused = FusedNetwork(packed, self.flat, self.descent)
         return self._fused
 
-    def _numpy_epoch(self, rows: TrainingRows, size: int) -> float:
+    def _numpy_epoch(self, rows: Rows, size: int) -> float:
         backprop, total = Backprop(self.layout, self.flat, size), 0.0
         for start in range(0, len(rows), size):
             part = slice(start, start + size)
             X, weight = rows.X[part], rows.weight[part]
-            losses, errors = LOSSES[self.loss](backprop.values(X), rows.target[part])
+            losses, errors = TABLE_LOSSES[self.loss](backprop.values(X), rows.target[part])
             total += float(losses @ weight)
             errors *= (weight / len(X))[:, None]
             self.descent.step(self.flat, backprop.differentiate(X, errors))
         return total / len(rows)
 
 
-class Advance(NamedTuple):
-    """What an epoch of a network brought: the mean loss, and its outputs at the rows it is judged by, if any."""
-
-    loss: float
-    outputs: FloatArray | None
-
-
-class GroupTrainer(Protocol):
-    """Networks in training, whoever carries it out."""
-
-    learning_rate: float
-
-    @property
-    def steps(self) -> int:
-        """Steps of a network so far."""
-
-    def epoch(self) -> list[Task]:
-        """Tasks that take every network an epoch further; each returns a list of `Advance`, in all one per network."""
-
-    def keep(self) -> None:
-        """Remember the weights."""
-
-    def restore(self) -> None:
-        """Go back to the weights remembered."""
-
-    def release(self) -> None:
-        """Hand the weights back; called once, however training ended."""
-
-
 class CpuTrainer:
-    """Networks on threads of this process, in C++ where it is installed, else in NumPy.
+    """Networks trained by tasks of one network each; `validation`, the rows to stop early by, may be empty."""
 
-    Parameters
-    ----------
-    networks : list of TrainedNetwork
-    parts, held : one TrainingRows per network
-        What each trains on and, for early stopping, is judged by; `held` may be empty where nothing stops early.
-    """
-
-    def __init__(self, networks: list[TrainedNetwork], parts: list[TrainingRows], held: list[TrainingRows]) -> None:
-        self.networks, self.parts, self.held = networks, parts, held
-        self.learning_rate = float(networks[0].optimiser.learning_rate)
+    def __init__(self, networks: list[TrainedNetwork], parts: list[Rows], validation: list[Rows]) -> None:
+        self.networks, self.parts, self.validation = networks, parts, validation
 
     @property
     def steps(self) -> int:
-        """Steps the first network has done."""
+        """Steps of the first network so far."""
         return self.networks[0].descent.steps
 
     def epoch(self) -> list[Task]:
-        """One task per network."""
-        held: list[TrainingRows | None] = [*self.held] or [None] * len(self.networks)
-        return [partial(_advance, *case) for case in zip(self.networks, self.parts, held, strict=True)]
+        """Tasks that take every network an epoch further; each returns a list of `Advance`."""
+        validation: list[Rows | None] = [*self.validation] or [None] * len(self.networks)
+        return [partial(_advance, *case) for case in zip(self.networks, self.parts, validation, strict=True)]
 
     def keep(self) -> None:
         """Remember the weights."""
@@ -298,103 +292,438 @@ class CpuTrainer:
             network.restore()
 
     def release(self) -> None:
-        """Write the weights back."""
+        """Write the weights back to the networks; called once, however training ended."""
         for network in self.networks:
             network.release()
 
 
-def _advance(network: TrainedNetwork, part: TrainingRows, held: TrainingRows | None) -> list[Advance]:
-    return [network.advance(part, held)]
+def _advance(network: TrainedNetwork, part: Rows, validation: Rows | None) -> list[Advance]:
+    return [network.advance(part, validation)]
 
 
 @dataclass
 class Curves:
-    """Mean loss of every epoch, in training and on held-out rows."""
+    """Mean loss of every epoch, in training and on validation rows."""
 
     training: list[float] = field(default_factory=list)
     validation: list[float] = field(default_factory=list)
 
 
 class Stop(NamedTuple):
-    """Where training stopped: the best held-out loss and the pooled outputs that had it; NaN and None without any.
-
-    `epochs` says after how many it was.
-    """
+    """Where training stopped: the best validation loss, the pooled outputs that had it, and after how many epochs."""
 
     loss: float = np.nan
     pooled: Float64Array | None = None
     epochs: int = 0
 
 
+class PooledValidation:
+    """Which rows each network did not train on, and the loss of their pooled prediction."""
+
+    def __init__(self, rows: Rows, folds: list[IdArray], parts: list[Rows], loss: TabularLoss) -> None:
+        self.folds, self.parts, self.loss = folds, parts, loss
+        self.count = np.bincount(np.concatenate(folds), minlength=len(rows))
+        self.seen = np.flatnonzero(self.count)
+        self._once = np.argsort(np.concatenate(folds)) if self.count.max(initial=0) == 1 else None
+        self.target, self.weight = rows.target[self.seen], rows.weight[self.seen]
+
+    def pool(self, outputs: list[FloatArray]) -> Float64Array:
+        """The mean output (seen, outputs) at each row that some network left out."""
+        if self._once is not None:  # the mean of one, to the bit
+            return np.concatenate(outputs, dtype=np.float64)[self._once]
+        total = np.zeros((len(self.count), self.target.shape[1]))
+        for ids, values in zip(self.folds, outputs, strict=True):
+            total[ids] += values
+        return np.asarray(total[self.seen] / self.count[self.seen, None])
+
+    def score(self, pooled: Float64Array) -> float:
+        """The mean loss of pooled outputs."""
+        with np.errstate(over="ignore", invalid="ignore"):  # a loss that is not finite is reported once, by its value
+            losses, _ = TABLE_LOSSES[self.loss](pooled, self.target)
+            return float(np.average(losses, weights=self.weight))
+
+
+class NetworkGroup:
+    """Networks of one layout that see the same variant of the inputs, trained together; they predict by their mean.
+
+    Between fits only `weights` are kept, unless training may go on (`warm_start`, `partial_fit`): then the networks
+    with the state of their optimisers stay as well, as they were before annealing. For predictions the weights are
+    converted once, when a fit ends. `reached` counts the epochs up to the weights that training would go on from.
+    """
+
+    def __init__(self, layout: Layout, loss: TabularLoss, offset: FloatArray, stream: Stream, count: int) -> None:
+        self.layout, self.loss, self.offset, self.stream, self.count = layout, loss, offset, stream, count
+        self.networks: list[TrainedNetwork] = []
+        self.curves, self.annealed, self.reached = Curves(), 0, 0
+        self._set_weights(None)
+
+    def _set_weights(self, weights: FloatArray | None) -> None:
+        """Take weights (networks, size), and convert them for predictions."""
+        self.weights = weights
+        self._outputs = None if weights is None else mean_outputs(self.layout, weights)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_outputs"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._set_weights(self.weights)
+
+    def train(
+        self,
+        rows: Rows,
+        gains: list[FloatArray],
+        folds: list[IdArray] | None,
+        validation: Rows | None,
+        settings: Settings,
+        label: str = "",
+    ) -> Job:
+        """A job: train until the validation rows, or the epochs, end it; it returns a `Stop`.
+
+        Parameters
+        ----------
+        rows, validation : Rows
+            Inputs without gains.
+        gains : list of arrays (inputs,)
+            Of each network.
+        folds : list of arrays, optional
+            Rows that each network does not train on, to stop by; `validation`, if given, takes their place.
+        label : str
+            Named in the progress, which is reported if it is not empty.
+        """
+        pooled, smoothed = None, rows.smoothed(settings.smoothing)
+        if folds is not None and validation is None:
+            everything = np.arange(len(rows))
+            shown = list(zip(folds, gains, strict=True))
+            parts = [smoothed[np.delete(everything, fold)].with_gains(gain) for fold, gain in shown]
+            pooled = PooledValidation(rows, folds, [rows[fold].with_gains(gain) for fold, gain in shown], self.loss)
+        else:  # the same rows and gains for all networks: one table, not a copy per network
+            parts = [smoothed.with_gains(gains[0])] * self.count
+        if validation is not None:
+            every = [np.arange(len(validation))] * self.count
+            pooled = PooledValidation(validation, every, [validation.with_gains(gains[0])] * self.count, self.loss)
+        return self._run(parts, pooled, settings.optimiser.epochs, settings, label)
+
+    def train_epoch(self, rows: Rows, settings: Settings, label: str = "") -> Job:
+        """A job of one epoch of every network over all rows, gains included, from the weights that predict."""
+        if self.annealed and self.weights is not None:
+            for network, flat in zip(self.networks, self.weights, strict=False):  # none, if training was forgotten
+                network.flat[:] = flat
+        return self._run([rows.smoothed(settings.smoothing)] * self.count, None, 1, settings, label)
+
+    def anneal(self, rows: Rows, settings: Settings, label: str = "") -> Job:
+        """A job that anneals copies of the networks on all rows, with the gains of predictions; the copies predict."""
+        rows, factors, rule = rows.smoothed(settings.smoothing), annealing_factors(self.reached), settings.optimiser
+        copies = []
+        for number, network in enumerate(self.networks):
+            # Names of streams outlive renamings: the same seed, the same fit.
+            flat, stream = network.flat.copy(), self.stream.child(f"member{number}").child("cool down")
+            copies.append(TrainedNetwork(self.layout, flat, rule, self.loss, stream, len(rows), factors))
+        trainer = _trainer(copies, [rows] * self.count, [], settings)
+        stop = yield from train_together(trainer, len(factors), Curves(), label=label, phase=" of annealing")
+        weights = np.stack([network.flat for network in copies])
+        if not np.isfinite(weights).all():  # those of the last steps; nothing is computed by them here
+            raise _divergence(trainer, "a weight at the end of annealing")
+        self._set_weights(weights)
+        self.annealed = len(factors)
+        return stop
+
+    def forget_training(self) -> None:
+        """Keep only what predicts."""
+        self.networks = []
+
+    def outputs(self, X: FloatArray, gains: FloatArray) -> Float64Array:
+        """Mean output (rows, outputs) of the networks at X (rows, inputs) times gains (inputs,), float64."""
+        assert self._outputs is not None
+        return self._outputs(X, gains)
+
+    def _run(
+        self, parts: list[Rows], pooled: PooledValidation | None, epochs: int, settings: Settings, label: str
+    ) -> Job:
+        before = [network.flat for network in self.networks] or self.weights
+        if self.networks and not _alike(self.networks[0].optimiser, settings.optimiser):
+            self.networks = []  # another optimiser starts afresh, from these weights
+        if not self.networks:
+            self.networks = yield [partial(self._network, *case, before, settings) for case in enumerate(parts)]
+        trainer = _trainer(self.networks, parts, [] if pooled is None else pooled.parts, settings)
+        best = yield from train_together(trainer, epochs, self.curves, pooled, settings.patience or epochs, label)
+        self._set_weights(np.stack([network.flat for network in self.networks]))
+        self.annealed = 0
+        self.reached += epochs if pooled is None else best.epochs
+        return best
+
+    def _network(
+        self, number: int, rows: Rows, before: Sequence[FloatArray] | FloatArray | None, settings: Settings
+    ) -> TrainedNetwork:
+        """A fresh network, or, after a finished fit, one with the weights before and a fresh optimiser."""
+        stream = self.stream.child(f"member{number}")
+        if before is None:
+            flat = draw_start(self.layout, settings.sparsity, rows, self.offset, stream)
+        else:
+            flat = before[number].copy()
+        return TrainedNetwork(self.layout, flat, settings.optimiser, self.loss, stream.child("batches"), len(rows))
+
+
+def _alike(one: Optimiser, other: Optimiser) -> bool:
+    """Whether two optimisers differ in their number of epochs at most."""
+    settings, others = one.get_params(), other.get_params()
+    return type(one) is type(other) and {**settings, "epochs": 0} == {**others, "epochs": 0}
+
+
+def _trainer(
+    networks: list[TrainedNetwork], parts: list[Rows], validation: list[Rows], settings: Settings
+) -> CpuTrainer | GpuTrainer:
+    if settings.device == "cpu":
+        return CpuTrainer(networks, parts, validation)
+    from fewfire.tabular._gpu import GpuTrainer
+
+    return GpuTrainer(networks, parts, validation)
+
+
 def train_together(
-    trainer: GroupTrainer,
+    trainer: CpuTrainer | GpuTrainer,
     epochs: int,
     curves: Curves,
-    held: HeldOut | None = None,
+    validation: PooledValidation | None = None,
     patience: int = 1,
     label: str = "",
     phase: str = "",
-) -> GroupJob:
-    """A job that trains all networks for up to `epochs` epochs and, with held-out rows, goes back to the best epoch.
+) -> Job:
+    """A job that trains networks for up to `epochs` epochs and, with validation rows, goes back to the best.
 
-    With held-out rows it shows the best `Stop` so far at meetings; a verdict of False ends it.
-
-    Parameters
-    ----------
-    curves : Curves
-        Continued.
-    patience : int
-        Epochs without a better held-out loss before all stop.
-    label : str
-        Named in the progress, which is told if it is not empty.
-    phase : str
-        What errors say behind the number of an epoch.
+    Curves are continued; progress is reported if there is a label. `phase` follows the number of an epoch in errors.
     """
-    best, since = Stop(), 0
+    stop, best = Stop(), BestEpoch(patience)
     try:
         for epoch in range(epochs):
             advances = [advance for several in (yield trainer.epoch()) for advance in several]
             curves.training.append(float(np.mean([advance.loss for advance in advances])))
             if not np.isfinite(curves.training[-1]):
-                raise divergence(trainer, f"the loss of epoch {len(curves.training)}{phase}")
+                raise _divergence(trainer, f"the loss of epoch {len(curves.training)}{phase}")
             pooled = None
-            if held is not None:
-                pooled = held.pool([advance.outputs for advance in advances if advance.outputs is not None])
-                curves.validation.append(held.score(pooled))
+            if validation is not None:
+                pooled = validation.pool([advance.outputs for advance in advances if advance.outputs is not None])
+                curves.validation.append(validation.score(pooled))
                 if not np.isfinite(curves.validation[-1]):
                     # The weights diverged in the epoch's last steps, or the rows lie far outside those trained on.
                     rows = ", or look for extreme values in the held-out rows (validation_data, where it is passed)"
-                    raise divergence(trainer, f"the held-out loss of epoch {len(curves.training)}", rows)
+                    raise _divergence(trainer, f"the held-out loss of epoch {len(curves.training)}", rows)
             if label:
-                _tell(label, epoch, epochs, curves, held is not None)
+                _report(label, epoch, epochs, curves, validation is not None)
             if pooled is None:
                 continue
-            since += 1
-            if best.pooled is None or curves.validation[-1] < best.loss:
-                best, since = Stop(curves.validation[-1], pooled, epoch + 1), 0
+            if best.better(curves.validation[-1]):
+                stop = Stop(curves.validation[-1], pooled, epoch + 1)
                 trainer.keep()
-            if since >= patience or (epoch + 1 in MEETINGS and not (yield Meeting(best))):
+            if best.over or (epoch + 1 in RUNGS and not (yield Rung(stop))):
                 break
-        if held is not None:
+        if validation is not None:
             trainer.restore()
     finally:
         trainer.release()
-    return best
+    return stop
 
 
-def _tell(label: str, epoch: int, epochs: int, curves: Curves, judged: bool) -> None:
-    held = f", held out {curves.validation[-1]:.4f}" if judged else ""
-    most = "at most " if judged else ""
-    told = f"{label}: epoch {epoch + 1} of {most}{epochs}: loss {curves.training[-1]:.4f}{held}\n"
-    sys.stderr.write(told)  # at once: groups are in several threads
+def _report(label: str, epoch: int, epochs: int, curves: Curves, validated: bool) -> None:
+    held_out = f", held out {curves.validation[-1]:.4f}" if validated else ""
+    most = "at most " if validated else ""
+    line = f"{label}: epoch {epoch + 1} of {most}{epochs}: loss {curves.training[-1]:.4f}{held_out}\n"
+    sys.stderr.write(line)
 
 
-def divergence(trainer: GroupTrainer, what: str, otherwise: str = "") -> DivergenceError:
-    """An error that says what is not finite, and what to do."""
-    rate = trainer.learning_rate
+def _divergence(trainer: CpuTrainer | GpuTrainer, what: str, otherwise: str = "") -> DivergenceError:
+    """An error that names what is not finite, and the remedy."""
+    rate = float(trainer.networks[0].optimiser.learning_rate)
     return DivergenceError(
         f"{what} is not finite at learning rate {rate:g}. "
         f"Remedy: lower the optimiser's learning_rate, to {rate / 10:g} for example{otherwise}.",
         step=trainer.steps,
         learning_rate=rate,
     )
+
+
+class SuccessiveHalving:
+    """Which groups go on; `mix` maps outputs (groups, rows, outputs) at validation rows to weights (groups,)."""
+
+    def __init__(self, mix: Callable[[Float64Array], Float64Array], groups: int) -> None:
+        self._mix, self._running = mix, np.ones(groups, dtype=bool)
+
+    def __call__(self, stops: Sequence[Stop]) -> list[bool]:
+        """Which groups go on, given the best stop of each so far."""
+        running = self._running
+        outputs = np.stack([stop.pooled for stop in stops if stop.pooled is not None])
+        if len(stops) > 1 and outputs.shape[1] >= ENOUGH:
+            losses = np.where(running, [stop.loss for stop in stops], np.inf)
+            half = np.argsort(losses, kind="stable")[: -(-int(running.sum()) // 2)]
+            ahead = self._mix(outputs) > 0
+            ahead[half] = True
+            running &= ahead
+        return [bool(runs) for runs in running]
+
+
+class Finished(NamedTuple):
+    """What each job returned, and the seconds that its tasks took."""
+
+    found: list[Any]
+    seconds: list[float]
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    threads: int,
+    prune: Callable[[list[Any]], Sequence[Any]] | None = None,
+    others: Sequence[Job] = (),
+    gpu: GpuRunner | None = None,
+) -> Finished:
+    """Run jobs and `others`, whose results come last, concurrently; `prune` decides at the rungs of jobs.
+
+    BLAS gets one thread meanwhile, as the products of a batch are small. If a job raises, those after it are given up
+    and those before it go on, to their next rung at most: which error is raised does not depend on the threads.
+    Neither an error nor an interrupt waits for tasks that are under way.
+
+    Parameters
+    ----------
+    prune : function, optional
+        From what every job has shown last, or returned, to what each is sent.
+    gpu : GpuRunner, optional
+        Takes all tasks of a GPU that are ready at a time.
+    """
+    with ONE_BLAS_THREAD:
+        schedule = _Schedule([*jobs, *others], len(jobs), prune)
+        try:
+            with Helpers(threads if threads > 1 or gpu is not None else 0) as helpers:
+                _run_tasks(schedule, helpers, gpu)
+                if schedule.error is not None:
+                    raise schedule.error[1]
+        finally:
+            for job in schedule.jobs:
+                job.close()
+        return Finished(schedule.shown, schedule.seconds)
+
+
+def _run_tasks(schedule: _Schedule, helpers: Helpers, gpu: GpuRunner | None) -> None:
+    """Submit what is ready, and advance the jobs whose tasks are done; a GPU waits for other tasks of its jobs."""
+    done: SimpleQueue[tuple[int, int, Future[Any]]] = SimpleQueue()
+    under_way = [0] * len(schedule.jobs)
+    on_gpu: list[tuple[int, int, Any]] = []
+
+    def submit(number: int, place: int, task: Task) -> None:
+        under_way[number] += 1
+        future = helpers.submit(_timed, partial(schedule.run, number, task))
+        future.add_done_callback(lambda future: done.put((number, place, future)))
+
+    def collect() -> None:
+        number, place, future = done.get()
+        under_way[number] -= 1
+        if (error := future.exception()) is not None:
+            schedule.fail(number, error)
+        else:
+            schedule.take(number, place, *future.result())
+
+    while True:
+        while schedule.ready:
+            number, place, task = schedule.ready.popleft()
+            if gpu is not None and gpu.takes(task):
+                on_gpu.append((number, place, task))
+            else:
+                submit(number, place, task)
+            while not done.empty():
+                collect()
+        if gpu is not None and on_gpu and not any(under_way[: schedule.count]):
+            _run_on_gpu(schedule, gpu, [entry for entry in on_gpu if schedule.wanted(entry[0])])
+            on_gpu = []
+        elif schedule.awaited(under_way):
+            collect()
+        else:
+            return
+
+
+def _run_on_gpu(schedule: _Schedule, gpu: GpuRunner, entries: list[tuple[int, int, Any]]) -> None:
+    """Run tasks of a GPU together; each gets its share of the time."""
+    try:
+        results, spent = _timed(partial(gpu.run, [task for _, _, task in entries]))
+    except BaseException as error:
+        schedule.fail(0, error)
+        return
+    for (number, place, _), result in zip(entries, results, strict=True):
+        schedule.take(number, place, result, spent / len(entries))
+
+
+class _Schedule:
+    """Jobs under way, the first `count` of which have rungs; advanced by one thread."""
+
+    def __init__(self, jobs: Sequence[Job], count: int, prune: Callable[[list[Any]], Sequence[Any]] | None) -> None:
+        self.jobs, self.count, self.prune = jobs, count, prune
+        self.shown: list[Any] = [None] * len(jobs)
+        self.seconds = [0.0] * len(jobs)
+        self.running, self.at_rung = set(range(len(jobs))), set[int]()
+        self.results: list[list[Any]] = [[] for _ in jobs]
+        self.missing = [0] * len(jobs)
+        self.ready: deque[tuple[int, int, Task]] = deque()
+        self.error: tuple[int, BaseException] | None = None
+        for number in range(len(jobs)):
+            self._advance(number, None)
+
+    def run(self, number: int, task: Task) -> Any:
+        """The result of a task, unless its job has been given up."""
+        return task() if self.wanted(number) else None
+
+    def take(self, number: int, place: int, result: Any, spent: float) -> None:
+        """Take in the result of a task and its seconds; the last one takes its job further."""
+        if not self.wanted(number):
+            return
+        self.results[number][place] = result
+        self.seconds[number] += spent
+        self.missing[number] -= 1
+        if not self.missing[number]:
+            self._advance(number, self.results[number])
+
+    def fail(self, number: int, error: BaseException) -> None:
+        """Give up this job and those after it; all, where it is no error but an interrupt."""
+        number = number if isinstance(error, Exception) else 0
+        if self.wanted(number):
+            self.error = number, error
+            self.running = {job for job in self.running if job < number}
+            self.at_rung &= self.running
+            self.ready = deque(entry for entry in self.ready if entry[0] < number)
+
+    def awaited(self, under_way: list[int]) -> bool:
+        """Whether tasks under way are to be waited for: after an error, those of jobs before the one that failed."""
+        return any(under_way if self.error is None else under_way[: self.error[0]])
+
+    def wanted(self, number: int) -> bool:
+        """Whether a job has not been given up."""
+        return self.error is None or number < self.error[0]
+
+    def _advance(self, number: int, results: list[Any] | None) -> None:
+        self._send(number, results)
+        while self.at_rung and self.error is None and self.at_rung == {job for job in self.running if job < self.count}:
+            assert self.prune is not None
+            verdicts, waiting = self.prune(self.shown[: self.count]), sorted(self.at_rung)
+            self.at_rung = set()
+            for job in waiting:
+                self._send(job, verdicts[job])
+
+    def _send(self, number: int, what: Any) -> None:
+        if not self.wanted(number):
+            return
+        try:
+            given = self.jobs[number].send(what)
+        except StopIteration as end:
+            self.running.discard(number)
+            self.shown[number] = end.value
+        except BaseException as error:
+            self.fail(number, error)
+        else:
+            if isinstance(given, Rung):
+                self.at_rung.add(number)
+                self.shown[number] = given.shown
+            else:
+                self.results[number], self.missing[number] = [None] * len(given), len(given)
+                self.ready.extend((number, place, task) for place, task in enumerate(given))
+
+
+def _timed(task: Task) -> tuple[Any, float]:
+    begin = time.perf_counter()
+    result = task()
+    return result, time.perf_counter() - begin

@@ -1,180 +1,180 @@
-"""Trees beside the networks: extra trees and boosting, fitted on the networks' folds, for targets that jump.
+"""LightGBM's trees that are mixed with the networks: a random forest and boosting, fitted on the networks' folds.
 
 Networks bend where the target does and lose where it jumps along few columns; trees the other way round, and the two
 err on different rows. One model is fitted per fold and predicts the rows the fold left out; later rows get the mean of
 all models. Trees see the columns in their own units: categories by their numbers, NaN where values are missing.
 
-Extra trees (_extra_trees.py) do well from thirty rows on. Boosting (_boosting.py) wants some hundred rows; the rounds
-that predict held-out rows best are kept, the same number in all models. Both are jobs of the queue in which the
-networks train, and what is kept of either are `FlatTrees`.
+A random forest (Breiman 2001) does well from thirty rows on. It regresses targets, or indicators of classes, less their
+mean: a tree of LightGBM's forest that finds no split predicts 0. Boosting (Friedman 2001; Ke et al. 2017) needs some
+hundred rows; the rounds that predict held-out rows best are kept, the same number in all models. Columns are binned
+once for all folds. Every model is grown by one thread, so the same seed gives the same bits on any number of threads.
+
+Growing is a job that runs with those of the networks. To add a kind of tree, write a `TreeGroup` and enter it in
+`TREES`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fewfire.tabular._boosting import BinnedRows, Booster, BoostingRule, beside, binned, chances
-from fewfire.tabular._extra_trees import ExtraTreesRule, WholeTargets, grown_trees, whole_targets
-from fewfire.tabular._flat_trees import FlatTrees, joined, narrowed
+from fewfire._dense.network import Rows
+from fewfire._errors import MissingDependency
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
+    from types import ModuleType
 
-    from numpy.typing import NDArray
+    from lightgbm import Booster, Dataset
 
+    from fewfire._dense.losses import TabularLoss
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array, IdArray
-    from fewfire.tabular._network import TabularLoss
-    from fewfire.tabular._queue import Task
+    from fewfire.tabular._training import Job, Task
 
-    TreeJob = Generator[list[Task], Any, Float64Array]
-    """Trees being grown, as the queue works them off; what they predict of the rows held out."""
+    Growth = Generator[list[Task], Any, None]
 
-TREES = 100  # of a model on MANY rows or fewer
+MOST_TREES = 100  # of a model on MANY rows or fewer
 MANY = 2000  # rows; of more, fewer trees: they are larger, and their mean is less in need of number
-LEAST_TREES = 25
-EXTRA = ExtraTreesRule(least_rows=2, share=0.5)
-PIECES = 4  # of a model of extra trees, or of the columns to be binned, for any threads to take
-SMALL = BoostingRule(leaves=8, least_rows=5, learning_rate=0.1, bins=63)
-LARGE = BoostingRule(leaves=31, least_rows=20, learning_rate=0.1, bins=127)
+FEWEST_TREES = 25
 LARGE_ROWS = 5000  # of more, boosting has LARGE trees
 FIRST_ROUNDS, STRETCH, MOST_ROUNDS = 60, 20, 500  # of boosting
 ENOUGH = 0.7  # of the rounds so far: a best round before it ends boosting
+LEAST_PROBABILITY = 1e-6  # less is none: of a class that a model has not seen, or rounded in float32
+
+SHARED: dict[str, Any] = {
+    "num_threads": 1,
+    "deterministic": True,
+    "force_col_wise": True,
+    "verbosity": -1,
+    "min_data_in_bin": 1,
+    "feature_pre_filter": False,  # it would drop columns that no split of all rows can use
+    "feature_fraction_bynode": 0.5,
+    "histogram_pool_size": 64,  # MB per model that grows; without a limit, a forest has histograms of all its leaves
+}
+FOREST = SHARED | {
+    "boosting": "rf",
+    "objective": "regression",
+    "max_bin": 63,
+    "min_data_in_leaf": 2,
+    "bagging_fraction": 0.632,
+    "bagging_freq": 1,
+}
+BOOSTING = SHARED | {"learning_rate": 0.1, "lambda_l2": 1.0}
+SMALL = BOOSTING | {"num_leaves": 8, "min_data_in_leaf": 5, "max_bin": 63}
+LARGE = BOOSTING | {"num_leaves": 31, "min_data_in_leaf": 20, "max_bin": 127}
+MOST_LEAVES = 131_072  # LightGBM's limit
+OBJECTIVES = {"squared": "regression", "logistic": "binary", "cross_entropy": "multiclass"}
 
 
-@dataclass(frozen=True)
-class TreeRows:
-    """Rows as trees see them: table (rows, columns) with NaN, target (rows, outputs), weight (rows,)."""
-
-    table: AnyArray
-    target: AnyArray
-    weight: AnyArray
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-    def __getitem__(self, rows: IdArray) -> TreeRows:
-        return TreeRows(self.table[rows], self.target[rows], self.weight[rows])
-
-    def with_others(self, others: TreeRows) -> TreeRows:
-        """These rows, then others."""
-        pairs = [(self.table, others.table), (self.target, others.target), (self.weight, others.weight)]
-        return TreeRows(*(np.concatenate(pair) for pair in pairs))
-
-    def uneven(self) -> AnyArray | None:
-        """The weights, or None where they are one."""
-        return None if np.ptp(self.weight) == 0 else self.weight
+def load_lightgbm() -> ModuleType:
+    """LightGBM, imported when trees are grown: it takes a while, and its library needs the system's OpenMP."""
+    try:
+        import lightgbm
+    except (ImportError, OSError) as error:
+        remedy = "pip install lightgbm"
+        if not isinstance(error, ImportError):
+            remedy = "install the system's OpenMP library (Debian: apt install libgomp1; macOS: brew install libomp)"
+        message = (
+            f"Trees need LightGBM, which cannot be imported here ({error}). Remedy: {remedy}, or pass trees=False."
+        )
+        raise MissingDependency(message) from error
+    return lightgbm
 
 
 class TreeModel(NamedTuple):
-    """Trees and what is said without them (outputs,)."""
+    """Boosters that share the outputs among them, and what is added to their predictions (outputs,)."""
 
-    trees: FlatTrees
+    boosters: list[Booster]
     baseline: Float64Array
 
     def values(self, table: AnyArray) -> Float64Array:
-        """The sum (rows, outputs) at a narrowed table."""
-        return self.baseline + self.trees.sums(table, len(self.baseline))
+        """Predictions (rows, outputs) for a table (rows, columns)."""
+        found = [booster.predict(table, num_threads=1) for booster in self.boosters]
+        return np.asarray(np.column_stack(found) + self.baseline)  # type: ignore[arg-type]
 
 
 class TreeGroup(ABC):
-    """Models of one kind of tree, one per fold, that predict chances of classes or targets.
-
-    Parameters
-    ----------
-    loss : str
-        "squared" asks for targets, the others for chances.
-    outputs : int
-        Classes of which there are chances, or targets.
-    stream : Stream
-        Seeds the models.
-    """
+    """Models of one kind of tree, one per fold; they predict targets (loss "squared") or probabilities of classes."""
 
     def __init__(self, loss: TabularLoss, outputs: int, stream: Stream) -> None:
+        load_lightgbm()
         self.loss, self.outputs, self.stream = loss, outputs, stream
         self.models: list[TreeModel] = []
 
-    def train(self, rows: TreeRows, folds: Sequence[IdArray] | None, judges: TreeRows | None) -> TreeJob:
-        """A job of the queue: fit a model on the rows outside each fold.
+    def train(self, rows: Rows, folds: Sequence[IdArray] | None, validation: Rows | None) -> Job:
+        """A job: fit a model on the rows outside each fold.
 
-        It returns what the models predict of the rows held out (held out, outputs). With `judges` one model is fitted
-        to all rows, and these are the rows held out.
+        It returns what the models predict of the rows held out (held out, outputs). With `validation` one model is
+        fitted to all rows, and these are the rows held out.
         """
-        if judges is None:
+        if validation is None:
             assert folds is not None
-            everything, places = rows, list(folds)
-            parts = [_others(fold, len(rows)) for fold in folds]
+            everything, held_out = rows, [np.sort(fold) for fold in folds]
+            parts = [np.setdiff1d(np.arange(len(rows)), fold) for fold in folds]
         else:
-            everything, places = rows.with_others(judges), [np.arange(len(rows), len(rows) + len(judges))]
+            everything, held_out = _stacked(rows, validation), [np.arange(len(rows), len(rows) + len(validation))]
             parts = [np.arange(len(rows))]
-        yield from self._grow(everything, parts, places)
-        cases = zip(self.models, places, strict=True)
-        said = yield [partial(self._predict_rows, model, everything.table, ids) for model, ids in cases]
-        return _pooled(said, places, len(everything))
+        yield from self._grow(everything, parts, held_out)
+        cases = zip(self.models, held_out, strict=True)
+        predicted = yield [partial(self._predict, model, everything.X[ids]) for model, ids in cases]
+        return _pooled(predicted, held_out, len(everything))
 
     def predictions(self, table: Float64Array) -> Float64Array:
         """Mean prediction (rows, outputs) of the models at a table (rows, columns)."""
-        shown = narrowed(table)
-        return np.asarray(sum(self._predict(model, shown) for model in self.models) / len(self.models))
+        return np.asarray(sum(self._predict(model, table) for model in self.models) / len(self.models))
 
     @abstractmethod
-    def described(self) -> str:
-        """What was fitted, in words."""
+    def description(self) -> str:
+        """A description of the models."""
 
     @abstractmethod
+    def _grow(self, rows: Rows, parts: list[IdArray], held_out: list[IdArray]) -> Growth:
+        """Fit a model to each part of the rows, and validate it, if need be, on those held out; both ascend."""
+
     def _predict(self, model: TreeModel, table: AnyArray) -> Float64Array:
-        """What one model says of a narrowed table (rows, columns): (rows, outputs)."""
+        """Predictions (rows, outputs) of one model for a table (rows, columns)."""
+        values = model.values(table)
+        if self.loss == "squared":
+            return values
+        if self.loss == "logistic":
+            values = np.hstack([1 - values, values])
+        values[values < LEAST_PROBABILITY] = 0.0
+        values[~values.any(axis=1)] = model.baseline  # one forest per class: each may tell that a row is of another
+        return np.asarray(values / values.sum(axis=1, keepdims=True))
 
-    @abstractmethod
-    def _grow(self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]) -> Generator[list[Task], Any, None]:
-        """Fit a model to each part of the rows, and judge it, if need be, by those held out."""
-
-    def _predict_rows(self, model: TreeModel, table: AnyArray, rows: IdArray) -> Float64Array:
-        return self._predict(model, narrowed(table[rows]))
-
-    def _seed(self, number: int) -> int:
-        return int(self.stream.child(f"model{number}").integers(2**31 - 1, 1)[0])
+    def _parameters(self, rule: dict[str, Any], number: int) -> dict[str, Any]:
+        """The rule with the seed of model `number`."""
+        return rule | {"seed": int(self.stream.child(f"model{number}").integers(2**31 - 1, 1)[0])}
 
 
-class ExtraTrees(TreeGroup):
-    """Trees that split at random places, half of the columns tried at each, and their mean."""
+class RandomForest(TreeGroup):
+    """Trees on 63% of the rows each, half of the columns tried at each split, and their mean."""
 
-    def described(self) -> str:
+    def description(self) -> str:
         """How many trees."""
-        return f"{len(self.models)} × {len(self.models[0].trees.roots)} trees"
+        return f"{len(self.models)} × {self.models[0].boosters[0].num_trees()} trees"
 
-    def _predict(self, model: TreeModel, table: AnyArray) -> Float64Array:
-        return model.values(table) / len(model.trees.roots)
-
-    def _grow(self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]) -> Generator[list[Task], Any, None]:
-        (targets,) = yield [partial(self._targets, rows)]
-        pieces = yield [
-            partial(grown_trees, targets, part, EXTRA, seeds)
-            for number, part in enumerate(parts)
-            for seeds in np.array_split(self._seeds(number, tree_count(len(part))), PIECES)
+    def _grow(self, rows: Rows, parts: list[IdArray], held_out: list[IdArray]) -> Growth:
+        (table,) = yield [partial(_binned, rows.X, FOREST)]
+        means = [np.average(rows.target[part], axis=0, weights=rows.weight[part]) for part in parts]
+        found = yield [
+            partial(self._fit, table, number, part, target, rows.weight)
+            for number, (part, mean) in enumerate(zip(parts, means, strict=True))
+            for target in (rows.target - mean).T
         ]
-        self.models = [self._joined(pieces[first : first + PIECES]) for first in range(0, len(pieces), PIECES)]
+        self.models = _models(found, means)
 
-    def fitted(self, rows: TreeRows, count: int) -> TreeModel:
-        """A model of so many trees, grown to all rows."""
-        return self._joined([grown_trees(self._targets(rows), np.arange(len(rows)), EXTRA, self._seeds(0, count))])
-
-    def _targets(self, rows: TreeRows) -> WholeTargets:
-        return whole_targets(narrowed(rows.table), rows.target, rows.uneven(), centred=self.loss == "squared")
-
-    def _seeds(self, number: int, count: int) -> NDArray[np.uint64]:
-        return self.stream.child(f"model{number}").words(2 * count).view(np.uint64)
-
-    def _joined(self, pieces: Sequence[FlatTrees]) -> TreeModel:
-        trees = joined(pieces)
-        if self.loss == "logistic":  # from the chance of one class to those of both
-            trees = replace(trees, values=np.hstack([1 - trees.values, trees.values]))
-        return TreeModel(trees, np.zeros(self.outputs))
+    def _fit(self, table: Dataset, number: int, part: IdArray, target: AnyArray, weight: AnyArray) -> Booster:
+        leaves = {"num_leaves": min(MOST_LEAVES, max(2, len(part) // FOREST["min_data_in_leaf"]))}
+        chosen = _part(table, part, target, weight)
+        booster = load_lightgbm().Booster(self._parameters(FOREST | leaves, number), chosen)
+        for _ in range(tree_count(len(part))):
+            booster.update()
+        return _grown(booster)
 
 
 class Boosting(TreeGroup):
@@ -182,65 +182,112 @@ class Boosting(TreeGroup):
 
     rounds = grown = 0
 
-    def described(self) -> str:
+    def description(self) -> str:
         """How many rounds are kept."""
         return f"{len(self.models)} × {self.rounds} rounds"
 
-    def _predict(self, model: TreeModel, table: AnyArray) -> Float64Array:
-        return chances(self.loss, model.values(table))
-
-    def _grow(self, rows: TreeRows, parts: list[IdArray], held: list[IdArray]) -> Generator[list[Task], Any, None]:
-        """Go on as long as the best round is among the last."""
-        rule = boosting_rule(len(parts[0]))
-        pieces = np.array_split(rows.table, min(PIECES, rows.table.shape[1]), axis=1)
-        table = beside((yield [partial(_narrowed_and_binned, piece, rule.bins) for piece in pieces]))
-        cases = enumerate(zip(parts, held, strict=True))
-        boosters = [self.begun(rows, table, rule, *ids, number) for number, ids in cases]
+    def _grow(self, rows: Rows, parts: list[IdArray], held_out: list[IdArray]) -> Growth:
+        """Until the best round is not among the last."""
+        rule = boosting_rule(len(parts[0])) | {"objective": OBJECTIVES[self.loss]}
+        targets = [*rows.target.T]
+        if self.loss == "cross_entropy":
+            rule["num_class"], targets = self.outputs, [rows.target.argmax(axis=1)]
+        (table,) = yield [partial(_binned, rows.X, rule)]
+        cases = enumerate(zip(parts, held_out, strict=True))
+        growing = yield [
+            partial(_GrowingBooster, table, self._parameters(rule, number), *ids, target, rows.weight)
+            for number, ids in cases
+            for target in targets
+        ]
         losses, stretch = np.zeros(0), FIRST_ROUNDS
         while len(losses) < MOST_ROUNDS:
-            told = yield [partial(booster.advance, stretch) for booster in boosters]
-            losses, stretch = np.append(losses, np.sum(told, axis=0)), min(STRETCH, MOST_ROUNDS - len(losses))
+            found = yield [partial(booster.advance, stretch) for booster in growing]
+            losses, stretch = np.append(losses, np.sum(found, axis=0)), min(STRETCH, MOST_ROUNDS - len(losses))
             self.rounds = int(losses.argmin()) + 1
             if self.rounds < ENOUGH * len(losses):
                 break
         self.grown = len(losses)
-        self.models = [TreeModel(*booster.trees(self.rounds)) for booster in boosters]
-
-    def begun(
-        self, rows: TreeRows, table: BinnedRows, rule: BoostingRule, part: IdArray, held: IdArray, number: int = 0
-    ) -> Booster:
-        """The model of fold `number`, before its first round."""
-        target, weight = (np.ascontiguousarray(of, np.float32) for of in (rows.target, rows.weight))
-        return Booster(table, target, weight, self.loss, part, held, rule, self._seed(number))
+        found = yield [partial(booster.first, self.rounds) for booster in growing]
+        self.models = _models(found, [np.zeros(1)] * len(parts))
 
 
-KINDS: dict[str, type[TreeGroup]] = {"extra trees": ExtraTrees, "boosting": Boosting}
+class _GrowingBooster:
+    """A model that is being boosted on `part` of the rows and validated on those held out."""
+
+    def __init__(
+        self,
+        table: Dataset,
+        parameters: dict[str, Any],
+        part: IdArray,
+        held_out: IdArray,
+        target: AnyArray,
+        weight: AnyArray,
+    ) -> None:
+        self.booster: Booster = load_lightgbm().Booster(parameters, _part(table, part, target, weight))
+        self.booster.add_valid(_part(table, held_out, target, weight), "held out")
+        self.weight, self.trees = float(weight[held_out].sum()), [0]
+
+    def advance(self, rounds: int) -> Float64Array:
+        """Go on for so many rounds; the sum of the losses of the held-out rows after each (rounds,)."""
+        losses = np.empty(rounds)
+        for round_ in range(rounds):
+            self.booster.update()
+            self.trees.append(self.booster.current_iteration())  # a round in which no split is found adds none
+            losses[round_] = self.weight * self.booster.eval_valid()[0][2]
+        return losses
+
+    def first(self, rounds: int) -> Booster:
+        """The model of the first rounds."""
+        return _grown(self.booster, self.trees[rounds])
+
+
+TREES: dict[str, type[TreeGroup]] = {"random forest": RandomForest, "boosting": Boosting}
 """Kinds of trees by name."""
 
 
 def tree_count(rows: int) -> int:
-    """Extra trees of a model on so many rows."""
-    return max(LEAST_TREES, min(TREES, TREES * MANY // rows))
+    """Trees of a forest on so many rows."""
+    return max(FEWEST_TREES, min(MOST_TREES, MOST_TREES * MANY // rows))
 
 
-def boosting_rule(rows: int) -> BoostingRule:
-    """How boosting goes about so many rows."""
+def boosting_rule(rows: int) -> dict[str, Any]:
+    """Settings of boosting on so many rows."""
     return LARGE if rows > LARGE_ROWS else SMALL
 
 
-def _narrowed_and_binned(table: AnyArray, most: int) -> BinnedRows:
-    return binned(narrowed(table), most)
+def _binned(table: AnyArray, rule: dict[str, Any]) -> Dataset:
+    """A table (rows, columns) in bins, without targets."""
+    found: Dataset = load_lightgbm().Dataset(table, np.zeros(len(table)), params=rule).construct()
+    return found
 
 
-def _others(fold: IdArray, rows: int) -> IdArray:
-    outside = np.ones(rows, bool)
-    outside[fold] = False
-    return np.flatnonzero(outside)
+def _part(table: Dataset, rows: IdArray, target: AnyArray, weight: AnyArray) -> Dataset:
+    """Some rows, ascending, of a binned table, with targets and weights of all rows; these weights get mean 1."""
+    relative = weight[rows] / weight[rows].mean()  # LightGBM adds up weights where it asks for rows
+    return table.subset(rows.tolist()).construct().set_label(target[rows]).set_weight(relative)
 
 
-def _pooled(said: list[Float64Array], places: list[IdArray], rows: int) -> Float64Array:
+def _models(boosters: list[Booster], baselines: list[Float64Array]) -> list[TreeModel]:
+    """A model per baseline, each with its part of the boosters."""
+    count = len(boosters) // len(baselines)
+    return [TreeModel(boosters[count * i : count * (i + 1)], baseline) for i, baseline in enumerate(baselines)]
+
+
+def _grown(booster: Booster, trees: int | None = None) -> Booster:
+    """A copy that has the first trees alone, or all, and nothing to go on with."""
+    found: Booster = load_lightgbm().Booster(model_str=booster.model_to_string(num_iteration=trees))
+    return found
+
+
+def _pooled(predicted: list[Float64Array], held_out: list[IdArray], rows: int) -> Float64Array:
     """The mean prediction of each row that was held out, in the order of the rows."""
-    total, count = np.zeros((rows, said[0].shape[1])), np.bincount(np.concatenate(places), minlength=rows)
-    for ids, values in zip(places, said, strict=True):
+    total, count = np.zeros((rows, predicted[0].shape[1])), np.bincount(np.concatenate(held_out), minlength=rows)
+    for ids, values in zip(held_out, predicted, strict=True):
         total[ids] += values
     return np.asarray(total[count > 0] / count[count > 0, None])
+
+
+def _stacked(rows: Rows, others: Rows) -> Rows:
+    """Rows, then others."""
+    pairs = [(rows.X, others.X), (rows.target, others.target), (rows.weight, others.weight)]
+    return Rows(*(np.concatenate(pair) for pair in pairs))

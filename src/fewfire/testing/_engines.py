@@ -18,18 +18,20 @@ from fewfire.engines import (
     Sample,
     Schedule,
     Start,
-    error_rate,
     get_engine,
     gradients,
     register_engine,
     unregister_engine,
 )
+from fewfire.engines._gradients import error_rate
 from fewfire.networks import TwoLayer, init
+from fewfire.networks.init._base import INITIALISERS, Initialiser
 from fewfire.problems import Parity
 
 if TYPE_CHECKING:
+    from fewfire._dense.losses import LossName
     from fewfire._types import AnyArray
-    from fewfire.engines import LossName, Result
+    from fewfire.engines import Result
 
 PROBLEM = Parity(9, 2)
 
@@ -40,9 +42,9 @@ def data(rows: int = 40, name: str = "data") -> tuple[AnyArray, AnyArray]:
 
 
 def small_run(
-    schedule: Schedule, width: int = 17, start: init.Initialiser | None = None, seed: int = 11, **fields: Any
+    schedule: Schedule, width: int = 17, start: Initialiser | None = None, seed: int = 11, **fields: Any
 ) -> Any:
-    """A run on 40 examples of a small parity, with other fields of `Run` in place of these.
+    """A run on 40 examples of a small parity, with other fields of `Run` instead of these.
 
     Its network and examples are drawn, which the type `Run` does not say.
     """
@@ -85,7 +87,7 @@ class EngineConformance:
     def test_says_what_it_can_do(self) -> None:
         engine = self.engine()
         assert isinstance(engine, Engine) and engine.unusable() is None
-        assert engine.draws_starts <= set(init.NAMES)
+        assert engine.draws_starts <= set(INITIALISERS)
         assert engine.batch_runs >= 1 and engine.batch_cost > 0
 
     def test_is_found_by_name(self) -> None:
@@ -96,7 +98,7 @@ class EngineConformance:
             unregister_engine("under_test")
 
     def test_described_runs_are_the_drawn_ones(self) -> None:
-        """The same bits, whoever draws: start, examples and test set."""
+        """The same bits, drawn by the run or by the engine: start, examples and test set."""
         start, sample = Start(init.sparse(2), 9, 13, seed=5), Sample(PROBLEM, 50, seed=6)
         test = Sample(PROBLEM, 30, Stream(6, "test"))
         described = Run(start, Schedule(Phase(40)), sample=sample, test=test, seed=4, support=PROBLEM.support)
@@ -124,7 +126,7 @@ class EngineConformance:
         self.train(*runs, progress=lambda done, total: seen.append(problem.drawn))
         assert problem.drawn == 1000 and (self.engine().side_by_side or min(seen) < 1000)
 
-    def test_networks_are_left_behind_when_nobody_asks(self) -> None:
+    def test_networks_are_left_behind_when_they_are_not_kept(self) -> None:
         task = small_run(Schedule(Phase(3)))
         kept, left = self.train(task)[0], self.train(task, keep_networks=False)[0]
         assert np.array_equal(kept.history.train_loss, left.history.train_loss) and kept.counters == left.counters

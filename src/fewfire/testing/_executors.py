@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fewfire.engines import get_engine
-from fewfire.experiments import MemoryStore, SqliteStore
-from fewfire.experiments.executors import Executor
-from fewfire.experiments.run import batches
+from fewfire.sweeps import MemoryStore, SqliteStore
+from fewfire.sweeps.executors import Executor
+from fewfire.sweeps.run._plan import batches
 from fewfire.testing._sweeps import cut_batches, outcomes, tiny
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from fewfire.experiments import RunSpec
+    from fewfire.sweeps import RunSpec
 
 
 class ExecutorConformance:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from fewfire._errors import InvalidArgument
-from fewfire.experiments import COLUMNS, CURVES, Store, SweepRecord, cells
+from fewfire.sweeps import Store, cells
+from fewfire.sweeps.store._protocol import SweepRecord
+from fewfire.sweeps.store._row import COLUMNS, CURVES
 from fewfire.testing._sweeps import made_up_measurement, made_up_row, outcomes, tiny
 
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire.engines import CpuEngine, History, ReferenceEngine
-from fewfire.experiments import Measurement, Row, RunSpec, Sweep
+from fewfire.sweeps import RunSpec, Sweep
+from fewfire.sweeps.store._protocol import Measurement
+from fewfire.sweeps.store._row import Row
 
 if TYPE_CHECKING:
     import pytest
 
-    from fewfire.experiments import Store
+    from fewfire.sweeps import Store
 
 
 def tiny_table(**changes: Any) -> dict[str, Any]:

@@ -6,25 +6,18 @@ from typing import TYPE_CHECKING
 
 from fewfire._lazy import lazy_names
 from fewfire.torch._induce import ActivityPenalty
-from fewfire.torch._sequential import from_sequential, to_sequential
-from fewfire.torch._sparse_init import sparse_init_
+from fewfire.torch._networks import from_sequential, sparse_init_, to_sequential
 
 if TYPE_CHECKING:
-    from fewfire.torch._blocks import MlpBlock, find_blocks
-    from fewfire.torch._profile import BlockProfile, ModelProfile, profile
+    from fewfire.torch._blocks import find_blocks
+    from fewfire.torch._profile import profile
     from fewfire.torch._relufy import relufy
     from fewfire.torch._sparsify import densify, refresh, sparsify
-    from fewfire.torch._sparsify_report import BlockReport, SparsifyReport
     from fewfire.torch._train import SparseTrainingBlock
 
 __all__ = [
     "ActivityPenalty",
-    "BlockProfile",
-    "BlockReport",
-    "MlpBlock",
-    "ModelProfile",
     "SparseTrainingBlock",
-    "SparsifyReport",
     "densify",
     "find_blocks",
     "from_sequential",
@@ -40,11 +33,10 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "_blocks": "MlpBlock find_blocks",
-            "_profile": "BlockProfile ModelProfile profile",
+            "_blocks": "find_blocks",
+            "_profile": "profile",
             "_relufy": "relufy",
             "_sparsify": "densify refresh sparsify",
-            "_sparsify_report": "BlockReport SparsifyReport",
             "_train": "SparseTrainingBlock",
         },
     )

@@ -12,7 +12,7 @@ from fewfire._optional import require
 torch: Any = require("torch", "torch", "fewfire.torch")
 
 
-def check_model(model: object, devices: tuple[str, ...] = ("cpu",)) -> Any:
+def check_model(model: object, devices: tuple[str, ...] = ("cpu", "cuda")) -> Any:
     """A module all of whose parameters are on devices of these kinds."""
     if not isinstance(model, torch.nn.Module):
         raise invalid("model", "must be a torch.nn.Module", f"a {type(model).__name__}", "pass the model itself")

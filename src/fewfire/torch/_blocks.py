@@ -1,6 +1,6 @@
 """The MLP blocks of a PyTorch model: a linear layer, an activation, perhaps a gate, and a second linear layer.
 
-With batches the model is watched at work, which is the authority. Without, its parts are run by themselves on made-up
+With batches the model is watched while it runs, which counts. Without, its parts are run by themselves on made-up
 rows: a part that can be run so, such as an MLP or a whole transformer layer, shows its blocks in the same way.
 
 A block is found in one of two forms. *Whole*: some module, or consecutive members of a `torch.nn.Sequential`, are the
@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Any
 from fewfire._errors import InvalidArgument
 from fewfire._optional import require
 from fewfire.torch._batches import check_batches, check_model, evaluating, feed, hooked, tensors_in
-from fewfire.torch._kernel_reference import resting
+from fewfire.torch._kernel import ACTIVATIONS, Gated, resting
 from fewfire.torch._layers import is_linear, layer_shape
-from fewfire.torch._platforms import PLATFORMS
-from fewfire.torch._recognise import FULL, ActivationKind, Gating
+from fewfire.torch._recognise import ActivationKind
 from fewfire.torch._trace import Match, Tracer, agrees, is_pointwise
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ class MlpBlock:
     down: str
     activation: str
     threshold: float | None
-    gated: Gating | None
+    gated: Gated | None
     inputs: int
     width: int
     outputs: int
@@ -128,7 +127,7 @@ def find_blocks(model: Any, batches: Iterable[Any] | None = None) -> list[MlpBlo
     >>> [(block.activation, block.inputs, block.width) for block in ft.find_blocks(model)]
     [('relu', 8, 64)]
     """
-    return [block for block, _ in found_with_rows(check_model(model, tuple(PLATFORMS)), batches)]
+    return [block for block, _ in found_with_rows(check_model(model), batches)]
 
 
 def found_with_rows(model: Any, batches: Iterable[Any] | None) -> list[tuple[MlpBlock, Any]]:
@@ -253,7 +252,7 @@ def _common_owner(names: list[str]) -> str:
 
 def _try_whole(model: Any, block: MlpBlock, rows: Any) -> MlpBlock:
     """The block marked as whole where its owner, or members of that, compute it and nothing else."""
-    if block.reason or block.activation not in FULL:
+    if block.reason or block.activation not in ACTIVATIONS:
         return block
     owner, members = model.get_submodule(block.name), _members(model, block)
     if members and len(members) < len(owner._modules):
@@ -266,16 +265,17 @@ def _try_whole(model: Any, block: MlpBlock, rows: Any) -> MlpBlock:
         return replace(block, members=())
     made_up = _made_up(layers[0])[0].to(rows)
     probe = torch.cat([rows[:12], 30 * rows[:12], 1e5 * rows[:12], made_up])[:64]  # caps far above the batch show too
-    probe = _repeated(probe[_stays_finite(owner, layers, probe)], 64)
+    probe = probe[_stays_finite(owner, layers, probe)]
     if not len(probe):
         return replace(block, members=())
+    probe = probe.repeat(-(-64 // len(probe)), 1)[:64]  # the same rows again where there are fewer
     shapes = {1: (block.inputs,), 2: (64, block.inputs), 3: (4, 16, block.inputs), 4: (2, 2, 16, block.inputs)}
     ranks = tuple(rank for rank, shape in shapes.items() if _is_block(owner, layers, block, probe, shape))
     return replace(block, whole=True, ranks=ranks) if 2 in ranks else replace(block, members=())
 
 
 def _stays_finite(owner: Any, layers: list[Any], probe: Any) -> Any:
-    """Which rows give finite scores and outputs; in half precision large ones overflow, and tell nothing."""
+    """Which rows give finite scores and outputs; in half precision large ones overflow, and prove nothing."""
     finite = torch.isfinite(probe).all(dim=1)
     try:
         for part in (*layers[:-1], owner):
@@ -283,11 +283,6 @@ def _stays_finite(owner: Any, layers: list[Any], probe: Any) -> Any:
     except Exception:  # it is the user's: whether it takes such rows is tried afterwards
         pass
     return finite
-
-
-def _repeated(rows: Any, count: int) -> Any:
-    """So many rows, the same ones again where there are fewer."""
-    return rows.repeat(-(-count // max(1, len(rows))), 1)[:count]
 
 
 def _members(model: Any, block: MlpBlock) -> tuple[str, ...]:
@@ -366,7 +361,7 @@ def split_layers(block: MlpBlock) -> tuple[str, ...]:
 
 
 def split_kind(kind: ActivationKind) -> tuple[str, float]:
-    """How the sparse first layer of an inlined block is told to cut: by the threshold alone."""
+    """How the sparse first layer of an inlined block cuts: by the threshold alone."""
     return ("shifted" if kind.threshold < 0 else "threshold"), kind.threshold
 
 

@@ -6,9 +6,8 @@ the device of the weights has kernels for (`_platforms.py`), up to the number of
 Everything else goes to the forward of the module's class, with every argument as it came: that is the dense path, and
 it is never a different function.
 
-What the kernel keeps beside the weights (its codes) is made when first needed, and made anew when the weights were
-changed or moved to another device (`_held.py`). Where the modules themselves were changed, the dense path is taken
-(`_watch.py`).
+What the kernel computes from the weights (its codes) is made when first needed, and made anew when the weights were
+changed or moved to another device. Where the modules themselves were changed, the dense path is taken (`_watch.py`).
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fewfire._errors import InvalidArgument, MissingDependency, invalid
 from fewfire._optional import require
-from fewfire.torch._held import Held
 from fewfire.torch._kernel import SparseDown, SparseUp
 from fewfire.torch._layers import as_array, is_flipped, lay_out, layer_shape, neuron_rows, put_back
 from fewfire.torch._platforms import PLATFORMS, ArrayKernel
-from fewfire.torch._stand_in import StandIn, put_in, take_out
-from fewfire.torch._watch import Watch, around
+from fewfire.torch._watch import Held, StandIn, Watch, around, put_in, take_out
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fewfire.torch._platforms import SparseKernel
 
 torch: Any = require("torch", "torch", "fewfire.torch.sparsify")
@@ -48,17 +47,7 @@ _LIVE: weakref.WeakValueDictionary[int, SparseForward] = weakref.WeakValueDictio
 
 @dataclass(frozen=True)
 class Policy:
-    """When the sparse path is taken.
-
-    Parameters
-    ----------
-    dense_above : int
-        More rows than this are computed densely.
-    gradients, unsupported : {"dense", "error"}
-        What happens where gradients are wanted; for other dtypes and devices, and under autocast.
-    threads : int or None
-        None follows `torch.get_num_threads()`.
-    """
+    """When the sparse path is taken; `sparsify` describes the arguments."""
 
     dense_above: int
     gradients: Fallback = "dense"
@@ -72,10 +61,12 @@ class SparseForward(StandIn, ABC):
     what = "a sparse layer"
     parts = True
     """Whether it is for a part of a block, which not every platform has kernels for."""
+    firsts: tuple[bool, ...]
+    """Of `layers`, which are first layers."""
     _held: Held | None
     _lent: list[weakref.ref[Any]]
     """The weights in a `state_dict`, which shares their memory."""
-    _watch: Watch
+    watch: Watch
 
     def __init__(self, module: Any, layers: tuple[Any, ...], policy: Policy) -> None:
         self.module, self.layers, self.policy = module, layers, policy
@@ -106,7 +97,7 @@ class SparseForward(StandIn, ABC):
 
     def compute(self, x: Any) -> Any:
         """The sparse path wherever there is one, whatever the policy."""
-        kernel = self.kernel() if self._watch.holds() else None
+        kernel = self.kernel() if self.watch.holds() else None
         if kernel is None or not kernel.takes(x):
             return type(self.module).forward(self.module, x)
         return self._run(kernel, x)
@@ -143,13 +134,16 @@ class SparseForward(StandIn, ABC):
         if self._sizes() != (self.inputs, self.outputs):
             return Held(None, self.layers, "its weights have other sizes. Remedy: densify and sparsify again")
         parameters = self._parameters()
+        other = next((type(p).__name__ for p in parameters if type(p) is not torch.nn.Parameter), None)
+        if other is not None:  # of quantisation, say: it may stand for other numbers than its memory holds
+            return Held(None, self.layers, f"a weight of it is a {other}. Remedy: put a torch.nn.Parameter there")
         first = parameters[0]
         kind = first.device.type
         usual = first.dtype in self._types.get(kind, ())
         if not usual or any(p.dtype != first.dtype or p.device != first.device for p in parameters):
             return Held(None, self.layers)
         PLATFORMS[kind].check_free()
-        for layer, place in self._places():
+        for layer, place in self._sides():
             lay_out(layer, first=place)
         kernel = None if before is None or not before.is_in_place() else before.kernel
         try:
@@ -166,8 +160,8 @@ class SparseForward(StandIn, ABC):
 
     def _look_on(self) -> None:
         """Begin to watch the modules, and give out weights in their usual layout."""
-        self._watch = self._watched()
-        moved = [layer for layer, place in self._places() if is_flipped(layer, first=place)]
+        self.watch = self._watched()
+        moved = [layer for layer, place in self._sides() if is_flipped(layer, first=place)]
         self._handles = [layer._register_state_dict_hook(self._lend) for layer in moved]
 
     def remove(self) -> None:
@@ -175,11 +169,11 @@ class SparseForward(StandIn, ABC):
         take_out(self.module)
         for handle in self._handles:
             handle.remove()
-        for layer, _ in self._places():
+        for layer, _ in self._sides():
             put_back(layer)
 
     def _lend(self, layer: Any, state: dict[str, Any], prefix: str, _metadata: Any) -> None:
-        """A `state_dict` holds weights row by row, as files want them; what is written to them must reach the model.
+        """A `state_dict` holds weights row by row, as files need them; what is written to them must reach the model.
 
         So the weight itself is put back, and the dense path is taken as long as the tensor in there lives.
         """
@@ -203,7 +197,10 @@ class SparseForward(StandIn, ABC):
         """Whether the policy takes this input, the parameters' dtype and device left aside."""
         if type(x) is not torch.Tensor:
             return False
-        if not (_holds_now(self._handle) if _is_compiling() else not _is_traced(x) and self._watch.holds()):
+        if _is_compiling():
+            if not _holds_now(self._handle):
+                return False
+        elif _is_tracing() or _is_wrapped(x) or not self.watch.holds():  # a trace, or a transformation of torch.func
             return False
         kind = x.device.type
         if x.dtype not in self._types.get(kind, ()):
@@ -227,7 +224,7 @@ class SparseForward(StandIn, ABC):
         return True
 
     def _refuses(self, option: Literal["gradients", "unsupported"], why: str, remedy: str) -> bool:
-        """False, for the dense path; or the error that was asked for."""
+        """False, for the dense path; or an error where the policy says so."""
         if getattr(self.policy, option) == "error":
             raise InvalidArgument(
                 f"{self.what} has no sparse path here: {why}, and {option}='error' was asked for. "
@@ -242,9 +239,9 @@ class SparseForward(StandIn, ABC):
     def _parameters(self) -> list[Any]:
         return [p for layer in self.layers for p in layer._parameters.values() if p is not None]
 
-    @abstractmethod
-    def _places(self) -> list[tuple[Any, bool]]:
+    def _sides(self) -> Iterator[tuple[Any, bool]]:
         """The layers, each with whether it is a first layer."""
+        return zip(self.layers, self.firsts, strict=False)
 
     @abstractmethod
     def _watched(self) -> Watch:
@@ -276,7 +273,7 @@ class FusedForward(SparseForward):
     that is `members` of a longer `torch.nn.Sequential`, `home`, the module is a sequence of those alone.
     """
 
-    what, parts = "a sparse block", False
+    what, parts, firsts = "a sparse block", False, (True, False, True)
 
     def __init__(
         self,
@@ -320,10 +317,6 @@ class FusedForward(SparseForward):
         parts = [part for part in self.module.modules() if part is outer or part is not self.module]
         return Watch(parts, self.layers, outer, fused=True)
 
-    def _places(self) -> list[tuple[Any, bool]]:
-        up, down, *gate = self.layers
-        return [(up, True), (down, False), *((layer, True) for layer in gate)]
-
     def _build(self, kind: str) -> SparseKernel:
         platform = PLATFORMS[kind]
         lacking = platform.lacks(self.kind)
@@ -360,14 +353,11 @@ class UpForward(SparseForward):
     them and the activation was changed, all scores are computed.
     """
 
-    what = "the sparse first layer of a block"
+    what, firsts = "the sparse first layer of a block", (True,)
 
     def __init__(self, module: Any, activation: str, threshold: float, policy: Policy, owner: Any) -> None:
         self.activation, self.threshold, self.owner = activation, threshold, owner
         super().__init__(module, (module,), policy)
-
-    def _places(self) -> list[tuple[Any, bool]]:
-        return [(self.module, True)]
 
     def _watched(self) -> Watch:
         return Watch(around(self.owner, self.module), self.layers, self.owner, fused=False)
@@ -385,7 +375,7 @@ class DownForward(SparseForward):
     a fast path that reads weights and calls no layer, the path is switched off as long as this forward is in place.
     """
 
-    what = "the sparse second layer of a block"
+    what, firsts = "the sparse second layer of a block", (False,)
 
     def __init__(self, module: Any, policy: Policy, owner: Any) -> None:
         self.owner, self.fast = owner, None
@@ -398,9 +388,6 @@ class DownForward(SparseForward):
         super().remove()
         if self.fast is not None:
             self.owner.activation_relu_or_gelu = self.fast
-
-    def _places(self) -> list[tuple[Any, bool]]:
-        return [(self.module, False)]
 
     def _watched(self) -> Watch:
         return Watch(self.layers, self.layers, self.module, fused=False)
@@ -420,16 +407,11 @@ def _in_words(types: dict[str, tuple[Any, ...]]) -> str:
     return f"only {' and '.join(names)} {'is' if len(names) == 1 else 'are'} supported"
 
 
-def _is_traced(x: Any) -> bool:
-    """Whether a transformation looks on that wants to see the operations: vmap and its kin, or a trace."""
-    return bool(_is_tracing() or _is_wrapped(x))
-
-
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _holds_now(handle: int) -> bool:
-    """Whether the modules are as they were, when a graph is compiled; when it runs, `compute` asks again."""
+    """Whether the modules are as they were, when a graph is compiled; when it runs, `compute` looks again."""
     forward = _LIVE[handle]
-    return forward._watch.holds() and forward._sizes() == (forward.inputs, forward.outputs)
+    return forward.watch.holds() and forward._sizes() == (forward.inputs, forward.outputs)
 
 
 @torch.library.custom_op(  # type: ignore[untyped-decorator]

@@ -59,7 +59,8 @@ class ActivityPenalty:
         rate: float = 0.03,
     ) -> None:
         torch: Any = require("torch", "torch", "fewfire.torch.ActivityPenalty")
-        _check_model(torch, model)
+        if not isinstance(model, torch.nn.Module):
+            raise invalid("model", "must be a torch.nn.Module", f"a {type(model).__name__}")
         self._torch = torch
         self.target = None if target is None else check_number("target", target, 1e-6, 1.0)
         self.keep = None if keep is None else check_integer("keep", keep, 0)
@@ -125,8 +126,3 @@ class ActivityPenalty:
             self._seen[name].append((paid.mean(), share))
 
         return hook
-
-
-def _check_model(torch: Any, model: Any) -> None:
-    if not isinstance(model, torch.nn.Module):
-        raise invalid("model", "must be a torch.nn.Module", f"a {type(model).__name__}")

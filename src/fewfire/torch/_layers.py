@@ -1,4 +1,4 @@
-"""Linear layers of users' models as the sparse block wants them: neuron by neuron, without a second copy.
+"""Linear layers of users' models as the sparse block needs them: neuron by neuron, without a second copy.
 
 A layer is a `torch.nn.Linear`, whose weight has the shape (outputs, inputs), or a `Conv1D` of Hugging Face
 transformers, whose weight is the transpose. A subclass with a forward of its own counts where it computes the same. The
@@ -9,13 +9,12 @@ same shape, same values, only its strides differ.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from fewfire._optional import require
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 torch: Any = require("torch", "torch", "fewfire.torch")
 
@@ -61,7 +60,7 @@ def neuron_rows(module: Any, *, first: bool) -> Any:
 
 
 def is_flipped(module: Any, *, first: bool) -> bool:
-    """Whether the weight of a layer in this place is the transpose of its neurons' rows."""
+    """Whether the weight of a first or second layer is the transpose of its neurons' rows."""
     return is_transposed(module) == first
 
 
@@ -85,19 +84,13 @@ def put_back(module: Any, strides: tuple[int, ...] | None = None) -> None:
 
 
 def _store(weight: Any, strides: tuple[int, ...]) -> None:
-    """Move a weight to new memory with these strides, and its gradient, if it has one, to a like place."""
-    with _as_made(weight):
+    """Move a weight to new memory with these strides, and its gradient, if it has one, to memory of the same form."""
+    # In the mode in which the weight was made: in another, its memory could not be used for training afterwards.
+    with torch.no_grad(), torch.inference_mode(weight.is_inference()):
         for tensor in (weight, weight.grad):
             if tensor is not None:
                 new = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
                 tensor.data = new.copy_(tensor.detach())
-
-
-@contextmanager
-def _as_made(weight: Any) -> Iterator[None]:
-    """The mode in which a weight was made: in another, its memory could not be used for training afterwards."""
-    with torch.no_grad(), torch.inference_mode(weight.is_inference()):
-        yield
 
 
 def as_array(tensor: Any) -> Any:
@@ -108,13 +101,7 @@ def as_array(tensor: Any) -> Any:
 def why_not(module: Any, first: bool, types: Mapping[str, tuple[Any, ...]] | None = None) -> str | None:
     """Why this layer cannot be used by a sparse block; None when it can.
 
-    Parameters
-    ----------
-    module : linear layer
-    first : bool
-        Whether it is a first layer.
-    types : mapping, optional
-        The dtypes that will do by kind of device; by default float32 on the CPU.
+    `types` are the dtypes that will do, by kind of device; float32 on the CPU unless given.
     """
     types = types or {"cpu": (torch.float32,)}
     weight, bias = module.weight, getattr(module, "bias", None)

@@ -3,59 +3,33 @@
 from __future__ import annotations
 
 import sys
-from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
-from fewfire._cuda import missing
+from fewfire._cuda._device import missing
 from fewfire._optional import require
 from fewfire.torch._kernel import SparseBlock
 from fewfire.torch._layers import as_array, neuron_rows
-from fewfire.torch.cuda._device_block import LARGEST_BATCH, DeviceBlock, check_not_capturing, vector_of
+from fewfire.torch.cuda._device_block import LARGEST_BATCH, DeviceBlock, check_not_capturing
 
 torch: Any = require("torch", "torch", "fewfire.torch.sparsify")
 
 
-class SparseKernel(Protocol):
-    """What a sparse forward calls: weights by reference, and what is kept beside them."""
+class ArrayKernel:
+    """A `SparseBlock`, `SparseUp` or `SparseDown` as a kernel of tensors on the CPU."""
 
-    most_rows: int
+    most_rows = sys.maxsize
     """Rows at once, at most."""
 
-    @property
-    def extra_bytes(self) -> int:
-        """What it holds beside the weights."""
-
-    def __call__(self, x: Any, /) -> Any:
-        """The outputs of rows, tensors of two dimensions both."""
-
-    def takes(self, x: Any, /) -> bool:
-        """Whether a tensor has its dtype and device."""
-
-    def renew(self) -> bool:
-        """Look at changed weights again, keeping all memory where it is; False where it has to be built anew."""
-
-
-class ArrayKernel:
-    """A kernel of arrays as one of tensors on the CPU.
-
-    Parameters
-    ----------
-    kernel : SparseBlock, SparseUp or SparseDown
-    threads : int or None
-        None follows `torch.get_num_threads()`.
-    """
-
     def __init__(self, kernel: Any, threads: int | None) -> None:
-        self._kernel, self._threads = kernel, threads
-        self.most_rows = sys.maxsize
+        self._kernel, self._threads = kernel, threads  # None follows torch.get_num_threads()
 
     @property
     def extra_bytes(self) -> int:
-        """What it holds beside the weights."""
+        """Memory used in addition to the weights."""
         return int(self._kernel.extra_bytes)
 
     def __call__(self, x: Any) -> Any:
-        """The outputs of rows."""
+        """The outputs of rows, tensors of two dimensions both."""
         return torch.from_numpy(self._kernel(x.numpy(), self._threads or torch.get_num_threads()))
 
     def takes(self, x: Any) -> bool:
@@ -63,65 +37,44 @@ class ArrayKernel:
         return bool(x.dtype is torch.float32 and x.device.type == "cpu")
 
     def renew(self) -> bool:
-        """False: codes cannot be written while other threads read them."""
+        """Look at changed weights again, keeping all memory where it is; False where it has to be built anew.
+
+        So it is here: codes cannot be written while other threads read them.
+        """
         return False
 
 
-class Platform(ABC):
-    """A kind of device, as torch calls it, and the sparse blocks that it has."""
+SparseKernel: TypeAlias = ArrayKernel | DeviceBlock
+"""What a sparse forward calls: weights by reference, and what is computed from them."""
 
-    place: str
-    """For people."""
-    most_rows: int
-    """Rows at once, at most."""
-    parts: bool
+
+class Cpu:
+    """A kind of device, as torch calls it, and the sparse blocks that it has: here by C++ or its reference in NumPy."""
+
+    place = "the CPU"
+    most_rows = sys.maxsize
+    parts = True
     """Whether the layers of a block that is inlined in a larger forward have a sparse path of their own."""
-    pinned: bool
+    pinned = False
     """Whether weights must stay where they lie, because CUDA graphs hold their addresses."""
 
-    @abstractmethod
     def types(self, inputs: int, outputs: int) -> tuple[Any, ...]:
         """The dtypes that a block of these sizes may have."""
-
-    @abstractmethod
-    def absent(self) -> str | None:
-        """What this machine lacks, with the remedy; None where it lacks nothing."""
-
-    @abstractmethod
-    def check_free(self) -> None:
-        """Refuse to build where that cannot be done at the moment."""
-
-    @abstractmethod
-    def lacks(self, kind: dict[str, Any]) -> str | None:
-        """Why there is no kernel for a kind of block; None where there is one."""
-
-    @abstractmethod
-    def block(self, layers: tuple[Any, ...], kind: dict[str, Any], threads: int | None) -> SparseKernel:
-        """The kernel of a block whose layers are up, down and perhaps the gate, laid out neuron by neuron."""
-
-
-class Cpu(Platform):
-    """C++, or its NumPy twin."""
-
-    place, most_rows, parts, pinned = "the CPU", sys.maxsize, True, False
-
-    def types(self, inputs: int, outputs: int) -> tuple[Any, ...]:
-        """float32 alone."""
         return (torch.float32,)
 
     def absent(self) -> str | None:
-        """Nothing: the twin serves without C++."""
+        """What this machine lacks, with the remedy; None where it lacks nothing."""
         return None
 
     def check_free(self) -> None:
-        """It always can."""
+        """Refuse to build where that cannot be done at the moment."""
 
     def lacks(self, kind: dict[str, Any]) -> str | None:
-        """Nothing."""
+        """Why there is no kernel for a kind of block; None where there is one."""
         return None
 
     def block(self, layers: tuple[Any, ...], kind: dict[str, Any], threads: int | None) -> SparseKernel:
-        """A `SparseBlock` on the weights' memory."""
+        """The kernel of a block whose layers are up, down and perhaps the gate, laid out neuron by neuron."""
         up, down, *rest = layers
         arrays = (_array(up, True), as_array(up.bias), _array(down, False), as_array(down.bias))
         gates = {"gate": _array(rest[0], True), "gate_bias": as_array(rest[0].bias)} if rest else {}
@@ -129,7 +82,7 @@ class Cpu(Platform):
         return ArrayKernel(SparseBlock(*arrays, **options), threads)
 
 
-class Gpu(Platform):
+class Gpu(Cpu):
     """One CUDA kernel per call."""
 
     place, most_rows, parts, pinned = "a GPU", LARGEST_BATCH, False, True
@@ -137,7 +90,7 @@ class Gpu(Platform):
     def types(self, inputs: int, outputs: int) -> tuple[Any, ...]:
         """Those whose rows are whole vectors of 16 bytes."""
         known = (torch.bfloat16, torch.float16, torch.float32)
-        return tuple(dtype for dtype in known if inputs % vector_of(dtype) == 0 == outputs % vector_of(dtype))
+        return tuple(dtype for dtype in known if all(n * dtype.itemsize % 16 == 0 for n in (inputs, outputs)))
 
     def absent(self) -> str | None:
         """CuPy, NVRTC, or a GPU that is new enough."""
@@ -169,5 +122,5 @@ def _array(layer: Any, first: bool) -> Any:
     return as_array(neuron_rows(layer, first=first))
 
 
-PLATFORMS: dict[str, Platform] = {"cpu": Cpu(), "cuda": Gpu()}
+PLATFORMS: dict[str, Cpu] = {"cpu": Cpu(), "cuda": Gpu()}
 """By torch's name for the kind of device."""

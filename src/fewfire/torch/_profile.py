@@ -23,9 +23,9 @@ from fewfire._optional import require
 from fewfire._validate import check_integer
 from fewfire.torch._batches import check_batches, check_model, evaluating, feed, hooked
 from fewfire.torch._blocks import MlpBlock, found_with_rows, missed
-from fewfire.torch._gain import measured_gains
 from fewfire.torch._layers import neuron_rows
 from fewfire.torch._sparsify import densely
+from fewfire.torch._timing import measured_gains
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -176,7 +176,7 @@ def profile(model: Any, batches: Iterable[Any], *, gains: bool = True, max_batch
     >>> seen.blocks[0].tokens, seen.blocks[0].block.width
     (100, 64)
     """
-    check_model(model)
+    check_model(model, ("cpu",))
     if max_batches is not None:
         check_integer("max_batches", max_batches, 1)
     stream = itertools.islice(check_batches(batches), max_batches)

@@ -1,7 +1,7 @@
 """Which activation a block has, from what goes in and comes out: no class names are trusted.
 
 An activation has exact zeros when it gives 0 at every score up to some threshold τ. Four kinds are known in full (the
-formulas of `_kernel_reference.py`), so a whole block can be computed at once; of any other with exact zeros, such as
+formulas of `_kernel.py`), so a whole block can be computed at once; of any other with exact zeros, such as
 ReLU6, τ is enough: the user's own code is then applied to the scores. Values must agree bit for bit. Smooth
 activations are recognised only to say what is in the way.
 """
@@ -9,16 +9,16 @@ activations are recognised only to say what is in the way.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from fewfire._optional import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-torch: Any = require("torch", "torch", "fewfire.torch")
+    from fewfire.torch._kernel import Gated
 
-Gating = Literal["reglu", "drelu"]
+torch: Any = require("torch", "torch", "fewfire.torch")
 
 SMOOTH: dict[str, Callable[[Any], Any]] = {
     "gelu": torch.nn.functional.gelu,
@@ -34,26 +34,16 @@ SMOOTH: dict[str, Callable[[Any], Any]] = {
 }
 SMOOTH_CLASSES = ("gelu", "silu", "swish", "mish", "celu", "selu", "softplus", "leakyrelu")
 """What names of classes of smooth activations contain, Hugging Face's included; no other package has to be imported."""
-FULL = ("relu", "shifted", "threshold", "relu2")
-"""The kinds whose formula is known; the others have exact zeros and a threshold, or neither."""
 DIFFERENT_ROWS = 8
 """On which a threshold must be seen to be the same."""
 
 
 @dataclass(frozen=True)
 class ActivationKind:
-    """What an activation does.
+    """What an activation does."""
 
-    Parameters
-    ----------
-    name : str
-        One of `FULL`; "zeros" for any other that is 0 up to its threshold; else the name of a smooth one.
-    threshold : float
-        The largest score known to give 0, and all below it; NaN without exact zeros.
-    """
-
-    name: str
-    threshold: float
+    name: str  # one of ACTIVATIONS; "zeros" for any other that is 0 up to its threshold; else that of a smooth one
+    threshold: float  # the largest score known to give 0, and all below it; NaN without exact zeros
 
     @property
     def exact(self) -> bool:
@@ -61,7 +51,7 @@ class ActivationKind:
         return self.threshold == self.threshold
 
     def value(self, z: Any) -> Any:
-        """The activation of a tensor of scores; only for the kinds in `FULL`."""
+        """The activation of a tensor of scores; only for those in ACTIVATIONS."""
         given = z - self.threshold if self.name == "shifted" else z * z if self.name == "relu2" else z
         return torch.where(z <= self.threshold, torch.zeros_like(z), given)
 
@@ -95,7 +85,7 @@ def from_values(z: Any, a: Any) -> ActivationKind | None:
     return _smooth(z, a)
 
 
-def from_gate(g: Any, u: Any, a: Any) -> tuple[ActivationKind, Gating | None] | None:
+def from_gate(g: Any, u: Any, a: Any) -> tuple[ActivationKind, Gated | None] | None:
     """The activation of the gate g, from a = activation(g)·u, where it is none of those known in full."""
     off = a == 0
     if bool(off.any()) and not bool(off.all()):

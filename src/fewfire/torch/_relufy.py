@@ -15,7 +15,6 @@ from fewfire._optional import require
 from fewfire._validate import check_number
 from fewfire.torch._batches import check_model
 from fewfire.torch._blocks import found_with_activations
-from fewfire.torch._platforms import PLATFORMS
 from fewfire.torch._recognise import is_smooth
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def relufy(model: Any, threshold: float = 0.0, batches: Iterable[Any] | None = N
     >>> ft.relufy(block)
     ['1']
     """
-    check_model(model, tuple(PLATFORMS))
+    check_model(model)
     tau = check_number("threshold", threshold, 0.0)
     found, elsewhere = found_with_activations(model, batches)
     outside = {id(module) for module in elsewhere}

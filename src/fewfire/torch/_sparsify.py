@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fewfire._errors import InvalidArgument, MissingDependency, invalid
@@ -24,9 +24,8 @@ from fewfire.torch._forwards import (
 )
 from fewfire.torch._layers import neuron_rows, put_back, why_not
 from fewfire.torch._platforms import PLATFORMS
-from fewfire.torch._sparsify_report import BlockReport, SparsifyReport
-from fewfire.torch._stand_in import StandIn, put_in, take_out
 from fewfire.torch._timing import SIZES, in_turn, largest_faster
+from fewfire.torch._watch import StandIn, put_in, take_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -34,6 +33,85 @@ if TYPE_CHECKING:
 torch: Any = require("torch", "torch", "fewfire.torch.sparsify")
 
 FASTER_DENSE = "the dense path is faster at its activity, for one row already"
+
+
+@dataclass(frozen=True)
+class BlockReport:
+    """What became of one block.
+
+    Parameters
+    ----------
+    block : MlpBlock
+        `block.reason` says why nothing was replaced, or is None.
+    form : "fused", "split" or None
+        A module that is the block, or its two layers apart; None where nothing was replaced.
+    activity : float or None
+        Share of neurons that fire, over the rows it was calibrated on.
+    dense_above : int or None
+        More rows than this are computed densely.
+    extra_bytes : int
+        Memory used in addition to the weights.
+    seconds : dict from rows to (sparse, dense)
+        As measured at build; empty where `dense_above` was given.
+    device : str
+        Where its weights are.
+    """
+
+    block: MlpBlock
+    form: str | None = None
+    activity: float | None = None
+    dense_above: int | None = None
+    extra_bytes: int = 0
+    seconds: dict[int, tuple[float, float]] = field(default_factory=dict)
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class SparsifyReport:
+    """What `sparsify` did: one entry per block, in the model's order.
+
+    Parameters
+    ----------
+    blocks : tuple of BlockReport
+    calibrated : bool
+        Whether the rows came from batches; made-up rows otherwise.
+    missed : tuple of str
+        Modules whose layers are named as those of blocks are, but which were not seen at work.
+    """
+
+    blocks: tuple[BlockReport, ...]
+    calibrated: bool
+    missed: tuple[str, ...] = ()
+
+    @property
+    def replaced(self) -> tuple[BlockReport, ...]:
+        """The blocks that have a sparse path now."""
+        return tuple(entry for entry in self.blocks if entry.form is not None)
+
+    @property
+    def extra_bytes(self) -> int:
+        """Memory used in addition to the weights, over all blocks."""
+        return sum(entry.extra_bytes for entry in self.blocks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**asdict(self), "extra_bytes": self.extra_bytes}
+
+    def __str__(self) -> str:
+        rows = "calibrated on batches" if self.calibrated else "calibrated on made-up rows"
+        extra = f"{self.extra_bytes / 2**20:.1f} MiB beside the weights"
+        lines = [f"{len(self.replaced)} of {len(self.blocks)} blocks sparse, {extra}, {rows}"]
+        lines += [f"  {entry.block.label}: {_line(entry)}" for entry in self.blocks]
+        return "\n".join(lines + [f"  {name}: not seen at work; pass batches" for name in self.missed])
+
+
+def _line(entry: BlockReport) -> str:
+    if entry.form is None:
+        return f"dense, because {entry.block.reason}"
+    most = "any number of rows" if entry.dense_above == sys.maxsize else f"up to {entry.dense_above} rows"
+    active = "" if entry.activity is None else f", {entry.activity:.1%} fire"
+    where = "" if entry.device == "cpu" else f" on {entry.device}"
+    return f"{entry.form}, {entry.block.activation}{active}, sparse for {most}{where}"
 
 
 def sparsify(
@@ -45,7 +123,7 @@ def sparsify(
     unsupported: Fallback = "dense",
     threads: int | None = None,
 ) -> SparsifyReport:
-    """Give the MLP blocks of a model a path that costs what the firing neurons cost, in place; says what it did.
+    """Give the MLP blocks of a model a path that costs what the firing neurons cost, in place; reports what it did.
 
     Only blocks whose zeros are exact are touched (ReLU, shifted and thresholded ReLU, ReLU², ReGLU, dReLU), and their
     outputs stay equal up to the rounding of sums; on a GPU only blocks that are a module of their own, or members of a
@@ -89,24 +167,19 @@ def sparsify(
     if dense_above is not None:
         check_integer("dense_above", dense_above, 1, sys.maxsize, "leave it out to have it measured")
     if threads is not None:
-        check_integer("threads", threads, 1)
+        check_integer("threads", threads, 1, 1024)
     check_choice("gradients", gradients, ("dense", "error"))
     check_choice("unsupported", unsupported, ("dense", "error"))
-    if any(True for _ in sparse_forwards(check_model(model, tuple(PLATFORMS)))):
+    if any(True for _ in sparse_forwards(check_model(model))):
         raise invalid("model", "must not be sparse already", "a sparsified model", "call densify first")
     found = found_with_rows(model, batches)
     passed_over = tuple(missed(model, [block for block, _ in found]))
     if not any(block.reason is None for block, _ in found):
         raise _nothing_found([block for block, _ in found], passed_over, batches is None)
     policy = Policy(dense_above or sys.maxsize, gradients, unsupported, threads)
-    undo: list[list[Callable[[], None]]] = []
-    try:
-        with torch.no_grad():
-            entries = _replace(model, found, policy, dense_above is None, undo)
-    except BaseException:
-        for steps in undo:
-            _take_back(steps)
-        raise
+    with ExitStack() as undo, torch.no_grad():
+        entries = _replace(model, found, policy, dense_above is None, undo)
+        undo.pop_all()
     return SparsifyReport(tuple(entries), batches is not None, passed_over)
 
 
@@ -122,7 +195,7 @@ def densify(model: Any) -> int:
     >>> ft.densify(model)
     1
     """
-    forwards = list(sparse_forwards(check_model(model, tuple(PLATFORMS))))
+    forwards = list(sparse_forwards(check_model(model)))
     for forward in forwards:
         forward.remove()
     return len(forwards)
@@ -144,7 +217,7 @@ def refresh(model: Any) -> int:
     >>> ft.refresh(model)
     1
     """
-    forwards = list(sparse_forwards(check_model(model, tuple(PLATFORMS))))
+    forwards = list(sparse_forwards(check_model(model)))
     for forward in forwards:
         forward.refresh()
     return len(forwards)
@@ -184,9 +257,9 @@ def _nothing_found(blocks: list[MlpBlock], passed_over: tuple[str, ...], alone: 
 
 
 def _replace(
-    model: Any, found: list[tuple[MlpBlock, Any]], policy: Policy, choose: bool, undo: list[list[Callable[[], None]]]
+    model: Any, found: list[tuple[MlpBlock, Any]], policy: Policy, choose: bool, undo: ExitStack
 ) -> list[BlockReport]:
-    """Replace what can be, measure, and take back what does not pay; `undo` fills with how to take all back."""
+    """Replace what can be, measure, and take back what does not pay; `undo` takes all back."""
     entries, taken, live = [], set[str](), list[_Live]()
     for block, rows in found:
         device = model.get_submodule(block.up).weight.device
@@ -195,13 +268,12 @@ def _replace(
             absent = PLATFORMS[device.type].absent()
             if absent is not None:
                 raise MissingDependency(f"sparse blocks on {PLATFORMS[device.type].place} cannot run: {absent}")
-            steps: list[Callable[[], None]] = []
-            undo.append(steps)
-            forwards = _install(model, block, policy, steps)
+            own = undo.enter_context(ExitStack())
+            forwards = _install(model, block, policy, own)
             kernels = [kernel for kernel in (forward.kernel() for forward in forwards) if kernel is not None]
             if len(kernels) < len(forwards):
                 reason = next((one.reason for one in forwards if one.reason), "it has no kernel")
-                _take_back(steps)
+                own.close()
         if reason is not None:
             entries.append(BlockReport(replace(block, reason=reason), device=str(device)))
             continue
@@ -215,7 +287,7 @@ def _replace(
             extra_bytes=sum(kernel.extra_bytes for kernel in kernels),
             device=str(device),
         )
-        live.append(_Live(len(entries), forwards, rows, steps, most))
+        live.append(_Live(len(entries), forwards, rows, own, most))
         entries.append(entry)
     if choose:
         for device in {one.rows.device for one in live}:
@@ -229,13 +301,8 @@ class _Live(NamedTuple):
     place: int
     forwards: list[SparseForward]
     rows: Any
-    steps: list[Callable[[], None]]
+    undo: ExitStack
     most: int
-
-
-def _take_back(steps: list[Callable[[], None]]) -> None:
-    while steps:
-        steps.pop()()
 
 
 def _why_not(model: Any, block: MlpBlock, taken: set[str]) -> str | None:
@@ -288,12 +355,11 @@ def _kind(block: MlpBlock) -> dict[str, Any]:
     return {"activation": block.activation, "threshold": block.threshold, "gated": block.gated}
 
 
-def _install(model: Any, block: MlpBlock, policy: Policy, steps: list[Callable[[], None]]) -> list[SparseForward]:
-    """Put the sparse forwards of one block in place; `steps` fills with how to undo it."""
+def _install(model: Any, block: MlpBlock, policy: Policy, undo: ExitStack) -> list[SparseForward]:
+    """Put the sparse forwards of one block in place; `undo` gets how to take them out."""
     layers = {name: model.get_submodule(name) for name in block.layers}
     for layer in layers.values():
-        strides = layer.weight.stride()
-        steps.append(lambda layer=layer, strides=strides: put_back(layer, strides))  # type: ignore[misc]
+        undo.callback(put_back, layer, layer.weight.stride())
     forwards: list[SparseForward] = []
     if block.whole:
         parts = (layers[block.up], layers[block.down], *((layers[block.gate],) if block.gate else ()))
@@ -304,7 +370,8 @@ def _install(model: Any, block: MlpBlock, policy: Policy, steps: list[Callable[[
         cut, owner = split_kind(block.kind), model.get_submodule(block.name)
         forwards += [UpForward(layers[name], *cut, policy, owner) for name in split_layers(block)]
         forwards.append(DownForward(layers[block.down], policy, owner))
-    steps += [forward.remove for forward in forwards]
+    for forward in forwards:
+        undo.callback(forward.remove)
     for forward in forwards:
         forward.kernel()
         forward.install()
@@ -328,11 +395,11 @@ def _choose(entries: list[BlockReport], live: list[_Live], policy: Policy, devic
         for one, (sparse, dense) in zip(going, in_turn(ways, device=device) if ways else [], strict=True):
             entries[one.place].seconds[rows] = (sparse, dense)
         going = [one for one in going if largest_faster(entries[one.place].seconds) == rows]
-    for place, forwards, _, steps, _ in live:
+    for place, forwards, _, undo, _ in live:
         entry = entries[place]
         most = largest_faster(entry.seconds)
         if most == 0:
-            _take_back(steps)
+            undo.close()
             left = replace(entry.block, reason=FASTER_DENSE)
             entries[place] = replace(entry, block=left, form=None, dense_above=None, extra_bytes=0)
         else:

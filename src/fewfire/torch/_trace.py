@@ -2,7 +2,7 @@
 
 Every linear layer is hooked. When one is called, what it is given is compared, on a sample of rows, with an activation
 of what the last few layers gave: equal bit for bit, they form a block, whether the activation is a module or a line of
-somebody's forward. Only those few layers' rows are kept, so memory does not grow with depth.
+a forward of the user's. Only those few layers' rows are kept, so memory does not grow with depth.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fewfire._optional import require
+from fewfire.torch._kernel import ACTIVATIONS, Gated
 from fewfire.torch._layers import is_linear, layer_shape
 from fewfire.torch._recognise import (
-    FULL,
     RELU,
     RELU2,
     ActivationKind,
-    Gating,
     from_gate,
     from_module,
     from_values,
@@ -59,7 +58,7 @@ class Match:
     gate: str | None
     down: str
     kind: ActivationKind | None
-    gating: Gating | None
+    gating: Gated | None
     x: Any
     calls: int = 0
     activations: list[Any] = field(default_factory=list)
@@ -116,17 +115,24 @@ class Tracer:
 
     def _activates(self, module: Any, args: tuple[Any, ...]) -> None:
         self.activated.append(module)
-        for call in self.recent:
-            if args and isinstance(args[0], torch.Tensor) and args[0].data_ptr() == call.address:
-                call.activation = module
+        for call in self._sources(args):
+            call.activation = module
 
     def _weighs(self, module: Any, args: tuple[Any, ...]) -> None:
-        for call in self.recent:
-            given = args[0] if args else None
-            if isinstance(given, torch.Tensor) and given.data_ptr() == call.address:
-                columns = call.z.shape[-1]
-                same = given.shape[-1] == columns and torch.equal(sample(given, columns)[0], call.z)
-                call.weighed = call.weighed or same  # memory that was given back may have the address of before
+        for call in self._sources(args):
+            call.weighed = True
+
+    def _sources(self, args: tuple[Any, ...]) -> list[Call]:
+        """The calls whose output a module is given: equal too, since freed memory may have the address of before."""
+        given = args[0] if args and isinstance(args[0], torch.Tensor) else None
+        return [
+            call
+            for call in self.recent
+            if given is not None
+            and given.data_ptr() == call.address
+            and given.numel() == call.rows * call.z.shape[-1]
+            and torch.equal(sample(given, call.z.shape[-1])[0], call.z)
+        ]
 
     def _find(self, down: str, a: Any, rows: int) -> None:
         """The latest layer or pair of layers that `a` comes from."""
@@ -147,7 +153,7 @@ class Tracer:
                         return self._add(up, gate, down, *found, a)
         return None
 
-    def _add(self, up: Call, gate: Call | None, down: str, kind: ActivationKind, gating: Gating | None, a: Any) -> None:
+    def _add(self, up: Call, gate: Call | None, down: str, kind: ActivationKind, gating: Gated | None, a: Any) -> None:
         key = (up.name, None if gate is None else gate.name, down)
         match = self.matches.setdefault(key, Match(*key, kind, gating, up.x))
         match.calls += 1
@@ -179,7 +185,7 @@ def sample(tensor: Any, columns: int) -> tuple[Any, int]:
 
 def agrees(kind: ActivationKind, z: Any, a: Any) -> bool:
     """Whether values agree with an activation: all of them where its formula is known, else its zeros."""
-    if kind.name in FULL:
+    if kind.name in ACTIVATIONS:
         return bool(torch.equal(kind.value(z), a))
     return kind.exact and not bool(a[z <= kind.threshold].any())
 
@@ -208,10 +214,10 @@ def _named(call: Call, factor: Call | None, a: Any) -> ActivationKind | None:
     return ActivationKind(type(call.activation).__name__.lower(), float("nan"))
 
 
-def _gated_kind_of(gate: Call, up: Call, a: Any) -> tuple[ActivationKind, Gating | None] | None:
+def _gated_kind_of(gate: Call, up: Call, a: Any) -> tuple[ActivationKind, Gated | None] | None:
     kind = None if gate.activation is None else from_module(gate.activation)
     for known in (kind, RELU, RELU2):
-        if known is not None and known.name in FULL and bool((gate.z <= known.threshold).any()):
+        if known is not None and known.name in ACTIVATIONS and bool((gate.z <= known.threshold).any()):
             opened = known.value(gate.z)
             if torch.equal(opened * up.z, a):
                 return known, "reglu"

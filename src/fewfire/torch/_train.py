@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from fewfire._cores import thread_count
 from fewfire._errors import invalid
 from fewfire._optional import require
+from fewfire._threads import thread_count
 from fewfire._validate import check_number
 from fewfire.torch._kernel import SparseUp
 from fewfire.torch._layers import as_array, is_linear, is_transposed, lay_out, layer_shape, neuron_rows, why_not
@@ -145,7 +145,7 @@ class SparseTrainingBlock(torch.nn.Module):  # type: ignore[misc]
 
 
 class _Step(torch.autograd.Function):  # type: ignore[misc]
-    """Forward by the screen, backward with the update. The weight is an argument so that a gradient is asked for."""
+    """Forward by the screen, backward with the update. The weight is an argument so that autograd runs it."""
 
     @staticmethod
     def forward(ctx: Any, rows: Any, weight: Any, block: SparseTrainingBlock) -> Any:

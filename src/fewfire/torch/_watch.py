@@ -1,27 +1,69 @@
-"""Whether the modules that a sparse forward stands for are still those it was made for; asked at every call.
+"""What stands in for a module's forward, and whether modules and weights are still those it was made for.
 
-Adapters, quantisation, parametrisations and plain assignments put other modules, classes or values in the place of
-those that were looked at. Compared are classes and their `forward`, children, attributes of instances, versions of
-tensors beside the layers' own, training mode where it matters; and no hook may look inside. Weights and biases of the
-layers are not compared: codes are made anew for them (`_held.py`).
+Adapters, quantisation, parametrisations and plain assignments replace modules, classes and values that
+were looked at. Compared are classes and their `forward`, children, attributes of instances, versions of
+tensors that are not the layers', training mode where it matters; and no hook may look inside. Weights and biases of the
+layers are not compared: codes are made anew for them (`Held`).
 
 A call compares with what was seen last, list by list, in under 1 µs (`benchmarks/sparse_watch.py`). Only where that
 differs is every module compared with what it was at first. Not seen are changes inside an object that an attribute
-refers to, changes of tensors through `.data`, and functions that were replaced in a module of Python.
+refers to, changes of tensors through `.data`, and functions that were replaced in a module of Python or in torch's own
+classes.
 """
 
 from __future__ import annotations
 
 from operator import attrgetter, getitem
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+import numpy as np
+
+from fewfire._errors import InvalidArgument
 from fewfire._optional import require
-from fewfire.torch._stand_in import SCRIPTED, StandIn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from fewfire.torch._platforms import SparseKernel
+
 torch: Any = require("torch", "torch", "fewfire.torch.sparsify")
+
+
+class _CannotLeave(InvalidArgument, AttributeError):
+    """Also an AttributeError, so that `hasattr` may look for the code of a stand-in."""
+
+
+class StandIn:
+    """What stands in for the forward of a module."""
+
+    def refuse_export(self) -> NoReturn:
+        """Say that what was made sparse cannot leave this process."""
+        raise _CannotLeave(
+            "model must be dense for torch.export and torch.jit.script; got a sparsified model. "
+            "Remedy: call fewfire.torch.densify(model) first."
+        )
+
+    @property
+    def __code__(self) -> NoReturn:
+        """What torch.export reads of the outermost forward before it begins."""
+        self.refuse_export()
+
+
+SCRIPTED = "__prepare_scriptable__"
+"""What torch.jit.script calls on every module before it compiles any."""
+
+
+def put_in(module: Any, forward: StandIn) -> None:
+    """Stand in for the forward of a module."""
+    module.forward = forward
+    setattr(module, SCRIPTED, forward.refuse_export)
+
+
+def take_out(module: Any) -> Any:
+    """Give a module its own forward back; what stood in for it, if anything did. What others have put there stays."""
+    vars(module).pop(SCRIPTED, None)
+    return vars(module).pop("forward") if isinstance(vars(module).get("forward"), StandIn) else None
+
 
 _USUAL = frozenset(vars(torch.nn.Module()))
 """Attributes that every module has."""
@@ -53,16 +95,8 @@ class _Content(NamedTuple):
 class Watch:
     """Modules as they are now, to be compared with what they are later; for copies and files as well.
 
-    Parameters
-    ----------
-    parts : iterable of modules
-        Those that are compared.
-    layers : iterable of modules
-        The linear layers among them.
-    outer : module or None
-        The one whose own hooks make no difference.
-    fused : bool
-        Whether the parts are computed at once, as in evaluation; the `forward` of `outer` is then not its own.
+    `layers` are the linear layers among the parts; `outer` is the part whose own hooks make no difference. `fused`
+    parts are computed at once, as in evaluation; the `forward` of `outer` is then not its own.
     """
 
     _content: _Content | None = None
@@ -213,3 +247,50 @@ def _equal(before: Any, after: Any) -> bool:
         return bool(before == after)
     except Exception:  # the user's object, and how it compares
         return False
+
+
+_NOTHING = np.empty(0, dtype=np.float32)
+
+
+class Held:
+    """A kernel, and what its parameters were when it was made; None where they have no sparse path, for a reason.
+
+    Codes are made anew when a parameter was replaced, was changed in place (its version says so), or, on the CPU,
+    changed behind torch's back (`.data`: a few of its values are looked at per call, which finds changes of a whole
+    weight; on a GPU that would be a wait for the device at every call).
+    """
+
+    def __init__(self, kernel: SparseKernel | None, layers: tuple[Any, ...], reason: str | None = None) -> None:
+        self.kernel, self.reason = kernel, reason
+        self._marks = []
+        for layer in layers:
+            for name, parameter in layer._parameters.items():
+                seen = _NOTHING if kernel is None or parameter is None else _few_values(parameter)
+                self._marks.append((layer._parameters, name, _mark(parameter), seen, seen.tobytes()))
+
+    def is_fresh(self) -> bool:
+        """Whether every parameter is still the same memory with the same content, as far as can be seen."""
+        for owner, name, mark, peek, seen in self._marks:
+            if _mark(owner.get(name)) != mark or peek.tobytes() != seen:
+                return False
+        return True
+
+    def is_in_place(self) -> bool:
+        """Whether every parameter is still the same memory, whatever it holds."""
+        return all(_mark(owner.get(name))[:2] == mark[:2] for owner, name, mark, _, _ in self._marks)
+
+
+def _few_values(parameter: Any) -> Any:
+    """A dozen entries of a parameter that is an array, by reference."""
+    tensor = parameter.detach()
+    if tensor.device.type != "cpu" or str(tensor.dtype) != "torch.float32":
+        return _NOTHING
+    flat = (tensor if tensor.is_contiguous() else tensor.t()).numpy().reshape(-1)
+    return flat[:: max(1, len(flat) // 13)]
+
+
+def _mark(parameter: Any) -> tuple[int, Any, int]:
+    """Address, dtype and version: kernels hold the memory that they were built on, so no other gets its address."""
+    if parameter is None or type(parameter) is not torch.nn.Parameter:
+        return 0, type(parameter), 0
+    return parameter.data_ptr(), parameter.dtype, -1 if parameter.is_inference() else parameter._version

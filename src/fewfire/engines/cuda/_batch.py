@@ -1,4 +1,4 @@
-"""One batch of runs of one layout on the device: described, drawn, trained and read back.
+"""One batch of runs of one layout on the device: described, drawn, trained and read back as results.
 
 Everything a batch needs lies in one allocation, whose size is known before it is made. Runs that share a schedule share
 its tables, and runs that are given the same array share its copy. A batch is described while others train, and read
@@ -7,31 +7,31 @@ back while others do; what the end of one leaves free, the next one takes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire._cuda import Arena, Kernel, current_device, own_stream, rounded, watch, write_orders
-from fewfire.engines._losses import LOSSES
-from fewfire.engines._result import MEASURED_ROWS
+from fewfire._cuda._device import current_device
+from fewfire._cuda._launch import Arena, Kernel, own_stream, rounded, watch, write_orders
+from fewfire.engines._gradients import LOSSES
+from fewfire.engines._result import MEASURED_ROWS, Counters, History, Result, divergence
 from fewfire.engines._run import Run, Start
 from fewfire.engines.cuda import _records as records
-from fewfire.engines.cuda._ahead import machine_code
+from fewfire.engines.cuda._kernels import machine_code
 from fewfire.engines.cuda._layouts import TILE
-from fewfire.engines.cuda._same import told
-from fewfire.engines.cuda._schedules import ScheduleTables
+from fewfire.engines.cuda._shared import ScheduleTables, description_of
 from fewfire.networks import TwoLayer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fewfire._cuda import Device
+    from fewfire._cuda._device import Device
     from fewfire._random import Stream
     from fewfire._types import AnyArray
-    from fewfire.engines._run import Sample
-    from fewfire.engines._schedule import Schedule
+    from fewfire.engines._result import Stopped
+    from fewfire.engines._run import Sample, Schedule
+    from fewfire.engines.cuda._kernels import KernelVariant
     from fewfire.engines.cuda._layouts import KernelLayout
 
 _GENERAL_THREADS = 256
@@ -39,39 +39,12 @@ _GENERAL_BLOCKS = 4  # per multiprocessor
 _PIECE = 16  # bytes that a lane reads at once
 
 
-@dataclass(frozen=True)
-class KernelVariant:
-    """What a kernel is compiled for: a layout and, unless it is the general one, loss and source."""
-
-    layout: KernelLayout
-    loss: str = "hinge"
-    online: bool = False
-
-    def kernel(self) -> tuple[Kernel, list[int]]:
-        """The kernel and the sizes it tells."""
-        names = {"general.cu": "train_general", "stream.cu": "train_streamed", "resident.cu": "train_resident"}
-        file, definitions = self.source()
-        return kernel(file, names[file], definitions)
-
-    def source(self) -> tuple[str, tuple[tuple[str, int], ...]]:
-        """Its file, and what that is compiled with."""
-        if not self.layout.fast:
-            return "general.cu", ()
-        return "stream.cu" if self.layout.streamed else "resident.cu", tuple(self.definitions().items())
-
-    def definitions(self) -> dict[str, int]:
-        """What the resident and the streaming kernel are compiled with."""
-        return {
-            **self.layout.definitions(),
-            "LOSS": list(LOSSES).index(self.loss),
-            "ONLINE": int(self.online),
-            "SPLIT_SLOPES": int(self.loss == "logistic"),
-        }
+_NAMES = {"general.cu": "train_general", "stream.cu": "train_streamed", "resident.cu": "train_resident"}
 
 
 @cache
 def kernel(file: str, name: str, definitions: tuple[tuple[str, int], ...] = ()) -> tuple[Kernel, list[int]]:
-    """A loaded kernel, and the sizes that its file tells: shared memory, space per group of blocks, job, outcome."""
+    """A loaded kernel, and the sizes in its file: shared memory, space per group of blocks, job, outcome."""
     loaded = Kernel(machine_code(file, current_device().architecture, definitions), name)
     if file == "draw.cu":
         return loaded, []
@@ -143,7 +116,8 @@ class Batch:
     def __init__(self, runs: Sequence[Run], variant: KernelVariant) -> None:
         self.runs, self.variant, layout = runs, variant, variant.layout
         self.seconds = 0.0  # that training took on the device
-        self._kernel, (self._shared_bytes, unit, *_) = variant.kernel()
+        file, definitions = variant.source()
+        self._kernel, (self._shared_bytes, unit, *_) = kernel(file, _NAMES[file], definitions)
         self.at_once = self._fit()  # runs that the device trains side by side
         self._groups = min(len(runs), self.at_once)
         space = group_bytes(runs, layout)
@@ -220,7 +194,7 @@ class Batch:
         self._add_examples(run.X, run.y, run.sample, run.inputs, job["train"], job)
         self._add_examples(run.X_test, run.y_test, run.test, run.inputs, job["test"], job)
         if run.source is not None:
-            description, _ = told(run.source)
+            description, _ = description_of(run.source)
             assert description is not None, "the engine takes only sources that it can draw"
             support = self._support(description["support"], run.inputs)
             job["source"] = records.source_record(description, stream.child("online"), support)
@@ -261,7 +235,7 @@ class Batch:
     ) -> None:
         part["words"] = words = records.words_for(inputs)
         if sample is not None:
-            description, text = told(sample.problem)
+            description, text = description_of(sample.problem)
             assert description is not None, "the engine takes only problems that it can draw"
             key = ("sample", text, sample.stream, sample.rows)
             part["count"] = sample.rows
@@ -294,7 +268,7 @@ class Batch:
     # Drawing and training.
 
     def draw(self) -> None:
-        """Have everything copied and drawn that is described, beside what the device does meanwhile."""
+        """Have everything copied and drawn that is described, concurrently with what the device does."""
         with own_stream():
             self._arena.flush()
             for name, at, count in self._drawings:
@@ -307,7 +281,7 @@ class Batch:
         """Run the kernel to its end, in the thread that has called `draw`.
 
         `progress` gets the steps made a few times per second. What it raises, and Ctrl-C, end the kernel within a
-        moment. Other batches may train on the device meanwhile: this one's blocks take places as theirs end.
+        moment. Other batches may train on the device meanwhile: this one's blocks start as theirs end.
         """
         layout = self.variant.layout
         threads = 32 * layout.warps if layout.fast else _GENERAL_THREADS
@@ -316,13 +290,13 @@ class Batch:
         with own_stream():
             self.seconds = watch(
                 lambda: self._kernel.launch((blocks,), threads, self._arguments, self._shared_bytes),
-                lambda started: progress(self._told("steps") if started else 0),
+                lambda started: progress(self._control_word("steps") if started else 0),
                 lambda: self._arena.poke(stop_at, np.ones(1, np.uint32)),
-                lambda: layout.parts == 1 or self._told("arrived") == blocks,
+                lambda: layout.parts == 1 or self._control_word("arrived") == blocks,
             )
 
-    def _told(self, name: str) -> int:
-        """What the running kernel says of itself."""
+    def _control_word(self, name: str) -> int:
+        """A word of the control record, which the running kernel writes."""
         return int(self._arena.peek(self._control, records.CONTROL)[name][0])
 
     # Reading back.
@@ -350,6 +324,23 @@ class Batch:
         offset = float(self._arena.get(int(job["offset"]), 1, np.float64)[0])
         activation = run.network.activation if isinstance(run.network, TwoLayer) else "relu"
         return TwoLayer(hidden, bias, output, offset, activation)
+
+    def result(self, index: int, outcome: AnyArray, keep_network: bool) -> Result:
+        """What a run ended with; a diverged run gives back its initial network."""
+        run, stopped = self.runs[index], records.STOPPED[int(outcome["stopped"])]
+        diverged = stopped == "diverged"
+        error = divergence(int(outcome["steps"]), float(outcome["rate"])) if diverged else None
+        network: TwoLayer | None = None
+        if keep_network and diverged:
+            network = run.network.draw() if isinstance(run.network, Start) else run.network
+        elif keep_network:
+            network = self.network(index)
+        steps = int(outcome["steps"]) - diverged
+        kind: Stopped = "diverged" if diverged else "test_error" if stopped == "test_error" else "steps"
+        counters = _counters(run, steps, int(outcome["active_pairs"]))
+        return Result(
+            network, _history(run, self.checkpoints(index, int(outcome["records"]))), counters, kind, "cuda", error
+        )
 
 
 class _Tasks:
@@ -379,3 +370,27 @@ def _fill_start(task: AnyArray, start: Start, job: AnyArray) -> None:
     task["inputs"], task["width"] = start.inputs, start.width
     if start.init.name == "sparse":
         task["ones"], task["value"] = given["s"], given["value"]
+
+
+def _counters(run: Run, steps: int, active_pairs: int) -> Counters:
+    examples, left = 0, steps
+    for phase in run.schedule.phases:
+        size = phase.batch_size or (run.sample.rows if run.sample is not None else len(run.X))  # type: ignore[arg-type]
+        examples += min(left, phase.steps) * size
+        left -= min(left, phase.steps)
+    return Counters(steps, examples, active_pairs, 2 * examples * run.width * (run.inputs + 1))
+
+
+def _history(run: Run, table: AnyArray) -> History:
+    """What was measured at the checkpoints (count, RECORD + SUMS) of a run."""
+    count = len(table)
+    loss, error, test_error, hidden, output, mass, inside, fired = table.T
+    rows = min(run.sample.rows if run.sample is not None else len(run.X) if run.X is not None else 0, MEASURED_ROWS)
+    none = np.full(count, np.nan)
+    active = fired / (rows * run.width) if rows and not isinstance(run, Walked) else none
+    with np.errstate(invalid="ignore"):
+        share = none if run.support is None else np.where(mass > 0, inside / mass, np.nan)
+    steps = ScheduleTables.of(run.schedule).checkpoints[:count].astype(np.int64)
+    # Copies: views would keep the records of the whole batch in memory.
+    measured = (loss.copy(), error.copy(), test_error.copy())
+    return History(steps, *measured, np.sqrt(hidden), np.sqrt(output), active, share)

@@ -7,23 +7,18 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, get_args
 
-import numpy as np
-
-from fewfire._cuda import all_devices, current_device, device_errors, missing, take_device
-from fewfire._errors import DeviceMemoryError, EngineUnavailable, invalid
-from fewfire._progress import told
+from fewfire._cuda._device import all_devices, current_device, device_errors, missing, take_device
+from fewfire._errors import DeviceMemoryError, EngineUnavailable
+from fewfire._progress import progress_callback
 from fewfire._validate import check_choice
-from fewfire.engines._protocol import OnDivergence
-from fewfire.engines._run import Start
+from fewfire.engines._result import OnDivergence
+from fewfire.engines._run import Start, check_float32
 from fewfire.engines.cuda import _records as records
-from fewfire.engines.cuda._ahead import compile_ahead
 from fewfire.engines.cuda._batch import Batch, Walked
+from fewfire.engines.cuda._kernels import compile_ahead, draws, draws_start, variant_of
 from fewfire.engines.cuda._memory import plan_batches, too_large
 from fewfire.engines.cuda._pace import measure_pace
-from fewfire.engines.cuda._results import result_of
-from fewfire.engines.cuda._schedules import ScheduleTables
-from fewfire.engines.cuda._variants import draws, draws_start, variant_of
-from fewfire.networks import TwoLayer
+from fewfire.engines.cuda._shared import ScheduleTables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +29,7 @@ if TYPE_CHECKING:
     from fewfire.engines.cuda._memory import MemoryPlan
 
 _PREPARING = threading.Lock()
-"""Held while a batch is described: two that are described at once would both be ready late."""
+"""Locked while a batch is described: two that are described at once would both be ready late."""
 
 
 class CudaEngine:
@@ -89,13 +84,10 @@ class CudaEngine:
         last runs of one share the chip with the first of the next.
         """
         check_choice("on_divergence", on_divergence, get_args(OnDivergence))
-        for run in runs:
-            if isinstance(run.network, TwoLayer) and run.network.dtype != np.float32:
-                rule, got = "must be float32 for the cuda engine", f"dtype {run.network.dtype}"
-                raise invalid("network", rule, got, "use the reference engine, or cast the weights")
-        tell = told(progress, "training") or (lambda done, total: None)
+        check_float32(runs, self.name)
+        report = progress_callback(progress, "training") or (lambda done, total: None)
         try:
-            return self._train(runs, keep_networks, on_divergence, tell)
+            return self._train(runs, keep_networks, on_divergence, report)
         except device_errors() as error:
             # Most of them leave the device unusable for this process: no run's fault, and no use in going on.
             raise EngineUnavailable(
@@ -145,14 +137,11 @@ def _results(
         batch.draw()
     batch.train(report)
     outcomes = batch.outcomes()
-    return {
-        index: result_of(batch, place, outcomes[place], CudaEngine.name, keep_networks)
-        for place, index in enumerate(plan.members)
-    }
+    return {index: batch.result(place, outcomes[place], keep_networks) for place, index in enumerate(plan.members)}
 
 
 def _split(plan: MemoryPlan, runs: Sequence[Run]) -> tuple[MemoryPlan, MemoryPlan]:
-    """Two batches in place of one that found less memory than was planned; one run alone cannot be split."""
+    """Two batches instead of one that found less memory than was planned; one run alone cannot be split."""
     if len(plan.members) == 1:
         raise too_large(runs[plan.members[0]], plan.nbytes, current_device())
     return plan.halves()

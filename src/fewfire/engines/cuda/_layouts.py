@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fewfire._cuda import Device
+    from fewfire._cuda._device import Device
 
 BATCH = 32
 """Examples per step of the resident kernel."""
@@ -59,7 +59,7 @@ class KernelLayout:
     blocks : int
         Blocks that should fit on one multiprocessor, which bounds the registers of a thread.
     keeps_scores : bool
-        Whether scores are kept until the output weights are updated; else weights tell what they were.
+        Whether scores are kept until the output weights are updated; else they are found from the weights.
     together : int
         Tiles that a warp takes through a pass side by side; divides `tiles`.
     streamed : bool
@@ -117,7 +117,7 @@ GENERAL = KernelLayout()
 def choose_layout(inputs: int, width: int, device: Device, whole_slopes: bool = True) -> KernelLayout:
     """The layout of a run of ±1 inputs, ReLU and batches of 32; GENERAL where a tile does not fit into registers.
 
-    `whole_slopes` says that the loss has slopes of 0 and ±1 only.
+    `whole_slopes` is whether the loss has slopes of 0 and ±1 only.
     """
     columns, count = inputs // TILE + 1, -(-width // TILE)
     if columns > MOST_COLUMNS:
@@ -150,8 +150,8 @@ def _by_warpgroups(columns: int, count: int, multiprocessors: int, half: bool, w
     """Of `count` tiles, four warps multiplying together: as many tiles per warp as registers and shared memory hold.
 
     From 17 blocks of columns on, two tiles do not quite fit and some of them spills; streaming would be slower still.
-    Slopes of 0 and ±1 are multiplied as bytes; with few columns a multiplication per weight then tells what the scores
-    were, which costs less than keeping them.
+    Slopes of 0 and ±1 are multiplied as bytes; with few columns a multiplication per weight then gives the scores
+    again, which costs less than keeping them.
     """
     most = 4 if columns <= 7 else 2 if columns <= 16 or (columns <= 19 and count > 8 * multiprocessors) else 1
     tiles = 1
@@ -165,12 +165,12 @@ def _by_warpgroups(columns: int, count: int, multiprocessors: int, half: bool, w
     keeps = columns > 7 or not whole_slopes
     blocks = 8 // warps
     if tiles == 1:
-        held = 13  # blocks of columns in registers
+        resident = 13  # blocks of columns in registers
     elif tiles == 2 and warps == 4 and not keeps:
-        held, blocks = 3, 3  # a third block hides more than parked columns cost
+        resident, blocks = 3, 3  # a third block hides more than parked columns cost
     elif tiles == 2:
-        held = 7 if columns <= 7 else 5 if columns <= 13 else max(6, columns - 8)
+        resident = 7 if columns <= 7 else 5 if columns <= 13 else max(6, columns - 8)
     else:
-        held = 4 if columns <= 4 else 3
-    parked = max(0, columns - held)
+        resident = 4 if columns <= 4 else 3
+    parked = max(0, columns - resident)
     return KernelLayout(columns, tiles, warps, parts, blocks, keeps, tiles, warpgroup=True, parked=parked, half=half)

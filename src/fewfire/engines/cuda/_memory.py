@@ -10,20 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fewfire._cuda import order_bytes, rounded
+from fewfire._cuda._launch import order_bytes, rounded
 from fewfire._errors import DeviceMemoryError
 from fewfire.engines._run import Start
 from fewfire.engines.cuda import _records as records
 from fewfire.engines.cuda._batch import general_groups, group_bytes, run_bytes
-from fewfire.engines.cuda._schedules import ScheduleTables
-from fewfire.engines.cuda._variants import draws, draws_start, variant_of
+from fewfire.engines.cuda._kernels import draws, draws_start, variant_of
+from fewfire.engines.cuda._shared import ScheduleTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fewfire._cuda import Device
+    from fewfire._cuda._device import Device
     from fewfire.engines._run import Run
-    from fewfire.engines.cuda._batch import KernelVariant
+    from fewfire.engines.cuda._kernels import KernelVariant
 
 SHARE = 0.3
 """Of the free memory, for one batch of several runs."""
@@ -50,7 +50,7 @@ class MemoryPlan:
     Parameters
     ----------
     members : tuple of int
-        Places of its runs among those that were asked for, the longest trainings first.
+        Indices of its runs among those that were asked for, the longest trainings first.
     variant : KernelVariant
     at_once : int
         Runs that train side by side; the others wait for their turn on the device.
@@ -87,7 +87,7 @@ def plan_batches(runs: Sequence[Run], device: Device) -> Iterator[MemoryPlan]:
     for variant, members in groups.items():
         for index in members:
             sizes[index] = planned_bytes(runs[index], variant)
-            alone = sizes[index] + _beside([runs[index]], variant, device)[1]
+            alone = sizes[index] + _side_by_side([runs[index]], variant, device)[1]
             if alone > ALONE * device.memory:
                 raise too_large(runs[index], alone, device)
     for variant, members in groups.items():
@@ -108,19 +108,19 @@ def _cut(
     runs: Sequence[Run], sizes: Sequence[int], members: Sequence[int], variant: KernelVariant, device: Device
 ) -> Iterator[MemoryPlan]:
     """The members in batches, in order; what groups of blocks take is that of the widest."""
-    at_once, beside = _beside([runs[index] for index in members], variant, device)
+    at_once, shared = _side_by_side([runs[index] for index in members], variant, device)
     chosen: list[int] = []
-    held, drawn, room = 0, 0, int(SHARE * device.memory) - beside
+    used, drawn, room = 0, 0, int(SHARE * device.memory) - shared
     for index in members:
         own = host_bytes(runs[index])
-        full = held + sizes[index] > room or len(chosen) == MOST_RUNS or drawn + own > HOST_BYTES
+        full = used + sizes[index] > room or len(chosen) == MOST_RUNS or drawn + own > HOST_BYTES
         if chosen and full:
-            yield MemoryPlan(tuple(chosen), variant, min(at_once, len(chosen)), held + beside)
-            chosen, held, drawn = [], 0, 0
+            yield MemoryPlan(tuple(chosen), variant, min(at_once, len(chosen)), used + shared)
+            chosen, used, drawn = [], 0, 0
         chosen.append(index)
-        held += sizes[index]
+        used += sizes[index]
         drawn += own
-    yield MemoryPlan(tuple(chosen), variant, min(at_once, len(chosen)), held + beside)
+    yield MemoryPlan(tuple(chosen), variant, min(at_once, len(chosen)), used + shared)
 
 
 def planned_bytes(run: Run, variant: KernelVariant) -> int:
@@ -144,7 +144,7 @@ def host_bytes(run: Run) -> int:
     return 4 * (rows * run.inputs + weights)
 
 
-def _beside(runs: Sequence[Run], variant: KernelVariant, device: Device) -> tuple[int, int]:
+def _side_by_side(runs: Sequence[Run], variant: KernelVariant, device: Device) -> tuple[int, int]:
     """How many runs train side by side, and what that takes besides the runs' own."""
     layout = variant.layout
     mailbox = 512 * layout.parts + 128 if layout.fast else records.SCRATCH.itemsize

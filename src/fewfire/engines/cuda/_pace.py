@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING
 
 from fewfire.engines._protocol import Pace
 from fewfire.engines._result import MEASURED_ROWS
-from fewfire.engines._run import Start
-from fewfire.engines._schedule import LAYERS, PerLayer, Phase
+from fewfire.engines._run import LAYERS, PerLayer, Phase, Start
 from fewfire.engines.cuda._batch import Batch
+from fewfire.engines.cuda._kernels import variant_of
 from fewfire.engines.cuda._memory import plan_batches
-from fewfire.engines.cuda._variants import variant_of
 
 if TYPE_CHECKING:
-    from fewfire._cuda import Device
-    from fewfire.engines._run import Run
-    from fewfire.engines._schedule import Schedule
+    from fewfire._cuda._device import Device
+    from fewfire.engines._run import Run, Schedule
 
 WAVES = 2
 FEWEST_STEPS, SECONDS = 64, 0.15
@@ -32,13 +30,13 @@ CHECKPOINTS = 9
 def measure_pace(run: Run, device: Device) -> Pace:
     """Seconds of the device per step, and per row of a checkpoint, of one of many such runs."""
     variant = variant_of(run, device)
-    first = _with_luck(run, 0, _shortened(run.schedule, FEWEST_STEPS, FEWEST_STEPS))
+    first = _reseeded(run, 0, _shortened(run.schedule, FEWEST_STEPS, FEWEST_STEPS))
     at_once = Batch([first], variant).at_once
     runs = len(next(iter(plan_batches([first] * (WAVES * at_once), device))).members)
 
     def seconds(steps: int, every: int) -> float:
         schedule = _shortened(run.schedule, steps, every)
-        batch = Batch([_with_luck(run, seed, schedule) for seed in range(runs)], variant)
+        batch = Batch([_reseeded(run, seed, schedule) for seed in range(runs)], variant)
         batch.draw()
         batch.train(lambda done: None)
         return batch.seconds / runs
@@ -63,7 +61,7 @@ def _shortened(schedule: Schedule, steps: int, every: int) -> Schedule:
     return replace(schedule, phases=(short,), evaluate=every, stop_error=None)
 
 
-def _with_luck(run: Run, seed: int, schedule: Schedule) -> Run:
+def _reseeded(run: Run, seed: int, schedule: Schedule) -> Run:
     """Such a run, with weights, examples and minibatches of its own."""
     return replace(
         run,

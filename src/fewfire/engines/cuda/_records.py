@@ -1,4 +1,4 @@
-"""The records that host and device share: NumPy twins of the structures in the .cu and .cuh files."""
+"""The records that host and device share: NumPy records laid out as the structures in the .cu and .cuh files."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def words_for(inputs: int) -> int:
     return inputs // 32 + 1
 
 
-def source_record(told: dict[str, Any], stream: Stream, support: int) -> AnyArray:
+def source_record(description: dict[str, Any], stream: Stream, support: int) -> AnyArray:
     """The device's form of a described parity under a stream; `support` is the address of its bits."""
     record = np.zeros((), SOURCE)
     record["key"], record["rows"] = stream.key, stream.id
     record["noise"], record["mixture"] = stream.child("noise").id, stream.child("mixture").id
-    record["flip"] = int(np.ceil(told["noise"] * 2.0**32))
-    record["support"], record["problem"], record["inputs"] = support, PROBLEMS[told["name"]], told["n"]
+    record["flip"] = int(np.ceil(description["noise"] * 2.0**32))
+    record["support"], record["problem"], record["inputs"] = support, PROBLEMS[description["name"]], description["n"]
     return record
 
 

@@ -1,6 +1,6 @@
-// What a run tells at a checkpoint: losses and errors on its sets, norms, activity and the weight on its support.
+// What is measured at a checkpoint: losses and errors on its sets, norms, activity and the weight on its support.
 //
-// Errors are known to every warp alike and written once; sums over neurons are written per block, and added up by the host.
+// Errors are the same in every warp and written once; sums over neurons are written per block, and added up by the host.
 #pragma once
 
 #include "neurons.cuh"

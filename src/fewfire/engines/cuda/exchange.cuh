@@ -6,8 +6,8 @@
 // due. Value and tag arrive together, so there is no fence, no counter and one trip each way. Sums run in a fixed order.
 //
 // Up to WAITING sums may be published before the first of them is collected, as checkpoints do, so that the trip hides. Of
-// 2·WAITING buffers in turn none is overwritten too early: whoever publishes a tag has collected tag − WAITING, so everyone
-// has published that one, and before it has collected tag − 2·WAITING, whose buffer this is.
+// 2·WAITING buffers in turn none is overwritten too early: a block that publishes a tag has collected tag − WAITING, so all
+// blocks have published that one, and before it have collected tag − 2·WAITING, whose buffer this is.
 #pragma once
 
 #include "philox.cuh"
@@ -127,7 +127,7 @@ struct Exchange {
     return sum;
   }
 
-  // What the first thread of the first block says, to all threads of the run's blocks.
+  // The value that the first thread of the first block computes, in all threads of the run's blocks.
   template <class Say>
   DEVICE u32 tell(Say say) {
     ++notices;

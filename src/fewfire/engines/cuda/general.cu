@@ -4,13 +4,13 @@
 //
 // A step takes its examples 32 at a time. Lanes are examples where scores are computed and inputs where weights change;
 // the 32 rows lie transposed in `rows`, x_j of example e at 33·j + e, so that both readings are free of bank conflicts.
-// Sums over neurons and inputs run in a fixed order. src/fewfire/engines/reference.py is the twin.
+// Sums over neurons and inputs run in a fixed order. src/fewfire/engines/reference.py is the reference.
 #include "queue.cuh"
 
 constexpr int WARPS = 8, THREADS = 32 * WARPS, LANES = 32;
 constexpr u32 ALL = 0xFFFFFFFFu;
 
-// How many steps, and how many examples of one step, pass between two looks at whether the host wants to end: wide
+// How many steps, and how many examples of one step, pass between two looks at whether the host asks to end: wide
 // networks take milliseconds for 32 examples.
 constexpr int LOOK_OFTEN = 16, LARGE_BATCH = 64 * LANES;
 
@@ -160,7 +160,7 @@ struct Training {
     __syncthreads();
   }
 
-  // Whether the host wants the kernel to end; the same in every thread.
+  // Whether the host asks the kernel to end; the same in every thread.
   DEVICE bool leaves(const Control* control) {
     if (threadIdx.x == 0) shared.leave = asked_to_stop(control);
     __syncthreads();
@@ -169,7 +169,7 @@ struct Training {
     return leave;
   }
 
-  // One step; false when an output is not finite. A large batch is left in the middle when the host wants to end.
+  // One step; false when an output is not finite. A large batch is left in the middle when the host asks to end.
   DEVICE bool step(const Segment& segment, const float* rate, const Control* control) {
     const bool everything = segment.batch == 0;
     const int batch = everything ? job.train.count : segment.batch;

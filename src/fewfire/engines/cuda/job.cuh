@@ -1,4 +1,4 @@
-// What the host tells the kernels about each run; _records.py holds the same layout as NumPy records.
+// The records of each run that the host gives the kernels; _records.py holds the same layout as NumPy records.
 //
 // Sign rows are bits (−1 set): coordinate j of a row is bit j mod 32 of its word j div 32, rows have inputs div 32 + 1
 // words, and the top bit of the last word, which is never a coordinate, is the label. Real rows are float32, row by
@@ -61,7 +61,7 @@ struct Outcome {
   float rate;  // the largest rate of the step that diverged
 };
 
-// Of a checkpoint: what every block knows alike, and what each block adds up over its own neurons.
+// Of a checkpoint: what is the same in every block, and what each block adds up over its own neurons.
 constexpr int TRAIN_LOSS = 0, TRAIN_ERROR = 1, TEST_ERROR_RATE = 2, RECORD = 3;
 constexpr int HIDDEN_SQUARES = 0, OUTPUT_SQUARES = 1, MASS = 2, SUPPORT_MASS = 3, FIRED = 4, SUMS = 5;
 

@@ -213,7 +213,7 @@ struct Neurons {
   }
 #endif
 
-  // Adds what a checkpoint tells of the weights: squares, and the weight mass |u|·|w| of all inputs and of the support.
+  // Adds what a checkpoint has of the weights: squares, and the weight mass |u|·|w| of all inputs and of the support.
   DEVICE void sum_weights(float (&own)[4]) {
     const int inputs = job.inputs;
     const u32* support = job.support;
@@ -235,7 +235,7 @@ struct Neurons {
     scale = FULL_SCALE;
   }
 
-  // Slopes of the loss on the 32 examples, as the A operand wants them, and what they are multiplied by. Updates offset
+  // Slopes of the loss on the 32 examples, in the order of the A operand, and what they are multiplied by. Updates offset
   // and c. False when all slopes are zero.
   DEVICE bool find_slopes(float out, bool negative) {
     const float slope = loss_slope(LOSS, out, negative ? -1.f : 1.f);

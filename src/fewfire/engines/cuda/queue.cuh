@@ -5,7 +5,7 @@
 
 // Shared with the host while the kernel runs.
 struct Control {
-  u32 next;       // the first run that nobody has taken
+  u32 next;       // the first run that no block has taken
   u32 stop;       // set by the host: end every run at its next look
   u64 steps;      // updates made so far by all runs together
   u64 arrived;    // blocks that are on the chip, of kernels whose blocks wait for each other

@@ -48,7 +48,7 @@ struct RowSpace {
 #endif
   }
 
-  // Makes that ready for a slot whose halves all warps have stored; the next `store` tells the tensor cores.
+  // Makes that ready for a slot whose halves all warps have stored; the next `store` signals the tensor cores.
   DEVICE void ready_update(int slot) {
 #if BYTES
 #pragma unroll
@@ -70,7 +70,7 @@ struct RowSpace {
     if (s % 4) return;  // 32 blocks of Philox are the words of four steps
     u32 row[4];
     if (job.order) {
-      // By epochs the order says it; draws run ahead of the last step.
+      // By epochs the order has it; draws run ahead of the last step.
 #pragma unroll
       for (int i = 0; i < 4; ++i) row[i] = job.order[min(32ull * (s + 4) + 4 * lane + i, 32ull * job.steps - 1)];
     } else {

@@ -6,7 +6,7 @@
 // 16·K − 1, or 16·K − 9 with HALF, where the last eight are in use nowhere and cost nothing. Columns between inputs and
 // bias, all in the last block k = K − 1, have input 0 and weight 0.
 //
-// Weights are negated and scaled, w = −W/c: the sign bit of a score then says "fires", and weight decay shrinks c
+// Weights are negated and scaled, w = −W/c: the sign bit of a score then means "fires", and weight decay shrinks c
 // alone. A product of float32 weights and ±1 inputs is two products of halves, w = hi + lo, and is right to 22 bits.
 // The products themselves are in warp_products.cuh and warpgroup_products.cuh.
 #pragma once

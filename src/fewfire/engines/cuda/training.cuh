@@ -25,7 +25,7 @@
     return steps;
   }
 
-  // True when the host wants the kernel to end; also tells it how far the run is.
+  // True when the host asks the kernel to end; also counts the steps for it.
 template <class Self>
 DEVICE bool look(Self& self, Control* control, int s) {
   self.note_fired();

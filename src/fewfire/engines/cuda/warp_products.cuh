@@ -70,7 +70,7 @@ DEVICE void add_scores(const float (&w)[8], const u32 (&b)[2][4], float (&z)[4][
 }
 
 // For COUNT tiles side by side, from block k of columns on: the update of a step (UPDATE), then the scores of 32
-// examples (SCORE), block by block. Unless scores are kept, `moved` gets Σ_j w_j·D_j, which is what they would tell.
+// examples (SCORE), block by block. Unless scores are kept, `moved` gets Σ_j w_j·D_j, the change of the scores.
 // Recursion rather than a loop, because an unrolled loop of this size leaves its arrays in memory.
 template <int COUNT, bool UPDATE, bool SCORE, int k = 0>
 DEVICE void pass_blocks(float (*w)[K][8], const Update* update, float (&moved)[COUNT][2], const BiasRates& bias, u32 rows,

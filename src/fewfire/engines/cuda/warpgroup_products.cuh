@@ -1,5 +1,5 @@
-// Products of four warps together: wgmma.m64n32k16 (Hopper), which runs beside other instructions and reads examples from
-// shared memory by itself.
+// Products of four warps together: wgmma.m64n32k16 (Hopper), which runs concurrently with other instructions and reads
+// examples from shared memory by itself.
 //
 // Warp i of a group brings rows 16i … 16i + 15 of A from registers, which lie as in tile.cuh, and gets those rows of
 // the result. The 32 examples of a step lie in shared memory as matrices of 8 examples × 8 columns, 128 bytes each: piece
@@ -42,8 +42,8 @@ DEVICE void cut_to_bytes(u32 halves, u32 bytes, int b) {
 }
 #endif
 
-// A value that is the same in all lanes, told so to the compiler, which keeps descriptors in uniform registers then; these
-// do not outlive a branch.
+// A value that is the same in all lanes, marked so for the compiler, which keeps descriptors in uniform registers then;
+// these do not outlive a branch.
 DEVICE u32 uniform_word(u32 x) { return __shfl_sync(ALL, x, 0); }
 
 // d = A·B, or d += A·B unless FIRST, on 32 columns of B.

@@ -4,19 +4,7 @@
 only pairs near the threshold, "index" what half-space reporting finds, with the same results.
 """
 
-from fewfire.engines.robust._dense import DenseTrainer
-from fewfire.engines.robust._index import IndexTrainer
-from fewfire.engines.robust._lists import ListTrainer
-from fewfire.engines.robust._registry import TRAINERS, TrainerMethod, trainer
-from fewfire.engines.robust._trainer import ActiveTrainer, TrainerCounters
+from fewfire.engines.robust._registry import trainer
+from fewfire.engines.robust._trainer import ActiveTrainer
 
-__all__ = [
-    "TRAINERS",
-    "ActiveTrainer",
-    "DenseTrainer",
-    "IndexTrainer",
-    "ListTrainer",
-    "TrainerCounters",
-    "TrainerMethod",
-    "trainer",
-]
+__all__ = ["ActiveTrainer", "trainer"]

@@ -22,7 +22,7 @@ from fewfire.halfspace._plan import CHILDREN
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
     from fewfire.engines.robust._trainer import FloatTable
-    from fewfire.halfspace import MethodName
+    from fewfire.halfspace._methods import MethodName
     from fewfire.networks import TwoLayer
 
 
@@ -52,7 +52,6 @@ class IndexTrainer(TrainerBase):
         self._index = Index(self._hidden, network.bias, index_method, threads)
         self._debug = debug
         self._last: tuple[FloatTable, csr_array[np.float32]] | None = None  # examples asked about, and the answer
-        self._active_counts = np.zeros(self.examples, dtype=np.int64)
         self._products = self._pairs = self._active = self._updated = self._bytes = 0
 
     def evaluate(self, X_moved: AnyArray) -> tuple[Float64Array, FloatArray]:
@@ -89,13 +88,9 @@ class IndexTrainer(TrainerBase):
         self._index.update(neurons, self._hidden[neurons], self._net.bias[neurons])
         self._bytes += 2 * len(neurons) * self._hidden.strides[0]
 
-    def network(self) -> TwoLayer:
-        """The network as trained so far."""
-        return self._net.with_parameters(hidden=self._hidden)
-
     @property
     def index(self) -> Index:
-        """The index of the weight vectors; `index.plan` says how it answers."""
+        """The index of the weight vectors; `index.plan` is how it answers."""
         return self._index
 
     @property
@@ -116,11 +111,6 @@ class IndexTrainer(TrainerBase):
             dense_multiply_adds=self._products * network.width * self.examples * network.inputs,
             bytes=searched.bytes + self._bytes,
         )
-
-    @property
-    def active_counts(self) -> IdArray:
-        """Active neurons of each example in the last evaluation: shape (n,)."""
-        return self._active_counts.copy()
 
     def _report(self, moved: FloatTable) -> csr_array[np.float32]:
         """∂f/∂z of every active pair, as a sparse (examples, width) table; asked once while nothing has moved."""
@@ -145,8 +135,7 @@ class IndexTrainer(TrainerBase):
         return np.asarray(sums + self._net.offset, dtype=np.float64)
 
     def _verify(self, moved: FloatTable, indptr: IdArray, neurons: IdArray) -> None:
-        scan = Index(self._hidden, self._net.bias, "scan").query_batch(
-            moved, np.float32(self._net.activation.threshold)
-        )
+        threshold = np.float32(self._net.activation.threshold)
+        scan = Index(self._hidden, self._net.bias, "scan").query_batch(moved, threshold)
         if not (np.array_equal(scan.indptr, indptr) and np.array_equal(scan.indices, neurons)):
             raise FewfireError("the index does not report the neurons that a scan of the weights reports")

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire._cores import thread_count
 from fewfire._errors import FewfireError
-from fewfire._extension import MESSAGE, load
+from fewfire._extension import load
+from fewfire._threads import thread_count
 from fewfire.engines.robust._trainer import TrainerBase, TrainerCounters
 
 if TYPE_CHECKING:
@@ -60,11 +60,6 @@ class ListTrainer(TrainerBase):
         self._debug = debug
         self._dense_products = 0  # matrix products that the same calls take when every pair is computed
 
-    @staticmethod
-    def unusable() -> str | None:
-        """None when the C++ part is installed."""
-        return MESSAGE if load() is None else None
-
     def evaluate(self, X_moved: AnyArray) -> tuple[Float64Array, FloatArray]:
         """f, shape (n,), and ∇_x f, shape (n, inputs), at the moved examples."""
         gradients = np.empty(self._anchors.shape, dtype=np.float32)
@@ -82,7 +77,7 @@ class ListTrainer(TrainerBase):
         """W ← W − rate·Σ_i slopes_i ∂f(x̃_i)/∂W; scores only what the call before has not left scored."""
         moved = self._table(X_moved)
         weights, number, length = self._check_step(slopes, rate)
-        self._place(moved)
+        self._move_to(moved)
         self._core.update(weights, number)
         self._length_bound = length
         self._dense_products += 2
@@ -122,13 +117,13 @@ class ListTrainer(TrainerBase):
         self._core.fired(fired)
         return fired
 
-    def _place(self, moved: AnyArray) -> None:
+    def _move_to(self, moved: AnyArray) -> None:
         row = self._core.place(moved)
         if row >= 0:
             raise self._misplaced(moved, row)
 
     def _evaluate(self, X_moved: AnyArray, gradients: AnyArray | None) -> Float64Array:
-        self._place(self._table(X_moved))
+        self._move_to(self._table(X_moved))
         sums = np.empty(self.examples, dtype=np.float64)
         self._core.evaluate(sums, gradients)
         self._verify("evaluation")

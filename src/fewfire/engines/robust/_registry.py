@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from fewfire._errors import invalid
 from fewfire._extension import core
 from fewfire._validate import check_choice
-from fewfire.engines.robust._dense import DenseTrainer
 from fewfire.engines.robust._index import IndexTrainer
 from fewfire.engines.robust._lists import ListTrainer
+from fewfire.engines.robust._trainer import DenseTrainer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fewfire._types import AnyArray
     from fewfire.engines.robust._trainer import ActiveTrainer
-    from fewfire.halfspace import MethodName
+    from fewfire.halfspace._methods import MethodName
     from fewfire.networks import TwoLayer
 
 TrainerMethod: TypeAlias = Literal["auto", "dense", "lists", "index"]
@@ -39,7 +39,7 @@ def trainer(
     debug: bool = False,
     index_method: MethodName | str = "auto",
 ) -> ActiveTrainer:
-    """A trainer of the named method; without the C++ part "dense" stands in for "lists", with one warning.
+    """A trainer of the named method; without the C++ part "dense" replaces "lists", with one warning.
 
     Parameters
     ----------

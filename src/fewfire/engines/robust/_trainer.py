@@ -2,8 +2,10 @@
 
 The network is f(x) = Σ_r a_r σ(⟨w_r, x⟩ + b_r) + c with σ(z) = z·1[z > τ]; only the w_r change. Each of n examples, the
 *anchors*, may move inside a ball: an adversary evaluates f and ∇_x f at moved examples, the step descends at them.
-A trainer knows anchors and ball beforehand, which is what lets it leave out neurons that cannot be active. Its counters
+Anchors and ball are given beforehand, so a trainer can leave out neurons that cannot be active. Its counters
 are exact on every machine, so tests can assert them; its arguments are checked before anything changes.
+
+`DenseTrainer`, in NumPy, is the reference implementation of the others.
 """
 
 from __future__ import annotations
@@ -115,15 +117,16 @@ class ActiveTrainer(Protocol):
 
 
 class TrainerBase:
-    """The anchors, the ball around them and the checks of moved examples and steps."""
+    """The anchors, the ball around them and the checks of moved examples and steps; weights in NumPy."""
+
+    _hidden: FloatArray
 
     def __init__(self, network: TwoLayer, X: AnyArray, reach: float) -> None:
         if network.activation.name not in ("relu", "shifted_relu"):
             raise invalid("network", "must have the activation relu or shifted_relu(τ)", str(network.activation))
         if network.dtype != np.float32:
-            raise invalid(
-                "network", "must hold float32 weights", f"dtype {network.dtype}", "use network.astype('float32')"
-            )
+            got, remedy = f"dtype {network.dtype}", "use network.astype('float32')"
+            raise invalid("network", "must hold float32 weights", got, remedy)
         anchors = check_inputs("X", X, network.inputs, network.dtype)
         self._anchors: FloatTable = np.ascontiguousarray(anchors, dtype=np.float32)
         self._reach = check_number("reach", reach, 0.0)
@@ -137,11 +140,21 @@ class TrainerBase:
             if size > LARGEST_WEIGHT:
                 raise invalid(name, f"must have rows of norm at most {LARGEST_WEIGHT:g}", size, "rescale it")
         self._net = network
+        self._active_counts: IdArray = np.zeros(len(self._anchors), dtype=np.int64)
 
     @property
     def examples(self) -> int:
         """n, the number of anchors."""
         return len(self._anchors)
+
+    @property
+    def active_counts(self) -> IdArray:
+        """Active neurons of each example in the last evaluation: shape (n,)."""
+        return self._active_counts.copy()
+
+    def network(self) -> TwoLayer:
+        """The network as trained so far."""
+        return self._net.with_parameters(hidden=self._hidden)
 
     def _table(self, X_moved: AnyArray) -> FloatTable:
         """The moved examples as contiguous float32; their distance is checked apart."""
@@ -184,3 +197,72 @@ class TrainerBase:
             rule = f"must keep the norm of every neuron's weights below {LARGEST_WEIGHT:g}"
             raise invalid("rate", rule, number, "lower it: training diverges")
         return np.ascontiguousarray(values, dtype=np.float32), number, length
+
+
+class DenseTrainer(TrainerBase):
+    """The reference implementation: every neuron is scored on every example, in float32 matrix products.
+
+    A pair within rounding of the threshold may be active here and not in another trainer, or the other way round.
+    Threads are those of NumPy's products; parameters are those of `ActiveTrainer`.
+    """
+
+    name = "dense"
+
+    def __init__(
+        self, network: TwoLayer, X: AnyArray, reach: float, *, threads: int | None = None, debug: bool = False
+    ) -> None:
+        super().__init__(network, X, reach)
+        self._hidden = network.hidden.copy()
+        self._evaluations = self._products = self._active = self._updated = 0
+
+    def evaluate(self, X_moved: AnyArray) -> tuple[Float64Array, FloatArray]:
+        """f, shape (n,), and ∇_x f, shape (n, inputs), at the moved examples."""
+        z, active = self._score(self._placed(X_moved))
+        self._products += 2
+        weights = active * self._net.output  # ∂f/∂z of every pair
+        return self._sum(z, weights), weights @ self._hidden
+
+    def values(self, X_moved: AnyArray) -> Float64Array:
+        """f at the moved examples: shape (n,)."""
+        z, active = self._score(self._placed(X_moved))
+        self._products += 1
+        return self._sum(z, active * self._net.output)
+
+    def step(self, X_moved: AnyArray, slopes: AnyArray, rate: float) -> None:
+        """W ← W − rate·Σ_i slopes_i ∂f(x̃_i)/∂W."""
+        moved = self._placed(X_moved)
+        weights, number, self._length_bound = self._check_step(slopes, rate)
+        _, active = self._score(moved)
+        self._products += 2
+        self._updated += int(np.count_nonzero(active.any(axis=0)))
+        gradient = (active * self._net.output).T @ (weights[:, None] * moved)
+        self._hidden -= np.float32(number) * gradient
+
+    @property
+    def counters(self) -> TrainerCounters:
+        """Every evaluation touches every pair; a step scores anew."""
+        pairs = self._net.width * self.examples
+        work = self._products * pairs * self._net.inputs
+        return TrainerCounters(
+            active_last=int(self._active_counts.sum()),
+            active=self._active,
+            touched=self._evaluations * pairs,
+            neurons_touched=self._evaluations * self._net.width,
+            neurons_updated=self._updated,
+            full_passes=self._evaluations,
+            multiply_adds=work,
+            dense_multiply_adds=work,
+            bytes=self._products * self._hidden.nbytes,
+        )
+
+    def _score(self, moved: FloatTable) -> tuple[FloatArray, AnyArray]:
+        z = moved @ self._hidden.T + self._net.bias
+        active = self._net.activation.active(z)
+        self._active_counts = np.count_nonzero(active, axis=1).astype(np.int64)
+        self._active += int(self._active_counts.sum())
+        self._evaluations += 1
+        return z, active
+
+    def _sum(self, z: FloatArray, weights: FloatArray) -> Float64Array:
+        total: Float64Array = np.einsum("ij,ij->i", z, weights, dtype=np.float64) + self._net.offset
+        return total

@@ -1,4 +1,4 @@
-"""Classical rivals of the networks, as scikit-learn estimators: elimination, exhaustive search, fixed features."""
+"""Classical baselines as scikit-learn estimators: elimination, exhaustive search, fixed features."""
 
 from fewfire.learners.baselines._exhaustive_parity import ExhaustiveParity
 from fewfire.learners.baselines._gaussian_elimination import GaussianElimination

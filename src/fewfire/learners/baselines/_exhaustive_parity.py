@@ -4,13 +4,16 @@ It needs hardly more examples than the statistical limit and pays n^k time for i
 
 The strength of a set S is |Σ_i y_i χ_S(x_i)|: 2·agreement − m for the better of the parity and its negation. Of equally
 strong sets the smaller, then the lexicographically first, wins. `search` runs csrc/kernels/parity_search.cpp, and
-`search_reference` is its NumPy twin. With `max_sets` a random part of the sets is searched (`_random_sets.py`): the
-chance of success is the share of the sets.
+`search_reference` is its reference implementation in NumPy.
+
+With `max_sets` only so many of the C(n, k) sets are searched, drawn uniformly and without repetition: with a share q of
+the sets the support is among them with probability q. A network of neurons on random sets of k inputs does the same,
+with repetitions: half of the networks hold the support from log 2·C(n, k) neurons on.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import reduce
 from itertools import combinations
 from math import comb
@@ -23,23 +26,24 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._bits import pack_columns
-from fewfire._classes import two_classes
-from fewfire._cores import job_count
 from fewfire._errors import invalid
 from fewfire._extension import core
-from fewfire._validate import check_integer
+from fewfire._threads import job_count
+from fewfire._validate import check_integer, two_classes
 from fewfire.learners._fitting import all_or_nothing
 from fewfire.learners._signs import Binarize, column_names, learn_signs
-from fewfire.learners.baselines._random_sets import correlations, random_sets
 
 if TYPE_CHECKING:
-    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray, SignArray
-
+    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray, SignArray, WordArray
 
 MAX_SIZE = 5
 """The largest sets searched."""
 
+BLOCK_WORDS = 1 << 18
+"""Words of examples of random sets at a time."""
 
+
+@dataclass(eq=False, repr=False)
 class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """The parity of k columns, or its negation, that agrees with the most labels, among all sets of k columns.
 
@@ -85,22 +89,13 @@ class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     (2, 5, 11)
     """
 
-    def __init__(
-        self,
-        k: int = 3,
-        *,
-        at_most: bool = False,
-        max_sets: int | None = None,
-        binarize: Binarize | None = None,
-        n_jobs: int | None = -1,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.k = k
-        self.at_most = at_most
-        self.max_sets = max_sets
-        self.random_state = random_state
-        self.binarize = binarize
-        self.n_jobs = n_jobs
+    k: int = 3
+    _: KW_ONLY
+    at_most: bool = False
+    max_sets: int | None = None
+    binarize: Binarize | None = None
+    n_jobs: int | None = -1
+    random_state: int | np.random.RandomState | None = None
 
     @all_or_nothing
     def fit(self, X: AnyArray, y: AnyArray) -> Self:
@@ -139,8 +134,8 @@ class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The parity found, or its negation, at each row: ±1 of shape (rows,)."""
         check_is_fitted(self)
         signs = self._sign_map.transform(validate_data(self, X, reset=False))
-        places = np.searchsorted(self._sign_map.active, np.array(self.support_, dtype=np.int64))
-        return np.asarray(self.sign_ * np.multiply.reduce(signs[:, places], axis=1, dtype=np.int8))
+        members = signs[:, self._sign_map.indices(self.support_)]
+        return np.asarray(self.sign_ * np.multiply.reduce(members, axis=1, dtype=np.int8))
 
     def _fewer_than(self, total: int) -> bool:
         if self.at_most:
@@ -182,7 +177,7 @@ class Hit:
 class Search:
     """The strongest set, the next one (None when there is no other), and the work done.
 
-    `words` counts the 64-example words met by an XOR and a popcount, unused lanes included; 0 in the twin.
+    `words` counts the 64-example words met by an XOR and a popcount, unused lanes included; 0 without the extension.
     """
 
     best: Hit
@@ -198,15 +193,7 @@ class Search:
 
 
 def search(X: SignArray, y: SignArray, size: int, threads: int) -> Search:
-    """Search all sets of `size` coordinates, 0 to 5 of them.
-
-    Parameters
-    ----------
-    X : int8 array of ±1 of shape (m, n), n ≥ size
-    y : int8 array of ±1 of shape (m,)
-    threads : int
-        Used by the C++ part only; Ctrl-C ends the search.
-    """
+    """Search all sets of `size` coordinates, 0 to 5, of X (m, n) and y (m,), int8 of ±1; only C++ uses threads."""
     extension = core()
     if size == 0:
         return Search(Hit((), int(y.sum(dtype=np.int64))), None, 1, 0)
@@ -220,22 +207,51 @@ def search(X: SignArray, y: SignArray, size: int, threads: int) -> Search:
 
 
 def search_part(X: SignArray, y: SignArray, size: int, count: int, seed: int) -> Search:
-    """Search `count` random sets of `size` coordinates.
-
-    Parameters
-    ----------
-    X, y, size
-        As in `search`.
-    count : int
-        At most C(n, size).
-    seed : int
-    """
+    """Search `count` random sets of `size` coordinates, at most C(n, size)."""
     sets = random_sets(X.shape[1], size, count, np.random.default_rng(seed))
     values = correlations(X, y, sets)
     # Strength first, then the members in order: the last key counts most.
     order = np.lexsort((*sets.T[::-1], -np.abs(values)))[:2]
     hits = [Hit(tuple(sets[i].tolist()), int(values[i])) for i in order]
     return Search(hits[0], hits[1] if count > 1 else None, count, 0)
+
+
+def random_sets(n: int, size: int, count: int, rng: np.random.Generator) -> IdArray:
+    """Different sets of `size` among n coordinates, uniformly, each ascending: shape (count, size)."""
+    return unrank(rng.choice(comb(n, size), count, replace=False), n, size)
+
+
+def unrank(ranks: IdArray, n: int, size: int) -> IdArray:
+    """The sets of these numbers from 0 to C(n, size) − 1: shape (len(ranks), size), members ascending.
+
+    The number of a set {c₁ < c₂ < …} is C(c₁, 1) + C(c₂, 2) + ….
+    """
+    left = np.array(ranks, dtype=np.int64)
+    members = np.empty((len(left), size), dtype=np.int64)
+    for index in range(size, 0, -1):
+        below = np.array([comb(c, index) for c in range(n)], dtype=np.int64)
+        members[:, index - 1] = np.searchsorted(below, left, side="right") - 1
+        left -= below[members[:, index - 1]]
+    return members
+
+
+def correlations(X: SignArray, y: SignArray, sets: IdArray) -> IdArray:
+    """Σ_i y_i χ_S(x_i) for each of the sets (sets, size): shape (sets,)."""
+    columns, labels = pack_columns(X), pack_columns(y[:, None])[0]
+    block = max(1, BLOCK_WORDS // columns.shape[1])
+    found = np.empty(len(sets), dtype=np.int64)
+    for first in range(0, len(sets), block):
+        part = sets[first : first + block]
+        words = np.bitwise_xor.reduce(columns[part], axis=1) ^ labels
+        found[first : first + block] = len(X) - 2 * _ones(words)
+    return found
+
+
+def _ones(words: WordArray) -> IdArray:
+    """The set bits of each row."""
+    if hasattr(np, "bitwise_count"):
+        return np.asarray(np.bitwise_count(words).sum(axis=1, dtype=np.int64))
+    return np.asarray(np.unpackbits(words.view(np.uint8), axis=1).sum(axis=1, dtype=np.int64))
 
 
 def search_reference(X: SignArray, y: SignArray, size: int) -> Search:

@@ -8,6 +8,7 @@ sparse-activations, Theorem 14, does not touch it; nor does it survive a single 
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,8 +16,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._bits import pack
-from fewfire._classes import two_classes
 from fewfire._errors import FewfireWarning
+from fewfire._validate import two_classes
 from fewfire.learners._fitting import all_or_nothing
 from fewfire.learners._signs import Binarize, column_names, learn_signs
 
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, IdArray, SignArray, WordArray
 
 
+@dataclass(eq=False, repr=False)
 class GaussianElimination(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Finds the parity that fits noiseless labels, in time of order n³/64.
 
     Examples are taken in order until they fix every coefficient; one that contradicts those before it is skipped.
-    When the result does not fit all examples, `consistent_` is False and a warning says so.
+    When the result does not fit all examples, `consistent_` is False and there is a warning.
 
     A table of ±1 is taken as it is. In any other table columns of ±1 stay, and in a column with two other values the
     smaller becomes +1 and the larger −1 (so 0 ↦ +1, 1 ↦ −1); constant columns are left out; columns with more values
@@ -38,7 +40,7 @@ class GaussianElimination(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     intercept : bool
         Fit ±χ_S instead of χ_S, at the price of one more example. Needed when the classes are not −1 and +1, since
-        nothing then says which of them an even number of −1s should give.
+        it is then open which of them an even number of −1s gives.
     binarize : None or "median"
 
     Attributes
@@ -50,7 +52,7 @@ class GaussianElimination(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     rank_ : int
         Of the examples used; the parity is the only one that fits when `unique_`.
     unique_ : bool
-        Never with constant columns left out: nothing says whether the parity depends on them.
+        Never with constant columns left out: whether the parity depends on them is open.
     consistent_ : bool
         Whether every example fits.
     samples_used_ : int
@@ -68,19 +70,15 @@ class GaussianElimination(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     (2, 5, 11)
     """
 
-    def __init__(self, intercept: bool = False, *, binarize: Binarize | None = None) -> None:
-        self.intercept = intercept
-        self.binarize = binarize
+    intercept: bool = False
+    _: KW_ONLY
+    binarize: Binarize | None = None
 
     @all_or_nothing
     def fit(self, X: AnyArray, y: AnyArray) -> Self:
-        """Solve for the support.
+        """Solve for the support: X of binary columns (samples, n), y (samples,) of two classes, the smaller being −1.
 
-        Parameters
-        ----------
-        X : array of binary columns of shape (samples, n)
-        y : array of shape (samples,)
-            Two classes; the smaller one is taken as −1. Labels that are all −1 or all +1 will do.
+        Labels that are all −1 or all +1 are accepted.
         """
         X, y = validate_data(self, X, y)
         classes, labels = two_classes(y, lone_sign=True)
@@ -111,8 +109,7 @@ class GaussianElimination(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[np.where(self._odd(signs), 0, 1)])
 
     def _odd(self, signs: SignArray) -> AnyArray:
-        places = np.searchsorted(self._sign_map.active, np.array(self.support_, dtype=np.int64))
-        negative = np.count_nonzero(signs[:, places] < 0, axis=1) + (self.sign_ < 0)
+        negative = np.count_nonzero(signs[:, self._sign_map.indices(self.support_)] < 0, axis=1) + (self.sign_ < 0)
         return np.asarray(negative % 2 == 1)
 
     def __sklearn_tags__(self) -> Any:
@@ -123,8 +120,8 @@ class GaussianElimination(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _inconsistent(classes: AnyArray, intercept: bool) -> str:
-    """What to say when no parity fits: where nothing says which class is odd, the intercept is the first remedy."""
-    noisy = "a learner that bears noise, such as LowDegreeClassifier"
+    """The warning where no parity fits: where it is open which class is odd, the intercept is the first remedy."""
+    noisy = "a learner that tolerates noise, such as LowDegreeClassifier"
     if intercept or classes.tolist() == [-1, 1]:
         return f"The labels are not a parity of the columns (noise?), so the fit is arbitrary. Remedy: use {noisy}."
     first, second = classes.tolist()
@@ -135,15 +132,9 @@ def _inconsistent(classes: AnyArray, intercept: bool) -> str:
 
 
 def _eliminate(rows: WordArray, columns: int) -> tuple[WordArray, IdArray, int]:
-    """A reduced basis of the rows, whose bit `columns` is the label.
+    """A reduced basis (rank, words) of rows whose bit `columns` is the label, its pivots (rank,), and the rows used.
 
-    Returns
-    -------
-    basis : array of shape (rank, words)
-        Row r has bit pivots[r] set, and no other basis row has it.
-    pivots : array of shape (rank,)
-    used : int
-        Rows looked at until the rank was `columns`.
+    Bit pivots[r] is set in basis row r alone.
     """
     basis = np.zeros((columns, rows.shape[1]), dtype=np.uint64)
     pivots = np.zeros(columns, dtype=np.int64)

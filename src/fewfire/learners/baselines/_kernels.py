@@ -12,40 +12,40 @@ digit changes with the order in which a matrix product sums. There the angle com
 ỹ/‖ỹ‖, and the kernel of a row does not depend on the other rows to about 1e-12.
 
 Without the bias (β = 0) κ₁(c), and c κ₀(c) alike, hold no odd power of c but the first: no odd parity of three
-or more bits is in reach of either kernel. The bias is what makes them rivals at all.
+or more bits is in reach of either kernel. Only the bias makes them comparable.
 
 Both classifiers solve once on the Gram matrix and predict in blocks of rows. With f in the kernel's space and m
 examples, the objective is
 
-    Σ_i p_i loss(y_i, f(x_i)) + (alpha/2) ‖f‖²,   loss "ridge": (y − f)²/2, "hinge": max(0, 1 − y f)
+    Σ_i p_i loss(y_i, f(x_i)) + (alpha/2) ‖f‖²,   loss "square": (y − f)²/2, "hinge": max(0, 1 − y f)
 
 with p_i the row's share of all weights, 1/m where none are given.
 
-Several classes are learned one against the rest (ridge) or in pairs (hinge).
+Several classes are learned one against the rest ("square") or in pairs ("hinge").
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fewfire._classes import find_classes
 from fewfire._errors import invalid
-from fewfire._validate import check_choice, check_number, check_sample_weight
-from fewfire.learners._fitting import all_or_nothing
+from fewfire._validate import check_choice, check_number, find_classes
+from fewfire.learners._fitting import ScoreClassifier, all_or_nothing, weighted_rows
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, FloatArray
 
 
-KernelLoss: TypeAlias = Literal["ridge", "hinge"]
+KernelLoss: TypeAlias = Literal["square", "hinge"]
 """The loss of the classifiers."""
 
 LARGEST = 1e150
@@ -54,7 +54,7 @@ LARGEST = 1e150
 _NEAR = 1e-6
 """Where 1 − |c| is below this, angles come from chords. Elsewhere an error of c grows at most 710 times in them."""
 
-_PAIR_ELEMENTS = 1 << 20  # entries of chords held at a time
+_PAIR_ELEMENTS = 1 << 20  # entries of chords at a time
 
 _BLOCK = 512  # rows of a Gram matrix worked on at a time: its temporaries are as large as the block
 
@@ -91,20 +91,8 @@ def inner_products(A: FloatArray, B: FloatArray, bias: float) -> tuple[Float64Ar
     return products, scale, angle
 
 
-def conjugate_kernel(A: FloatArray, B: FloatArray, bias: float) -> Float64Array:
-    """‖x̃‖ ‖ỹ‖ κ₁(c): the limit of (2/width) Σ_j σ_j(x) σ_j(y), of shape (len(A), len(B))."""
-    _, scale, angle = inner_products(A, B, bias)
-    return scale * order_one(angle)
-
-
-def tangent_kernel(A: FloatArray, B: FloatArray, bias: float) -> Float64Array:
-    """‖x̃‖ ‖ỹ‖ κ₁(c) + ⟨x̃, ỹ⟩ κ₀(c): output weights, and hidden weights with biases; shape (len(A), len(B))."""
-    products, scale, angle = inner_products(A, B, bias)
-    return scale * order_one(angle) + products * order_zero(angle)
-
-
 def hinge_tolerance(bound: float, largest: float) -> float:
-    """The tolerance for libsvm: the solution is that of the objective to nine digits, as far as float64 can tell.
+    """The tolerance for libsvm: the solution is that of the objective to nine digits, as far as float64 allows.
 
     The dual coefficients are at most `bound` and the kernel `largest`, so that one rounding of a coefficient changes a
     gradient by their product times ε; libsvm never ends if its tolerance is below that.
@@ -112,13 +100,14 @@ def hinge_tolerance(bound: float, largest: float) -> float:
     return float(np.clip(1e3 * np.finfo(np.float64).eps * bound * largest, 1e-9, 1e-3))
 
 
-class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class KernelClassifier(ScoreClassifier, BaseEstimator):  # type: ignore[misc]
     """A classifier on a kernel matrix; a subclass gives `_kernel`."""
 
-    def __init__(self, bias: float = 1.0, *, loss: KernelLoss = "ridge", alpha: float = 1e-3) -> None:
-        self.bias = bias
-        self.loss = loss
-        self.alpha = alpha
+    bias: float = 1.0
+    _: KW_ONLY
+    loss: KernelLoss = "square"
+    alpha: float = 1e-3
 
     @abstractmethod
     def _kernel(self, A: Float64Array, B: Float64Array) -> Float64Array:
@@ -144,8 +133,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         loss = check_choice("loss", self.loss, get_args(KernelLoss))
         alpha = check_number("alpha", self.alpha, 0.0, open_low=True)
         X, y = validate_data(self, X, y, dtype=np.float64)
-        weights = check_sample_weight(sample_weight, len(y))
-        X, y, weights = X[weights > 0.0], y[weights > 0.0], weights[weights > 0.0]
+        X, y, weights = weighted_rows(X, y, sample_weight)
         self.classes_ = find_classes(y)
         self.X_fit_, shares = X, weights / weights.sum()
         gram = self.kernel(X)
@@ -166,12 +154,6 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         values = np.concatenate(blocks)
         return np.asarray(values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values)
 
-    def predict(self, X: AnyArray) -> AnyArray:
-        """The class of each row of X of shape (rows, n): shape (rows,)."""
-        values = self.decision_function(X)
-        index = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-        return np.asarray(self.classes_[index])
-
     def _decide(self, rows: Float64Array) -> Float64Array:
         gram = self.kernel(rows, self.X_fit_)
         if self.loss == "hinge":
@@ -189,7 +171,7 @@ class ConjugateKernel(KernelClassifier):
     ----------
     bias : float of at least 0
         Standard deviation of the neurons' biases; at 0 no odd parity of three or more bits can be expressed.
-    loss : "ridge" or "hinge"
+    loss : "square" or "hinge"
     alpha : float above 0
         Strength of the penalty (alpha/2) ‖f‖² against the mean loss.
 
@@ -197,8 +179,8 @@ class ConjugateKernel(KernelClassifier):
     ----------
     classes_ : array of shape (classes,)
     X_fit_ : array of shape (m, n)
-    dual_coef_ : array of shape (m, 1 or classes), for ridge
-    machine_ : scikit-learn SVC, for hinge
+    dual_coef_ : array of shape (m, 1 or classes), for "square"
+    machine_ : scikit-learn SVC, for "hinge"
 
     Examples
     --------
@@ -210,7 +192,9 @@ class ConjugateKernel(KernelClassifier):
     """
 
     def _kernel(self, A: Float64Array, B: Float64Array) -> Float64Array:
-        return conjugate_kernel(A, B, self.bias)
+        """‖x̃‖ ‖ỹ‖ κ₁(c): the limit of (2/width) Σ_j σ_j(x) σ_j(y)."""
+        _, scale, angle = inner_products(A, B, self.bias)
+        return scale * order_one(angle)
 
 
 class TangentKernel(KernelClassifier):
@@ -220,20 +204,7 @@ class TangentKernel(KernelClassifier):
     kernel is ⟨∇f(x), ∇f(y)⟩ over u, w and v at infinite width, so that K(x, x) = 2 (‖x‖²/n + bias²). There is no
     output offset.
 
-    Parameters
-    ----------
-    bias : float of at least 0
-        Standard deviation of the neurons' biases; at 0 no odd parity of three or more bits can be expressed.
-    loss : "ridge" or "hinge"
-    alpha : float above 0
-        Strength of the penalty (alpha/2) ‖f‖² against the mean loss.
-
-    Attributes
-    ----------
-    classes_ : array of shape (classes,)
-    X_fit_ : array of shape (m, n)
-    dual_coef_ : array of shape (m, 1 or classes), for ridge
-    machine_ : scikit-learn SVC, for hinge
+    Parameters and attributes are those of `ConjugateKernel`.
 
     Examples
     --------
@@ -245,4 +216,6 @@ class TangentKernel(KernelClassifier):
     """
 
     def _kernel(self, A: Float64Array, B: Float64Array) -> Float64Array:
-        return tangent_kernel(A, B, self.bias)
+        """‖x̃‖ ‖ỹ‖ κ₁(c) + ⟨x̃, ỹ⟩ κ₀(c): output weights, and hidden weights with biases."""
+        products, scale, angle = inner_products(A, B, self.bias)
+        return scale * order_one(angle) + products * order_zero(angle)

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.svm import SVC
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fewfire._classes import find_classes
 from fewfire._random import Stream
-from fewfire._validate import check_choice, check_integer, check_number, check_sample_weight
-from fewfire.learners._fitting import all_or_nothing
+from fewfire._validate import check_choice, check_integer, check_number, find_classes
+from fewfire.learners._fitting import ScoreClassifier, all_or_nothing, weighted_rows
 from fewfire.learners.baselines._kernels import hinge_tolerance
 from fewfire.networks import TwoLayer
-from fewfire.networks.init import Initialiser
+from fewfire.networks.init._base import Initialiser
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, FloatArray
 
-FeatureLoss: TypeAlias = Literal["ridge", "hinge", "logistic"]
+FeatureLoss: TypeAlias = Literal["square", "hinge", "logistic"]
 """The loss of the linear classifier on the features."""
 
 
-class RandomFeatures(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class RandomFeatures(ScoreClassifier, BaseEstimator):  # type: ignore[misc]
     """A linear classifier on √(2/width) σ(⟨w_j, x⟩ + b_j), j = 1 … width, with w and b random and fixed.
 
     Parameters
@@ -42,7 +43,7 @@ class RandomFeatures(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with which a network of that start and seed begins; it brings its own biases.
     bias : float of at least 0
         For "gaussian" only.
-    loss : "ridge", "hinge" or "logistic"
+    loss : "square", "hinge" or "logistic"
         (y − f)²/2, max(0, 1 − y f) or log(1 + exp(−y f)); minimised as a (weighted) mean, plus (alpha/2) ‖u‖².
     alpha : float above 0
     random_state : int, RandomState or None
@@ -64,24 +65,14 @@ class RandomFeatures(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    def __init__(
-        self,
-        width: int = 1000,
-        *,
-        activation: str | None = None,
-        init: Literal["gaussian"] | Initialiser = "gaussian",
-        bias: float = 1.0,
-        loss: FeatureLoss = "ridge",
-        alpha: float = 1e-3,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.width = width
-        self.activation = activation
-        self.init = init
-        self.bias = bias
-        self.loss = loss
-        self.alpha = alpha
-        self.random_state = random_state
+    width: int = 1000
+    _: KW_ONLY
+    activation: str | None = None
+    init: Literal["gaussian"] | Initialiser = "gaussian"
+    bias: float = 1.0
+    loss: FeatureLoss = "square"
+    alpha: float = 1e-3
+    random_state: int | np.random.RandomState | None = None
 
     @all_or_nothing
     def fit(self, X: AnyArray, y: AnyArray, sample_weight: object = None) -> RandomFeatures:
@@ -90,14 +81,13 @@ class RandomFeatures(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         loss = check_choice("loss", self.loss, get_args(FeatureLoss))
         alpha = check_number("alpha", self.alpha, 0.0, open_low=True)
         X, y = validate_data(self, X, y, dtype=np.float64)
-        weights = check_sample_weight(sample_weight, len(y))
-        X, y, weights = X[weights > 0.0], y[weights > 0.0], weights[weights > 0.0]
+        X, y, weights = weighted_rows(X, y, sample_weight)
         self.classes_ = find_classes(y)
         network = self._draw(X.shape[1], width)
         self.network_ = network if self.activation is None else network.with_parameters(activation=self.activation)
         strength = alpha * float(weights.sum())
         features = self.features(X)
-        if loss == "ridge":
+        if loss == "square":
             self.head_ = RidgeClassifier(alpha=strength)
         elif loss == "logistic":
             self.head_ = LogisticRegression(C=1 / strength, max_iter=10_000)
@@ -120,12 +110,6 @@ class RandomFeatures(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return np.asarray(self.head_.decision_function(self.features(X)))
-
-    def predict(self, X: AnyArray) -> AnyArray:
-        """The class of each row of X of shape (rows, n): shape (rows,)."""
-        values = self.decision_function(X)
-        index = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-        return np.asarray(self.classes_[index])
 
     def _draw(self, inputs: int, width: int) -> TwoLayer:
         state = self.random_state

@@ -16,7 +16,7 @@ Learning with rounding (Definition 15): f_w(y) = ⌊(p/q)·(⟨w, y⟩ mod q)⌋
 then mod p", which rounds nothing: where p divides q it is linear, and easy to learn.) Integers become ±1 coordinates z,
 least significant digit first, −1 for the digit 0 and +1 for the digit 1. The paper takes
 ⟨v, z⟩ = ⟨w, y⟩; no v does that unless w = 0, because complementing z negates the left side while the right side stays
-at least 0. What holds is ⟨v, z⟩ + c = ⟨w, y⟩ with v the place values times w/2 and c = Σ_i w_i (2^bits − 1)/2,
+at least 0. What holds is ⟨v, z⟩ + c = ⟨w, y⟩ with v the powers of two times w/2 and c = Σ_i w_i (2^bits − 1)/2,
 and the constant moves the centres a of the bumps to a − c. (The lifted weights are then reals, not signs.)
 """
 
@@ -84,7 +84,7 @@ def bumps(v: Float64Array, centres: Float64Array) -> tuple[Float64Array, Float64
 
 
 def lifted_parity(m: int, support: Sequence[int], signed: bool = False) -> TwoLayer:
-    """The network on `lift(Y)` that tells whether y has an even number of −1s in the support.
+    """The network on `lift(Y)` for whether y has an even number of −1s in the support.
 
     At most one of its ⌊|S|/2⌋ + 1 neurons fires on a lifted input; other points of the cube of m²
     coordinates may activate more.
@@ -122,39 +122,8 @@ def digits(integers: IdArray, bits: int) -> SignArray:
 
 
 def bits_for(q: int) -> int:
-    """How many binary digits an integer below q needs."""
+    """Binary digits of an integer below q."""
     return (q - 1).bit_length()
-
-
-def encode_integers(Y: ArrayLike, q: int) -> SignArray:
-    """The ±1 representation z(y) of vectors of integers modulo q (sparse-activations, section 4).
-
-    Parameters
-    ----------
-    Y : integer array of shape (rows, m)
-        Entries in {0, …, q − 1}.
-    q : int
-        At least 2; each integer takes ⌈log₂ q⌉ coordinates, least significant first, −1 for the digit 0.
-
-    Returns
-    -------
-    int8 array of shape (rows, m·⌈log₂ q⌉)
-
-    Examples
-    --------
-    >>> from fewfire.networks.construct import encode_integers
-    >>> encode_integers([[3, 1]], q=4).tolist()
-    [[1, 1, 1, -1]]
-    """
-    q = check_integer("q", q, 2)
-    table = np.asarray(Y)
-    if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "iu":
-        rule = "must be a non-empty table of integers of shape (rows, m)"
-        raise invalid("Y", rule, f"shape {table.shape}, dtype {table.dtype}", "use numpy.asarray(Y, dtype='int64')")
-    wrong = table[(table < 0) | (table >= q)]
-    if wrong.size:
-        raise invalid("Y", f"must hold integers from 0 to q − 1 = {q - 1}", int(wrong[0]), "reduce it modulo q")
-    return digits(table.astype(np.int64), bits_for(q))
 
 
 def integer_form(secret: Sequence[int], q: int) -> tuple[Float64Array, float]:
@@ -167,7 +136,7 @@ def integer_form(secret: Sequence[int], q: int) -> tuple[Float64Array, float]:
 def learning_with_rounding(
     m: int, p: int, q: int, secret: Sequence[int], *, rounding: Literal["floor", "remainder"] = "floor"
 ) -> TwoLayer:
-    """The network on `lift(encode_integers(Y, q))` that computes ⌊(p/q)·(⟨secret, y⟩ mod q)⌋.
+    """The network on lifted digits of y, `lift(problem.encode(Y))`, that computes ⌊(p/q)·(⟨secret, y⟩ mod q)⌋.
 
     Exactly one of its m(q − 1)² + 1 neurons fires on an encoded input: that of a = ⟨secret, y⟩.
 

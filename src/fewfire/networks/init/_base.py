@@ -1,23 +1,28 @@
-"""What every initialiser is: a frozen, hashable recipe, called as `initialiser(inputs, width, seed)`.
+"""What every initialiser is, the dense one, and all of them by name.
 
-Streams: the seed names stream "init" of a run, whose children "hidden", "bias", "output" and "offset"
-give the numbers, so the same seed gives the same network on every engine and machine.
+An initialiser is a frozen, hashable recipe, called as `initialiser(inputs, width, seed)`. Streams: the seed names
+stream "init" of a run, whose children "hidden", "bias", "output" and "offset" give the numbers, so the same seed gives
+the same network on every engine and machine.
 """
 
 from __future__ import annotations
 
+import inspect
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
-from fewfire._validate import check_integer
+from fewfire._validate import check_choice, check_integer
 from fewfire.networks._two_layer import TwoLayer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from fewfire._types import Float64Array, FloatArray
 
 Parameter = int | float | str | bool | None
@@ -55,6 +60,37 @@ class Initialiser(ABC):
         """The network, for arguments already checked."""
 
 
+INITIALISERS: Final[dict[str, Callable[..., Initialiser]]] = {}
+"""What makes initialisers, by name."""
+
+Factory = TypeVar("Factory", bound="Callable[..., Initialiser]")
+
+
+def named(factory: Factory) -> Factory:
+    """Let `from_parameters` find a function by its name, which is that of the initialisers it makes."""
+    INITIALISERS[factory.__name__] = factory
+    return factory
+
+
+def from_parameters(name: str, parameters: Mapping[str, Any] | None = None) -> Initialiser:
+    """The initialiser of that name with these parameters, as a spec file holds them.
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.networks.init.from_parameters("sparse", {"s": 2})
+    sparse(s=2, value=1.0)
+    """
+    factory = INITIALISERS[check_choice("init", name, INITIALISERS)]
+    given = dict(parameters or {})
+    try:
+        inspect.signature(factory).bind(**given)
+    except TypeError as error:
+        takes = ", ".join(inspect.signature(factory).parameters) or "no parameters"
+        raise invalid(f"init {name!r}", f"takes {takes}", sorted(given), str(error)) from None
+    return factory(**given)
+
+
 def check_condition(strict: bool, holds: bool, argument: str, rule: str, got: object, statement: str) -> None:
     """Refuse what a paper's statement excludes, unless the user asked for it with strict=False."""
     if strict and not holds:
@@ -76,3 +112,37 @@ def mirrored(hidden: FloatArray, bias: Float64Array, output: Float64Array, activ
         np.concatenate([output, -output]),
         activation=activation,
     )
+
+
+def with_dense_rest(hidden: FloatArray, stream: Stream) -> TwoLayer:
+    """A network with the given first-layer weights; bias, output and offset as `dense` draws them."""
+    width, inputs = hidden.shape
+    inner, outer = 1 / math.sqrt(inputs), 1 / math.sqrt(width)
+    return TwoLayer(
+        hidden.astype(np.float32, copy=False),
+        stream.child("bias").uniform(width, -inner, inner),
+        stream.child("output").uniform(width, -outer, outer),
+        float(stream.child("offset").uniform(1, -outer, outer)[0]),
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class _Dense(Initialiser):
+    name = "dense"
+
+    def _draw(self, inputs: int, width: int, stream: Stream) -> TwoLayer:
+        bound = 1 / math.sqrt(inputs)
+        return with_dense_rest(stream.child("hidden").uniform((width, inputs), -bound, bound), stream)
+
+
+@named
+def dense() -> Initialiser:
+    """Dense weights: hidden and bias U(±1/√inputs), output and offset U(±1/√width), ReLU (pareto, C.1).
+
+    Examples
+    --------
+    >>> import fewfire as ff
+    >>> ff.networks.init.dense()(20, width=100, seed=0)
+    TwoLayer(inputs=20, width=100, activation=relu, dtype=float32)
+    """
+    return _Dense()

@@ -20,7 +20,7 @@ from fewfire._errors import invalid
 from fewfire._validate import check_integer, check_number
 from fewfire.networks._activations import shifted_relu
 from fewfire.networks._two_layer import TwoLayer
-from fewfire.networks.init._base import Initialiser
+from fewfire.networks.init._base import Initialiser, named
 
 if TYPE_CHECKING:
     from fewfire._random import Stream
@@ -80,6 +80,7 @@ def activity_threshold(width: int, active: float, input_norm: float = 1.0) -> fl
     return abs(math.sqrt((norm**2 + 1) / width) * NormalDist().inv_cdf(active / width))
 
 
+@named
 def ntk(
     activity: float | None = None,
     exponent: float | None = None,

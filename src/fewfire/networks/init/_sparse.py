@@ -22,8 +22,7 @@ import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._validate import check_integer, check_number
-from fewfire.networks.init._base import Initialiser, check_condition, half_of, mirrored
-from fewfire.networks.init._dense import with_dense_rest
+from fewfire.networks.init._base import Initialiser, check_condition, half_of, mirrored, named, with_dense_rest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,6 +74,7 @@ class _PerturbedSparse(Initialiser):
         return with_dense_rest(sparse_rows(stream.child("hidden"), width, inputs, self.s, 1.0, rest), stream)
 
 
+@named
 def sparse(s: int, value: float = 1.0) -> Initialiser:
     """Rows with exactly s weights equal to `value` and the rest 0; bias, output and offset as `dense` (pareto, C.1).
 
@@ -97,6 +97,7 @@ def sparse(s: int, value: float = 1.0) -> Initialiser:
     return _Sparse(check_integer("s", s, 1), float(value))
 
 
+@named
 def perturbed_sparse(s: int, eps: float | None = None) -> Initialiser:
     """Rows with s weights equal to 1 and the rest ε; bias, output and offset as `dense`.
 
@@ -119,6 +120,14 @@ def perturbed_sparse(s: int, eps: float | None = None) -> Initialiser:
     return _PerturbedSparse(check_integer("s", s, 1), eps)
 
 
+def _pairs(stream: Stream, inputs: int, width: int, s: int, rest: float, biases: Float64Array) -> TwoLayer:
+    """Mirrored pairs of rows of s ones, each with one of the biases and an output weight of ±1."""
+    half = half_of(width)
+    bias = biases[stream.child("bias").integers(len(biases), half)]
+    output = stream.child("output").signs(half).astype(np.float64)
+    return mirrored(sparse_rows(stream.child("hidden"), half, inputs, s, 1.0, rest), bias, output, "relu")
+
+
 @dataclass(frozen=True, repr=False)
 class _OverSparse(Initialiser):
     name = "over_sparse"
@@ -130,11 +139,7 @@ class _OverSparse(Initialiser):
     def _draw(self, inputs: int, width: int, stream: Stream) -> TwoLayer:
         rule = f"must be below the number of inputs, {inputs}"
         check_condition(self.strict, self.s < inputs, "s", rule, self.s, "pareto, B.2.2")
-        half = half_of(width)
-        choices = over_sparse_biases(self.k, self.offset)
-        bias = choices[stream.child("bias").integers(len(choices), half)]
-        output = stream.child("output").signs(half).astype(np.float64)
-        return mirrored(sparse_rows(stream.child("hidden"), half, inputs, self.s, 1.0, 0.0), bias, output, "relu")
+        return _pairs(stream, inputs, width, self.s, 0.0, over_sparse_biases(self.k, self.offset))
 
 
 def over_sparse_biases(k: int, offset: float = 0.5) -> Float64Array:
@@ -142,6 +147,7 @@ def over_sparse_biases(k: int, offset: float = 0.5) -> Float64Array:
     return (2 * np.arange((k + 1) // 2) - k + offset) / (2 * k)
 
 
+@named
 def over_sparse(k: int, s: int, offset: float = 0.5, strict: bool = True) -> Initialiser:
     """Rows of s ones, biases (−k + 2i + offset)/(2k), outputs ±1, in mirrored pairs (pareto, B.2.2).
 
@@ -183,11 +189,7 @@ class _UnderSparse(Initialiser):
         rest = small_weight(inputs, self.s, self.eps)
         odd, rule = (inputs - self.s) % 2 == 1, f"must leave inputs − s odd for s = {self.s}"
         check_condition(self.strict, odd, "inputs", rule, inputs, "pareto, Lemmas 18 to 20")
-        half = half_of(width)
-        choices = under_sparse_biases(self.k, rest)
-        bias = choices[stream.child("bias").integers(len(choices), half)]
-        output = stream.child("output").signs(half).astype(np.float64)
-        return mirrored(sparse_rows(stream.child("hidden"), half, inputs, self.s, 1.0, rest), bias, output, "relu")
+        return _pairs(stream, inputs, width, self.s, rest, under_sparse_biases(self.k, rest))
 
 
 def under_sparse_biases(k: int, eps: float) -> Float64Array:
@@ -195,6 +197,7 @@ def under_sparse_biases(k: int, eps: float) -> Float64Array:
     return eps * (2 * np.arange(1, k + 1) - 1 - k) / (2 * k)
 
 
+@named
 def under_sparse(k: int, s: int, eps: float | None = None, strict: bool = True) -> Initialiser:
     """Rows of s ones and ε elsewhere, biases ε(2j − 1 − k)/(2k), outputs ±1, in mirrored pairs (pareto, B.3).
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fewfire._validate import check_integer
-from fewfire.networks.init._base import Initialiser, check_condition, half_of, mirrored
+from fewfire.networks.init._base import Initialiser, check_condition, half_of, mirrored, named
 
 if TYPE_CHECKING:
     from fewfire._random import Stream
@@ -43,6 +43,7 @@ class _Symmetric(Initialiser):
         return mirrored(hidden, bias, stream.child("output").uniform(half, -bound, bound), "relu6")
 
 
+@named
 def symmetric(k: int, scaled: bool = True, strict: bool = True) -> Initialiser:
     """Mirrored ReLU6 neurons w ∈ {−1, 0, 1}ⁿ, b = 1/(8k), u ~ U(±n/k): the zero function (parities, section 2).
 

@@ -94,9 +94,9 @@ def _column(attribute: Attribute, values: Sequence[str], done: int) -> AnyArray:
         known = {category: category for category in attribute.categories} | {MISSING: MISSING}
         texts = [known.get(value) or known.get(_unquoted(value.strip())) for value in values]
         if None in texts:
-            place = texts.index(None)
+            index = texts.index(None)
             raise FileFormatError(
-                f"row {done + place + 1} has {values[place][:80]!r} in the column {attribute.name!r}, "
+                f"row {done + index + 1} has {values[index][:80]!r} in the column {attribute.name!r}, "
                 "which is none of its categories."
             )
         return np.array(texts, dtype=np.str_)
@@ -109,13 +109,13 @@ def _column(attribute: Attribute, values: Sequence[str], done: int) -> AnyArray:
 def _numbers(name: str, values: Sequence[str], done: int) -> NDArray[np.float64]:
     """The same one by one: some are missing, or no numbers."""
     numbers = np.full(len(values), np.nan)
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         if value.strip() != MISSING:
             try:
-                numbers[place] = float(value)
+                numbers[index] = float(value)
             except ValueError:
                 raise FileFormatError(
-                    f"row {done + place + 1} has {value[:80]!r} in the column {name!r}, which is no number."
+                    f"row {done + index + 1} has {value[:80]!r} in the column {name!r}, which is no number."
                 ) from None
     return numbers
 

@@ -5,7 +5,7 @@ their names and the suite; the numbers of the data sets are the suite's. Its col
 (docs/errata.md), so `features` here is one less.
 
 Local files are Parquet: numeric feature columns, and the class in a column named `target`; a dictionary-encoded column
-is categorical. Reading them needs pyarrow (extra `tabular`). What OpenML gives is kept beside what scikit-learn has
+is categorical. Reading them needs pyarrow (extra `tabular`). What OpenML gives is kept where scikit-learn keeps its own
 fetched. Features may be missing (NaN); infinite ones, and rows without a class, are refused.
 """
 
@@ -229,7 +229,7 @@ def _numbers(attribute: Attribute, values: AnyArray) -> NDArray[np.float64]:
     """A column as numbers; categories are numbered in sorted order, missing ones NaN."""
     if attribute.categories is None:
         return values
-    numbers: dict[str, float] = {name: place for place, name in enumerate(sorted(attribute.categories))}
+    numbers: dict[str, float] = {name: index for index, name in enumerate(sorted(attribute.categories))}
     return np.array([numbers.get(value, np.nan) for value in values.tolist()])
 
 
@@ -239,7 +239,7 @@ def _finite(where: str, names: Sequence[str], columns: Sequence[AnyArray]) -> ND
         table = np.stack([values.astype(np.float32) for values in columns], axis=1)
     infinite = np.isinf(table)
     if infinite.any():
-        row, column = (int(place) for place in np.argwhere(infinite)[0])
+        row, column = (int(index) for index in np.argwhere(infinite)[0])
         raise FileFormatError(
             f"{where} has {columns[column][row]} in row {row + 1} of the column {names[column]!r}; features must be "
             "finite numbers of float32."

@@ -85,14 +85,14 @@ def _late() -> TimeoutError:
 
 
 def _fetch(number: int, most: int, deadline: float) -> tuple[dict[str, Any], Path]:
-    kept = _place(API + str(number))
+    kept = _kept_file(API + str(number))
     try:
         description = _description(kept)
     except (OSError, EOFError, zlib.error, FileFormatError):
         _download(API + str(number), kept, DESCRIPTION_BYTES, deadline)
         description = _description(kept)
     url = description["url"]
-    table = _place(url)
+    table = _kept_file(url)
     if not table.exists() or _checksum(table, most) != description["md5_checksum"]:
         _download(url, table, most, deadline)
         if _checksum(table, most) != description["md5_checksum"]:
@@ -101,7 +101,7 @@ def _fetch(number: int, most: int, deadline: float) -> tuple[dict[str, Any], Pat
     return description, table
 
 
-def _place(url: str) -> Path:
+def _kept_file(url: str) -> Path:
     """Where the answer of an address is kept."""
     parts = urlsplit(url)
     names = [name for name in parts.path.split("/") if name]

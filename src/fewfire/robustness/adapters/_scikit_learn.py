@@ -12,52 +12,19 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fewfire._errors import invalid
-from fewfire.robustness._adapter import KindRegistry, ModelAdapter, adapter_of, register_adapter
-from fewfire.robustness._scores import LayeredScores
+from fewfire.robustness._adapter import ModelAdapter, adapter_of, register_adapter
+from fewfire.robustness._formula import Layers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fewfire._types import Float64Array
 
 Affine: TypeAlias = "tuple[Float64Array | float, Float64Array | float]"
 
-_LINEAR: Final = (
-    "discriminant_analysis.LinearDiscriminantAnalysis",
-    "linear_model.ARDRegression",
-    "linear_model.BayesianRidge",
-    "linear_model.ElasticNet",
-    "linear_model.ElasticNetCV",
-    "linear_model.HuberRegressor",
-    "linear_model.Lars",
-    "linear_model.LarsCV",
-    "linear_model.Lasso",
-    "linear_model.LassoCV",
-    "linear_model.LassoLars",
-    "linear_model.LassoLarsCV",
-    "linear_model.LassoLarsIC",
-    "linear_model.LinearRegression",
-    "linear_model.LogisticRegression",
-    "linear_model.LogisticRegressionCV",
-    "linear_model.OrthogonalMatchingPursuit",
-    "linear_model.OrthogonalMatchingPursuitCV",
-    "linear_model.PassiveAggressiveClassifier",
-    "linear_model.PassiveAggressiveRegressor",
-    "linear_model.Perceptron",
-    "linear_model.QuantileRegressor",
-    "linear_model.Ridge",
-    "linear_model.RidgeCV",
-    "linear_model.RidgeClassifier",
-    "linear_model.RidgeClassifierCV",
-    "linear_model.SGDClassifier",
-    "linear_model.SGDRegressor",
-    "linear_model.TheilSenRegressor",
-    "svm.LinearSVC",
-    "svm.LinearSVR",
-)
+_LINEAR: Final = ("LinearClassifierMixin", "LinearModel", "BaseSGDRegressor")
+"""The base classes of linear models, discriminants and support vector machines."""
 
 
-@register_adapter(*(f"sklearn.{name}" for name in _LINEAR), described="linear model of scikit-learn")
+@register_adapter(*(f"sklearn.linear_model.{name}" for name in _LINEAR), described="linear model of scikit-learn")
 def linear_model(model: Any, X: object, y: object) -> ModelAdapter:
     """⟨coef_, x⟩ + intercept_, which `certify` bounds exactly."""
     check_is_fitted(model)
@@ -68,7 +35,7 @@ def linear_model(model: Any, X: object, y: object) -> ModelAdapter:
     if heads != (1 if classes is None or len(classes) == 2 else len(classes)):
         raise _several_outputs(model, heads)
     offsets = np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), (heads,))
-    return ModelAdapter(LayeredScores((weights,), (offsets,)), classes, predict=model.predict)
+    return ModelAdapter(Layers((weights,), (offsets,)), classes, predict=model.predict)
 
 
 @register_adapter("sklearn.neural_network.MLPClassifier", "sklearn.neural_network.MLPRegressor")
@@ -83,7 +50,7 @@ def perceptron(model: Any, X: object, y: object) -> ModelAdapter:
         raise invalid("model", "must end in identity, logistic or softmax", model.out_activation_)
     weights = tuple(np.asarray(layer, dtype=np.float64) for layer in model.coefs_)
     biases = tuple(np.asarray(layer, dtype=np.float64) for layer in model.intercepts_)
-    return ModelAdapter(LayeredScores(weights, biases, model.activation), classes, predict=model.predict)
+    return ModelAdapter(Layers(weights, biases, model.activation), classes, predict=model.predict)
 
 
 @register_adapter("sklearn.pipeline.Pipeline", described="Pipeline of scalers and one of these")
@@ -110,26 +77,17 @@ def _affine(scaler: Any) -> Affine:
     """scale and shift of a scaler x ↦ scale·x + shift."""
     if scaler in ("passthrough", None):
         return 1.0, 0.0
-    found = _SCALERS.find(scaler)
-    if found is None:
+    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+
+    if not isinstance(scaler, MaxAbsScaler | MinMaxScaler | StandardScaler):
         rule = "must have no other steps before its last than StandardScaler, MinMaxScaler and MaxAbsScaler"
         raise invalid("model", rule, f"a Pipeline with {type(scaler).__name__}", "transform the table beforehand")
     check_is_fitted(scaler)
-    return found(scaler)
-
-
-def _standard(scaler: Any) -> Affine:
-    scale = 1.0 if scaler.scale_ is None else 1.0 / scaler.scale_
-    return scale, 0.0 if scaler.mean_ is None or not scaler.with_mean else -scaler.mean_ * scale
-
-
-def _range(scaler: Any) -> Affine:
+    if isinstance(scaler, MaxAbsScaler):
+        return 1.0 / scaler.scale_, 0.0
+    if isinstance(scaler, StandardScaler):
+        scale = 1.0 if scaler.scale_ is None else 1.0 / scaler.scale_
+        return scale, 0.0 if scaler.mean_ is None or not scaler.with_mean else -scaler.mean_ * scale
     if scaler.clip:
         raise invalid("model", "must have scalers that do not clip", "a MinMaxScaler(clip=True)", "pass bounds instead")
     return scaler.scale_, scaler.min_
-
-
-_SCALERS: Final[KindRegistry[Callable[[Any], Affine]]] = KindRegistry()
-_SCALERS.add("sklearn.preprocessing.StandardScaler", _standard)
-_SCALERS.add("sklearn.preprocessing.MinMaxScaler", _range)
-_SCALERS.add("sklearn.preprocessing.MaxAbsScaler", lambda scaler: (1.0 / scaler.scale_, 0.0))

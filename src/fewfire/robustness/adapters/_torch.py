@@ -5,14 +5,14 @@ that a regressor predicts. Several outputs are the scores of classes 0, 1, …, 
 
 A classifier that ends in a sigmoid, a softmax or their logarithms, as a module or as a function, is attacked by what
 goes into it, since probabilities saturate; its class is the second where the probability is above ½, or the likeliest.
-A single output within [0, 1] that is made otherwise is refused: its sign says nothing.
+A single output within [0, 1] that is made otherwise is refused: its sign has no meaning. Where it has one sign at all
+rows, of labels of both classes, a warning says so.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,19 +22,19 @@ from fewfire._errors import FewfireWarning, invalid
 from fewfire._optional import require
 from fewfire._validate import check_inputs
 from fewfire.robustness._adapter import ModelAdapter, register_adapter
-from fewfire.robustness._score_function import Scores
+from fewfire.robustness._formula import Scores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.robustness._score_function import Pull
+    from fewfire.robustness._formula import Pull
 
 SAMPLE: Final = 512
-"""Rows at which outputs are looked at, to tell scores from probabilities."""
+"""Rows at which outputs are evaluated, to distinguish scores from probabilities."""
 
 ROW = 4096
-"""Numbers that a row is taken to cost a module, which does not say: 512 rows go through it at once."""
+"""Numbers that a row is taken to cost a module, since that is unknown: 512 rows go through it at once."""
 
 
 HEADS: Final[dict[str, float | None]] = {
@@ -72,20 +72,11 @@ def torch_module(model: Any, X: object, y: object) -> ModelAdapter:
 
 @dataclass(frozen=True, eq=False)
 class TorchScores(Scores):
-    """A module's outputs, (rows,) or (rows, heads), in its own precision and on its own device.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-    columns : int
-        Of a point.
-    before_head : bool
-        Take what goes into the last sigmoid or softmax instead.
-    """
+    """A module's outputs, (rows,) or (rows, heads), in its own precision and on its own device."""
 
     module: Any
     columns: int
-    before_head: bool = False
+    before_head: bool = False  # what goes into the last sigmoid or softmax instead
 
     @property
     def inputs(self) -> int:
@@ -99,16 +90,15 @@ class TorchScores(Scores):
 
     def scores(self, points: Float64Array) -> Float64Array:
         """Outputs at points (rows, inputs): shape (rows, heads)."""
-        torch = _torch()
-        with _evaluation(self.module), torch.no_grad():
-            return _numbers(self._outputs(self._tensor(points)))
+        with _evaluating(self.module):
+            return _numbers(self._run(self._tensor(points))[0])
 
     def linearise(self, points: Float64Array) -> tuple[Float64Array, Pull]:
         """Outputs, and the map from weights c (rows, heads) to Σ_k c_k ∂output_k/∂x, shape (rows, inputs)."""
         torch = _torch()
-        with _evaluation(self.module), torch.enable_grad():
+        with _evaluating(self.module), torch.enable_grad():
             tensor = self._tensor(points).requires_grad_(True)
-            outputs = self._outputs(tensor)
+            outputs, _ = self._run(tensor)
 
         def pull(weights: Float64Array) -> Float64Array:
             if not outputs.requires_grad:  # nothing but steps on the way: the gradients are 0
@@ -123,7 +113,7 @@ class TorchScores(Scores):
 
     def head(self, points: Float64Array) -> str | None:
         """The function of HEADS that makes the outputs; None where it is another."""
-        with _evaluation(self.module), _torch().no_grad():
+        with _evaluating(self.module):
             return self._run(self._tensor(points))[1]
 
     def _tensor(self, points: Float64Array) -> Any:
@@ -131,13 +121,9 @@ class TorchScores(Scores):
         weights = next((p for p in self.module.parameters() if p.is_floating_point()), torch.empty(0))
         return torch.tensor(points, dtype=weights.dtype, device=weights.device)
 
-    def _outputs(self, tensor: Any) -> Any:
-        return self._run(tensor)[0]
-
     def _run(self, tensor: Any) -> tuple[Any, str | None]:
         """The outputs, or what goes into their head, of shape (rows, heads); and the head's name."""
-        watch = _watch_heads()
-        with watch:
+        with _watch_heads() as watch:
             outputs = self.module(tensor)
         if outputs.ndim not in (1, 2) or len(outputs) != len(tensor):
             rule = f"must turn a table of shape {tuple(tensor.shape)} into one row of scores per row"
@@ -181,17 +167,22 @@ def _watch_heads() -> Any:
 
 
 def _refuse_probabilities(outputs: TorchScores, table: Float64Array, labels: AnyArray, classes: AnyArray) -> None:
-    """Refuse outputs that are never negative nor above 1 where there are labels of both classes; warn otherwise."""
+    """Refuse outputs within [0, 1] where there are labels of both classes; warn otherwise, and of those of one sign."""
     some = np.unique(np.linspace(0, len(table) - 1, min(len(table), SAMPLE)).astype(np.int64))
     values = outputs.scores(table[some])
-    if not np.all((values >= 0.0) & (values <= 1.0)):
+    above, mixed = bool(np.all(values > 0.0)), len(np.unique(labels)) == 2
+    probable = bool(np.all((values >= 0.0) & (values <= 1.0)))
+    if not probable and not (mixed and (above or np.all(values <= 0.0))):
         return
-    got = "a probability, as it seems: every output is within [0, 1]"
+    got = f"a score that is {'always' if above else 'never'} positive"
     remedy = "return the score before the sigmoid, or end in torch.nn.Sigmoid() with nothing after it"
     rule = "must give one score whose sign is the class"
-    if len(np.unique(labels)) == 2:
-        raise invalid("model", rule, got, remedy)
-    text = f"model {rule}; got {got}. It is read as a score, so that every row is of class {classes[1]}"
+    if probable:
+        above = True
+        got = "a probability, as it seems: every output is within [0, 1]"
+        if mixed:
+            raise invalid("model", rule, got, remedy)
+    text = f"model {rule}; got {got}. It is read as a score, so that every row is of class {classes[int(above)]}"
     warnings.warn(f"{text}. Remedy: {remedy}.", FewfireWarning, stacklevel=2)
 
 
@@ -213,13 +204,8 @@ def _numbers(tensor: Any) -> Float64Array:
     return np.asarray((tensor if tensor.dtype in (_torch().float32, _torch().float64) else tensor.float()).numpy())
 
 
-@contextmanager
-def _evaluation(module: Any) -> Iterator[None]:
-    """Evaluation mode (no dropout, fixed batch statistics), with every part's own mode restored."""
-    modes = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, training in modes:
-            part.training = training
+def _evaluating(module: Any) -> AbstractContextManager[None]:
+    """Evaluation mode without gradients: no dropout, fixed batch statistics."""
+    from fewfire.torch._batches import evaluating
+
+    return evaluating(module)

@@ -22,7 +22,7 @@ struct Network {
   i64 at_hidden[MOST_LAYERS], at_output, at_skip, at_mix, at_bias[MOST_LAYERS], at_offset, at_frequency, at_phase, at_shift;
   i64 part, batch, steps;                             // rows it trains on, of a step, and steps of an epoch
   i64 block_steps, block_batch, networks, kinds;      // what the block of epochs is laid out for
-  i64 held, held_most, at_once;                       // rows it is judged by, their room, and how many at a time
+  i64 held, held_most, at_once;                       // validation rows, their room, and how many at a time
 };
 
 struct Share {
@@ -69,7 +69,7 @@ struct Team {
   }
 };
 
-// Twins of AdamRule.step and MomentumRule.step, after weight decay.
+// The steps of AdamW and SGD (_dense/optimisers.py), after weight decay.
 struct Rule {
   float shrink, of[4];
   bool adam;

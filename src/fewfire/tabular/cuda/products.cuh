@@ -2,7 +2,7 @@
 //
 // A block goes through the common dimension in pieces of 64, the next of which is on its way while one is multiplied.
 // Its four quarters each take 16 of the 64 and add up a tile of their own, 4 × 4 numbers per thread; then the quarters are
-// added. So even a tile of a small product keeps 256 threads busy, and every sum has one order, whoever computes it.
+// added. So even a tile of a small product keeps 256 threads busy, and every sum has one order, whichever threads compute it.
 // Memory is far away and products are small: whatever can be asked for early is.
 #pragma once
 

@@ -15,7 +15,7 @@ DEVICE int seen_width(const Network& net, int layer) { return layer ? net.widths
 // The angle of a cosine of the embedding, in half turns.
 DEVICE float half_turns(float x, float frequency, float phase) { return 2.f * x * frequency + phase * (1.f / HALF_TURN); }
 
-// What the first layer sees of numbered rows: inputs times gains and, beside them, the periodic embedding.
+// Inputs of the first layer at numbered rows: inputs times gains, then the periodic embedding.
 DEVICE void show(const Network& net, Team& team, const float* weights, const int* rows, i64 start, const float* gains, int count) {
   const int inputs = net.inputs, wide = net.fed_width, total = count * inputs, stride = team.parties * THREADS;
   for (int first = team.rank * THREADS + threadIdx.x; first < total; first += SHOWN * stride) {

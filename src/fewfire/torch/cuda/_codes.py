@@ -61,7 +61,7 @@ def all_finite(weight: Any) -> bool:
 
 
 def _pieces(weight: Any) -> Iterator[slice]:
-    """The rows of a matrix, as many at a time as are held in float64."""
+    """The rows of a matrix, as many at a time as fit in float64."""
     width, columns = weight.shape
     rows = max(1, _AT_ONCE // columns)
     for start in range(0, width, rows):

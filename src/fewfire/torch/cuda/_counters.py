@@ -1,7 +1,7 @@
 """Counters for launches whose blocks of threads wait for each other: never two running launches on the same ones.
 
 A launch leaves its counters as the next one wants them, so the launches of one stream, which follow each other, can
-share theirs. A CUDA graph may be replayed beside anything, so each launch that is captured gets counters of its own,
+share theirs. A CUDA graph may be replayed next to anything, so each launch that is captured gets counters of its own,
 for good. They lie in memory taken beforehand, because memory taken while a graph is captured belongs to the graph.
 Where they run out, counters are made for the one launch and zeroed before it, by one more small piece of work.
 """
@@ -39,7 +39,7 @@ class LaunchCounters:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Bytes in use."""
         return int(self._memory.nbytes)
 
     def take(self, stream: int, captured: bool) -> tuple[int, Any]:

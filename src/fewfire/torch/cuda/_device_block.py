@@ -18,7 +18,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fewfire._cuda import Kernel, KernelSource, compiled, current_device, missing, rounded
+from fewfire._cuda._compile import KernelSource, compiled
+from fewfire._cuda._device import current_device, missing
+from fewfire._cuda._launch import Kernel, rounded
 from fewfire._errors import FewfireError, InvalidArgument, MissingDependency, invalid
 from fewfire._optional import require
 from fewfire.torch.cuda._codes import all_finite, empty_codes, encode
@@ -121,7 +123,7 @@ class DeviceBlock:
 
     @property
     def extra_bytes(self) -> int:
-        """What it holds beside the weights."""
+        """Its memory apart from the weights."""
         held = (self._codes, self._bounds, self._second_bias, self._factor_bias, self._counters)
         return sum(int(part.nbytes) for part in held)
 
@@ -139,7 +141,7 @@ class DeviceBlock:
         return bool(x.dtype is self.dtype and x.device == self.device)
 
     def renew(self) -> bool:
-        """Look at the weights again; what is kept beside them stays where it is. Waits for the device; True."""
+        """Look at the weights again; what is made of them stays where it is. Waits for the device; True."""
         check_not_capturing("the codes of its weights have to be made, or made anew")
         bias, second_bias, factor_bias = self._biases
         for name, weight in (("second", self._second), ("factor", self._factor)):
@@ -257,15 +259,10 @@ def _check_weights(weights: dict[str, Any], inputs: int, outputs: int) -> None:
         if not weight.is_contiguous() or weight.data_ptr() % 16:
             got = f"a tensor with strides {weight.stride()}"
             raise invalid(name, "must lie row by row, at a multiple of 16 bytes", got, "call clone().contiguous()")
-    vector = vector_of(first.dtype)
+    vector = 16 // int(first.dtype.itemsize)
     if inputs % vector or outputs % vector:
         rule = f"must have a multiple of {vector} inputs and outputs"
         raise invalid("first", rule, f"{inputs} and {outputs}", "use the dense block")
-
-
-def vector_of(dtype: Any) -> int:
-    """Numbers in the 16 bytes that are read at a time; inputs and outputs must be a multiple of them."""
-    return 16 // int(dtype.itemsize)
 
 
 def check_not_capturing(what: str) -> None:

@@ -1,0 +1,1 @@
+"""Networks trained against an adversary as scikit-learn estimators: both layers, or sublinear's Algorithm 1."""

@@ -1,0 +1,317 @@
+"""Training inside H(n, s, k): plain descent under a growing price on neurons beyond the k strongest, then projection.
+
+Minibatch AdamW with a rate that falls along a cosine. To the loss is added
+
+    price · mean over rows of Σ_{j not among the k largest} max(a_j z_j + margin, 0),   a_j = ‖u_j‖,
+
+whose price rises from 0 to its full size over the first 70% of the steps: the network begins dense, where descent finds
+its way, and is made to choose. From then on only the k strongest neurons of a row count, as top-k training has it (the
+rest still pay), and over the last 20% biases are lowered once per pass over the rows until at most k fire on each
+(`silence`): what is returned is a plain ReLU network. Top-k from the start gets stuck more often: the neuron that wins
+a row first keeps it. Neurons that fire on no row start again early on (`reseed`). With k = width there is nothing to
+pay or to choose, and this is plain training of a dense network.
+
+New parameters of a dead neuron, which without a gradient would stay as it is (Definition 1 sets such neurons apart):
+
+- its weights point from the mean of the rows to one row, drawn in proportion to the size of its error among the rows on
+  which fewer than k neurons fire; they have the median length of the network's other neurons;
+- its bias lets it fire on a share of the rows such that all dead neurons together take up the room that is left;
+- its output weights take a small step of least squares towards the errors of the rows on which it fires.
+
+Several networks that differ in their weight decay are trained at once, on the same minibatches. Minibatches are drawn
+by row and trained on in float32. Steps on all rows draw nothing, and new starts draw rows by their weighted shares, so
+the result is a function of the weighted rows. Such steps are in float64, so that the order of sums has no visible
+effect: training magnifies a rounding some hundred times.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fewfire._dense.losses import LOSSES
+from fewfire._dense.optimisers import AdamW, cosine
+from fewfire._errors import DivergenceError
+from fewfire.learners._sparse_activation._stack import MemberStack, shrink, silence, top
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fewfire._dense.losses import Loss
+    from fewfire._random import Stream
+    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
+
+FULL, GATED, PROJECTED = 0.7, 0.7, 0.8
+"""Shares of the steps after which the price is full, only the k strongest count, and biases are lowered."""
+
+RESEEDED = (0.1, 0.2, 0.3, 0.4)
+"""Shares of the steps after which dead neurons start again. Later ones have too little time to settle."""
+
+AHEAD = 256
+"""Steps whose minibatches are drawn at once."""
+
+RARE = 0.01
+"""Added to the share of a class, so that the start stays finite."""
+
+MOST_ROWS = 4096
+"""Rows that new parameters are computed from, where training is on minibatches."""
+
+LARGEST_SHARE = 0.5
+"""The largest share of the rows on which a new neuron fires."""
+
+LEAST = 0.1
+"""How far beyond its threshold the chosen row is at least, in standard deviations of the rows."""
+
+TINY = 1e-12
+ROUNDING = 1e-6
+"""Of shares: equal weights make it likely that some rows have exactly that share."""
+
+STEP = 0.05
+"""The output weights of a new neuron, as a share of those of least squares: many share the same error."""
+
+
+@dataclass(frozen=True, eq=False)
+class MemberLoss:
+    """`factor` times a loss of scores (networks, rows, outputs), with the targets (rows, outputs) of a table."""
+
+    formula: Loss
+    targets: FloatArray
+    factor: int = 1
+
+    @property
+    def outputs(self) -> int:
+        """Scores of a row."""
+        return int(self.targets.shape[1])
+
+    def start(self, weights: Float64Array) -> Float64Array:
+        """The constant scores (outputs,) at which the weighted loss is least, of classes a little closer together."""
+        if self.formula.name == "square":
+            return np.average(self.targets, axis=0, weights=weights).astype(np.float64)
+        if self.formula.name == "cross_entropy":
+            return np.asarray(np.log(weights @ self.targets / weights.sum() + RARE))
+        share = float(weights[self.targets[:, 0] > 0].sum() / weights.sum())
+        return np.array([np.log((share + RARE) / (1 - share + RARE))])
+
+    def slope(self, scores: FloatArray, rows: Any) -> FloatArray:
+        """The derivative by the scores of some rows, of the same shape."""
+        return np.asarray(self.factor * self.formula.slope(scores, self.targets[rows]))
+
+    def value(self, scores: AnyArray) -> Float64Array:
+        """The loss of every row of the table, shape (networks, rows)."""
+        value = self.formula.value(scores, self.targets)
+        return np.asarray(self.factor * value.reshape(scores.shape[:-1]), dtype=np.float64)
+
+
+def squared_loss(labels: Float64Array) -> MemberLoss:
+    """(f − y)² of numbers y, shape (rows,)."""
+    return MemberLoss(LOSSES["square"], labels.astype(np.float32)[:, None], factor=2)
+
+
+def class_loss(indices: IdArray, classes: int) -> MemberLoss:
+    """Logistic loss of one score for two classes, cross-entropy for more, of the class index of each row."""
+    if classes == 2:
+        return MemberLoss(LOSSES["logistic"], np.where(indices == 1, 1.0, -1.0).astype(np.float32)[:, None])
+    return MemberLoss(LOSSES["cross_entropy"], np.eye(classes, dtype=np.float32)[indices])
+
+
+@dataclass(frozen=True)
+class TrainingRule:
+    """How networks are trained; see `SparseActivationRegressor` for what the entries mean."""
+
+    width: int
+    k: int
+    W: float | None
+    B: float | None
+    learning_rate: float
+    steps: int
+    batch_size: int | None
+    price: float
+    margin: float
+    intercept: bool
+
+    @property
+    def precision(self) -> type[np.floating[Any]]:
+        """What is computed in."""
+        return np.float64 if self.batch_size is None else np.float32
+
+
+def train_members(
+    table: FloatArray,
+    loss: MemberLoss,
+    weights: Float64Array,
+    decays: Sequence[float],
+    rule: TrainingRule,
+    stream: Stream,
+    progress: Callable[[int, int], object] | None = None,
+) -> MemberStack:
+    """One trained network per weight decay, in float64; at most k of its neurons fire on any row of the table.
+
+    The table (rows, inputs) is of the rule's precision, the weights (rows,) have mean 1.
+    """
+    rows, inputs = table.shape
+    dtype = rule.precision
+    stack = MemberStack.drawn(len(decays), inputs, rule.width, loss.outputs, stream.child("init"), dtype)
+    if rule.intercept:
+        stack.offset[:] = loss.start(weights)
+    gradient = MemberStack.zeros(len(decays), inputs, rule.width, loss.outputs, dtype)
+    batch = rows if rule.batch_size is None else min(rows, rule.batch_size)
+    descent = _StackedAdamW(stack, gradient, decays, rule.learning_rate)
+    shares = weights.astype(dtype)
+    everything, draws = np.arange(rows), stream.child("batches")
+    sparse = rule.k < rule.width
+    reseeded = {round(share * rule.steps) for share in RESEEDED}
+    with np.errstate(over="ignore", invalid="ignore"):  # divergence is reported below
+        for step in range(rule.steps):
+            if batch < rows and step % AHEAD == 0:
+                ahead = draws.integers(rows, (min(AHEAD, rule.steps - step), batch), step * batch)
+            part = everything if batch == rows else ahead[step % AHEAD]
+            done = (step + 1) / rule.steps
+            _gradient(stack, gradient, table[part], loss, part, shares[part], rule, done)
+            descent.step(cosine(done))
+            shrink(stack, rule.W, rule.B)
+            if sparse and step + 1 in reseeded:
+                again = reseed(stack, table, loss, weights, rule.k, stream.child(f"reseed {step + 1}"))
+                descent.restart(again)
+                shrink(stack, rule.W, rule.B)
+            if sparse and done >= PROJECTED and (step + 1) % math.ceil(rows / batch) == 0:
+                silence(stack, table, rule.k)
+            if progress is not None:
+                progress(step + 1, rule.steps)
+    if not np.isfinite(stack.flat).all():
+        text = f"training left the finite numbers at learning_rate = {rule.learning_rate:g}. Remedy: lower it."
+        raise DivergenceError(text, step=rule.steps, learning_rate=rule.learning_rate)
+    if sparse:
+        silence(stack, table, rule.k)
+    stack = stack.with_parameters(stack.flat.astype(np.float64))  # in which the bounds hold
+    shrink(stack, rule.W, rule.B)
+    return stack
+
+
+class _StackedAdamW:
+    """AdamW on all networks of a stack, each with its decay, which biases are free of."""
+
+    def __init__(self, stack: MemberStack, gradient: MemberStack, decays: Sequence[float], rate: float) -> None:
+        state = np.zeros((2, *stack.flat.shape), stack.flat.dtype)
+        self.moments = [stack.with_parameters(part) for part in state]
+        descents = [AdamW(rate, decay).start(stack.flat.shape[1], stack.decayed) for decay in decays]
+        for index, descent in enumerate(descents):
+            descent.state = state[:, index]
+        self.networks = list(zip(descents, stack.flat, gradient.flat, strict=True))
+
+    def restart(self, neurons: AnyArray) -> None:
+        """Forget the gradients of some neurons (networks, width); their steps begin as small as those of the others."""
+        mean, square = self.moments
+        for part, of_square in zip(
+            (mean.hidden, mean.output, mean.bias), (square.hidden, square.output, square.bias), strict=True
+        ):
+            part[neurons] = 0.0
+            for index, again in enumerate(neurons):
+                if again.any() and not again.all():
+                    of_square[index, again] = of_square[index, ~again].mean(axis=0)
+
+    def step(self, factor: float) -> None:
+        """Move every network along its gradient, at a share of the learning rate."""
+        for descent, parameters, gradient in self.networks:
+            descent.factor = factor
+            descent.step(parameters, gradient)
+
+
+def _gradient(
+    stack: MemberStack,
+    gradient: MemberStack,
+    x: FloatArray,
+    loss: MemberLoss,
+    rows: object,
+    weights: FloatArray,
+    rule: TrainingRule,
+    done: float,
+) -> None:
+    """Write the gradient of loss and price at a minibatch x (batch, inputs) into `gradient`."""
+    z = stack.preactivations(x)
+    fires = z > 0
+    sparse = rule.k < rule.width
+    if sparse:
+        reach = stack.reach
+        ranks = z * reach[:, None, :]
+        strong = top(ranks, rule.k)
+        if done > GATED:
+            fires &= strong
+    gate = fires.astype(z.dtype)
+    features = z * gate
+    scores = np.matmul(features, stack.output) + stack.offset[:, None, :]
+    errors = loss.slope(scores, rows) * (weights / len(x))[:, None]
+    # A product of one column and one row is dear as a matrix product.
+    backward = np.multiply if loss.outputs == 1 else np.matmul
+    back = backward(errors, stack.output.transpose(0, 2, 1))
+    back *= gate
+    gradient.output[:] = np.matmul(features.transpose(0, 2, 1), errors)
+    if sparse:
+        price = rule.price * min(1.0, done / FULL) / len(x)
+        over = (ranks > -rule.margin) & ~strong
+        paid = over * (price * weights)[:, None]
+        back += paid * reach[:, None, :]
+        if done <= GATED:
+            # Weaker outputs also lower the price: d(a_j z_j)/du_j = z_j u_j/a_j, of neurons that fire.
+            slope = np.einsum("rbj,rbj->rj", paid, features) / np.maximum(reach, 1e-12)
+            gradient.output[:] += slope[:, :, None] * stack.output
+    np.matmul(back.transpose(0, 2, 1), x, out=gradient.hidden)
+    np.add.reduce(back, axis=1, out=gradient.bias)
+    np.add.reduce(errors, axis=1, out=gradient.offset)
+    if not rule.intercept:
+        gradient.offset[:] = 0.0
+
+
+def reseed(
+    stack: MemberStack, table: FloatArray, loss: MemberLoss, weights: Float64Array, k: int, stream: Stream
+) -> AnyArray:
+    """Give every neuron that fires on no row of the table new parameters; return which those are, (networks, width)."""
+    dead = ~stack.fire_somewhere(table)
+    if not dead.any():
+        return dead
+    rows = np.arange(len(table))
+    if stack.flat.dtype == np.float32 and len(table) > MOST_ROWS:
+        rows = stream.child("rows").permutation(len(table))[:MOST_ROWS]
+    x, weights = table[rows], weights[rows]
+    z = stack.preactivations(x)
+    errors = loss.slope(stack.scores(z), rows)
+    room = np.maximum(k - (z > 0).sum(axis=2), 0)
+    for number, ids in enumerate(map(np.flatnonzero, dead)):
+        share = float(np.average(room[number], weights=weights)) / max(len(ids), 1)
+        missed = np.cumsum(np.linalg.norm(errors[number], axis=1) * weights * (room[number] > 0))
+        if not len(ids) or not missed[-1] > 0:
+            dead[number] = False
+            continue
+        draws = stream.child(f"network {number}").uniform(len(ids)) * missed[-1]
+        chosen = np.minimum(np.searchsorted(missed, draws), len(x) - 1)
+        hidden = x[chosen] - np.average(x, axis=0, weights=weights).astype(x.dtype)
+        hidden *= _length(stack.hidden[number][~dead[number]]) / np.maximum(_norms(hidden), TINY)
+        along = x @ hidden.T
+        threshold = _threshold(along, weights, chosen, min(share, LARGEST_SHARE))
+        features = np.maximum(along - threshold, 0)
+        weighted = features * weights[:, None]
+        power = np.einsum("bj,bj->j", weighted, features)[:, None]
+        stack.hidden[number, ids], stack.bias[number, ids] = hidden, -threshold
+        stack.output[number, ids] = -STEP * (weighted.T @ errors[number]) / np.maximum(power, TINY)
+    return dead
+
+
+def _threshold(along: FloatArray, weights: Float64Array, chosen: AnyArray, share: float) -> FloatArray:
+    """For each column of `along` (rows, neurons) a number that a share of the rows exceeds, and the chosen row does."""
+    order = np.argsort(-along, axis=0, kind="stable")
+    above = np.cumsum(weights[order], axis=0)
+    first = np.argmax(above >= share * (1 - ROUNDING) * above[-1], axis=0)
+    columns = np.arange(along.shape[1])
+    mean = np.average(along, axis=0, weights=weights)
+    deviation = np.sqrt(np.average((along - mean) ** 2, axis=0, weights=weights))
+    return np.asarray(np.minimum(along[order[first, columns], columns], along[chosen, columns] - LEAST * deviation))
+
+
+def _norms(vectors: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.norm(vectors, axis=1, keepdims=True))
+
+
+def _length(vectors: FloatArray) -> float:
+    return float(np.median(_norms(vectors))) if len(vectors) else 1.0

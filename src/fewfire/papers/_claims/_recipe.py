@@ -1,0 +1,322 @@
+"""What a recipe is: a claim of a paper that can be run, at the scales it states, with verdicts that can fail.
+
+A module of `papers/PAPER/recipes/` holds its settings, `measure(settings)`, its figure and `RECIPE`, which names them.
+`measure` may take further keyword arguments: these are the options of the recipe.
+
+A verdict is informative only if it could have been another. So a judgement names the outcome that would have refuted
+the claim, and with what probability the test notices an effect of a stated size.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from fewfire._errors import invalid
+from fewfire._threads import ONE_BLAS_THREAD
+from fewfire._validate import check_choice, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from _typeshed import DataclassInstance
+    from matplotlib.figure import Figure
+
+Scale = Literal["quick", "paper"]
+"""About a minute at most, or the sizes of the paper."""
+
+Settings = TypeVar("Settings")
+
+
+@dataclass(frozen=True)
+class Effect:
+    """How large what was claimed is: a number in the claim's own unit with its 95% interval.
+
+    Parameters
+    ----------
+    name : str
+        What the number is, with its unit.
+    value, low, high : float
+        All three alike where nothing is estimated: the number is exact.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+    def map(self, function: Callable[[float], float], name: str | None = None) -> Effect:
+        """The effect in another unit: an increasing function of the value and of both ends."""
+        ends = (float(function(end)) for end in (self.value, self.low, self.high))
+        return Effect(self.name if name is None else name, *ends)
+
+    def __str__(self) -> str:
+        if self.low == self.value == self.high:
+            return f"{self.name}: {self.value:.3g}, exact"
+        return f"{self.name}: {self.value:.3g} ({self.low:.3g} to {self.high:.3g})"
+
+
+@dataclass(frozen=True)
+class Power:
+    """With what probability the test notices an effect of a stated size.
+
+    Parameters
+    ----------
+    effect : str
+        The size, in words: "a drop from 9 in 10 to 5 in 10".
+    probability : float
+        Computed or simulated at the sample sizes of the run; 1 where a claim is checked on every case.
+    """
+
+    effect: str
+    probability: float
+
+    def __str__(self) -> str:
+        rounded = f"{self.probability:.2f}" if self.probability < 0.995 or self.probability == 1 else "above 0.99"
+        return f"{rounded} for {self.effect}"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on one claim: the statistic must be at most, or at least, the threshold.
+
+    Parameters
+    ----------
+    claim, statistic : str
+        What is claimed, and the number that decides.
+    value, threshold : float
+    rule : "at most" or "at least"
+    refuted_by : str
+        The outcome that would have refuted the claim.
+    effect : Effect, optional
+        What was seen, in the claim's own unit.
+    power : Power, optional
+        How likely the test notices an effect of a stated size.
+    """
+
+    claim: str
+    statistic: str
+    value: float
+    threshold: float
+    rule: Literal["at most", "at least"] = "at most"
+    refuted_by: str = ""
+    effect: Effect | None = None
+    power: Power | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", float(self.value))
+        object.__setattr__(self, "threshold", float(self.threshold))
+
+    @property
+    def passed(self) -> bool:
+        """Whether the claim was seen; NaN never is."""
+        return self.value <= self.threshold if self.rule == "at most" else self.value >= self.threshold
+
+    @property
+    def test(self) -> str:
+        """The statistic, what it was, and what it had to be."""
+        return f"{self.statistic} = {self.value:.4g}, {self.rule} {self.threshold:.4g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, with the verdict."""
+        plain = asdict(self) | {"passed": self.passed}
+        return {key: plain[key] for key in _JUDGEMENT_KEYS if plain[key] not in ("", None)}
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> Judgement:
+        """The judgement of `to_dict`; the verdict is made again."""
+        fields = {key: table[key] for key in _JUDGEMENT_KEYS if key in table and key != "passed"}
+        for key, kind in (("effect", Effect), ("power", Power)):
+            if fields.get(key) is not None:
+                fields[key] = kind(**fields[key])
+        return cls(**fields)
+
+
+_JUDGEMENT_KEYS = ("claim", "statistic", "value", "rule", "threshold", "passed", "refuted_by", "effect", "power")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeOutcome:
+    """What `measure` found.
+
+    Parameters
+    ----------
+    parameters : dict
+        What the numbers depend on.
+    judgements : tuple of Judgement
+    measured : tuple of str
+        Sentences with the numbers that the claims do not hold themselves.
+    data : dict
+        Rows, curves and whatever else the figure draws; "text", where there is one, is printed as it is.
+    """
+
+    parameters: dict[str, Any]
+    judgements: Sequence[Judgement]
+    measured: Sequence[str] = ()
+    data: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every claim was seen."""
+        return all(entry.passed for entry in self.judgements)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeResult(RecipeOutcome):
+    """What a recipe measured, at which scale. `to_dict` gives the form that files have.
+
+    Parameters
+    ----------
+    recipe : str
+        Its name.
+    scale : "quick" or "paper"
+    parameters, judgements, measured, data
+        As in `RecipeOutcome`.
+    """
+
+    recipe: str
+    scale: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `json.dumps` takes: the data next to the other entries."""
+        return {
+            "recipe": self.recipe,
+            "scale": self.scale,
+            "parameters": self.parameters,
+            "measured": list(self.measured),
+            **self.data,
+            "judgement": [entry.to_dict() for entry in self.judgements],
+            "passed": self.passed,
+        }
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> RecipeResult:
+        """The result of `to_dict`, or of the JSON that `fewfire reproduce -o` wrote."""
+        missing = [key for key in _RESULT_KEYS if key not in table]
+        if missing:
+            rule = f"must hold {', '.join(_RESULT_KEYS)}"
+            raise invalid("table", rule, f"a mapping without {', '.join(missing)}", "pass what a recipe returned")
+        return cls(
+            recipe=table["recipe"],
+            scale=table["scale"],
+            parameters=table["parameters"],
+            judgements=tuple(Judgement.from_dict(entry) for entry in table["judgement"]),
+            measured=tuple(table["measured"]),
+            data={key: value for key, value in table.items() if key not in _RESULT_KEYS},
+        )
+
+
+_RESULT_KEYS = ("recipe", "scale", "parameters", "measured", "judgement", "passed")
+
+
+@dataclass(frozen=True)
+class Recipe(Generic[Settings]):
+    """A claim of a paper that can be run.
+
+    Parameters
+    ----------
+    name : str
+        "paper/recipe", as its module lies in `recipes/`.
+    title : str
+        What it shows, in one line.
+    seconds : int
+        About how long scale "quick" takes on two cores.
+    expectation : str
+        What to expect.
+    figure : callable (info, *, ax=None) -> Figure
+        Draws a result.
+    scales : mapping from "quick" and "paper" to settings
+    measure : callable (settings, **options) -> RecipeOutcome
+    paper_seconds : int, optional
+        About how long scale "paper" takes on two cores, estimated from the work of both scales to a factor of three.
+    busy : float
+        How many of the two cores it keeps busy: 2 where it trains runs concurrently.
+    """
+
+    name: str
+    title: str
+    seconds: int
+    expectation: str
+    figure: Callable[..., Figure]
+    scales: Mapping[Scale, Settings]
+    measure: Callable[..., RecipeOutcome]
+    paper_seconds: int | None = None
+    busy: float = 1.0
+
+    def work(self, scale: str) -> float:
+        """Seconds of one core, about."""
+        return self.busy * (self.seconds if scale == "quick" else self.paper_seconds or self.seconds)
+
+    def takes(self, scale: str) -> str:
+        """About how long a scale takes on two cores, in words."""
+        if scale == "quick":
+            return f"about {self.seconds} s on two cores"
+        if self.paper_seconds is None:
+            return "not estimated"
+        return f"about {_duration(self.paper_seconds)} on two cores, estimated to a factor of three"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Keyword arguments of `measure` besides the settings."""
+        return tuple(inspect.signature(self.measure).parameters)[1:]
+
+    def check_options(self, given: Iterable[str], scale: str) -> None:
+        """Refuse options and a scale that the recipe does not have."""
+        check_choice("scale", scale, tuple(self.scales))
+        for option in given:
+            if option not in self.options:
+                rule = f"must be among {', '.join(self.options)}" if self.options else "are not taken by this recipe"
+                raise invalid(f"options of {self.name}", rule, option, did_you_mean(option, self.options))
+
+    def run(self, scale: Scale = "quick", *, settings: Settings | None = None, **options: Any) -> RecipeResult:
+        """Measure, and give the verdicts.
+
+        Parameters
+        ----------
+        scale : "quick" or "paper"
+        settings : optional
+            Instead of those of the scale.
+        **options
+            Those of the recipe.
+        """
+        self.check_options(options, scale)
+        with ONE_BLAS_THREAD:  # sums round alike on any number of cores, and whatever runs concurrently
+            found = self.measure(self.scales[scale] if settings is None else settings, **options)
+        return RecipeResult(
+            recipe=self.name,
+            scale=scale,
+            parameters=found.parameters,
+            judgements=tuple(found.judgements),
+            measured=tuple(found.measured),
+            data=found.data,
+        )
+
+
+def as_parameters(settings: DataclassInstance) -> dict[str, Any]:
+    """Settings as JSON has them: tuples are lists."""
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(settings).items()}
+
+
+def _duration(seconds: int) -> str:
+    """In the largest unit of which there are two."""
+    units = (("days", 86_400), ("hours", 3600), ("minutes", 60))
+    return next((f"{seconds / size:.0f} {name}" for name, size in units if seconds >= 2 * size), f"{seconds} s")
+
+
+def rows_of(info: Mapping[str, Any], *keys: str) -> list[Any]:
+    """What the recipe returned under these keys; an error names the missing ones."""
+    missing = [key for key in keys if not info.get(key)]
+    if missing:
+        wanted, absent = " and ".join([", ".join(keys[:-1]), keys[-1]] if len(keys) > 1 else keys), ", ".join(missing)
+        raise invalid("info", f"must hold {wanted}", f"a mapping without {absent}", "pass what the recipe returned")
+    return [info[key] for key in keys]
+
+
+def grouped(rows: Iterable[Mapping[str, Any]], *keys: str) -> dict[Any, list[Any]]:
+    """Rows by their value under a key, or by the tuple of several, in the order in which these first appear."""
+    found: dict[Any, list[Any]] = {}
+    for row in rows:
+        values = tuple(row[key] for key in keys)
+        found.setdefault(values if len(keys) > 1 else values[0], []).append(row)
+    return found

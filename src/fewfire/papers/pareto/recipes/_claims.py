@@ -1,0 +1,234 @@
+"""Findings (1) to (4) of pareto, 4.1 and C.1, as judgements on a grid: width, samples, start; success and time.
+
+A grid is a list of plain rows as `run_grid` gives them; `samples` are numbers, fresh examples (online) being larger
+than any. Times that were not reached are the longest. Cells may differ in their trials: tests and intervals take each
+side with its own number, trend tests take shares, and a power is that of cells which all have the fewest.
+
+Powers are for effects worth noticing: 30 points of success along half of the lines, 25 between the starts in the cells
+that are open (not all runs do alike), 10 points lost on average or 60 in a single cell by a step up in width, times
+half as long again where runs converge.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from scipy import stats
+
+from fewfire.papers._claims._effects import difference_of_shares
+from fewfire.papers._claims._recipe import Effect, Judgement, Power
+from fewfire.papers._claims._statistics import more_often, more_often_power, rising, rising_power, simulated_power
+from fewfire.papers.pareto.recipes._grid import times
+from fewfire.papers.pareto.recipes._strata import (
+    DRAWS,
+    LEVEL,
+    gain,
+    gain_power,
+    longer_power,
+    longer_within,
+    more_often_within,
+    probability_of_longer,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+Rows: TypeAlias = list[dict[str, Any]]
+Cell: TypeAlias = tuple[int, int]
+"""Successes and trials."""
+
+WIDE = 100
+"""From this width on starts are compared by success."""
+
+LARGE = 1000
+"""From this width on starts are compared by time: the paper found s = 2 best "for large-width (≥ 1000) regimes"."""
+
+MARGIN = 0.1
+"""How much success a step up in width may cost, averaged over starts and samples."""
+
+RATIO, SPREAD = 1.5, 0.5
+"""Times worth noticing, and the deviation of the logarithm of the time among runs of a cell, about what is seen."""
+
+
+class Lines:
+    """The cells of a grid in lines along one of "width" and "samples".
+
+    Attributes
+    ----------
+    won, trials : int arrays of shape (lines, cells)
+        Lines in the order of the start and then of the other of the two.
+    """
+
+    def __init__(self, rows: Rows, along: str) -> None:
+        keys = ("start", *(key for key in ("width", "samples") if key != along), along)
+        rows = sorted(rows, key=lambda row: tuple(row[key] for key in keys))
+        shape = -1, len({row[along] for row in rows})
+        self.won, self.trials = (np.array([row[key] for row in rows]).reshape(shape) for key in ("successes", "trials"))
+
+    def gain(self, name: str, index: int, other: int, level: float = 0.05) -> Effect:
+        """Success at one index less that at another, the mean over lines."""
+        won, trials = self.won, self.trials
+        return gain(name, won[:, index], won[:, other], trials[:, index], trials[:, other], level)
+
+    def cells(self) -> list[list[Cell]]:
+        """Successes and trials, line by line."""
+        return np.stack([self.won, self.trials], axis=-1).tolist()  # type: ignore[no-any-return]
+
+    def clearest_fall(self) -> tuple[Cell, Cell, float, int]:
+        """The neighbours with the clearest fall, p of Fisher's test times the number of pairs, and that number."""
+        pairs = [pair for line in self.cells() for pair in pairwise(line)]
+        p = [fisher(*pair) for pair in pairs]
+        return *pairs[int(np.argmin(p))], min(1.0, min(p) * len(pairs)), len(pairs)
+
+
+def fisher(cell: Cell, other: Cell) -> float:
+    """Fisher's exact test: the first cell succeeds more often."""
+    won, trials = cell
+    return float(stats.hypergeom.sf(won - 1, trials + other[1], won + other[0], trials))
+
+
+def width_buys_success(rows: Rows) -> Judgement:
+    """Finding (1): success rises with width at the same start and samples."""
+    return _rises(Lines(rows, "width"), _fewest(rows), "width", "widest", "narrowest")
+
+
+def data_buys_success(rows: Rows) -> Judgement:
+    """Success rises with samples at the same start and width, over the whole range; by finding (4) not everywhere."""
+    return _rises(Lines(rows, "samples"), _fewest(rows), "data", "most samples", "fewest")
+
+
+def no_step_costs_success(rows: Rows) -> Judgement:
+    """Finding (2): the mean fall at every step up in width is shown to be below `MARGIN`.
+
+    A lack of evidence does not pass: the upper ends of the falls, together at 95%, must be below the margin.
+    """
+    lines = Lines(rows, "width")
+    count, steps = lines.won.shape[0], lines.won.shape[1] - 1
+    name = "largest mean fall by a step up in width, share of runs"
+    falls = [lines.gain(name, step, step + 1, 0.1 / steps) for step in range(steps)]
+    worst = max(falls, key=lambda fall: fall.high)
+    return Judgement(
+        f"no step up in width costs {MARGIN:.0%} of the runs, averaged over starts and samples",
+        f"largest upper end of the mean fall, {steps} steps together at 95%",
+        worst.high,
+        MARGIN,
+        refuted_by=f"a step up in width whose mean fall may be {MARGIN:.0%} or more",
+        effect=worst,
+        power=Power(
+            f"a step that costs {MARGIN:.0%} of the runs, from 60% in every cell",
+            _fall_power(count, _fewest(rows), steps),
+        ),
+    )
+
+
+def no_cell_loses_by_width(rows: Rows) -> Judgement:
+    """Finding (2) "starting at any point": Fisher's test on every pair of neighbours, with Bonferroni's correction."""
+    before, after, value, pairs = Lines(rows, "width").clearest_fall()
+    trials = _fewest(rows)
+    return Judgement(
+        "no single cell loses by a step up in width",
+        f"smallest p of Fisher's test, times {pairs} pairs",
+        value,
+        0.05,
+        "at least",
+        refuted_by=f"one cell that falls by more than chance explains, such as {_example(trials, pairs)}",
+        effect=difference_of_shares("fall in the worst cell, share of runs", *before, *after),
+        power=Power("a fall from 9 in 10 to 3 in 10 in one cell", more_often_power(0.9, 0.3, trials, 0.05 / pairs)),
+    )
+
+
+def sparse_beats_dense(rows: Rows, least: int = WIDE) -> Judgement:
+    """Finding (3), data and luck: within cells of wide networks, the sparse start succeeds more often."""
+    wide = [row for row in rows if row["width"] >= least]
+    sparse, dense = (Lines([row for row in wide if row["start"] == start], "samples") for start in ("sparse", "dense"))
+    sides = sparse.won.ravel(), dense.won.ravel(), sparse.trials.ravel(), dense.trials.ravel()
+    together, runs = sides[0] + sides[1], sides[2] + sides[3]
+    mixed = int(((together > 0) & (together < runs)).sum())
+    return Judgement(
+        "the sparse start beats the dense one",
+        f"p of Mantel and Haenszel's exact test, widths from {least}",
+        more_often_within(*sides),
+        LEVEL,
+        refuted_by="sparse starts that succeed no more often than dense ones in the same cells",
+        effect=gain("sparse less dense, share of runs, mean over cells", *sides),
+        power=Power(
+            f"75% against 50% in the {mixed} cells that are open",
+            gain_power(0.75, 0.5, mixed, _fewest(rows), LEVEL) if mixed else 0.0,
+        ),
+    )
+
+
+def sparse_saves_time(rows: Rows, least: int = LARGE, most: int | None = None) -> Judgement:
+    """Finding (3), time: within cells of such widths, a run from the dense start takes longer."""
+    chosen = [row for row in rows if least <= row["width"] and (most is None or row["width"] <= most)]
+    found = {(row["start"], row["width"], row["samples"]): times(row) for row in chosen}
+    cells = sorted({key[1:] for key in found})
+    dense, sparse = ([found[start, *cell] for cell in cells] for start in ("dense", "sparse"))
+    kind = f"widths from {least}" if most is None else f"widths {least} to {most}"
+    return takes_longer(f"the sparse start saves time, {kind}", "dense", "sparse", dense, sparse)
+
+
+def takes_longer(
+    claim: str,
+    slow: str,
+    fast: str,
+    longer: Sequence[Sequence[float]],
+    shorter: Sequence[Sequence[float]],
+    what: str = "p of van Elteren's test",
+) -> Judgement:
+    """A verdict on the times of two kinds of runs, cell by cell."""
+    fewest = min(map(len, longer))
+    converged = sum(bool(np.isfinite([*mine, *theirs]).any()) for mine, theirs in zip(longer, shorter, strict=True))
+    return Judgement(
+        claim,
+        what,
+        longer_within(longer, shorter),
+        LEVEL,
+        refuted_by=f"{slow} runs that take no longer than {fast} ones in the same cells",
+        effect=probability_of_longer(f"chance that a {slow} run takes longer than a {fast} one", longer, shorter),
+        power=Power(
+            f"times {RATIO} as long in the {converged} cells where runs converge",
+            longer_power(RATIO, SPREAD, converged, fewest, LEVEL) if converged else 0.0,
+        ),
+    )
+
+
+def _rises(lines: Lines, trials: int, what: str, most: str, least: str) -> Judgement:
+    count, length = lines.won.shape
+    return Judgement(
+        f"{what} buys success",
+        f"p of Page's trend test over {'samples' if what == 'data' else 'widths'}",
+        rising(lines.won / lines.trials),
+        LEVEL,
+        refuted_by=f"success that does not rise with {what}",
+        effect=lines.gain(f"{most} less {least}, share of runs, mean over lines", -1, 0),
+        power=Power("from 35% to 65% on half of the lines", _rise_power(length, count // 2, trials)),
+    )
+
+
+@cache
+def _fall_power(lines: int, trials: int, steps: int) -> float:
+    def notices(rng: np.random.Generator) -> bool:
+        before, after = (rng.binomial(trials, share, lines) for share in (0.6, 0.6 - MARGIN))
+        return gain("", before, after, trials, level=0.1 / steps).high > MARGIN
+
+    return simulated_power(notices, DRAWS)
+
+
+@cache
+def _rise_power(levels: int, lines: int, trials: int) -> float:
+    return rising_power(np.linspace(0.35, 0.65, levels).tolist(), 0.0, lines, LEVEL, trials)
+
+
+def _example(trials: int, pairs: int) -> str:
+    """The smallest fall from all runs that the test notices."""
+    left = next((left for left in range(trials, -1, -1) if more_often(trials, left, trials) * pairs < 0.05), None)
+    return "none at so few trials" if left is None else f"from {trials} of {trials} to {left}"
+
+
+def _fewest(rows: Rows) -> int:
+    return min(int(row["trials"]) for row in rows)

@@ -1,0 +1,291 @@
+"""pareto, Figure 2 and finding (4): steps to convergence against samples; grokking and sample-wise double descent.
+
+Expect time to fall steeply with samples where learning is just feasible, with the training error small long before the
+test error (grokking); a minimum at about 10,000 samples; more steps again with still more data, up to fresh examples
+every step (online), and in the narrowest networks fewer successes too (double descent); fewer steps at the larger
+width; and, in wide networks, fewer from the sparse start. The setting and the sizes compared were chosen after
+exploring it.
+
+Times take Mann and Whitney's test, runs that did not converge counting as the longest; grokking the sign test: among
+the runs that converge from the fewest samples, most need more than twice as many steps as the training error needs;
+success takes Fisher's test, the starts within cells van Elteren's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fewfire.papers._claims._effects import difference_of_shares, probability_of_larger, share
+from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, rows_of
+from fewfire.papers._claims._statistics import (
+    in_most,
+    in_most_power,
+    larger,
+    larger_power,
+    more_often,
+    more_often_power,
+)
+from fewfire.papers.pareto.recipes._claims import SPREAD, sparse_saves_time
+from fewfire.papers.pareto.recipes._grid import ParityGrid, cell, group_of, problem_of, run_grid, spaced_in_log, times
+from fewfire.papers.pareto.recipes.frontier import starts_by_width
+from fewfire.report._figure import canvas
+from fewfire.report._plots import TEST, TRAIN, draw_widths
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.figure import Figure
+
+    from fewfire.report._figure import SomeAxes
+    from fewfire.sweeps import MemoryStore
+
+LAG = 2.0
+LEVEL = 0.01
+CURVES, POINTS = 8, 60
+"""Runs whose errors are kept for the figure, and at how many steps."""
+
+
+@dataclass(frozen=True)
+class ConvergenceSettings:
+    """A grid, and the cells that are compared: few samples (`edge`), the best number (`middle`), and online.
+
+    Success is compared at the width `least`, times at `narrow` and `wide`. `large` is a grid of its own for what is
+    compared between the starts, in wide networks, where the first has one start.
+    """
+
+    grid: ParityGrid
+    least: int
+    narrow: int
+    wide: int
+    edge: int
+    middle: int
+    large: ParityGrid | None = None
+
+
+def measure(settings: ConvergenceSettings) -> RecipeOutcome:
+    """One row per cell, and the errors of some runs at the edge."""
+    rows, store = run_grid(settings.grid)
+    if settings.large is not None:
+        rows += run_grid(settings.large)[0]
+    compared = {key: getattr(settings, key) for key in ("least", "narrow", "wide", "edge", "middle")}
+    return RecipeOutcome(
+        parameters={**settings.grid.parameters(), **compared, "end": None},
+        judgements=judge(rows, settings),
+        measured=_measured(rows, settings),
+        data={"rows": rows, "curves": _curves(store, settings.wide, settings.edge)},
+    )
+
+
+def judge(rows: list[dict[str, Any]], settings: ConvergenceSettings) -> list[Judgement]:
+    """The claims, from rows with start, width, samples, successes, steps and train_steps."""
+    narrow, wide = (
+        {m: times(cell(rows, "dense", width, m)) for m in (settings.edge, settings.middle, None)}
+        for width in (settings.narrow, settings.wide)
+    )
+    few, best = settings.edge, settings.middle
+    numbered = [{**row, "samples": np.inf if row["samples"] is None else row["samples"]} for row in rows]
+    return [
+        _longer(
+            f"data buys time: {few} samples take longer than {best} (width {settings.wide})", wide[few], wide[best]
+        ),
+        _longer(
+            f"double descent: online takes longer than {best} samples (width {settings.narrow})",
+            narrow[None],
+            narrow[best],
+        ),
+        _less_often(rows, settings),
+        _longer(
+            f"width buys time: width {settings.narrow} takes longer than {settings.wide} ({best} samples)",
+            narrow[best],
+            wide[best],
+        ),
+        _grokking(cell(rows, "dense", settings.wide, few), f"width {settings.wide}, {few} samples"),
+        sparse_saves_time(numbered),
+    ]
+
+
+def _longer(claim: str, slow: list[float], fast: list[float]) -> Judgement:
+    return Judgement(
+        claim,
+        "p of Mann and Whitney's test",
+        larger(slow, fast),
+        LEVEL,
+        refuted_by="times that are no longer",
+        effect=probability_of_larger("chance that such a run takes longer than the other", slow, fast),
+        power=Power("times twice as long", _twice_power(len(slow), len(fast))),
+    )
+
+
+@cache
+def _twice_power(slow: int, fast: int) -> float:
+    return larger_power((slow, fast), float(np.log(2.0)) / SPREAD, LEVEL)
+
+
+def _less_often(rows: list[dict[str, Any]], settings: ConvergenceSettings) -> Judgement:
+    """Success falls again with more data, in the narrowest networks."""
+    best, most = (cell(rows, "dense", settings.least, m) for m in (settings.middle, None))
+    trials, won, less = best["trials"], best["successes"], most["successes"]
+    name = f"from {settings.middle} samples less online, share of runs"
+    return Judgement(
+        f"success falls again: online succeeds less often than {settings.middle} samples (width {settings.least})",
+        f"p of Fisher's test, {less} and {won} of {trials} runs",
+        more_often(won, less, trials),
+        LEVEL,
+        refuted_by="as many successes with the most data as in between",
+        effect=difference_of_shares(name, won, trials, less, trials),
+        power=Power("9 in 10 against 3 in 10", more_often_power(0.9, 0.3, trials, LEVEL)),
+    )
+
+
+def _grokking(row: dict[str, Any], where: str) -> Judgement:
+    lags = _lags(row)
+    late = sum(lag > LAG for lag in lags)
+    return Judgement(
+        f"grokking: the test error lags {LAG:.0f}-fold in most runs ({where})",
+        f"p of the sign test, {late} of {len(lags)} runs",
+        in_most(late, len(lags)),
+        LEVEL,
+        refuted_by=f"half of the runs, or more, in which the test error follows within {LAG:.0f} times the steps",
+        effect=share(f"share of runs that lag {LAG:.0f}-fold", late, len(lags)) if lags else None,
+        power=Power("19 runs in 20 lag", in_most_power(0.95, len(lags), LEVEL)),
+    )
+
+
+def _lags(row: dict[str, Any]) -> list[float]:
+    """Steps for the test error over steps for the training error, of the runs that converged."""
+    pairs = zip(row["steps"], times(row, "train_steps"), strict=True)
+    return [test / max(1.0, train) for test, train in pairs if test is not None]
+
+
+def _measured(rows: list[dict[str, Any]], settings: ConvergenceSettings) -> list[str]:
+    lines = []
+    for start, width in dict.fromkeys((row["start"], row["width"]) for row in rows):
+        cells = [row for row in rows if (row["start"], row["width"]) == (start, width)]
+        medians = ", ".join(f"{_median(row)} at {row['samples'] or 'online'}" for row in cells)
+        lines.append(f"{start} start, width {width}, median steps: {medians}")
+    lags = _lags(cell(rows, "dense", settings.wide, settings.edge))
+    if lags:
+        lines.append(
+            f"median lag of the test error at width {settings.wide} and {settings.edge}: {np.median(lags):.1f}-fold"
+        )
+    both = [row for row in rows if len({other["start"] for other in rows if other["width"] == row["width"]}) > 1]
+    return [*lines, starts_by_width(both)] if both else lines
+
+
+def _median(row: dict[str, Any]) -> str:
+    """The median time, unknown where half of the runs did not converge."""
+    values = sorted(times(row))
+    return f"{np.median(values):.0f}" if np.isfinite(values[len(values) // 2]) else "none"
+
+
+def _curves(store: MemoryStore, width: int, samples: int) -> list[dict[str, Any]]:
+    """Training and test error of some runs of a cell from the dense start, at steps about evenly spaced in the log."""
+    setting = next(s for s in store.settings() if (s.start["name"], s.width, s.samples) == ("dense", width, samples))
+    curves = []
+    for row in islice(store.rows(setting.id), CURVES):
+        history, chosen = row.history, spaced_in_log(row.history, POINTS)
+        errors = {"train_error": history.train_error, "test_error": history.test_error}
+        rounded = {key: np.round(values[chosen].astype(np.float64), 4).tolist() for key, values in errors.items()}
+        curves.append({"step": history.step[chosen].tolist(), **rounded})
+    return curves
+
+
+STEPS = [digit * 10**power for power in range(2, 6) for digit in (1, 2, 5)]
+
+
+def plot_convergence_time(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+    """pareto/convergence-time: median steps with quartiles against samples, and the errors of runs that grok."""
+    curves, setting = rows_of(info, "curves", "parameters")
+    group = group_of(info)
+    figure, axes = canvas(len(group.frontiers) + 1, size=(9.0, 7.0), across=2, ax=ax, title=problem_of(info))
+    everything = np.stack([frontier.steps for frontier in group.frontiers])
+    least, most = float(np.nanmin(everything)) / 1.25, float(np.nanmax(everything)) * 1.25
+    for axis, frontier in zip(axes, group.frontiers, strict=False):
+        low, middle, high = frontier.steps
+        draw_widths(axis, group, middle, low, high)
+        axis.set_xticks(axis.get_xticks(), [_thousands(m) for m in group.samples], fontsize=8)
+        axis.set(xlabel="training examples (k: thousands)", ylabel="steps, median and quartiles")
+        axis.set(yscale="log", ylim=(least, most))  # the same for all starts, which are to be compared
+        axis.set_yticks([at for at in STEPS if least <= at <= most], minor=False)
+        axis.yaxis.set_major_formatter("{x:,.0f}")
+        axis.yaxis.minorticks_off()
+        axis.set_title(f"{frontier.start} start: time to convergence", fontsize=10)
+        axis.legend(title="width", fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=5)
+    last = axes[-1]
+    for number, curve in enumerate(curves):
+        for key, style, ink, name in (("train_error", "--", TRAIN, "training"), ("test_error", "-", TEST, "test")):
+            last.plot(curve["step"], curve[key], style, color=ink, linewidth=1, label=None if number else name)
+    last.set_xscale("symlog", linthresh=setting["evaluate"])
+    last.set_title(f"grokking: width {setting['wide']}, {setting['edge']} samples", fontsize=10)
+    last.set(xlabel="steps", ylabel="error")
+    last.legend(fontsize=8)
+    return figure
+
+
+def _thousands(samples: int | None) -> str:
+    if samples is None:
+        return "online"
+    return f"{samples / 1000:g}k" if samples >= 1000 else f"{samples}"
+
+
+RECIPE = Recipe(
+    name="pareto/convergence-time",
+    title="Figure 2: steps to convergence against samples, with grokking and sample-wise double descent",
+    seconds=36,
+    expectation="time falls with samples, is least in between and rises again; test error lags where data is scarce",
+    figure=plot_convergence_time,
+    scales={
+        "quick": ConvergenceSettings(
+            ParityGrid(
+                n=75,
+                k=3,
+                starts=("dense",),
+                widths=(10, 30, 300),
+                samples=(2000, 4000, 10_000, 30_000, None),
+                trials=20,
+                steps=30_000,
+                evaluate=300,
+            ),
+            least=10,
+            narrow=30,
+            wide=300,
+            edge=2000,
+            middle=10_000,
+            large=ParityGrid(
+                n=75,
+                k=3,
+                starts=("dense", "sparse"),
+                widths=(1000,),
+                samples=(4000, 10_000, None),
+                trials=20,
+                steps=30_000,
+                evaluate=300,
+            ),
+        ),
+        "paper": ConvergenceSettings(
+            ParityGrid(
+                n=100,
+                k=3,
+                starts=("dense", "sparse"),
+                widths=(10, 30, 100, 300, 1000),
+                samples=(2000, 3000, 4000, 6000, 10_000, 20_000, 30_000, 100_000, None),
+                trials=50,
+                steps=100_000,
+                evaluate=250,
+            ),
+            least=10,
+            narrow=30,
+            wide=300,
+            edge=3000,
+            middle=20_000,
+        ),
+    },
+    measure=measure,
+    paper_seconds=1500,
+    busy=2,
+)

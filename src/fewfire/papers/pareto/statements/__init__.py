@@ -1,0 +1,1 @@
+"""The numbered statements of pareto as plain functions of plain numbers."""

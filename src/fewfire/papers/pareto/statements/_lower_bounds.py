@@ -1,0 +1,87 @@
+"""What no learner avoids, and what enumeration costs (pareto, sections 2.1 and 3.2).
+
+Sections 2.1 and 3.2: naming one of C(n, k) sets takes log₂ C(n, k) = Θ(k log n) bits, and a label carries at most one,
+or 1 − H(η) when it is flipped with probability η. Exhaustive search needs hardly more examples, and C(n, k) set
+evaluations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, comb, log, log2, sqrt
+
+from fewfire._validate import check_integer, check_number
+
+
+@dataclass(frozen=True)
+class SearchCost:
+    """Exhaustive search: `sets` to evaluate and `words` of 64 examples to meet, one XOR and popcount each."""
+
+    sets: int
+    words: int
+
+
+def set_bits(n: int, k: int) -> float:
+    """log₂ C(n, k): the bits that name a set of k among n coordinates.
+
+    Examples
+    --------
+    >>> from fewfire.papers import pareto
+    >>> round(pareto.set_bits(50, 3), 2)
+    14.26
+    """
+    n = check_integer("n", n, 1)
+    return log2(comb(n, check_integer("k", k, 0, n)))
+
+
+def samples_needed(n: int, k: int, noise: float = 0.0, success: float = 1.0) -> int:
+    """With fewer examples every learner fails on an average parity with probability above 1 − success.
+
+    Without noise m labels take 2^m values, so at most 2^m of the C(n, k) sets can be answered. With noise η they
+    carry m (1 − H(η)) bits, and Fano's inequality asks for success·log₂ C(n, k) − 1 of them.
+
+    Examples
+    --------
+    >>> from fewfire.papers import pareto
+    >>> pareto.samples_needed(50, 3)  # below, several parities agree with all labels
+    15
+    """
+    noise = check_number("noise", noise, 0.0, 0.5, open_high=True)
+    success = check_number("success", success, 0.0, 1.0, open_low=True)
+    bits = set_bits(n, k)
+    if noise == 0:
+        return max(0, ceil(bits + log2(success) - 1e-9))
+    capacity = 1 + noise * log2(noise) + (1 - noise) * log2(1 - noise)
+    return max(0, ceil((success * bits - 1) / capacity))
+
+
+def samples_sufficient(n: int, k: int, noise: float = 0.0, delta: float = 0.01) -> int:
+    """With this many uniform examples the parity of the highest agreement is the true one, but with probability δ.
+
+    A wrong set agrees as well as the true one with probability at most (½ + √(η(1−η)))^m; union over all sets.
+
+    Examples
+    --------
+    >>> from fewfire.papers import pareto
+    >>> pareto.samples_sufficient(50, 3, noise=0.1)
+    65
+    """
+    noise = check_number("noise", noise, 0.0, 0.5, open_high=True)
+    delta = check_number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
+    wrong = comb(check_integer("n", n, 1), check_integer("k", k, 0, n)) - 1
+    if wrong == 0:
+        return 0
+    return max(0, ceil((log(wrong) - log(delta)) / -log(0.5 + sqrt(noise * (1 - noise)))))
+
+
+def exhaustive_search(n: int, k: int, samples: int) -> SearchCost:
+    """C(n, k) sets, each one XOR and one popcount for every 64 examples.
+
+    Examples
+    --------
+    >>> from fewfire.papers import pareto
+    >>> pareto.exhaustive_search(50, 3, samples=100)
+    SearchCost(sets=19600, words=39200)
+    """
+    sets = comb(check_integer("n", n, 1), check_integer("k", k, 0, n))
+    return SearchCost(sets, sets * -(-check_integer("samples", samples, 1) // 64))

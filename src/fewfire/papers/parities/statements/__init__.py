@@ -1,0 +1,1 @@
+"""The numbered statements of parities as plain functions of plain numbers."""

@@ -1,0 +1,164 @@
+"""ReLU networks on scikit-learn's digits: of any depth, all seeds of a shape at once, and two layers made sparse.
+
+Networks of one shape are the blocks of batched products, so ten of them cost little more than one. He's start, biases
+0, Adam, cross-entropy; each network has its own weights and its own order of the images. Activity is the share of
+(image, neuron) pairs of a layer with a positive ReLU, on test images. Two-layer networks become sparse by the helpers
+of `fewfire.torch`.
+"""
+
+from __future__ import annotations
+
+import copy
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import fewfire.torch as ft
+from fewfire._optional import require
+from fewfire._random import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fewfire.networks import TwoLayer
+
+torch: Any = require("torch", "torch", "fewfire.papers.sparse_activations.lazy_neurons")
+
+BATCH = 100
+DEEP_RATE, TWO_LAYER_RATE = 1e-2, 2e-3
+"""Adam's rates."""
+THRESHOLDS, WEIGHTS, TARGETS, KEEP = (
+    (0.0, 0.5, 1.0, 2.0),
+    (0.0, 1.0, 10.0, 30.0),
+    (0.3, 0.2, 0.1, 0.05),
+    (64, 32, 16, 8),
+)
+"""The points of each way to make neurons fire less: shifts, weights of ℓ1, activities, neurons of the teacher."""
+
+
+def digits() -> tuple[Any, Any, Any, Any]:
+    """Images to train on and their labels, 1200, and to test on, 597; pixels less their means, of deviation 1."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    order = Stream(0, "data").permutation(len(X))
+    images, labels = torch.tensor(X[order], dtype=torch.float32), torch.tensor(y[order])
+    images = (images - images[:1200].mean(dim=0)) / images[:1200].std()
+    return images[:1200], labels[:1200], images[1200:], labels[1200:]
+
+
+def train_digits(width: int, depth: int, seeds: int, epochs: int) -> dict[str, Any]:
+    """Train networks of `depth` hidden layers of `width` neurons, one per seed.
+
+    Returns
+    -------
+    dict
+        "epochs" measured; "activity", an array (epochs, layers, seeds) as nested lists; "accuracy" per seed at the end.
+    """
+    X, y, X_test, y_test = digits()
+    draws = [torch.Generator().manual_seed(seed) for seed in range(seeds)]
+    weights, biases = [], []
+    for inputs, outputs in pairwise([X.shape[1], *[width] * depth, 10]):
+        drawn = [torch.randn(inputs, outputs, generator=draw) * (2 / inputs) ** 0.5 for draw in draws]
+        weights.append(torch.stack(drawn).requires_grad_())
+        biases.append(torch.zeros(seeds, 1, outputs, requires_grad=True))
+
+    def forward(x: Any) -> tuple[Any, list[Any]]:
+        """Logits (seeds, rows, outputs), and the features of the hidden layers; x is (seeds, rows, inputs)."""
+        features = []
+        for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+            x = torch.relu(torch.baddbmm(bias, x, weight))
+            features.append(x)
+        return torch.baddbmm(biases[-1], x, weights[-1]), features
+
+    optimiser = torch.optim.Adam([*weights, *biases], lr=DEEP_RATE)
+    tests = X_test.expand(seeds, -1, -1)
+    measured = sorted({0, epochs, *(1 << i for i in range(20) if 1 << i < epochs)})  # 0, 1, 2, 4, … and the last
+    activity = []
+    for epoch in range(epochs + 1):
+        if epoch in measured:
+            with torch.inference_mode():
+                activity.append([(layer > 0).float().mean(dim=(1, 2)).tolist() for layer in forward(tests)[1]])
+        if epoch == epochs:
+            break
+        orders = torch.stack([torch.randperm(len(X), generator=draw) for draw in draws])
+        for rows in orders.split(BATCH, dim=1):
+            logits, _ = forward(X[rows])
+            # Summed over networks: each has the gradient that it would have alone.
+            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), y[rows].flatten()) * seeds
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    with torch.inference_mode():
+        right = (forward(tests)[0].argmax(dim=2) == y_test).float().mean(dim=1)
+    return {"epochs": measured, "activity": np.round(activity, 6).tolist(), "accuracy": right.tolist()}
+
+
+def make(activation: Any, width: int, seed: int, inputs: int = 64) -> Any:
+    """A two-layer network of PyTorch's own start."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return torch.nn.Sequential(torch.nn.Linear(inputs, width), activation, torch.nn.Linear(width, 10))
+
+
+def fit(model: Any, X: Any, y: Any, epochs: int, seed: int, **penalty: Any) -> Any:
+    """Train by Adam on cross-entropy, with an `ActivityPenalty` of these arguments where there are any."""
+    draw = torch.Generator().manual_seed(seed)
+    optimiser = torch.optim.Adam(model.parameters(), lr=TWO_LAYER_RATE)
+    term = ft.ActivityPenalty(model, **penalty) if penalty else None
+    for _ in range(epochs):
+        for rows in torch.randperm(len(X), generator=draw).split(BATCH):
+            loss = torch.nn.functional.cross_entropy(model(X[rows]), y[rows])
+            if term is not None:
+                loss = loss + term()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    if term is not None:
+        term.close()
+    return model
+
+
+def measure_induced(width: int, epochs: int, tuning: int, seed: int) -> Iterator[tuple[str, float, float, float]]:
+    """Method, setting, activity and accuracy of every point for one seed, on test images."""
+    nn = torch.nn
+    X, y, X_test, y_test = digits()
+
+    def evaluate(model: Any) -> tuple[float, float]:
+        with torch.inference_mode():
+            features = model[1](model[0](X_test))
+            right = (model[2](features).argmax(dim=1) == y_test).float().mean()
+            return float((features > 0).float().mean()), float(right)
+
+    def with_relu(**penalty: Any) -> tuple[float, float]:
+        return evaluate(fit(make(nn.ReLU(), width, seed), X, y, epochs, seed, **penalty))
+
+    smooth = fit(make(nn.GELU(), width, seed), X, y, epochs, seed)
+    yield "gelu", 0.0, 1.0, evaluate(smooth)[1]
+    for threshold in THRESHOLDS:
+        model = copy.deepcopy(smooth)
+        ft.relufy(model, threshold)
+        yield "relufied, untrained", threshold, *evaluate(model)
+        yield "relufied", threshold, *evaluate(fit(model, X, y, tuning, seed))
+    for weight in WEIGHTS:
+        yield "l1", weight, *with_relu(weight=weight)
+    for target in TARGETS:
+        yield "target", target, *with_relu(target=target)
+    for keep in KEEP:
+        yield "top-k", float(keep), *with_relu(keep=keep, weight=WEIGHTS[-2])
+
+
+def sign_block(width: int, epochs: int, target: float | None, seed: int) -> tuple[TwoLayer, float]:
+    """A two-layer network on 4×4 images of signs, trained plainly or to a target activity, and its test accuracy.
+
+    A pixel is the mean of 2×2, above or below the mean of that pixel over the images to train on.
+    """
+    X, y, X_test, y_test = digits()
+    train, test = (part.reshape(-1, 4, 2, 4, 2).mean(dim=(2, 4)).flatten(1) for part in (X, X_test))
+    signs, test_signs = (torch.where(part > train.mean(dim=0), 1.0, -1.0) for part in (train, test))
+    model = make(torch.nn.ReLU(), width, seed, inputs=signs.shape[1])
+    fit(model, signs, y, epochs, seed, **({} if target is None else {"target": target}))
+    with torch.inference_mode():
+        right = float((model(test_signs).argmax(dim=1) == y_test).float().mean())
+    return ft.from_sequential(model), right

@@ -1,0 +1,279 @@
+"""The empirical Rademacher complexity of H(n, s, k) on a sample, from below (sparse-activations, section 5).
+
+𝓡(S) = E_ζ max_h (1/m) Σ_i ζ_i h(x_i) over the networks h of scales W and B. Searched are networks of k' ≤ k copies of
+one block of 2^b neurons, k'·2^b ≤ s, of which at most one fires on any input of the cube; without an address, b = 0, a
+block is one unrestricted neuron. Blocks do not depend on s and k, so one search serves a whole table.
+
+A block of 2^b neurons reads b address coordinates. The neuron of the pattern α computes
+u σ(⟨v, y⟩ + c + Γ(⟨x, α⟩ − b)), x the address and y the other coordinates, with Γ = (‖v‖₁ + c)/2: wherever x ≠ α it
+is silent, for every y (the idea of Appendix A), and where x = α it is u σ(⟨v, y⟩ + c), so each neuron is fitted by
+itself. The scales are ‖w‖ = √(‖v‖² + bΓ²) and |bias| = |c − bΓ|. Everything is homogeneous in (v, c), so a neuron is
+fitted by ascent on (correlation)/(gauge), where the gauge is the factor by which W and B are exceeded.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fewfire._cube import cube, cube_index
+from fewfire._random import Stream, as_stream
+from fewfire._validate import check_integer, check_number, check_signs
+from fewfire.networks import TwoLayer
+from fewfire.papers import sparse_activations as bounds
+
+if TYPE_CHECKING:
+    from fewfire._types import AnyArray, Float64Array, IdArray, SignArray
+
+
+SLACK = 1e-9
+"""Weights stay this far inside their constraints, so that rounding cannot leave them."""
+
+STARTS = 3
+"""Starting points of the ascent for each neuron and sign: along the mean of ζ_i x_i, and two random ones."""
+
+
+class Block(NamedTuple):
+    """Weights of 2^b neurons of which at most one fires on any input, and Σ_i ζ_i block(x_i)/m.
+
+    `hidden` has the shape (2^b, n), `bias` and `output` (2^b,); a neuron that gained nothing has output 0.
+    """
+
+    value: float
+    hidden: Float64Array
+    bias: Float64Array
+    output: Float64Array
+
+
+@dataclass(frozen=True, eq=False)
+class RademacherTable:
+    """Lower estimates of the Rademacher complexity of H(n, s, k) for any s and k on one sample.
+
+    Parameters
+    ----------
+    X : int8 array of ±1, shape (m, n)
+    zeta : int8 array of ±1, shape (draws, m)
+    W, B : float
+        The scales of the class.
+    blocks : list of lists of Block
+        For each draw of ζ, the best block found of 1, 2, 4, … neurons.
+    """
+
+    X: SignArray
+    zeta: SignArray
+    W: float
+    B: float
+    blocks: list[list[Block]]
+
+    def values(self, s: int, k: int) -> Float64Array:
+        """For each draw of ζ the largest correlation found, shape (draws,)."""
+        return np.array([copies * block.value for copies, block in self._chosen(s, k)])
+
+    def estimate(self, s: int, k: int) -> tuple[float, float]:
+        """The mean over the draws of ζ and its standard error."""
+        values = self.values(s, k)
+        return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
+
+    def witness(self, s: int, k: int, draw: int) -> TwoLayer:
+        """The network of s neurons, at most k active on any input of the cube, that attains `values(s, k)[draw]`."""
+        copies, block = self._chosen(s, k)[check_integer("draw", draw, 0, len(self.blocks) - 1)]
+        spare = s - copies * len(block.bias)
+        hidden = np.vstack([np.tile(block.hidden, (copies, 1)), np.zeros((spare, self.X.shape[1]))])
+        bias, output = (np.append(np.tile(part, copies), np.zeros(spare)) for part in (block.bias, block.output))
+        return TwoLayer(hidden, bias, output)
+
+    def row(self, s: int, k: int) -> dict[str, Any]:
+        """The estimate, eq. (15), its explicit form, Conjecture 20 and the classical bound, as plain numbers."""
+        (m, n), (W, B) = self.X.shape, (self.W, self.B)
+        value, error = self.estimate(s, k)
+        return {
+            "s": s,
+            "k": k,
+            "estimate": value,
+            "standard_error": error,
+            "theorem_19": bounds.rademacher(n, s, k, W, B, m),
+            "explicit": bounds.rademacher_explicit(n, s, k, W, B, m),
+            "conjecture_20": bounds.rademacher_conjectured(n, s, k, W, B, m),
+            "classical": bounds.rademacher_classical(n, s, W, B, m),
+        }
+
+    def _chosen(self, s: int, k: int) -> list[tuple[int, Block]]:
+        """For each draw, how many copies of which block are best."""
+        s = check_integer("s", s, 1, remedy="a network has at least one neuron")
+        k = check_integer("k", k, 1, s, "no more neurons can fire than there are")
+        return [
+            max(
+                ((min(k, s >> b), block) for b, block in enumerate(found) if s >> b),
+                key=lambda pair: pair[0] * pair[1].value,
+            )
+            for found in self.blocks
+        ]
+
+
+def rademacher_table(
+    X: AnyArray,
+    W: float,
+    B: float,
+    *,
+    max_block: int,
+    draws: int = 8,
+    restarts: int = 4,
+    steps: int = 60,
+    seed: int | Stream = 0,
+) -> RademacherTable:
+    """Search blocks of 1, 2, 4, … ≤ max_block neurons that correlate with random signs on a sample.
+
+    Parameters
+    ----------
+    X : array of ±1, shape (m, n)
+    W, B : float
+        Scales of the class (Definition 2); W > 0.
+    max_block : int
+        Largest block; s/k for the largest s and smallest k of interest. At most 2^n.
+    draws : int
+        Of ζ; at least 2, for the standard error.
+    restarts, steps : int
+        Choices of the address of a block, and steps of each ascent. More never gives less.
+    seed : int or Stream
+        Of ζ and of the search (stream "rademacher").
+    """
+    signs = check_signs("X", X)
+    m, n = signs.shape
+    W, B = check_number("W", W, 0.0, open_low=True), check_number("B", B, 0.0)
+    sizes = range(check_integer("max_block", max_block, 1, 2**n).bit_length())
+    draws = check_integer("draws", draws, 2, remedy="a standard error needs two draws")
+    check_integer("restarts", restarts, 1)
+    check_integer("steps", steps, 0)
+    stream = as_stream(seed, "rademacher")
+    zeta = stream.child("zeta").sign_rows(draws, m)
+    blocks = []
+    for draw, row in enumerate(zeta):
+        search = stream.child(f"draw {draw}")
+        blocks.append([_fit_block(signs, row, b, W, B, search.child(f"block {b}"), restarts, steps) for b in sizes])
+    return RademacherTable(signs, zeta, W, B, blocks)
+
+
+def _fit_block(
+    X: SignArray, zeta: SignArray, b: int, W: float, B: float, stream: Stream, restarts: int, steps: int
+) -> Block:
+    """The best block of 2^b neurons found for the signs ζ, over random choices of the address coordinates."""
+    n = X.shape[1]
+    addresses = stream.child("addresses").subsets(restarts if b else 1, n, b)
+    found: list[Block] = []
+    for restart, address in enumerate(addresses):
+        examples = X.astype(np.float64)
+        examples[:, address] = 0.0
+        groups = _groups(cube_index(X[:, address]), 2**b)
+        padded = np.vstack([examples, np.zeros((1, n))])[groups]  # (2^b, largest group, n)
+        signs = np.append(zeta, 0).astype(np.float64)[groups]
+        starts = _starts(stream.child(f"starts {restart}"), padded, signs, address)
+        v, c, gain = _ascend(padded, signs, starts, b, W, B, steps)
+        found.append(_assemble(v, c, gain, address, W, B, X, zeta))
+    return max(found, key=lambda block: block.value)
+
+
+def _groups(codes: IdArray, count: int) -> IdArray:
+    """The rows with each code, shape (count, largest group), padded with the row number past the end."""
+    order = np.argsort(codes, kind="stable")
+    sizes = np.bincount(codes, minlength=count)
+    groups = np.full((count, int(sizes.max())), len(codes), dtype=np.int64)
+    place = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    groups[codes[order], place] = order
+    return groups
+
+
+def _starts(stream: Stream, padded: Float64Array, signs: Float64Array, address: IdArray) -> Float64Array:
+    """Starting points (v, c), shape (2^b, 2·STARTS, n + 1); the first half is for output +1, the second for −1."""
+    neurons, _, n = padded.shape
+    mean = np.einsum("gln,gl->gn", padded, signs)
+    random = stream.normal((neurons, 2 * STARTS, n + 1))
+    random[:, :, address] = 0.0
+    mean /= np.linalg.norm(mean, axis=1, keepdims=True) + 1e-12
+    random[:, 0, :n] = mean
+    random[:, STARTS, :n] = -mean
+    return random
+
+
+def _ascend(
+    padded: Float64Array, signs: Float64Array, starts: Float64Array, b: int, W: float, B: float, steps: int
+) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Ascend correlation/gauge from every start; the best (v, c) of each neuron and its signed correlation."""
+    neurons, tries, _ = starts.shape
+    output = np.repeat([1.0, -1.0], tries // 2)
+    padded = np.concatenate([padded, np.where(signs, 1.0, 0.0)[:, :, None]], axis=2)  # a last column for c
+    theta, transposed = starts.copy(), padded.transpose(0, 2, 1)
+    best, kept = np.zeros((neurons, tries)), starts.copy()
+    for step in range(steps + 1):
+        if B == 0:
+            theta[:, :, -1] = 0.0  # the only c with a bias of 0 where there is no address
+        size_of, slope_of = _gauge(theta, b, W, B)
+        theta /= size_of[:, :, None]
+        scores = padded @ theta.transpose(0, 2, 1)  # (2^b, group, tries)
+        firing = (scores > 0) * signs[:, :, None]
+        value = output * np.einsum("glt,glt->gt", firing, scores)
+        better = value > best
+        best[better], kept[better] = value[better], theta[better]
+        slope = output[:, None] * (transposed @ firing).transpose(0, 2, 1) - value[:, :, None] * slope_of
+        length = np.linalg.norm(slope, axis=2, keepdims=True)
+        reach = 0.5 * 0.02 ** (step / max(steps, 1))
+        theta += reach * np.linalg.norm(theta, axis=2, keepdims=True) * slope / np.maximum(length, 1e-300)
+    chosen = best.argmax(axis=1)
+    everyone = np.arange(neurons)
+    point = kept[everyone, chosen]
+    return point[:, :-1], point[:, -1], output[chosen] * best[everyone, chosen]
+
+
+def _gauge(theta: Float64Array, b: int, W: float, B: float) -> tuple[Float64Array, Float64Array]:
+    """The factor by which (v, c) exceeds W or B, and its gradient at the point divided by that factor."""
+    v, c = theta[..., :-1], theta[..., -1]
+    gamma = _gamma(v, c, b)
+    lengths = np.sqrt(np.einsum("...n,...n->...", v, v) + b * gamma**2)
+    bias = c - b * gamma
+    by_length = lengths / W
+    with np.errstate(divide="ignore", invalid="ignore"):
+        by_bias = np.where(bias == 0, 0.0, np.abs(bias) / B)
+    active = (gamma > 0)[..., None] * 0.5 * np.concatenate([np.sign(v), np.ones_like(c)[..., None]], axis=-1)
+    unit = np.zeros_like(theta)
+    unit[..., -1] = 1.0
+    slope_length = np.concatenate([v, np.zeros_like(c)[..., None]], axis=-1) + b * gamma[..., None] * active
+    slope_length /= np.maximum(lengths, 1e-300)[..., None] * W
+    slope_bias = np.sign(bias)[..., None] * (unit - b * active) / max(B, 1e-300)
+    larger = by_length >= by_bias
+    gauge = np.maximum(np.where(larger, by_length, by_bias), 1e-300)
+    return gauge, np.where(larger[..., None], slope_length, slope_bias)
+
+
+def _gamma(v: Float64Array, c: Float64Array, b: int) -> Float64Array:
+    """Γ: the least that silences a neuron away from its address; 0 without an address."""
+    if b == 0:
+        return np.zeros_like(c)
+    return np.asarray(np.maximum(np.abs(v).sum(axis=-1) + c, 0.0) / 2)
+
+
+def _assemble(
+    v: Float64Array,
+    c: Float64Array,
+    gain: Float64Array,
+    address: IdArray,
+    W: float,
+    B: float,
+    X: SignArray,
+    zeta: SignArray,
+) -> Block:
+    """The block as weights, a little inside W, B and the silence away from the address, and what it attains."""
+    b = len(address)
+    scale = np.where(gain != 0, 1.0, 0.0)
+    v, c = v * scale[:, None], c * scale
+    gamma = _gamma(v, c, b) * (1 + SLACK)
+    hidden = v.copy()
+    hidden[:, address] = gamma[:, None] * cube(b)
+    bias, output = c - b * gamma, np.sign(gain)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exceeded = np.maximum(np.linalg.norm(hidden, axis=1) / W, np.where(bias == 0, 0.0, np.abs(bias) / B))
+    shrink = (1 - SLACK) / np.maximum(exceeded, 1.0)
+    hidden, bias = hidden * shrink[:, None], bias * shrink
+    values = np.maximum(X @ hidden.T + bias, 0.0) @ output
+    return Block(float(zeta @ values) / len(X), hidden, bias, output)

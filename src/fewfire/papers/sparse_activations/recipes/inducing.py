@@ -1,0 +1,173 @@
+"""Making neurons fire less, and what it costs: accuracy against activity on digits for four ways of doing it.
+
+Two-layer networks of 512 neurons. From a trained GELU network: ReLUs shifted by τ instead, before and after a few
+epochs of fine-tuning (`fewfire.torch.relufy`). From scratch with a ReLU: ℓ1 on activations, a target activity, and a
+top-k teacher (`fewfire.torch.ActivityPenalty`). The verdict on a method is at its first setting that is sparse enough,
+chosen by activity and not by what it costs; costs are compared seed by seed, with Student's intervals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fewfire.papers._claims import _effects
+from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
+from fewfire.papers._claims._statistics import rising, rising_power, spread_power
+from fewfire.papers.sparse_activations.recipes._shared import one_torch_thread, without_torch
+from fewfire.report._figure import SomeAxes, canvas, label_axes, log_axis, marked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.figure import Figure
+
+WIDTH, SHARE = 512, 0.2
+NOTHING, LITTLE, KEPT, LEVEL, END = 1.0, 1.5, 1.25, 0.01, 0.025
+"""Points of accuracy that count as nothing and as little, the factor by which targets may be missed, levels."""
+LOST, MISSED, FALL = 1.0, 1.5, 0.1
+"""The power is for: a point more than is allowed; targets missed by this factor; ten points of activity per weight."""
+
+
+@dataclass(frozen=True)
+class InducingSettings:
+    """Networks per point, epochs of training and of fine-tuning."""
+
+    seeds: int
+    epochs: int
+    tuning: int
+
+
+def measure(settings: InducingSettings) -> RecipeOutcome:
+    """Rows of method, setting, seed, activity and accuracy."""
+    parameters = {"width": WIDTH, **asdict(settings)}
+    if skipped := without_torch(parameters):
+        return skipped
+    from fewfire.papers.sparse_activations.lazy_neurons._digits import measure_induced
+
+    rows: list[dict[str, Any]] = []
+    with one_torch_thread():
+        for seed in range(settings.seeds):
+            for method, setting, activity, accuracy in measure_induced(WIDTH, settings.epochs, settings.tuning, seed):
+                found = {"activity": round(activity, 5), "accuracy": round(accuracy, 5)}
+                rows.append({"method": method, "setting": setting, "seed": seed, **found})
+    return RecipeOutcome(parameters=parameters, judgements=judge(rows), measured=_sentences(rows), data={"rows": rows})
+
+
+def judge(rows: list[dict[str, Any]]) -> list[Judgement]:
+    """The claims on activities and accuracies by method, setting and seed."""
+    plain, smooth = _points(rows, "l1")[0.0], _points(rows, "gelu")[0.0]
+    relued = _points(rows, "relufied")[0.0]
+    activity = np.stack([point["activity"] for point in _points(rows, "l1").values()], axis=1)
+    noise = float(np.sqrt(np.mean(np.var(activity, axis=0, ddof=1))))
+    aimed = {target: point["activity"] / target for target, point in _points(rows, "target").items()}
+    targets = {target: _effects.mean("activity over its target, the largest", aimed[target]) for target in aimed}
+    worst = max(targets, key=lambda target: targets[target].high)
+    judgements = [
+        _cost(
+            "ReLUs in place of GELUs cost nothing after fine-tuning", smooth["accuracy"], relued["accuracy"], NOTHING
+        ),
+        Judgement(
+            "activity falls with the weight of ℓ1",
+            "p of Page's trend test",
+            rising(-activity),
+            LEVEL,
+            refuted_by="activities that do not fall from weight to weight",
+            effect=_effects.mean(
+                "share that fires at the largest weight less that without", activity[:, -1] - activity[:, 0]
+            ),
+            power=Power(
+                "ten points less at each weight",
+                rising_power([FALL * place for place in range(activity.shape[1])], noise, len(activity), LEVEL),
+            ),
+        ),
+        Judgement(
+            "targets are kept",
+            "largest mean activity over its target, upper end",
+            targets[worst].high,
+            KEPT,
+            refuted_by="a target that may be missed by more than a quarter",
+            effect=targets[worst],
+            power=Power(
+                f"a target missed by a factor of {MISSED:g}", spread_power(aimed[worst], MISSED - KEPT, 1 - END)
+            ),
+        ),
+    ]
+    few = SHARE * plain["activity"].mean()
+    for method in ("relufied", "l1", "target", "top-k"):
+        sparse = next((p for p in _points(rows, method).values() if p["activity"].mean() <= few), None)
+        claim = f"a fifth of the activity, {method}, costs little"
+        judgements.append(_cost(claim, plain["accuracy"], sparse["accuracy"] if sparse else None, LITTLE))
+    return judgements
+
+
+def _cost(claim: str, before: Any, after: Any, allowed: float) -> Judgement:
+    """Points of accuracy lost, seed by seed; infinite where no setting is sparse enough."""
+    if after is None:
+        effect, power = _effects.exact("points of accuracy lost", np.inf), 1.0
+    else:
+        lost = 100 * (before - after)
+        effect, power = _effects.mean("points of accuracy lost", lost), spread_power(lost, LOST, 1 - END)
+    return Judgement(
+        claim,
+        "points of accuracy lost, upper end",
+        effect.high,
+        allowed,
+        refuted_by=f"a loss that may be above {allowed:g} points, or no setting that is sparse enough",
+        effect=effect,
+        power=Power(f"{allowed + LOST:g} points lost", power),
+    )
+
+
+def _points(rows: list[dict[str, Any]], method: str) -> dict[float, dict[str, Any]]:
+    """Activities and accuracies over seeds, by setting in the order measured."""
+    mine = grouped(grouped(rows, "method")[method], "setting")
+    return {
+        setting: {key: np.array([row[key] for row in found]) for key in ("activity", "accuracy")}
+        for setting, found in mine.items()
+    }
+
+
+def _sentences(rows: list[dict[str, Any]]) -> list[str]:
+    """One sentence per method."""
+    sentences = []
+    for method in grouped(rows, "method"):
+        points = _points(rows, method).items()
+        parts = [f"{s:g}: {p['activity'].mean():.1%} fire, {p['accuracy'].mean():.1%} right" for s, p in points]
+        sentences.append(f"{method}, {'; '.join(parts)}")
+    return sentences
+
+
+def plot_inducing(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+    """sparse-activations/inducing: accuracy against the share of neurons that fire, a line per method."""
+    (rows,) = rows_of(info, "rows")
+    figure, (axis,) = canvas(ax=ax)
+    for place, method in enumerate(method for method in grouped(rows, "method") if method != "gelu"):
+        points = _points(rows, method).values()
+        activity, accuracy = ([np.mean(point[key]) for point in points] for key in ("activity", "accuracy"))
+        errors = [1.96 * np.std(point["accuracy"]) / np.sqrt(len(point["accuracy"])) for point in points]
+        axis.errorbar(activity, accuracy, yerr=errors, **marked(place, capsize=2), label=method)
+    smooth = float(np.mean(_points(rows, "gelu")[0.0]["accuracy"]))
+    axis.axhline(smooth, color="black", linestyle=":", label="GELU, all fire")
+    log_axis(axis, "x")
+    axis.set_ylim(0.85, 1.0)
+    title = "Digits, 512 neurons: what fewer firing neurons cost"
+    label_axes(axis, "share of neurons that fire", "test accuracy", title)
+    return figure
+
+
+RECIPE = Recipe(
+    name="sparse-activations/inducing",
+    title="Accuracy against activity on digits: relufication, ℓ1, a target activity, a top-k teacher",
+    seconds=33,
+    expectation="a few percent of the neurons fire at about one point of accuracy",
+    figure=plot_inducing,
+    scales={
+        "quick": InducingSettings(seeds=4, epochs=30, tuning=5),
+        "paper": InducingSettings(seeds=20, epochs=60, tuning=15),
+    },
+    measure=measure,
+    paper_seconds=500,
+)

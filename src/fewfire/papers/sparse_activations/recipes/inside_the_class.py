@@ -1,0 +1,420 @@
+"""Learning inside H(n, s, k) and by dense networks of the same width: samples needed, errors, generalisation gap.
+
+Targets are random members of H(n, t, 1) with t = 8 neurons, or in proportion to s where s varies. Both sides are
+`SparseActivationRegressor`, members with k = 4 (or 1) and dense networks with k = s, each with its weight decay chosen
+on validation rows. Theorem 17 has k·s·n samples inside the class, where without sparsity s² are needed; one of s, k and
+n changes at a time. Samples are multiples of the t(n + 1) parameters of the target; needed are those at which the test
+error falls to a tenth of the variance, target by target.
+
+Claimed is an advantage over dense networks trained alike, in samples and in the error with the most samples; that it
+is an advantage of training, since dense networks trained four times as long need no more; and, of Theorem 17, that
+fewer active neurons need fewer samples, which fails: the descent of k = 1 gets stuck. Settings were fixed on other
+targets. Verdicts are by ends that hold with 95% confidence each; effects have intervals of 95% for both ends together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from sklearn.utils.parallel import Parallel, delayed
+
+from fewfire._threads import usable_cores
+from fewfire.learners import SparseActivationRegressor
+from fewfire.networks import check_sparsity, construct
+from fewfire.papers import sparse_activations as theory
+from fewfire.papers._claims import _effects
+from fewfire.papers._claims._recipe import (
+    Effect,
+    Judgement,
+    Power,
+    Recipe,
+    RecipeOutcome,
+    as_parameters,
+    grouped,
+    rows_of,
+)
+from fewfire.papers._claims._statistics import LEVEL, spread_power
+from fewfire.problems import NetworkTarget
+from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TARGET_NEURONS, TESTS, GOAL, DELTA = 8, 4000, 0.1, 0.05
+EFFECT, LOWER, LONGER, SPARSER = 1.2, 1.5, 4, 0.2
+"""A ratio of samples and one of errors that are worth noticing; how much longer patience trains; the fall of
+Pr[more than 1 fire] that is required."""
+FALL, FEWER = 0.4, 0.5
+"""The power is also for a fall this large, and for fewer active neurons that need half of the samples."""
+DENSE = 0
+"""Instead of k: as many as there are neurons."""
+
+
+@dataclass(frozen=True)
+class MemberCell:
+    """One class, one sample size: inputs, neurons, k (0 for dense), multiple of the target's parameters, steps, and the
+    neurons of the target."""
+
+    n: int
+    s: int
+    k: int
+    multiple: float
+    steps: int
+    target: int = TARGET_NEURONS
+
+    @property
+    def samples(self) -> int:
+        """How many rows are learned from."""
+        return round(self.multiple * self.target * (self.n + 1))
+
+
+Class: TypeAlias = tuple[int, int, int, int]
+"""n, s, k and steps."""
+
+Seen: TypeAlias = dict[Class, dict[str, np.ndarray]]
+"""For each class, arrays of one number per target; see `_per_target`."""
+
+
+@dataclass(frozen=True)
+class MembersSettings:
+    """Targets, sample sizes, values of n, s and k (the first are common), which k train longer, steps, first seed."""
+
+    targets: int
+    multiples: tuple[float, ...]
+    n: tuple[int, ...]
+    s: tuple[int, ...]
+    k: tuple[int, ...]
+    patient: tuple[int, ...] = (DENSE,)
+    steps: int = 2000
+    first: int = 100
+
+
+Learned: TypeAlias = dict[str, float]
+"""Of one fit: test and training error over the variance of the target, and Pr[more than k fire] on new inputs."""
+
+Learning: TypeAlias = Callable[[MemberCell, int], Learned]
+"""(cell, seed of the target) -> what was learned."""
+
+
+def measure(settings: MembersSettings, *, learn: Learning | None = None) -> RecipeOutcome:
+    """Rows of cell and errors per target; samples needed per class and target; comparisons with intervals.
+
+    Parameters
+    ----------
+    settings : MembersSettings
+    learn : Learning, optional
+        How a cell is measured; `SparseActivationRegressor` one process per core unless given.
+    """
+    cells, seeds = _cells(settings), range(settings.first, settings.first + settings.targets)
+    tasks = [(cell, seed) for cell in cells for seed in seeds]
+    if learn is None:
+        learned = Parallel(n_jobs=usable_cores())(delayed(learn_member)(*task) for task in tasks)
+    else:
+        learned = [learn(*task) for task in tasks]
+    by_task = dict(zip(tasks, learned, strict=True))
+    rows = [
+        {
+            **asdict(cell),
+            "samples": cell.samples,
+            "theorem_19": _theorem_19(cell),
+            **{key: [round(by_task[cell, seed][key], 6) for seed in seeds] for key in ("test", "train", "exceeds")},
+        }
+        for cell in cells
+    ]
+    seen = _per_target(rows)
+    classes = [
+        {
+            **dict(zip(("n", "s", "k", "steps"), key, strict=True)),
+            "needed": found["needed"].tolist(),
+            "predicted": _predicted(*key[:3], _target(settings, key[1])),
+        }
+        for key, found in seen.items()
+    ]
+    return RecipeOutcome(
+        parameters={**as_parameters(settings), "goal": GOAL, "target_neurons": TARGET_NEURONS, "effect": EFFECT},
+        judgements=judge(settings, seen),
+        measured=_sentences(settings, seen),
+        data={"rows": rows, "classes": classes},
+    )
+
+
+def judge(settings: MembersSettings, seen: Seen) -> list[Judgement]:
+    """The claims on what was seen of each class, target by target."""
+    pairs = _pairs(settings)
+    ours, dense = pairs[0]
+    longer = (*dense[:3], LONGER * settings.steps)
+    k = (min(settings.k), settings.k[0])
+    alike = np.mean([_log_ratio(seen, "needed", other, member) for member, other in pairs], axis=0)
+    lower = np.mean([_log_ratio(seen, "last", other, member) for member, other in pairs], axis=0)
+    patience = _log_ratio(seen, "needed", longer, ours)
+    sparser = seen[dense]["exceeds"] - seen[longer]["exceeds"]
+    fewer = _log_ratio(seen, "needed", (*ours[:2], k[0], settings.steps), ours)
+    more, less, level, falls, active = (
+        _effects.mean("", values, LEVEL) for values in (alike, lower, patience, sparser, fewer)
+    )
+    samples = "samples of dense networks over samples of members"
+    return [
+        Judgement(
+            "trained alike, dense networks need more samples than members",
+            f"{samples}, lower end of the 95% interval",
+            np.exp(more.low),
+            1.0,
+            "at least",
+            refuted_by="dense networks that may need no more samples",
+            effect=_ratio(samples, alike),
+            power=Power(f"a ratio of {EFFECT:g}", spread_power(alike, float(np.log(EFFECT)))),
+        ),
+        Judgement(
+            "trained alike on the most samples, members have the lower error",
+            "error of dense networks over error of members, lower end of the 95% interval",
+            np.exp(less.low),
+            1.0,
+            "at least",
+            refuted_by="dense networks whose error may be as low",
+            effect=_ratio("error of dense networks over error of members", lower),
+            power=Power(f"a ratio of {LOWER:g}", spread_power(lower, float(np.log(LOWER)))),
+        ),
+        Judgement(
+            f"trained {LONGER} times as long, dense networks need no more: an advantage of {EFFECT:g} is excluded",
+            f"{samples}, upper end of the 95% interval",
+            np.exp(level.high),
+            EFFECT,
+            refuted_by=f"members that may need {EFFECT:g} times fewer samples, as the paper argues for",
+            effect=_ratio(samples, patience),
+            power=Power("no advantage at all, a ratio of 1", spread_power(patience, float(np.log(EFFECT)))),
+        ),
+        Judgement(
+            "dense networks become sparse by patience alone",
+            f"fall of Pr[more than 1 fire] when trained {LONGER} times as long, lower end of the 95% interval",
+            falls.low,
+            SPARSER,
+            "at least",
+            refuted_by="a fall that may be below a fifth",
+            effect=_effects.mean("fall of Pr[more than 1 fire]", sparser),
+            power=Power(f"a fall of {FALL:g}", spread_power(sparser, FALL - SPARSER)),
+        ),
+        Judgement(
+            f"fewer active neurons need fewer samples: k = {k[0]} than k = {k[1]}",
+            f"samples at k = {k[0]} over samples at k = {k[1]}, upper end of the 95% interval",
+            np.exp(active.high),
+            1.0,
+            refuted_by="members of the smaller k that may need as many; Theorem 17 has samples in proportion to k",
+            effect=_ratio(f"samples at k = {k[0]} over samples at k = {k[1]}", fewer),
+            power=Power("half of the samples", spread_power(fewer, float(-np.log(FEWER)))),
+        ),
+    ]
+
+
+def _ratio(name: str, logarithms: np.ndarray) -> Effect:
+    return _effects.mean(name, logarithms).map(np.exp)
+
+
+def learn_member(cell: MemberCell, seed: int) -> Learned:
+    """Fit one class to one random member, and test it on fresh inputs."""
+    problem = NetworkTarget(construct.random_member(cell.n, cell.target, 1, seed))
+    X, y = problem.sample(cell.samples, seed)
+    X_test, y_test = problem.sample(TESTS, seed + 10**6)
+    k = cell.k or cell.s
+    model = SparseActivationRegressor(cell.s, k, steps=cell.steps, random_state=seed).fit(X, y)
+    return {
+        "test": float(np.mean((model.predict(X_test) - y_test) ** 2) / np.var(y_test)),
+        "train": float(np.mean((model.predict(X) - y) ** 2) / np.var(y_test)),
+        "exceeds": check_sparsity(model.network_, cell.k or 1, X=X_test).exceeds().value,
+    }
+
+
+def samples_needed(sizes: list[int], errors: np.ndarray) -> float:
+    """Where the error falls to the goal: a line in logarithms between sizes, through the least errors so far.
+
+    It is the first size where the goal is reached there, and a step beyond the last where it never is.
+    """
+    best = np.minimum.accumulate(np.maximum(errors, 1e-12))
+    if best[-1] > GOAL:
+        return float(sizes[-1] * sizes[-1] / sizes[-2])
+    return float(np.exp(np.interp(-np.log(GOAL), -np.log(best), np.log(sizes))))
+
+
+def _pairs(settings: MembersSettings) -> list[tuple[Class, Class]]:
+    """Members of the first k and dense networks, for each s and each n; the common n and s come first."""
+    (n, *inputs), (s, *widths), k = settings.n, settings.s, settings.k[0]
+    places = [(n, s), *((n, width) for width in widths), *((other, s) for other in inputs)]
+    return [((*index, k, settings.steps), (*index, DENSE, settings.steps)) for index in places]
+
+
+def _target(settings: MembersSettings, s: int) -> int:
+    """The neurons of targets of networks of s neurons: as many times more as there are than usual."""
+    return max(2, TARGET_NEURONS * s // settings.s[0])
+
+
+def _cells(settings: MembersSettings) -> list[MemberCell]:
+    n, s, others = settings.n[0], settings.s[0], settings.k[1:]
+    classes = [side for pair in _pairs(settings) for side in pair]
+    classes += [(n, s, other, settings.steps) for other in others]
+    classes += [(n, s, side, LONGER * settings.steps) for side in settings.patient]
+    return [
+        MemberCell(inputs, width, side, multiple, steps, _target(settings, width))
+        for inputs, width, side, steps in classes
+        for multiple in settings.multiples
+    ]
+
+
+def _theorem_19(cell: MemberCell) -> float:
+    """Theorem 19 for the class at this sample size, with the scales of the targets."""
+    scales = _scales(cell.n, cell.target)
+    if cell.k:
+        return theory.rademacher(cell.n, cell.s, cell.k, *scales, cell.samples)
+    return theory.rademacher_classical(cell.n, cell.s, *scales, cell.samples)
+
+
+def _predicted(n: int, s: int, k: int, target: int) -> float:
+    """Samples of Theorem 17, or for dense networks of Lemma 18's form (WR + B)² s²/ε²."""
+    W, B = _scales(n, target)
+    return theory.general_samples(n, s, k, W, B, GOAL, DELTA) if k else ((W * n**0.5 + B) * s / GOAL) ** 2
+
+
+def _scales(n: int, target: int) -> tuple[float, float]:
+    """W and B of the targets, which all share them: Γ = √q on b address bits and a unit vector on the others."""
+    return tuple(construct.random_member(n, target, 1, 0).norms())  # type: ignore[return-value]
+
+
+def _per_target(rows: list[dict[str, Any]]) -> Seen:
+    """By class, of each target: samples needed, error at the most samples, Pr[more than k or 1 fire], gap of errors."""
+    seen = {}
+    for key, mine in grouped(rows, "n", "s", "k", "steps").items():
+        sizes = [row["samples"] for row in mine]
+        test, train, exceeds = (np.array([row[name] for row in mine]) for name in ("test", "train", "exceeds"))
+        seen[key] = {
+            "needed": np.array([samples_needed(sizes, column) for column in test.T]),
+            "last": np.maximum(test[-1], 1e-12),
+            "exceeds": exceeds.mean(axis=0),
+            "gap": (test - train).mean(axis=0),
+        }
+    return seen
+
+
+def _log_ratio(seen: Seen, name: str, over: Class, under: Class) -> np.ndarray:
+    return np.asarray(np.log(seen[over][name] / seen[under][name]))
+
+
+def _sentences(settings: MembersSettings, seen: Seen) -> list[str]:
+    def ratio(over: Class, under: Class, name: str = "needed") -> str:
+        return _interval(_log_ratio(seen, name, over, under))
+
+    n, s, k, steps = settings.n[0], settings.s[0], settings.k[0], settings.steps
+    ours, long = (n, s, k, steps), LONGER * steps
+    pairs = _pairs(settings)
+    alike = _interval(np.mean([_log_ratio(seen, "needed", dense, member) for member, dense in pairs], axis=0))
+    sentences = [f"samples of dense networks over samples of members, trained alike: {alike} over all cells"]
+    for member, dense in pairs:
+        gaps = [seen[key]["gap"].mean() for key in (dense, member)]
+        sentences.append(
+            f"at n = {member[0]}, s = {member[1]}: samples {ratio(dense, member)}, error at the most samples "
+            f"{ratio(dense, member, 'last')}, gap {gaps[0]:.2f} against {gaps[1]:.2f}"
+        )
+    for side in settings.patient:
+        name = "members" if side else "dense networks"
+        fire = [seen[n, s, side, length]["exceeds"].mean() for length in (steps, long)]
+        needed = ratio((n, s, side, long), ours)
+        sentences.append(
+            f"{name} trained {LONGER} times as long need {needed} times the samples of members; more than "
+            f"{side or 1} fire on {fire[0]:.0%} of new inputs before and {fire[1]:.0%} after"
+        )
+    if {DENSE, k} <= set(settings.patient):
+        level = ratio((n, s, DENSE, long), (n, s, k, long))
+        sentences.append(f"both trained {LONGER} times as long, dense networks need {level} times the samples")
+    for more in settings.k[1:]:
+        other = ratio((n, s, more, steps), ours)
+        sentences.append(f"k = {more} needs {other} times the samples of k = {k}; Theorem 17 has {more / k:g}")
+    for name, side, law in ((f"k = {k}", k, "s"), ("dense", DENSE, "s²")):
+        least, most = min(settings.s), max(settings.s)
+        logs = _log_ratio(seen, "needed", (n, most, side, steps), (n, least, side, steps))
+        slope = _effects.mean("", logs / np.log(most / least), LEVEL)
+        sentences.append(
+            f"{name}: with targets that grow with s, samples grow like s to the power {slope.value:.2f} "
+            f"({slope.low:.2f} to {slope.high:.2f}), where the theory has {law}"
+        )
+    return sentences
+
+
+def _interval(logarithms: np.ndarray) -> str:
+    found = _effects.mean("", logarithms, LEVEL).map(np.exp)
+    return f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
+
+
+def plot_inside_the_class(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+    """sparse-activations/inside-the-class: errors and gaps by samples, samples needed over s with the theory's."""
+    rows, classes = rows_of(info, "rows", "classes")
+    shown = info["parameters"]
+    n, s, k, steps = shown["n"][0], shown["s"][0], shown["k"][0], shown["steps"]
+    title = "Learning inside H(n, s, k) beside dense networks (means over targets, standard errors)"
+    figure, (errors, gaps, needed) = canvas(3, size=(9.0, 6.4), across=2, ax=ax, title=title)
+    common = grouped(rows, "n", "s")[n, s]
+    for index, ((side, length), mine) in enumerate(grouped(common, "k", "steps").items()):
+        label = (f"k = {side}" if side else "dense") + ("" if length == steps else ", trained longer")
+        sizes = [row["samples"] for row in mine]
+        test, gap = (
+            np.array([row["test"] for row in mine]),
+            np.array([np.subtract(row["test"], row["train"]) for row in mine]),
+        )
+        _spread(errors, sizes, test, index, label)
+        _spread(gaps, sizes, gap, index, label)
+        bound = np.array([row["theorem_19"] for row in mine])
+        gaps.plot(sizes, bound * gap[0].mean() / bound[0], color=colour(index), linestyle=":", linewidth=0.9)
+    errors.axhline(shown["goal"], color="black", linestyle=":", linewidth=0.9)
+    label_axes(errors, "samples", title=f"test error / variance, n = {n}, s = {s}")
+    gaps.set_title("gap (dots: shape of Theorem 19, classical)", fontsize=10)
+    ticks = sorted({row["samples"] for row in common})
+    for axis in (errors, gaps):
+        axis.set(xscale="log", yscale="log", xlabel="samples")
+        axis.set_xticks(ticks, [f"{m}" for m in ticks])
+        axis.minorticks_off()
+    for index, (side, law, theorem) in enumerate(((k, 1, "Theorem 17: s"), (DENSE, 2, "classical: s²"))):
+        mine = sorted(grouped(classes, "n", "k", "steps")[n, side, steps], key=lambda row: row["s"])
+        widths = np.array([row["s"] for row in mine])
+        _spread(needed, widths, np.array([row["needed"] for row in mine]), index, f"k = {side}" if side else "dense")
+        start = float(np.exp(np.mean(np.log(mine[0]["needed"]))))
+        shape = start * (widths / widths[0]) ** law
+        needed.plot(widths, shape, color=colour(index), linestyle="--", linewidth=0.9, label=theorem)
+    needed.set_xscale("log", base=2)
+    needed.set_yscale("log")
+    label_axes(needed, "neurons s", title=f"samples for an error of {shown['goal']:g}, n = {n}")
+    return figure
+
+
+def _spread(axis: Axes, sizes: Any, table: np.ndarray, index: int, label: str) -> None:
+    """Geometric means where all are above 0, else means, with standard errors of the mean."""
+    mean, error = table.mean(axis=1), table.std(axis=1, ddof=1) / np.sqrt(table.shape[1])
+    if (table > 0).all():
+        logs = np.log(table)
+        mean = np.exp(logs.mean(axis=1))
+        error = mean * logs.std(axis=1, ddof=1) / np.sqrt(table.shape[1])
+    axis.errorbar(sizes, mean, yerr=error, **marked(index, capsize=2, linewidth=1.3), label=label)
+
+
+RECIPE = Recipe(
+    name="sparse-activations/inside-the-class",
+    title="Learning inside H(n, s, k) beside dense networks of the same width: samples needed, errors, patience",
+    seconds=43,
+    expectation="trained alike, members need fewer samples; dense networks trained longer need no more, being sparse",
+    figure=plot_inside_the_class,
+    scales={
+        "quick": MembersSettings(targets=9, multiples=(2.0, 3.0, 4.5), n=(16, 12), s=(64, 128), k=(4, 1)),
+        "paper": MembersSettings(
+            targets=20,
+            multiples=(2.0, 3.0, 4.5, 6.75),
+            n=(16, 12, 24),
+            s=(64, 32, 128, 256),
+            k=(4, 1, 2, 8),
+            patient=(DENSE, 4),
+        ),
+    },
+    measure=measure,
+    paper_seconds=700,
+    busy=2,
+)

@@ -1,0 +1,274 @@
+"""Lazy neurons: ReLU networks trained from scratch, with nothing to make them sparse, end with few neurons that fire.
+
+Perceptrons of several widths and depths on scikit-learn's digits, one per seed, and small ReLU transformers on the
+source of Python's standard library; all start at one half. On digits it takes width: at 512 neurons the later layers
+fall to a fifth, at 32 they rise, so the claims are about wide networks and layers after the first. The trial is the
+network: intervals are over networks, those of the figure for transformers over validation windows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+
+from fewfire.papers._claims import _effects
+from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
+from fewfire.papers._claims._statistics import in_most, in_most_power, rising, rising_power, spread_power
+from fewfire.papers.sparse_activations.recipes._shared import one_torch_thread, without_torch
+from fewfire.report._figure import SomeAxes, canvas, colour
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.figure import Figure
+
+LEVEL, TREND, END, LAZIER = 0.01, 0.001, 0.025, 0.01
+FALLS, WIDER, LATER = 0.9, 0.05, 0.1
+"""The power is for: nine networks in ten whose activity falls; five points less at each width; ten in a later layer."""
+KEPT, HALVED, LAYERS = 0.75, 0.5, 0.75
+"""On text: the share of the start's activity that is too much, the share the power is for, and a later layer's share
+of the first's that the power is for."""
+
+
+@dataclass(frozen=True)
+class LazySettings:
+    """On digits widths, depths, networks per shape and epochs; on text pairs of width and seed, and the training."""
+
+    widths: tuple[int, ...]
+    depths: tuple[int, ...]
+    seeds: int
+    epochs: int
+    model: int
+    decoders: tuple[tuple[int, int], ...]
+    layers: int
+    heads: int
+    context: int
+    steps: int
+    batch_size: int
+    learning_rate: float
+
+
+def measure(settings: LazySettings) -> RecipeOutcome:
+    """Activity by epoch, layer, width and depth on digits ("perceptrons"), by step, layer and width on text."""
+    parameters = {"seeds": settings.seeds, "epochs": settings.epochs, "steps": settings.steps}
+    if skipped := without_torch(parameters):
+        return skipped
+    with one_torch_thread():
+        perceptrons, decoders = _digits(settings), _text(settings)
+    return RecipeOutcome(
+        parameters=parameters,
+        judgements=judge(perceptrons, decoders),
+        measured=[_narrow(perceptrons), *(_sentence(row) for row in decoders)],
+        data={"perceptrons": perceptrons, "transformers": decoders},
+    )
+
+
+def judge(perceptrons: Sequence[dict[str, Any]], decoders: Sequence[dict[str, Any]]) -> list[Judgement]:
+    """The claims on activities of perceptrons by width and depth, and of transformers, at both ends of training."""
+    widths = sorted({row["width"] for row in perceptrons})
+    wide = grouped(perceptrons, "width")[widths[-1]]
+    falls = np.concatenate([np.subtract(row["initial"], row["final"]) for row in wide])
+    # One row per network, one column per width: a seed and a depth are a block.
+    ends = np.concatenate(
+        [np.array([row["final"] for row in mine]).T for mine in grouped(perceptrons, "depth").values()]
+    )
+    noise = float(np.sqrt(np.mean([np.var(row["final"], ddof=1) for row in perceptrons])))  # what depth does is none
+    later = np.concatenate([np.subtract(row["first"], row["last"]) for row in wide if row["depth"] > 1])
+    lazier = _effects.mean("activity of the first layer less that of the last", later)
+    starts, last = ([np.array(row["curve"][place]["activity"]) for row in decoders] for place in (0, -1))
+    kept = [float(end.mean() / start.mean()) for start, end in zip(starts, last, strict=True)]
+    shares = [float(end[1:].max() / end[0]) for end in last]
+    text = _effects.mean("activity at the end over that at the start", kept)
+    layers = _effects.mean("activity of the busiest later layer over that of the first", shares)
+    of_wide = f"digits, width {widths[-1]}"
+    return [
+        Judgement(
+            f"{of_wide}: activity falls",
+            "p of the sign test",
+            in_most(int(np.count_nonzero(falls > 0)), len(falls)),
+            LEVEL,
+            refuted_by="activities that stay or rise in several networks",
+            effect=_effects.mean("fall of the activity in training", falls),
+            power=Power("a fall in nine networks of ten", in_most_power(FALLS, len(falls), LEVEL)),
+        ),
+        Judgement(
+            "digits: wider networks are lazier at the end",
+            "p of Page's trend test over widths",
+            rising(-ends),
+            TREND,
+            refuted_by="activities that do not fall from width to width",
+            effect=_effects.mean(
+                f"activity at width {widths[-1]} less that at width {widths[0]}", ends[:, -1] - ends[:, 0]
+            ),
+            power=Power(
+                "five points less at each width",
+                rising_power([-WIDER * place for place in range(len(widths))][::-1], noise, len(ends), TREND),
+            ),
+        ),
+        Judgement(
+            f"{of_wide}: the last layer is lazier than the first, by a point at least",
+            "mean activity of the first layer less that of the last, lower end",
+            lazier.low,
+            LAZIER,
+            "at least",
+            refuted_by="a last layer that may be within a point of the first",
+            effect=lazier,
+            power=Power("ten points less in the last layer", spread_power(later, LATER - LAZIER, END)),
+        ),
+        Judgement(
+            "text: activity falls",
+            "mean activity at the last step over that at the start, upper end over networks",
+            text.high,
+            KEPT,
+            refuted_by="transformers that may keep three quarters of their activity",
+            effect=text,
+            power=Power("activity that halves", spread_power(kept, KEPT - HALVED, END)),
+        ),
+        Judgement(
+            "text: later layers are lazier than the first",
+            "largest activity of a later layer over that of the first, upper end over networks",
+            layers.high,
+            1.0,
+            refuted_by="transformers of which a later layer may be as active as the first",
+            effect=layers,
+            power=Power("later layers a quarter less active", spread_power(shares, 1 - LAYERS, END)),
+        ),
+    ]
+
+
+def _digits(settings: LazySettings) -> list[dict[str, Any]]:
+    """One row per shape: activity by epoch and layer, and mean activities at both ends per network."""
+    from fewfire.papers.sparse_activations.lazy_neurons._digits import train_digits
+
+    rows = []
+    for depth in settings.depths:
+        for width in settings.widths:
+            found = train_digits(width, depth, settings.seeds, settings.epochs)
+            activity = np.array(found["activity"])
+            half_width = stats.t.ppf(0.975, settings.seeds - 1) * stats.sem(activity, axis=2)  # over networks
+            rows.append(
+                {
+                    "depth": depth,
+                    "width": width,
+                    "epochs": found["epochs"],
+                    "activity": activity.mean(axis=2).round(4).tolist(),
+                    "half_width": half_width.round(4).tolist(),
+                    "initial": activity[0].mean(axis=0).tolist(),
+                    "final": activity[-1].mean(axis=0).tolist(),
+                    "first": activity[-1, 0].tolist(),
+                    "last": activity[-1, -1].tolist(),
+                    "accuracy": float(np.mean(found["accuracy"])),
+                }
+            )
+    return rows
+
+
+def _text(settings: LazySettings) -> list[dict[str, Any]]:
+    """One row per decoder, in the order of the settings."""
+    from fewfire.papers.sparse_activations.lazy_neurons.decoder import DecoderShape
+    from fewfire.papers.sparse_activations.lazy_neurons.language import (
+        LanguageTraining,
+        standard_library,
+        train_decoder,
+    )
+
+    rows, text = [], standard_library()
+    training = LanguageTraining(settings.steps, settings.batch_size, settings.learning_rate)
+    for width, seed in settings.decoders:
+        shape = DecoderShape(settings.model, width, settings.layers, settings.heads, settings.context)
+        trained = train_decoder(shape, training, text, seed=seed)
+        rows.append({"width": width, "seed": seed, "parameters": trained.model.count(), "curve": trained.curve})
+    return rows
+
+
+def _narrow(rows: list[dict[str, Any]]) -> str:
+    """What the narrowest perceptrons do."""
+    width, narrow = next(iter(grouped(rows, "width").items()))
+    parts = ", ".join(f"{np.mean(row['final']):.0%} at depth {row['depth']}" for row in narrow)
+    return f"digits at width {width}: {parts}"
+
+
+def _sentence(row: dict[str, Any]) -> str:
+    last = row["curve"][-1]
+    layers = ", ".join(f"{a:.1%} ± {h:.1%}" for a, h in zip(last["activity"], last["half_width"], strict=True))
+    return (
+        f"transformer of {row['parameters']:,} parameters, width {row['width']}, seed {row['seed']}: "
+        f"{layers} fire by layer"
+    )
+
+
+def plot_lazy_neurons(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+    """sparse-activations/lazy-neurons: activity in training, on digits by width and depth, in transformers by layer."""
+    digits, transformers = rows_of(info, "perceptrons", "transformers")
+    text = [first for first, *_ in grouped(transformers, "width").values()]  # the first of each width
+    title = "Neurons grow lazy in training (95% intervals)"
+    figure, axes = canvas(1 + len(text), size=(9.0, 7.0), across=2, ax=ax, title=title, sharey=True)
+    widths, depths = (sorted(grouped(digits, key)) for key in ("width", "depth"))
+    for row in digits:
+        values, errors = (np.array(row[key])[:, -1] for key in ("activity", "half_width"))
+        ink, dashes = colour(widths.index(row["width"])), ("-", "--", ":", "-.")[depths.index(row["depth"]) % 4]
+        style: dict[str, Any] = {"color": ink, "linestyle": dashes, "linewidth": 1.2, "capsize": 2}
+        label = f"width {row['width']}, depth {row['depth']}"
+        axes[0].errorbar(np.array(row["epochs"]) + 1, values, yerr=errors, **style, label=label)
+    axes[0].set_title("digits: last hidden layer", fontsize=10)
+    axes[0].set_xlabel("epoch + 1")
+    for axis, row in zip(axes[1:], text, strict=True):
+        steps, activity, halves = (
+            np.array([e[key] for e in row["curve"]]) for key in ("step", "activity", "half_width")
+        )
+        for layer in range(activity.shape[1]):
+            label = f"layer {layer + 1}"
+            style = {"color": colour(layer), "capsize": 2}
+            axis.errorbar(steps + 1, activity[:, layer], yerr=halves[:, layer], **style, label=label)
+        axis.set_title(f"transformer, {row['parameters'] / 1e6:.1f} M, mlp of {row['width']}", fontsize=10)
+        axis.set_xlabel("step + 1")
+    for axis in axes:
+        axis.set(xscale="log", ylim=(0, 1.05))
+        axis.legend(fontsize=7, loc="upper left", ncols=2)
+    for axis in axes[::2]:
+        axis.set_ylabel("share of neurons that fire")
+    return figure
+
+
+RECIPE = Recipe(
+    name="sparse-activations/lazy-neurons",
+    title="Activity falling in training, by depth and width: perceptrons on digits, a ReLU transformer on source code",
+    seconds=75,
+    expectation="from one half to a third of that in the transformer's later layers; on digits the wider, the lazier",
+    figure=plot_lazy_neurons,
+    scales={
+        "quick": LazySettings(
+            widths=(32, 128, 512),
+            depths=(1, 2, 3),
+            seeds=5,
+            epochs=16,
+            model=128,
+            decoders=((256, 0), (256, 1), (1024, 0)),
+            layers=4,
+            heads=4,
+            context=128,
+            steps=100,
+            batch_size=16,
+            learning_rate=2e-3,
+        ),
+        "paper": LazySettings(
+            widths=(32, 128, 512, 2048),
+            depths=(1, 2, 4),
+            seeds=10,
+            epochs=64,
+            model=512,
+            decoders=((1024, 0), (1024, 1), (4096, 0), (4096, 1)),
+            layers=5,
+            heads=8,
+            context=512,
+            steps=2500,
+            batch_size=64,
+            learning_rate=1e-3,
+        ),
+    },
+    measure=measure,
+    paper_seconds=170_000,
+)

@@ -1,0 +1,287 @@
+"""Remark 11: sparse on most inputs instead of all. Pr[more than k fire] on new digits, and its price on the cube.
+
+Networks of 64 neurons are fitted to digits so that at most k fire on every training image
+(`SparseActivationClassifier`), several seeds; on test images `check_sparsity` counts how often more do, with Clopper
+and Pearson's interval for each network, and the verdict is on the worst of them. On {−1, +1}¹², where everything is
+exact, networks fitted to members of H(12, 8, k) are next to the bound AS ≤ (4k² + 2ps²)W² with
+p = Pr[more than k fire] (`papers.sparse_activations.average_sensitivity_mostly_sparse`).
+
+Refuted if nothing fails at k = 1 (then the remark is not needed), if k = 8 may fail on more than 3%, or if neither k
+nor samples make a difference. The margin of silent neurons and the slack of the bound have no verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from scipy.stats import binomtest
+
+from fewfire.fourier import spectrum
+from fewfire.learners import SparseActivationClassifier, SparseActivationRegressor
+from fewfire.networks import check_sparsity, construct
+from fewfire.papers import sparse_activations as theory
+from fewfire.papers._claims import _effects
+from fewfire.papers._claims._recipe import (
+    Effect,
+    Judgement,
+    Power,
+    Recipe,
+    RecipeOutcome,
+    as_parameters,
+    grouped,
+    rows_of,
+)
+from fewfire.papers._claims._statistics import rising, rising_power, share_power
+from fewfire.problems import NetworkTarget
+from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.figure import Figure
+
+WIDTH, TEST_SHARE, RARE, LEVEL = 64, 0.4, 0.03, 0.01
+INPUTS, NEURONS, TARGET_NEURONS = 12, 32, 8
+SEEN, HALF = 0.005, 0.5
+FAILS, OFTEN, DENSE, FALL = 0.03, 0.05, 0.6, 0.05
+"""The power is for: k = 1 failing on 3% of the images; k = 8 on 5%; dense networks on 60%; on the cube five points less
+with each step in samples. Over k shares are to halve from 5%, with the spread between networks that was seen."""
+
+
+@dataclass(frozen=True)
+class MostlySparseSettings:
+    """Seeds; values of k, and of the margin at the smallest k, on digits; samples of the fits on the cube; steps."""
+
+    seeds: int
+    k: tuple[int, ...]
+    margins: tuple[float, ...]
+    samples: tuple[int, ...]
+    steps: int
+
+
+DigitsFit: TypeAlias = Callable[[int, float, int, int], dict[str, float]]
+"""(k, margin, seed, steps) -> test images, those on which more than k fire, and the accuracy on all of them."""
+
+
+def measure(settings: MostlySparseSettings, *, digits: DigitsFit | None = None) -> RecipeOutcome:
+    """Rows over k and over margins on digits, and fits on the cube next to the bound.
+
+    Parameters
+    ----------
+    settings : MostlySparseSettings
+    digits : DigitsFit, optional
+        How a network is fitted to digits and counted; `SparseActivationClassifier` unless given.
+    """
+    fit = digits or digits_fit
+    over_k = [_row(fit, k, 0.1, settings) for k in (*settings.k, WIDTH)]
+    over_margin = [_row(fit, settings.k[0], margin, settings) for margin in settings.margins]
+    cube = [
+        _on_cube(k, samples, seed) for k in (1, 2) for samples in settings.samples for seed in range(settings.seeds)
+    ]
+    return RecipeOutcome(
+        parameters={**as_parameters(settings), "width": WIDTH, "held_out": TEST_SHARE},
+        judgements=judge(over_k, cube),
+        measured=_sentences(over_k, over_margin, cube),
+        data={"over_k": over_k, "over_margin": over_margin, "cube": cube},
+    )
+
+
+def judge(over_k: Sequence[dict[str, Any]], cube: Sequence[dict[str, Any]]) -> list[Judgement]:
+    """The claims on counts of images over k, dense networks last, and on shares of the cube by k, samples and seed."""
+    *sparse, dense = over_k
+    first, last = sparse[0], sparse[-1]
+    networks, images = len(first["images"]), int(min(first["images"]))
+    shares = np.array([np.divide(row["exceeding"], row["images"]) for row in sparse]).T
+    spread = _between_networks(shares, images)
+    # Shares of the cube, a row per k and seed, a column per number of samples.
+    exact = np.array([[row["p"] for row in mine] for mine in grouped(cube, "k", "seed").values()])
+    noise = float(np.sqrt(np.mean(np.var(exact, axis=0, ddof=1))))
+    halving = [OFTEN * 2.0**-place for place in range(len(sparse))]
+    steps = [FALL * place for place in range(exact.shape[1])]
+    busy = np.divide(dense["exceeding_8"], dense["images"])
+    return [
+        Judgement(
+            f"k = {first['k']} on the sample is not k = {first['k']} on the distribution",
+            f"Pr[more than {first['k']} fire] on new digits, least lower end of the 95% intervals",
+            min(first["low"]),
+            SEEN,
+            "at least",
+            refuted_by="one network that may keep to k on all but half a percent of new images",
+            effect=_share(first["k"], shares[:, 0]),
+            power=Power("3% of the images in every network", share_power(FAILS, SEEN, images) ** networks),
+        ),
+        Judgement(
+            f"k = {last['k']} nearly is",
+            f"Pr[more than {last['k']} fire] on new digits, largest upper end of the 95% intervals",
+            max(last["high"]),
+            RARE,
+            refuted_by="one network on which more may fire on 3% of new images",
+            effect=_share(last["k"], shares[:, -1]),
+            # An upper end above the bound is what `share_power` would count as not passing.
+            power=Power("5% of the images in one network", 1 - share_power(1 - OFTEN, 1 - RARE, images)),
+        ),
+        Judgement(
+            "the larger k, the rarer",
+            "Page's trend test over k, p",
+            rising(-shares),
+            LEVEL,
+            refuted_by="shares that do not fall with k",
+            effect=_effects.mean(
+                f"share at k = {last['k']} less that at k = {first['k']}", shares[:, -1] - shares[:, 0]
+            ),
+            power=Power(
+                "shares that halve from 5% with each k", rising_power(halving[::-1], spread, networks, LEVEL, images)
+            ),
+        ),
+        Judgement(
+            "a dense network is not sparse",
+            f"Pr[more than {last['k']} fire] of dense networks on new digits, least lower end of the 95% intervals",
+            min(dense["dense_low"]),
+            HALF,
+            "at least",
+            refuted_by="one dense network that may keep to k on half of the images",
+            effect=_share(last["k"], busy),
+            power=Power("60% of the images in every network", share_power(DENSE, HALF, images) ** networks),
+        ),
+        Judgement(
+            "on the cube it grows rarer with samples",
+            "Page's trend test over samples, p",
+            rising(-exact),
+            LEVEL,
+            refuted_by="shares of the cube that do not fall with samples",
+            effect=_effects.mean("share with the most samples less that with the fewest", exact[:, -1] - exact[:, 0]),
+            power=Power("five points less at each step", rising_power(steps, noise, len(exact), LEVEL)),
+        ),
+    ]
+
+
+def _share(k: int, shares: np.ndarray) -> Effect:
+    """The mean over networks; Student's ends, but no share below 0 or above 1."""
+    found = _effects.mean(f"share of new digits on which more than {k} fire", shares)
+    return found.map(lambda end: min(max(end, 0.0), 1.0))
+
+
+def _between_networks(shares: np.ndarray, images: int) -> float:
+    """The deviation of shares between networks beyond that of counting images, the largest over k."""
+    means = shares.mean(axis=0)
+    return float(np.sqrt(np.max(np.maximum(shares.var(axis=0, ddof=1) - means * (1 - means) / images, 0.0))))
+
+
+def digits_fit(k: int, margin: float, seed: int, steps: int) -> dict[str, float]:
+    """One network on digits: test images, those on which more than k (of a dense network 8) fire, accuracy."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    parts = train_test_split(*load_digits(return_X_y=True), test_size=TEST_SHARE, random_state=seed)
+    X, X_test, y, y_test = parts
+    model = SparseActivationClassifier(WIDTH, k, weight_decay=0.1, margin=margin, steps=steps, random_state=seed)
+    report = check_sparsity(model.fit(X, y).network_, k, X=X_test)
+    return {
+        "images": len(X_test),
+        "exceeding": report.exceeding(),
+        "exceeding_8": report.exceeding(8),
+        "accuracy": float(model.score(X_test, y_test)),
+    }
+
+
+def _row(fit: DigitsFit, k: int, margin: float, settings: MostlySparseSettings) -> dict[str, Any]:
+    found = [fit(k, margin, seed, settings.steps) for seed in range(settings.seeds)]
+    row: dict[str, Any] = {"k": k, "margin": margin, **{key: [entry[key] for entry in found] for key in found[0]}}
+    ends = [_clopper_pearson(entry["exceeding"], entry["images"]) for entry in found]
+    row["low"], row["high"] = ([round(end, 6) for end in side] for side in zip(*ends, strict=True))
+    if k == WIDTH:
+        row["dense_low"] = [_clopper_pearson(entry["exceeding_8"], entry["images"])[0] for entry in found]
+    return row
+
+
+def _clopper_pearson(count: float, total: float) -> tuple[float, float]:
+    """As `SparsityReport.exceeds` has it."""
+    interval = binomtest(int(count), int(total)).proportion_ci(0.95, "exact")
+    return float(interval.low), float(interval.high)
+
+
+def _on_cube(k: int, samples: int, seed: int) -> dict[str, Any]:
+    """A network fitted inside the class to a member of it, exactly measured on the whole cube."""
+    problem = NetworkTarget(construct.random_member(INPUTS, TARGET_NEURONS, k, seed))
+    model = SparseActivationRegressor(NEURONS, k, weight_decay=0.1, steps=1000, random_state=seed)
+    network = model.fit(*problem.sample(samples, seed)).network_
+    p, W = check_sparsity(network, k).exceeds().value, network.norms().W
+    return {
+        "k": k,
+        "samples": samples,
+        "seed": seed,
+        "p": p,
+        "sensitivity": spectrum(network).average_sensitivity(),
+        "bound": theory.average_sensitivity_mostly_sparse(NEURONS, k, W, p),
+        "sparse_bound": theory.average_sensitivity_sharp(k, W),
+        "allowed": theory.exceedance_allowed(NEURONS, k),
+    }
+
+
+def _sentences(
+    over_k: list[dict[str, Any]], over_margin: list[dict[str, Any]], cube: list[dict[str, Any]]
+) -> list[str]:
+    def describe(row: dict[str, Any]) -> str:
+        share = sum(row["exceeding"]) / sum(row["images"])
+        ends = f"{min(row['low']):.1%} to {max(row['high']):.1%}"
+        return f"{share:.1%} ({ends}), accuracy {np.mean(row['accuracy']):.1%}"
+
+    several = "; ".join(f"k = {row['k']}: {describe(row)}" for row in over_k[:-1])
+    margins = "; ".join(f"margin {row['margin']:g}: {describe(row)}" for row in over_margin)
+    dense = over_k[-1]
+    price = [row["bound"] / row["sparse_bound"] for row in cube]
+    loose = [row["bound"] / row["sensitivity"] for row in cube]
+    within = sum(row["p"] <= row["allowed"] for row in cube)
+    return [
+        f"Pr[more than k fire] on new digits (widest 95% ends of all seeds), {several}",
+        f"a dense network: more than 8 fire on {sum(dense['exceeding_8']) / sum(dense['images']):.1%}, "
+        f"accuracy {np.mean(dense['accuracy']):.1%}",
+        f"k = {over_margin[0]['k']} by margin, {margins}",
+        f"on the cube the remark costs {min(price):.2f} to {max(price):.2f} times the bound of the class; "
+        f"{within} of {len(cube)} fits keep to p ≤ (k/s)², where it costs at most 1.5; "
+        f"the bound is {min(loose):.0f} to {max(loose):.0f} times the average sensitivity",
+    ]
+
+
+def plot_mostly_sparse(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+    """sparse-activations/mostly-sparse: Pr[more than k fire] on new digits over k, and on the cube over samples."""
+    over_k, cube = rows_of(info, "over_k", "cube")
+    figure, (left, right) = canvas(2, size=(8.6, 3.8), ax=ax, title="Remark 11: sparse on most inputs")
+    mine = over_k[:-1]
+    shares = np.array([sum(row["exceeding"]) / sum(row["images"]) for row in mine])
+    ends = np.array([[min(row["low"]), max(row["high"])] for row in mine]).T
+    errors = np.abs(ends - shares)
+    left.errorbar([row["k"] for row in mine], shares, yerr=errors, color=colour(0), marker="o", capsize=3)
+    left.set_xscale("log", base=2)
+    left.set_ylim(0, None)
+    title = "digits, 64 neurons (widest 95% ends of all seeds)"
+    label_axes(left, "k, at most so many fire on training images", "Pr[more than k fire] on new images", title)
+    for place, (k, of_k) in enumerate(grouped(cube, "k").items()):
+        sizes, seen = ([row[key] for row in of_k] for key in ("samples", "p"))
+        right.plot(sizes, seen, **marked(place, linestyle="none"), label=f"k = {k}")
+        right.axhline(of_k[0]["allowed"], color=colour(place), linestyle="--", linewidth=0.9, label=f"(k/s)², k = {k}")
+    right.set(xscale="log", yscale="log")
+    label_axes(right, "samples", title="members learned on {−1, +1}¹², whole cube")
+    return figure
+
+
+RECIPE = Recipe(
+    name="sparse-activations/mostly-sparse",
+    title="Remark 11: how often more than k neurons fire on new digits, and what that costs on the cube",
+    seconds=6,
+    expectation="k = 1 fails on some new digits, k = 8 on at most 3%; rarer with k and with samples",
+    figure=plot_mostly_sparse,
+    scales={
+        "quick": MostlySparseSettings(
+            seeds=5, k=(1, 2, 4, 8), margins=(0.0, 0.1, 0.5), samples=(100, 300, 1000), steps=600
+        ),
+        "paper": MostlySparseSettings(
+            seeds=20, k=(1, 2, 4, 8), margins=(0.0, 0.1, 0.3, 1.0), samples=(50, 100, 300, 1000), steps=2000
+        ),
+    },
+    measure=measure,
+    paper_seconds=600,
+)

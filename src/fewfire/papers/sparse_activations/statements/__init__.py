@@ -1,0 +1,1 @@
+"""The numbered statements of sparse-activations as plain functions of plain numbers."""

@@ -1,0 +1,1 @@
+"""The numbered statements of sublinear as plain functions of plain numbers."""

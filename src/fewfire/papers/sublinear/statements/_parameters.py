@@ -1,0 +1,206 @@
+"""Width, step size, iterations and radius for a robust loss of ε (sublinear), and the regret bound behind them.
+
+Theorems 4.8 and 5.12: the numbers are astronomical (a width of 10^(thousands) for γ = 0.3), so every field is a log₁₀.
+Constants that the paper leaves open are 1. As printed the setting contradicts itself (errata 26 to 28): the weights may
+travel (K²/ε)·m^(−2/5), never within the m^(−15/24) that Lemma 5.14 asks for.
+
+Corrected: radius K/m^(4/5) and η = ε·m^(−3/5), so that the regret is ηm^(3/5)/2 + K²m^(−3/5)/(2ηT) = ε and the travel
+at most K₁/m^(4/5) with K₁ = max(K, K²/ε). Then m^(7/40) ≥ K₁ keeps the travel within m^(−15/24), m ≥ (2nK₁/ε)⁸ the
+coupling error 2K₁m^(−4/5)·n·m^(27/40) within ε, and m ≥ (K₁²/ε)^(10/3), ε^(−10) the distance of Theorem 5.1.
+
+The width of Lemma 4.7 follows the complexity of a polynomial (Definition 4.1), with c open and the power 1 at j = 0:
+𝓒(φ, ε) = Σ_j c^j (1 + (log(1/ε)/j)^(j/2)) |α_j| and 𝓒(φ) = c Σ_j (j + 1)^1.75 |α_j|.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fewfire._errors import invalid
+from fewfire._validate import check_finite, check_integer, check_number
+from fewfire.papers._numbers import check_constant, log10
+from fewfire.papers.sublinear.statements._robust_target import robust_degree
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from fewfire._types import Float64Array
+
+
+@dataclass(frozen=True)
+class TheoremParameters:
+    """K, m, η, T and ‖W* − W_0‖ of the theorem as decimal logarithms, and the degree M of Lemma 4.2.
+
+    `log10_widths` are what each condition asks of the width, `log10_travel` is ηT·m^(−1/5), how far training may go,
+    and `log10_travel_allowed` m^(−15/24), how far Lemma 5.14 lets it go.
+    """
+
+    log10_K: float
+    log10_width: float
+    log10_step_size: float
+    log10_iterations: float
+    log10_radius: float
+    log10_travel: float
+    log10_travel_allowed: float
+    log10_widths: dict[str, float]
+    degree: float
+
+    @property
+    def consistent(self) -> bool:
+        """Whether the travel stays within what is allowed; rounding aside."""
+        return self.log10_travel <= self.log10_travel_allowed + 1e-9 * abs(self.log10_width)
+
+
+def theorem_parameters(
+    n: int, d: int, gamma: float, epsilon: float, K: float | None = None, *, printed: bool = False
+) -> TheoremParameters:
+    """The setting of Theorems 4.8 and 5.12, corrected unless `printed` asks for the paper's own exponents.
+
+    Parameters
+    ----------
+    n, d : int
+        Examples and inputs.
+    gamma, epsilon : float
+        γ of the separation and ε of the loss.
+    K : float
+        Scale of the radius; 2n·𝓒(q, ε₃), the proof's own, unless given. A K that is given also leaves out the width
+        that Lemma 4.7 asks for, so that Theorem 5.12 stands alone.
+
+    Examples
+    --------
+    >>> from fewfire.papers import sublinear
+    >>> round(sublinear.theorem_parameters(n=10, d=8, gamma=0.1, epsilon=0.5).log10_width)  # a width of 55,870 digits
+    55870
+    """
+    n, d = check_integer("n", n, 1), check_integer("d", d, 2)
+    degree = robust_degree(n, gamma, epsilon)
+    widths: dict[str, float] = {}
+    if K is None:
+        single, double = log10_complexity(n, gamma, epsilon), log10_complexity_at(n, gamma, epsilon)
+        scale = math.log10(2 * n) + double
+        widths["Lemma 4.7, n·d·𝓒²/ε₃²"] = math.log10(n * d) + 2 * (double + single)
+        widths["Theorem 4.8, n²"] = 2 * math.log10(n)
+    else:
+        scale = log10(check_number("K", K, 0.0, open_low=True))
+    small = math.log10(epsilon)
+    iterations = 2 * scale - 2 * small
+    widths |= _printed(n, small, scale) if printed else _corrected(n, small, scale)
+    width = max(widths.values())
+    step = small - (0.2 if printed else 0.6) * width
+    return TheoremParameters(
+        log10_K=scale,
+        log10_width=width,
+        log10_step_size=step,
+        log10_iterations=iterations,
+        log10_radius=scale - (0.6 if printed else 0.8) * width,
+        log10_travel=step + iterations - 0.2 * width,
+        log10_travel_allowed=-15 / 24 * width,
+        log10_widths=widths,
+        degree=degree,
+    )
+
+
+def complexity(coefficients: ArrayLike, constant: float = 1.0) -> float:
+    """𝓒(φ) = c·Σ_j (j + 1)^1.75 |α_j| for the coefficients α_j of z^j, of shape (degree + 1,).
+
+    Examples
+    --------
+    >>> from fewfire.papers import sublinear
+    >>> round(sublinear.complexity([0.0, 1.0, 0.5]), 3)
+    6.783
+    """
+    sizes = _sizes(coefficients)
+    check_constant(constant)
+    return float(constant * np.sum((np.arange(len(sizes)) + 1.0) ** 1.75 * sizes))
+
+
+def complexity_at(coefficients: ArrayLike, error: float, constant: float = 1.0) -> float:
+    """𝓒(φ, ε) = Σ_j c^j (1 + (log(1/ε)/j)^(j/2)) |α_j| for the coefficients α_j of z^j, of shape (degree + 1,).
+
+    Examples
+    --------
+    >>> from fewfire.papers import sublinear
+    >>> round(sublinear.complexity_at([0.0, 1.0, 0.5], error=0.1), 3)
+    3.593
+    """
+    sizes = _sizes(coefficients)
+    check_constant(constant)
+    log = math.log(1 / check_number("error", error, 0.0, 1.0, open_low=True, open_high=True))
+    roots = [(log / j) ** (j / 2) if j else 1.0 for j in range(len(sizes))]
+    return float(sum(constant**j * (1 + root) * size for j, (root, size) in enumerate(zip(roots, sizes, strict=True))))
+
+
+def log10_complexity(n: int, gamma: float, epsilon: float, constant: float = 1.0) -> float:
+    """Lemma 4.7: log₁₀ of c·(M + 1)^2.75·2^(6M)/γ, a bound on 𝓒(q) for q of Lemma 4.2; ε₃ is its inverse.
+
+    Examples
+    --------
+    >>> from fewfire.papers import sublinear
+    >>> round(sublinear.log10_complexity(n=100, gamma=0.5, epsilon=0.1))
+    942
+    """
+    check_constant(constant)
+    degree = robust_degree(n, gamma, epsilon)
+    return math.log10(constant / gamma) + 2.75 * math.log10(degree + 1) + 6 * degree * math.log10(2)
+
+
+def log10_complexity_at(n: int, gamma: float, epsilon: float, constant: float = 1.0) -> float:
+    """Lemma 4.7: log₁₀ of Σ_{j ≤ M} c^j (1 + (log(1/ε₃)/j)^(j/2))·2^(6M)/γ, a bound on 𝓒(q, ε₃).
+
+    Examples
+    --------
+    >>> from fewfire.papers import sublinear
+    >>> round(sublinear.log10_complexity_at(n=100, gamma=0.5, epsilon=0.1))
+    1097
+    """
+    degree = robust_degree(n, gamma, epsilon)
+    log = log10_complexity(n, gamma, epsilon, constant) * math.log(10)
+    j = np.arange(1.0, math.floor(degree) + 1)
+    terms = j * math.log(constant) + np.logaddexp(0.0, j / 2 * np.log(log / j))
+    total = np.logaddexp.reduce(terms, initial=math.log(2))
+    return float(total / math.log(10) + 6 * degree * math.log10(2) - math.log10(gamma))
+
+
+def regret(step_size: float, iterations: int, gradient: float, distance: float) -> float:
+    """ηG²/2 + D²/(2ηT), eq. (19): the average excess of T subgradient steps with ‖∇‖ ≤ G towards a point D away.
+
+    Examples
+    --------
+    >>> from fewfire.papers import sublinear
+    >>> sublinear.regret(step_size=0.1, iterations=100, gradient=1.0, distance=1.0)
+    0.1
+    """
+    step = check_number("step_size", step_size, 0.0, open_low=True)
+    iterations = check_integer("iterations", iterations, 1)
+    gradient, distance = check_number("gradient", gradient, 0.0), check_number("distance", distance, 0.0)
+    return step * gradient**2 / 2 + distance**2 / (2 * step * iterations)
+
+
+def _printed(n: int, epsilon: float, K: float) -> dict[str, float]:
+    return {
+        "Theorem 5.12, n^(300/31)": 300 / 31 * math.log10(n),
+        "Theorem 5.12, (Kn/ε)^(24/15)": 24 / 15 * (K + math.log10(n) - epsilon),
+        "Theorem 5.12, (K²/ε)^(300/29)": 300 / 29 * (2 * K - epsilon),
+    }
+
+
+def _corrected(n: int, epsilon: float, K: float) -> dict[str, float]:
+    reach = max(K, 2 * K - epsilon)
+    return {
+        "travel, K₁^(40/7)": 40 / 7 * reach,
+        "coupling, (2nK₁/ε)⁸": 8 * (math.log10(2 * n) + reach - epsilon),
+        "Theorem 5.1, (K₁²/ε)^(10/3)": 10 / 3 * (2 * reach - epsilon),
+        "Theorem 5.1, ε^(−10)": -10 * epsilon,
+    }
+
+
+def _sizes(coefficients: ArrayLike) -> Float64Array:
+    array = np.asarray(coefficients, dtype=np.float64)
+    if array.ndim != 1 or not len(array):
+        raise invalid("coefficients", "must be a vector of at least one number", f"shape {array.shape}")
+    check_finite("coefficients", array)
+    return np.abs(array)

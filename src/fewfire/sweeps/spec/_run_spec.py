@@ -1,0 +1,244 @@
+"""The spec of one run, its canonical text and its hash.
+
+The canonical text is JSON with sorted keys and every default written out. The run's hash is that of the text, and the
+run's streams "data", "init", "batches" and "test" are keyed by the text too: whatever is part of the spec
+decides them, and nothing else does. Two runs that differ in anything (width, steps, trial …) share no random
+numbers, so the trials of different cells of a grid are independent.
+
+Where labels are noisy, `data.test_labels` in the text is "clean" if held-out examples have clean ones. A noisy text
+without that key has noisy ones: so were they before there was a choice, and such rows keep their hash and meaning.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, get_args
+
+from fewfire._errors import FileFormatError, invalid
+from fewfire._random import Stream, digest64
+from fewfire._validate import check_choice, check_integer
+from fewfire.engines import Run, Sample, Start
+from fewfire.networks import init
+from fewfire.networks.init._base import INITIALISERS
+from fewfire.problems._base import CleanLabels
+from fewfire.sweeps.spec._tables import (
+    at,
+    check_given,
+    check_keys,
+    check_plain,
+    check_table,
+    join,
+    parse_problem,
+    parse_training,
+    plain_problem,
+    plain_training,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from fewfire.engines import Schedule
+    from fewfire.networks.init._base import Initialiser
+    from fewfire.problems import Problem
+
+VERSION = 1
+"""Part of every hash: a change of what a spec means must change it."""
+
+TEST_SAMPLES = 2000
+
+TestLabels: TypeAlias = Literal["clean", "noisy"]
+"""The labels of held-out examples: those of the target, or flipped as often as the training set's."""
+
+
+class Data(NamedTuple):
+    """The examples of a run: how many to train on (None: fresh ones), how many to test on, the labels of the latter.
+
+    Examples
+    --------
+    >>> Data(300)
+    Data(samples=300, test_samples=2000, test_labels='clean')
+    """
+
+    samples: int | None
+    test_samples: int = TEST_SAMPLES
+    test_labels: TestLabels = "clean"
+
+
+PARTS = ("data", "network", "problem", "training", "trial", "version")
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """Everything one run depends on.
+
+    Parameters
+    ----------
+    problem : Problem
+    start : Initialiser
+        How the network's weights are drawn.
+    width : int
+    samples : int or None
+        Size of the training set; None is online, fresh examples every step.
+    schedule : Schedule
+    trial : int
+        Repetitions differ in nothing but this number.
+    test_samples : int
+        Held-out examples.
+    test_labels : "clean" or "noisy"
+        What they are compared with where the problem has label noise: the target, or labels as noisy as in training.
+        Where the clean error is e, flips of probability p make the noisy one p + (1 − 2p)·e on average.
+    """
+
+    problem: Problem
+    start: Initialiser
+    width: int
+    samples: int | None
+    schedule: Schedule
+    trial: int = 0
+    test_samples: int = TEST_SAMPLES
+    test_labels: TestLabels = "clean"
+
+    def __post_init__(self) -> None:
+        for name, low in (("width", 1), ("samples", 1), ("trial", 0), ("test_samples", 1)):
+            value = getattr(self, name)
+            if (type(value) is not int or value < low) and not (name == "samples" and value is None):
+                object.__setattr__(self, name, check_integer(name, value, low))
+        if self.test_labels != "clean":
+            check_choice("test_labels", self.test_labels, get_args(TestLabels))
+            if not is_noisy(self.problem):
+                object.__setattr__(self, "test_labels", "clean")
+
+    @classmethod
+    def from_json(cls, text: str) -> RunSpec:
+        """The spec whose canonical text this is."""
+        try:
+            table = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise FileFormatError(f"the text of a run is not valid JSON: {error}.") from None
+        check_plain(table, "")
+        check_keys("", check_table("the text of a run", table), PARTS, PARTS)
+        start, width = parse_network(table["network"])
+        data = parse_data({"test_labels": "noisy", **check_table("data", table["data"])})
+        problem, schedule = parse_problem(table["problem"]), _schedule_of(canonical(table["training"]))
+        return cls(problem, start, width, data.samples, schedule, table["trial"], *data[1:])
+
+    @property
+    def clean_test(self) -> bool:
+        """Whether labels are noisy, and those of held-out examples are not."""
+        return self.test_labels == "clean" and is_noisy(self.problem)
+
+    @cached_property
+    def setting(self) -> str:
+        """The canonical text without the trial: what the repetitions of one cell share."""
+        labels: TestLabels | None = "clean" if self.clean_test else None
+        data = _text(plain_data, self.samples, self.test_samples, labels)
+        network = _text(plain_network, self.start, self.width)
+        problem, training = _text(plain_problem, cast("Hashable", self.problem)), _text(plain_training, self.schedule)
+        return f'{{"data":{data},"network":{network},"problem":{problem},"training":{training},"version":{VERSION}}}'
+
+    @property
+    def canonical(self) -> str:
+        """The whole spec as JSON with sorted keys."""
+        head, tail = self.setting.rsplit(',"version":', 1)
+        return f'{head},"trial":{self.trial},"version":{tail}'
+
+    def with_trial(self, trial: int) -> RunSpec:
+        """Another repetition; it shares this one's texts, so that a large grid is planned in no time."""
+        sizes = self.test_samples, self.test_labels
+        other = RunSpec(self.problem, self.start, self.width, self.samples, self.schedule, trial, *sizes)
+        other.__dict__["setting"] = self.setting
+        return other
+
+    @cached_property
+    def hash(self) -> str:
+        """128 bits of the BLAKE2b hash of the canonical text, in hexadecimal."""
+        return text_hash(self.canonical)
+
+    def stream(self, name: str) -> Stream:
+        """The run's stream "data", "init", "batches" or "test"."""
+        return Stream.of_run(self.canonical, name)
+
+    def describe(self) -> Run:
+        """The engine's run, described: its streams "data", "init", "batches" and "test" are keyed by the whole spec."""
+        problem, key = self.problem, digest64(self.canonical)
+        start = Start(self.start, problem.inputs, self.width, key)
+        sample = None if self.samples is None else Sample(problem, self.samples, key)
+        return Run(
+            start,
+            self.schedule,
+            sample=sample,
+            source=problem if sample is None else None,
+            test=Sample(CleanLabels(problem) if self.clean_test else problem, self.test_samples, Stream(key, "test")),
+            seed=key,
+            support=getattr(problem, "support", None),
+        )
+
+
+def parse_network(value: object, path: str = "network") -> tuple[Initialiser, int]:
+    """The start and the width that a concrete table describes; a start is a name or a table with one."""
+    table = check_table(path, value)
+    check_keys(path, table, ("start", "width"), ("start", "width"))
+    width = check_integer(join(path, "width"), table["width"], 1)
+    start, where = table["start"], join(path, "start")
+    given = dict(check_table(where, {"name": start} if isinstance(start, str) else start))
+    check_given(where, given, ("name",))
+    name = check_choice(join(where, "name"), given.pop("name"), INITIALISERS)
+    with at(where):
+        return init.from_parameters(name, given), width
+
+
+def is_noisy(problem: Problem) -> bool:
+    """Whether labels differ from the target's now and then."""
+    return getattr(problem, "bayes_error", 0.0) > 0.0
+
+
+def parse_data(value: object, path: str = "data") -> Data:
+    """The numbers of training and held-out examples, and the labels of these, that a concrete table describes."""
+    table = check_table(path, value)
+    check_keys(path, table, ("samples", "test_samples", "test_labels"), ("samples",))
+    labels = cast(
+        "TestLabels",
+        check_choice(join(path, "test_labels"), table.get("test_labels", "clean"), get_args(TestLabels)),
+    )
+    test_samples = check_integer(join(path, "test_samples"), table.get("test_samples", TEST_SAMPLES), 1)
+    samples = table["samples"]
+    if isinstance(samples, str):
+        if samples != "online":
+            raise invalid(join(path, "samples"), 'must be a number of examples or "online"', samples)
+        return Data(None, test_samples, labels)
+    size = check_integer(join(path, "samples"), samples, 1, remedy='write "online" for fresh ones')
+    return Data(size, test_samples, labels)
+
+
+def plain_network(start: Initialiser, width: int) -> dict[str, Any]:
+    """The table of a start and a width."""
+    return {"start": {"name": start.name, **start.parameters()}, "width": width}
+
+
+def plain_data(samples: int | None, test_samples: int, test_labels: TestLabels | None) -> dict[str, Any]:
+    """The table of the numbers of examples, and of the labels where these are given."""
+    sizes: dict[str, Any] = {"samples": "online" if samples is None else samples, "test_samples": test_samples}
+    return sizes if test_labels is None else {**sizes, "test_labels": test_labels}
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys, no spaces, and no NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def text_hash(text: str) -> str:
+    """128 bits of the BLAKE2b hash of a text, in hexadecimal."""
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+@lru_cache(maxsize=1 << 14)  # the parts of a grid's specs repeat: planning 200,000 runs takes seconds
+def _text(plain: Callable[..., Any], *part: Any) -> str:
+    return canonical(plain(*part))
+
+
+@lru_cache(maxsize=256)
+def _schedule_of(text: str) -> Schedule:
+    return parse_training(json.loads(text))
