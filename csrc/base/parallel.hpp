@@ -78,10 +78,16 @@ void interruptible_for(std::size_t pieces, std::size_t threads, const Work& work
   if (most <= 1) return parallel_for(pieces, threads, work);
   std::atomic<bool> given_up{false};
   const auto guarded = [&, caller = std::this_thread::get_id()](std::size_t piece) {
+    const bool helps = std::this_thread::get_id() != caller;
     try {
-      if (std::this_thread::get_id() == caller) return work(piece);
+      if (!helps) return work(piece);
       const Helping helping(given_up);
       work(piece);
+    } catch (const Interrupted&) {
+      // A helper is interrupted only after `given_up` is set. Its reason is passed on by the thread that set it.
+      if (helps) return;
+      given_up.store(true, std::memory_order_relaxed);
+      throw;
     } catch (...) {
       given_up.store(true, std::memory_order_relaxed);
       throw;

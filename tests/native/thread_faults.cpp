@@ -78,6 +78,24 @@ void passed_on(const Run& run, const char* what) {
   check(caught, what);
 }
 
+// What a helper throws arrives although the others, which are interrupted by it, may end before it is recorded.
+void failure_comes_before_interruptions() {
+  for (int i = 0; i < 300; ++i) {
+    bool caught = false;
+    try {
+      fewfire::interruptible_for(threads, threads, [](std::size_t piece) {
+        if (piece == 1) throw std::out_of_range("one");
+        if (piece > 1)
+          for (int turn = 0; turn < 100000; ++turn) fewfire::interruption_point();
+      });
+    } catch (const std::out_of_range&) {
+      caught = true;
+    } catch (const fewfire::Interrupted&) {
+    }
+    check(caught, "an exception was taken for an interruption");
+  }
+}
+
 // Endless work, nested too, is left by all threads once the calling one is asked to stop; what may not be left is not.
 void given_up() {
   fewfire::set_interruption([] { return true; });
@@ -137,6 +155,7 @@ void fork_and_try(int depth) {
 int main() {
   long tries = 0;
   try_all();
+  failure_comes_before_interruptions();
   const long after_first = started;
   for (int i = 0; i < 20; ++i) try_all();
   check(after_first > 0 && started <= after_first + static_cast<long>(threads), "threads were started again and again");
