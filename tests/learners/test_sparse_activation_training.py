@@ -81,10 +81,10 @@ def test_dead_neurons_start_again_where_there_is_error_and_room(seed, name, k):
     counts = (stack.preactivations(X) > 0).sum(axis=2)
     again = reseed(stack, X, loss, weights, k, Stream(seed, "reseed"))
     kept = stack.with_parameters(before)
-    if (counts[0] < k).any():
-        assert np.array_equal(again, ~fired) and stack.fire_somewhere(X)[again].all()
-    else:
-        assert not again[0].any() and again[1].all()
+    assert not again[fired].any() and stack.fire_somewhere(X)[again].all()
+    assert again[0].sum() == min((~fired[0]).sum(), (counts[0] < k).sum()) and again[1].all()
+    for hidden, new in zip(stack.hidden, again, strict=True):  # a row of its own for each
+        assert len(np.unique(hidden[new].round(9), axis=0)) == new.sum()
     assert np.array_equal(stack.hidden[~again], kept.hidden[~again])
     assert np.array_equal(stack.offset, kept.offset)
     other = stack.with_parameters(before.copy())

@@ -14,7 +14,8 @@ pay or to choose, and this is plain training of a dense network.
 New parameters of a dead neuron, which without a gradient would stay as it is (Definition 1 sets such neurons apart):
 
 - its weights point from the mean of the rows to one row, drawn in proportion to the size of its error among the rows on
-  which fewer than k neurons fire; they have the median length of the network's other neurons;
+  which fewer than k neurons fire, a row of its own for each neuron: two equal neurons would stay equal, and rounding
+  would decide which of them is the stronger; they have the median length of the network's other neurons;
 - its bias lets it fire on a share of the rows such that all dead neurons together take up the room that is left;
 - its output weights take a small step of least squares towards the errors of the rows on which it fires.
 
@@ -278,18 +279,24 @@ def reseed(
     z = stack.preactivations(x)
     errors = loss.slope(stack.scores(z), rows)
     room = np.maximum(k - (z > 0).sum(axis=2), 0)
+    distinct, of_row = np.unique(x, axis=0, return_inverse=True)
     for number, ids in enumerate(map(np.flatnonzero, dead)):
         share = float(np.average(room[number], weights=weights)) / max(len(ids), 1)
-        missed = np.cumsum(np.linalg.norm(errors[number], axis=1) * weights * (room[number] > 0))
-        if not len(ids) or not missed[-1] > 0:
-            dead[number] = False
+        missed = np.linalg.norm(errors[number], axis=1) * weights * (room[number] > 0)
+        missed = np.bincount(of_row.ravel(), missed, len(distinct))
+        found = np.flatnonzero(missed > 0)
+        # Drawn without replacement, in proportion to `missed`: the largest of log(u)/missed (Efraimidis and Spirakis).
+        keys = np.log1p(-stream.child(f"network {number}").uniform(len(distinct))[found]) / missed[found]
+        chosen = found[np.argsort(-keys)[: len(ids)]]
+        length = _length(stack.hidden[number][~dead[number]])
+        dead[number, ids[len(chosen) :]] = False
+        ids = ids[: len(chosen)]
+        if not len(ids):
             continue
-        draws = stream.child(f"network {number}").uniform(len(ids)) * missed[-1]
-        chosen = np.minimum(np.searchsorted(missed, draws), len(x) - 1)
-        hidden = x[chosen] - np.average(x, axis=0, weights=weights).astype(x.dtype)
-        hidden *= _length(stack.hidden[number][~dead[number]]) / np.maximum(_norms(hidden), TINY)
-        along = x @ hidden.T
-        threshold = _threshold(along, weights, chosen, min(share, LARGEST_SHARE))
+        hidden = distinct[chosen] - np.average(x, axis=0, weights=weights).astype(x.dtype)
+        hidden *= length / np.maximum(_norms(hidden), TINY)
+        along, own = x @ hidden.T, np.einsum("ji,ji->j", distinct[chosen], hidden)
+        threshold = _threshold(along, own, weights, min(share, LARGEST_SHARE))
         features = np.maximum(along - threshold, 0)
         weighted = features * weights[:, None]
         power = np.einsum("bj,bj->j", weighted, features)[:, None]
@@ -298,15 +305,23 @@ def reseed(
     return dead
 
 
-def _threshold(along: FloatArray, weights: Float64Array, chosen: AnyArray, share: float) -> FloatArray:
-    """For each column of `along` (rows, neurons) a number that a share of the rows exceeds, and the chosen row does."""
+def _threshold(along: FloatArray, own: FloatArray, weights: Float64Array, share: float) -> FloatArray:
+    """For each column of `along` (rows, neurons) a number that almost a share of the rows exceeds, and so does `own`.
+
+    It is half-way between the values of two rows: the rounding of products does not decide which rows exceed it.
+    """
     order = np.argsort(-along, axis=0, kind="stable")
+    ranked = np.take_along_axis(along, order, axis=0)
     above = np.cumsum(weights[order], axis=0)
     first = np.argmax(above >= share * (1 - ROUNDING) * above[-1], axis=0)
     columns = np.arange(along.shape[1])
+    reached = ranked[first, columns]
+    apart = reached + math.sqrt(np.finfo(along.dtype).eps) * np.abs(along).max(axis=0)
+    larger = np.count_nonzero(ranked > apart, axis=0)
+    between = (reached + ranked[np.maximum(larger - 1, 0), columns]) / 2
     mean = np.average(along, axis=0, weights=weights)
     deviation = np.sqrt(np.average((along - mean) ** 2, axis=0, weights=weights))
-    return np.asarray(np.minimum(along[order[first, columns], columns], along[chosen, columns] - LEAST * deviation))
+    return np.asarray(np.minimum(between, own - LEAST * deviation), along.dtype)
 
 
 def _norms(vectors: FloatArray) -> FloatArray:
