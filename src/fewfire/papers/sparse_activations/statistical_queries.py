@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -109,19 +107,8 @@ class SQOracle:
 Strategy: TypeAlias = Literal["random", "families"]
 
 
-@dataclass(frozen=True)
-class QueriedParity:
-    """What a learner of parities concluded.
-
-    Parameters
-    ----------
-    support : tuple of int
-        The set with the largest answer.
-    certain : bool
-        Whether an answer exceeded the oracle's resolution, which no other parity allows.
-    queries : int
-        How many were asked.
-    """
+class QueriedParity(NamedTuple):
+    """The set with the largest answer, whether no other parity allows that answer, and how many queries were asked."""
 
     support: tuple[int, ...]
     certain: bool
@@ -156,42 +143,17 @@ def learn_parity(
     (1, 3)
     """
     check_choice("strategy", strategy, get_args(Strategy))
-    n = oracle.inputs
-    limit = sys.maxsize if budget is None else check_integer("budget", budget, 0)
-    if strategy == "families":
-        return _by_families(oracle, limit)
-    order = as_stream(seed, "strategy").permutation(2**n)
-    sets = (tuple(j for j in range(n) if index >> j & 1) for index in order.tolist())
-    best, asked = -math.inf, 0
-    support: tuple[int, ...] = ()
-    for members in islice(sets, limit):
-        answer = oracle.query(_family(members, ()))
-        asked += 1
-        if answer > best:
-            best, support = answer, members
-        if best > oracle.resolution:
-            break
-    return QueriedParity(support, best > oracle.resolution, asked)
-
-
-def family_size(resolution: float, n: int) -> int:
-    """g: the largest even number of coordinates, at most n, with 2^(−g/2) > 2·resolution; 0 if there is none."""
-    g = 0
-    while g + 2 <= n and 2.0 ** (-(g + 2) / 2) > 2 * resolution:
-        g += 2
-    return g
-
-
-def _by_families(oracle: SQOracle, limit: int) -> QueriedParity:
-    """First the part of the support outside J, then two coordinates of J after the other."""
     n, first = oracle.inputs, oracle.queries
-    inside = tuple(range(n - family_size(oracle.resolution, n), n))
+    limit = first + (sys.maxsize if budget is None else check_integer("budget", budget, 0))
+    shuffled = as_stream(seed, "strategy").permutation(2**n).tolist() if strategy == "random" else None
+    # The part of the support outside J comes first, then two coordinates of J after the other.
+    inside = tuple(range(n - (0 if shuffled else family_size(oracle.resolution, n)), n))
     known: tuple[int, ...] = ()
     unknown = tuple(range(n - len(inside)))
     while True:
         best, choice = -math.inf, known
-        for index in range(2 ** len(unknown)):
-            if oracle.queries - first >= limit:
+        for index in shuffled or range(2 ** len(unknown)):
+            if oracle.queries >= limit:
                 return QueriedParity(choice, False, oracle.queries - first)
             members = known + tuple(j for bit, j in enumerate(unknown) if index >> bit & 1)
             answer = oracle.query(_family(members, inside))
@@ -204,6 +166,11 @@ def _by_families(oracle: SQOracle, limit: int) -> QueriedParity:
         if not certain or not inside:
             return QueriedParity(choice, certain, oracle.queries - first)
         known, unknown, inside = choice, inside[:2], inside[2:]
+
+
+def family_size(resolution: float, n: int) -> int:
+    """g: the largest even number of coordinates, at most n, with 2^(−g/2) > 2·resolution; 0 if there is none."""
+    return max(g for g in range(0, n + 1, 2) if g == 0 or 2.0 ** (-g / 2) > 2 * resolution)
 
 
 def _family(members: tuple[int, ...], inside: tuple[int, ...]) -> Query:
