@@ -32,8 +32,10 @@ from typing import Any
 import torch
 
 import fewfire.torch as ft
-from fewfire.papers.sparse_activations.lazy_neurons.decoder import Decoder, DecoderCache, DecoderShape
 from fewfire.papers.sparse_activations.lazy_neurons.language import (
+    Decoder,
+    DecoderCache,
+    DecoderShape,
     LanguageTraining,
     TrainedDecoder,
     standard_library,

@@ -28,12 +28,8 @@ torch: Any = require("torch", "torch", "fewfire.papers.sparse_activations.lazy_n
 BATCH = 100
 DEEP_RATE, TWO_LAYER_RATE = 1e-2, 2e-3
 """Adam's rates."""
-THRESHOLDS, WEIGHTS, TARGETS, KEEP = (
-    (0.0, 0.5, 1.0, 2.0),
-    (0.0, 1.0, 10.0, 30.0),
-    (0.3, 0.2, 0.1, 0.05),
-    (64, 32, 16, 8),
-)
+THRESHOLDS, WEIGHTS = (0.0, 0.5, 1.0, 2.0), (0.0, 1.0, 10.0, 30.0)
+TARGETS, KEEP = (0.3, 0.2, 0.1, 0.05), (64, 32, 16, 8)
 """The points of each way to make neurons fire less: shifts, weights of ℓ1, activities, neurons of the teacher."""
 
 
@@ -51,10 +47,7 @@ def digits() -> tuple[Any, Any, Any, Any]:
 def train_digits(width: int, depth: int, seeds: int, epochs: int) -> dict[str, Any]:
     """Train networks of `depth` hidden layers of `width` neurons, one per seed.
 
-    Returns
-    -------
-    dict
-        "epochs" measured; "activity", an array (epochs, layers, seeds) as nested lists; "accuracy" per seed at the end.
+    "epochs" are those measured; "activity" is an array (epochs, layers, seeds); "accuracy" is that at the end.
     """
     X, y, X_test, y_test = digits()
     draws = [torch.Generator().manual_seed(seed) for seed in range(seeds)]

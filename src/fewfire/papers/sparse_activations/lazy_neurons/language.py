@@ -1,8 +1,12 @@
-"""Training of the ReLU transformer on the source of Python's own standard library, with its activity on the way.
+"""A small ReLU transformer over bytes, trained on the source of Python's own standard library, and its activity.
 
-The text is that of the interpreter that runs, so no data has to be fetched; one file in twenty is for validation.
-AdamW with a cosine schedule, in bfloat16 on a GPU. Activity is the share of (token, neuron) pairs of a block's mlp with
-a positive ReLU, measured on the same validation windows every time.
+Pre-norm blocks, x += attention(norm(x)), x += mlp(norm(x)), where mlp is Linear, ReLU, Linear. All heads of queries
+share one head of keys and values (multi-query attention); positions are learned; one matrix is the embedding and the
+last layer. A cache of keys and values serves decoding.
+
+The text is that of the interpreter that runs, so no data has to be fetched. AdamW with a cosine schedule, in bfloat16
+on a GPU. Activity is the share of (token, neuron) pairs of a block's mlp with a positive ReLU, measured on the same
+validation windows every time.
 """
 
 from __future__ import annotations
@@ -13,18 +17,18 @@ import sysconfig
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from fewfire._errors import invalid
 from fewfire._optional import require
-from fewfire.papers.sparse_activations.lazy_neurons.decoder import Decoder, DecoderShape
 
 torch: Any = require("torch", "torch", "fewfire.papers.sparse_activations.lazy_neurons")
+nn: Any = torch.nn
 
-VALIDATION: Final = 20
-"""One file in so many."""
-WEIGHT_DECAY: Final = 0.1
-ELSEWHERE: Final = {"site-packages", "dist-packages", "test", "tests", "__pycache__"}
+BYTES, WEIGHT_DECAY = 256, 0.1
+VALIDATION = 20
+"""One file in so many is for validation."""
+ELSEWHERE = {"site-packages", "dist-packages", "test", "tests", "__pycache__"}
 
 
 def standard_library() -> tuple[bytes, bytes]:
@@ -45,19 +49,105 @@ def standard_library() -> tuple[bytes, bytes]:
 
 
 @dataclass(frozen=True)
-class LanguageTraining:
-    """How a decoder is trained.
+class DecoderShape:
+    """Numbers per token between blocks, a multiple of `heads`; hidden neurons of each mlp; tokens seen at once."""
 
-    Parameters
-    ----------
-    steps, batch_size : int
-        Gradient steps, and windows of `context` bytes in each.
-    learning_rate : float
-        The largest, after a twentieth of the steps; it falls to a tenth by a cosine.
-    checkpoints : int
-        How often activity is measured after the start, at steps 1, … `steps` that grow by a factor.
-    windows : int
-        Validation windows it is measured on.
+    model: int
+    width: int
+    layers: int
+    heads: int
+    context: int
+
+
+class DecoderCache:
+    """Keys and values of the tokens decoded so far, of one sequence; `like` has the model's device and dtype."""
+
+    def __init__(self, shape: DecoderShape, like: Any) -> None:
+        size = (shape.layers, 1, 1, shape.context, shape.model // shape.heads)
+        self.keys, self.values = like.new_zeros(size), like.new_zeros(size)
+        self.length = 0
+
+
+class Attention(nn.Module):  # type: ignore[misc]
+    """Causal self-attention with several heads."""
+
+    def __init__(self, shape: DecoderShape, layer: int) -> None:
+        super().__init__()
+        self.heads, self.layer = shape.heads, layer
+        self.queries = nn.Linear(shape.model, shape.model)
+        self.keys_values = nn.Linear(shape.model, 2 * shape.model // shape.heads)
+        self.project = nn.Linear(shape.model, shape.model)
+
+    def forward(self, x: Any, cache: DecoderCache | None = None) -> Any:
+        """Attend to this and earlier tokens, those of the cache included; x has the shape (batch, tokens, model)."""
+        batch, tokens, model = x.shape
+        q = self.queries(x).view(batch, tokens, self.heads, -1).transpose(1, 2)
+        k, v = self.keys_values(x)[:, None].chunk(2, dim=-1)
+        if cache is not None:
+            end = cache.length + tokens
+            cache.keys[self.layer][:, :, cache.length : end] = k
+            cache.values[self.layer][:, :, cache.length : end] = v
+            k, v = cache.keys[self.layer][:, :, :end], cache.values[self.layer][:, :, :end]
+        # One token sees all there is; several at once start an empty cache, or have none.
+        k, v = (part.expand(-1, self.heads, -1, -1) for part in (k, v))
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=tokens > 1)
+        return self.project(mixed.transpose(1, 2).reshape(batch, tokens, model))
+
+
+class DecoderBlock(nn.Module):  # type: ignore[misc]
+    """Attention and mlp, each added to what comes in."""
+
+    def __init__(self, shape: DecoderShape, layer: int) -> None:
+        super().__init__()
+        self.norm_attention, self.norm_mlp = nn.LayerNorm(shape.model), nn.LayerNorm(shape.model)
+        self.attention = Attention(shape, layer)
+        self.mlp = nn.Sequential(nn.Linear(shape.model, shape.width), nn.ReLU(), nn.Linear(shape.width, shape.model))
+
+    def forward(self, x: Any, cache: DecoderCache | None = None) -> Any:
+        """The block on x of shape (batch, tokens, model)."""
+        x = x + self.attention(self.norm_attention(x), cache)
+        return x + self.mlp(self.norm_mlp(x))
+
+
+class Decoder(nn.Module):  # type: ignore[misc]
+    """The transformer; weights are drawn by PyTorch's generator, deviation 0.02, less for what is added to the sum."""
+
+    def __init__(self, shape: DecoderShape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.embedding = nn.Embedding(BYTES, shape.model)
+        self.positions = nn.Embedding(shape.context, shape.model)
+        self.blocks = nn.ModuleList([DecoderBlock(shape, layer) for layer in range(shape.layers)])
+        self.norm = nn.LayerNorm(shape.model)
+        for name, parameter in self.named_parameters():
+            if parameter.ndim == 2:
+                added = name.endswith(("project.weight", "mlp.2.weight"))
+                nn.init.normal_(parameter, std=0.02 / (2 * shape.layers) ** 0.5 if added else 0.02)
+            elif name.endswith("bias"):
+                nn.init.zeros_(parameter)
+
+    def count(self) -> int:
+        """How many numbers are trained."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def forward(self, tokens: Any, cache: DecoderCache | None = None) -> Any:
+        """Logits of the next byte, shape (batch, tokens, 256), for tokens of shape (batch, tokens)."""
+        start = 0 if cache is None else cache.length
+        positions = torch.arange(start, start + tokens.shape[1], device=tokens.device)
+        x = self.embedding(tokens) + self.positions(positions)
+        for block in self.blocks:
+            x = block(x, cache)
+        if cache is not None:
+            cache.length += tokens.shape[1]
+        return nn.functional.linear(self.norm(x), self.embedding.weight)
+
+
+@dataclass(frozen=True)
+class LanguageTraining:
+    """Gradient steps, windows of `context` bytes in each, and the largest learning rate; measurements.
+
+    The rate rises in the first twentieth of the steps and falls to a tenth by a cosine. `checkpoints` after the start,
+    at steps 1, … `steps` that grow by a factor, activity is measured on so many validation `windows`.
     """
 
     steps: int
@@ -104,22 +194,9 @@ def train_decoder(
 ) -> TrainedDecoder:
     """Train a decoder from scratch.
 
-    Parameters
-    ----------
-    shape : DecoderShape
-    training : LanguageTraining
-    text : pair of bytes, optional
-        To train on and for validation; the standard library by default.
-    seed : int
-        Of weights and windows.
-    device : str, optional
-        A GPU where there is one.
-    compiled : bool
-        Whether steps go through `torch.compile`.
-    penalty : function of the model that gives a `fewfire.torch.ActivityPenalty`, optional
-        Added to the loss, unless None; not together with `compiled`.
-    verbose : bool
-        Whether checkpoints are printed.
+    The text, to train on and for validation, is by default the standard library, the device a GPU where there is one.
+    Steps may go through `torch.compile`; or a penalty, a function of the model that gives a
+    `fewfire.torch.ActivityPenalty`, is added to the loss. Checkpoints are printed where `verbose`.
     """
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     train, validation = (torch.frombuffer(bytearray(part), dtype=torch.uint8) for part in text or standard_library())
@@ -130,8 +207,7 @@ def train_decoder(
         model = Decoder(shape).to(device)
     step_model = torch.compile(model) if compiled else model
     term = None if penalty is None else penalty(model)
-    matrices = [p for p in model.parameters() if p.ndim == 2]
-    others = [p for p in model.parameters() if p.ndim < 2]
+    matrices, others = ([p for p in model.parameters() if (p.ndim == 2) == matrix] for matrix in (True, False))
     groups = [{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": others, "weight_decay": 0.0}]
     optimiser = torch.optim.AdamW(groups, lr=training.learning_rate, betas=(0.9, 0.95), fused=device == "cuda")
     curve: list[dict[str, Any]] = []
@@ -163,20 +239,13 @@ def train_decoder(
 
 
 def measure_activity(model: Decoder, windows: Any) -> dict[str, Any]:
-    """Validation loss, and per layer the share of neurons that fire with its 95% interval over windows.
-
-    Parameters
-    ----------
-    model : Decoder
-    windows : int64 tensor of shape (windows, context + 1)
-    """
+    """Validation loss, and per layer the share of neurons that fire with its 95% interval over windows."""
     shares: list[list[Any]] = [[] for _ in model.blocks]
 
     def count(layer: int) -> Any:
         return lambda module, given, out: shares[layer].append((out > 0).float().mean(dim=(1, 2)))
 
     hooks = [block.mlp[1].register_forward_hook(count(layer)) for layer, block in enumerate(model.blocks)]
-    losses = []
     try:
         with torch.inference_mode(), torch.autocast(windows.device.type, torch.bfloat16, enabled=windows.is_cuda):
             losses = [_loss(model(part[:, :-1]), part).float() * len(part) for part in windows.split(8)]
