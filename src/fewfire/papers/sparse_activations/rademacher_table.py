@@ -22,7 +22,6 @@ import numpy as np
 from fewfire._cube import cube, cube_index
 from fewfire._random import Stream, as_stream
 from fewfire._validate import check_integer, check_number, check_signs
-from fewfire.networks import TwoLayer
 from fewfire.papers import sparse_activations as bounds
 
 if TYPE_CHECKING:
@@ -37,10 +36,7 @@ STARTS = 3
 
 
 class Block(NamedTuple):
-    """Weights of 2^b neurons of which at most one fires on any input, and Σ_i ζ_i block(x_i)/m.
-
-    `hidden` has the shape (2^b, n), `bias` and `output` (2^b,); a neuron that gained nothing has output 0.
-    """
+    """Σ_i ζ_i block(x_i)/m and the weights of 2^b neurons; one that gained nothing has output 0."""
 
     value: float
     hidden: Float64Array
@@ -52,14 +48,7 @@ class Block(NamedTuple):
 class RademacherTable:
     """Lower estimates of the Rademacher complexity of H(n, s, k) for any s and k on one sample.
 
-    Parameters
-    ----------
-    X : int8 array of ±1, shape (m, n)
-    zeta : int8 array of ±1, shape (draws, m)
-    W, B : float
-        The scales of the class.
-    blocks : list of lists of Block
-        For each draw of ζ, the best block found of 1, 2, 4, … neurons.
+    X has the shape (m, n), zeta (draws, m); `blocks` has for each draw of ζ the best found of 1, 2, 4, … neurons.
     """
 
     X: SignArray
@@ -70,47 +59,33 @@ class RademacherTable:
 
     def values(self, s: int, k: int) -> Float64Array:
         """For each draw of ζ the largest correlation found, shape (draws,)."""
-        return np.array([copies * block.value for copies, block in self._chosen(s, k)])
-
-    def estimate(self, s: int, k: int) -> tuple[float, float]:
-        """The mean over the draws of ζ and its standard error."""
-        values = self.values(s, k)
-        return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
-
-    def witness(self, s: int, k: int, draw: int) -> TwoLayer:
-        """The network of s neurons, at most k active on any input of the cube, that attains `values(s, k)[draw]`."""
-        copies, block = self._chosen(s, k)[check_integer("draw", draw, 0, len(self.blocks) - 1)]
-        spare = s - copies * len(block.bias)
-        hidden = np.vstack([np.tile(block.hidden, (copies, 1)), np.zeros((spare, self.X.shape[1]))])
-        bias, output = (np.append(np.tile(part, copies), np.zeros(spare)) for part in (block.bias, block.output))
-        return TwoLayer(hidden, bias, output)
+        return np.array([copies * block.value for copies, block in self.chosen(s, k)])
 
     def row(self, s: int, k: int) -> dict[str, Any]:
         """The estimate, eq. (15), its explicit form, Conjecture 20 and the classical bound, as plain numbers."""
         (m, n), (W, B) = self.X.shape, (self.W, self.B)
-        value, error = self.estimate(s, k)
         return {
             "s": s,
             "k": k,
-            "estimate": value,
-            "standard_error": error,
+            **mean_with_error(self.values(s, k)),
             "theorem_19": bounds.rademacher(n, s, k, W, B, m),
             "explicit": bounds.rademacher_explicit(n, s, k, W, B, m),
             "conjecture_20": bounds.rademacher_conjectured(n, s, k, W, B, m),
             "classical": bounds.rademacher_classical(n, s, W, B, m),
         }
 
-    def _chosen(self, s: int, k: int) -> list[tuple[int, Block]]:
+    def chosen(self, s: int, k: int) -> list[tuple[int, Block]]:
         """For each draw, how many copies of which block are best."""
         s = check_integer("s", s, 1, remedy="a network has at least one neuron")
         k = check_integer("k", k, 1, s, "no more neurons can fire than there are")
-        return [
-            max(
-                ((min(k, s >> b), block) for b, block in enumerate(found) if s >> b),
-                key=lambda pair: pair[0] * pair[1].value,
-            )
-            for found in self.blocks
-        ]
+        fits = [[(min(k, s >> b), block) for b, block in enumerate(found) if s >> b] for found in self.blocks]
+        return [max(pairs, key=lambda pair: pair[0] * pair[1].value) for pairs in fits]
+
+
+def mean_with_error(values: Float64Array) -> dict[str, float]:
+    """The mean over the draws of ζ and its standard error."""
+    error = values.std(ddof=1) / math.sqrt(len(values))
+    return {"estimate": float(values.mean()), "standard_error": float(error)}
 
 
 def rademacher_table(
@@ -171,7 +146,16 @@ def _fit_block(
         signs = np.append(zeta, 0).astype(np.float64)[groups]
         starts = _starts(stream.child(f"starts {restart}"), padded, signs, address)
         v, c, gain = _ascend(padded, signs, starts, b, W, B, steps)
-        found.append(_assemble(v, c, gain, address, W, B, X, zeta))
+        # As weights, a little inside W, B and the silence away from the address.
+        gamma = _gamma(v, c, b) * (1 + SLACK)
+        hidden, bias, output = v.copy(), c - b * gamma, np.sign(gain)
+        hidden[:, address] = gamma[:, None] * cube(b)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            exceeded = np.maximum(np.linalg.norm(hidden, axis=1) / W, np.where(bias == 0, 0.0, np.abs(bias) / B))
+        shrink = (1 - SLACK) / np.maximum(exceeded, 1.0)
+        hidden, bias = hidden * shrink[:, None], bias * shrink
+        values = np.maximum(X @ hidden.T + bias, 0.0) @ output
+        found.append(Block(float(zeta @ values) / len(X), hidden, bias, output))
     return max(found, key=lambda block: block.value)
 
 
@@ -222,8 +206,9 @@ def _ascend(
         theta += reach * np.linalg.norm(theta, axis=2, keepdims=True) * slope / np.maximum(length, 1e-300)
     chosen = best.argmax(axis=1)
     everyone = np.arange(neurons)
-    point = kept[everyone, chosen]
-    return point[:, :-1], point[:, -1], output[chosen] * best[everyone, chosen]
+    gain = output[chosen] * best[everyone, chosen]
+    point = kept[everyone, chosen] * (gain != 0)[:, None]
+    return point[:, :-1], point[:, -1], gain
 
 
 def _gauge(theta: Float64Array, b: int, W: float, B: float) -> tuple[Float64Array, Float64Array]:
@@ -235,10 +220,9 @@ def _gauge(theta: Float64Array, b: int, W: float, B: float) -> tuple[Float64Arra
     by_length = lengths / W
     with np.errstate(divide="ignore", invalid="ignore"):
         by_bias = np.where(bias == 0, 0.0, np.abs(bias) / B)
-    active = (gamma > 0)[..., None] * 0.5 * np.concatenate([np.sign(v), np.ones_like(c)[..., None]], axis=-1)
-    unit = np.zeros_like(theta)
-    unit[..., -1] = 1.0
-    slope_length = np.concatenate([v, np.zeros_like(c)[..., None]], axis=-1) + b * gamma[..., None] * active
+    unit = np.arange(theta.shape[-1]) == v.shape[-1]
+    active = (gamma > 0)[..., None] * 0.5 * np.where(unit, 1.0, np.sign(theta))
+    slope_length = np.where(unit, 0.0, theta) + b * gamma[..., None] * active
     slope_length /= np.maximum(lengths, 1e-300)[..., None] * W
     slope_bias = np.sign(bias)[..., None] * (unit - b * active) / max(B, 1e-300)
     larger = by_length >= by_bias
@@ -248,32 +232,4 @@ def _gauge(theta: Float64Array, b: int, W: float, B: float) -> tuple[Float64Arra
 
 def _gamma(v: Float64Array, c: Float64Array, b: int) -> Float64Array:
     """Γ: the least that silences a neuron away from its address; 0 without an address."""
-    if b == 0:
-        return np.zeros_like(c)
-    return np.asarray(np.maximum(np.abs(v).sum(axis=-1) + c, 0.0) / 2)
-
-
-def _assemble(
-    v: Float64Array,
-    c: Float64Array,
-    gain: Float64Array,
-    address: IdArray,
-    W: float,
-    B: float,
-    X: SignArray,
-    zeta: SignArray,
-) -> Block:
-    """The block as weights, a little inside W, B and the silence away from the address, and what it attains."""
-    b = len(address)
-    scale = np.where(gain != 0, 1.0, 0.0)
-    v, c = v * scale[:, None], c * scale
-    gamma = _gamma(v, c, b) * (1 + SLACK)
-    hidden = v.copy()
-    hidden[:, address] = gamma[:, None] * cube(b)
-    bias, output = c - b * gamma, np.sign(gain)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        exceeded = np.maximum(np.linalg.norm(hidden, axis=1) / W, np.where(bias == 0, 0.0, np.abs(bias) / B))
-    shrink = (1 - SLACK) / np.maximum(exceeded, 1.0)
-    hidden, bias = hidden * shrink[:, None], bias * shrink
-    values = np.maximum(X @ hidden.T + bias, 0.0) @ output
-    return Block(float(zeta @ values) / len(X), hidden, bias, output)
+    return np.asarray((b > 0) * np.maximum(np.abs(v).sum(axis=-1) + c, 0.0) / 2)

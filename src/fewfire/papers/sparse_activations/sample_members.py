@@ -12,18 +12,18 @@ at least 2/(√2 (1 + 1/√m)), which tends to √2.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire._random import Stream, as_stream
+from fewfire._random import Stream
 from fewfire._validate import check_integer, check_number, check_signs
 from fewfire.networks import TwoLayer
 from fewfire.papers import sparse_activations as bounds
+from fewfire.papers.sparse_activations.rademacher_table import mean_with_error
 
 if TYPE_CHECKING:
-    from fewfire._types import AnyArray, Float64Array
+    from fewfire._types import AnyArray, Float64Array, SignArray
 
 SLACK = 1e-9
 """Scores off a neuron's set lie below 0 by this share of those on it, so that rounding cannot make it fire."""
@@ -63,39 +63,14 @@ def sample_member(X: AnyArray, zeta: AnyArray, s: int, W: float, B: float) -> Tw
     return TwoLayer(hidden, bias, output)
 
 
-def sample_row(
-    X: AnyArray, s: int, k: int, W: float, B: float, *, draws: int = 8, seed: int | Stream = 0
-) -> dict[str, Any]:
-    """The mean correlation of k copies of such networks of s/k neurons with random signs, next to Conjecture 20.
-
-    Parameters
-    ----------
-    X : array of ±1, shape (m, n)
-    s, k : int
-        Neurons, and how many of them may be active on a row.
-    W, B : float
-    draws : int
-        Of ζ; at least 2, for the standard error.
-    seed : int or Stream
-    """
-    signs = check_signs("X", X)
-    m, n = signs.shape
-    s, k = check_integer("s", s, 1), check_integer("k", k, 1, s)
-    draws = check_integer("draws", draws, 2, remedy="a standard error needs two draws")
-    zeta = as_stream(seed, "rademacher").child("zeta").sign_rows(draws, m)
-    values = np.array([k * float(row @ sample_member(signs, row, s // k, W, B)(signs)) / m for row in zeta])
-    return {
-        "n": n,
-        "m": m,
-        "s": s,
-        "k": k,
-        "W": W,
-        "B": B,
-        "estimate": float(values.mean()),
-        "standard_error": float(values.std(ddof=1) / math.sqrt(draws)),
-        "explicit": bounds.rademacher_explicit(n, s, k, W, B, m),
-        "conjecture_20": bounds.rademacher_conjectured(n, s, k, W, B, m),
-    }
+def sample_row(X: SignArray, s: int, k: int, W: float, B: float, *, draws: int) -> dict[str, Any]:
+    """The mean correlation of k copies of such networks of s/k neurons with random signs, next to Conjecture 20."""
+    m, n = X.shape
+    zeta = Stream(0, "rademacher").child("zeta").sign_rows(draws, m)
+    values = np.array([k * float(row @ sample_member(X, row, s // k, W, B)(X)) / m for row in zeta])
+    bound = {"explicit": bounds.rademacher_explicit, "conjecture_20": bounds.rademacher_conjectured}
+    found = {"n": n, "m": m, "s": s, "k": k, "W": W, "B": B, **mean_with_error(values)}
+    return found | {name: value(n, s, k, W, B, m) for name, value in bound.items()}
 
 
 def _sets(sums: Float64Array, s: int) -> list[tuple[AnyArray, float]]:
