@@ -37,7 +37,7 @@ def test_sampled_rows_hold_the_exact_values():
     small = construct.junta(10, range(4), [1, -1, 1, 1, -1, -1, 1, -1, 1, 1, 1, -1, 1, -1, 1, 1])
     large = construct.junta(22, range(4), small.output)
     picture = spectrum(small)
-    rows = rows_by_statement(compare_member(large, 1, 0.1, 0.1, rho=0.9, points=20_000, seed=2))
+    rows = rows_by_statement(compare_member(large, 1, 0.1, 0.1, rho=0.9, seed=2))
     average, noise, degree = rows["Lemma 9"], rows["Lemma 10"], rows["4k²W²/ε (sharp)"]
     assert average.low <= picture.average_sensitivity() <= average.high
     assert noise.low <= picture.noise_sensitivity(0.9) <= noise.high
