@@ -34,12 +34,15 @@ def world(advantage=1.3, patience=0.7, lower=1.5, sparser=0.6, fewer=0.8, spread
     return learn
 
 
-def passed(**options):
-    return [entry.passed for entry in inside_the_class.RECIPE.run(settings=SETTINGS, learn=world(**options)).judgements]
+def run(**options):
+    learn = world(**options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inside_the_class, "learn_all", lambda tasks: [learn(*task) for task in tasks])
+        return inside_the_class.RECIPE.run(settings=SETTINGS)
 
 
 def test_a_world_as_it_was_seen():
-    found = inside_the_class.RECIPE.run(settings=SETTINGS, learn=world())
+    found = run()
     assert found.passed, found.judgements
     table = found.to_dict()
     assert json.loads(json.dumps(table)) == table
@@ -53,7 +56,7 @@ def test_a_world_as_it_was_seen():
 
 def test_targets_grow_with_the_neurons_of_the_class():
     """Where samples are a multiple of the target's parameters, they are reported to grow like s."""
-    found = inside_the_class.RECIPE.run(settings=SETTINGS, learn=world(spread=0.0))
+    found = run(spread=0.0)
     rows = found.to_dict()["rows"]
     assert {(row["s"], row["target"]) for row in rows} == {(64, 8), (128, 16)}
     assert all(row["samples"] == round(row["multiple"] * row["target"] * (row["n"] + 1)) for row in rows)
@@ -75,14 +78,11 @@ def test_targets_grow_with_the_neurons_of_the_class():
     ids=["no advantage", "a disadvantage", "no lower error", "advantage of samples", "not sparser", "more samples"],
 )
 def test_other_worlds_are_refuted(options, expected):
-    assert passed(**options) == expected
+    assert [entry.passed for entry in run(**options).judgements] == expected
 
 
 def test_noise_hides_the_advantage_and_the_power_is_low():
-    quiet, noisy = (
-        inside_the_class.RECIPE.run(settings=SETTINGS, learn=world(spread=spread)).judgements[0]
-        for spread in (0.03, 0.7)
-    )
+    quiet, noisy = (run(spread=spread).judgements[0] for spread in (0.03, 0.7))
     assert quiet.passed and quiet.power.probability > 0.99 and quiet.effect.low > 1.2
     assert not noisy.passed and noisy.power.probability < 0.5
 

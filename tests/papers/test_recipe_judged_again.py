@@ -1,7 +1,6 @@
 """Stored verdicts are those that the recipes make of the stored measurements: judging takes nothing else."""
 
 import json
-from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -45,17 +44,6 @@ def of_separation(info):
     return separation.judge(dimensions, powers, info["neurons"], leads)
 
 
-def of_inside_the_class(info):
-    quick = inside_the_class.RECIPE.scales["quick"]
-    fields = ("n", "s", "k", "multiple", "steps", "target")
-    rows = {tuple(row[field] for field in fields): row for row in info["rows"]}
-
-    def learned(cell, seed):
-        return {key: rows[astuple(cell)][key][seed - quick.first] for key in ("test", "train", "exceeds")}
-
-    return inside_the_class.measure(quick, learn=learned).judgements
-
-
 JUDGED = {
     "parities-digits": of_digits,
     "parities-error-terms": of_error_terms,
@@ -63,7 +51,9 @@ JUDGED = {
     "parities-theorem-2": lambda info: theorem_2.judge(theorem_2.RECIPE.scales["quick"], info["rows"]),
     "sparse-activations-bounds": lambda info: bounds.judge(info["rows"]),
     "sparse-activations-inducing": lambda info: inducing.judge(info["rows"]),
-    "sparse-activations-inside-the-class": of_inside_the_class,
+    "sparse-activations-inside-the-class": lambda info: inside_the_class.judge(
+        inside_the_class.RECIPE.scales["quick"], inside_the_class.per_target(info["rows"])
+    ),
     "sparse-activations-lazy-neurons": lambda info: lazy_neurons.judge(info["perceptrons"], info["transformers"]),
     "sparse-activations-learn-back": lambda info: learn_back.judge(info["rows"], learn_back.attained(16)),
     "sparse-activations-learning-curves": lambda info: learning_curves.judge(info["rows"]),

@@ -50,25 +50,26 @@ def test_the_networks_outside_are_what_they_should_be():
 
 
 @pytest.mark.usefixtures("core")  # minutes without it
-def test_members_pass_and_networks_outside_are_refuted_by_every_claim_on_scaling():
+def test_members_pass_and_networks_outside_are_refuted_by_every_claim_on_scaling(monkeypatch):
     inside = learning_scaling.RECIPE.run(settings=SCALING)
     assert verdicts(inside) == [True] * 5
     assert inside.measured[0].startswith("degree that holds 90% of the variance at k = 1, 2, 4, 8, 16 of 32 neurons")
-    parities, dense = (
-        learning_scaling.RECIPE.run(settings=SCALING, draw=draw) for draw in (parity_network, random_network)
-    )
-    assert verdicts(parities) == [False, False, True, False, False]
-    assert verdicts(dense)[2] is False and verdicts(dense)[4] is False
+    outside = []
+    for draw in (parity_network, random_network):
+        monkeypatch.setattr(learning_scaling, "varying_member", draw)
+        outside.append(verdicts(learning_scaling.RECIPE.run(settings=SCALING)))
+    parities, dense = outside
+    assert parities == [False, False, True, False, False]
+    assert dense[2] is False and dense[4] is False
     *_, over_k = recipes.plot(inside).axes
     assert over_k.get_xlabel() == "active neurons k, s = 32"
 
 
 def test_pieces_of_the_scaling_recipe():
-    member = learning_scaling.varying_member
-    row = learning_scaling._samples_needed(member, 8, range(2))
+    row = learning_scaling._samples_needed(8, range(2))
     assert row["monomials"] == 93 and row["samples"] == np.median(row["needed"])
     assert all(69 <= needed <= 163 for needed in row["needed"])
-    degree = learning_scaling._degrees(member, 14, 8, 1, "junta", range(2))
+    degree = learning_scaling._degrees(14, 8, 1, "junta", range(2))
     assert all(1 <= value <= 3 < degree["bound"] for value in degree["degrees"])
 
 
@@ -171,22 +172,23 @@ def test_the_extremal_network():
     assert spectrum(net).largest(1) == [((0, 1, 2), 4.0)]
 
 
-def test_sharp_bounds_hold_tightly_on_members_and_fail_where_more_neurons_fire():
+def test_sharp_bounds_hold_tightly_on_members_and_fail_where_more_neurons_fire(monkeypatch):
     inside = bounds.RECIPE.run(settings=FEW)
     assert verdicts(inside) == [True] * 6
     assert "Lemma 9 in 1, Lemma 10 in 0, Theorem 8 in 0" in inside.measured[0]
     telling = [row for row in inside.data["rows"] if row["statement"] == bounds.DEGREE and row["bound"] < 8]
     assert len(telling) >= 6 and all(row["holds"] for row in telling)
     # Three copies claimed to be two: 9/4 of the bound on the sensitivities, and on the degree with it.
-    outside = [("three for two", 2, extremal_network(8, 4, 3))]
-    found = bounds.RECIPE.run(settings=FEW, networks=outside)
+    monkeypatch.setattr(bounds, "_networks", lambda settings: [("three for two", 2, extremal_network(8, 4, 3))])
+    found = bounds.RECIPE.run(settings=FEW)
     assert verdicts(found) == [False, True] * 3
     assert [entry.power.probability for entry in inside.judgements] == [1.0] * 6
 
 
-def test_bounds_that_are_never_near_are_not_called_tight():
+def test_bounds_that_are_never_near_are_not_called_tight(monkeypatch):
     random = [row for row in bounds._networks(FEW) if row[0].startswith("dense")]
-    found = bounds.RECIPE.run(settings=FEW, networks=random)
+    monkeypatch.setattr(bounds, "_networks", lambda settings: random)
+    found = bounds.RECIPE.run(settings=FEW)
     assert verdicts(found)[1::2] == [False] * 3
     # And without the extremal networks a smaller constant would not be noticed.
     assert [entry.power.probability for entry in found.judgements[::2]] == [0.0] * 3

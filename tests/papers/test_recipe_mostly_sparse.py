@@ -26,7 +26,9 @@ def counts(least=50, fall=2.5, last=None, dense=600):
 
 @pytest.fixture(scope="module")
 def seen():
-    return mostly_sparse.RECIPE.run(settings=SETTINGS, digits=counts())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mostly_sparse, "digits_fit", counts())
+        return mostly_sparse.RECIPE.run(settings=SETTINGS)
 
 
 def test_counts_as_they_were_seen(seen):
@@ -47,7 +49,8 @@ def test_counts_as_they_were_seen(seen):
 def test_other_counts_are_refuted(monkeypatch, seen, options, place):
     cube = {(row["k"], row["samples"], row["seed"]): row for row in seen.data["cube"]}
     monkeypatch.setattr(mostly_sparse, "_on_cube", lambda *key: cube[key])
-    found = mostly_sparse.RECIPE.run(settings=SETTINGS, digits=counts(**options))
+    monkeypatch.setattr(mostly_sparse, "digits_fit", counts(**options))
+    found = mostly_sparse.RECIPE.run(settings=SETTINGS)
     assert not found.judgements[place].passed and not found.passed
 
 

@@ -1,23 +1,61 @@
-"""What several recipes need: one fit of the low-degree algorithm, PyTorch on one thread, or its absence."""
+"""What several recipes need: verdicts, one fit of the low-degree algorithm, PyTorch on one thread, or its absence."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from fewfire._optional import is_installed, require
 from fewfire.learners import LowDegreeRegressor
-from fewfire.papers._claims._recipe import RecipeOutcome
+from fewfire.papers._claims import _effects
+from fewfire.papers._claims._recipe import Judgement, RecipeOutcome
 from fewfire.problems import NetworkTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from matplotlib import figure
+
     from fewfire.networks import TwoLayer
+    from fewfire.papers._claims._recipe import Effect, Power
+
+Row: TypeAlias = dict[str, Any]
+Rows: TypeAlias = Sequence[Row]
+"""What was measured, as JSON has it."""
+
+Info: TypeAlias = Mapping[str, Any]
+Figure: TypeAlias = "figure.Figure"
+"""Of plots: the result of a recipe, and what is drawn of it."""
 
 TESTS = 10_000
+
+
+def at_most(claim: str, statistic: str, effect: Effect, bound: float, refuted_by: str, power: Power) -> Judgement:
+    """The verdict on the upper end of an effect."""
+    return Judgement(claim, statistic, effect.high, bound, refuted_by=refuted_by, effect=effect, power=power)
+
+
+def at_least(claim: str, statistic: str, effect: Effect, bound: float, refuted_by: str, power: Power) -> Judgement:
+    """The verdict on the lower end of an effect."""
+    return Judgement(claim, statistic, effect.low, bound, "at least", refuted_by, effect, power)
+
+
+def mean_share(name: str, shares: np.ndarray) -> Effect:
+    """Student's interval for a mean of shares, but no end below 0 or above 1."""
+    return _effects.mean(name, shares).map(lambda end: min(max(end, 0.0), 1.0))
+
+
+def mean_ratio(name: str, logarithms: np.ndarray, level: float = 0.025) -> Effect:
+    """Student's interval for a geometric mean."""
+    return _effects.mean(name, logarithms, level).map(np.exp)
+
+
+def pooled_deviation(table: np.ndarray) -> float:
+    """The standard deviation within the columns of a table."""
+    return float(np.sqrt(np.mean(np.var(table, axis=0, ddof=1))))
 
 
 def relative_error(net: TwoLayer, degree: int, samples: int, seed: int) -> float:

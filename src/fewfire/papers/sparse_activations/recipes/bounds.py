@@ -9,7 +9,7 @@ satisfies in all cases here but one; they cannot fail and are reported without a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,15 +19,11 @@ from fewfire.networks import TwoLayer, construct
 from fewfire.papers import sparse_activations as theory
 from fewfire.papers._claims import _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
+from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_least, at_most
 from fewfire.report._figure import SomeAxes, canvas, colour, legend_below
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from matplotlib.figure import Figure
-
-Named: TypeAlias = tuple[str, int, TwoLayer]
-"""A name, the k that is claimed, the network."""
+    from collections.abc import Iterator
 
 AVERAGE, NOISE, DEGREE = "4k²W² (sharp)", "2(1 − ρ)k²W² (sharp)", "4k²W²/ε (sharp)"
 PRINTED = ("Lemma 9", "Lemma 10", "Theorem 8")
@@ -58,17 +54,9 @@ class BoundsSettings:
     seeds: int
 
 
-def measure(settings: BoundsSettings, *, networks: Sequence[Named] | None = None) -> RecipeOutcome:
-    """One row for each network and bound.
-
-    Parameters
-    ----------
-    settings : BoundsSettings
-    networks : sequence of Named, optional
-        Random members and extremal networks unless given.
-    """
-    chosen = _networks(settings) if networks is None else networks
-    rows = [row for name, k, net in chosen for row in _rows(name, k, net)]
+def measure(settings: BoundsSettings) -> RecipeOutcome:
+    """One row for each network and bound."""
+    rows = [row for name, k, net in _networks(settings) for row in _rows(name, k, net)]
     of_statement = grouped(rows, "statement")
     useful = {name: sum(map(_is_useful, of_statement[name])) for name in (DEGREE, *PRINTED)}
     counts = ", ".join(f"{name} in {useful[name]}" for name in PRINTED)
@@ -83,39 +71,38 @@ def measure(settings: BoundsSettings, *, networks: Sequence[Named] | None = None
     )
 
 
-def judge(rows: Sequence[dict[str, Any]]) -> list[Judgement]:
+def judge(rows: Rows) -> list[Judgement]:
     """The claims on measured quantities and bounds, case by case; all are exact."""
     judgements = []
     for name, least, where in TIGHT:
         mine = [row for row in rows if row["statement"] == name and (name != DEGREE or _is_useful(row))]
         largest = max((_ratio(row) for row in mine), default=float("nan"))
         effect = _effects.exact("largest measured/bound", largest)
+        statistic = f"{effect.name} of {len(mine)} cases"
         judgements += [
-            Judgement(
+            at_most(
                 f"{name} holds{where}",
-                f"largest measured/bound of {len(mine)} cases",
-                largest,
+                statistic,
+                effect,
                 1 + ROUNDING,
-                refuted_by="one member above its bound",
-                effect=effect,
+                "one member above its bound",
                 # The networks that come up to the bound are above one that is smaller.
-                power=Power("a constant smaller by 1%", float(largest / SMALLER > 1 + ROUNDING)),
+                Power("a constant smaller by 1%", float(largest / SMALLER > 1 + ROUNDING)),
             ),
-            Judgement(
+            at_least(
                 f"{name} is tight{where}",
-                f"largest measured/bound of {len(mine)} cases",
-                largest,
+                statistic,
+                effect,
                 least,
-                "at least",
-                refuted_by=f"no network at {least:.2g} of the bound or more",
-                effect=effect,
-                power=Power("bounds that are never near: every case is checked", 1.0),
+                f"no network at {least:.2g} of the bound or more",
+                Power("bounds that are never near: every case is checked", 1.0),
             ),
         ]
     return judgements
 
 
-def _networks(settings: BoundsSettings) -> list[Named]:
+def _networks(settings: BoundsSettings) -> list[tuple[str, int, TwoLayer]]:
+    """Random members and extremal networks: a name, the k that is claimed, the network."""
     networks = [
         (f"{kind} {(n, s, k)} seed {seed}", k, construct.random_member(n, s, k, seed, kind))
         for kind in ("dense", "junta")
@@ -129,7 +116,7 @@ def _networks(settings: BoundsSettings) -> list[Named]:
     ]
 
 
-def _rows(name: str, k: int, net: TwoLayer) -> Iterator[dict[str, Any]]:
+def _rows(name: str, k: int, net: TwoLayer) -> Iterator[Row]:
     """Each quantity with its bound, and with what every function of n inputs and this variance satisfies."""
     picture, (W, B), n, s = spectrum(net), net.norms(), net.inputs, net.width
     variance = picture.tail(0)
@@ -150,25 +137,19 @@ def _rows(name: str, k: int, net: TwoLayer) -> Iterator[dict[str, Any]]:
         found.append(("Theorem 8", degree, theory.degree(n, s, k, W, B, tail), float(n)))
         found.append((DEGREE, degree, theory.degree_sharp(k, W, tail), float(n)))
     for statement, measured, bound, trivial in found:
-        yield {
-            "network": name,
-            "statement": statement,
-            "measured": measured,
-            "bound": bound,
-            "trivial": trivial,
-            "holds": measured <= bound * (1 + ROUNDING),
-        }
+        numbers = {"measured": measured, "bound": bound, "trivial": trivial}
+        yield {"network": name, "statement": statement, **numbers, "holds": measured <= bound * (1 + ROUNDING)}
 
 
-def _is_useful(row: dict[str, Any]) -> bool:
+def _is_useful(row: Row) -> bool:
     return bool(row["bound"] < row["trivial"])
 
 
-def _ratio(row: dict[str, Any]) -> float:
+def _ratio(row: Row) -> float:
     return 0.0 if row["measured"] == 0 else float(row["measured"] / row["bound"])
 
 
-def plot_bounds(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_bounds(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/bounds: measured over bound for every network, a line per statement; 1 is the limit.
 
     Bounds above what every function satisfies are drawn pale: they add nothing.

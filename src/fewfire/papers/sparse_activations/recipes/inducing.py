@@ -9,20 +9,16 @@ chosen by activity and not by what it costs; costs are compared seed by seed, wi
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fewfire.papers._claims import _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._claims._statistics import rising, rising_power, spread_power
-from fewfire.papers.sparse_activations.recipes._shared import one_torch_thread, without_torch
+from fewfire.papers.sparse_activations.recipes import _shared
+from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_most, pooled_deviation
 from fewfire.report._figure import SomeAxes, canvas, label_axes, log_axis, marked
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from matplotlib.figure import Figure
 
 WIDTH, SHARE = 512, 0.2
 NOTHING, LITTLE, KEPT, LEVEL, END = 1.0, 1.5, 1.25, 0.01, 0.025
@@ -43,12 +39,12 @@ class InducingSettings:
 def measure(settings: InducingSettings) -> RecipeOutcome:
     """Rows of method, setting, seed, activity and accuracy."""
     parameters = {"width": WIDTH, **asdict(settings)}
-    if skipped := without_torch(parameters):
+    if skipped := _shared.without_torch(parameters):
         return skipped
     from fewfire.papers.sparse_activations.lazy_neurons._digits import measure_induced
 
-    rows: list[dict[str, Any]] = []
-    with one_torch_thread():
+    rows: list[Row] = []
+    with _shared.one_torch_thread():
         for seed in range(settings.seeds):
             for method, setting, activity, accuracy in measure_induced(WIDTH, settings.epochs, settings.tuning, seed):
                 found = {"activity": round(activity, 5), "accuracy": round(accuracy, 5)}
@@ -56,15 +52,15 @@ def measure(settings: InducingSettings) -> RecipeOutcome:
     return RecipeOutcome(parameters=parameters, judgements=judge(rows), measured=_sentences(rows), data={"rows": rows})
 
 
-def judge(rows: list[dict[str, Any]]) -> list[Judgement]:
+def judge(rows: Rows) -> list[Judgement]:
     """The claims on activities and accuracies by method, setting and seed."""
     plain, smooth = _points(rows, "l1")[0.0], _points(rows, "gelu")[0.0]
     relued = _points(rows, "relufied")[0.0]
     activity = np.stack([point["activity"] for point in _points(rows, "l1").values()], axis=1)
-    noise = float(np.sqrt(np.mean(np.var(activity, axis=0, ddof=1))))
-    aimed = {target: point["activity"] / target for target, point in _points(rows, "target").items()}
-    targets = {target: _effects.mean("activity over its target, the largest", aimed[target]) for target in aimed}
-    worst = max(targets, key=lambda target: targets[target].high)
+    falling = [FALL * place for place in range(activity.shape[1])]
+    aimed = [point["activity"] / target for target, point in _points(rows, "target").items()]
+    targets = [(_effects.mean("activity over its target, the largest", values), values) for values in aimed]
+    most, worst = max(targets, key=lambda pair: pair[0].high)
     judgements = [
         _cost(
             "ReLUs in place of GELUs cost nothing after fine-tuning", smooth["accuracy"], relued["accuracy"], NOTHING
@@ -80,19 +76,16 @@ def judge(rows: list[dict[str, Any]]) -> list[Judgement]:
             ),
             power=Power(
                 "ten points less at each weight",
-                rising_power([FALL * place for place in range(activity.shape[1])], noise, len(activity), LEVEL),
+                rising_power(falling, pooled_deviation(activity), len(activity), LEVEL),
             ),
         ),
-        Judgement(
+        at_most(
             "targets are kept",
             "largest mean activity over its target, upper end",
-            targets[worst].high,
+            most,
             KEPT,
-            refuted_by="a target that may be missed by more than a quarter",
-            effect=targets[worst],
-            power=Power(
-                f"a target missed by a factor of {MISSED:g}", spread_power(aimed[worst], MISSED - KEPT, 1 - END)
-            ),
+            "a target that may be missed by more than a quarter",
+            Power(f"a target missed by a factor of {MISSED:g}", spread_power(worst, MISSED - KEPT, 1 - END)),
         ),
     ]
     few = SHARE * plain["activity"].mean()
@@ -110,18 +103,12 @@ def _cost(claim: str, before: Any, after: Any, allowed: float) -> Judgement:
     else:
         lost = 100 * (before - after)
         effect, power = _effects.mean("points of accuracy lost", lost), spread_power(lost, LOST, 1 - END)
-    return Judgement(
-        claim,
-        "points of accuracy lost, upper end",
-        effect.high,
-        allowed,
-        refuted_by=f"a loss that may be above {allowed:g} points, or no setting that is sparse enough",
-        effect=effect,
-        power=Power(f"{allowed + LOST:g} points lost", power),
-    )
+    refuted_by = f"a loss that may be above {allowed:g} points, or no setting that is sparse enough"
+    noticed = Power(f"{allowed + LOST:g} points lost", power)
+    return at_most(claim, "points of accuracy lost, upper end", effect, allowed, refuted_by, noticed)
 
 
-def _points(rows: list[dict[str, Any]], method: str) -> dict[float, dict[str, Any]]:
+def _points(rows: Rows, method: str) -> dict[float, Row]:
     """Activities and accuracies over seeds, by setting in the order measured."""
     mine = grouped(grouped(rows, "method")[method], "setting")
     return {
@@ -130,8 +117,7 @@ def _points(rows: list[dict[str, Any]], method: str) -> dict[float, dict[str, An
     }
 
 
-def _sentences(rows: list[dict[str, Any]]) -> list[str]:
-    """One sentence per method."""
+def _sentences(rows: Rows) -> list[str]:
     sentences = []
     for method in grouped(rows, "method"):
         points = _points(rows, method).items()
@@ -140,7 +126,7 @@ def _sentences(rows: list[dict[str, Any]]) -> list[str]:
     return sentences
 
 
-def plot_inducing(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_inducing(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/inducing: accuracy against the share of neurons that fire, a line per method."""
     (rows,) = rows_of(info, "rows")
     figure, (axis,) = canvas(ax=ax)

@@ -14,11 +14,11 @@ targets. Verdicts are by ends that hold with 95% confidence each; effects have i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from scipy.stats import gmean, sem
 from sklearn.utils.parallel import Parallel, delayed
 
 from fewfire._threads import usable_cores
@@ -26,25 +26,14 @@ from fewfire.learners import SparseActivationRegressor
 from fewfire.networks import check_sparsity, construct
 from fewfire.papers import sparse_activations as theory
 from fewfire.papers._claims import _effects
-from fewfire.papers._claims._recipe import (
-    Effect,
-    Judgement,
-    Power,
-    Recipe,
-    RecipeOutcome,
-    as_parameters,
-    grouped,
-    rows_of,
-)
+from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, as_parameters, grouped, rows_of
 from fewfire.papers._claims._statistics import LEVEL, spread_power
+from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Rows, mean_ratio
 from fewfire.problems import NetworkTarget
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 TARGET_NEURONS, TESTS, GOAL, DELTA = 8, 4000, 0.1, 0.05
 EFFECT, LOWER, LONGER, SPARSER = 1.2, 1.5, 4, 0.2
@@ -78,7 +67,7 @@ Class: TypeAlias = tuple[int, int, int, int]
 """n, s, k and steps."""
 
 Seen: TypeAlias = dict[Class, dict[str, np.ndarray]]
-"""For each class, arrays of one number per target; see `_per_target`."""
+"""For each class, arrays of one number per target; see `per_target`."""
 
 
 @dataclass(frozen=True)
@@ -95,47 +84,20 @@ class MembersSettings:
     first: int = 100
 
 
-Learned: TypeAlias = dict[str, float]
-"""Of one fit: test and training error over the variance of the target, and Pr[more than k fire] on new inputs."""
-
-Learning: TypeAlias = Callable[[MemberCell, int], Learned]
-"""(cell, seed of the target) -> what was learned."""
-
-
-def measure(settings: MembersSettings, *, learn: Learning | None = None) -> RecipeOutcome:
-    """Rows of cell and errors per target; samples needed per class and target; comparisons with intervals.
-
-    Parameters
-    ----------
-    settings : MembersSettings
-    learn : Learning, optional
-        How a cell is measured; `SparseActivationRegressor` one process per core unless given.
-    """
+def measure(settings: MembersSettings) -> RecipeOutcome:
+    """Rows of cell and errors per target; samples needed per class and target; comparisons with intervals."""
     cells, seeds = _cells(settings), range(settings.first, settings.first + settings.targets)
-    tasks = [(cell, seed) for cell in cells for seed in seeds]
-    if learn is None:
-        learned = Parallel(n_jobs=usable_cores())(delayed(learn_member)(*task) for task in tasks)
-    else:
-        learned = [learn(*task) for task in tasks]
-    by_task = dict(zip(tasks, learned, strict=True))
-    rows = [
-        {
-            **asdict(cell),
-            "samples": cell.samples,
-            "theorem_19": _theorem_19(cell),
-            **{key: [round(by_task[cell, seed][key], 6) for seed in seeds] for key in ("test", "train", "exceeds")},
-        }
-        for cell in cells
-    ]
-    seen = _per_target(rows)
-    classes = [
-        {
-            **dict(zip(("n", "s", "k", "steps"), key, strict=True)),
-            "needed": found["needed"].tolist(),
-            "predicted": _predicted(*key[:3], _target(settings, key[1])),
-        }
-        for key, found in seen.items()
-    ]
+    learned = learn_all([(cell, seed) for cell in cells for seed in seeds])
+    rows = []
+    for place, cell in enumerate(cells):
+        of_cell = learned[place * len(seeds) :][: len(seeds)]
+        errors = {key: [round(one[key], 6) for one in of_cell] for key in of_cell[0]}
+        rows.append({**asdict(cell), "samples": cell.samples, "theorem_19": _theorem_19(cell), **errors})
+    seen = per_target(rows)
+    classes = []
+    for (n, s, k, steps), found in seen.items():
+        needed, predicted = found["needed"].tolist(), _predicted(n, s, k, _target(settings, s))
+        classes.append({"n": n, "s": s, "k": k, "steps": steps, "needed": needed, "predicted": predicted})
     return RecipeOutcome(
         parameters={**as_parameters(settings), "goal": GOAL, "target_neurons": TARGET_NEURONS, "effect": EFFECT},
         judgements=judge(settings, seen),
@@ -149,50 +111,49 @@ def judge(settings: MembersSettings, seen: Seen) -> list[Judgement]:
     pairs = _pairs(settings)
     ours, dense = pairs[0]
     longer = (*dense[:3], LONGER * settings.steps)
-    k = (min(settings.k), settings.k[0])
+    few, usual = min(settings.k), settings.k[0]
     alike = np.mean([_log_ratio(seen, "needed", other, member) for member, other in pairs], axis=0)
     lower = np.mean([_log_ratio(seen, "last", other, member) for member, other in pairs], axis=0)
     patience = _log_ratio(seen, "needed", longer, ours)
     sparser = seen[dense]["exceeds"] - seen[longer]["exceeds"]
-    fewer = _log_ratio(seen, "needed", (*ours[:2], k[0], settings.steps), ours)
-    more, less, level, falls, active = (
-        _effects.mean("", values, LEVEL) for values in (alike, lower, patience, sparser, fewer)
-    )
-    samples = "samples of dense networks over samples of members"
+    fewer = _log_ratio(seen, "needed", (*ours[:2], few, settings.steps), ours)
+    more, less, level, active = (mean_ratio("", values, LEVEL) for values in (alike, lower, patience, fewer))
+    samples, errors = (f"{what} of dense networks over {what} of members" for what in ("samples", "error"))
+    at_few = f"samples at k = {few} over samples at k = {usual}"
     return [
         Judgement(
             "trained alike, dense networks need more samples than members",
             f"{samples}, lower end of the 95% interval",
-            np.exp(more.low),
+            more.low,
             1.0,
             "at least",
             refuted_by="dense networks that may need no more samples",
-            effect=_ratio(samples, alike),
+            effect=mean_ratio(samples, alike),
             power=Power(f"a ratio of {EFFECT:g}", spread_power(alike, float(np.log(EFFECT)))),
         ),
         Judgement(
             "trained alike on the most samples, members have the lower error",
-            "error of dense networks over error of members, lower end of the 95% interval",
-            np.exp(less.low),
+            f"{errors}, lower end of the 95% interval",
+            less.low,
             1.0,
             "at least",
             refuted_by="dense networks whose error may be as low",
-            effect=_ratio("error of dense networks over error of members", lower),
+            effect=mean_ratio(errors, lower),
             power=Power(f"a ratio of {LOWER:g}", spread_power(lower, float(np.log(LOWER)))),
         ),
         Judgement(
             f"trained {LONGER} times as long, dense networks need no more: an advantage of {EFFECT:g} is excluded",
             f"{samples}, upper end of the 95% interval",
-            np.exp(level.high),
+            level.high,
             EFFECT,
             refuted_by=f"members that may need {EFFECT:g} times fewer samples, as the paper argues for",
-            effect=_ratio(samples, patience),
+            effect=mean_ratio(samples, patience),
             power=Power("no advantage at all, a ratio of 1", spread_power(patience, float(np.log(EFFECT)))),
         ),
         Judgement(
             "dense networks become sparse by patience alone",
             f"fall of Pr[more than 1 fire] when trained {LONGER} times as long, lower end of the 95% interval",
-            falls.low,
+            _effects.mean("", sparser, LEVEL).low,
             SPARSER,
             "at least",
             refuted_by="a fall that may be below a fifth",
@@ -200,23 +161,24 @@ def judge(settings: MembersSettings, seen: Seen) -> list[Judgement]:
             power=Power(f"a fall of {FALL:g}", spread_power(sparser, FALL - SPARSER)),
         ),
         Judgement(
-            f"fewer active neurons need fewer samples: k = {k[0]} than k = {k[1]}",
-            f"samples at k = {k[0]} over samples at k = {k[1]}, upper end of the 95% interval",
-            np.exp(active.high),
+            f"fewer active neurons need fewer samples: k = {few} than k = {usual}",
+            f"{at_few}, upper end of the 95% interval",
+            active.high,
             1.0,
             refuted_by="members of the smaller k that may need as many; Theorem 17 has samples in proportion to k",
-            effect=_ratio(f"samples at k = {k[0]} over samples at k = {k[1]}", fewer),
+            effect=mean_ratio(at_few, fewer),
             power=Power("half of the samples", spread_power(fewer, float(-np.log(FEWER)))),
         ),
     ]
 
 
-def _ratio(name: str, logarithms: np.ndarray) -> Effect:
-    return _effects.mean(name, logarithms).map(np.exp)
+def learn_all(tasks: list[tuple[MemberCell, int]]) -> list[dict[str, float]]:
+    """`learn_member` of each cell and seed, a process per core."""
+    return list(Parallel(n_jobs=usable_cores())(delayed(learn_member)(*task) for task in tasks))
 
 
-def learn_member(cell: MemberCell, seed: int) -> Learned:
-    """Fit one class to one random member, and test it on fresh inputs."""
+def learn_member(cell: MemberCell, seed: int) -> dict[str, float]:
+    """Test and training error of one class on one random member, over its variance, and Pr[more than k fire]."""
     problem = NetworkTarget(construct.random_member(cell.n, cell.target, 1, seed))
     X, y = problem.sample(cell.samples, seed)
     X_test, y_test = problem.sample(TESTS, seed + 10**6)
@@ -253,9 +215,9 @@ def _target(settings: MembersSettings, s: int) -> int:
 
 
 def _cells(settings: MembersSettings) -> list[MemberCell]:
-    n, s, others = settings.n[0], settings.s[0], settings.k[1:]
+    n, s = settings.n[0], settings.s[0]
     classes = [side for pair in _pairs(settings) for side in pair]
-    classes += [(n, s, other, settings.steps) for other in others]
+    classes += [(n, s, other, settings.steps) for other in settings.k[1:]]
     classes += [(n, s, side, LONGER * settings.steps) for side in settings.patient]
     return [
         MemberCell(inputs, width, side, multiple, steps, _target(settings, width))
@@ -265,8 +227,8 @@ def _cells(settings: MembersSettings) -> list[MemberCell]:
 
 
 def _theorem_19(cell: MemberCell) -> float:
-    """Theorem 19 for the class at this sample size, with the scales of the targets."""
-    scales = _scales(cell.n, cell.target)
+    """Theorem 19 for the class at this sample size, with the scales of the targets, which all share them."""
+    scales = construct.random_member(cell.n, cell.target, 1, 0).norms()
     if cell.k:
         return theory.rademacher(cell.n, cell.s, cell.k, *scales, cell.samples)
     return theory.rademacher_classical(cell.n, cell.s, *scales, cell.samples)
@@ -274,16 +236,11 @@ def _theorem_19(cell: MemberCell) -> float:
 
 def _predicted(n: int, s: int, k: int, target: int) -> float:
     """Samples of Theorem 17, or for dense networks of Lemma 18's form (WR + B)² s²/ε²."""
-    W, B = _scales(n, target)
+    W, B = construct.random_member(n, target, 1, 0).norms()
     return theory.general_samples(n, s, k, W, B, GOAL, DELTA) if k else ((W * n**0.5 + B) * s / GOAL) ** 2
 
 
-def _scales(n: int, target: int) -> tuple[float, float]:
-    """W and B of the targets, which all share them: Γ = √q on b address bits and a unit vector on the others."""
-    return tuple(construct.random_member(n, target, 1, 0).norms())  # type: ignore[return-value]
-
-
-def _per_target(rows: list[dict[str, Any]]) -> Seen:
+def per_target(rows: Rows) -> Seen:
     """By class, of each target: samples needed, error at the most samples, Pr[more than k or 1 fire], gap of errors."""
     seen = {}
     for key, mine in grouped(rows, "n", "s", "k", "steps").items():
@@ -343,11 +300,11 @@ def _sentences(settings: MembersSettings, seen: Seen) -> list[str]:
 
 
 def _interval(logarithms: np.ndarray) -> str:
-    found = _effects.mean("", logarithms, LEVEL).map(np.exp)
+    found = mean_ratio("", logarithms, LEVEL)
     return f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
 
 
-def plot_inside_the_class(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_inside_the_class(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/inside-the-class: errors and gaps by samples, samples needed over s with the theory's."""
     rows, classes = rows_of(info, "rows", "classes")
     shown = info["parameters"]
@@ -358,13 +315,10 @@ def plot_inside_the_class(info: Mapping[str, Any], *, ax: SomeAxes | None = None
     for index, ((side, length), mine) in enumerate(grouped(common, "k", "steps").items()):
         label = (f"k = {side}" if side else "dense") + ("" if length == steps else ", trained longer")
         sizes = [row["samples"] for row in mine]
-        test, gap = (
-            np.array([row["test"] for row in mine]),
-            np.array([np.subtract(row["test"], row["train"]) for row in mine]),
-        )
+        test, train, bound = (np.array([row[key] for row in mine]) for key in ("test", "train", "theorem_19"))
+        gap = test - train
         _spread(errors, sizes, test, index, label)
         _spread(gaps, sizes, gap, index, label)
-        bound = np.array([row["theorem_19"] for row in mine])
         gaps.plot(sizes, bound * gap[0].mean() / bound[0], color=colour(index), linestyle=":", linewidth=0.9)
     errors.axhline(shown["goal"], color="black", linestyle=":", linewidth=0.9)
     label_axes(errors, "samples", title=f"test error / variance, n = {n}, s = {s}")
@@ -378,8 +332,7 @@ def plot_inside_the_class(info: Mapping[str, Any], *, ax: SomeAxes | None = None
         mine = sorted(grouped(classes, "n", "k", "steps")[n, side, steps], key=lambda row: row["s"])
         widths = np.array([row["s"] for row in mine])
         _spread(needed, widths, np.array([row["needed"] for row in mine]), index, f"k = {side}" if side else "dense")
-        start = float(np.exp(np.mean(np.log(mine[0]["needed"]))))
-        shape = start * (widths / widths[0]) ** law
+        shape = gmean(mine[0]["needed"]) * (widths / widths[0]) ** law
         needed.plot(widths, shape, color=colour(index), linestyle="--", linewidth=0.9, label=theorem)
     needed.set_xscale("log", base=2)
     needed.set_yscale("log")
@@ -389,11 +342,10 @@ def plot_inside_the_class(info: Mapping[str, Any], *, ax: SomeAxes | None = None
 
 def _spread(axis: Axes, sizes: Any, table: np.ndarray, index: int, label: str) -> None:
     """Geometric means where all are above 0, else means, with standard errors of the mean."""
-    mean, error = table.mean(axis=1), table.std(axis=1, ddof=1) / np.sqrt(table.shape[1])
+    mean, error = table.mean(axis=1), sem(table, axis=1)
     if (table > 0).all():
-        logs = np.log(table)
-        mean = np.exp(logs.mean(axis=1))
-        error = mean * logs.std(axis=1, ddof=1) / np.sqrt(table.shape[1])
+        mean = gmean(table, axis=1)
+        error = mean * sem(np.log(table), axis=1)
     axis.errorbar(sizes, mean, yerr=error, **marked(index, capsize=2, linewidth=1.3), label=label)
 
 

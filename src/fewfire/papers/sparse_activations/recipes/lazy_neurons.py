@@ -9,7 +9,8 @@ network: intervals are over networks, those of the figure for transformers over 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -17,13 +18,9 @@ from scipy import stats
 from fewfire.papers._claims import _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._claims._statistics import in_most, in_most_power, rising, rising_power, spread_power
-from fewfire.papers.sparse_activations.recipes._shared import one_torch_thread, without_torch
+from fewfire.papers.sparse_activations.recipes import _shared
+from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_least, at_most
 from fewfire.report._figure import SomeAxes, canvas, colour
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from matplotlib.figure import Figure
 
 LEVEL, TREND, END, LAZIER = 0.01, 0.001, 0.025, 0.01
 FALLS, WIDER, LATER = 0.9, 0.05, 0.1
@@ -54,9 +51,9 @@ class LazySettings:
 def measure(settings: LazySettings) -> RecipeOutcome:
     """Activity by epoch, layer, width and depth on digits ("perceptrons"), by step, layer and width on text."""
     parameters = {"seeds": settings.seeds, "epochs": settings.epochs, "steps": settings.steps}
-    if skipped := without_torch(parameters):
+    if skipped := _shared.without_torch(parameters):
         return skipped
-    with one_torch_thread():
+    with _shared.one_torch_thread():
         perceptrons, decoders = _digits(settings), _text(settings)
     return RecipeOutcome(
         parameters=parameters,
@@ -66,7 +63,7 @@ def measure(settings: LazySettings) -> RecipeOutcome:
     )
 
 
-def judge(perceptrons: Sequence[dict[str, Any]], decoders: Sequence[dict[str, Any]]) -> list[Judgement]:
+def judge(perceptrons: Rows, decoders: Rows) -> list[Judgement]:
     """The claims on activities of perceptrons by width and depth, and of transformers, at both ends of training."""
     widths = sorted({row["width"] for row in perceptrons})
     wide = grouped(perceptrons, "width")[widths[-1]]
@@ -77,12 +74,11 @@ def judge(perceptrons: Sequence[dict[str, Any]], decoders: Sequence[dict[str, An
     )
     noise = float(np.sqrt(np.mean([np.var(row["final"], ddof=1) for row in perceptrons])))  # what depth does is none
     later = np.concatenate([np.subtract(row["first"], row["last"]) for row in wide if row["depth"] > 1])
-    lazier = _effects.mean("activity of the first layer less that of the last", later)
     starts, last = ([np.array(row["curve"][place]["activity"]) for row in decoders] for place in (0, -1))
     kept = [float(end.mean() / start.mean()) for start, end in zip(starts, last, strict=True)]
     shares = [float(end[1:].max() / end[0]) for end in last]
-    text = _effects.mean("activity at the end over that at the start", kept)
-    layers = _effects.mean("activity of the busiest later layer over that of the first", shares)
+    change = _effects.mean(f"activity at width {widths[-1]} less that at width {widths[0]}", ends[:, -1] - ends[:, 0])
+    falling = [WIDER * place for place in range(len(widths))]
     of_wide = f"digits, width {widths[-1]}"
     return [
         Judgement(
@@ -100,107 +96,86 @@ def judge(perceptrons: Sequence[dict[str, Any]], decoders: Sequence[dict[str, An
             rising(-ends),
             TREND,
             refuted_by="activities that do not fall from width to width",
-            effect=_effects.mean(
-                f"activity at width {widths[-1]} less that at width {widths[0]}", ends[:, -1] - ends[:, 0]
-            ),
-            power=Power(
-                "five points less at each width",
-                rising_power([-WIDER * place for place in range(len(widths))][::-1], noise, len(ends), TREND),
-            ),
+            effect=change,
+            power=Power("five points less at each width", rising_power(falling, noise, len(ends), TREND)),
         ),
-        Judgement(
+        at_least(
             f"{of_wide}: the last layer is lazier than the first, by a point at least",
             "mean activity of the first layer less that of the last, lower end",
-            lazier.low,
+            _effects.mean("activity of the first layer less that of the last", later),
             LAZIER,
-            "at least",
-            refuted_by="a last layer that may be within a point of the first",
-            effect=lazier,
-            power=Power("ten points less in the last layer", spread_power(later, LATER - LAZIER, END)),
+            "a last layer that may be within a point of the first",
+            Power("ten points less in the last layer", spread_power(later, LATER - LAZIER, END)),
         ),
-        Judgement(
+        at_most(
             "text: activity falls",
             "mean activity at the last step over that at the start, upper end over networks",
-            text.high,
+            _effects.mean("activity at the end over that at the start", kept),
             KEPT,
-            refuted_by="transformers that may keep three quarters of their activity",
-            effect=text,
-            power=Power("activity that halves", spread_power(kept, KEPT - HALVED, END)),
+            "transformers that may keep three quarters of their activity",
+            Power("activity that halves", spread_power(kept, KEPT - HALVED, END)),
         ),
-        Judgement(
+        at_most(
             "text: later layers are lazier than the first",
             "largest activity of a later layer over that of the first, upper end over networks",
-            layers.high,
+            _effects.mean("activity of the busiest later layer over that of the first", shares),
             1.0,
-            refuted_by="transformers of which a later layer may be as active as the first",
-            effect=layers,
-            power=Power("later layers a quarter less active", spread_power(shares, 1 - LAYERS, END)),
+            "transformers of which a later layer may be as active as the first",
+            Power("later layers a quarter less active", spread_power(shares, 1 - LAYERS, END)),
         ),
     ]
 
 
-def _digits(settings: LazySettings) -> list[dict[str, Any]]:
+def _digits(settings: LazySettings) -> Rows:
     """One row per shape: activity by epoch and layer, and mean activities at both ends per network."""
     from fewfire.papers.sparse_activations.lazy_neurons._digits import train_digits
 
     rows = []
-    for depth in settings.depths:
-        for width in settings.widths:
-            found = train_digits(width, depth, settings.seeds, settings.epochs)
-            activity = np.array(found["activity"])
-            half_width = stats.t.ppf(0.975, settings.seeds - 1) * stats.sem(activity, axis=2)  # over networks
-            rows.append(
-                {
-                    "depth": depth,
-                    "width": width,
-                    "epochs": found["epochs"],
-                    "activity": activity.mean(axis=2).round(4).tolist(),
-                    "half_width": half_width.round(4).tolist(),
-                    "initial": activity[0].mean(axis=0).tolist(),
-                    "final": activity[-1].mean(axis=0).tolist(),
-                    "first": activity[-1, 0].tolist(),
-                    "last": activity[-1, -1].tolist(),
-                    "accuracy": float(np.mean(found["accuracy"])),
-                }
-            )
+    for depth, width in product(settings.depths, settings.widths):
+        found = train_digits(width, depth, settings.seeds, settings.epochs)
+        activity = np.array(found["activity"])
+        half_width = stats.t.ppf(0.975, settings.seeds - 1) * stats.sem(activity, axis=2)  # over networks
+        of_networks = {
+            "initial": activity[0].mean(axis=0),
+            "final": activity[-1].mean(axis=0),
+            "first": activity[-1, 0],
+            "last": activity[-1, -1],
+        }
+        means = {"activity": activity.mean(axis=2).round(4), "half_width": half_width.round(4)}
+        numbers = {key: array.tolist() for key, array in (means | of_networks).items()}
+        accuracy = float(np.mean(found["accuracy"]))
+        rows.append({"depth": depth, "width": width, "epochs": found["epochs"], **numbers, "accuracy": accuracy})
     return rows
 
 
-def _text(settings: LazySettings) -> list[dict[str, Any]]:
+def _text(settings: LazySettings) -> Rows:
     """One row per decoder, in the order of the settings."""
-    from fewfire.papers.sparse_activations.lazy_neurons.decoder import DecoderShape
-    from fewfire.papers.sparse_activations.lazy_neurons.language import (
-        LanguageTraining,
-        standard_library,
-        train_decoder,
-    )
+    from fewfire.papers.sparse_activations.lazy_neurons import language
 
-    rows, text = [], standard_library()
-    training = LanguageTraining(settings.steps, settings.batch_size, settings.learning_rate)
+    rows, text = [], language.standard_library()
+    training = language.LanguageTraining(settings.steps, settings.batch_size, settings.learning_rate)
     for width, seed in settings.decoders:
-        shape = DecoderShape(settings.model, width, settings.layers, settings.heads, settings.context)
-        trained = train_decoder(shape, training, text, seed=seed)
+        shape = language.DecoderShape(settings.model, width, settings.layers, settings.heads, settings.context)
+        trained = language.train_decoder(shape, training, text, seed=seed)
         rows.append({"width": width, "seed": seed, "parameters": trained.model.count(), "curve": trained.curve})
     return rows
 
 
-def _narrow(rows: list[dict[str, Any]]) -> str:
+def _narrow(rows: Rows) -> str:
     """What the narrowest perceptrons do."""
     width, narrow = next(iter(grouped(rows, "width").items()))
     parts = ", ".join(f"{np.mean(row['final']):.0%} at depth {row['depth']}" for row in narrow)
     return f"digits at width {width}: {parts}"
 
 
-def _sentence(row: dict[str, Any]) -> str:
+def _sentence(row: Row) -> str:
     last = row["curve"][-1]
     layers = ", ".join(f"{a:.1%} ± {h:.1%}" for a, h in zip(last["activity"], last["half_width"], strict=True))
-    return (
-        f"transformer of {row['parameters']:,} parameters, width {row['width']}, seed {row['seed']}: "
-        f"{layers} fire by layer"
-    )
+    shape = f"transformer of {row['parameters']:,} parameters, width {row['width']}, seed {row['seed']}"
+    return f"{shape}: {layers} fire by layer"
 
 
-def plot_lazy_neurons(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_lazy_neurons(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/lazy-neurons: activity in training, on digits by width and depth, in transformers by layer."""
     digits, transformers = rows_of(info, "perceptrons", "transformers")
     text = [first for first, *_ in grouped(transformers, "width").values()]  # the first of each width

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import binom, spearmanr
@@ -29,13 +29,12 @@ from fewfire.papers import sparse_activations as theory
 from fewfire.papers._claims import _effects
 from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._claims._statistics import mean_power, spread_power
-from fewfire.papers.sparse_activations.recipes._shared import one_torch_thread, relative_error, without_torch
+from fewfire.papers.sparse_activations.recipes import _shared
+from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_least, at_most, relative_error
 from fewfire.report._figure import SomeAxes, canvas, label_axes, log_axis, marked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from matplotlib.figure import Figure
+    from collections.abc import Iterator
 
 INPUTS, DEGREE = 16, 3
 KINDS = ("plain", "sparsified")
@@ -63,14 +62,14 @@ def measure(settings: LearnBackSettings) -> RecipeOutcome:
     """One row per neuron, and one per block."""
     shown = {key: getattr(settings, key) for key in ("samples", "width", "seeds", "target")}
     parameters = {"inputs": INPUTS, "degree": DEGREE, **shown}
-    if skipped := without_torch(parameters):
+    if skipped := _shared.without_torch(parameters):
         return skipped
     from fewfire.papers.sparse_activations.lazy_neurons._digits import sign_block
 
     rows, blocks = [], []
     for kind, target in zip(KINDS, (None, settings.target), strict=True):
         for seed in range(settings.seeds):
-            with one_torch_thread():
+            with _shared.one_torch_thread():
                 block, accuracy = sign_block(settings.width, settings.epochs, target, seed)
             found = _neurons(block, settings.samples, seed)
             rows += [_rounded({"block": kind, "seed": seed, **row}) for row in found]
@@ -83,7 +82,7 @@ def measure(settings: LearnBackSettings) -> RecipeOutcome:
     )
 
 
-def judge(rows: Sequence[dict[str, Any]], at_one_point: float) -> list[Judgement]:
+def judge(rows: Rows, at_one_point: float) -> list[Judgement]:
     """The claims on rows of neurons; `at_one_point` is AS/(2p‖w‖²) of the neuron that fires there only."""
     off = np.sort([abs(math.log(row["error"] / row["predicted"])) for row in rows])
     place = math.ceil(0.95 * len(off)) - 1
@@ -98,43 +97,37 @@ def judge(rows: Sequence[dict[str, Any]], at_one_point: float) -> list[Judgement
     harder = _effects.mean("mean error of sparsified neurons over plain ones, both over their variance", ratios)
     most = max([at_one_point, *(row["bounded"] for row in rows)])
     return [
-        Judgement(
+        at_most(
             "the degree predicts the error, within a fifth for 19 neurons of 20",
             "95th percentile of the factor between error and prediction, upper end",
-            factors.high,
+            factors,
             WITHIN,
-            refuted_by="a neuron in twenty, or more, that may be off by more than a fifth",
-            effect=factors,
-            power=Power("one neuron in ten off by more", float(binom.sf(len(off) - ends[1] - 1, len(off), OFF))),
+            "a neuron in twenty, or more, that may be off by more than a fifth",
+            Power("one neuron in ten off by more", float(binom.sf(len(off) - ends[1] - 1, len(off), OFF))),
         ),
-        Judgement(
+        at_least(
             "sensitivity ranks what is learnable",
             "rank correlation with the error within a block, lower end, the smaller of both kinds",
-            ranks.low,
+            ranks,
             CORRELATION,
-            "at least",
-            refuted_by="a mean correlation that may be below one half",
-            effect=ranks,
-            power=Power(f"a correlation of {TRUE_CORRELATION:g}", max(0.0, sum(seen) - 1)),
+            "a mean correlation that may be below one half",
+            Power(f"a correlation of {TRUE_CORRELATION:g}", max(0.0, sum(seen) - 1)),
         ),
-        Judgement(
+        at_most(
             "sensitivity is bounded by how often a neuron fires",
             f"largest AS/(2p‖w‖²) of {len(rows)} neurons and the one that fires at one point",
-            most,
+            _effects.exact("largest AS/(2p‖w‖²)", most),
             1 + ROUNDING,
-            refuted_by="one neuron above its bound",
-            effect=_effects.exact("largest AS/(2p‖w‖²)", most),
-            power=Power("a constant smaller by 1%", float(most / 0.99 > 1 + ROUNDING)),
+            "one neuron above its bound",
+            Power("a constant smaller by 1%", float(most / 0.99 > 1 + ROUNDING)),
         ),
-        Judgement(
+        at_least(
             "sparser neurons are harder, relative to their variance",
             "mean error of sparsified over plain neurons, lower end over pairs of blocks",
-            math.exp(harder.low),
+            harder.map(math.exp),
             1.0,
-            "at least",
-            refuted_by="blocks of which the sparsified may be no harder",
-            effect=harder.map(math.exp),
-            power=Power(f"errors larger by a factor of {HARDER:g}", spread_power(ratios, math.log(HARDER), END)),
+            "blocks of which the sparsified may be no harder",
+            Power(f"errors larger by a factor of {HARDER:g}", spread_power(ratios, math.log(HARDER), END)),
         ),
     ]
 
@@ -145,14 +138,13 @@ def attained(inputs: int) -> float:
     return float(spectrum(neuron).average_sensitivity() / (2 * inputs / 2**inputs))
 
 
-def _correlations(rows: Sequence[dict[str, Any]]) -> np.ndarray:
+def _correlations(rows: Rows) -> np.ndarray:
     """Fisher's transform of the rank correlation between sensitivity and error, one number per block."""
-    found = []
-    for mine in grouped(rows, "seed").values():
-        sensitivity, error = ([float(row[key]) for row in mine] for key in ("sensitivity", "error"))
-        value = float(spearmanr(sensitivity, error).statistic)
-        found.append(math.atanh(min(max(value, -1 + 1e-12), 1 - 1e-12)))
-    return np.array(found)
+    blocks = [
+        [[row[key] for row in mine] for key in ("sensitivity", "error")] for mine in grouped(rows, "seed").values()
+    ]
+    found = [float(spearmanr(sensitivity, error).statistic) for sensitivity, error in blocks]
+    return np.asarray(np.arctanh(np.clip(found, -1 + 1e-12, 1 - 1e-12)))
 
 
 def _correlation_power(neurons: int, transforms: np.ndarray) -> float:
@@ -164,14 +156,14 @@ def _correlation_power(neurons: int, transforms: np.ndarray) -> float:
     return mean_power(math.atanh(TRUE_CORRELATION) - math.atanh(CORRELATION), deviation, blocks, END)
 
 
-def _log_ratios(rows: Sequence[dict[str, Any]]) -> list[float]:
+def _log_ratios(rows: Rows) -> list[float]:
     """Logarithms of mean errors of sparsified over plain neurons, one number per seed."""
     means = {key: np.mean([row["error"] for row in mine]) for key, mine in grouped(rows, "block", "seed").items()}
     pairs = [[means.get((kind, seed)) for kind in KINDS] for seed in grouped(rows, "seed")]
     return [math.log(sparse / plain) for plain, sparse in pairs if plain and sparse]
 
 
-def _neurons(block: TwoLayer, samples: int, seed: int) -> Iterator[dict[str, Any]]:
+def _neurons(block: TwoLayer, samples: int, seed: int) -> Iterator[Row]:
     """Every neuron that fires on some of the cube and not always: how it was learned, and what was predicted."""
     count = monomial_count(INPUTS, DEGREE)
     for j in range(block.width):
@@ -192,7 +184,7 @@ def _neurons(block: TwoLayer, samples: int, seed: int) -> Iterator[dict[str, Any
         }
 
 
-def _whole(block: TwoLayer) -> dict[str, Any]:
+def _whole(block: TwoLayer) -> Row:
     """The first output of a block as a member of H(n, s, k): its degree and the bound."""
     network = block.with_parameters(output=block.output[:, 0], offset=float(np.asarray(block.offset)[0]))
     picture, k, W = spectrum(network), check_sparsity(network).max_active, network.norms().W
@@ -207,12 +199,12 @@ def _whole(block: TwoLayer) -> dict[str, Any]:
     }
 
 
-def _rounded(row: dict[str, Any]) -> dict[str, Any]:
+def _rounded(row: Row) -> Row:
     """Floats to five digits: files are for reading."""
     return {key: float(f"{value:.5g}") if isinstance(value, float) else value for key, value in row.items()}
 
 
-def _sentences(rows: list[dict[str, Any]], blocks: list[dict[str, Any]]) -> list[str]:
+def _sentences(rows: Rows, blocks: Rows) -> list[str]:
     sentences = []
     for (kind, mine), own in zip(grouped(rows, "block").items(), grouped(blocks, "block").values(), strict=True):
         mean = {key: np.mean([row[key] for row in mine]) for key in ("fires", "error", "variance")}
@@ -226,7 +218,7 @@ def _sentences(rows: list[dict[str, Any]], blocks: list[dict[str, Any]]) -> list
     return sentences
 
 
-def plot_learn_back(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_learn_back(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/learn-back: error of learning each neuron by what degree and sensitivity predict."""
     (rows,) = rows_of(info, "rows")
     title = "Neurons of a trained block, learned back from uniform examples"

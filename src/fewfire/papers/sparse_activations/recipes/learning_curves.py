@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, log
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,15 +20,19 @@ from fewfire._random import Stream
 from fewfire.fourier import monomial_count, spectrum
 from fewfire.networks import construct
 from fewfire.papers._claims import _effects
-from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
+from fewfire.papers._claims._recipe import (
+    Effect,
+    Judgement,
+    Power,
+    Recipe,
+    RecipeOutcome,
+    as_parameters,
+    grouped,
+    rows_of,
+)
 from fewfire.papers._claims._statistics import spread_power
-from fewfire.papers.sparse_activations.recipes._shared import relative_error
+from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_most, relative_error
 from fewfire.report._figure import SomeAxes, canvas, colour, legend_below, marked
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from matplotlib.figure import Figure
 
 WITHIN, OFF, EXACT = 0.05, 0.1, 0.001
 """How near the error is to be, the deviation that the power is for, and what counts as no error."""
@@ -47,8 +50,7 @@ class CurvesSettings:
 
 def measure(settings: CurvesSettings) -> RecipeOutcome:
     """Rows of (target, degree, samples, mean error, errors, tail), errors and tail as shares of the variance."""
-    samples, seeds = settings.samples, range(settings.seeds)
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     targets = {
         "junta of 3 of 20": construct.junta(20, [2, 7, 11], Stream(3, "recipe/curves").signs(8)),
         "indexing, b = 3": construct.indexing(3),
@@ -60,34 +62,24 @@ def measure(settings: CurvesSettings) -> RecipeOutcome:
         picture = spectrum(net)
         for degree in (1, 2, 3, 4):
             count, tail = monomial_count(net.inputs, degree), picture.tail(degree) / picture.tail(0)
-            for m in samples:
+            for m in settings.samples:
                 if m < 1.5 * count:
                     continue  # with about as many samples as monomials the ridge decides
-                errors = [relative_error(net, degree, m, seed) for seed in seeds]
-                rows.append(
-                    {
-                        "target": name,
-                        "degree": degree,
-                        "monomials": count,
-                        "samples": m,
-                        "error": sum(errors) / len(errors),
-                        "errors": errors,
-                        "tail": tail,
-                        "predicted": tail * m / (m - count),
-                    }
-                )
-    parameters = {"samples": list(samples), "seeds": settings.seeds}
-    return RecipeOutcome(parameters=parameters, judgements=judge(rows), data={"rows": rows})
+                errors = [relative_error(net, degree, m, seed) for seed in range(settings.seeds)]
+                cell = {"target": name, "degree": degree, "monomials": count, "samples": m}
+                seen = {"error": sum(errors) / len(errors), "errors": errors}
+                rows.append({**cell, **seen, "tail": tail, "predicted": tail * m / (m - count)})
+    return RecipeOutcome(parameters=as_parameters(settings), judgements=judge(rows), data={"rows": rows})
 
 
-def judge(rows: Sequence[dict[str, Any]]) -> list[Judgement]:
+def judge(rows: Rows) -> list[Judgement]:
     """The claims on errors by target, degree and samples."""
     largest = [row for row in rows if row["samples"] == max(row["samples"] for row in rows)]
     missed = [np.log(np.array(row["errors"]) / row["predicted"]) for row in largest if row["tail"] >= NONE]
     worst = max((_effects.mean("", logs) for logs in missed), key=_distance)
     power = min(spread_power(logs, log((1 + OFF) / (1 + WITHIN)), 0.975) for logs in missed)
     exact = [error for row in rows if row["tail"] < NONE for error in row["errors"]]
-    none = max(exact, default=float("nan"))
+    none = _effects.exact("largest error over the variance", max(exact, default=float("nan")))
     return [
         Judgement(
             f"the error is the tail, times m/(m − D), within {WITHIN:.0%}",
@@ -99,14 +91,13 @@ def judge(rows: Sequence[dict[str, Any]]) -> list[Judgement]:
             # In the cell that spreads most an error is least visible.
             power=Power(f"an error off by {OFF:.0%} in one cell", power),
         ),
-        Judgement(
+        at_most(
             "a target of degree at most d is learned exactly",
             f"largest error of {len(exact)} fits where the tail is 0",
             none,
             EXACT,
-            refuted_by="one fit with an error above a thousandth of the variance",
-            effect=_effects.exact("largest error over the variance", none),
-            power=Power("any such fit: every one is checked", 1.0),
+            "one fit with an error above a thousandth of the variance",
+            Power("any such fit: every one is checked", 1.0),
         ),
     ]
 
@@ -115,7 +106,7 @@ def _distance(found: Effect) -> float:
     return max(abs(found.low), abs(found.high))
 
 
-def plot_learning_curves(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_learning_curves(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/learning-curves: error by samples, a panel per target; dashes are the spectrum's tails."""
     (rows,) = rows_of(info, "rows")
     targets = grouped(rows, "target")

@@ -14,9 +14,8 @@ Page's test at level 0.01.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import binom
@@ -27,12 +26,14 @@ from fewfire.papers import sparse_activations as theory
 from fewfire.papers._claims import _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._claims._statistics import mean_power, rising, rising_power, spread_power
-from fewfire.papers.sparse_activations.recipes._shared import relative_error
+from fewfire.papers.sparse_activations.recipes import _shared
+from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_least, at_most, relative_error
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, log_axis, marked
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 DEGREE, GOAL, SAMPLES = 3, 0.1, 2000
 KINDS = ("dense", "junta")
@@ -45,9 +46,6 @@ GROWS, OTHER_DEGREE, SLOPE, FAST, FALL = 1 / 3, 0.35, 0.5, 1.5, 0.05
 """The power is for: the share of members whose degree grows by one per doubling of n; an exponent as far from 1 as that
 of C(n, ≤ 2) or C(n, ≤ 4); slopes over log₂ s; the fall of the error, over the variance, each time k doubles."""
 
-Draw: TypeAlias = Callable[[int, int, int, int, str], TwoLayer]
-"""(n, s, k, seed, kind) -> a network."""
-
 
 @dataclass(frozen=True)
 class ScalingSettings:
@@ -58,20 +56,13 @@ class ScalingSettings:
     seeds: int
 
 
-def measure(settings: ScalingSettings, *, draw: Draw | None = None) -> RecipeOutcome:
-    """Rows over n, over s and over k.
-
-    Parameters
-    ----------
-    settings : ScalingSettings
-    draw : Draw, optional
-        The networks; random members of the class unless given.
-    """
-    member, seeds = draw or varying_member, range(settings.seeds)
-    samples = [_samples_needed(member, n, seeds) for n in settings.inputs]
-    over_n = [_degrees(member, n, 16, 2, kind, seeds) for kind in KINDS for n in settings.degree_inputs]
-    over_s = [_degrees(member, INPUTS, s, 1, kind, seeds) for kind in KINDS for s in (4, 8, 16, 32, 64, 128)]
-    over_k = [_errors(member, k, kind, seeds) for kind in KINDS for k in (1, 2, 4, 8, 16)]
+def measure(settings: ScalingSettings) -> RecipeOutcome:
+    """Rows over n, over s and over k."""
+    seeds = range(settings.seeds)
+    samples = [_samples_needed(n, seeds) for n in settings.inputs]
+    over_n = [_degrees(n, 16, 2, kind, seeds) for kind in KINDS for n in settings.degree_inputs]
+    over_s = [_degrees(INPUTS, s, 1, kind, seeds) for kind in KINDS for s in (4, 8, 16, 32, 64, 128)]
+    over_k = [_errors(k, kind, seeds) for kind in KINDS for k in (1, 2, 4, 8, 16)]
     slopes = {kind: {key: _slopes(rows, key, kind) for key, rows in (("n", over_n), ("s", over_s))} for kind in KINDS}
     return RecipeOutcome(
         parameters={"degree": DEGREE, "goal": GOAL, "seeds": settings.seeds, "neurons": NEURONS},
@@ -81,11 +72,7 @@ def measure(settings: ScalingSettings, *, draw: Draw | None = None) -> RecipeOut
     )
 
 
-def judge(
-    samples: Sequence[Mapping[str, Any]],
-    slopes: Mapping[str, Mapping[str, Sequence[float]]],
-    over_k: Sequence[Mapping[str, Any]],
-) -> list[Judgement]:
+def judge(samples: Rows, slopes: Mapping[str, Mapping[str, Sequence[float]]], over_k: Rows) -> list[Judgement]:
     """The claims on samples by n, on slopes by kind over "n" and "s", and on errors by kind and k."""
     members = len(over_k[0]["errors"])
     over_n = [_effects.mean("slope of the degree over log₂ n, the largest", slopes[kind]["n"]) for kind in KINDS]
@@ -94,21 +81,22 @@ def judge(
     fastest = max(over_s, key=lambda found: found.high)
     spread = max(float(np.std(slopes[kind]["s"], ddof=1)) for kind in KINDS)
     exponents = _exponents(samples)
+    noticed = spread_power(exponents, OTHER_DEGREE - HALF_POWER, 1 - END)
     exponent = _effects.mean("power of C(n, ≤ 3) that samples grow with", exponents)
     tables = [np.array([row["errors"] for row in mine]).T for mine in grouped(over_k, "kind").values()]
     falls = [rising(-table) for table in tables]
     hardest = tables[int(np.argmax(falls))]
-    noise = max(float(np.sqrt(np.mean(np.var(table, axis=0, ddof=1)))) for table in tables)
+    noise = max(map(_shared.pooled_deviation, tables))
     falling = [FALL * place for place in range(hardest.shape[1])]
+    change = hardest[:, -1] - hardest[:, 0]
     return [
-        Judgement(
+        at_most(
             "the degree does not grow with n",
             "largest slope over log₂ n, upper end",
-            steepest.high,
+            steepest,
             FLAT,
-            refuted_by="a kind of member whose degree may grow by a quarter each time n doubles",
-            effect=steepest,
-            power=Power("a degree more per doubling of n in one member of three", _growth_noticed(members)),
+            "a kind of member whose degree may grow by a quarter each time n doubles",
+            Power("a degree more per doubling of n in one member of three", _growth_noticed(members)),
         ),
         Judgement(
             "so samples follow C(n, ≤ 3), to within half a power of n",
@@ -117,28 +105,23 @@ def judge(
             HALF_POWER,
             refuted_by="samples that may grow like n^2.5 or n^3.5, or a member that is not learned",
             effect=exponent,
-            power=Power(
-                "growth like C(n, ≤ 2) or C(n, ≤ 4)", spread_power(exponents, OTHER_DEGREE - HALF_POWER, 1 - END)
-            ),
+            power=Power("growth like C(n, ≤ 2) or C(n, ≤ 4)", noticed),
         ),
-        Judgement(
+        at_least(
             "the degree grows with log s",
             "smallest slope of the degree over log₂ s, lower end",
-            flattest.low,
+            flattest,
             LEAST,
-            "at least",
-            refuted_by="a kind of member whose degree may grow by less than 0.4 each time s doubles",
-            effect=flattest,
-            power=Power(f"a slope of {SLOPE:g}", mean_power(SLOPE - LEAST, spread, members, END)),
+            "a kind of member whose degree may grow by less than 0.4 each time s doubles",
+            Power(f"a slope of {SLOPE:g}", mean_power(SLOPE - LEAST, spread, members, END)),
         ),
-        Judgement(
+        at_most(
             "the degree grows no faster than log s",
             "largest slope of the degree over log₂ s, upper end",
-            fastest.high,
+            fastest,
             MOST,
-            refuted_by="a kind of member whose degree may grow by more than 1.1 each time s doubles",
-            effect=fastest,
-            power=Power(f"a slope of {FAST:g}; √s has 1.8", mean_power(FAST - MOST, spread, members, 1 - END)),
+            "a kind of member whose degree may grow by more than 1.1 each time s doubles",
+            Power(f"a slope of {FAST:g}; √s has 1.8", mean_power(FAST - MOST, spread, members, 1 - END)),
         ),
         Judgement(
             f"of {NEURONS} neurons, the more are active the easier the member",
@@ -146,9 +129,7 @@ def judge(
             max(falls),
             LEVEL,
             refuted_by="errors that do not fall with k",
-            effect=_effects.mean(
-                "error over variance at the largest k less that at the least", hardest[:, -1] - hardest[:, 0]
-            ),
+            effect=_effects.mean("error over variance at the largest k less that at the least", change),
             power=Power(
                 "a fall by a twentieth of the variance each time k doubles",
                 rising_power(falling, noise, members, LEVEL),
@@ -165,7 +146,7 @@ def _growth_noticed(members: int) -> float:
     return float(binom.pmf(counts, members, GROWS) @ np.array(seen))
 
 
-def _exponents(samples: Sequence[Mapping[str, Any]]) -> list[float]:
+def _exponents(samples: Rows) -> list[float]:
     """For each member the slope of log samples over log C(n, ≤ 3); NaN where it is not learned at some n."""
     places = np.log([row["monomials"] for row in samples])
     needed = np.log([row["needed"] for row in samples])
@@ -181,7 +162,7 @@ def varying_member(n: int, s: int, k: int, seed: int, kind: str) -> TwoLayer:
         seed += 1000
 
 
-def _samples_needed(draw: Draw, n: int, seeds: range) -> dict[str, Any]:
+def _samples_needed(n: int, seeds: range) -> Row:
     """For each member the fewest samples at which its error reaches the goal, or infinity; "samples" is their median.
 
     Steps are a quarter of C(n, ≤ 3), with a line in the logarithm of the error between them.
@@ -189,7 +170,7 @@ def _samples_needed(draw: Draw, n: int, seeds: range) -> dict[str, Any]:
     count = monomial_count(n, DEGREE)
     needed = []
     for seed in seeds:
-        net, before, found = draw(n, 8, 1, seed, "junta"), 1.0, math.inf
+        net, before, found = varying_member(n, 8, 1, seed, "junta"), 1.0, math.inf
         for quarters in range(1, MOST_QUARTERS + 1):
             error = max(relative_error(net, DEGREE, count * quarters // 4, 100 * seed + quarters), 1e-12)
             if error <= GOAL:
@@ -201,11 +182,11 @@ def _samples_needed(draw: Draw, n: int, seeds: range) -> dict[str, Any]:
     return {"n": n, "monomials": count, "samples": float(np.median(needed)), "needed": needed}
 
 
-def _degrees(draw: Draw, n: int, s: int, k: int, kind: str, seeds: range) -> dict[str, Any]:
+def _degrees(n: int, s: int, k: int, kind: str, seeds: range) -> Row:
     """The degree of each member that holds all but a tenth of its variance, and the mean of the sharp bound on it."""
     degrees, bounds = [], []
     for seed in seeds:
-        net = draw(n, s, k, seed, kind)
+        net = varying_member(n, s, k, seed, kind)
         picture = spectrum(net)
         allowed = GOAL * picture.tail(0)
         degrees.append(picture.degree_for(allowed))
@@ -213,20 +194,20 @@ def _degrees(draw: Draw, n: int, s: int, k: int, kind: str, seeds: range) -> dic
     return {"kind": kind, "n": n, "s": s, "k": k, "degrees": degrees, "bound": float(np.mean(bounds))}
 
 
-def _errors(draw: Draw, k: int, kind: str, seeds: range) -> dict[str, Any]:
+def _errors(k: int, kind: str, seeds: range) -> Row:
     """`_degrees` at one number of neurons, and the relative error of each member at degree 3 from 2000 samples."""
-    errors = [relative_error(draw(INPUTS, NEURONS, k, seed, kind), DEGREE, SAMPLES, seed) for seed in seeds]
-    return _degrees(draw, INPUTS, NEURONS, k, kind, seeds) | {"errors": errors}
+    errors = [relative_error(varying_member(INPUTS, NEURONS, k, seed, kind), DEGREE, SAMPLES, seed) for seed in seeds]
+    return _degrees(INPUTS, NEURONS, k, kind, seeds) | {"errors": errors}
 
 
-def _slopes(rows: list[dict[str, Any]], key: str, kind: str) -> list[float]:
+def _slopes(rows: Rows, key: str, kind: str) -> list[float]:
     """For each seed the slope of the degree over the logarithm of n or s."""
     mine = grouped(rows, "kind")[kind]
     slopes = np.polyfit(np.log2([row[key] for row in mine]), np.array([row["degrees"] for row in mine]), 1)[0]
     return [round(float(slope), 12) for slope in slopes]
 
 
-def _degrees_over_k(over_k: list[dict[str, Any]]) -> str:
+def _degrees_over_k(over_k: Rows) -> str:
     """Mean degrees of each kind over k, next to the sharp bound."""
     parts = []
     for kind, mine in grouped(over_k, "kind").items():
@@ -237,7 +218,7 @@ def _degrees_over_k(over_k: list[dict[str, Any]]) -> str:
     return f"degree that holds 90% of the variance at k = {ks} of {NEURONS} neurons: {'; '.join(parts)}."
 
 
-def plot_scaling(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_scaling(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/learning-scaling: samples and degree over n, degree over s, error over k at fixed s."""
     samples, over_n, over_s, over_k = rows_of(info, "samples", "over_n", "over_s", "over_k")
     figure, axes = canvas(4, size=(9.0, 6.0), across=2, ax=ax, title="What the low-degree algorithm needs")
@@ -256,14 +237,13 @@ def plot_scaling(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figu
     return figure
 
 
-def _draw_members(axis: Axes, rows: Sequence[Mapping[str, Any]], along: str, key: str, label: str, title: str) -> None:
+def _draw_members(axis: Axes, rows: Rows, along: str, key: str, label: str, title: str) -> None:
     """Every member, and a line through the means of each kind."""
     for place, (kind, mine) in enumerate(grouped(rows, "kind").items()):
         for row in mine:
             axis.plot([row[along]] * len(row[key]), row[key], **marked(place, linestyle="none", alpha=0.5))
-        axis.plot(
-            [row[along] for row in mine], [np.mean(row[key]) for row in mine], **marked(place), label=f"{kind} members"
-        )
+        means = [np.mean(row[key]) for row in mine]
+        axis.plot([row[along] for row in mine], means, **marked(place), label=f"{kind} members")
     axis.set_xscale("log", base=2)
     axis.set_ylim(bottom=0)
     label_axes(axis, label, title=title)

@@ -12,9 +12,8 @@ nor samples make a difference. The margin of silent neurons and the slack of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from itertools import product
 
 import numpy as np
 from scipy.stats import binomtest
@@ -24,24 +23,12 @@ from fewfire.learners import SparseActivationClassifier, SparseActivationRegress
 from fewfire.networks import check_sparsity, construct
 from fewfire.papers import sparse_activations as theory
 from fewfire.papers._claims import _effects
-from fewfire.papers._claims._recipe import (
-    Effect,
-    Judgement,
-    Power,
-    Recipe,
-    RecipeOutcome,
-    as_parameters,
-    grouped,
-    rows_of,
-)
+from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, as_parameters, grouped, rows_of
 from fewfire.papers._claims._statistics import rising, rising_power, share_power
+from fewfire.papers.sparse_activations.recipes import _shared
+from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, pooled_deviation
 from fewfire.problems import NetworkTarget
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from matplotlib.figure import Figure
 
 WIDTH, TEST_SHARE, RARE, LEVEL = 64, 0.4, 0.03, 0.01
 INPUTS, NEURONS, TARGET_NEURONS = 12, 32, 8
@@ -62,25 +49,11 @@ class MostlySparseSettings:
     steps: int
 
 
-DigitsFit: TypeAlias = Callable[[int, float, int, int], dict[str, float]]
-"""(k, margin, seed, steps) -> test images, those on which more than k fire, and the accuracy on all of them."""
-
-
-def measure(settings: MostlySparseSettings, *, digits: DigitsFit | None = None) -> RecipeOutcome:
-    """Rows over k and over margins on digits, and fits on the cube next to the bound.
-
-    Parameters
-    ----------
-    settings : MostlySparseSettings
-    digits : DigitsFit, optional
-        How a network is fitted to digits and counted; `SparseActivationClassifier` unless given.
-    """
-    fit = digits or digits_fit
-    over_k = [_row(fit, k, 0.1, settings) for k in (*settings.k, WIDTH)]
-    over_margin = [_row(fit, settings.k[0], margin, settings) for margin in settings.margins]
-    cube = [
-        _on_cube(k, samples, seed) for k in (1, 2) for samples in settings.samples for seed in range(settings.seeds)
-    ]
+def measure(settings: MostlySparseSettings) -> RecipeOutcome:
+    """Rows over k and over margins on digits, and fits on the cube next to the bound."""
+    over_k = [_row(k, 0.1, settings) for k in (*settings.k, WIDTH)]
+    over_margin = [_row(settings.k[0], margin, settings) for margin in settings.margins]
+    cube = [_on_cube(*cell) for cell in product((1, 2), settings.samples, range(settings.seeds))]
     return RecipeOutcome(
         parameters={**as_parameters(settings), "width": WIDTH, "held_out": TEST_SHARE},
         judgements=judge(over_k, cube),
@@ -89,37 +62,39 @@ def measure(settings: MostlySparseSettings, *, digits: DigitsFit | None = None) 
     )
 
 
-def judge(over_k: Sequence[dict[str, Any]], cube: Sequence[dict[str, Any]]) -> list[Judgement]:
+def judge(over_k: Rows, cube: Rows) -> list[Judgement]:
     """The claims on counts of images over k, dense networks last, and on shares of the cube by k, samples and seed."""
     *sparse, dense = over_k
     first, last = sparse[0], sparse[-1]
+    few, many, fire = first["k"], last["k"], "share of new digits on which more than {} fire"
     networks, images = len(first["images"]), int(min(first["images"]))
     shares = np.array([np.divide(row["exceeding"], row["images"]) for row in sparse]).T
-    spread = _between_networks(shares, images)
+    means = shares.mean(axis=0)
+    # Between networks, beyond that of counting images, the largest over k.
+    spread = float(np.sqrt(np.max(np.maximum(shares.var(axis=0, ddof=1) - means * (1 - means) / images, 0.0))))
     # Shares of the cube, a row per k and seed, a column per number of samples.
     exact = np.array([[row["p"] for row in mine] for mine in grouped(cube, "k", "seed").values()])
-    noise = float(np.sqrt(np.mean(np.var(exact, axis=0, ddof=1))))
     halving = [OFTEN * 2.0**-place for place in range(len(sparse))]
+    noticed = rising_power(halving[::-1], spread, networks, LEVEL, images)
     steps = [FALL * place for place in range(exact.shape[1])]
-    busy = np.divide(dense["exceeding_8"], dense["images"])
     return [
         Judgement(
-            f"k = {first['k']} on the sample is not k = {first['k']} on the distribution",
-            f"Pr[more than {first['k']} fire] on new digits, least lower end of the 95% intervals",
+            f"k = {few} on the sample is not k = {few} on the distribution",
+            f"Pr[more than {few} fire] on new digits, least lower end of the 95% intervals",
             min(first["low"]),
             SEEN,
             "at least",
             refuted_by="one network that may keep to k on all but half a percent of new images",
-            effect=_share(first["k"], shares[:, 0]),
+            effect=_shared.mean_share(fire.format(few), shares[:, 0]),
             power=Power("3% of the images in every network", share_power(FAILS, SEEN, images) ** networks),
         ),
         Judgement(
-            f"k = {last['k']} nearly is",
-            f"Pr[more than {last['k']} fire] on new digits, largest upper end of the 95% intervals",
+            f"k = {many} nearly is",
+            f"Pr[more than {many} fire] on new digits, largest upper end of the 95% intervals",
             max(last["high"]),
             RARE,
             refuted_by="one network on which more may fire on 3% of new images",
-            effect=_share(last["k"], shares[:, -1]),
+            effect=_shared.mean_share(fire.format(many), shares[:, -1]),
             # An upper end above the bound is what `share_power` would count as not passing.
             power=Power("5% of the images in one network", 1 - share_power(1 - OFTEN, 1 - RARE, images)),
         ),
@@ -129,21 +104,17 @@ def judge(over_k: Sequence[dict[str, Any]], cube: Sequence[dict[str, Any]]) -> l
             rising(-shares),
             LEVEL,
             refuted_by="shares that do not fall with k",
-            effect=_effects.mean(
-                f"share at k = {last['k']} less that at k = {first['k']}", shares[:, -1] - shares[:, 0]
-            ),
-            power=Power(
-                "shares that halve from 5% with each k", rising_power(halving[::-1], spread, networks, LEVEL, images)
-            ),
+            effect=_effects.mean(f"share at k = {many} less that at k = {few}", shares[:, -1] - shares[:, 0]),
+            power=Power("shares that halve from 5% with each k", noticed),
         ),
         Judgement(
             "a dense network is not sparse",
-            f"Pr[more than {last['k']} fire] of dense networks on new digits, least lower end of the 95% intervals",
+            f"Pr[more than {many} fire] of dense networks on new digits, least lower end of the 95% intervals",
             min(dense["dense_low"]),
             HALF,
             "at least",
             refuted_by="one dense network that may keep to k on half of the images",
-            effect=_share(last["k"], busy),
+            effect=_shared.mean_share(fire.format(many), np.divide(dense["exceeding_8"], dense["images"])),
             power=Power("60% of the images in every network", share_power(DENSE, HALF, images) ** networks),
         ),
         Judgement(
@@ -153,30 +124,19 @@ def judge(over_k: Sequence[dict[str, Any]], cube: Sequence[dict[str, Any]]) -> l
             LEVEL,
             refuted_by="shares of the cube that do not fall with samples",
             effect=_effects.mean("share with the most samples less that with the fewest", exact[:, -1] - exact[:, 0]),
-            power=Power("five points less at each step", rising_power(steps, noise, len(exact), LEVEL)),
+            power=Power(
+                "five points less at each step", rising_power(steps, pooled_deviation(exact), len(exact), LEVEL)
+            ),
         ),
     ]
 
 
-def _share(k: int, shares: np.ndarray) -> Effect:
-    """The mean over networks; Student's ends, but no share below 0 or above 1."""
-    found = _effects.mean(f"share of new digits on which more than {k} fire", shares)
-    return found.map(lambda end: min(max(end, 0.0), 1.0))
-
-
-def _between_networks(shares: np.ndarray, images: int) -> float:
-    """The deviation of shares between networks beyond that of counting images, the largest over k."""
-    means = shares.mean(axis=0)
-    return float(np.sqrt(np.max(np.maximum(shares.var(axis=0, ddof=1) - means * (1 - means) / images, 0.0))))
-
-
-def digits_fit(k: int, margin: float, seed: int, steps: int) -> dict[str, float]:
+def digits_fit(k: int, margin: float, seed: int, steps: int) -> Row:
     """One network on digits: test images, those on which more than k (of a dense network 8) fire, accuracy."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
-    parts = train_test_split(*load_digits(return_X_y=True), test_size=TEST_SHARE, random_state=seed)
-    X, X_test, y, y_test = parts
+    X, X_test, y, y_test = train_test_split(*load_digits(return_X_y=True), test_size=TEST_SHARE, random_state=seed)
     model = SparseActivationClassifier(WIDTH, k, weight_decay=0.1, margin=margin, steps=steps, random_state=seed)
     report = check_sparsity(model.fit(X, y).network_, k, X=X_test)
     return {
@@ -187,9 +147,9 @@ def digits_fit(k: int, margin: float, seed: int, steps: int) -> dict[str, float]
     }
 
 
-def _row(fit: DigitsFit, k: int, margin: float, settings: MostlySparseSettings) -> dict[str, Any]:
-    found = [fit(k, margin, seed, settings.steps) for seed in range(settings.seeds)]
-    row: dict[str, Any] = {"k": k, "margin": margin, **{key: [entry[key] for entry in found] for key in found[0]}}
+def _row(k: int, margin: float, settings: MostlySparseSettings) -> Row:
+    found = [digits_fit(k, margin, seed, settings.steps) for seed in range(settings.seeds)]
+    row: Row = {"k": k, "margin": margin, **{key: [entry[key] for entry in found] for key in found[0]}}
     ends = [_clopper_pearson(entry["exceeding"], entry["images"]) for entry in found]
     row["low"], row["high"] = ([round(end, 6) for end in side] for side in zip(*ends, strict=True))
     if k == WIDTH:
@@ -203,7 +163,7 @@ def _clopper_pearson(count: float, total: float) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
-def _on_cube(k: int, samples: int, seed: int) -> dict[str, Any]:
+def _on_cube(k: int, samples: int, seed: int) -> Row:
     """A network fitted inside the class to a member of it, exactly measured on the whole cube."""
     problem = NetworkTarget(construct.random_member(INPUTS, TARGET_NEURONS, k, seed))
     model = SparseActivationRegressor(NEURONS, k, weight_decay=0.1, steps=1000, random_state=seed)
@@ -221,10 +181,8 @@ def _on_cube(k: int, samples: int, seed: int) -> dict[str, Any]:
     }
 
 
-def _sentences(
-    over_k: list[dict[str, Any]], over_margin: list[dict[str, Any]], cube: list[dict[str, Any]]
-) -> list[str]:
-    def describe(row: dict[str, Any]) -> str:
+def _sentences(over_k: Rows, over_margin: Rows, cube: Rows) -> list[str]:
+    def describe(row: Row) -> str:
         share = sum(row["exceeding"]) / sum(row["images"])
         ends = f"{min(row['low']):.1%} to {max(row['high']):.1%}"
         return f"{share:.1%} ({ends}), accuracy {np.mean(row['accuracy']):.1%}"
@@ -246,7 +204,7 @@ def _sentences(
     ]
 
 
-def plot_mostly_sparse(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_mostly_sparse(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/mostly-sparse: Pr[more than k fire] on new digits over k, and on the cube over samples."""
     over_k, cube = rows_of(info, "over_k", "cube")
     figure, (left, right) = canvas(2, size=(8.6, 3.8), ax=ax, title="Remark 11: sparse on most inputs")

@@ -27,12 +27,11 @@ from fewfire.papers.sparse_activations.sample_members import sample_row
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-Row = dict[str, Any]
+    from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows
 
 INPUTS, W, B = 12, 1.0, 2.0
 """Inputs of the cube, and the scales of the class."""
@@ -85,27 +84,22 @@ def measure(settings: RademacherSettings) -> RecipeOutcome:
     )
 
 
-def judge(on_cube: Sequence[Row], on_sample: Sequence[Row]) -> list[Judgement]:
+def judge(on_cube: Rows, on_sample: Rows) -> list[Judgement]:
     """The claims on rows of estimates by networks that are sparse on the whole cube, and on the sample."""
     everything = [*on_cube, *on_sample]
     line = [row for row in on_sample if row["points"] == "orthogonal" and row["k"] == 1]
     growth, error = _growth(line[0], line[-1])
     explicit = max(everything, key=lambda row: _ratio(row, ERRORS, "explicit"))
+    smaller = _noticed(_ratio(explicit, 0, "explicit"), 1 / EXPLICIT, _error(explicit, "explicit"))
     most_on_sample = max(on_sample, key=lambda row: _ratio(row, ERRORS))
 
-    def keeps(claim: str, rows: Sequence[Row], constant: float) -> Judgement:
+    def keeps(claim: str, rows: Rows, constant: float) -> Judgement:
         """Conjecture 20 with this constant; the power is at the estimate that is known least well."""
         most = max(rows, key=lambda row: _ratio(row, ERRORS))
-        noticed = _noticed(THIRD * constant, constant, max(_error(row) for row in rows))
-        return Judgement(
-            claim,
-            statistic,
-            _ratio(most, ERRORS),
-            constant,
-            refuted_by="one network of the search above it, beyond chance",
-            effect=_estimate(most),
-            power=Power("an estimate a third above it", noticed),
-        )
+        power = Power("an estimate a third above it", _noticed(THIRD * constant, constant, max(map(_error, rows))))
+        refuted_by = "one network of the search above it, beyond chance"
+        value, effect = _ratio(most, ERRORS), _estimate(most)
+        return Judgement(claim, statistic, value, constant, refuted_by=refuted_by, effect=effect, power=power)
 
     statistic = "largest (estimate − 3 standard errors)/bound"
     return [
@@ -116,10 +110,7 @@ def judge(on_cube: Sequence[Row], on_sample: Sequence[Row]) -> list[Judgement]:
             1.0,
             refuted_by="one estimate above the bound, beyond chance",
             effect=_estimate(explicit, "explicit"),
-            power=Power(
-                f"a bound {EXPLICIT:g} times smaller",
-                _noticed(EXPLICIT * _ratio(explicit, 0, "explicit"), 1.0, EXPLICIT * _error(explicit, "explicit")),
-            ),
+            power=Power(f"a bound {EXPLICIT:g} times smaller", smaller),
         ),
         Judgement(
             "the search grows with s as Conjecture 20 does",
@@ -215,7 +206,7 @@ BOUNDS: dict[str, tuple[str, Any]] = {
 """The label and the dashes of each bound."""
 
 
-def plot_rademacher(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_rademacher(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/rademacher: lower estimates and bounds over s and over k, and shares of Conjecture 20."""
     over_s, over_k, on_sample = rows_of(info, "over_s", "over_k", "on_sample")
     title = "Rademacher complexity of H(n, s, k): estimates from below, bounds from above"
@@ -230,7 +221,7 @@ def plot_rademacher(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> F
     return figure
 
 
-def _draw_shares(axis: Axes, over_s: Sequence[Row], on_sample: Sequence[Row]) -> None:
+def _draw_shares(axis: Axes, over_s: Rows, on_sample: Rows) -> None:
     """Estimates over Conjecture 20 at k = 1, by kind of points; what is above 1 refutes the constant 1."""
     lines = {"sparse on the whole cube": list(over_s)}
     for (points, n), mine in grouped((row for row in on_sample if row["k"] == 1), "points", "n").items():
@@ -247,7 +238,7 @@ def _draw_shares(axis: Axes, over_s: Sequence[Row], on_sample: Sequence[Row]) ->
     label_axes(axis, "hidden neurons s, k = 1", "estimate / Conjecture 20")
 
 
-def _draw_bounds(axes: Axes, rows: Sequence[Row], along: str, label: str) -> None:
+def _draw_bounds(axes: Axes, rows: Rows, along: str, label: str) -> None:
     places = [row[along] for row in rows]
     for place, (name, (title, dashes)) in enumerate(BOUNDS.items()):
         axes.plot(places, [row[name] for row in rows], label=title, color=colour(place), linestyle=dashes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import product
 
 import numpy as np
 from scipy.stats import binom
@@ -19,14 +19,10 @@ from fewfire.learners.baselines import GaussianElimination
 from fewfire.papers import sparse_activations as theory
 from fewfire.papers._claims import _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
-from fewfire.papers.sparse_activations.statistical_queries import SQOracle, Strategy, learn_parity
+from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_most
+from fewfire.papers.sparse_activations.statistical_queries import SQOracle, Strategy, family_size, learn_parity
 from fewfire.problems import Parity
 from fewfire.report._figure import SomeAxes, canvas, colour, legend_below, marked
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from matplotlib.figure import Figure
 
 TOLERANCES = (0.4, 0.12, 0.06, 0.03)
 """Of the oracle."""
@@ -47,20 +43,16 @@ def measure(settings: QueriesSettings) -> RecipeOutcome:
     """Rows of (strategy, tolerance, queries, success, largest possible success)."""
     n, targets = settings.n, settings.targets
     problems = _random_parities(n, targets)
-    rows: list[dict[str, Any]] = []
-    costs: list[dict[str, Any]] = []
-    for strategy in STRATEGIES:
-        for tolerance in TOLERANCES:
-            needed = np.array([_queries_needed(p, tolerance, strategy, seed) for seed, p in enumerate(problems)])
-            for queries in [2**j for j in range(n + 1)]:
-                share = float(np.mean(needed <= queries))
-                most = theory.parity_success_explicit(n, tolerance, queries)
-                rows.append(
-                    {"strategy": strategy, "tolerance": tolerance, "queries": queries, "success": share, "most": most}
-                )
-            if strategy == "families":
-                allowed = _families_allowed(n, tolerance)
-                costs.append({"tolerance": tolerance, "most_queries": float(needed.max()), "allowed": allowed})
+    rows, costs = [], []
+    for strategy, tolerance in product(STRATEGIES, TOLERANCES):
+        needed = np.array([_queries_needed(p, tolerance, strategy, seed) for seed, p in enumerate(problems)])
+        for queries in [2**j for j in range(n + 1)]:
+            share, most = float(np.mean(needed <= queries)), theory.parity_success_explicit(n, tolerance, queries)
+            cell = {"strategy": strategy, "tolerance": tolerance, "queries": queries}
+            rows.append({**cell, "success": share, "most": most})
+        if strategy == "families":
+            allowed = _families_allowed(n, tolerance)
+            costs.append({"tolerance": tolerance, "most_queries": float(needed.max()), "allowed": allowed})
     elimination = _elimination(problems)
     silent = [tolerance for tolerance in TOLERANCES if theory.parity_success_explicit(n, tolerance, 1) >= 1]
     sentence = f"(q/τ² + 9)/2^n says nothing, from the first query on, at the tolerances {silent}."
@@ -72,12 +64,7 @@ def measure(settings: QueriesSettings) -> RecipeOutcome:
     )
 
 
-def judge(
-    targets: int,
-    rows: Sequence[dict[str, Any]],
-    families: Sequence[dict[str, Any]],
-    elimination: dict[str, float],
-) -> list[Judgement]:
+def judge(targets: int, rows: Rows, families: Rows, elimination: Row) -> list[Judgement]:
     """The claims on success by strategy, tolerance and queries; on queries of families; on elimination."""
     telling = [row for row in rows if row["most"] < 1]
     nearest = max(telling, key=lambda row: _excess(row, targets))
@@ -96,14 +83,13 @@ def judge(
             effect=beyond.map(lambda end: end - nearest["most"]),
             power=Power("a learner that finds twice as many as allowed", _twice_noticed(telling, targets)),
         ),
-        Judgement(
+        at_most(
             "families need at most 16·2^n τ² queries, and 2 for each bit of a family",
             f"largest queries over this of {targets} targets at {len(families)} tolerances",
-            cost,
+            _effects.exact("largest queries over what is allowed", cost),
             1.0,
-            refuted_by="one target that takes more",
-            effect=_effects.exact("largest queries over what is allowed", cost),
-            power=Power("any such target: every one is checked", 1.0),
+            "one target that takes more",
+            Power("any such target: every one is checked", 1.0),
         ),
         Judgement(
             "elimination learns every parity",
@@ -118,17 +104,17 @@ def judge(
     ]
 
 
-def _excess(row: dict[str, Any], targets: int) -> float:
+def _excess(row: Row, targets: int) -> float:
     """The share found less that allowed, in standard errors of the latter."""
     error = math.sqrt(max(row["most"] * (1 - row["most"]), 1e-12) / targets)
     return float((row["success"] - row["most"]) / error)
 
 
-def _twice_noticed(rows: Sequence[dict[str, Any]], targets: int) -> float:
+def _twice_noticed(rows: Rows, targets: int) -> float:
     """How often a strategy and tolerance shows an excess at its most revealing number of queries: the least of all."""
     counts = np.arange(targets + 1)
 
-    def noticed(row: dict[str, Any]) -> float:
+    def noticed(row: Row) -> float:
         beyond = [_excess({**row, "success": count / targets}, targets) > BEYOND for count in counts]
         return float(binom.pmf(counts, targets, min(1.0, 2 * row["most"])) @ np.array(beyond))
 
@@ -136,12 +122,8 @@ def _twice_noticed(rows: Sequence[dict[str, Any]], targets: int) -> float:
 
 
 def _families_allowed(n: int, tolerance: float) -> float:
-    """16·2^n τ² + 2g, or for lone parities 2^n: all families of 2^g, then four queries for each two bits inside.
-
-    g is the largest even number with 2^(−g/2) > 2τ, so 2^(n − g) ≤ 16·2^n τ².
-    """
-    size = min(2 * max(math.ceil(-math.log2(2 * tolerance)) - 1, 0), n)
-    return float(min(16 * tolerance**2, 1.0) * 2**n + 2 * size)
+    """16·2^n τ² + 2g, or for lone parities 2^n: all families of 2^g, then four queries for each two bits inside."""
+    return float(min(16 * tolerance**2, 1.0) * 2**n + 2 * family_size(tolerance, n))
 
 
 def _random_parities(n: int, count: int) -> list[Parity]:
@@ -157,14 +139,14 @@ def _queries_needed(problem: Parity, tolerance: float, strategy: Strategy, seed:
     return found.queries if tuple(sorted(found.support)) == problem.support else math.inf
 
 
-def _elimination(problems: list[Parity]) -> dict[str, float]:
+def _elimination(problems: list[Parity]) -> Row:
     """Share of parities found from n + 20 examples, and the most examples one of them needed."""
     fits = [GaussianElimination().fit(*problem.sample(problem.n + 20, seed)) for seed, problem in enumerate(problems)]
     success = np.mean([fit.support_ == problem.support for fit, problem in zip(fits, problems, strict=True)])
     return {"success": float(success), "most_examples": max(float(fit.samples_used_) for fit in fits)}
 
 
-def plot_statistical_queries(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_statistical_queries(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/statistical-queries: success against queries, a panel per strategy; dashes are Theorem 14."""
     (rows,) = rows_of(info, "rows")
     strategies = grouped(rows, "strategy")
@@ -178,7 +160,7 @@ def plot_statistical_queries(info: Mapping[str, Any], *, ax: SomeAxes | None = N
         axis.plot([], [], color="black", linestyle="--", linewidth=0.9, label="at most (Theorem 14)")
         axis.set_xscale("log", base=2)
         axis.set_xlabel("queries")
-        axis.set_title(STRATEGIES.get(strategy, strategy), fontsize=10)
+        axis.set_title(STRATEGIES[strategy], fontsize=10)
     axes[0].set_ylabel("share of parities found")
     legend_below(axes[0], ax, ncols=5)
     return figure
