@@ -26,24 +26,22 @@ from fewfire.papers.sparse_activations.statements._rademacher import (
     rademacher_explicit,
     rademacher_samples,
 )
-from fewfire.papers.sparse_activations.statements._sensitivity import (
+from fewfire.papers.sparse_activations.statements._uniform import (
     average_sensitivity,
     average_sensitivity_mostly_sparse,
     average_sensitivity_sharp,
-    exceedance_allowed,
-    halfspace_sensitivity,
-    noise_sensitivity,
-    noise_sensitivity_sharp,
-    tail,
-)
-from fewfire.papers.sparse_activations.statements._uniform import (
     degree,
     degree_mostly_sparse,
     degree_sharp,
+    exceedance_allowed,
+    halfspace_sensitivity,
     log10_samples,
     low_degree_samples,
+    noise_sensitivity,
+    noise_sensitivity_sharp,
     output_bound,
     samples,
+    tail,
 )
 
 __all__ = [

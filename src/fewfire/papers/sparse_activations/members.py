@@ -87,23 +87,10 @@ def compare_member(
     samples: int | None = None,
     seed: int | Stream = 0,
 ) -> list[Comparison]:
-    """What was measured of a network, next to the bounds for its class.
+    """What was measured of a network, next to the bounds for its class, of at most k active neurons.
 
-    Parameters
-    ----------
-    network : TwoLayer
-    k : int
-        The network is claimed to have at most k active neurons.
-    epsilon, delta : float
-        Accuracy and failure probability of a learner.
-    W, B : float, optional
-        The scales of the class; the network's own norms unless given.
-    rho : float in [0, 1)
-        Of the noise sensitivity.
-    samples : int, optional
-        m: adds the Rademacher complexity of the class on m uniform inputs.
-    seed : int or Stream
-        Of everything sampled (stream "measure").
+    W and B are the network's own norms unless given; `samples` adds the Rademacher complexity of the class on so many
+    uniform inputs; the seed is that of everything sampled (stream "measure").
     """
     n, s, own, stream = network.inputs, network.width, network.norms(), as_stream(seed, "measure")
     W, B = own.W if W is None else W, own.B if B is None else B

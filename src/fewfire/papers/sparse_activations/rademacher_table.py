@@ -99,21 +99,16 @@ def rademacher_table(
     steps: int = 60,
     seed: int | Stream = 0,
 ) -> RademacherTable:
-    """Search blocks of 1, 2, 4, … ≤ max_block neurons that correlate with random signs on a sample.
+    """Search blocks of 1, 2, 4, … ≤ max_block neurons that correlate with random signs on a sample X of shape (m, n).
 
     Parameters
     ----------
-    X : array of ±1, shape (m, n)
-    W, B : float
-        Scales of the class (Definition 2); W > 0.
     max_block : int
-        Largest block; s/k for the largest s and smallest k of interest. At most 2^n.
+        s/k for the largest s and smallest k of interest, at most 2^n.
     draws : int
         Of ζ; at least 2, for the standard error.
     restarts, steps : int
         Choices of the address of a block, and steps of each ascent. More never gives less.
-    seed : int or Stream
-        Of ζ and of the search (stream "rademacher").
     """
     signs = check_signs("X", X)
     m, n = signs.shape
@@ -164,8 +159,7 @@ def _groups(codes: IdArray, count: int) -> IdArray:
     order = np.argsort(codes, kind="stable")
     sizes = np.bincount(codes, minlength=count)
     groups = np.full((count, int(sizes.max())), len(codes), dtype=np.int64)
-    place = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    groups[codes[order], place] = order
+    groups[np.arange(groups.shape[1]) < sizes[:, None]] = order
     return groups
 
 

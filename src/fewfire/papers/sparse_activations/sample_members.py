@@ -35,15 +35,8 @@ BIASES = 65
 def sample_member(X: AnyArray, zeta: AnyArray, s: int, W: float, B: float) -> TwoLayer:
     """A network of s neurons, at most one active on any row of X, with a large Σ_i ζ_i h(x_i).
 
-    Parameters
-    ----------
-    X : array of ±1, shape (m, n)
-        Its distinct rows should be linearly independent; otherwise neurons fire where they should not, and those that
-        do are silenced.
-    zeta : array of ±1, shape (m,)
-    s : int
-    W, B : float
-        Scales of the class.
+    The distinct rows of X should be linearly independent; otherwise neurons fire where they should not, and those that
+    do are silenced.
     """
     signs = check_signs("X", X)
     s = check_integer("s", s, 1)

@@ -14,7 +14,6 @@ and a few more the rest. That is the theorem's Ω(2^n τ²) up to a factor of 4 
 from __future__ import annotations
 
 import math
-import sys
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -115,13 +114,7 @@ class QueriedParity(NamedTuple):
     queries: int
 
 
-def learn_parity(
-    oracle: SQOracle,
-    strategy: Strategy = "random",
-    *,
-    budget: int | None = None,
-    seed: int | Stream = 0,
-) -> QueriedParity:
+def learn_parity(oracle: SQOracle, strategy: Strategy = "random", *, seed: int | Stream = 0) -> QueriedParity:
     """Find the support of a parity by asking for correlations until an answer cannot come from 0.
 
     Parameters
@@ -129,8 +122,6 @@ def learn_parity(
     oracle : SQOracle
     strategy : "random" or "families"
         All 2^n sets in random order; or many sets with one query.
-    budget : int, optional
-        Most queries to ask.
     seed : int or Stream
         Of the random order (stream "strategy").
 
@@ -144,7 +135,6 @@ def learn_parity(
     """
     check_choice("strategy", strategy, get_args(Strategy))
     n, first = oracle.inputs, oracle.queries
-    limit = first + (sys.maxsize if budget is None else check_integer("budget", budget, 0))
     shuffled = as_stream(seed, "strategy").permutation(2**n).tolist() if strategy == "random" else None
     # The part of the support outside J comes first, then two coordinates of J after the other.
     inside = tuple(range(n - (0 if shuffled else family_size(oracle.resolution, n)), n))
@@ -153,8 +143,6 @@ def learn_parity(
     while True:
         best, choice = -math.inf, known
         for index in shuffled or range(2 ** len(unknown)):
-            if oracle.queries >= limit:
-                return QueriedParity(choice, False, oracle.queries - first)
             members = known + tuple(j for bit, j in enumerate(unknown) if index >> bit & 1)
             answer = oracle.query(_family(members, inside))
             magnitude = abs(answer) if inside else answer

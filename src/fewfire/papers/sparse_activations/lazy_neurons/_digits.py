@@ -113,33 +113,30 @@ def fit(model: Any, X: Any, y: Any, epochs: int, seed: int, **penalty: Any) -> A
     return model
 
 
-def measure_induced(width: int, epochs: int, tuning: int, seed: int) -> Iterator[tuple[str, float, float, float]]:
+def measure_induced(width: int, epochs: int, tuning: int, seed: int) -> Iterator[dict[str, Any]]:
     """Method, setting, activity and accuracy of every point for one seed, on test images."""
     nn = torch.nn
     X, y, X_test, y_test = digits()
 
-    def evaluate(model: Any) -> tuple[float, float]:
+    def evaluated(method: str, setting: float, model: Any) -> dict[str, Any]:
         with torch.inference_mode():
             features = model[1](model[0](X_test))
             right = (model[2](features).argmax(dim=1) == y_test).float().mean()
-            return float((features > 0).float().mean()), float(right)
-
-    def with_relu(**penalty: Any) -> tuple[float, float]:
-        return evaluate(fit(make(nn.ReLU(), width, seed), X, y, epochs, seed, **penalty))
+            activity, accuracy = (round(float(share), 5) for share in ((features > 0).float().mean(), right))
+        return {"method": method, "setting": setting, "seed": seed, "activity": activity, "accuracy": accuracy}
 
     smooth = fit(make(nn.GELU(), width, seed), X, y, epochs, seed)
-    yield "gelu", 0.0, 1.0, evaluate(smooth)[1]
+    yield evaluated("gelu", 0.0, smooth) | {"activity": 1.0}
     for threshold in THRESHOLDS:
         model = copy.deepcopy(smooth)
         ft.relufy(model, threshold)
-        yield "relufied, untrained", threshold, *evaluate(model)
-        yield "relufied", threshold, *evaluate(fit(model, X, y, tuning, seed))
-    for weight in WEIGHTS:
-        yield "l1", weight, *with_relu(weight=weight)
-    for target in TARGETS:
-        yield "target", target, *with_relu(target=target)
-    for keep in KEEP:
-        yield "top-k", float(keep), *with_relu(keep=keep, weight=WEIGHTS[-2])
+        yield evaluated("relufied, untrained", threshold, model)
+        yield evaluated("relufied", threshold, fit(model, X, y, tuning, seed))
+    penalties = [("l1", weight, {"weight": weight}) for weight in WEIGHTS]
+    penalties += [("target", target, {"target": target}) for target in TARGETS]
+    penalties += [("top-k", float(keep), {"keep": keep, "weight": WEIGHTS[-2]}) for keep in KEEP]
+    for method, setting, penalty in penalties:
+        yield evaluated(method, setting, fit(make(nn.ReLU(), width, seed), X, y, epochs, seed, **penalty))
 
 
 def sign_block(width: int, epochs: int, target: float | None, seed: int) -> tuple[TwoLayer, float]:

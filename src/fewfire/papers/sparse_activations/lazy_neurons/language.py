@@ -240,19 +240,19 @@ def train_decoder(
 
 def measure_activity(model: Decoder, windows: Any) -> dict[str, Any]:
     """Validation loss, and per layer the share of neurons that fire with its 95% interval over windows."""
-    shares: list[list[Any]] = [[] for _ in model.blocks]
+    shares: dict[Any, list[Any]] = {}
 
-    def count(layer: int) -> Any:
-        return lambda module, given, out: shares[layer].append((out > 0).float().mean(dim=(1, 2)))
+    def count(relu: Any, _: Any, out: Any) -> None:
+        shares.setdefault(relu, []).append((out > 0).float().mean(dim=(1, 2)))
 
-    hooks = [block.mlp[1].register_forward_hook(count(layer)) for layer, block in enumerate(model.blocks)]
+    hooks = [block.mlp[1].register_forward_hook(count) for block in model.blocks]
     try:
         with torch.inference_mode(), torch.autocast(windows.device.type, torch.bfloat16, enabled=windows.is_cuda):
             losses = [_loss(model(part[:, :-1]), part).float() * len(part) for part in windows.split(8)]
     finally:
         for hook in hooks:
             hook.remove()
-    per_window = torch.stack([torch.cat(layer) for layer in shares]).double().cpu()
+    per_window = torch.stack([torch.cat(layer) for layer in shares.values()]).double().cpu()
     deviation = per_window.std(dim=1) / math.sqrt(per_window.shape[1])
     return {
         "loss": float(sum(losses)) / len(windows),

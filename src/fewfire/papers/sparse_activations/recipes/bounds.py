@@ -9,6 +9,7 @@ satisfies in all cases here but one; they cannot fail and are reported without a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,17 +104,13 @@ def judge(rows: Rows) -> list[Judgement]:
 
 def _networks(settings: BoundsSettings) -> list[tuple[str, int, TwoLayer]]:
     """Random members and extremal networks: a name, the k that is claimed, the network."""
+    draws = product(("dense", "junta"), settings.inputs, (4, 16, 64), (1, 2, 4), range(settings.seeds))
     networks = [
         (f"{kind} {(n, s, k)} seed {seed}", k, construct.random_member(n, s, k, seed, kind))
-        for kind in ("dense", "junta")
-        for n in settings.inputs
-        for s in (4, 16, 64)
-        for k in (1, 2, 4)
-        for seed in range(settings.seeds)
+        for kind, n, s, k, seed in draws
     ]
-    return networks + [
-        (f"extremal p={p} k={k}", k, extremal_network(settings.inputs[0], p, k)) for p in (2, 4, 6) for k in (1, 3)
-    ]
+    n = settings.inputs[0]
+    return networks + [(f"extremal p={p} k={k}", k, extremal_network(n, p, k)) for p, k in product((2, 4, 6), (1, 3))]
 
 
 def _rows(name: str, k: int, net: TwoLayer) -> Iterator[Row]:

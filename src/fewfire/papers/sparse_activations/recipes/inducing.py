@@ -46,9 +46,7 @@ def measure(settings: InducingSettings) -> RecipeOutcome:
     rows: list[Row] = []
     with _shared.one_torch_thread():
         for seed in range(settings.seeds):
-            for method, setting, activity, accuracy in measure_induced(WIDTH, settings.epochs, settings.tuning, seed):
-                found = {"activity": round(activity, 5), "accuracy": round(accuracy, 5)}
-                rows.append({"method": method, "setting": setting, "seed": seed, **found})
+            rows += measure_induced(WIDTH, settings.epochs, settings.tuning, seed)
     return RecipeOutcome(parameters=parameters, judgements=judge(rows), measured=_sentences(rows), data={"rows": rows})
 
 

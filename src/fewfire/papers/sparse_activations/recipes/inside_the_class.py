@@ -15,6 +15,7 @@ targets. Verdicts are by ends that hold with 95% confidence each; effects have i
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -87,16 +88,24 @@ class MembersSettings:
 def measure(settings: MembersSettings) -> RecipeOutcome:
     """Rows of cell and errors per target; samples needed per class and target; comparisons with intervals."""
     cells, seeds = _cells(settings), range(settings.first, settings.first + settings.targets)
-    learned = learn_all([(cell, seed) for cell in cells for seed in seeds])
+    learned = learn_all(list(product(cells, seeds)))
     rows = []
     for place, cell in enumerate(cells):
         of_cell = learned[place * len(seeds) :][: len(seeds)]
         errors = {key: [round(one[key], 6) for one in of_cell] for key in of_cell[0]}
-        rows.append({**asdict(cell), "samples": cell.samples, "theorem_19": _theorem_19(cell), **errors})
+        n, s, k, (W, B) = cell.n, cell.s, cell.k, construct.random_member(cell.n, cell.target, 1, 0).norms()
+        if k:
+            bound = theory.rademacher(n, s, k, W, B, cell.samples)
+        else:
+            bound = theory.rademacher_classical(n, s, W, B, cell.samples)
+        rows.append({**asdict(cell), "samples": cell.samples, "theorem_19": bound, **errors})
     seen = per_target(rows)
     classes = []
     for (n, s, k, steps), found in seen.items():
-        needed, predicted = found["needed"].tolist(), _predicted(n, s, k, _target(settings, s))
+        W, B = construct.random_member(n, _target(settings, s), 1, 0).norms()  # all targets share these scales
+        # Theorem 17, or for dense networks Lemma 18's form (WR + B)² s²/ε².
+        predicted = theory.general_samples(n, s, k, W, B, GOAL, DELTA) if k else ((W * n**0.5 + B) * s / GOAL) ** 2
+        needed = found["needed"].tolist()
         classes.append({"n": n, "s": s, "k": k, "steps": steps, "needed": needed, "predicted": predicted})
     return RecipeOutcome(
         parameters={**as_parameters(settings), "goal": GOAL, "target_neurons": TARGET_NEURONS, "effect": EFFECT},
@@ -219,25 +228,8 @@ def _cells(settings: MembersSettings) -> list[MemberCell]:
     classes = [side for pair in _pairs(settings) for side in pair]
     classes += [(n, s, other, settings.steps) for other in settings.k[1:]]
     classes += [(n, s, side, LONGER * settings.steps) for side in settings.patient]
-    return [
-        MemberCell(inputs, width, side, multiple, steps, _target(settings, width))
-        for inputs, width, side, steps in classes
-        for multiple in settings.multiples
-    ]
-
-
-def _theorem_19(cell: MemberCell) -> float:
-    """Theorem 19 for the class at this sample size, with the scales of the targets, which all share them."""
-    scales = construct.random_member(cell.n, cell.target, 1, 0).norms()
-    if cell.k:
-        return theory.rademacher(cell.n, cell.s, cell.k, *scales, cell.samples)
-    return theory.rademacher_classical(cell.n, cell.s, *scales, cell.samples)
-
-
-def _predicted(n: int, s: int, k: int, target: int) -> float:
-    """Samples of Theorem 17, or for dense networks of Lemma 18's form (WR + B)² s²/ε²."""
-    W, B = construct.random_member(n, target, 1, 0).norms()
-    return theory.general_samples(n, s, k, W, B, GOAL, DELTA) if k else ((W * n**0.5 + B) * s / GOAL) ** 2
+    cells = product(classes, settings.multiples)
+    return [MemberCell(*key[:3], multiple, key[3], _target(settings, key[1])) for key, multiple in cells]
 
 
 def per_target(rows: Rows) -> Seen:

@@ -34,18 +34,18 @@ of the first's that the power is for."""
 class LazySettings:
     """On digits widths, depths, networks per shape and epochs; on text pairs of width and seed, and the training."""
 
-    widths: tuple[int, ...]
-    depths: tuple[int, ...]
-    seeds: int
-    epochs: int
-    model: int
-    decoders: tuple[tuple[int, int], ...]
-    layers: int
-    heads: int
-    context: int
-    steps: int
-    batch_size: int
-    learning_rate: float
+    widths: tuple[int, ...] = (32, 128, 512)
+    depths: tuple[int, ...] = (1, 2, 3)
+    seeds: int = 5
+    epochs: int = 16
+    model: int = 128
+    decoders: tuple[tuple[int, int], ...] = ((256, 0), (256, 1), (1024, 0))
+    layers: int = 4
+    heads: int = 4
+    context: int = 128
+    steps: int = 100
+    batch_size: int = 16
+    learning_rate: float = 2e-3
 
 
 def measure(settings: LazySettings) -> RecipeOutcome:
@@ -55,10 +55,12 @@ def measure(settings: LazySettings) -> RecipeOutcome:
         return skipped
     with _shared.one_torch_thread():
         perceptrons, decoders = _digits(settings), _text(settings)
+    width, narrow = next(iter(grouped(perceptrons, "width").items()))
+    parts = ", ".join(f"{np.mean(row['final']):.0%} at depth {row['depth']}" for row in narrow)
     return RecipeOutcome(
         parameters=parameters,
         judgements=judge(perceptrons, decoders),
-        measured=[_narrow(perceptrons), *(_sentence(row) for row in decoders)],
+        measured=[f"digits at width {width}: {parts}", *(_sentence(row) for row in decoders)],
         data={"perceptrons": perceptrons, "transformers": decoders},
     )
 
@@ -161,13 +163,6 @@ def _text(settings: LazySettings) -> Rows:
     return rows
 
 
-def _narrow(rows: Rows) -> str:
-    """What the narrowest perceptrons do."""
-    width, narrow = next(iter(grouped(rows, "width").items()))
-    parts = ", ".join(f"{np.mean(row['final']):.0%} at depth {row['depth']}" for row in narrow)
-    return f"digits at width {width}: {parts}"
-
-
 def _sentence(row: Row) -> str:
     last = row["curve"][-1]
     layers = ", ".join(f"{a:.1%} ± {h:.1%}" for a, h in zip(last["activity"], last["half_width"], strict=True))
@@ -215,20 +210,7 @@ RECIPE = Recipe(
     expectation="from one half to a third of that in the transformer's later layers; on digits the wider, the lazier",
     figure=plot_lazy_neurons,
     scales={
-        "quick": LazySettings(
-            widths=(32, 128, 512),
-            depths=(1, 2, 3),
-            seeds=5,
-            epochs=16,
-            model=128,
-            decoders=((256, 0), (256, 1), (1024, 0)),
-            layers=4,
-            heads=4,
-            context=128,
-            steps=100,
-            batch_size=16,
-            learning_rate=2e-3,
-        ),
+        "quick": LazySettings(),
         "paper": LazySettings(
             widths=(32, 128, 512, 2048),
             depths=(1, 2, 4),

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import binom, spearmanr
 
-from fewfire._cube import cube_blocks
 from fewfire.fourier import monomial_count, spectrum
 from fewfire.networks import TwoLayer, check_sparsity
 from fewfire.papers import sparse_activations as theory
@@ -67,13 +67,13 @@ def measure(settings: LearnBackSettings) -> RecipeOutcome:
     from fewfire.papers.sparse_activations.lazy_neurons._digits import sign_block
 
     rows, blocks = [], []
-    for kind, target in zip(KINDS, (None, settings.target), strict=True):
-        for seed in range(settings.seeds):
-            with _shared.one_torch_thread():
-                block, accuracy = sign_block(settings.width, settings.epochs, target, seed)
-            found = _neurons(block, settings.samples, seed)
-            rows += [_rounded({"block": kind, "seed": seed, **row}) for row in found]
-            blocks.append(_rounded({"block": kind, "seed": seed, "accuracy": accuracy, **_whole(block)}))
+    targets = zip(KINDS, (None, settings.target), strict=True)
+    for (kind, target), seed in product(targets, range(settings.seeds)):
+        with _shared.one_torch_thread():
+            block, accuracy = sign_block(settings.width, settings.epochs, target, seed)
+        found = _neurons(block, settings.samples, seed)
+        rows += [_rounded({"block": kind, "seed": seed, **row}) for row in found]
+        blocks.append(_rounded({"block": kind, "seed": seed, "accuracy": accuracy, **_whole(block)}))
     return RecipeOutcome(
         parameters=parameters,
         judgements=judge(rows, attained(INPUTS)),
@@ -88,12 +88,11 @@ def judge(rows: Rows, at_one_point: float) -> list[Judgement]:
     place = math.ceil(0.95 * len(off)) - 1
     ends = [min(int(binom.ppf(q, len(off), 0.95)), len(off) - 1) for q in (END, 1 - END)]
     factors = Effect("factor that 95% of the errors are within", *(math.exp(off[at]) for at in (place, *ends)))
-    of_kind = grouped(rows, "block").values()
-    transforms = [_correlations(mine) for mine in of_kind]
-    means = (_effects.mean("mean rank correlation within a block", values) for values in transforms)
-    ranks = min(means, key=lambda found: found.low).map(math.tanh)
-    seen = [_correlation_power(len(mine), values) for mine, values in zip(of_kind, transforms, strict=True)]
-    ratios = _log_ratios(rows)
+    of_kind = [_rank_correlation(mine) for mine in grouped(rows, "block").values()]
+    ranks = min((found for found, _ in of_kind), key=lambda found: found.low).map(math.tanh)
+    errors = {key: np.mean([row["error"] for row in mine]) for key, mine in grouped(rows, "block", "seed").items()}
+    pairs = [[errors.get((kind, seed)) for kind in KINDS] for seed in grouped(rows, "seed")]
+    ratios = [math.log(sparse / plain) for plain, sparse in pairs if plain and sparse]  # one per seed
     harder = _effects.mean("mean error of sparsified neurons over plain ones, both over their variance", ratios)
     most = max([at_one_point, *(row["bounded"] for row in rows)])
     return [
@@ -111,7 +110,7 @@ def judge(rows: Rows, at_one_point: float) -> list[Judgement]:
             ranks,
             CORRELATION,
             "a mean correlation that may be below one half",
-            Power(f"a correlation of {TRUE_CORRELATION:g}", max(0.0, sum(seen) - 1)),
+            Power(f"a correlation of {TRUE_CORRELATION:g}", max(0.0, sum(power for _, power in of_kind) - 1)),
         ),
         at_most(
             "sensitivity is bounded by how often a neuron fires",
@@ -138,29 +137,18 @@ def attained(inputs: int) -> float:
     return float(spectrum(neuron).average_sensitivity() / (2 * inputs / 2**inputs))
 
 
-def _correlations(rows: Rows) -> np.ndarray:
-    """Fisher's transform of the rank correlation between sensitivity and error, one number per block."""
-    blocks = [
-        [[row[key] for row in mine] for key in ("sensitivity", "error")] for mine in grouped(rows, "seed").values()
-    ]
-    found = [float(spearmanr(sensitivity, error).statistic) for sensitivity, error in blocks]
-    return np.asarray(np.arctanh(np.clip(found, -1 + 1e-12, 1 - 1e-12)))
+def _rank_correlation(rows: Rows) -> tuple[Effect, float]:
+    """Fisher's transform of the rank correlation between sensitivity and error within a block, and the test's power.
 
-
-def _correlation_power(neurons: int, transforms: np.ndarray) -> float:
-    """The deviation is that seen between blocks, and no less than ranks of so many neurons have (Fieller)."""
-    blocks = len(transforms)
-    if blocks < 2:
-        return 0.0
-    deviation = max(float(transforms.std(ddof=1)), math.sqrt(1.06 / max(neurons / blocks - 3, 1)))
-    return mean_power(math.atanh(TRUE_CORRELATION) - math.atanh(CORRELATION), deviation, blocks, END)
-
-
-def _log_ratios(rows: Rows) -> list[float]:
-    """Logarithms of mean errors of sparsified over plain neurons, one number per seed."""
-    means = {key: np.mean([row["error"] for row in mine]) for key, mine in grouped(rows, "block", "seed").items()}
-    pairs = [[means.get((kind, seed)) for kind in KINDS] for seed in grouped(rows, "seed")]
-    return [math.log(sparse / plain) for plain, sparse in pairs if plain and sparse]
+    The deviation is that seen between blocks, and no less than ranks of so many neurons have (Fieller).
+    """
+    blocks = ([(row["sensitivity"], row["error"]) for row in mine] for mine in grouped(rows, "seed").values())
+    found = [float(spearmanr(np.array(block)).statistic) for block in blocks]
+    transforms, count = np.arctanh(np.clip(found, -1 + 1e-12, 1 - 1e-12)), len(found)
+    seen = float(transforms.std(ddof=1)) if count > 1 else 0.0
+    deviation = max(seen, math.sqrt(1.06 / max(len(rows) / count - 3, 1)))
+    power = mean_power(math.atanh(TRUE_CORRELATION) - math.atanh(CORRELATION), deviation, count, END)
+    return _effects.mean("mean rank correlation within a block", transforms), power
 
 
 def _neurons(block: TwoLayer, samples: int, seed: int) -> Iterator[Row]:
@@ -169,7 +157,7 @@ def _neurons(block: TwoLayer, samples: int, seed: int) -> Iterator[Row]:
     for j in range(block.width):
         neuron = TwoLayer(block.hidden[j : j + 1], block.bias[j : j + 1], [1.0])
         picture = spectrum(neuron)
-        fires = sum(int(neuron.activity(part).per_input.sum()) for part in cube_blocks(INPUTS, 1 << 14)) / 2**INPUTS
+        fires = int(check_sparsity(neuron).counts[1]) / 2**INPUTS
         if not SELDOM < fires < 1:
             continue
         variance, sensitivity = picture.tail(0), picture.average_sensitivity()

@@ -20,16 +20,7 @@ from fewfire._random import Stream
 from fewfire.fourier import monomial_count, spectrum
 from fewfire.networks import construct
 from fewfire.papers._claims import _effects
-from fewfire.papers._claims._recipe import (
-    Effect,
-    Judgement,
-    Power,
-    Recipe,
-    RecipeOutcome,
-    as_parameters,
-    grouped,
-    rows_of,
-)
+from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._claims._statistics import spread_power
 from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_most, relative_error
 from fewfire.report._figure import SomeAxes, canvas, colour, legend_below, marked
@@ -69,7 +60,8 @@ def measure(settings: CurvesSettings) -> RecipeOutcome:
                 cell = {"target": name, "degree": degree, "monomials": count, "samples": m}
                 seen = {"error": sum(errors) / len(errors), "errors": errors}
                 rows.append({**cell, **seen, "tail": tail, "predicted": tail * m / (m - count)})
-    return RecipeOutcome(parameters=as_parameters(settings), judgements=judge(rows), data={"rows": rows})
+    parameters = {"samples": list(settings.samples), "seeds": settings.seeds}
+    return RecipeOutcome(parameters=parameters, judgements=judge(rows), data={"rows": rows})
 
 
 def judge(rows: Rows) -> list[Judgement]:

@@ -67,7 +67,7 @@ def measure(settings: ScalingSettings) -> RecipeOutcome:
     return RecipeOutcome(
         parameters={"degree": DEGREE, "goal": GOAL, "seeds": settings.seeds, "neurons": NEURONS},
         judgements=judge(samples, slopes, over_k),
-        measured=[_degrees_over_k(over_k)],
+        measured=[_sentence(over_k)],
         data={"samples": samples, "over_n": over_n, "over_s": over_s, "over_k": over_k, "slopes": slopes},
     )
 
@@ -80,7 +80,9 @@ def judge(samples: Rows, slopes: Mapping[str, Mapping[str, Sequence[float]]], ov
     steepest, flattest = max(over_n, key=lambda found: found.high), min(over_s, key=lambda found: found.low)
     fastest = max(over_s, key=lambda found: found.high)
     spread = max(float(np.std(slopes[kind]["s"], ddof=1)) for kind in KINDS)
-    exponents = _exponents(samples)
+    # For each member the slope of log samples over log C(n, ≤ 3); NaN where it is not learned at some n.
+    places, needed = (np.log([row[key] for row in samples]) for key in ("monomials", "needed"))
+    exponents = [np.polyfit(places, column, 1)[0] if np.isfinite(column).all() else math.nan for column in needed.T]
     noticed = spread_power(exponents, OTHER_DEGREE - HALF_POWER, 1 - END)
     exponent = _effects.mean("power of C(n, ≤ 3) that samples grow with", exponents)
     tables = [np.array([row["errors"] for row in mine]).T for mine in grouped(over_k, "kind").values()]
@@ -146,13 +148,6 @@ def _growth_noticed(members: int) -> float:
     return float(binom.pmf(counts, members, GROWS) @ np.array(seen))
 
 
-def _exponents(samples: Rows) -> list[float]:
-    """For each member the slope of log samples over log C(n, ≤ 3); NaN where it is not learned at some n."""
-    places = np.log([row["monomials"] for row in samples])
-    needed = np.log([row["needed"] for row in samples])
-    return [float(np.polyfit(places, column, 1)[0]) if np.isfinite(column).all() else math.nan for column in needed.T]
-
-
 def varying_member(n: int, s: int, k: int, seed: int, kind: str) -> TwoLayer:
     """A random member that is not constant: of a few neurons of kind "junta", some are."""
     while True:
@@ -207,8 +202,7 @@ def _slopes(rows: Rows, key: str, kind: str) -> list[float]:
     return [round(float(slope), 12) for slope in slopes]
 
 
-def _degrees_over_k(over_k: Rows) -> str:
-    """Mean degrees of each kind over k, next to the sharp bound."""
+def _sentence(over_k: Rows) -> str:
     parts = []
     for kind, mine in grouped(over_k, "kind").items():
         degrees = ", ".join(f"{np.mean(row['degrees']):.1f}" for row in mine)

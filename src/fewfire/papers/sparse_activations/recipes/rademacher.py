@@ -88,7 +88,10 @@ def judge(on_cube: Rows, on_sample: Rows) -> list[Judgement]:
     """The claims on rows of estimates by networks that are sparse on the whole cube, and on the sample."""
     everything = [*on_cube, *on_sample]
     line = [row for row in on_sample if row["points"] == "orthogonal" and row["k"] == 1]
-    growth, error = _growth(line[0], line[-1])
+    first, last = line[0], line[-1]
+    # How much more the estimate grows than the bound.
+    growth = (last["estimate"] / first["estimate"]) / (last["conjecture_20"] / first["conjecture_20"])
+    error = growth * float(np.hypot(*(row["standard_error"] / row["estimate"] for row in (first, last))))
     explicit = max(everything, key=lambda row: _ratio(row, ERRORS, "explicit"))
     smaller = _noticed(_ratio(explicit, 0, "explicit"), 1 / EXPLICIT, _error(explicit, "explicit"))
     most_on_sample = max(on_sample, key=lambda row: _ratio(row, ERRORS))
@@ -101,6 +104,7 @@ def judge(on_cube: Rows, on_sample: Rows) -> list[Judgement]:
         value, effect = _ratio(most, ERRORS), _estimate(most)
         return Judgement(claim, statistic, value, constant, refuted_by=refuted_by, effect=effect, power=power)
 
+    grows = "growth of the estimate over that of the bound"
     statistic = "largest (estimate − 3 standard errors)/bound"
     return [
         Judgement(
@@ -114,13 +118,12 @@ def judge(on_cube: Rows, on_sample: Rows) -> list[Judgement]:
         ),
         Judgement(
             "the search grows with s as Conjecture 20 does",
-            f"growth of the estimate over that of the bound, s = {line[0]['s']} … {line[-1]['s']}, orthogonal points, "
-            "less three standard errors",
+            f"{grows}, s = {first['s']} … {last['s']}, orthogonal points, less three standard errors",
             growth - ERRORS * error,
             GROWTH,
             "at least",
             refuted_by="estimates that may fall behind by more than two fifths",
-            effect=_normal("growth of the estimate over that of the bound", growth, error),
+            effect=_normal(grows, growth, error),
             power=Power(f"{KEEPS:g} of the growth", _noticed(KEEPS, GROWTH, error)),
         ),
         Judgement(
@@ -146,13 +149,6 @@ def _normal(name: str, value: float, error: float) -> Effect:
     """The 95% interval of an estimate with this standard error."""
     half = float(norm.ppf(0.975)) * error
     return Effect(name, value, value - half, value + half)
-
-
-def _growth(first: Row, last: Row) -> tuple[float, float]:
-    """How much more the estimate grows than the bound, as a ratio, and its standard error."""
-    value = (last["estimate"] / first["estimate"]) / (last["conjecture_20"] / first["conjecture_20"])
-    relative = [row["standard_error"] / row["estimate"] for row in (first, last)]
-    return value, value * float(np.hypot(*relative))
 
 
 def _noticed(ratio: float, bound: float, error: float) -> float:
@@ -242,9 +238,8 @@ def _draw_bounds(axes: Axes, rows: Rows, along: str, label: str) -> None:
     places = [row[along] for row in rows]
     for place, (name, (title, dashes)) in enumerate(BOUNDS.items()):
         axes.plot(places, [row[name] for row in rows], label=title, color=colour(place), linestyle=dashes)
-    errors = [2 * row["standard_error"] for row in rows]
-    values = [row["estimate"] for row in rows]
-    axes.errorbar(places, values, yerr=errors, label="lower estimate", color="black", marker="o")
+    values, errors = (np.array([row[key] for row in rows]) for key in ("estimate", "standard_error"))
+    axes.errorbar(places, values, yerr=2 * errors, label="lower estimate", color="black", marker="o")
     axes.set_xscale("log", base=2)
     axes.set(yscale="log", xlabel=label)
 

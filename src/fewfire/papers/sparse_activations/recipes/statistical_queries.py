@@ -42,7 +42,9 @@ class QueriesSettings:
 def measure(settings: QueriesSettings) -> RecipeOutcome:
     """Rows of (strategy, tolerance, queries, success, largest possible success)."""
     n, targets = settings.n, settings.targets
-    problems = _random_parities(n, targets)
+    signs = Stream(0, "recipe/queries").sign_rows(2 * targets, n)
+    supports = [np.flatnonzero(row < 0).tolist() for row in signs if (row < 0).any()]
+    problems = [Parity(n, support=support) for support in supports[:targets]]
     rows, costs = [], []
     for strategy, tolerance in product(STRATEGIES, TOLERANCES):
         needed = np.array([_queries_needed(p, tolerance, strategy, seed) for seed, p in enumerate(problems)])
@@ -53,7 +55,9 @@ def measure(settings: QueriesSettings) -> RecipeOutcome:
         if strategy == "families":
             allowed = _families_allowed(n, tolerance)
             costs.append({"tolerance": tolerance, "most_queries": float(needed.max()), "allowed": allowed})
-    elimination = _elimination(problems)
+    fits = [GaussianElimination().fit(*problem.sample(n + 20, seed)) for seed, problem in enumerate(problems)]
+    success = np.mean([fit.support_ == problem.support for fit, problem in zip(fits, problems, strict=True)])
+    elimination = {"success": float(success), "most_examples": max(float(fit.samples_used_) for fit in fits)}
     silent = [tolerance for tolerance in TOLERANCES if theory.parity_success_explicit(n, tolerance, 1) >= 1]
     sentence = f"(q/τ² + 9)/2^n says nothing, from the first query on, at the tolerances {silent}."
     return RecipeOutcome(
@@ -70,9 +74,8 @@ def judge(targets: int, rows: Rows, families: Rows, elimination: Row) -> list[Ju
     nearest = max(telling, key=lambda row: _excess(row, targets))
     cost = max(row["most_queries"] / row["allowed"] for row in families)
     found = round(elimination["success"] * targets)
-    beyond = _effects.share(
-        "share found less the share allowed, where it is nearest", round(nearest["success"] * targets), targets
-    )
+    most = round(nearest["success"] * targets)
+    beyond = _effects.share("share found less the share allowed, where it is nearest", most, targets)
     return [
         Judgement(
             "no learner beats Theorem 14",
@@ -126,24 +129,10 @@ def _families_allowed(n: int, tolerance: float) -> float:
     return float(min(16 * tolerance**2, 1.0) * 2**n + 2 * family_size(tolerance, n))
 
 
-def _random_parities(n: int, count: int) -> list[Parity]:
-    """Uniformly random non-empty supports."""
-    signs = Stream(0, "recipe/queries").sign_rows(2 * count, n)
-    supports = [np.flatnonzero(row < 0).tolist() for row in signs if (row < 0).any()]
-    return [Parity(n, support=support) for support in supports[:count]]
-
-
 def _queries_needed(problem: Parity, tolerance: float, strategy: Strategy, seed: int) -> float:
     """Queries until the support was found; infinite when it was not."""
     found = learn_parity(SQOracle(problem, tolerance, "adversarial"), strategy, seed=seed)
     return found.queries if tuple(sorted(found.support)) == problem.support else math.inf
-
-
-def _elimination(problems: list[Parity]) -> Row:
-    """Share of parities found from n + 20 examples, and the most examples one of them needed."""
-    fits = [GaussianElimination().fit(*problem.sample(problem.n + 20, seed)) for seed, problem in enumerate(problems)]
-    success = np.mean([fit.support_ == problem.support for fit, problem in zip(fits, problems, strict=True)])
-    return {"success": float(success), "most_examples": max(float(fit.samples_used_) for fit in fits)}
 
 
 def plot_statistical_queries(info: Info, *, ax: SomeAxes | None = None) -> Figure:

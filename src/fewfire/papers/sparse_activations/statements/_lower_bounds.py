@@ -61,14 +61,9 @@ def log10_junta_time(n: int, s: int) -> float:
 
 
 def parity_queries(m: int, tolerance: float) -> float:
-    """Theorem 14: learning parities of m variables to error 1/3 takes 2^m τ² statistical queries.
+    """Theorem 14: learning parities of m variables to error 1/3 takes 2^m τ² statistical queries, τ the tolerance.
 
-    Parameters
-    ----------
-    m : int
-        Variables; the parity is of an unknown subset of them, inputs are uniform.
-    tolerance : float
-        τ: an answer may be off by this much.
+    The parity is of an unknown subset of the variables, inputs are uniform, an answer may be off by τ.
 
     Examples
     --------

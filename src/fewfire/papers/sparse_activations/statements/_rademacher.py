@@ -77,7 +77,8 @@ def rademacher_explicit(n: int, s: int, k: int, W: float, B: float, m: int, *, R
     0.658
     """
     radius = _check(n, s, k, W, B, m, R)
-    return (W * radius + B) * min(k, math.sqrt(2 * s * k * math.log(2 * n * _cuts(m, n)) / m))
+    cuts = 2 * sum(math.comb(m - 1, i) for i in range(min(n, m - 1) + 1))
+    return (W * radius + B) * min(k, math.sqrt(2 * s * k * math.log(2 * n * cuts) / m))
 
 
 def general_samples(n: int, s: int, k: int, W: float, B: float, epsilon: float, delta: float) -> float:
@@ -134,15 +135,6 @@ def rademacher_samples(n: int, s: int, k: int, W: float, B: float, epsilon: floa
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return float(high)
-
-
-def _cuts(m: int, n: int) -> int:
-    """2 Σ_{i ≤ n} C(m − 1, i): how many subsets of m points in n dimensions a halfspace can cut off, at most."""
-    count, term = 1, 1
-    for i in range(min(n, m - 1)):
-        term = term * (m - 1 - i) // (i + 1)
-        count += term
-    return 2 * count
 
 
 def _check(n: int, s: int, k: int, W: float, B: float, m: int, R: float | None = None) -> float:

@@ -1,4 +1,12 @@
-"""Learning under the uniform distribution by the low-degree algorithm (sparse-activations, Lemma 7 and Theorem 8)."""
+"""Sensitivities and learning under the uniform distribution (sparse-activations: Lemmas 6, 7, 9, 10, Theorem 8).
+
+Conventions of section 2.1: AS(f) = E[Σ_i ¼(f(x) − f(x^⊕i))²] = Σ_T |T| f̂(T)² and NS_ρ(f) = E[¼(f(x) − f(y))²]
+= Σ_T ½(1 − ρ^|T|) f̂(T)², y being x with each sign flipped with probability (1 − ρ)/2.
+
+Remark 11 extends Theorem 8 to networks of which more than k neurons fire with probability at most 1/poly(n, s), by a
+third term of the average sensitivity, and names no polynomial. Here it is (s/k)², whatever n: a probability of (k/s)²
+costs half as much again as none.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +14,144 @@ import math
 
 from fewfire._validate import check_integer, check_number
 from fewfire.papers._numbers import check_accuracy, check_class, from_log10, log10, power, product
-from fewfire.papers.sparse_activations.statements._sensitivity import (
-    average_sensitivity_mostly_sparse,
-    average_sensitivity_sharp,
-)
+
+
+def halfspace_sensitivity(n: int, p: float) -> float:
+    """Lemma 6: AS(g) ≤ p √(n log(1/p)) for the indicator g of a halfspace with E[g] = p.
+
+    A constant of 1/√2 suffices: AS(g) = ½ E[g(x) Σ_i ±x_i] for a halfspace, and the mean of the sub-Gaussian Σ_i ±x_i
+    on a set of measure p is at most √(2n log(1/p)). (The proof prints ¼ E[g(x) Σ_i x_i], half of the true value.)
+
+    Examples
+    --------
+    >>> from fewfire.papers import sparse_activations
+    >>> round(sparse_activations.halfspace_sensitivity(n=100, p=0.01), 3)
+    0.215
+    """
+    check_integer("n", n, 1)
+    check_number("p", p, 0.0, 1.0)
+    return p * math.sqrt(n * math.log(1 / p)) if p else 0.0
+
+
+def average_sensitivity(n: int, s: int, k: int, W: float, B: float) -> float:
+    """Lemma 9: AS(h) ≤ k⁴ W² √n log(ns) + k³ B² √log s for h in the class, ns ≥ 2.
+
+    The statement holds, but not by the printed proof, whose last step drops a factor √log(s/k) of the first term
+    and √n of the second; `average_sensitivity_sharp` proves it with constant 4/log 2 < 5.8.
+
+    Examples
+    --------
+    >>> from fewfire.papers import sparse_activations
+    >>> round(sparse_activations.average_sensitivity(n=100, s=1000, k=2, W=1.0, B=1.0), 2)
+    1863.09
+    """
+    check_class(n, s, k, W, B)
+    weights = product(power(k, 4), power(W, 2), math.sqrt(n), math.log(n * s))
+    biases = product(power(k, 3), power(B, 2), math.sqrt(math.log(s)))
+    return weights + biases
+
+
+def average_sensitivity_sharp(k: int, W: float) -> float:
+    """AS(h) ≤ 4 k² W² for h in the class, whatever n, s and B: Lemma 9 without its logarithms, and best possible.
+
+    Proof. Let R_x be the neurons active at x, and y = x^⊕i. Only the at most 2k neurons of R_x ∪ R_y contribute to
+    h(x) − h(y), and each by at most 2|u_j w_ji| since σ is 1-Lipschitz. By Cauchy–Schwarz ¼(h(x) − h(y))² is at most
+    2k Σ_j (u_j w_ji)² (1[j ∈ R_x] + 1[j ∈ R_y]). Sum over i and take the mean over x, under which x and y are alike:
+    4k E Σ_{j ∈ R_x} u_j² ‖w_j‖² ≤ 4 k² W².
+
+    It is attained: Σ_α χ(α) σ(⟨α, x⟩ − p + 2) over the patterns α of p ≥ 2 inputs is twice their parity, with one
+    active neuron, W² = p and AS = 4p; k copies of it attain 4 k² W².
+
+    Examples
+    --------
+    >>> from fewfire.papers import sparse_activations
+    >>> sparse_activations.average_sensitivity_sharp(k=2, W=1.0)
+    16.0
+    """
+    check_integer("k", k, 1)
+    check_number("W", W, 0.0)
+    return product(4.0, power(k, 2), power(W, 2))
+
+
+def average_sensitivity_mostly_sparse(s: int, k: int, W: float, p: float) -> float:
+    """Remark 11: AS(h) ≤ (4 k² + 2 p s²) W² where more than k of the s neurons fire with probability at most p.
+
+    Proof. Let V be the inputs on which more than k fire. Pairs x, y = x^⊕i of which neither is in V give at most
+    4 k² W², as in `average_sensitivity_sharp`. For x in V, ¼(h(x) − h(y))² ≤ (Σ_j |u_j w_ji|)² ≤ s Σ_j (u_j w_ji)²,
+    which over all i is at most s² W²: p s² W² in the mean, and as much again for y in V.
+
+    Examples
+    --------
+    >>> from fewfire.papers import sparse_activations
+    >>> sparse_activations.average_sensitivity_mostly_sparse(s=100, k=3, W=1.0, p=0.001)
+    56.0
+    """
+    s = check_integer("s", s, 1)
+    check_integer("k", k, 1, s, "no more neurons can fire than there are")
+    check_number("p", p, 0.0, 1.0)
+    return average_sensitivity_sharp(k, W) + product(2.0, p, power(s, 2), power(W, 2))
+
+
+def exceedance_allowed(s: int, k: int) -> float:
+    """The 1/poly(n, s) of Remark 11: at Pr[more than k fire] ≤ (k/s)² the bound on AS is at most 1.5 times 4 k² W².
+
+    Examples
+    --------
+    >>> from fewfire.papers import sparse_activations
+    >>> 0 < sparse_activations.exceedance_allowed(s=1000, k=2) < 1
+    True
+    """
+    s = check_integer("s", s, 1)
+    return (check_integer("k", k, 1, s, "no more neurons can fire than there are") / s) ** 2
+
+
+def noise_sensitivity(rho: float, n: int, s: int, k: int, W: float, B: float) -> float:
+    """Lemma 10: NS_ρ(h) ≤ √(1 − ρ) (k⁴ W² log²(ns/(1 − ρ)) + k³ B² √log s), for ρ in [0, 1).
+
+    The paper writes ρ ∈ [−1, 1], but the reduction of its proof to average sensitivity needs ρ ≥ 0: at ρ < 0 it
+    flips one bucket of all inputs, under which an even function such as x_1 x_2 never changes.
+
+    Examples
+    --------
+    >>> from fewfire.papers import sparse_activations
+    >>> round(sparse_activations.noise_sensitivity(0.9, n=100, s=1000, k=2, W=1.0, B=1.0), 2)
+    972.37
+    """
+    check_number("rho", rho, 0.0, 1.0, open_high=True)
+    check_class(n, s, k, W, B)
+    weights = product(power(k, 4), power(W, 2), math.log(n * s / (1 - rho)) ** 2)
+    biases = product(power(k, 3), power(B, 2), math.sqrt(math.log(s)))
+    return math.sqrt(1 - rho) * (weights + biases)
+
+
+def noise_sensitivity_sharp(rho: float, k: int, W: float) -> float:
+    """NS_ρ(h) ≤ 2 (1 − ρ) k² W² for h in the class and ρ in [−1, 1].
+
+    Proof. 1 − ρ^t ≤ t(1 − ρ), so NS_ρ(h) ≤ ½(1 − ρ) Σ_T |T| ĥ(T)² = ½(1 − ρ) AS(h); then `average_sensitivity_sharp`.
+
+    Examples
+    --------
+    >>> from fewfire.papers import sparse_activations
+    >>> round(sparse_activations.noise_sensitivity_sharp(rho=0.9, k=3, W=1.0), 3)
+    1.8
+    """
+    check_number("rho", rho, -1.0, 1.0)
+    return product((1 - rho) / 2, average_sensitivity_sharp(k, W))
+
+
+def tail(noise_sensitivity: float, rho: float, degree: int) -> float:
+    """Claim 2.1: Σ_{|T| > degree} f̂(T)² ≤ 2 NS_ρ(f)/(1 − ρ^degree), for ρ in [0, 1) and degree ≥ 1.
+
+    Examples
+    --------
+    >>> from fewfire.papers import sparse_activations
+    >>> round(sparse_activations.tail(noise_sensitivity=0.1, rho=0.9, degree=10), 3)
+    0.307
+    """
+    check_number("noise_sensitivity", noise_sensitivity, 0.0)
+    check_number("rho", rho, 0.0, 1.0, open_high=True)
+    check_integer("degree", degree, 1)
+    return 2 * noise_sensitivity / -math.expm1(degree * math.log(rho)) if rho else 2 * noise_sensitivity
 
 
 def output_bound(n: int, k: int, W: float, B: float) -> float:
@@ -29,7 +171,6 @@ def output_bound(n: int, k: int, W: float, B: float) -> float:
 
 
 def _log10_low_degree(n: int, degree: float, output: float, epsilon: float, delta: float) -> float:
-    """The decimal logarithm of `low_degree_samples`, finite where that is infinite."""
     check_integer("n", n, 1)
     check_number("degree", degree, 0.0)
     check_number("output", output, 0.0)
@@ -41,15 +182,7 @@ def _log10_low_degree(n: int, degree: float, output: float, epsilon: float, delt
 def low_degree_samples(n: int, degree: float, output: float, epsilon: float, delta: float) -> float:
     """Lemma 7: n^degree · output² · log(1/delta)/epsilon samples suffice for the low-degree algorithm.
 
-    Parameters
-    ----------
-    n : int
-    degree : float
-        d, such that every function of the class has Σ_{|T| > d} ĥ(T)² ≤ epsilon.
-    output : float
-        C_H, the largest |h(x)| of the class.
-    epsilon, delta : float
-        The learner is off by O(epsilon) with probability 1 − delta.
+    Every function of the class has Σ_{|T| > degree} ĥ(T)² ≤ epsilon, and |h(x)| ≤ output = C_H everywhere.
 
     Examples
     --------
@@ -138,12 +271,7 @@ def samples(
 ) -> float:
     """Theorem 8: n^d k² (W√n + B)² log(1/delta)/epsilon samples and time suffice under uniform inputs.
 
-    Parameters
-    ----------
-    n, s, k, W, B : the class
-    epsilon, delta : float
-    d : float, optional
-        The degree; that of Theorem 8 unless given (`degree_sharp` is far smaller).
+    The degree d is that of Theorem 8 unless given (`degree_sharp` is far smaller).
 
     Examples
     --------
