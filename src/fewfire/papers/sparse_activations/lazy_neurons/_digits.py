@@ -57,13 +57,12 @@ def train_digits(width: int, depth: int, seeds: int, epochs: int) -> dict[str, A
         weights.append(torch.stack(drawn).requires_grad_())
         biases.append(torch.zeros(seeds, 1, outputs, requires_grad=True))
 
-    def forward(x: Any) -> tuple[Any, list[Any]]:
-        """Logits (seeds, rows, outputs), and the features of the hidden layers; x is (seeds, rows, inputs)."""
-        features = []
-        for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
-            x = torch.relu(torch.baddbmm(bias, x, weight))
-            features.append(x)
-        return torch.baddbmm(biases[-1], x, weights[-1]), features
+    def forward(x: Any) -> list[Any]:
+        """What each layer computes before its ReLU, the logits last; all are (seeds, rows, neurons), as x is."""
+        layers: list[Any] = []
+        for weight, bias in zip(weights, biases, strict=True):
+            layers.append(torch.baddbmm(bias, torch.relu(layers[-1]) if layers else x, weight))
+        return layers
 
     optimiser = torch.optim.Adam([*weights, *biases], lr=DEEP_RATE)
     tests = X_test.expand(seeds, -1, -1)
@@ -72,19 +71,18 @@ def train_digits(width: int, depth: int, seeds: int, epochs: int) -> dict[str, A
     for epoch in range(epochs + 1):
         if epoch in measured:
             with torch.inference_mode():
-                activity.append([(layer > 0).float().mean(dim=(1, 2)).tolist() for layer in forward(tests)[1]])
+                activity.append([(layer > 0).float().mean(dim=(1, 2)).tolist() for layer in forward(tests)[:-1]])
         if epoch == epochs:
             break
         orders = torch.stack([torch.randperm(len(X), generator=draw) for draw in draws])
         for rows in orders.split(BATCH, dim=1):
-            logits, _ = forward(X[rows])
             # Summed over networks: each has the gradient that it would have alone.
-            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), y[rows].flatten()) * seeds
+            loss = torch.nn.functional.cross_entropy(forward(X[rows])[-1].flatten(0, 1), y[rows].flatten()) * seeds
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
     with torch.inference_mode():
-        right = (forward(tests)[0].argmax(dim=2) == y_test).float().mean(dim=1)
+        right = (forward(tests)[-1].argmax(dim=2) == y_test).float().mean(dim=1)
     return {"epochs": measured, "activity": np.round(activity, 6).tolist(), "accuracy": right.tolist()}
 
 

@@ -1,9 +1,9 @@
-"""What several recipes need: verdicts, one fit of the low-degree algorithm, PyTorch on one thread, or its absence."""
+"""What several recipes need: verdicts, one fit of the low-degree algorithm, and PyTorch on one thread."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -11,12 +11,10 @@ import numpy as np
 from fewfire._optional import is_installed, require
 from fewfire.learners import LowDegreeRegressor
 from fewfire.papers._claims import _effects
-from fewfire.papers._claims._recipe import Judgement, RecipeOutcome
+from fewfire.papers._claims._recipe import Judgement, RecipeOutcome, as_parameters
 from fewfire.problems import NetworkTarget
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from matplotlib import figure
 
     from fewfire.networks import TwoLayer
@@ -67,22 +65,24 @@ def relative_error(net: TwoLayer, degree: int, samples: int, seed: int) -> float
     return float(np.mean((fitted.predict(X_test) - y_test) ** 2) / np.var(y_test))
 
 
-def without_torch(parameters: dict[str, Any]) -> RecipeOutcome | None:
-    """The outcome that nothing was measured, where PyTorch is not installed."""
-    if is_installed("torch"):
-        return None
-    reason = "PyTorch is not installed: pip install 'fewfire[torch]'"
-    return RecipeOutcome(parameters=parameters, judgements=[], measured=[reason], data={"rows": [], "skipped": reason})
+def needs_torch(measure: Callable[[Any], RecipeOutcome]) -> Callable[[Any], RecipeOutcome]:
+    """Measure on one thread of PyTorch, or report that it is not installed.
 
+    Networks this small gain nothing from more threads, and sums round alike on any machine.
+    """
 
-@contextmanager
-def one_torch_thread() -> Iterator[None]:
-    """Run PyTorch on one thread: networks this small gain nothing from more, and sums round alike on any machine."""
-    torch: Any = require("torch", "torch", "this recipe")
+    @wraps(measure)
+    def measure_or_skip(settings: Any) -> RecipeOutcome:
+        if not is_installed("torch"):
+            reason = "PyTorch is not installed: pip install 'fewfire[torch]'"
+            data = {"rows": [], "skipped": reason}
+            return RecipeOutcome(parameters=as_parameters(settings), judgements=[], measured=[reason], data=data)
+        torch: Any = require("torch", "torch", "this recipe")
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            return measure(settings)
+        finally:
+            torch.set_num_threads(before)
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return measure_or_skip

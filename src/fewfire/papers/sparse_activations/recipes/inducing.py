@@ -17,7 +17,7 @@ from fewfire.papers._claims import _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._claims._statistics import rising, rising_power, spread_power
 from fewfire.papers.sparse_activations.recipes import _shared
-from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_most, pooled_deviation
+from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_most, needs_torch
 from fewfire.report._figure import SomeAxes, canvas, label_axes, log_axis, marked
 
 WIDTH, SHARE = 512, 0.2
@@ -36,17 +36,15 @@ class InducingSettings:
     tuning: int
 
 
+@needs_torch
 def measure(settings: InducingSettings) -> RecipeOutcome:
     """Rows of method, setting, seed, activity and accuracy."""
-    parameters = {"width": WIDTH, **asdict(settings)}
-    if skipped := _shared.without_torch(parameters):
-        return skipped
     from fewfire.papers.sparse_activations.lazy_neurons._digits import measure_induced
 
     rows: list[Row] = []
-    with _shared.one_torch_thread():
-        for seed in range(settings.seeds):
-            rows += measure_induced(WIDTH, settings.epochs, settings.tuning, seed)
+    for seed in range(settings.seeds):
+        rows += measure_induced(WIDTH, settings.epochs, settings.tuning, seed)
+    parameters = {"width": WIDTH, **asdict(settings)}
     return RecipeOutcome(parameters=parameters, judgements=judge(rows), measured=_sentences(rows), data={"rows": rows})
 
 
@@ -74,7 +72,7 @@ def judge(rows: Rows) -> list[Judgement]:
             ),
             power=Power(
                 "ten points less at each weight",
-                rising_power(falling, pooled_deviation(activity), len(activity), LEVEL),
+                rising_power(falling, _shared.pooled_deviation(activity), len(activity), LEVEL),
             ),
         ),
         at_most(

@@ -18,8 +18,7 @@ from scipy import stats
 from fewfire.papers._claims import _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._claims._statistics import in_most, in_most_power, rising, rising_power, spread_power
-from fewfire.papers.sparse_activations.recipes import _shared
-from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_least, at_most
+from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_least, at_most, needs_torch
 from fewfire.report._figure import SomeAxes, canvas, colour
 
 LEVEL, TREND, END, LAZIER = 0.01, 0.001, 0.025, 0.01
@@ -48,17 +47,14 @@ class LazySettings:
     learning_rate: float = 2e-3
 
 
+@needs_torch
 def measure(settings: LazySettings) -> RecipeOutcome:
     """Activity by epoch, layer, width and depth on digits ("perceptrons"), by step, layer and width on text."""
-    parameters = {"seeds": settings.seeds, "epochs": settings.epochs, "steps": settings.steps}
-    if skipped := _shared.without_torch(parameters):
-        return skipped
-    with _shared.one_torch_thread():
-        perceptrons, decoders = _digits(settings), _text(settings)
+    perceptrons, decoders = _digits(settings), _text(settings)
     width, narrow = next(iter(grouped(perceptrons, "width").items()))
     parts = ", ".join(f"{np.mean(row['final']):.0%} at depth {row['depth']}" for row in narrow)
     return RecipeOutcome(
-        parameters=parameters,
+        parameters={"seeds": settings.seeds, "epochs": settings.epochs, "steps": settings.steps},
         judgements=judge(perceptrons, decoders),
         measured=[f"digits at width {width}: {parts}", *(_sentence(row) for row in decoders)],
         data={"perceptrons": perceptrons, "transformers": decoders},

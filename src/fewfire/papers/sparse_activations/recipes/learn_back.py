@@ -58,24 +58,21 @@ class LearnBackSettings:
     samples: int
 
 
+@_shared.needs_torch
 def measure(settings: LearnBackSettings) -> RecipeOutcome:
     """One row per neuron, and one per block."""
-    shown = {key: getattr(settings, key) for key in ("samples", "width", "seeds", "target")}
-    parameters = {"inputs": INPUTS, "degree": DEGREE, **shown}
-    if skipped := _shared.without_torch(parameters):
-        return skipped
     from fewfire.papers.sparse_activations.lazy_neurons._digits import sign_block
 
     rows, blocks = [], []
     targets = zip(KINDS, (None, settings.target), strict=True)
     for (kind, target), seed in product(targets, range(settings.seeds)):
-        with _shared.one_torch_thread():
-            block, accuracy = sign_block(settings.width, settings.epochs, target, seed)
+        block, accuracy = sign_block(settings.width, settings.epochs, target, seed)
         found = _neurons(block, settings.samples, seed)
         rows += [_rounded({"block": kind, "seed": seed, **row}) for row in found]
         blocks.append(_rounded({"block": kind, "seed": seed, "accuracy": accuracy, **_whole(block)}))
+    shown = {key: getattr(settings, key) for key in ("samples", "width", "seeds", "target")}
     return RecipeOutcome(
-        parameters=parameters,
+        parameters={"inputs": INPUTS, "degree": DEGREE, **shown},
         judgements=judge(rows, attained(INPUTS)),
         measured=_sentences(rows, blocks),
         data={"rows": rows, "blocks": blocks},

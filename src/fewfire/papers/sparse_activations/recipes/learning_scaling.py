@@ -7,8 +7,7 @@
   degree of order k⁸; members of more active neurons among as many are easier.
 
 Each claim fails for some networks outside the class, which the tests check: parities of s − 1 bits, and random dense
-neurons. Verdicts on slopes and exponents use the ends of Student's 95% intervals over members, that on the fall with k
-Page's test at level 0.01.
+neurons.
 """
 
 from __future__ import annotations
