@@ -12,6 +12,7 @@ from fewfire._optional import is_installed, require
 from fewfire.learners import LowDegreeRegressor
 from fewfire.papers._claims import _effects
 from fewfire.papers._claims._recipe import Judgement, RecipeOutcome, as_parameters
+from fewfire.papers._claims._statistics import rising, rising_power
 from fewfire.problems import NetworkTarget
 
 if TYPE_CHECKING:
@@ -54,6 +55,18 @@ def mean_ratio(name: str, logarithms: np.ndarray, level: float = 0.025) -> Effec
 def pooled_deviation(table: np.ndarray) -> float:
     """The standard deviation within the columns of a table."""
     return float(np.sqrt(np.mean(np.var(table, axis=0, ddof=1))))
+
+
+def falling(
+    table: np.ndarray, step: float, level: float, noise: float | None = None
+) -> tuple[float, np.ndarray, float]:
+    """Page's test that a table falls from column to column: its p, the change from the first to the last, its power.
+
+    The power is for a fall by `step` per column, with the noise within columns that is seen unless given.
+    """
+    deviation = pooled_deviation(table) if noise is None else noise
+    means = [step * place for place in range(table.shape[1])]
+    return rising(-table), table[:, -1] - table[:, 0], rising_power(means, deviation, len(table), level)
 
 
 def relative_error(net: TwoLayer, degree: int, samples: int, seed: int) -> float:

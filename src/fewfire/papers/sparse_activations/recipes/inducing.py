@@ -15,7 +15,7 @@ import numpy as np
 
 from fewfire.papers._claims import _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
-from fewfire.papers._claims._statistics import rising, rising_power, spread_power
+from fewfire.papers._claims._statistics import spread_power
 from fewfire.papers.sparse_activations.recipes import _shared
 from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_most, needs_torch
 from fewfire.report._figure import SomeAxes, canvas, label_axes, log_axis, marked
@@ -50,30 +50,22 @@ def measure(settings: InducingSettings) -> RecipeOutcome:
 
 def judge(rows: Rows) -> list[Judgement]:
     """The claims on activities and accuracies by method, setting and seed."""
-    plain, smooth = _points(rows, "l1")[0.0], _points(rows, "gelu")[0.0]
-    relued = _points(rows, "relufied")[0.0]
+    plain, smooth, relued = (_points(rows, method)[0.0]["accuracy"] for method in ("l1", "gelu", "relufied"))
     activity = np.stack([point["activity"] for point in _points(rows, "l1").values()], axis=1)
-    falling = [FALL * place for place in range(activity.shape[1])]
+    trend, change, noticed = _shared.falling(activity, FALL, LEVEL)
     aimed = [point["activity"] / target for target, point in _points(rows, "target").items()]
     targets = [(_effects.mean("activity over its target, the largest", values), values) for values in aimed]
     most, worst = max(targets, key=lambda pair: pair[0].high)
     judgements = [
-        _cost(
-            "ReLUs in place of GELUs cost nothing after fine-tuning", smooth["accuracy"], relued["accuracy"], NOTHING
-        ),
+        _cost("ReLUs in place of GELUs cost nothing after fine-tuning", smooth, relued, NOTHING),
         Judgement(
             "activity falls with the weight of ℓ1",
             "p of Page's trend test",
-            rising(-activity),
+            trend,
             LEVEL,
             refuted_by="activities that do not fall from weight to weight",
-            effect=_effects.mean(
-                "share that fires at the largest weight less that without", activity[:, -1] - activity[:, 0]
-            ),
-            power=Power(
-                "ten points less at each weight",
-                rising_power(falling, _shared.pooled_deviation(activity), len(activity), LEVEL),
-            ),
+            effect=_effects.mean("share that fires at the largest weight less that without", change),
+            power=Power("ten points less at each weight", noticed),
         ),
         at_most(
             "targets are kept",
@@ -84,11 +76,11 @@ def judge(rows: Rows) -> list[Judgement]:
             Power(f"a target missed by a factor of {MISSED:g}", spread_power(worst, MISSED - KEPT, 1 - END)),
         ),
     ]
-    few = SHARE * plain["activity"].mean()
+    few = SHARE * activity[:, 0].mean()
     for method in ("relufied", "l1", "target", "top-k"):
         sparse = next((p for p in _points(rows, method).values() if p["activity"].mean() <= few), None)
-        claim = f"a fifth of the activity, {method}, costs little"
-        judgements.append(_cost(claim, plain["accuracy"], sparse["accuracy"] if sparse else None, LITTLE))
+        after = sparse["accuracy"] if sparse else None
+        judgements.append(_cost(f"a fifth of the activity, {method}, costs little", plain, after, LITTLE))
     return judgements
 
 

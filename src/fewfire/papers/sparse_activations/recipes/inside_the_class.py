@@ -191,13 +191,10 @@ def learn_member(cell: MemberCell, seed: int) -> dict[str, float]:
     problem = NetworkTarget(construct.random_member(cell.n, cell.target, 1, seed))
     X, y = problem.sample(cell.samples, seed)
     X_test, y_test = problem.sample(TESTS, seed + 10**6)
-    k = cell.k or cell.s
-    model = SparseActivationRegressor(cell.s, k, steps=cell.steps, random_state=seed).fit(X, y)
-    return {
-        "test": float(np.mean((model.predict(X_test) - y_test) ** 2) / np.var(y_test)),
-        "train": float(np.mean((model.predict(X) - y) ** 2) / np.var(y_test)),
-        "exceeds": check_sparsity(model.network_, cell.k or 1, X=X_test).exceeds().value,
-    }
+    model = SparseActivationRegressor(cell.s, cell.k or cell.s, steps=cell.steps, random_state=seed).fit(X, y)
+    sides = {"test": (X_test, y_test), "train": (X, y)}
+    errors = {side: float(np.mean((model.predict(A) - b) ** 2) / np.var(y_test)) for side, (A, b) in sides.items()}
+    return {**errors, "exceeds": check_sparsity(model.network_, cell.k or 1, X=X_test).exceeds().value}
 
 
 def samples_needed(sizes: list[int], errors: np.ndarray) -> float:

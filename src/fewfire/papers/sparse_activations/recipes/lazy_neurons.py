@@ -17,8 +17,9 @@ from scipy import stats
 
 from fewfire.papers._claims import _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
-from fewfire.papers._claims._statistics import in_most, in_most_power, rising, rising_power, spread_power
-from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_least, at_most, needs_torch
+from fewfire.papers._claims._statistics import in_most, in_most_power, spread_power
+from fewfire.papers.sparse_activations.recipes import _shared
+from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_least, at_most
 from fewfire.report._figure import SomeAxes, canvas, colour
 
 LEVEL, TREND, END, LAZIER = 0.01, 0.001, 0.025, 0.01
@@ -47,7 +48,7 @@ class LazySettings:
     learning_rate: float = 2e-3
 
 
-@needs_torch
+@_shared.needs_torch
 def measure(settings: LazySettings) -> RecipeOutcome:
     """Activity by epoch, layer, width and depth on digits ("perceptrons"), by step, layer and width on text."""
     perceptrons, decoders = _digits(settings), _text(settings)
@@ -67,16 +68,14 @@ def judge(perceptrons: Rows, decoders: Rows) -> list[Judgement]:
     wide = grouped(perceptrons, "width")[widths[-1]]
     falls = np.concatenate([np.subtract(row["initial"], row["final"]) for row in wide])
     # One row per network, one column per width: a seed and a depth are a block.
-    ends = np.concatenate(
-        [np.array([row["final"] for row in mine]).T for mine in grouped(perceptrons, "depth").values()]
-    )
+    of_depth = grouped(perceptrons, "depth").values()
+    ends = np.concatenate([np.array([row["final"] for row in mine]).T for mine in of_depth])
     noise = float(np.sqrt(np.mean([np.var(row["final"], ddof=1) for row in perceptrons])))  # what depth does is none
     later = np.concatenate([np.subtract(row["first"], row["last"]) for row in wide if row["depth"] > 1])
     starts, last = ([np.array(row["curve"][place]["activity"]) for row in decoders] for place in (0, -1))
     kept = [float(end.mean() / start.mean()) for start, end in zip(starts, last, strict=True)]
     shares = [float(end[1:].max() / end[0]) for end in last]
-    change = _effects.mean(f"activity at width {widths[-1]} less that at width {widths[0]}", ends[:, -1] - ends[:, 0])
-    falling = [WIDER * place for place in range(len(widths))]
+    trend, change, noticed = _shared.falling(ends, WIDER, TREND, noise)
     of_wide = f"digits, width {widths[-1]}"
     return [
         Judgement(
@@ -91,11 +90,11 @@ def judge(perceptrons: Rows, decoders: Rows) -> list[Judgement]:
         Judgement(
             "digits: wider networks are lazier at the end",
             "p of Page's trend test over widths",
-            rising(-ends),
+            trend,
             TREND,
             refuted_by="activities that do not fall from width to width",
-            effect=change,
-            power=Power("five points less at each width", rising_power(falling, noise, len(ends), TREND)),
+            effect=_effects.mean(f"activity at width {widths[-1]} less that at width {widths[0]}", change),
+            power=Power("five points less at each width", noticed),
         ),
         at_least(
             f"{of_wide}: the last layer is lazier than the first, by a point at least",

@@ -24,14 +24,12 @@ from fewfire.networks import TwoLayer, construct
 from fewfire.papers import sparse_activations as theory
 from fewfire.papers._claims import _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
-from fewfire.papers._claims._statistics import mean_power, rising, rising_power, spread_power
+from fewfire.papers._claims._statistics import mean_power, spread_power
 from fewfire.papers.sparse_activations.recipes import _shared
 from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_least, at_most, relative_error
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, log_axis, marked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from matplotlib.axes import Axes
 
 DEGREE, GOAL, SAMPLES = 3, 0.1, 2000
@@ -62,7 +60,8 @@ def measure(settings: ScalingSettings) -> RecipeOutcome:
     over_n = [_degrees(n, 16, 2, kind, seeds) for kind in KINDS for n in settings.degree_inputs]
     over_s = [_degrees(INPUTS, s, 1, kind, seeds) for kind in KINDS for s in (4, 8, 16, 32, 64, 128)]
     over_k = [_errors(k, kind, seeds) for kind in KINDS for k in (1, 2, 4, 8, 16)]
-    slopes = {kind: {key: _slopes(rows, key, kind) for key, rows in (("n", over_n), ("s", over_s))} for kind in KINDS}
+    kinds = {"n": grouped(over_n, "kind"), "s": grouped(over_s, "kind")}
+    slopes = {kind: {key: _slopes(rows[kind], key) for key, rows in kinds.items()} for kind in KINDS}
     return RecipeOutcome(
         parameters={"degree": DEGREE, "goal": GOAL, "seeds": settings.seeds, "neurons": NEURONS},
         judgements=judge(samples, slopes, over_k),
@@ -71,7 +70,7 @@ def measure(settings: ScalingSettings) -> RecipeOutcome:
     )
 
 
-def judge(samples: Rows, slopes: Mapping[str, Mapping[str, Sequence[float]]], over_k: Rows) -> list[Judgement]:
+def judge(samples: Rows, slopes: Row, over_k: Rows) -> list[Judgement]:
     """The claims on samples by n, on slopes by kind over "n" and "s", and on errors by kind and k."""
     members = len(over_k[0]["errors"])
     over_n = [_effects.mean("slope of the degree over log₂ n, the largest", slopes[kind]["n"]) for kind in KINDS]
@@ -85,11 +84,9 @@ def judge(samples: Rows, slopes: Mapping[str, Mapping[str, Sequence[float]]], ov
     noticed = spread_power(exponents, OTHER_DEGREE - HALF_POWER, 1 - END)
     exponent = _effects.mean("power of C(n, ≤ 3) that samples grow with", exponents)
     tables = [np.array([row["errors"] for row in mine]).T for mine in grouped(over_k, "kind").values()]
-    falls = [rising(-table) for table in tables]
-    hardest = tables[int(np.argmax(falls))]
     noise = max(map(_shared.pooled_deviation, tables))
-    falling = [FALL * place for place in range(hardest.shape[1])]
-    change = hardest[:, -1] - hardest[:, 0]
+    trends = [_shared.falling(table, FALL, LEVEL, noise) for table in tables]
+    trend, change, power = max(trends, key=lambda found: found[0])
     return [
         at_most(
             "the degree does not grow with n",
@@ -127,14 +124,11 @@ def judge(samples: Rows, slopes: Mapping[str, Mapping[str, Sequence[float]]], ov
         Judgement(
             f"of {NEURONS} neurons, the more are active the easier the member",
             "Page's trend test over members, larger p of both kinds",
-            max(falls),
+            trend,
             LEVEL,
             refuted_by="errors that do not fall with k",
             effect=_effects.mean("error over variance at the largest k less that at the least", change),
-            power=Power(
-                "a fall by a twentieth of the variance each time k doubles",
-                rising_power(falling, noise, members, LEVEL),
-            ),
+            power=Power("a fall by a twentieth of the variance each time k doubles", power),
         ),
     ]
 
@@ -194,9 +188,8 @@ def _errors(k: int, kind: str, seeds: range) -> Row:
     return _degrees(INPUTS, NEURONS, k, kind, seeds) | {"errors": errors}
 
 
-def _slopes(rows: Rows, key: str, kind: str) -> list[float]:
+def _slopes(mine: Rows, key: str) -> list[float]:
     """For each seed the slope of the degree over the logarithm of n or s."""
-    mine = grouped(rows, "kind")[kind]
     slopes = np.polyfit(np.log2([row[key] for row in mine]), np.array([row["degrees"] for row in mine]), 1)[0]
     return [round(float(slope), 12) for slope in slopes]
 

@@ -25,7 +25,7 @@ from fewfire.papers._claims import _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, as_parameters, grouped, rows_of
 from fewfire.papers._claims._statistics import rising, rising_power, share_power
 from fewfire.papers.sparse_activations.recipes import _shared
-from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, pooled_deviation
+from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, falling
 from fewfire.problems import NetworkTarget
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
 
@@ -41,11 +41,11 @@ with each step in samples. Over k shares are to halve from 5%, with the spread b
 class MostlySparseSettings:
     """Seeds; values of k, and of the margin at the smallest k, on digits; samples of the fits on the cube; steps."""
 
-    seeds: int
-    k: tuple[int, ...]
-    margins: tuple[float, ...]
-    samples: tuple[int, ...]
-    steps: int
+    seeds: int = 5
+    k: tuple[int, ...] = (1, 2, 4, 8)
+    margins: tuple[float, ...] = (0.0, 0.1, 0.5)
+    samples: tuple[int, ...] = (100, 300, 1000)
+    steps: int = 600
 
 
 def measure(settings: MostlySparseSettings) -> RecipeOutcome:
@@ -75,7 +75,7 @@ def judge(over_k: Rows, cube: Rows) -> list[Judgement]:
     exact = np.array([[row["p"] for row in mine] for mine in grouped(cube, "k", "seed").values()])
     halving = [OFTEN * 2.0**-place for place in range(len(sparse))]
     noticed = rising_power(halving[::-1], spread, networks, LEVEL, images)
-    steps = [FALL * place for place in range(exact.shape[1])]
+    trend, change, power = falling(exact, FALL, LEVEL)
     return [
         Judgement(
             f"k = {few} on the sample is not k = {few} on the distribution",
@@ -119,13 +119,11 @@ def judge(over_k: Rows, cube: Rows) -> list[Judgement]:
         Judgement(
             "on the cube it grows rarer with samples",
             "Page's trend test over samples, p",
-            rising(-exact),
+            trend,
             LEVEL,
             refuted_by="shares of the cube that do not fall with samples",
-            effect=_effects.mean("share with the most samples less that with the fewest", exact[:, -1] - exact[:, 0]),
-            power=Power(
-                "five points less at each step", rising_power(steps, pooled_deviation(exact), len(exact), LEVEL)
-            ),
+            effect=_effects.mean("share with the most samples less that with the fewest", change),
+            power=Power("five points less at each step", power),
         ),
     ]
 
@@ -226,12 +224,8 @@ RECIPE = Recipe(
     expectation="k = 1 fails on some new digits, k = 8 on at most 3%; rarer with k and with samples",
     figure=plot_mostly_sparse,
     scales={
-        "quick": MostlySparseSettings(
-            seeds=5, k=(1, 2, 4, 8), margins=(0.0, 0.1, 0.5), samples=(100, 300, 1000), steps=600
-        ),
-        "paper": MostlySparseSettings(
-            seeds=20, k=(1, 2, 4, 8), margins=(0.0, 0.1, 0.3, 1.0), samples=(50, 100, 300, 1000), steps=2000
-        ),
+        "quick": MostlySparseSettings(),
+        "paper": MostlySparseSettings(20, margins=(0.0, 0.1, 0.3, 1.0), samples=(50, 100, 300, 1000), steps=2000),
     },
     measure=measure,
     paper_seconds=600,

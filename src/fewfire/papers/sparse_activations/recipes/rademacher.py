@@ -27,8 +27,6 @@ from fewfire.papers.sparse_activations.sample_members import sample_row
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
 
     from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows
@@ -48,14 +46,14 @@ class RademacherSettings:
     Of the sample-sparse networks: 2^power orthogonal points, `points` random ones in each of `random_inputs` inputs.
     """
 
-    m: int
-    largest: int
-    draws: int
-    restarts: int
-    steps: int
-    power: int
-    points: int
-    random_inputs: tuple[int, ...]
+    m: int = 512
+    largest: int = 64
+    draws: int = 40
+    restarts: int = 3
+    steps: int = 50
+    power: int = 8
+    points: int = 64
+    random_inputs: tuple[int, ...] = (128, 512, 2048)
 
 
 def measure(settings: RademacherSettings) -> RecipeOutcome:
@@ -176,7 +174,7 @@ def _over_n(settings: RademacherSettings) -> list[Row]:
     return rows
 
 
-def _on_sample(settings: RademacherSettings, powers: Sequence[int]) -> list[Row]:
+def _on_sample(settings: RademacherSettings, powers: list[int]) -> list[Row]:
     """Rows of networks that are sparse on the sample, at the bias that serves s = 2 best."""
     draws = settings.draws
     orthogonal = hadamard(2**settings.power, dtype=np.int8)
@@ -251,9 +249,7 @@ RECIPE = Recipe(
     expectation="all below the explicit eq. (15); on samples up to √2 times Conjecture 20, which has no constant",
     figure=plot_rademacher,
     scales={
-        "quick": RademacherSettings(
-            m=512, largest=64, draws=40, restarts=3, steps=50, power=8, points=64, random_inputs=(128, 512, 2048)
-        ),
+        "quick": RademacherSettings(),
         "paper": RademacherSettings(
             m=2048, largest=256, draws=80, restarts=8, steps=100, power=10, points=256, random_inputs=(512, 2048, 8192)
         ),
