@@ -57,16 +57,14 @@ def pooled_deviation(table: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.var(table, axis=0, ddof=1))))
 
 
-def falling(
-    table: np.ndarray, step: float, level: float, noise: float | None = None
-) -> tuple[float, np.ndarray, float]:
+def falling(table: np.ndarray, step: float, level: float, noise: float = 0.0) -> tuple[float, np.ndarray, float]:
     """Page's test that a table falls from column to column: its p, the change from the first to the last, its power.
 
     The power is for a fall by `step` per column, with the noise within columns that is seen unless given.
     """
-    deviation = pooled_deviation(table) if noise is None else noise
     means = [step * place for place in range(table.shape[1])]
-    return rising(-table), table[:, -1] - table[:, 0], rising_power(means, deviation, len(table), level)
+    power = rising_power(means, noise or pooled_deviation(table), len(table), level)
+    return rising(-table), table[:, -1] - table[:, 0], power
 
 
 def relative_error(net: TwoLayer, degree: int, samples: int, seed: int) -> float:

@@ -42,9 +42,7 @@ def extremal_network(n: int, p: int, k: int) -> TwoLayer:
     """
     patterns = cube(p).astype(np.float64)
     hidden = np.hstack([patterns, np.zeros((2**p, n - p))])
-    return TwoLayer(
-        np.tile(hidden, (k, 1)), np.full(k * 2**p, 2.0 - p), np.tile(patterns.prod(axis=1), k).astype(np.float64)
-    )
+    return TwoLayer(np.tile(hidden, (k, 1)), np.full(k * 2**p, 2.0 - p), np.tile(patterns.prod(axis=1), k))
 
 
 @dataclass(frozen=True)

@@ -132,14 +132,10 @@ def _digits(settings: LazySettings) -> Rows:
         found = train_digits(width, depth, settings.seeds, settings.epochs)
         activity = np.array(found["activity"])
         half_width = stats.t.ppf(0.975, settings.seeds - 1) * stats.sem(activity, axis=2)  # over networks
-        of_networks = {
-            "initial": activity[0].mean(axis=0),
-            "final": activity[-1].mean(axis=0),
-            "first": activity[-1, 0],
-            "last": activity[-1, -1],
-        }
         means = {"activity": activity.mean(axis=2).round(4), "half_width": half_width.round(4)}
-        numbers = {key: array.tolist() for key, array in (means | of_networks).items()}
+        ends = {"initial": activity[0].mean(axis=0), "final": activity[-1].mean(axis=0)}
+        layers = {"first": activity[-1, 0], "last": activity[-1, -1]}
+        numbers = {key: array.tolist() for key, array in (means | ends | layers).items()}
         accuracy = float(np.mean(found["accuracy"]))
         rows.append({"depth": depth, "width": width, "epochs": found["epochs"], **numbers, "accuracy": accuracy})
     return rows
@@ -181,9 +177,8 @@ def plot_lazy_neurons(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     axes[0].set_title("digits: last hidden layer", fontsize=10)
     axes[0].set_xlabel("epoch + 1")
     for axis, row in zip(axes[1:], text, strict=True):
-        steps, activity, halves = (
-            np.array([e[key] for e in row["curve"]]) for key in ("step", "activity", "half_width")
-        )
+        columns = ("step", "activity", "half_width")
+        steps, activity, halves = (np.array([entry[key] for entry in row["curve"]]) for key in columns)
         for layer in range(activity.shape[1]):
             label = f"layer {layer + 1}"
             style = {"color": colour(layer), "capsize": 2}
