@@ -324,7 +324,7 @@ def main() -> int:
     parser.add_argument(
         "--results", type=Path, required=True, help="file of lines, one per result; of `convert` a folder"
     )
-    parser.add_argument("--page", type=Path, default=Path(__file__).parents[1] / "docs" / "tabular.md")
+    parser.add_argument("--page", type=Path, default=Path(__file__).parents[1] / "docs" / "results" / "tabular.md")
     parser.add_argument("--write", action="store_true", help="put the tables into the page")
     parser.add_argument("--models", default="fewfire,networks", help="names, with commas between")
     parser.add_argument("--sets", help="names, with commas between; all if not given")

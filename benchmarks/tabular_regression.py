@@ -5,7 +5,7 @@ problems with noise (300 rows to train on, 2000 fresh ones to test on). Defaults
 all, splits one after the other with every model in turn. Rivals that are not installed are left out:
 
     pip install --no-deps -r requirements/bench.txt
-    python benchmarks/tabular_regression.py [--splits 5] [--first 0] [--write docs/tabular.md]
+    python benchmarks/tabular_regression.py [--splits 5] [--first 0] [--write docs/results/tabular.md]
 
 Asked: the lowest mean of 1 - R² over the sets. The table is Markdown; `--write` puts it into a page, between its marks.
 """
