@@ -23,14 +23,14 @@ clean() {
   env -i PATH="$PATH" HOME="$work/home" LANG=C.UTF-8 "${kept[@]}" bash -euo pipefail -c "$1"
 }
 
-# The n-th block of plain commands in the README (those of ```python are run by the tests), comments left out.
+# The first block of plain commands in the README that has the text (those of ```python are run by the tests), comments left out.
 block() {
-  awk -v wanted="$1" '/^```/ { if (inside) inside = 0; else { inside = 1; plain = ($0 == "```"); if (plain) count++ } next }
-    inside && plain && count == wanted' "$repository/README.md" | sed 's/  *# .*//'
+  awk -v wanted="$1" '/^```/ { if (inside && plain && index(text, wanted)) { printf "%s", text; exit }
+    inside = !inside; plain = ($0 == "```"); text = ""; next } inside { text = text $0 "\n" }' "$repository/README.md" | sed 's/  *# .*//'
 }
 
-mapfile -t commands < <(block 1)
-[[ ${commands[0]} == "git clone "*" && cd fewfire" ]] || surprise "README begins with: ${commands[0]}"
+mapfile -t commands < <(block "git clone ")
+[[ ${commands[0]} == "git clone "*" && cd fewfire" ]] || surprise "README's first commands begin with: ${commands[0]}"
 [ "${commands[*]:1}" = "make demo make test" ] || surprise "README's first commands are: ${commands[*]:1}"
 if ! git clone --quiet "$repository" fewfire; then
   echo "newcomer: $repository cannot be cloned; its files are copied"
@@ -47,7 +47,7 @@ grep -q "Learned support: (3, 13, 19)" ../demo.txt || surprise "make demo did no
 if .venv/bin/python -c "import fewfire._core" 2>/dev/null; then  # without a compiler the grid is a smaller one
   while IFS= read -r line; do  # what the README shows is what is printed, up to the size of the page
     grep -qxF -- "$line" ../demo.txt || surprise "make demo did not print: $line"
-  done < <(block 2 | grep -v "^Wrote ")
+  done < <(block "Learned support" | grep -v "^Wrote ")
 fi
 for file in frontier.html frontier.sqlite; do [ -s "$file" ] || surprise "there is no $file"; done
 begun=$SECONDS
@@ -55,11 +55,11 @@ clean "make test" | tee ../test.txt
 echo "newcomer: make test took $((SECONDS - begun)) s"
 [ "$(tail -n 1 ../test.txt)" = "All tests passed." ] || surprise "make test ends with: $(tail -n 1 ../test.txt)"
 
-clean "$(block 3)"
+clean "$(block "sweep run")"
 [ -s report.html ] || surprise "there is no report.html"
 ls figures/*.png >/dev/null || surprise "there are no figures"
 
 python3 -m venv ../own
-install=$(block 4 | grep "^pip install") || surprise "the README says nowhere how to install into an environment"
+install=$(block "pip install . " | grep "^pip install") || surprise "the README says nowhere how to install into an environment"
 clean "PATH=$work/own/bin:\$PATH; $install; cd /; fewfire doctor; fewfire --version" || surprise "$install failed"
 echo "newcomer: no surprise"

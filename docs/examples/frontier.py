@@ -2,7 +2,7 @@
 Width buys data
 ===============
 
-Which networks learn a parity of three hidden bits among 20? A grid over width and number of examples, eight networks
+Which networks learn a parity of three hidden bits among 30? A grid over width and number of examples, eight networks
 per cell, from a dense start and from one in which each neuron sees two inputs (pareto, Figure 1, in small).
 """
 
@@ -19,11 +19,11 @@ from fewfire.sweeps import MemoryStore, Sweep
 
 sweep = Sweep.from_dict(
     {
-        "name": "Width buys data: (20, 3)-parity",
-        "problem": {"name": "parity", "n": 20, "k": 3},
-        "network": {"start": ["dense", {"name": "sparse", "s": 2}], "width": [10, 30, 100, 300]},
-        "data": {"samples": [100, 150, 200, 300, 400, 600]},
-        "training": {"steps": 10_000, "weight_decay": 0.01, "evaluate": 250, "stop_error": 0.1},
+        "name": "Width buys data: (30, 3)-parity",
+        "problem": {"name": "parity", "n": 30, "k": 3},
+        "network": {"start": ["dense", {"name": "sparse", "s": 2}], "width": [30, 100, 300]},
+        "data": {"samples": [300, 350, 400, 450, 500, 600]},
+        "training": {"steps": 8000, "weight_decay": 0.01, "evaluate": 250, "stop_error": 0.1},
         "trials": 8,
     }
 )
@@ -68,7 +68,7 @@ for finding in report.findings_info(group):
 # Training and test error of the eight runs of a cell. The training error (dashed) falls long before the test error.
 
 cells = report.curves_info(store)
-report.plot_curves(group, cells, width=100, samples=200)
+report.plot_curves(group, cells, width=100, samples=500)
 
 # %%
 # All runs are one table away: ``store.to_frame()`` gives a pandas frame with every setting as a column, and

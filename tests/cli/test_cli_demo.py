@@ -38,12 +38,12 @@ def test_shows_a_frontier_and_names_the_support(folder):
     assert result.exit_code == 0, result.output
     output = plain(result.output)
     engine = get_engine().name  # the cpu engine, or without the C++ part the reference
-    assert f"Runs: 3 widths × 3 sample sizes × 2 starts × 3 trials, 54 in all, on the {engine} engine." in output
+    assert f"Runs: 2 widths × 3 sample sizes × 2 starts × 5 trials, 60 in all, on the {engine} engine." in output
     # Two maps side by side: for each width, three shares from a dense and three from a sparse start.
     maps = re.findall(r"^ +(\d+)((?: +\d+%){3}) +(\d+)((?: +\d+%){3})$", output, re.M)
-    assert [(one[0], one[2]) for one in maps] == [("100", "100"), ("30", "30"), ("10", "10")]
+    assert [(one[0], one[2]) for one in maps] == [("200", "200"), ("10", "10")]
     assert maps[0][3].split() == ["100%"] * 3  # two bits among twelve are easy
-    assert re.search(r"width buys data.*: from a sparse\(s=2\) start .* at width 10 .* at width 100", output, re.I)
+    assert re.search(r"width buys data.*: from a sparse\(s=2\) start .* at width 10 .* at width 200", output, re.I)
     assert re.search(
         r"a sparse start .*: \d+% of the runs succeed from sparse\(s=2\) and \d+% from dense", output, re.I
     )
@@ -56,7 +56,7 @@ def test_shows_a_frontier_and_names_the_support(folder):
     page = (folder / "frontier.html").read_text(encoding="utf-8")
     assert "<h1>A parity of 2 hidden bits among 12</h1>" in page
     with SqliteStore(folder / "frontier.sqlite") as store:
-        assert store.counts() == {"done": 54, "diverged": 0, "failed": 0}
+        assert store.counts() == {"done": 60, "diverged": 0, "failed": 0}
 
 
 def test_a_second_call_trains_nothing_and_writes_the_same_page(folder):
@@ -64,13 +64,13 @@ def test_a_second_call_trains_nothing_and_writes_the_same_page(folder):
     assert runner.invoke(cli.app, options).exit_code == 0
     before = (folder / "mine.html").read_bytes()
     again = plain(runner.invoke(cli.app, options).output)
-    assert "Trained 0 networks in less than 1 s. 54 were there already." in again
+    assert "Trained 0 networks in less than 1 s. 60 were there already." in again
     assert (folder / "mine.html").read_bytes() == before
     # Another task in the same store: the page shows the one that was asked for.
     assert runner.invoke(cli.app, [*EASY[:-2], "5", "--quick", "--output", "mine.html"]).exit_code == 0
     with SqliteStore(folder / "mine.sqlite") as store:
-        assert store.counts()["done"] == 108
-    assert "54 training runs in 18 cells" in (folder / "mine.html").read_text(encoding="utf-8")
+        assert store.counts()["done"] == 120
+    assert "60 training runs in 12 cells" in (folder / "mine.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("core")

@@ -51,7 +51,7 @@ class DemoGrid:
 
 
 FULL = DemoGrid((10, 30, 100, 300, 1000), (300, 350, 400, 500, 700, 1000), 10)
-SMALL = DemoGrid((10, 30, 100), (400, 600, 1000), 3)
+SMALL = DemoGrid((10, 200), (350, 450, 600), 5)
 """For a look in passing, and for engines that are an order of magnitude slower."""
 
 

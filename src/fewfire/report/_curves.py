@@ -74,7 +74,7 @@ def curves_info(
     >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
     >>> curves = report.curves_info(store)
     >>> len(curves), curves[0].step[:3].tolist()
-    (48, [0, 250, 500])
+    (30, [0, 250, 500])
     """
     results = read_results(source, success_error)
     columns = results.columns

@@ -127,9 +127,9 @@ def frontier_info(source: Store | Results, success_error: float | None = None) -
     >>> from fewfire.sweeps import SqliteStore
     >>> (group,) = report.frontier_info(SqliteStore("grid.sqlite"))  # as the README's first sweep writes it
     >>> group.label, group.widths
-    ('parity(n=30, k=2)', (10, 30, 100, 300))
+    ('parity(n=30, k=3)', (10, 100, 300))
     >>> [(frontier.title, frontier.success.shape) for frontier in group.frontiers]
-    [('dense start', (4, 6)), ('sparse(s=2) start', (4, 6))]
+    [('dense start', (3, 5)), ('sparse(s=2) start', (3, 5))]
     """
     results = read_results(source, success_error)
     members: dict[str, list[Setting]] = {}

@@ -203,9 +203,9 @@ def plot_curves(
     >>> from fewfire.sweeps import SqliteStore
     >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
     >>> (group,) = report.frontier_info(store)
-    >>> figure = report.plot_curves(group, report.curves_info(store), width=100, samples=80)
+    >>> figure = report.plot_curves(group, report.curves_info(store), width=100, samples=600)
     >>> figure.get_suptitle()
-    'parity(n=30, k=2), width 100, 80 examples'
+    'parity(n=30, k=3), width 100, 600 examples'
     """
     figure, axes = _panels(group, ax, f"{group.problem}, width {width}, {_samples(samples)} examples")
     cell_index = group.widths.index(width), group.samples.index(samples)

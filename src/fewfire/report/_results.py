@@ -211,7 +211,7 @@ def summary_info(source: Store | Results, success_error: float | None = None) ->
     >>> from fewfire.sweeps import SqliteStore
     >>> store = SqliteStore("grid.sqlite")  # as the README's first sweep writes it
     >>> report.summary_info(store).cells
-    48
+    30
     """
     results = read_results(source, success_error)
     columns, status = results.columns, results.columns["status"]

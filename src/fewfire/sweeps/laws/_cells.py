@@ -111,7 +111,7 @@ def parity_cells(store: Store, success_error: float | None = None) -> list[Parit
     >>> from fewfire.sweeps.laws import parity_cells
     >>> cells = parity_cells(SqliteStore("grid.sqlite"))  # as the README's first sweep writes it
     >>> len(cells), cells[0].width, cells[0].samples
-    (48, 10, 50)
+    (30, 10, 350)
     """
     error = newest_success_error(store.sweeps()) if success_error is None else success_error
     columns, found, schedules = store.columns(), [], set()
