@@ -36,6 +36,8 @@ autodoc_preserve_defaults = True
 maximum_signature_line_length = 100
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["doors.css"]
 html_title = f"fewfire {version}"
 html_copy_source = False
 html_show_sphinx = False

@@ -63,8 +63,28 @@ def register_problem(kind: Kind) -> Kind:
     """
     if not is_dataclass(kind) or not isinstance(getattr(kind, "name", None), str):
         raise invalid("kind", "must be a dataclass with a class attribute name", kind, 'write name: ClassVar = "…"')
+    _check_problem(kind)
+    if not hasattr(kind, "describe"):
+        kind.describe = DescribedProblem.describe  # type: ignore[attr-defined]
     PROBLEMS.add(kind.name, kind, own=kind.__module__.startswith("fewfire."))  # type: ignore[attr-defined]
     return kind
+
+
+def _check_problem(kind: type) -> None:
+    """Refuse a class whose objects are no `Problem`, before a sweep meets what is missing."""
+    if not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        raise invalid("kind", "must be frozen, so that a run stays what it is", kind, "write @dataclass(frozen=True)")
+    own = {field.name for field in fields(kind)}
+    lacks = [name for name in ("inputs", "bayes_error") if name not in own and not hasattr(kind, name)]
+    lacks += [f"{name}()" for name in ("sample", "target") if not callable(getattr(kind, name, None))]
+    lacks += [f"{name}()" for name in sorted(getattr(kind, "__abstractmethods__", ())) if name != "inputs"]
+    if "inputs" in getattr(kind, "__abstractmethods__", ()):
+        lacks.insert(0, "inputs")
+    if lacks:
+        raise invalid("kind", "must have inputs, bayes_error, sample() and target()", kind, f"add {', '.join(lacks)}")
+    for name in ("inputs", "bayes_error"):
+        if callable(getattr(kind, name, None)):
+            raise invalid("kind", f"must have {name} as a property, not a method", kind, "write @property above it")
 
 
 def unregister_problem(kind: type) -> None:
