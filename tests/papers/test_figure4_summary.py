@@ -1,11 +1,11 @@
-"""papers/pareto/figure4.py without a GPU: its summary is all that goes need, pages, judgements with unequal trials."""
+"""tools/figure4.py without a GPU: its summary is all that sessions need, pages, judgements with unequal trials."""
 
 import json
 
+import figure4 as script
 import numpy as np
 import pytest
 
-from fewfire.papers.pareto import figure4 as script
 from fewfire.papers.pareto.recipes.frontier import judge
 from fewfire.sweeps import Sweep
 
@@ -43,8 +43,9 @@ def figure4(module, monkeypatch, tmp_path):
     (tmp_path / "tiny.toml").write_text(TINY)
 
     def main(*arguments):
-        monkeypatch.setattr("sys.argv", ["figure4", *map(str, arguments), "--engine", "reference"])
-        return module.main(tmp_path / "tiny.toml")
+        options = "--spec", tmp_path / "tiny.toml", "--engine", "reference"
+        monkeypatch.setattr("sys.argv", ["figure4", *map(str, (*arguments, *options))])
+        return module.main()
 
     return main
 

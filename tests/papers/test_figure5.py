@@ -1,11 +1,10 @@
-"""papers/pareto/figure5.py: a tiny table measured and continued, and its page."""
+"""tools/figure5.py: a tiny table measured and continued, and its page."""
 
 import json
 
+import figure5
 import pytest
-
-from fewfire.papers.pareto import figure5
-from fewfire.papers.pareto.figure5 import Wide
+from figure5 import Wide
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 Wide networks learn a parity of 50 bits online; a few of their neurons are rewound and trained alone, and so are neurons
 that are not tickets. One training of each kind per wide network: the trial is the wide network.
 
-    python benchmarks/figure5.py run docs/results    # continues figure5.json; half an hour of a core
-    python benchmarks/figure5.py page docs/results   # figure5.md from it
+    python tools/figure5.py run docs/results    # continues figure5.json; half an hour of a core
+    python tools/figure5.py page docs/results   # figure5.md from it
 
 Kinds of neurons trained alone: tickets, the largest by "product" |u_j|·‖w_j‖, by "rows" ‖w_j‖ or by "output" |u_j|;
 "hidden", tickets by product with fresh output weights; "redrawn" as the wide network's neurons were; "alone", redrawn
@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from figure4 import markdown
 
 from fewfire._random import Stream
 from fewfire.engines import get_engine
 from fewfire.papers._claims._effects import mean, share
 from fewfire.papers._claims._statistics import in_most
 from fewfire.papers._second_layer import neurons
-from fewfire.papers.pareto.figure4 import markdown
 from fewfire.papers.pareto.recipes.lottery_tickets import START, largest, learned, online_run
 from fewfire.problems import Parity
 
@@ -67,17 +67,16 @@ def run(out: Path) -> int:
     path = out / "figure5.json"
     found = json.loads(path.read_text()) if path.exists() else []
     for setting, kinds in TABLE:
-        missing = [
-            kind for kind in kinds if not any(e["setting"] == asdict(setting) and kind in e["kinds"] for e in found)
-        ]
-        if missing:
-            entry = next((entry for entry in found if entry["setting"] == asdict(setting)), None)
-            measured = measure(setting, missing)
-            if entry is None:
-                found.append(measured)
-            else:
-                entry["kinds"] |= measured["kinds"]
-            path.write_text(json.dumps(found, separators=(",", ":")) + "\n")
+        entry = next((entry for entry in found if entry["setting"] == asdict(setting)), None)
+        missing = [kind for kind in kinds if entry is None or kind not in entry["kinds"]]
+        if not missing:
+            continue
+        measured = measure(setting, missing)
+        if entry is None:
+            found.append(measured)
+        else:
+            entry["kinds"] |= measured["kinds"]
+        path.write_text(json.dumps(found, separators=(",", ":")) + "\n")
     return 0
 
 
@@ -145,7 +144,7 @@ def _error(network: TwoLayer, test: tuple[Any, Any]) -> float:
 
 HEAD = """# Figure 5 of `pareto`: where the luck lives
 
-`benchmarks/figure5.py`, {networks} wide networks per row that learn a parity of 50 bits online (rate 0.1, batches of
+`tools/figure5.py`, {networks} wide networks per row that learn a parity of 50 bits online (rate 0.1, batches of
 32, as in C.2; no weight decay where none is named), seeds that the recipe does not use. One training of each kind
 per wide network: the trial is the wide network. Shares of trainings that reach 10% test error with Wilson's 95%
 intervals; differences are within pairs (Student's interval, sign test)."""
@@ -226,9 +225,13 @@ def describe(setting: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """The command of `benchmarks/figure5.py`."""
+    """Run or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=["run", "page"])
     parser.add_argument("out", type=Path)
     given = parser.parse_args()
     return run(given.out) if given.verb == "run" else page(given.out)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,15 +1,15 @@
-"""Figure 4 of `pareto` on a GPU, in several sessions: run it, judge the claims, and estimate the cost of all of it.
+"""Figure 4 of `pareto` on a GPU, in several sessions: run it, test the claims, and estimate the cost of all of it.
 
 The summary, one entry per cell of `examples/figure4.toml`, is all that is kept between sessions: a run is decided by
 its spec and the number of its trial, and a cell with t trials has those from 0 to t − 1. Up to width 30,000 a session
 trains what is missing of ten trials per cell, the cheapest shapes first, and then of fifty where a cell is mixed (some
 of its runs succeed, and some do not) or next to a mixed one in width or samples.
 
-    python benchmarks/figure4.py run docs/results/figure4.json OUT.json --seconds 500    # continues the summary
-    python benchmarks/figure4.py plan docs/results/figure4.json                # GPU-hours of the whole, from probes
-    python benchmarks/figure4.py page docs/results/figure4.json docs/results/figure4.md
+    python tools/figure4.py run docs/results/figure4.json OUT.json --seconds 500    # continues the summary
+    python tools/figure4.py plan docs/results/figure4.json                # GPU-hours of the whole, from probes
+    python tools/figure4.py page docs/results/figure4.json docs/results/figure4.md
 
-Needs SciPy. The last line of `run` and `plan` is one JSON object.
+The last line of `run` and `plan` is one JSON object.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from fewfire.sweeps import RunSpec
     from fewfire.sweeps.store._row import Row
 
+SPEC = Path(__file__).resolve().parents[1] / "examples" / "figure4.toml"
 ASKED = {"hours": 40.0, "hours_without_100000": 6.0}
 FEWEST, MOST = 10, 50
 """Trials of every cell, and of those where success is neither none nor all, with their neighbours."""
@@ -71,11 +72,6 @@ class GridCell(NamedTuple):
     start: str
     width: int
     samples: int | str
-
-    @property
-    def size(self) -> int:
-        """The number of samples; fresh examples count as more than any set."""
-        return size_of(self.samples)
 
 
 @dataclass
@@ -160,7 +156,7 @@ class Summary:
                 "diverged": entry.diverged,
                 "times": sorted(entry.times.items()),
             }
-            for cell, entry in sorted(self.entries.items(), key=lambda item: (*item[0][:4], item[0].size))
+            for cell, entry in sorted(self.entries.items(), key=lambda item: (*item[0][:4], size_of(item[0].samples)))
             if entry.trials
         ]
 
@@ -185,22 +181,17 @@ def run(path: Path, out: Path, seconds: float, spec: Path, engine: str) -> int:
     """Train what is missing for so many seconds; batches that have begun by then are finished."""
     summary = Summary(Sweep.from_toml(spec), path)
     start, ran = time.monotonic(), 0
-    last = saved = start
-    widths: dict[int, Counter[str]] = defaultdict(Counter)
+    saved = start
     try:
         while len(numbers := summary.missing()) and not summary.failed and time.monotonic() - start < seconds:
             print(f"{len(numbers)} runs to do", flush=True)
             for rows in trained(summary.sweep, numbers, engine, start + seconds):
                 summary.add(rows)
-                now = time.monotonic()
-                width, steps = json.loads(rows[0].setting)["network"]["width"], sum(row.steps for row in rows)
-                # Batches overlap: the time between the ends of two counts for the second.
-                widths[width].update({"runs": len(rows), "steps": steps, "milliseconds": round(1000 * (now - last))})
-                ran, last = ran + len(rows), now
-                if now - saved > SAVE_EVERY:
+                ran += len(rows)
+                if time.monotonic() - saved > SAVE_EVERY:
                     summary.write(out)
-                    saved = now
-                    print(f"{now - start:.0f} s: {ran} runs, now at width {width}", flush=True)
+                    saved = time.monotonic()
+                    print(f"{saved - start:.0f} s: {ran} runs", flush=True)
     except KeyboardInterrupt:
         print("interrupted: runs that have ended are kept")
     summary.write(out)
@@ -212,7 +203,6 @@ def run(path: Path, out: Path, seconds: float, spec: Path, engine: str) -> int:
         "runs": sum(entry.trials for entry in summary.entries.values()),
         "cells": len(summary.rows()),
         "missing": len(summary.missing()),
-        "widths": dict(sorted(widths.items())),
     }
     print(json.dumps(result))
     return int(summary.failed > 0)
@@ -220,10 +210,10 @@ def run(path: Path, out: Path, seconds: float, spec: Path, engine: str) -> int:
 
 def trained(sweep: Sweep, numbers: IdArray, engine: str, until: float) -> Iterator[list[Row]]:
     """The rows of these runs, batch by batch as they end; none begins after `until`."""
-    chosen = get_engine(engine)
-    device = isinstance(chosen, DeviceEngine)
+    chosen, executor = get_engine(engine), InlineExecutor()
     if isinstance(chosen, DeviceEngine):
         chosen.prepare([spec.describe() for spec in one_of_each_shape(sweep, numbers)])
+        executor = DeviceExecutor()
 
     def specs() -> Iterator[RunSpec]:
         for number in numbers:
@@ -231,9 +221,7 @@ def trained(sweep: Sweep, numbers: IdArray, engine: str, until: float) -> Iterat
                 return
             yield sweep.run_at(int(number))
 
-    with closing(
-        (DeviceExecutor() if device else InlineExecutor()).run(batches(specs(), chosen), chosen.name)
-    ) as ended:
+    with closing(executor.run(batches(specs(), chosen), chosen.name)) as ended:
         yield from ended
 
 
@@ -275,7 +263,7 @@ def taken(row: dict[str, Any], longest: int) -> float:
 HEAD = """# Figure 4 of `pareto`
 
 {runs:,} of the {all_runs:,} runs of `examples/figure4.toml` exist ({share:.0%}), in {cells:,} of its {all_cells:,}
-cells; `benchmarks/figure4.py` makes them. Up to width {widest:,}, {enough:,} of {narrow:,} cells
+cells; `tools/figure4.py` makes them. Up to width {widest:,}, {enough:,} of {narrow:,} cells
 ({enough_share:.0%}) have at least {fewest} trials. The aim is {fewest} in each of these cells, and {most} where a
 cell is mixed (some runs succeed, some do not) and in its neighbours in width and samples. Wider networks stay on
 selected cells.
@@ -544,14 +532,14 @@ def rising_curves(won: IdArray, trials: IdArray) -> list[Float64Array]:
     return curves
 
 
-def main(spec: Path) -> int:
-    """The command of `benchmarks/figure4.py`; `spec` is the sweep where --spec names no other."""
+def main() -> int:
+    """Run, plan or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=["run", "plan", "page"])
     parser.add_argument("summary", type=Path)
     parser.add_argument("out", type=Path, nargs="?")
     parser.add_argument("--seconds", type=float, default=500.0)
-    parser.add_argument("--spec", type=Path, default=spec)
+    parser.add_argument("--spec", type=Path, default=SPEC)
     parser.add_argument("--engine", default="cuda")
     given = parser.parse_args()
     if given.verb == "run":
@@ -559,3 +547,7 @@ def main(spec: Path) -> int:
     if given.verb == "plan":
         return plan(given.summary, given.spec, given.engine)
     return page(given.summary, given.out or given.summary.with_suffix(".md"), given.spec)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
