@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from fewfire._cube import cube
 from fewfire._random import Stream
@@ -16,6 +17,23 @@ from fewfire.papers import pareto
 def majority_weight(length, size):
     """The sum of Maj's squared coefficients on sets of a size."""
     return comb(length, size) * pareto.majority_coefficient(length, size) ** 2
+
+
+def limit_weight(size):
+    """ρ(v) = 4 C(v−1, (v−1)/2)/(π v 2^v): for odd v < length/2 Maj's weight on sets of size v lies in [ρ, 2ρ]."""
+    return 4 * comb(size - 1, (size - 1) // 2) / (np.pi * size * 2.0**size)
+
+
+def start_failure(n, k, s, width):
+    """At most the probability that a bias has fewer than r′/2 or more than 2r′ good neurons: tails summed over biases."""
+    pairs, biases = width // 2, k // 2
+    probability = pareto.good_neuron_probability(n, k, s) / biases
+    expected = pairs * probability
+    low, high = (
+        binom.cdf(np.ceil(expected / 2) - 1, pairs, probability),
+        binom.sf(int(2 * expected), pairs, probability),
+    )
+    return biases * (low + high)
 
 
 def ratio(gap):
@@ -43,7 +61,7 @@ def test_majority_satisfies_parseval_at_any_length():
 @pytest.mark.parametrize("size", [1, 3, 5, 7])
 def test_the_limit_weight_bounds_the_weight_and_its_printed_half_does_not(size):
     """The proof of Lemma 8 prints ρ(v) = 2 C(v−1, (v−1)/2)/(π v 2^v), and an upper bound 2ρ(v)."""
-    rho, printed = pareto.limit_weight(size), pareto.limit_weight(size) / 2
+    rho, printed = limit_weight(size), limit_weight(size) / 2
     for length in (2 * size + 1, 21, 101, 1001):
         weight = majority_weight(length, size)
         assert rho <= weight <= 2 * rho
@@ -70,7 +88,7 @@ def test_over_sparse_ratio_is_exact_and_within_lemma_8(half, extra):
     gap = pareto.over_sparse_gap(k, s)
     assert ratio(gap) == pytest.approx((s - k) / (k - 1))
     assert 1 / ratio(gap) <= 4 * k / s
-    kappa = np.sqrt(pareto.limit_weight(k - 1)) / 2
+    kappa = np.sqrt(limit_weight(k - 1)) / 2
     assert abs(gap.relevant) >= kappa * comb(s, k - 1) ** -0.5
 
 
@@ -107,7 +125,7 @@ def test_good_neurons_by_enumeration(n, k, s):
 @given(k=st.integers(1, 6), extra=st.integers(1, 40), spare=st.integers(0, 200))
 def test_lemma_7_holds(k, extra, spare):
     s = 4 * k + extra
-    assert pareto.good_neuron_bound(s + spare, k, s) <= pareto.good_neuron_probability(s + spare, k, s)
+    assert (s / (2 * (s + spare))) ** k <= pareto.good_neuron_probability(s + spare, k, s)
 
 
 def test_lemma_15_needs_the_exact_probability():
@@ -131,12 +149,12 @@ def test_the_width_for_a_good_start_suffices(half, extra, delta):
     s, n = 4 * k + 1 + 2 * extra, 6 * k + 40
     width = pareto.width_for_good_start(n, k, s, delta)
     assert width % 2 == 0
-    assert pareto.good_start_failure(n, k, s, width) <= delta
+    assert start_failure(n, k, s, width) <= delta
 
 
-def test_good_start_failure_against_simulation():
+def test_start_failure_against_simulation():
     n, k, s, width = 20, 2, 9, 120
-    bound = pareto.good_start_failure(n, k, s, width)
+    bound = start_failure(n, k, s, width)
     expected = pareto.good_neurons(n, k, s, width)
     rows = Stream(1, "starts").subsets(width // 2 * 2000, n, s)
     counts = ((rows == 0).any(axis=1) & (rows == 1).any(axis=1)).reshape(2000, -1).sum(axis=1)
@@ -162,7 +180,6 @@ def test_the_separator_is_the_parity_on_the_cube(k, offset):
 @pytest.mark.parametrize(
     ("call", "match"),
     [
-        (lambda: pareto.limit_weight(2), r"size must be odd; got 2"),
         (lambda: pareto.over_sparse_gap(3, 21), r"k must be even \(pareto, Lemma 8\); got 3"),
         (lambda: pareto.over_sparse_gap(4, 20), r"s must be odd and above k = 4 \(pareto, Lemma 8\); got 20"),
         (lambda: pareto.under_sparse_gap(10, 4, 2), r"n must be odd, so that n − s is \(pareto, Lemma 17\); got 10"),

@@ -104,11 +104,6 @@ def test_enough_samples_suffice(noise):
     assert wrong / 200 <= delta
 
 
-def test_exhaustive_search_cost():
-    cost = pareto.exhaustive_search(100, 3, 1000)
-    assert (cost.sets, cost.words) == (161_700, 161_700 * 16)
-
-
 def test_theorem_4_interpolates_between_width_and_samples():
     few, many = pareto.theorem_4(200, 4, 17), pareto.theorem_4(200, 4, 34)
     assert few.width / many.width == pytest.approx(2**4)

@@ -98,7 +98,7 @@ def test_nothing_learned_confirms_nothing():
     assert found == {**dict.fromkeys(PASSED, False), "no step": True, "no cell": True}
 
 
-TINY = ParityGrid(8, 2, ("dense", "sparse"), (4, 40), (20, 400), 3, 600, 50)
+TINY = ParityGrid(8, 2, (4, 40), (20, 400), 3, 600, 50)
 
 
 def test_a_grid_is_one_sweep_and_counts_its_runs():
@@ -125,10 +125,7 @@ def test_the_frontier_runs_on_any_grid():
 
 
 SETTINGS = convergence_time.ConvergenceSettings(
-    ParityGrid(75, 3, ("dense", "sparse"), (10, 30, 300, 1000), (2000, 10_000, None), 20, 30_000, 150),
-    least=10,
-    narrow=30,
-    wide=300,
+    ParityGrid(75, 3, (10, 30, 300, 1000), (2000, 10_000, None), 20, 30_000, 150),
     edge=2000,
     middle=10_000,
 )
@@ -191,7 +188,7 @@ def test_the_claims_on_time_follow_the_data(rows, failing):
 
 def test_convergence_times_run_on_any_grid():
     grid = replace(TINY, widths=(4, 1000), samples=(20, 400, None))
-    settings = convergence_time.ConvergenceSettings(grid, 4, 4, 1000, 20, 400)
+    settings = convergence_time.ConvergenceSettings(grid, 20, 400, least=4, narrow=4, wide=1000)
     found = convergence_time.RECIPE.run(settings=settings).to_dict()
     assert json.loads(json.dumps(found)) == found and len(found["rows"]) == 12
     assert len(found["curves"]) == 3

@@ -9,7 +9,7 @@ from fewfire.papers import recipes
 from fewfire.papers.pareto.recipes import offline_parity
 from fewfire.papers.pareto.recipes._grid import ParityGrid
 
-GRID = ParityGrid(10, 2, ("dense", "sparse"), (5, 20, 100), (400,), 3, 600, 100)
+GRID = ParityGrid(10, 2, (5, 20, 100), (400,), 3, 600, 100)
 TRIALS = 24
 
 

@@ -68,18 +68,8 @@ class RecipePool:
     def run(self, tasks: Sequence[RecipeTask]) -> Generator[EndedRecipe, None, None]:
         """The result of each task as it ends; tasks begin in order. Closing the generator stops all that run."""
         free = _shares(len(tasks))
-
-        def one(task: RecipeTask) -> EndedRecipe | None:
-            with self._lock:
-                cores = free.pop()
-            try:
-                return self._one(task, cores)
-            finally:
-                with self._lock:
-                    free.append(cores)
-
         with ThreadPoolExecutor(len(free)) as threads:
-            futures = [threads.submit(one, task) for task in tasks]
+            futures = [threads.submit(self._one, task, free) for task in tasks]
             try:
                 for future in as_completed(futures):
                     ended = future.result()
@@ -88,10 +78,11 @@ class RecipePool:
             finally:
                 self._stop()
 
-    def _one(self, task: RecipeTask, cores: list[int]) -> EndedRecipe | None:
+    def _one(self, task: RecipeTask, free: list[list[int]]) -> EndedRecipe | None:
         with self._lock:
             if self._stopped:
                 return None
+            cores = free.pop()
             process = self._running[task.name] = self._start(task, cores)
             self.show(list(self._running))
         assert process.stdin is not None and process.stdout is not None
@@ -99,6 +90,7 @@ class RecipePool:
             text = process.stdout.read()
         status = process.wait()
         with self._lock:
+            free.append(cores)
             del self._running[task.name]
             self.show(list(self._running))
         return EndedRecipe(task.name, status, text.decode(errors="backslashreplace"))

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 import fewfire as ff
 from fewfire._errors import invalid
 from fewfire._optional import require
 from fewfire._validate import check_integer, did_you_mean
-from fewfire.cli._output import check_file, file_size, say, wide_console
+from fewfire.cli._output import check_file, file_size, plain_table, say, wide_console
 
 ROWS = 16
 """Of a batch that is made up."""
@@ -50,9 +49,9 @@ def profile(
     else:
         console = wide_console()
         heads, *rows = seen.rows()
-        table = Table(box=None, pad_edge=False)
-        for number, head in enumerate(heads):
-            table.add_column(head, justify="left" if number < 3 else "right", no_wrap=number > 0)
+        table = plain_table(*heads, right=len(heads) - 3)
+        for column in table.columns[1:]:
+            column.no_wrap = True
         for row in rows:
             table.add_row(*row)
         console.print(table)

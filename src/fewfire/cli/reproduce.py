@@ -18,7 +18,7 @@ from fewfire._atomic import write_text
 from fewfire._errors import invalid
 from fewfire._optional import is_installed
 from fewfire._threads import usable_cores
-from fewfire.cli._output import check_folder, say, visible, wide_console
+from fewfire.cli._output import check_folder, plain_table, say, visible, wide_console
 from fewfire.cli._recipe_processes import RecipePool, RecipeTask
 from fewfire.papers import recipes
 from fewfire.sweeps.run._progress import duration
@@ -64,9 +64,8 @@ def reproduce(
 
 
 def _list(console: Console, settings: bool) -> None:
-    table = Table(box=None, pad_edge=False)
-    for title in ("recipe", "shows", "seconds", "expect"):
-        table.add_column(title, no_wrap=title == "recipe")
+    table = plain_table("recipe", "shows", "seconds", "expect")
+    table.columns[0].no_wrap = True
     for name in recipes.RECIPES:
         recipe = recipes.find(name)
         table.add_row(name, recipe.title, str(recipe.seconds), recipe.expectation)

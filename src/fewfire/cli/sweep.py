@@ -146,25 +146,25 @@ def run(
 
 def _frontier_table(search: FrontierSearch, found: list[FoundFrontier]) -> Table:
     """A row per frontier: how it differs from the others, where it is, and how many runs that took."""
-    from fewfire.report._settings import varying
-
-    flat = [_leaves(one.spec.setting) for one in found]
-    differing = varying(flat) if len(flat) > 1 else []
-    table = plain_table(*(path.rpartition(".")[2] for path in differing), "frontier", "runs", right=1)
+    names, labels = _differing([one.spec.setting for one in found])
+    table = plain_table(*names, "frontier", "runs", right=1)
     table.title, table.title_justify = f"{search.axis} at which {search.target:.0%} of the runs succeed", "left"
-    for leaves, one in zip(flat, found, strict=True):
+    for label, one in zip(labels, found, strict=True):
         end = "" if one.settled else ", budget spent" if one.over else ", waits for failed runs"
-        table.add_row(*(leaves.get(path, "–") for path in differing), f"{one.estimate}{end}", f"{one.estimate.runs}")
+        table.add_row(*label, f"{one.estimate}{end}", f"{one.estimate.runs}")
     return table
 
 
-def _leaves(setting: str) -> dict[str, str]:
-    """The keys of a setting with their values as texts, the start by one name."""
-    from fewfire.report._settings import flatten, start_name
+def _differing(settings: list[str]) -> tuple[list[str], list[list[str]]]:
+    """The names of the keys in which settings differ, and their values in each setting as texts."""
+    from fewfire.report._settings import flatten, start_name, varying
 
-    table = json.loads(setting)
-    table["network"]["start"] = start_name(table["network"]["start"])
-    return flatten(table)
+    tables = [json.loads(setting) for setting in settings]
+    for table in tables:
+        table["network"]["start"] = start_name(table["network"]["start"])
+    flat = [flatten(table) for table in tables]
+    keys = varying(flat) if len(flat) > 1 else []
+    return [key.rpartition(".")[2] for key in keys], [[leaves.get(key, "–") for key in keys] for leaves in flat]
 
 
 def _first_failure(store: Path) -> str:
@@ -355,13 +355,10 @@ def _shared(pairs: IdArray, same: int, names: tuple[str, str]) -> str:
 
 def _table(texts: list[str], pairs: list[tuple[Cell, Cell]], names: tuple[str, str]) -> Table:
     """The cells whose success differs most, by the settings in which they differ."""
-    from fewfire.report._settings import varying
-
-    flat = [_leaves(text) for text in texts]
-    differing = varying(flat) if len(flat) > 1 else []
-    table = plain_table(*(path.rpartition(".")[2] for path in differing), *names, "difference", right=3)
+    keys, labels = _differing(texts)
+    table = plain_table(*keys, *names, "difference", right=3)
     apart = [pair[1].success - pair[0].success for pair in pairs]
     for index in sorted(range(len(pairs)), key=lambda index: -abs(apart[index]))[:SHOWN]:
         shares = (f"{cell.successes}/{cell.runs}" for cell in pairs[index])
-        table.add_row(*(flat[index].get(path, "–") for path in differing), *shares, f"{apart[index]:+.0%}")
+        table.add_row(*labels[index], *shares, f"{apart[index]:+.0%}")
     return table

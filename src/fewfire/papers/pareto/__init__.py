@@ -5,19 +5,15 @@ from fewfire.papers.pareto.statements._lemmas import (
     FourierGap,
     OverSparseStep,
     SecondLayerNeeds,
-    good_neuron_bound,
     good_neuron_probability,
     good_neurons,
-    good_start_failure,
     half_coefficient,
     lemma_10,
     lemma_11,
-    lemma_12,
     lemma_13,
     lemma_14,
     lemma_18,
     lemma_19,
-    limit_weight,
     majority_coefficient,
     over_sparse_gap,
     separator_coefficients,
@@ -26,20 +22,8 @@ from fewfire.papers.pareto.statements._lemmas import (
     under_sparse_gap,
     width_for_good_start,
 )
-from fewfire.papers.pareto.statements._lower_bounds import (
-    SearchCost,
-    exhaustive_search,
-    samples_needed,
-    samples_sufficient,
-    set_bits,
-)
-from fewfire.papers.pareto.statements._theorems import (
-    Requirement,
-    theorem_4,
-    theorem_5,
-    theorem_16,
-    theorem_21,
-)
+from fewfire.papers.pareto.statements._lower_bounds import samples_needed, samples_sufficient, set_bits
+from fewfire.papers.pareto.statements._theorems import Requirement, theorem_4, theorem_5, theorem_16, theorem_21
 from fewfire.theory import ResourceFrontier, frontier, gradient_precision
 
 __all__ = [
@@ -49,24 +33,18 @@ __all__ = [
     "Requirement",
     "ResourceFrontier",
     "Resources",
-    "SearchCost",
     "SecondLayerNeeds",
-    "exhaustive_search",
     "frontier",
-    "good_neuron_bound",
     "good_neuron_probability",
     "good_neurons",
-    "good_start_failure",
     "gradient_precision",
     "half_coefficient",
     "lemma_10",
     "lemma_11",
-    "lemma_12",
     "lemma_13",
     "lemma_14",
     "lemma_18",
     "lemma_19",
-    "limit_weight",
     "majority_coefficient",
     "network_parameters",
     "over_sparse_gap",

@@ -23,7 +23,7 @@ which neurons fire is, ties aside, an odd function of x.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -187,13 +187,20 @@ def _coefficient(n: int, s: int, ones: int, rest: int) -> float:
     return half_coefficient(s, ones) * majority_coefficient(n - s, rest) / 2 if rest % 2 else 0.0
 
 
+@dataclass(eq=False, repr=False)
 class _OneStepClassifier(ParityNetwork):
     """One step on the first layer, and the second layer fitted on what it leaves."""
 
     k: int
-    method: StepMethod
-    second_layer: SecondLayer
-    max_steps: int
+    _: KW_ONLY
+    width: int = 1000
+    method: StepMethod = "practical"
+    second_layer: SecondLayer = "solver"
+    max_steps: int = 10_000
+    strict: bool = True
+    binarize: Binarize | None = None
+    engine: str = "auto"
+    random_state: int | np.random.RandomState | None = None
 
     def _take_step(
         self, rows: SignedRows, initial: TwoLayer, step: StartStep, regularisation: float | None = None
@@ -209,6 +216,7 @@ class _OneStepClassifier(ParityNetwork):
         return initial, network, result
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class OverSparseParityClassifier(_OneStepClassifier):
     """Theorem 4/16 as an estimator: neurons start with more ones than the parity has bits, and one step finds those.
 
@@ -245,32 +253,8 @@ class OverSparseParityClassifier(_OneStepClassifier):
     (4, 11)
     """
 
-    def __init__(
-        self,
-        k: int,
-        *,
-        sparsity: int | None = None,
-        width: int = 1000,
-        method: StepMethod = "practical",
-        second_layer: SecondLayer = "solver",
-        max_steps: int = 10_000,
-        epsilon: float = 0.1,
-        strict: bool = True,
-        binarize: Binarize | None = None,
-        engine: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.k = k
-        self.sparsity = sparsity
-        self.width = width
-        self.method = method
-        self.second_layer = second_layer
-        self.max_steps = max_steps
-        self.epsilon = epsilon
-        self.strict = strict
-        self.binarize = binarize
-        self.engine = engine
-        self.random_state = random_state
+    sparsity: int | None = None
+    epsilon: float = 0.1
 
     def _train(self, rows: SignedRows) -> tuple[TwoLayer, TwoLayer, Result]:
         n = rows.inputs
@@ -289,6 +273,7 @@ class OverSparseParityClassifier(_OneStepClassifier):
         return self._take_step(rows, initial, step, regularisation)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class UnderSparseParityClassifier(_OneStepClassifier):
     """Theorem 5/21 as an estimator: neurons start with fewer ones than the parity has bits, and one step adds the rest.
 
@@ -323,30 +308,7 @@ class UnderSparseParityClassifier(_OneStepClassifier):
     (0, 1, 2, 3)
     """
 
-    def __init__(
-        self,
-        k: int,
-        *,
-        sparsity: int = 2,
-        width: int = 1000,
-        method: StepMethod = "practical",
-        second_layer: SecondLayer = "solver",
-        max_steps: int = 10_000,
-        strict: bool = True,
-        binarize: Binarize | None = None,
-        engine: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.k = k
-        self.sparsity = sparsity
-        self.width = width
-        self.method = method
-        self.second_layer = second_layer
-        self.max_steps = max_steps
-        self.strict = strict
-        self.binarize = binarize
-        self.engine = engine
-        self.random_state = random_state
+    sparsity: int = 2
 
     def _train(self, rows: SignedRows) -> tuple[TwoLayer, TwoLayer, Result]:
         n = rows.inputs

@@ -38,12 +38,12 @@ class ParityGrid:
 
     n: int
     k: int
-    starts: tuple[str, ...]
     widths: tuple[int, ...]
     samples: tuple[int | None, ...]
     trials: int
     steps: int
     evaluate: int
+    starts: tuple[str, ...] = ("dense", "sparse")
     learning_rate: float = 0.1
     weight_decay: float = 0.01
     loss: LossName = "hinge"

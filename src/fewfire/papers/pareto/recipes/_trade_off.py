@@ -16,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from fewfire._threads import usable_cores
 from fewfire.papers._claims import _effects as effects
-from fewfire.papers._claims._recipe import Effect, Judgement, Power, rows_of
+from fewfire.papers._claims._recipe import Effect, Judgement, Power, grouped, rows_of
 from fewfire.papers.pareto.trade_offs import fit_exponents
 from fewfire.report._figure import MARKERS, canvas, colour
 
@@ -68,13 +68,10 @@ class SweptCells:
 
 def cells(runs: Iterable[NeededRun], **labels: Any) -> list[dict[str, Any]]:
     """For each (n, k, s) what half of the runs need, with its 95% interval; `labels` go into every row."""
-    groups: dict[tuple[int, int, int], list[NeededRun]] = {}
-    for run in runs:
-        groups.setdefault((run.n, run.k, run.s), []).append(run)
     rows = []
-    for (n, k, s), mine in groups.items():
-        half = effects.median("", [run.value for run in mine])
-        given = sorted(run.other for run in mine)[len(mine) // 2]
+    for (n, k, s), mine in grouped(map(vars, runs), "n", "k", "s").items():
+        half = effects.median("", [run["value"] for run in mine])
+        given = sorted(run["other"] for run in mine)[len(mine) // 2]
         ends = {"needed": half.value, "low": half.low, "high": half.high}
         rows.append({**labels, "n": n, "k": k, "s": s, "runs": len(mine), **ends, "given": given})
     return rows

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire.papers._claims._effects import difference_of_shares, probability_of_larger, share
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, rows_of
+from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._claims._statistics import (
     in_most,
     in_most_power,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 LAG = 2.0
 LEVEL = 0.01
+PAPER_SAMPLES = (2000, 3000, 4000, 6000, 10_000, 20_000, 30_000, 100_000, None)
 CURVES, POINTS = 8, 60
 """Runs whose errors are kept for the figure, and at how many steps."""
 
@@ -59,11 +60,11 @@ class ConvergenceSettings:
     """
 
     grid: ParityGrid
-    least: int
-    narrow: int
-    wide: int
     edge: int
     middle: int
+    least: int = 10
+    narrow: int = 30
+    wide: int = 300
     large: ParityGrid | None = None
 
 
@@ -83,11 +84,11 @@ def measure(settings: ConvergenceSettings) -> RecipeOutcome:
 
 def judge(rows: list[dict[str, Any]], settings: ConvergenceSettings) -> list[Judgement]:
     """The claims, from rows with start, width, samples, successes, steps and train_steps."""
+    few, best = settings.edge, settings.middle
     narrow, wide = (
-        {m: times(cell(rows, "dense", width, m)) for m in (settings.edge, settings.middle, None)}
+        {m: times(cell(rows, "dense", width, m)) for m in (few, best, None)}
         for width in (settings.narrow, settings.wide)
     )
-    few, best = settings.edge, settings.middle
     numbered = [{**row, "samples": np.inf if row["samples"] is None else row["samples"]} for row in rows]
     return [
         _longer(
@@ -164,15 +165,12 @@ def _lags(row: dict[str, Any]) -> list[float]:
 
 def _measured(rows: list[dict[str, Any]], settings: ConvergenceSettings) -> list[str]:
     lines = []
-    for start, width in dict.fromkeys((row["start"], row["width"]) for row in rows):
-        cells = [row for row in rows if (row["start"], row["width"]) == (start, width)]
+    for (start, width), cells in grouped(rows, "start", "width").items():
         medians = ", ".join(f"{_median(row)} at {row['samples'] or 'online'}" for row in cells)
         lines.append(f"{start} start, width {width}, median steps: {medians}")
-    lags = _lags(cell(rows, "dense", settings.wide, settings.edge))
-    if lags:
-        lines.append(
-            f"median lag of the test error at width {settings.wide} and {settings.edge}: {np.median(lags):.1f}-fold"
-        )
+    if lags := _lags(cell(rows, "dense", settings.wide, settings.edge)):
+        where = f"width {settings.wide} and {settings.edge}"
+        lines.append(f"median lag of the test error at {where}: {np.median(lags):.1f}-fold")
     both = [row for row in rows if len({other["start"] for other in rows if other["width"] == row["width"]}) > 1]
     return [*lines, starts_by_width(both)] if both else lines
 
@@ -242,45 +240,14 @@ RECIPE = Recipe(
     scales={
         "quick": ConvergenceSettings(
             ParityGrid(
-                n=75,
-                k=3,
-                starts=("dense",),
-                widths=(10, 30, 300),
-                samples=(2000, 4000, 10_000, 30_000, None),
-                trials=20,
-                steps=30_000,
-                evaluate=300,
+                75, 3, (10, 30, 300), (2000, 4000, 10_000, 30_000, None), 20, 30_000, evaluate=300, starts=("dense",)
             ),
-            least=10,
-            narrow=30,
-            wide=300,
             edge=2000,
             middle=10_000,
-            large=ParityGrid(
-                n=75,
-                k=3,
-                starts=("dense", "sparse"),
-                widths=(1000,),
-                samples=(4000, 10_000, None),
-                trials=20,
-                steps=30_000,
-                evaluate=300,
-            ),
+            large=ParityGrid(75, 3, (1000,), (4000, 10_000, None), trials=20, steps=30_000, evaluate=300),
         ),
         "paper": ConvergenceSettings(
-            ParityGrid(
-                n=100,
-                k=3,
-                starts=("dense", "sparse"),
-                widths=(10, 30, 100, 300, 1000),
-                samples=(2000, 3000, 4000, 6000, 10_000, 20_000, 30_000, 100_000, None),
-                trials=50,
-                steps=100_000,
-                evaluate=250,
-            ),
-            least=10,
-            narrow=30,
-            wide=300,
+            ParityGrid(100, 3, (10, 30, 100, 300, 1000), PAPER_SAMPLES, trials=50, steps=100_000, evaluate=250),
             edge=3000,
             middle=20_000,
         ),

@@ -90,24 +90,10 @@ RECIPE = Recipe(
     figure=plot_success_frontier,
     scales={
         "quick": ParityGrid(
-            n=30,
-            k=3,
-            starts=("dense", "sparse"),
-            widths=(10, 30, 100, 300, 1000),
-            samples=(300, 400, 500, 700),
-            trials=20,
-            steps=8000,
-            evaluate=250,
+            30, 3, (10, 30, 100, 300, 1000), samples=(300, 400, 500, 700), trials=20, steps=8000, evaluate=250
         ),
         "paper": ParityGrid(
-            n=50,
-            k=3,
-            starts=("dense", "sparse"),
-            widths=(10, 30, 100, 300, 1000, 3000),
-            samples=(200, 300, 600, 1000, 2000, 3000),
-            trials=50,
-            steps=100_000,
-            evaluate=1000,
+            50, 3, (10, 30, 100, 300, 1000, 3000), (200, 300, 600, 1000, 2000, 3000), 50, steps=100_000, evaluate=1000
         ),
     },
     measure=measure,

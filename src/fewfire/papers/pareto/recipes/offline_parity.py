@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewfire.papers._claims._effects import difference_of_shares, share
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, rows_of
+from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._claims._statistics import more_often, more_often_power, share_power
 from fewfire.papers.pareto.recipes._grid import NAMES, ParityGrid, cell, problem_of, run_grid
 from fewfire.report._figure import MARKERS, canvas, colour
@@ -102,10 +102,8 @@ def measure(settings: OfflineParitySettings) -> RecipeOutcome:
 def judge(rows: list[dict[str, Any]], ends: list[dict[str, Any]], varied: list[dict[str, Any]]) -> list[Judgement]:
     """The claims at C.1's settings, at the ends, and under each group of variations."""
     judgements = [*_both_claims("", [rows]), *(_at_the_ends(ends) if ends else [])]
-    groups: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for row in varied:
-        groups.setdefault(row["group"], {}).setdefault(row["variation"], []).append(row)
-    for tables in groups.values():
+    for group in grouped(varied, "group").values():
+        tables = grouped(group, "variation")
         judgements += _both_claims(f", {' and '.join(tables)}", list(tables.values()))
     return judgements
 
@@ -126,12 +124,12 @@ def _wins(claim: str, what: str, tables: list[list[dict[str, Any]]], first: Any,
         widths, samples = [row["width"] for row in rows], rows[0]["samples"]
         won, other = (cell(rows, start, pick(widths), samples)["successes"] for start, pick in (first, second))
         sides.append((won, other))
-    value, (won, other) = max(((more_often(*side, trials), side) for side in sides), key=lambda found: found[0])
+    won, other = max(sides, key=lambda side: more_often(side[0], side[1], trials))
     largest = "largest " if len(tables) > 1 else ""
     return Judgement(
         claim,
         f"{largest}p of Fisher's test, {won} and {other} of {trials} runs",
-        value,
+        more_often(won, other, trials),
         LEVEL,
         refuted_by="as many successes on either side" + (" under one of the settings" if len(tables) > 1 else ""),
         effect=difference_of_shares(f"{what}, share of runs", won, trials, other, trials),
@@ -178,8 +176,7 @@ def _at_the_ends(ends: list[dict[str, Any]]) -> list[Judgement]:
 
 def _measured(rows: list[dict[str, Any]], varied: list[dict[str, Any]]) -> list[str]:
     lines = [_counts(rows, start, f"{start} start") for start in ("sparse", "dense")]
-    for name in dict.fromkeys(row["variation"] for row in varied):
-        mine = [row for row in varied if row["variation"] == name]
+    for name, mine in grouped(varied, "variation").items():
         lines.append("; ".join(_counts(mine, start, f"{name}, {start}") for start in ("sparse", "dense")))
     return lines
 
@@ -241,28 +238,10 @@ RECIPE = Recipe(
     figure=plot_offline_parity,
     scales={
         "quick": OfflineParitySettings(
-            ParityGrid(
-                n=30,
-                k=3,
-                starts=("dense", "sparse"),
-                widths=(30, 100, 300),
-                samples=(400,),
-                trials=24,
-                steps=8000,
-                evaluate=500,
-            )
+            ParityGrid(30, 3, (30, 100, 300), samples=(400,), trials=24, steps=8000, evaluate=500)
         ),
         "paper": OfflineParitySettings(
-            ParityGrid(
-                n=50,
-                k=3,
-                starts=("dense", "sparse"),
-                widths=(30, 100, 300, 1000, 3000),
-                samples=(600,),
-                trials=48,
-                steps=20_000,
-                evaluate=2000,
-            ),
+            ParityGrid(50, 3, (30, 100, 300, 1000, 3000), samples=(600,), trials=48, steps=20_000, evaluate=2000),
             ends=True,
         ),
     },

@@ -24,7 +24,7 @@ from scipy import stats
 
 from fewfire.learners.baselines import ExhaustiveParity
 from fewfire.papers._claims import _effects as effects
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome
+from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped
 from fewfire.papers.pareto import samples_sufficient
 from fewfire.papers.pareto.algorithms import OverSparseParityClassifier
 from fewfire.papers.pareto.recipes._trade_off import (
@@ -227,11 +227,8 @@ def _subset_sentences(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _reach_sentences(rows: list[dict[str, Any]]) -> list[str]:
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[key] for key in ("n", "k", "s", "method", "second_layer")), []).append(row)
     sentences = []
-    for (n, k, s, method, second), mine in groups.items():
+    for (n, k, s, method, second), mine in grouped(rows, "n", "k", "s", "method", "second_layer").items():
         errors, losses = ([row[key] for row in mine] for key in ("error", "loss"))
         sentences.append(
             f"({n}, {k}), s = {s}, {mine[0]['examples']:,} examples: step {method}, second layer {second}: test error "

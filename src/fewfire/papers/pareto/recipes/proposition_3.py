@@ -27,7 +27,7 @@ from fewfire.fourier import transform
 from fewfire.networks import init
 from fewfire.papers._claims import _effects as effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, rows_of
-from fewfire.papers._claims._statistics import mean_power
+from fewfire.papers._claims._statistics import spread_power
 from fewfire.report._figure import canvas, colour, log_axis
 from fewfire.theory import frontier
 
@@ -142,7 +142,7 @@ def judge(weight: float, rows: list[dict[str, Any]], attained: list[dict[str, An
             -0.5,
             refuted_by="a power of C(n, k) that is not surely below −1/2",
             effect=fall,
-            power=Power("a power of −0.6", mean_power(0.1, float(np.std(slopes, ddof=1)), len(slopes), level=0.025)),
+            power=Power("a power of −0.6", spread_power(slopes, 0.1, 0.025)),
         ),
     ]
 

@@ -21,8 +21,8 @@ from scipy import stats
 from fewfire._errors import invalid
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.papers._claims import _effects as effects
-from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome
-from fewfire.papers._claims._statistics import mean_power
+from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, as_parameters
+from fewfire.papers._claims._statistics import spread_power
 from fewfire.papers.pareto.tables import find_models
 from fewfire.papers.pareto.tables import measure as measure_models
 from fewfire.papers.pareto.tables._summary import overall, table_rows, text_table
@@ -104,7 +104,7 @@ def measure(
     rows = table_rows(measured, models)
     judgements, sentences = judge(rows)
     return RecipeOutcome(
-        parameters={key: list(value) if isinstance(value, tuple) else value for key, value in vars(settings).items()},
+        parameters=as_parameters(settings),
         judgements=judgements,
         measured=sentences,
         data={"rows": rows, "overall": overall(rows), "skipped": skipped, "text": text_table(rows, skipped)},
@@ -168,7 +168,7 @@ def judge(rows: list[dict[str, Any]]) -> tuple[list[Judgement], list[str]]:
                     f"mean excess over {len(sets)} sets in points, upper end of 95% over sets",
                     effects.mean(f"mean excess over {len(sets)} sets [points]", sets),
                     bound,
-                    mean_power(NOTICED, float(np.std(sets, ddof=1)), len(sets), level=0.025),
+                    spread_power(sets, NOTICED, 0.025),
                 )
             )
         above = sum(excess > 0 for excess in excesses)
@@ -259,18 +259,8 @@ RECIPE = Recipe(
     expectation="forests within 3 points of the paper's; fewfire's default no worse here than its best network",
     figure=plot_tabular,
     scales={
-        "quick": Table2Settings(
-            datasets=SMALL,
-            fractions=(0.01,),
-            trials=5,
-            models=(*ALWAYS, "sparse-100", "dense-100"),
-        ),
-        "paper": Table2Settings(
-            datasets=tuple(DATASETS),
-            fractions=(1.0, 0.1, 0.01),
-            trials=100,
-            models=(*ALWAYS, "forest-grid", "paper-network"),
-        ),
+        "quick": Table2Settings(SMALL, fractions=(0.01,), trials=5, models=(*ALWAYS, "sparse-100", "dense-100")),
+        "paper": Table2Settings(tuple(DATASETS), (1.0, 0.1, 0.01), 100, (*ALWAYS, "forest-grid", "paper-network")),
     },
     measure=measure,
     paper_seconds=2_000_000,

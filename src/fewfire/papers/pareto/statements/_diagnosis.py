@@ -9,16 +9,11 @@ lacks is measured, not proved: `fewfire.sweeps.laws.diagnose`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, inf, isfinite, log10
+from math import ceil, comb, inf, isfinite, log10
 from typing import TYPE_CHECKING
 
 from fewfire._validate import check_integer, check_number
-from fewfire.papers.pareto.statements._lower_bounds import (
-    exhaustive_search,
-    samples_needed,
-    samples_sufficient,
-    set_bits,
-)
+from fewfire.papers.pareto.statements._lower_bounds import samples_needed, samples_sufficient, set_bits
 from fewfire.papers.pareto.statements._theorems import theorem_4, theorem_21
 from fewfire.theory import ResourceFrontier, frontier, gradient_precision
 
@@ -176,11 +171,9 @@ def _upper(
 
 
 def _exhaustive(n: int, k: int, have: Resources, noise: float) -> Diagnosis:
-    cost = exhaustive_search(n, k, have.samples)
-    failure = max(1 - have.success, 1e-12)
-    enough = samples_sufficient(n, k, noise, failure)
-    reason = f"{_size(cost.sets, 4)} sets, {_size(cost.words, 3)} popcounts of 64 examples; "
-    reason += f"succeeds from {enough:,} examples"
+    sets, enough = comb(n, k), samples_sufficient(n, k, noise, max(1 - have.success, 1e-12))
+    popcounts = sets * -(-have.samples // 64)
+    reason = f"{_size(sets, 4)} sets, {_size(popcounts, 3)} popcounts of 64 examples; succeeds from {enough:,} examples"
     if have.samples >= enough:
         return Diagnosis("exhaustive search", "promised", reason)
     return Diagnosis("exhaustive search", "not promised", reason, ("samples",), ({"samples": enough},))

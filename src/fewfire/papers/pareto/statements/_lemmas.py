@@ -24,7 +24,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, comb, exp, log, pi, sqrt
+from math import ceil, comb, exp, log, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,23 +57,10 @@ def good_neuron_probability(n: int, k: int, s: int) -> float:
     return comb(n - k, s - k) / comb(n, s) if s >= k else comb(k, s) / comb(n, s)
 
 
-def good_neuron_bound(n: int, k: int, s: int) -> float:
-    """Lemma 7: the probability is at least (s/2n)^k, for 4k < s ≤ n.
-
-    Examples
-    --------
-    >>> from fewfire.papers import pareto
-    >>> pareto.good_neuron_bound(50, 3, s=20) <= pareto.good_neuron_probability(50, 3, s=20)
-    True
-    """
-    n = check_integer("n", n, 1)
-    return (check_integer("s", s, 4 * k + 1, n) / (2 * n)) ** k
-
-
-def good_neurons(n: int, k: int, s: int, width: int, biases: int | None = None) -> float:
+def good_neurons(n: int, k: int, s: int, width: int) -> float:
     """r′: the expected number of good neurons of each bias, in a network of `width` neurons in mirrored pairs.
 
-    `biases` is the number of values a bias is drawn from: k/2 in B.2.2 (corrected), k in B.3, unless given.
+    A bias is drawn from k/2 values where s ≥ k (B.2.2, corrected), from k where s < k (B.3).
 
     Examples
     --------
@@ -81,29 +68,7 @@ def good_neurons(n: int, k: int, s: int, width: int, biases: int | None = None) 
     >>> round(pareto.good_neurons(50, 3, s=10, width=1000), 2)
     3.06
     """
-    choices = _biases(k, s) if biases is None else check_integer("biases", biases, 1)
-    return check_integer("width", width, 2) / 2 * good_neuron_probability(n, k, s) / choices
-
-
-def good_start_failure(n: int, k: int, s: int, width: int) -> float:
-    """A bound on the probability that some bias has fewer than r′/2 or more than 2r′ good neurons.
-
-    Exact binomial tails, summed over the biases; Lemma 15 bounds the same event.
-
-    Examples
-    --------
-    >>> from fewfire.papers import pareto
-    >>> 0 <= pareto.good_start_failure(50, 3, s=10, width=1000) <= 1
-    True
-    """
-    from scipy.stats import binom  # half a second to load
-
-    pairs, choices = check_integer("width", width, 2) // 2, _biases(k, s)
-    probability = good_neuron_probability(n, k, s) / choices
-    expected = pairs * probability
-    low = float(binom.cdf(ceil(expected / 2) - 1, pairs, probability))
-    high = float(binom.sf(int(2 * expected), pairs, probability))
-    return min(1.0, choices * (low + high))
+    return check_integer("width", width, 2) / 2 * good_neuron_probability(n, k, s) / _biases(k, s)
 
 
 def width_for_good_start(n: int, k: int, s: int, delta: float = 0.01) -> int:
@@ -114,9 +79,8 @@ def width_for_good_start(n: int, k: int, s: int, delta: float = 0.01) -> int:
     Examples
     --------
     >>> from fewfire.papers import pareto
-    >>> width = pareto.width_for_good_start(50, 3, s=10)
-    >>> pareto.good_start_failure(50, 3, s=10, width=width) <= 0.01
-    True
+    >>> pareto.width_for_good_start(50, 3, s=10)
+    12050
     """
     delta = check_number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
     choices = _biases(k, s)
@@ -129,24 +93,6 @@ def width_for_good_start(n: int, k: int, s: int, delta: float = 0.01) -> int:
 
 def _biases(k: int, s: int) -> int:
     return max(1, k // 2) if s >= k else k
-
-
-def limit_weight(size: int) -> float:
-    """ρ(v) = 4 C(v−1, (v−1)/2) / (π v 2^v): for odd v < length/2 Maj's weight on sets of size v lies in [ρ, 2ρ].
-
-    The weight is the sum of the squared coefficients. The proof of Lemma 8 prints half of this ρ, for which the upper
-    bound fails at every length.
-
-    Examples
-    --------
-    >>> from fewfire.papers import pareto
-    >>> round(pareto.limit_weight(3), 4)
-    0.1061
-    """
-    size = check_integer("size", size, 1)
-    if size % 2 == 0:
-        raise invalid("size", "must be odd", size, "Maj has no weight on even sizes")
-    return 4 * comb(size - 1, (size - 1) // 2) / (pi * size * float(2**size))
 
 
 def half_coefficient(n: int, size: int) -> float:
@@ -372,7 +318,7 @@ class OverSparseStep:
     rate : float
         η = 1/(2k|C_{k,s}|).
     precision : float
-        The τ that is used, at most 1/(16ηkn).
+        The largest τ that is allowed, 1/(16ηkn).
     features : float
         ‖ψ‖_{∞,2} ≤ √(8kr′).
     loss : float
@@ -391,7 +337,7 @@ class OverSparseStep:
     drift: float
 
 
-def lemma_11(n: int, k: int, s: int, good: float, precision: float | None = None) -> OverSparseStep:
+def lemma_11(n: int, k: int, s: int, good: float) -> OverSparseStep:
     """The features after the first step of an r′-good start, but for the probability that Lemma 10 fails.
 
     Parameters
@@ -400,8 +346,6 @@ def lemma_11(n: int, k: int, s: int, good: float, precision: float | None = None
         Bits, degree and ones per neuron, k even, s odd and above 4k.
     good : float
         r′, good neurons per bias.
-    precision : float
-        τ; the largest that is allowed, 1/(16ηkn), unless given.
 
     Examples
     --------
@@ -415,8 +359,7 @@ def lemma_11(n: int, k: int, s: int, good: float, precision: float | None = None
     n = check_integer("n", n, s)
     good = check_number("good", good, 0.0, open_low=True)
     rate = 1 / (2 * k * abs(over_sparse_gap(k, s).relevant))
-    most = 1 / (16 * rate * k * n)
-    tau = most if precision is None else check_number("precision", precision, 0.0, most, open_low=True)
+    tau = 1 / (16 * rate * k * n)
     norm = separator_norm(k)
     return OverSparseStep(
         rate=rate,
@@ -426,18 +369,6 @@ def lemma_11(n: int, k: int, s: int, good: float, precision: float | None = None
         norm=norm,
         drift=4 * k * good * n * rate * tau,
     )
-
-
-def lemma_12(norm: float, distance: float) -> float:
-    """How far the hinge losses of one w on two feature maps can be apart: ‖w‖·‖ψ − ψ′‖_{∞,2}.
-
-    Examples
-    --------
-    >>> from fewfire.papers import pareto
-    >>> pareto.lemma_12(norm=23.0, distance=0.01)
-    0.23
-    """
-    return check_number("norm", norm, 0.0) * check_number("distance", distance, 0.0)
 
 
 def lemma_13(norm: float, features: float, samples: int, delta: float = 0.01, distance: float = 0.0) -> float:
@@ -469,7 +400,7 @@ def lemma_13(norm: float, features: float, samples: int, delta: float = 0.01, di
     size = check_number("norm", norm, 0.0) * check_number("features", features, 0.0)
     root = sqrt(check_integer("samples", samples, 1))
     spread = 2 * size / root + (1 + size) * sqrt(2 * log(2 / delta)) / root
-    return spread + 2 * lemma_12(norm, distance)
+    return spread + 2 * norm * check_number("distance", distance, 0.0)
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,15 @@
-"""What no learner avoids, and what enumeration costs (pareto, sections 2.1 and 3.2).
+"""What no learner avoids, and what suffices for enumeration (pareto, sections 2.1 and 3.2).
 
-Sections 2.1 and 3.2: naming one of C(n, k) sets takes log₂ C(n, k) = Θ(k log n) bits, and a label carries at most one,
+Naming one of C(n, k) sets takes log₂ C(n, k) = Θ(k log n) bits, and a label carries at most one,
 or 1 − H(η) when it is flipped with probability η. Exhaustive search needs hardly more examples, and C(n, k) set
 evaluations.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil, comb, log, log2, sqrt
 
 from fewfire._validate import check_integer, check_number
-
-
-@dataclass(frozen=True)
-class SearchCost:
-    """Exhaustive search: `sets` to evaluate and `words` of 64 examples to meet, one XOR and popcount each."""
-
-    sets: int
-    words: int
 
 
 def set_bits(n: int, k: int) -> float:
@@ -72,16 +63,3 @@ def samples_sufficient(n: int, k: int, noise: float = 0.0, delta: float = 0.01) 
     if wrong == 0:
         return 0
     return max(0, ceil((log(wrong) - log(delta)) / -log(0.5 + sqrt(noise * (1 - noise)))))
-
-
-def exhaustive_search(n: int, k: int, samples: int) -> SearchCost:
-    """C(n, k) sets, each one XOR and one popcount for every 64 examples.
-
-    Examples
-    --------
-    >>> from fewfire.papers import pareto
-    >>> pareto.exhaustive_search(50, 3, samples=100)
-    SearchCost(sets=19600, words=39200)
-    """
-    sets = comb(check_integer("n", n, 1), check_integer("k", k, 0, n))
-    return SearchCost(sets, sets * -(-check_integer("samples", samples, 1) // 64))

@@ -89,6 +89,7 @@ class TabularModel:
         return {"name": self.name, "settings": settings, self.package: version(self.package)}
 
 
+@dataclass(eq=False, repr=False)
 class PaperNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A network trained as pareto, C.3, trains it.
 
@@ -104,21 +105,12 @@ class PaperNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     random_state : int
     """
 
-    def __init__(
-        self,
-        width: int = 100,
-        sparsity: int | None = 2,
-        solver: Literal["adam", "sgd"] = "adam",
-        learning_rate: float = 1e-3,
-        epochs: int = 100,
-        random_state: int = 0,
-    ) -> None:
-        self.width = width
-        self.sparsity = sparsity
-        self.solver = solver
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.random_state = random_state
+    width: int = 100
+    sparsity: int | None = 2
+    solver: Literal["adam", "sgd"] = "adam"
+    learning_rate: float = 1e-3
+    epochs: int = 100
+    random_state: int = 0
 
     def fit(self, X: AnyArray, y: AnyArray) -> PaperNetwork:
         """Train on X (rows, features), already standardised, and classes y (rows,)."""
@@ -204,13 +196,12 @@ def _pytabkit(name: str, trial: int) -> Any:
     return made
 
 
-def _network(trial: int, **settings: Any) -> Any:
-    return PaperNetwork(**settings, random_state=trial)
-
-
 def _paper_network(kind: str, width: int) -> TabularModel:
+    def build(trial: int, **settings: Any) -> Any:
+        return PaperNetwork(**settings, random_state=trial)
+
     settings = {"width": width, "sparsity": 2 if kind == "sparse" else None}
-    return TabularModel(f"{kind}-{width}", _network, settings, family="paper-network", standardised=True)
+    return TabularModel(f"{kind}-{width}", build, settings, family="paper-network", standardised=True)
 
 
 def _forest_of_grid(settings: dict[str, Any]) -> TabularModel:
