@@ -12,6 +12,7 @@ from scipy.stats import binom
 from fewfire._cube import cube
 from fewfire._random import Stream
 from fewfire.papers import pareto
+from fewfire.papers.pareto.statements._lemmas import separator_features
 
 
 def majority_weight(length, size):
@@ -173,7 +174,7 @@ def test_separator_norms_are_those_of_the_errata():
 @pytest.mark.parametrize("offset", [1 / 16, 0.5])
 def test_the_separator_is_the_parity_on_the_cube(k, offset):
     X = cube(k).astype(int)
-    features = pareto.separator_features(k, X.sum(axis=1).astype(float), offset)
+    features = separator_features(k, X.sum(axis=1).astype(float), offset)
     assert np.allclose(features @ pareto.separator_coefficients(k, offset), X.prod(axis=1), atol=1e-6)
 
 

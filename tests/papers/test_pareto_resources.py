@@ -69,7 +69,6 @@ def test_gradient_precision():
 
 
 def test_the_statistical_limit():
-    assert pareto.set_bits(50, 3) == log2(19600)
     assert pareto.samples_needed(50, 3) == 15
     assert pareto.samples_needed(4, 4) == 0
     assert pareto.samples_sufficient(4, 4) == 0
@@ -110,15 +109,14 @@ def test_theorem_4_interpolates_between_width_and_samples():
     assert many.samples / few.samples == pytest.approx(2**3)
     assert few.samples == pytest.approx((17 / 4) ** 3 * 200**2 * log(200))
     assert few.steps == pytest.approx(100)
-    assert few.least_sparsity == pytest.approx(100) and not few.covered
-    assert pareto.theorem_4(200, 4, 17, 0.3).covered
+    assert few.least_sparsity == pytest.approx(100)
+    assert pareto.theorem_4(200, 4, 17, 0.3).least_sparsity < 17
     assert few.short(width=1e9, samples=10, steps=10) == {"samples": few.samples, "steps": few.steps}
 
 
 def test_theorem_16_with_its_constants_is_beyond_practice():
     found = pareto.theorem_16(10**4, 2, 4001, error=0.1)
     assert found.least_sparsity > 2e9
-    assert not found.covered
     assert found.samples > 1e14
 
 

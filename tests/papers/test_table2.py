@@ -201,9 +201,10 @@ def test_the_interval_and_the_power_are_those_of_drawn_medians():
     assert np.mean(powers) == pytest.approx(held / len(draws), abs=0.08)
 
 
-def test_a_cap_makes_figures_that_do_not_compare(tmp_path):
+def test_a_cap_makes_figures_that_do_not_compare(tmp_path, monkeypatch):
+    monkeypatch.setattr("fewfire.papers.pareto.tables._measure.CAP", 500)
     folder = write_tables(tmp_path, "pol", rows=10_082)
-    measured, _ = measure(MemoryStore(), ["pol"], [0.01, 1.0], 1, [COUNTING], cap=500, directory=folder)
+    measured, _ = measure(MemoryStore(), ["pol"], [0.01, 1.0], 1, [COUNTING], directory=folder)
     rows = {row["fraction"]: row for row in table_rows(measured, [COUNTING])}
     assert rows[0.01]["training_rows"] == 91 and rows[0.01]["whole"]
     assert rows[1.0]["training_rows"] == 500 and not rows[1.0]["whole"]

@@ -48,9 +48,9 @@ def sparse_activations(
     console.print(f"Member: random, {kind}, seed {seed}, W = {own.W:.4g}, B = {own.B:.4g}.")
     console.print(_comparisons(rows))
     console.print("Constants the paper leaves open are 1; sharp and explicit bounds have none.")
-    broken = [row for row in rows if row.holds is False]
-    for row in broken:
-        console.print(f"Exceeded: {row.quantity}, {row.statement} with constant 1.")
+    for row in rows:
+        if row.holds is False:
+            console.print(f"Exceeded: {row.quantity}, {row.statement} with constant 1.")
 
 
 def _table(value: str = "measured") -> Table:
@@ -105,6 +105,7 @@ def pareto(
     runs: int = typer.Option(20, help="Runs that the 90% intervals of the sweeps' predictions are for."),
 ) -> None:
     """Report which of data, width, steps and luck is short for a parity of k among n bits, by sweeps and theorems."""
+    from fewfire.papers.pareto.statements._diagnosis import network_parameters
     from fewfire.sweeps.laws import diagnose
 
     statements = ff.papers.pareto
@@ -112,10 +113,8 @@ def pareto(
     findings = statements.verdicts(n, k, have, noise, error, adversarial=adversarial)
     advised = diagnose(n, k, width=width, samples=samples, steps=steps, init=init, noise=noise, runs=runs)
     console = wide_console()
-    size = statements.network_parameters(n, width)
-    console.print(
-        f"Parity of {k} among {n} bits; width {width:,} ({size:,} parameters), {samples:,} examples, {steps:,} steps.",
-    )
+    size = f"width {width:,} ({network_parameters(n, width):,} parameters)"
+    console.print(f"Parity of {k} among {n} bits; {size}, {samples:,} examples, {steps:,} steps.")
     for line in advised.lines():
         console.print(line)
     console.print(f"\nThe statements of pareto, success wanted with probability {delta:g}:")

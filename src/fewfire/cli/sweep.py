@@ -167,15 +167,6 @@ def _differing(settings: list[str]) -> tuple[list[str], list[list[str]]]:
     return [key.rpartition(".")[2] for key in keys], [[leaves.get(key, "–") for key in keys] for leaves in flat]
 
 
-def _first_failure(store: Path) -> str:
-    """The message of the failed run that comes first in the store's grid."""
-    with sweeps.SqliteStore(store) as opened:
-        columns = opened.columns()
-    failed = np.flatnonzero(columns["status"] == "failed")
-    first = min(failed, key=lambda index: (columns["setting"][index], columns["trial"][index]))
-    return str(columns["message"][first])
-
-
 def _summarise(console: Console, state: Progress, store: Path, success_error: float) -> None:
     how = f"{duration(state.seconds)} ({state.rate:.1f} runs/s, {state.engine} engine, {state.executor})"
     done = f"{state.done} of {state.total} runs in {store}: {state.already} from before"
@@ -184,7 +175,11 @@ def _summarise(console: Console, state: Progress, store: Path, success_error: fl
         lines.append(f"{state.success:.1%} reached a test error of {success_error:g}; {state.diverged} diverged")
     if state.failed:
         lines.append(f"{state.failed} failed with an error (column message). Repeat the command to try them again")
-        lines.append(f"The first: {_first_failure(store)}")
+        with sweeps.SqliteStore(store) as opened:
+            columns = opened.columns()
+        failed = np.flatnonzero(columns["status"] == "failed")
+        first = min(failed, key=lambda index: (columns["setting"][index], columns["trial"][index]))
+        lines.append(f"The first: {columns['message'][first]}")
     for line in lines:
         say(line, console)
 

@@ -283,14 +283,8 @@ class Recipe(Generic[Settings]):
         self.check_options(options, scale)
         with ONE_BLAS_THREAD:  # sums round alike on any number of cores, and whatever runs concurrently
             found = self.measure(self.scales[scale] if settings is None else settings, **options)
-        return RecipeResult(
-            recipe=self.name,
-            scale=scale,
-            parameters=found.parameters,
-            judgements=tuple(found.judgements),
-            measured=tuple(found.measured),
-            data=found.data,
-        )
+        fields = vars(found) | {"judgements": tuple(found.judgements), "measured": tuple(found.measured)}
+        return RecipeResult(recipe=self.name, scale=scale, **fields)
 
 
 def as_parameters(settings: DataclassInstance) -> dict[str, Any]:

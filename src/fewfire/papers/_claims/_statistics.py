@@ -93,24 +93,11 @@ def larger_power(sizes: tuple[int, int], shift: float, level: float = LEVEL) -> 
 
 
 def rising_power(
-    means: Sequence[float],
-    deviation: float,
-    blocks: int,
-    level: float = LEVEL,
-    trials: int | None = None,
+    means: Sequence[float], deviation: float, blocks: int, level: float = LEVEL, trials: int | None = None
 ) -> float:
-    """Page's test on `blocks` rows whose columns have these means: simulated.
+    """Page's test on `blocks` rows whose columns have these means, with normal noise of this deviation: simulated.
 
-    Parameters
-    ----------
-    means : sequence of float
-        One per level, the same in every row: the profile that would be worth noticing.
-    deviation : float
-        Of normal noise within a row. Noise that a row has in common with itself does not matter.
-    blocks : int
-    level : float
-    trials : int, optional
-        Cells are shares of so many trials of probabilities `means` instead; `deviation` is that of the probabilities.
+    With `trials`, cells are shares of so many trials, and `means` and `deviation` are of their probabilities.
     """
     rng = np.random.default_rng(0)
     table = np.asarray(means) + deviation * rng.standard_normal((DRAWS, blocks, len(means)))

@@ -1,6 +1,6 @@
 """pareto (Edelman, Goel, Kakade, Malach, Zhang): what sparse parities cost in data, width, time and luck."""
 
-from fewfire.papers.pareto.statements._diagnosis import Diagnosis, Resources, network_parameters, verdicts
+from fewfire.papers.pareto.statements._diagnosis import Diagnosis, Resources, verdicts
 from fewfire.papers.pareto.statements._lemmas import (
     FourierGap,
     OverSparseStep,
@@ -17,12 +17,11 @@ from fewfire.papers.pareto.statements._lemmas import (
     majority_coefficient,
     over_sparse_gap,
     separator_coefficients,
-    separator_features,
     separator_norm,
     under_sparse_gap,
     width_for_good_start,
 )
-from fewfire.papers.pareto.statements._lower_bounds import samples_needed, samples_sufficient, set_bits
+from fewfire.papers.pareto.statements._lower_bounds import samples_needed, samples_sufficient
 from fewfire.papers.pareto.statements._theorems import Requirement, theorem_4, theorem_5, theorem_16, theorem_21
 from fewfire.theory import ResourceFrontier, frontier, gradient_precision
 
@@ -46,14 +45,11 @@ __all__ = [
     "lemma_18",
     "lemma_19",
     "majority_coefficient",
-    "network_parameters",
     "over_sparse_gap",
     "samples_needed",
     "samples_sufficient",
     "separator_coefficients",
-    "separator_features",
     "separator_norm",
-    "set_bits",
     "theorem_4",
     "theorem_5",
     "theorem_16",

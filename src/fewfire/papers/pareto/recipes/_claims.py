@@ -21,17 +21,9 @@ from scipy import stats
 from fewfire.papers._claims._effects import difference_of_shares
 from fewfire.papers._claims._recipe import Effect, Judgement, Power
 from fewfire.papers._claims._statistics import more_often, more_often_power, rising, rising_power, simulated_power
+from fewfire.papers.pareto.recipes import _strata as strata
 from fewfire.papers.pareto.recipes._grid import times
-from fewfire.papers.pareto.recipes._strata import (
-    DRAWS,
-    LEVEL,
-    gain,
-    gain_power,
-    longer_power,
-    longer_within,
-    more_often_within,
-    probability_of_longer,
-)
+from fewfire.papers.pareto.recipes._strata import DRAWS, LEVEL, gain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,12 +47,9 @@ RATIO, SPREAD = 1.5, 0.5
 
 
 class Lines:
-    """The cells of a grid in lines along one of "width" and "samples".
+    """The cells of a grid in lines along one of "width" and "samples"; `won` and `trials` have shape (lines, cells).
 
-    Attributes
-    ----------
-    won, trials : int arrays of shape (lines, cells)
-        Lines in the order of the start and then of the other of the two.
+    Lines are in the order of the start and then of the other of the two.
     """
 
     def __init__(self, rows: Rows, along: str) -> None:
@@ -151,13 +140,13 @@ def sparse_beats_dense(rows: Rows, least: int = WIDE) -> Judgement:
     return Judgement(
         "the sparse start beats the dense one",
         f"p of Mantel and Haenszel's exact test, widths from {least}",
-        more_often_within(*sides),
+        strata.more_often_within(*sides),
         LEVEL,
         refuted_by="sparse starts that succeed no more often than dense ones in the same cells",
         effect=gain("sparse less dense, share of runs, mean over cells", *sides),
         power=Power(
             f"75% against 50% in the {mixed} cells that are open",
-            gain_power(0.75, 0.5, mixed, _fewest(rows), LEVEL) if mixed else 0.0,
+            strata.gain_power(0.75, 0.5, mixed, _fewest(rows), LEVEL) if mixed else 0.0,
         ),
     )
 
@@ -186,13 +175,15 @@ def takes_longer(
     return Judgement(
         claim,
         what,
-        longer_within(longer, shorter),
+        strata.longer_within(longer, shorter),
         LEVEL,
         refuted_by=f"{slow} runs that take no longer than {fast} ones in the same cells",
-        effect=probability_of_longer(f"chance that a {slow} run takes longer than a {fast} one", longer, shorter),
+        effect=strata.probability_of_longer(
+            f"chance that a {slow} run takes longer than a {fast} one", longer, shorter
+        ),
         power=Power(
             f"times {RATIO} as long in the {converged} cells where runs converge",
-            longer_power(RATIO, SPREAD, converged, fewest, LEVEL) if converged else 0.0,
+            strata.longer_power(RATIO, SPREAD, converged, fewest, LEVEL) if converged else 0.0,
         ),
     )
 

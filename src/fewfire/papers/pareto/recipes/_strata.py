@@ -34,14 +34,8 @@ def more_often_within(won: ArrayLike, other: ArrayLike, trials: ArrayLike, other
     """The exact test of Mantel and Haenszel: the first side succeeds more often.
 
     Within a stratum the first side's successes are hypergeometric given both sides' together; their sum over the
-    strata is what is looked at. With one stratum this is Fisher's test.
-
-    Parameters
-    ----------
-    won, other : int arrays of shape (strata,)
-        Successes of either side.
-    trials, others : ints, or arrays of shape (strata,)
-        Runs of either side; `trials` on both unless `others` is given.
+    strata is what is looked at. With one stratum this is Fisher's test. `won` and `other`, shape (strata,), are the
+    successes, `trials` and `others` the runs of either side: `trials` on both unless `others` is given.
     """
     strata = np.broadcast_arrays(won, other, trials, trials if others is None else others)
     probabilities, least = np.ones(1), 0
@@ -52,12 +46,7 @@ def more_often_within(won: ArrayLike, other: ArrayLike, trials: ArrayLike, other
 
 
 def gain(
-    name: str,
-    won: ArrayLike,
-    other: ArrayLike,
-    trials: ArrayLike,
-    others: ArrayLike | None = None,
-    level: float = 0.05,
+    name: str, won: ArrayLike, other: ArrayLike, trials: ArrayLike, others: ArrayLike | None = None, level: float = 0.05
 ) -> Effect:
     """The first side's share of success less the other's, the mean over strata (Agresti and Caffo's interval)."""
     sides = [(np.asarray(won), trials), (np.asarray(other), trials if others is None else others)]

@@ -106,25 +106,20 @@ def claim(
     found, quantity = fitted[name], f"({name})" if "−" in name else name
     effect = Effect(f"power of {quantity}", found.value, found.low, found.high)
     if at_most:
-        judgement = Judgement(
-            f"{what} no faster than {quantity}^{theorem:g}",
-            "upper end of the 95% interval of the power",
-            found.high,
-            theorem,
-            refuted_by=f"a 95% interval of the power that is not below {theorem:g}",
-            effect=effect,
-            power=Power(f"a power of {theorem + OFF:g}", found.power_above(OFF)),
-        )
+        claimed, statistic = f"no faster than {quantity}^{theorem:g}", "upper end of the 95% interval of the power"
+        seen, bound, refuted = found.high, theorem, f"not below {theorem:g}"
+        power = Power(f"a power of {theorem + OFF:g}", found.power_above(OFF))
     else:
-        judgement = Judgement(
-            f"{what} as {quantity}^{theorem:g}",
+        claimed, statistic = (
+            f"as {quantity}^{theorem:g}",
             f"how far from {theorem:g} the 95% interval of the power reaches",
-            found.farthest(theorem),
-            within,
-            refuted_by=f"a 95% interval of the power that is not within {within:g} of {theorem:g}",
-            effect=effect,
-            power=Power(f"a power off by {2 * within:g}", found.power(2 * within, within)),
         )
+        seen, bound, refuted = found.farthest(theorem), within, f"not within {within:g} of {theorem:g}"
+        power = Power(f"a power off by {2 * within:g}", found.power(2 * within, within))
+    refuted_by = f"a 95% interval of the power that is {refuted}"
+    judgement = Judgement(
+        f"{what} {claimed}", statistic, seen, bound, refuted_by=refuted_by, effect=effect, power=power
+    )
     ends = {"power": found.value, "low": found.low, "high": found.high, "theorem": theorem}
     return judgement, {**labels, "quantity": name, **ends, "rule": "at most" if at_most else "equal"}
 
@@ -165,11 +160,9 @@ def plot_trade_off(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Fi
 def _draw_cells(axis: Axes, rows: Sequence[Mapping[str, Any]], along: str) -> None:
     """A line per k, method and the other of n and s, with the 95% interval of every median."""
     other = "s" if along == "n" else "n"
-    groups: dict[tuple[int, int, str], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        key = row["k"], row["k" if row["method"] == "s = k" else other], row["method"]
-        groups.setdefault(key, []).extend([row] if isfinite(row["needed"]) else [])
-    for index, ((k, value, method), mine) in enumerate(groups.items()):
+    labelled = [{**row, "other": row["k" if row["method"] == "s = k" else other]} for row in rows]
+    for index, ((k, value, method), found) in enumerate(grouped(labelled, "k", "other", "method").items()):
+        mine = [row for row in found if isfinite(row["needed"])]
         label = f"k = {k}, {other} = {value}" + (", the theorem's step" if method == "theorem" else "")
         axis.errorbar(
             [row[along] for row in mine],

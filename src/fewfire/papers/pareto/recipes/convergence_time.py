@@ -20,16 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewfire.papers._claims import _statistics as tests
 from fewfire.papers._claims._effects import difference_of_shares, probability_of_larger, share
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
-from fewfire.papers._claims._statistics import (
-    in_most,
-    in_most_power,
-    larger,
-    larger_power,
-    more_often,
-    more_often_power,
-)
 from fewfire.papers.pareto.recipes._claims import SPREAD, sparse_saves_time
 from fewfire.papers.pareto.recipes._grid import ParityGrid, cell, group_of, problem_of, run_grid, spaced_in_log, times
 from fewfire.papers.pareto.recipes.frontier import starts_by_width
@@ -114,7 +107,7 @@ def _longer(claim: str, slow: list[float], fast: list[float]) -> Judgement:
     return Judgement(
         claim,
         "p of Mann and Whitney's test",
-        larger(slow, fast),
+        tests.larger(slow, fast),
         LEVEL,
         refuted_by="times that are no longer",
         effect=probability_of_larger("chance that such a run takes longer than the other", slow, fast),
@@ -124,7 +117,7 @@ def _longer(claim: str, slow: list[float], fast: list[float]) -> Judgement:
 
 @cache
 def _twice_power(slow: int, fast: int) -> float:
-    return larger_power((slow, fast), float(np.log(2.0)) / SPREAD, LEVEL)
+    return tests.larger_power((slow, fast), float(np.log(2.0)) / SPREAD, LEVEL)
 
 
 def _less_often(rows: list[dict[str, Any]], settings: ConvergenceSettings) -> Judgement:
@@ -135,11 +128,11 @@ def _less_often(rows: list[dict[str, Any]], settings: ConvergenceSettings) -> Ju
     return Judgement(
         f"success falls again: online succeeds less often than {settings.middle} samples (width {settings.least})",
         f"p of Fisher's test, {less} and {won} of {trials} runs",
-        more_often(won, less, trials),
+        tests.more_often(won, less, trials),
         LEVEL,
         refuted_by="as many successes with the most data as in between",
         effect=difference_of_shares(name, won, trials, less, trials),
-        power=Power("9 in 10 against 3 in 10", more_often_power(0.9, 0.3, trials, LEVEL)),
+        power=Power("9 in 10 against 3 in 10", tests.more_often_power(0.9, 0.3, trials, LEVEL)),
     )
 
 
@@ -149,11 +142,11 @@ def _grokking(row: dict[str, Any], where: str) -> Judgement:
     return Judgement(
         f"grokking: the test error lags {LAG:.0f}-fold in most runs ({where})",
         f"p of the sign test, {late} of {len(lags)} runs",
-        in_most(late, len(lags)),
+        tests.in_most(late, len(lags)),
         LEVEL,
         refuted_by=f"half of the runs, or more, in which the test error follows within {LAG:.0f} times the steps",
         effect=share(f"share of runs that lag {LAG:.0f}-fold", late, len(lags)) if lags else None,
-        power=Power("19 runs in 20 lag", in_most_power(0.95, len(lags), LEVEL)),
+        power=Power("19 runs in 20 lag", tests.in_most_power(0.95, len(lags), LEVEL)),
     )
 
 

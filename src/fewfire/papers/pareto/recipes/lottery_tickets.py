@@ -117,13 +117,10 @@ def _sign_power(share: float, other: float, networks: int) -> float:
 
 
 def lottery_tickets(settings: LotterySettings) -> dict[str, list[History]]:
-    """Train wide networks, and of each the largest neurons, rewound, alone, and as many freshly drawn ones.
+    """Histories of wide networks, and of each the largest neurons, rewound, alone, and as many freshly drawn ones.
 
-    Returns
-    -------
-    dict of lists of History
-        "wide", "rewound" and "redrawn", an entry per wide network. Redrawn neurons have the wide network's
-        distribution and the minibatches of the rewound ones, so that only their luck differs.
+    Redrawn neurons have the wide network's distribution and the minibatches of the rewound ones, so that only their
+    luck differs.
     """
     check_integer("keep", settings.keep, 1, settings.width, "keep at most as many neurons as there are")
     problem, engine = Parity(settings.n, settings.k), get_engine()

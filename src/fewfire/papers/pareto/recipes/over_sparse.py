@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
@@ -27,15 +27,8 @@ from fewfire.papers._claims import _effects as effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped
 from fewfire.papers.pareto import samples_sufficient
 from fewfire.papers.pareto.algorithms import OverSparseParityClassifier
-from fewfire.papers.pareto.recipes._trade_off import (
-    Fits,
-    SweptCells,
-    cells,
-    claim,
-    plot_trade_off,
-    power_sentence,
-    powers,
-)
+from fewfire.papers.pareto.recipes import _trade_off as trade_off
+from fewfire.papers.pareto.recipes._trade_off import Fits, SweptCells, cells, claim, powers
 from fewfire.papers.pareto.trade_offs import over_sparse_samples, over_sparse_width
 from fewfire.problems import Parity
 
@@ -76,13 +69,7 @@ def measure(settings: OverSparseSettings) -> RecipeOutcome:
     subsets = {part.k: part.measure(over_sparse_width, ample=AMPLE_AT_K) for part in settings.subsets}
     found = shares_found(*settings.search, settings.trials)
     reached = [row for reach in settings.reach for row in reach_of(reach)]
-    parameters = {
-        "share": 0.5,
-        "error": LEARNED,
-        "good": GOOD,
-        "search": list(settings.search),
-        "trials": settings.trials,
-    }
+    parameters = {"share": 0.5, "error": LEARNED, "good": GOOD, "search": [*settings.search], "trials": settings.trials}
     return judge(widths, examples, theorem, subsets, found, reached, parameters)
 
 
@@ -119,7 +106,7 @@ def judge(
     return RecipeOutcome(
         parameters=parameters,
         judgements=[*judgements, search_judgement(searched), reach_judgement(reached)],
-        measured=[*map(power_sentence, table), *_subset_sentences(rows), *_reach_sentences(reached)],
+        measured=[*map(trade_off.power_sentence, table), *_subset_sentences(rows), *_reach_sentences(reached)],
         data={"cells": rows, "powers": list(table), "search": searched, "reached": reached},
     )
 
@@ -161,42 +148,23 @@ def search_judgement(rows: list[dict[str, Any]]) -> Judgement:
 
 def reach_of(reach: Fits) -> list[dict[str, Any]]:
     """Test error and hinge loss of every seed, with each method and second layer."""
-    modes: list[tuple[Literal["practical", "theorem"], Literal["solver", "descent"]]] = [
-        ("practical", "solver"),
-        ("theorem", "solver"),
-        ("theorem", "descent"),
-    ]
+    modes = (("practical", "solver"), ("theorem", "solver"), ("theorem", "descent"))
     rows = []
     for seed in range(reach.seeds):
         problem = Parity(reach.n, reach.k)
         X, y = problem.sample(reach.examples, seed=2 * seed)
         fresh, labels = problem.sample(5000, seed=2 * seed + 1)
         for method, second_layer in modes:
+            options: dict[str, Any] = {"method": method, "second_layer": second_layer, "random_state": seed}
             model = OverSparseParityClassifier(
-                reach.k,
-                sparsity=reach.s,
-                width=reach.width,
-                max_steps=reach.steps,
-                method=method,
-                second_layer=second_layer,
-                random_state=seed,
-            ).fit(X, y)
-            values = model.decision_function(fresh)
-            rows.append(
-                {
-                    "n": reach.n,
-                    "k": reach.k,
-                    "s": reach.s,
-                    "examples": reach.examples,
-                    "width": reach.width,
-                    "steps": reach.steps if second_layer == "descent" else 0,
-                    "method": method,
-                    "second_layer": second_layer,
-                    "seed": seed,
-                    "error": float(np.mean((values > 0) != (labels > 0))),
-                    "loss": float(np.mean(np.maximum(1 - labels * values, 0))),
-                }
+                reach.k, sparsity=reach.s, width=reach.width, max_steps=reach.steps, **options
             )
+            values = model.fit(X, y).decision_function(fresh)
+            setting = {key: getattr(reach, key) for key in ("n", "k", "s", "examples", "width")}
+            steps = reach.steps if second_layer == "descent" else 0
+            kind = {"steps": steps, "method": method, "second_layer": second_layer, "seed": seed}
+            error = float(np.mean((values > 0) != (labels > 0)))
+            rows.append({**setting, **kind, "error": error, "loss": float(np.mean(np.maximum(1 - labels * values, 0)))})
     return rows
 
 
@@ -242,7 +210,7 @@ RECIPE = Recipe(
     title="Theorem 4 as a trade-off: powers of n and s in width and examples",
     seconds=43,
     expectation="width as (n/s)^k, examples as s^(k−1) and no faster than n²; at s = k width as C(n, k)",
-    figure=plot_trade_off,
+    figure=trade_off.plot_trade_off,
     scales={
         "quick": OverSparseSettings(
             widths=(SweptCells(2, (48, 72, 108), (9, 15, 23), 60),),

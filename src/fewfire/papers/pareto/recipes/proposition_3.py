@@ -70,20 +70,13 @@ def measure(settings: HidingSettings) -> RecipeOutcome:
     rows = [_row(n, k, parameters, steps, needed[:, size == k]) for k in range(1, n // 2 + 1)]
     attained = [parity_slopes(n, k, size) for k in range(1, n // 2 + 1)]
     hardest, tight = rows[-1], attained[-1]
+    setting = {"n": n, "width": width, "parameters": parameters, "steps": steps, "draws": settings.draws}
     slack = effects.median(
         f"k = {hardest['k']}: noise of the bound over noise that hides half of the parities",
         hardest["half_bound"] / np.array(hardest["halves"]),
     )
     return RecipeOutcome(
-        parameters={
-            "n": n,
-            "width": width,
-            "parameters": parameters,
-            "steps": steps,
-            "draws": settings.draws,
-            "rate": RATE,
-            "features": FEATURES,
-        },
+        parameters={**setting, "rate": RATE, "features": FEATURES},
         judgements=judge(float(np.max(weights)), rows, attained),
         measured=[
             f"networks use {np.max(weights):.2g} of what Lemma 6 allows",

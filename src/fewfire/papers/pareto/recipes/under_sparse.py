@@ -23,15 +23,8 @@ from fewfire.papers._claims import _effects as effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome
 from fewfire.papers._claims._statistics import share_power
 from fewfire.papers.pareto.algorithms import UnderSparseParityClassifier
-from fewfire.papers.pareto.recipes._trade_off import (
-    Fits,
-    SweptCells,
-    cells,
-    claim,
-    plot_trade_off,
-    power_sentence,
-    powers,
-)
+from fewfire.papers.pareto.recipes import _trade_off as trade_off
+from fewfire.papers.pareto.recipes._trade_off import Fits, SweptCells, cells, claim, powers
 from fewfire.papers.pareto.trade_offs import under_sparse_samples, under_sparse_width
 from fewfire.problems import Parity
 
@@ -97,7 +90,7 @@ def judge(
     return RecipeOutcome(
         parameters=parameters,
         judgements=[*judgements, learner_judgement(fits)],
-        measured=[*map(power_sentence, table), *_compute_sentences(rows)],
+        measured=[*map(trade_off.power_sentence, table), *_compute_sentences(rows)],
         data={"cells": rows, "powers": list(table), "fits": fits},
     )
 
@@ -110,7 +103,7 @@ def fits_of(part: Fits) -> list[dict[str, Any]]:
         X, y = problem.sample(part.examples, seed=2 * seed)
         model = UnderSparseParityClassifier(part.k, sparsity=part.s, width=part.width, random_state=seed)
         error = 1 - float(model.fit(X, y).score(*problem.sample(5000, seed=2 * seed + 1)))
-        setting = {"n": part.n, "k": part.k, "s": part.s, "width": part.width, "examples": part.examples}
+        setting = {key: getattr(part, key) for key in ("n", "k", "s", "width", "examples")}
         rows.append({**setting, "seed": seed, "error": error, "support_found": model.support_ == problem.support})
     return rows
 
@@ -152,7 +145,7 @@ RECIPE = Recipe(
     title="Theorem 5 as a trade-off: powers of n in width and examples",
     seconds=36,
     expectation="width as n^s, examples / log n as (n − s)^(k−s−1), at s = k no growth; the learner succeeds",
-    figure=plot_trade_off,
+    figure=trade_off.plot_trade_off,
     scales={
         "quick": UnderSparseSettings(
             widths=(

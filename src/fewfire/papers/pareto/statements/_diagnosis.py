@@ -87,14 +87,7 @@ def verdicts(
 
 
 def network_parameters(n: int, width: int) -> int:
-    """The number of parameters of a two-layer network: width·(n + 2) + 1.
-
-    Examples
-    --------
-    >>> from fewfire.papers import pareto
-    >>> pareto.network_parameters(50, width=100)
-    5201
-    """
+    """The number of parameters of a two-layer network."""
     return width * (n + 2) + 1
 
 

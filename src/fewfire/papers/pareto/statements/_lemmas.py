@@ -1,24 +1,18 @@
-"""Lemmas 7 to 20 of pareto, corrected where they fail (docs/errata.md).
+"""Lemmas 7 to 20 of pareto, corrected where they fail (docs/errata.md, rows 4, 9, 19 to 21, 47, 48 and 54).
 
-- Lemmas 7 and 15: how many neurons start lucky. Lemma 15 sets r′ = (r/2k)(s/2n)^k, taking the lower bound of Lemma 7
-  for the probability itself; the numbers of good neurons then exceed its upper limit 2r′ almost surely. Here r′ is the
-  expected number, with the exact probability.
+- Lemmas 7 and 15: how many neurons start lucky. r′ is the expected number, with the exact probability.
 - Lemmas 8, 18, 19 and 20: the population gradient E[∂h_w/∂w_i·χ_S] at the start of one ReLU neuron against a parity. A
   neuron is *good* when its s ones contain the support (over-sparse, s > k) or lie in it (under-sparse, s < k). Its
   gradient then takes one value on the relevant coordinates that are still to be found and another on the irrelevant
   ones; a sample must resolve their gap. Lemmas 18 and 19 take any neuron with weight 1 on s coordinates S′ and less
-  than 1/(n − s) on the others, s and k even, s < k: a product of a coefficient of Half on S′ and one of Maj off it.
-  With ties of Maj counted as −1 they are true for even n too, where the closed form of Lemma 17 is not.
+  than 1/(n − s) on the others, s and k even, s < k. With ties of Maj counted as −1 they are true for even n too, where
+  the closed form of Lemma 17 is not.
 - Lemma 17: coefficients of Maj(x) = sign(Σ x_i), sign(0) = −1, and of Half(x) = 1 if Σ x_i = 0 else 0, at a set of
-  given size: Half at even length, Maj at odd length. Half at odd length is 0; Maj at even length n is Maj_{n+1}
-  averaged over a further coordinate, minus Half_n.
+  given size. Half at odd length is 0; Maj at even length n is Maj_{n+1} averaged over a further coordinate, minus
+  Half_n.
 - B.2.2, the separator: output weights that make a parity of the features after one step. Good neurons become
-  σ(±z/(2k) + β_i), z = Σ_{j∈S} x_j ∈ {−k, −k+2, …, k}. Printed, i runs from 1 and there are k − 1 features for k + 1
-  values; with i = 0 … k/2 − 1 and the constant there are k + 1, and the system is solvable.
-- Lemmas 10 to 14: the steps of Theorem 16. Claim 1 of Lemma 14's proof bounds the hinge loss by |h|, which is 0 where
-  the loss is 1; 1 + B‖ψ‖ it is, and Claim 2 survives for B‖ψ‖ ≥ 1. The weights end within 2√2·B, and not B, so that the
-  features' drift costs 2·2√2·B·ε/B: the sum of the bounds is 4ε + √2·ε + 4√2·ε, below 11.1 ε, where 7ε is printed (and
-  the printed terms add up to 7.41 ε).
+  σ(±z/(2k) + β_i), z = Σ_{j∈S} x_j ∈ {−k, −k+2, …, k}, i = 0 … k/2 − 1.
+- Lemmas 10 to 14: the steps of Theorem 16.
 """
 
 from __future__ import annotations
@@ -235,17 +229,7 @@ def lemma_19(n: int, k: int, s: int, overlap: int, *, selected: bool) -> float:
 
 
 def separator_features(k: int, z: Float64Array, offset: float = 0.5) -> Float64Array:
-    """1, σ(z/2k + β_i) and σ(−z/2k + β_i) for each value of z, β_i = (−k + 2i + offset)/(2k); shape (len(z), k + 1).
-
-    Examples
-    --------
-    >>> from fewfire.papers import pareto
-    >>> import numpy as np
-    >>> pareto.separator_features(2, np.array([-2.0, 0.0, 2.0]))
-    array([[1.   , 0.   , 0.125],
-           [1.   , 0.   , 0.   ],
-           [1.   , 0.125, 0.   ]])
-    """
+    """1, σ(z/2k + β_i) and σ(−z/2k + β_i) for each value of z, β_i = (−k + 2i + offset)/(2k); shape (len(z), k + 1)."""
     check_even("k", check_integer("k", k, 2), "pareto, Theorem 4")
     biases = over_sparse_biases(k, check_number("offset", offset, 0.0, 1.0, open_low=True, open_high=True))
     slope = np.asarray(z, dtype=np.float64)[:, None] / (2 * k)
@@ -259,10 +243,8 @@ def separator_coefficients(k: int, offset: float = 0.5) -> Float64Array:
     Examples
     --------
     >>> from fewfire.papers import pareto
-    >>> import numpy as np
-    >>> z = np.array([-2.0, 0.0, 2.0])
-    >>> (pareto.separator_features(2, z) @ pareto.separator_coefficients(2)).round(9)
-    array([ 1., -1.,  1.])
+    >>> pareto.separator_coefficients(2).round(9)  # features 1, σ(z/4 − 3/8) and σ(−z/4 − 3/8)
+    array([-1., 16., 16.])
     """
     z = np.arange(-k, k + 1, 2, dtype=np.float64)
     parity = (-1.0) ** ((k - z) / 2)

@@ -13,14 +13,7 @@ from fewfire._validate import check_integer, check_number
 
 
 def set_bits(n: int, k: int) -> float:
-    """log₂ C(n, k): the bits that name a set of k among n coordinates.
-
-    Examples
-    --------
-    >>> from fewfire.papers import pareto
-    >>> round(pareto.set_bits(50, 3), 2)
-    14.26
-    """
+    """log₂ C(n, k): the bits that name a set of k among n coordinates."""
     n = check_integer("n", n, 1)
     return log2(comb(n, check_integer("k", k, 0, n)))
 

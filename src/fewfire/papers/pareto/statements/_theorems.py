@@ -35,23 +35,13 @@ from fewfire.papers.pareto.statements._lemmas import (
 
 @dataclass(frozen=True)
 class Requirement:
-    """Resources with which a theorem promises success, at one sparsity.
+    """Resources with which a theorem promises success at one sparsity, if that is at least `least_sparsity`."""
 
-    `least_sparsity` is the theorem's condition on s; `covered` is whether s (and n above it) meets that.
-    """
-
-    statement: str
-    n: int
     sparsity: int
     width: float
     samples: float
     steps: float
     least_sparsity: float = 0.0
-
-    @property
-    def covered(self) -> bool:
-        """Whether the theorem covers the sparsity."""
-        return self.least_sparsity <= self.sparsity < self.n
 
     def short(self, width: float, samples: float, steps: float) -> dict[str, float]:
         """The resources that fall short, with the amount asked for; empty when all suffice."""
@@ -76,8 +66,6 @@ def theorem_4(n: int, k: int, s: int, error: float = 0.1) -> Requirement:
     n, s = check_integer("n", n, 2), check_integer("s", s, 1)
     error = check_number("error", error, 0.0, 0.5, open_low=True, open_high=True)
     return Requirement(
-        "Theorem 4",
-        n,
         s,
         width=power(n / s, k),
         samples=power(s / k, k - 1) * n**2 * log(n),
@@ -111,8 +99,6 @@ def theorem_16(n: int, k: int, s: int, error: float = 0.1, delta: float = 0.01) 
     first_step = 4 * log(4 * n * width / part) / precision**2
     second_layer = lemma_14(step.norm, step.features, eps, part)
     return Requirement(
-        "Theorem 16",
-        n,
         s,
         width=width,
         samples=max(first_step, second_layer.samples),
@@ -138,7 +124,7 @@ def theorem_5(n: int, k: int, s: int) -> Requirement:
     s = check_integer("s", s, 0, k - 1, "in the under-sparse case s < k")
     check_even("k", k, "pareto, Theorem 5")
     check_even("s", s, "pareto, Theorem 5")
-    return Requirement("Theorem 5", n, s, k**2 * power(n / k, s), power(n / k, k - s - 1) * log(n), 1)
+    return Requirement(s, k**2 * power(n / k, s), power(n / k, k - s - 1) * log(n), 1)
 
 
 def theorem_21(n: int, k: int, s: int, delta: float = 0.01) -> Requirement:
@@ -160,7 +146,7 @@ def theorem_21(n: int, k: int, s: int, delta: float = 0.01) -> Requirement:
     # log1p: below 1e-16 the difference 1 − p would be 1, and the width a division by 0.
     width = 2 * _whole(log(2 * k / delta), -log1p(-probability))
     samples = _whole(2 * (log(4 * n / delta) + log(width)), gap.precision**2)
-    return Requirement("Theorem 21", n, s, width, samples, 1)
+    return Requirement(s, width, samples, 1)
 
 
 def _whole(amount: float, part: float) -> float:

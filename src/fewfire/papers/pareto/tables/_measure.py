@@ -43,7 +43,6 @@ def measure(
     trials: int,
     models: Sequence[TabularModel],
     *,
-    cap: int = CAP,
     directory: str | Path | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> tuple[list[Measurement], dict[str, str]]:
@@ -58,8 +57,6 @@ def measure(
         Shares of the rows outside the test set to train on.
     trials : int
     models : list of TabularModel
-    cap : int
-        Training rows at most.
     directory : path, optional
         Of local files; see `problems.tabular.load`.
     progress : callable
@@ -84,7 +81,7 @@ def measure(
             "dataset": dataset.name,
             "rows": len(dataset),
             "fraction": float(fraction),
-            "cap": cap,
+            "cap": CAP,
             "trial": trial,
             "model": keys[model.name],
         }
@@ -92,14 +89,14 @@ def measure(
         found = known.get(text_hash(spec))
         if found is None:
             progress(f"{dataset.name}, {fraction:g} of the rows, trial {trial}, {model.name}")
-            found = _train(spec, dataset, fraction, trial, model, cap)
+            found = _train(spec, dataset, fraction, trial, model)
             store.add_measurements([found])
         measured.append(found)
     return measured, skipped
 
 
-def _train(spec: str, dataset: Dataset, fraction: float, trial: int, model: TabularModel, cap: int) -> Measurement:
-    parts = tabular.split(dataset, trial, fraction, cap)
+def _train(spec: str, dataset: Dataset, fraction: float, trial: int, model: TabularModel) -> Measurement:
+    parts = tabular.split(dataset, trial, fraction, CAP)
     X_train, X_test = parts.X_train, parts.X_test
     if model.standardised:
         centre, spread = dataset.X.mean(axis=0, dtype=np.float64), dataset.X.std(axis=0, dtype=np.float64)

@@ -177,17 +177,9 @@ def _forest(trial: int, **settings: Any) -> Any:
     return RandomForestClassifier(**settings, n_jobs=1, random_state=trial)
 
 
-def _xgboost(trial: int) -> Any:
-    return import_module("xgboost").XGBClassifier(n_jobs=1, random_state=trial)
-
-
 def _catboost(trial: int, **settings: Any) -> Any:
     quiet = {"verbose": False, "allow_writing_files": False}
     return import_module("catboost").CatBoostClassifier(**settings, **quiet, random_seed=trial, thread_count=1)
-
-
-def _mlp(trial: int) -> Any:
-    return make_pipeline(StandardScaler(), MLPClassifier(random_state=trial))
 
 
 def _pytabkit(name: str, trial: int) -> Any:
@@ -212,9 +204,11 @@ def _forest_of_grid(settings: dict[str, Any]) -> TabularModel:
 MODELS = {
     "fewfire": TabularModel("fewfire", lambda trial: fewfire.TabularClassifier(random_state=trial), {}, "fewfire"),
     "forest": TabularModel("forest", _forest, {"n_estimators": 300, "min_samples_leaf": 3}),
-    "xgboost": TabularModel("xgboost", _xgboost, {}, "xgboost"),
+    "xgboost": TabularModel(
+        "xgboost", lambda trial: import_module("xgboost").XGBClassifier(n_jobs=1, random_state=trial), {}, "xgboost"
+    ),
     "catboost": TabularModel("catboost", _catboost, {"iterations": 500}, "catboost"),
-    "mlp": TabularModel("mlp", _mlp, {}),
+    "mlp": TabularModel("mlp", lambda trial: make_pipeline(StandardScaler(), MLPClassifier(random_state=trial)), {}),
     "realmlp": TabularModel("realmlp", partial(_pytabkit, "RealMLP_TD_Classifier"), {}, "pytabkit"),
     "tabm": TabularModel("tabm", partial(_pytabkit, "TabM_D_Classifier"), {}, "pytabkit"),
 }

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from fewfire._random import Stream
+from fewfire.papers._claims._recipe import grouped
 from fewfire.problems.tabular import DATASETS, training_rows
 
 if TYPE_CHECKING:
@@ -167,16 +168,13 @@ def table_rows(measurements: Iterable[Measurement], models: Sequence[TabularMode
 
 
 def _best(rows: Iterable[TableRow]) -> list[TableRow]:
-    cells: dict[tuple[str, float, str], list[TableRow]] = {}
-    for row in rows:
-        if row["family"] and "median" in row:
-            cells.setdefault((row["dataset"], row["fraction"], row["family"]), []).append(row)
-    best = [
-        (family, min(found, key=lambda row: float(row["median"])))
-        for (_, _, family), found in cells.items()
-        if len(found) > 1
-    ]
-    return [row | {"model": f"best of {family}", "family": "", "chosen": row["model"]} for family, row in best]
+    members = [row for row in rows if row["family"] and "median" in row]
+    best = []
+    for (_, _, family), found in grouped(members, "dataset", "fraction", "family").items():
+        if len(found) > 1:
+            row = min(found, key=lambda row: float(row["median"]))
+            best.append(row | {"model": f"best of {family}", "family": "", "chosen": row["model"]})
+    return best
 
 
 def overall(rows: Iterable[TableRow]) -> list[dict[str, Any]]:
