@@ -116,7 +116,9 @@ def test_settings_by_name():
     assert practical.networks_[0].activation == net.activation
     center = X - X.mean(axis=0)
     inputs = np.column_stack([center / np.sqrt((center**2).sum(axis=1).mean() / 0.75), np.full(60, 0.5)])
-    assert practical.learning_rate_ == pytest.approx(RATES["logistic"] / tangent_steepness(net, inputs), rel=0.5)
+    assert practical.learning_rate_ == pytest.approx(
+        RATES["logistic"] / tangent_steepness(net, inputs, np.ones(60)), rel=0.5
+    )
     theorem = RobustClassifier(80, setting="theorem", iterations=25, random_state=0).fit(X, SIGNS)
     assert theorem.learning_rate_ == pytest.approx(80**-0.6 / 5)
     assert theorem.networks_[0].activation.threshold == 1 / 80
@@ -132,7 +134,7 @@ def test_the_tangent_steepness_is_that_of_the_kernel():
     inputs = X[:20]
     jacobian = ((net.preactivations(inputs) > net.activation.threshold) * net.output)[:, :, None] * inputs[:, None, :]
     flat = jacobian.reshape(20, -1)
-    assert tangent_steepness(net, inputs) == pytest.approx(np.linalg.norm(flat, 2) ** 2 / 20)
+    assert tangent_steepness(net, inputs, np.ones(20)) == pytest.approx(np.linalg.norm(flat, 2) ** 2 / 20)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "absolute"])

@@ -15,7 +15,7 @@ from fewfire._random import Stream
 from fewfire.learners import RobustClassifier, RobustRegressor
 from fewfire.learners._robust._adversary import BallMoves, ThreatMoves, moves_of
 from fewfire.learners._robust._losses import ClassificationLoss
-from fewfire.learners._robust._perceptron import Perceptron, Standardisation
+from fewfire.learners._robust._minibatches import Perceptron, Standardisation
 from fewfire.robustness import PGD, Layers, attack, certify, robust_score
 from fewfire.robustness._threats import L2Ball, LinfBall, SliceCap
 

@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer
 from fewfire._random import Stream
 from fewfire.learners import RobustClassifier
 from fewfire.learners._robust._adversary import LineBounds, moves_of
-from fewfire.learners._robust._perceptron import Perceptron, Standardisation
+from fewfire.learners._robust._minibatches import Perceptron, Standardisation
 from fewfire.robustness import certify, robust_score
 from fewfire.robustness._threats import L2Ball, LinfBall, SliceCap
 

@@ -8,14 +8,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewfire._random import Stream
-from fewfire.learners._sparse_activation._stack import MemberStack, shrink, silence, top
-from fewfire.learners._sparse_activation._training import TrainingRule, _gradient, class_loss, reseed, squared_loss
+from fewfire.learners._sparse_activation._training import (
+    MemberStack,
+    TrainingRule,
+    _gradient,
+    class_loss,
+    reseed,
+    shrink,
+    silence,
+    squared_loss,
+    top,
+)
 
 
 def drawn(networks, inputs, width, outputs, seed=0, dtype=np.float32):
-    stack = MemberStack.zeros(networks, inputs, width, outputs, dtype)
-    stack.flat[:] = np.random.default_rng(seed).normal(size=stack.flat.shape)
-    return stack
+    flat = np.random.default_rng(seed).normal(size=(networks, width * (inputs + outputs + 1) + outputs))
+    return MemberStack.of(flat.astype(dtype), inputs, width, outputs)
+
+
+def zeros_like(stack):
+    return stack.with_parameters(np.zeros_like(stack.flat))
 
 
 def fired(stack, place, X):
@@ -148,7 +160,7 @@ def test_gradients_are_those_of_loss_and_price(name, k, done):
     X, weights = draw.normal(size=(20, 4)), draw.uniform(0.5, 2, 20)
     rule = TrainingRule(6, k, None, None, 0.1, 100, None, 0.7, 0.1, True)
     rows = np.arange(20)
-    gradient = MemberStack.zeros(2, 4, 6, loss.outputs, np.float64)
+    gradient = zeros_like(stack)
     _gradient(stack, gradient, X, loss, rows, weights, rule, done)
 
     def objective():
@@ -175,7 +187,8 @@ def test_gradients_are_those_of_loss_and_price(name, k, done):
 
 def test_without_an_intercept_the_offset_does_not_move():
     loss = LOSSES["squared"]
-    stack, gradient = drawn(1, 4, 6, 1), MemberStack.zeros(1, 4, 6, 1)
+    stack = drawn(1, 4, 6, 1)
+    gradient = zeros_like(stack)
     rule = TrainingRule(6, 2, None, None, 0.1, 100, None, 0.7, 0.1, False)
     _gradient(stack, gradient, np.ones((20, 4), np.float32), loss, np.arange(20), np.ones(20, np.float32), rule, 0.5)
     assert not gradient.offset.any() and gradient.hidden.any()

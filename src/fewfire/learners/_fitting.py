@@ -29,12 +29,8 @@ if TYPE_CHECKING:
 Arguments = ParamSpec("Arguments")
 Learner = TypeVar("Learner")
 Result = TypeVar("Result")
-
-LARGEST = 1e300
-"""The magnitude of a number to learn, at most: what is predicted has to stay finite."""
-
-LARGEST_SLOPE, BISECTIONS = 1e3, 100
-"""Larger slopes change nothing: values of 0.1 are certain."""
+LARGEST = 1e300  # the magnitude of a number to learn, at most: what is predicted has to stay finite
+LARGEST_SLOPE, BISECTIONS = 1e3, 100  # larger slopes change nothing: values of 0.1 are certain
 
 
 def all_or_nothing(

@@ -28,8 +28,7 @@ Mapping: TypeAlias = list[tuple[object, object]]
 Binarize: TypeAlias = Literal["median"]
 """How a column with more than two values is cut in two, unless it is refused."""
 
-COLUMN_BLOCK = 16
-"""Columns transposed at once: enough to read memory in order, few enough to need little more of it."""
+COLUMN_BLOCK = 16  # columns transposed at once: enough to read memory in order, few enough to need little more of it
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from fewfire.learners._low_degree._sample import SignSample
 
 TREES = 80
-SHARES = (0.33, 0.7)
-"""Shares of the columns that a split looks at."""
+SHARES = (0.33, 0.7)  # shares of the columns that a split looks at
 
 
 def forest_fits(sample: SignSample, depth: int, seed: int) -> list[Fit]:

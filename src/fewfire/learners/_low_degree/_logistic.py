@@ -26,23 +26,12 @@ from fewfire.learners._low_degree._sample import SMALL, Fit, SignSample, splits
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, IdArray
 
-PENALTIES = (100.0, 20.0, 5.0, 1.0, 0.1, 0.01)
-"""The values of α, in rows; each fit starts from the one before."""
-
-HIGHEST = 3
-"""Degrees beyond are not fitted."""
-
-MOST_MONOMIALS = 100_000
-"""Degrees with more are not fitted …"""
-
-MOST_ENTRIES = 1 << 27
-"""… nor those with more rows times monomials: some seconds of one core."""
-
-STEPS = 200
-"""Most steps of the solver per penalty; where it ends there, what it has is validated."""
-
-JITTER = 1e-10
-"""Added to the diagonal of K, in shares of it: rows may be equal."""
+PENALTIES = (100.0, 20.0, 5.0, 1.0, 0.1, 0.01)  # the values of α, in rows; each fit starts from the one before
+HIGHEST = 3  # degrees beyond are not fitted
+MOST_MONOMIALS = 100_000  # degrees with more are not fitted …
+MOST_ENTRIES = 1 << 27  # … nor those with more rows times monomials: some seconds of one core
+STEPS = 200  # most steps of the solver per penalty; where it ends there, what it has is validated
+JITTER = 1e-10  # added to the diagonal of K, in shares of it: rows may be equal
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from fewfire._types import Float64Array, IdArray, SignArray
 
-BLOCK_ENTRIES = 1 << 22
-"""Entries of a table of monomials formed at once."""
+BLOCK_ENTRIES = 1 << 22  # entries of a table of monomials formed at once
 
 
 @dataclass(frozen=True, eq=False)

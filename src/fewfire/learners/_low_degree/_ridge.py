@@ -28,14 +28,9 @@ if TYPE_CHECKING:
 RATIOS = (1e-3, 4e-3, 1.5e-2, 6e-2, 0.25, 1.0, 4.0, 15.0)
 """Penalties tried, times the larger of the numbers of samples and monomials."""
 
-COARSE_RATIOS = (1e-3, 1e-2, 0.1, 1.0)
-"""Those tried where each takes a fit of its own."""
-
-FEW_MONOMIALS = 1500
-"""Up to this many, the Gram matrix is decomposed once for all penalties."""
-
-COARSE = 1e-3
-"""Relative error of the fits that only serve to choose a penalty."""
+COARSE_RATIOS = (1e-3, 1e-2, 0.1, 1.0)  # those tried where each takes a fit of its own
+FEW_MONOMIALS = 1500  # up to this many, the Gram matrix is decomposed once for all penalties
+COARSE = 1e-3  # relative error of the fits that only serve to choose a penalty
 
 
 def ridge_fits(sample: SignSample, degree: int, folds: IdArray, threads: int, alpha: float | None = None) -> list[Fit]:

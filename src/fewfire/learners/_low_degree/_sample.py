@@ -16,11 +16,8 @@ if TYPE_CHECKING:
 FOLDS, MORE_FOLDS = 5, 10
 """Parts of a small sample, each held out once: more of a very small one, whose fits miss every row."""
 
-VERY_SMALL = 300
-"""Samples up to this size are cut into MORE_FOLDS."""
-
-SMALL = 2000
-"""Samples up to this size are cut into folds; from larger ones a single part is held out."""
+VERY_SMALL = 300  # samples up to this size are cut into MORE_FOLDS
+SMALL = 2000  # samples up to this size are cut into folds; from larger ones a single part is held out
 
 
 @dataclass(frozen=True, eq=False)

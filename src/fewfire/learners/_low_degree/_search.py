@@ -47,23 +47,12 @@ if TYPE_CHECKING:
 Method: TypeAlias = Literal["auto", "regression", "sparse", "estimation"]
 """All families; ridge regression over all monomials; few monomials; empirical Fourier coefficients."""
 
-MONOMIALS_PER_SAMPLE = 10
-"""Degrees with more monomials than this for each training sample are not fitted densely."""
-
-SCAN_ALWAYS = 3
-"""Sparse fits go to this degree wherever they can be made at all …"""
-
-SCAN_CHEAP = 40_000
-"""… and beyond it up to this many monomials."""
-
-ETA = 0.2
-"""How sharply losses are distinguished; 1 would be the likelihood of independent normal residuals."""
-
-ANCHOR = 15.0
-"""Rows that the exponential weights are worth when groups are combined."""
-
-CAUTION = 0.5
-"""Share of the anchor that goes to forests, whatever the other groups' losses."""
+MONOMIALS_PER_SAMPLE = 10  # degrees with more monomials than this for each training sample are not fitted densely
+SCAN_ALWAYS = 3  # sparse fits go to this degree wherever they can be made at all …
+SCAN_CHEAP = 40_000  # … and beyond it up to this many monomials
+ETA = 0.2  # how sharply losses are distinguished; 1 would be the likelihood of independent normal residuals
+ANCHOR = 15.0  # rows that the exponential weights are worth when groups are combined
+CAUTION = 0.5  # share of the anchor that goes to forests, whatever the other groups' losses
 
 PER_WEIGHT = 1.0
 """Relative gain in held-out error, times the number of rows, that each weight of a mixture has to bring (Akaike)."""
@@ -71,14 +60,12 @@ PER_WEIGHT = 1.0
 INFORMED = 0.2
 """Share of the labels' entropy that logistic fits must save: where log odds are small, squares are as good."""
 
-SURELY = 2.0
-"""Standard deviations by which shares of wrong predictions have to differ to decide alone."""
+SURELY = 2.0  # standard deviations by which shares of wrong predictions have to differ to decide alone
 
 EXPLAINED = 0.5
 """Share of the variance that a single fit must explain; where none does, all are uncertain and better mixed."""
 
-NEGLIGIBLE = 0.01
-"""Share of a mixture below which a fit is left out."""
+NEGLIGIBLE = 0.01  # share of a mixture below which a fit is left out
 
 
 @dataclass(frozen=True, eq=False)

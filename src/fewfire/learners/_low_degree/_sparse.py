@@ -36,38 +36,17 @@ if TYPE_CHECKING:
 
     from fewfire._types import Float64Array, IdArray
 
-PENALTIES = np.geomspace(1.0, 0.03, 16)
-"""Penalties of the path, times the least one that keeps nothing."""
-
-WORKING_SET = 300
-"""Terms that a path may use, about."""
-
-REFIT_RIDGE = 1e-6
-"""Ridge of a refit, per row: enough to make it solvable."""
-
-MOST_ENTRIES = 1 << 32
-"""Rows times monomials that one scan may look at: a second or so of one core."""
-
-MOST_MONOMIALS = 1 << 22
-"""Monomials that one scan may hold."""
-
-FEW_MONOMIALS = 50_000
-"""Up to this many, their sets are listed once and kept."""
-
-NAMING_DEGREE = 3
-"""Columns are taken in the order in which sparse fits of at most this degree name them."""
-
-SUBCUBE_SIZES = (2, 3, 5, 7, 10, 14)
-"""Numbers of columns tried."""
-
-SUBCUBE_DEGREES = (2, 3, 4, 6)
-"""Degrees tried on them."""
-
-SUBCUBE_RATIOS = (1e-3, 3e-2, 0.3)
-"""Penalties tried, per row."""
-
-MOST_SUBCUBE_MONOMIALS = 600
-"""Subcubes with more are not tried."""
+PENALTIES = np.geomspace(1.0, 0.03, 16)  # penalties of the path, times the least one that keeps nothing
+WORKING_SET = 300  # terms that a path may use, about
+REFIT_RIDGE = 1e-6  # ridge of a refit, per row: enough to make it solvable
+MOST_ENTRIES = 1 << 32  # rows times monomials that one scan may look at: a second or so of one core
+MOST_MONOMIALS = 1 << 22  # monomials that one scan may hold
+FEW_MONOMIALS = 50_000  # up to this many, their sets are listed once and kept
+NAMING_DEGREE = 3  # columns are taken in the order in which sparse fits of at most this degree name them
+SUBCUBE_SIZES = (2, 3, 5, 7, 10, 14)  # numbers of columns tried
+SUBCUBE_DEGREES = (2, 3, 4, 6)  # degrees tried on them
+SUBCUBE_RATIOS = (1e-3, 3e-2, 0.3)  # penalties tried, per row
+MOST_SUBCUBE_MONOMIALS = 600  # subcubes with more are not tried
 
 
 def scannable(n: int, rows: int, degree: int) -> bool:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from fewfire._dense.network import Parameters
     from fewfire._types import FloatArray
-    from fewfire.learners._robust._perceptron import Standardisation
+    from fewfire.learners._robust._minibatches import Standardisation
     from fewfire.robustness._threats import Threat
 
     Pull = Callable[[FloatArray], FloatArray]

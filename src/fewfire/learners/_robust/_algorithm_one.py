@@ -53,15 +53,12 @@ if TYPE_CHECKING:
     from fewfire.robustness._threats import Threat
 
 ITERATIONS: Final = 200
-
-ACTIVITY: Final = 0.1
-"""Share of the neurons that fires on average at the start, in the setting "sublinear"."""
+ACTIVITY: Final = 0.1  # share of the neurons that fires on average at the start, in the setting "sublinear"
 
 RATES: Final = {"logistic": 4.0, "huber": 1.0, "hinge": 1.0, "absolute": 0.5}
 """Learning rate of each loss in the setting "sublinear", in units of 1/κ."""
 
-SAMPLE: Final = 256
-"""Rows that κ is measured on."""
+SAMPLE: Final = 256  # rows that κ is measured on
 
 
 def fit(model: Any, X: Float64Array, threat: Threat, heads: int, losses: LabelledLoss, weight: Float64Array) -> None:
@@ -87,9 +84,10 @@ def fit(model: Any, X: Float64Array, threat: Threat, heads: int, losses: Labelle
     trainers = [trainer(model.method, net, table, reach) for net in starts]
     progress = Bar("training: iteration") if model.verbose else None
     lowered, raised = losses.criteria()
-    plan = TrainingPlan(
-        weighted(lowered, weight), raised, threat, search, rate, iterations, Stream(key, "attack"), progress
+    weighted = Criterion(
+        lambda scores: lowered.value(scores) * weight, lambda scores: lowered.slope(scores) * weight[:, None]
     )
+    plan = TrainingPlan(weighted, raised, threat, search, rate, iterations, Stream(key, "attack"), progress)
     with calm_products(len(points) * width * embedded.shape[1]):
         networks, history = train(trainers, inputs, points, plan)
     model._inputs, model.networks_, model.method_ = inputs, tuple(networks), trainers[0].name
@@ -127,7 +125,7 @@ def learning_rate(
     return RATES[loss] / steepness if steepness > 0.0 else RATES[loss]
 
 
-def tangent_steepness(net: TwoLayer, inputs: Float64Array, weight: Float64Array | None = None) -> float:
+def tangent_steepness(net: TwoLayer, inputs: Float64Array, weight: Float64Array) -> float:
     """λ_max(K)/n of the tangent kernel K_ij = ⟨∂f(x_i)/∂W, ∂f(x_j)/∂W⟩, on at most SAMPLE rows of inputs (rows, d).
 
     With weights (rows,) it is that of the table in which each row stands as often as its weight says.
@@ -136,7 +134,7 @@ def tangent_steepness(net: TwoLayer, inputs: Float64Array, weight: Float64Array 
     chosen = inputs[::step]
     fires = net.activation.slope(net.preactivations(chosen)).astype(np.float64) * net.output
     kernel = (fires @ fires.T) * (chosen @ chosen.T)
-    weight = np.ones(len(chosen)) if weight is None else weight[::step]
+    weight = weight[::step]
     roots = np.sqrt(weight)
     return float(np.linalg.eigvalsh(roots[:, None] * kernel * roots)[-1]) / float(weight.sum())
 
@@ -253,12 +251,3 @@ def _work(trainers: Sequence[ActiveTrainer]) -> tuple[int, ...]:
     names = ("neurons_touched", "neurons_updated", "multiply_adds", "dense_multiply_adds")
     counters = [trainer.counters for trainer in trainers]
     return tuple(sum(getattr(counter, name) for counter in counters) for name in names)
-
-
-def weighted(criterion: Criterion, weight: Float64Array) -> Criterion:
-    """A criterion times weights (rows,)."""
-    if (weight == 1.0).all():
-        return criterion
-    return Criterion(
-        lambda scores: criterion.value(scores) * weight, lambda scores: criterion.slope(scores) * weight[:, None]
-    )

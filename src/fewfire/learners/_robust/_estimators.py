@@ -120,10 +120,7 @@ class RobustNetwork(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Fit networks of `heads` scores to a checked table (rows, columns), and set the fitted attributes.
 
-        Parameters
-        ----------
-        continued : bool or None
-            Whether to continue from the network of the last fit; None is one epoch more.
+        `continued` says whether to continue from the network of the last fit; None is one epoch more.
         """
         self.setting_ = resolve(self)
         threat = self._threat(X.shape[1], self.rho, self.norm, self.bounds)

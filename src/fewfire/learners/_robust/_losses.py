@@ -21,7 +21,6 @@ from scipy.optimize import minimize_scalar
 
 from fewfire._dense.losses import LOSSES
 from fewfire._errors import DivergenceError
-from fewfire._validate import check_choice
 from fewfire.robustness._problem import Criterion, negative_margin
 
 if TYPE_CHECKING:
@@ -30,9 +29,7 @@ if TYPE_CHECKING:
 
 CLASSIFICATION: Final = ("logistic", "hinge", "absolute")
 REGRESSION: Final = ("absolute", "huber")
-TEMPERATURES: Final = (-3.0, 3.0)
-"""Logarithms of the temperatures that are looked through."""
-
+TEMPERATURES: Final = (-3.0, 3.0)  # logarithms of the temperatures that are looked through
 EVERY: Final = slice(None)
 
 BLOW_UP: Final = 1e4
@@ -95,9 +92,6 @@ class LabelledLoss(ABC):
 class RegressionLoss(LabelledLoss):
     """Of standardised labels."""
 
-    def __post_init__(self) -> None:
-        check_choice("loss", self.name, REGRESSION)
-
     def descent(self, scores: AnyArray, rows: IdArray | slice) -> tuple[AnyArray, AnyArray]:
         value, slope = LOSSES[self.name].both(scores, self.labels[rows][:, None])
         return value[:, 0].astype(scores.dtype, copy=False), slope.astype(scores.dtype, copy=False)
@@ -112,9 +106,6 @@ class ClassificationLoss(LabelledLoss):
     """Of labels that are signs for one head and class numbers for several."""
 
     heads: int
-
-    def __post_init__(self) -> None:
-        check_choice("loss", self.name, CLASSIFICATION)
 
     @cached_property
     def _formula(self) -> tuple[Loss, AnyArray]:

@@ -5,6 +5,11 @@ ascent from there does what ten from the row itself do (docs/robust.md has the f
 nothing; with held-out rows, which the adversary moves as well, the epoch of the least robust error is kept. On request
 a share of the loss is taken at what lines prove of the margin to the nearest rival, in place of the adversary's points.
 
+The network is one hidden layer of ReLUs that all scores share, in float32: score(x) = V·max(W·z + b, 0) + c at
+z = (x − centre)/scale, with one scale for all columns, so that balls stay balls. It is dense: about half of the neurons
+fires and AdamW moves every weight at every step, so that lists of neurons that may fire would hold most pairs, and one
+product serves the scores of all classes (docs/robust.md).
+
 What probabilities need is learned by narrow networks: each of up to three is trained on two thirds of the rows, and the
 temperature that suits their scores of the rows left out suits the wide network's too (docs/robust.md).
 """
@@ -14,13 +19,13 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
-from fewfire._dense.network import held_out_folds
+from fewfire._dense.network import Backprop, Layout, held_out_folds
 from fewfire._dense.optimisers import AdamW, BestEpoch
 from fewfire._errors import FewfireWarning, invalid
 from fewfire._progress import Bar
@@ -30,7 +35,7 @@ from fewfire._validate import check_integer, check_number
 from fewfire.learners._robust._adversary import LineBounds, moves_of
 from fewfire.learners._robust._inputs import InputMap
 from fewfire.learners._robust._losses import BLOW_UP, diverged
-from fewfire.learners._robust._perceptron import Perceptron, Standardisation
+from fewfire.networks import TwoLayer
 from fewfire.robustness._gradient import check_adversary
 
 if TYPE_CHECKING:
@@ -42,12 +47,9 @@ if TYPE_CHECKING:
     from fewfire.robustness._threats import Threat
 
 LEARNING_RATE: Final = 0.005
-BATCH_SIZE, LEAST_BATCHES = 64, 8
-"""Rows of a minibatch, and how many of these an epoch has at least."""
-
-STOPPING_FOLDS: Final = 10
-"""A tenth of the rows decides when to stop early."""
-
+SPREAD: Final = 0.25  # deviation of the scaled columns, on average; see the table of what was tried in docs/robust.md
+BATCH_SIZE, LEAST_BATCHES = 64, 8  # rows of a minibatch, and how many of these an epoch has at least
+STOPPING_FOLDS: Final = 10  # a tenth of the rows decides when to stop early
 PATIENCE: Final = 10
 PILOT_FOLDS, PILOT_WIDTH = 3, 100
 """Networks whose scores of the third of the rows that each did not see give the temperature, and their neurons."""
@@ -55,14 +57,60 @@ PILOT_FOLDS, PILOT_WIDTH = 3, 100
 PILOT_ROWS, ENOUGH_ROWS = 30, 100
 """The least rows for which there are pilots, and how many rows left out are enough to go by."""
 
-CARRIED_SHARE = 0.7
-"""The step of carried points as a share of ρ; 1 did no better."""
+CARRIED_SHARE = 0.7  # the step of carried points as a share of ρ; 1 did no better
+RAMP = 0.5  # the share of the training over which the weight of proved bounds rises from 0
+VALIDATION_STEPS = 3  # steps per epoch of the adversary of held-out rows, whose points are carried too
 
-RAMP = 0.5
-"""The share of the training over which the weight of proved bounds rises from 0."""
 
-VALIDATION_STEPS = 3
-"""Steps per epoch of the adversary of held-out rows, whose points are carried too."""
+@dataclass(frozen=True, eq=False)
+class Standardisation:
+    """z = (x − centre)/scale: centre an array of shape (inputs,), scale one number."""
+
+    centre: Float64Array
+    scale: float
+
+    @classmethod
+    def learn(cls, points: Float64Array, weight: FloatArray) -> Self:
+        """The map that brings points (rows, inputs) of some weights (rows,) to mean 0 and the deviation SPREAD."""
+        centre = np.average(points, axis=0, weights=weight)
+        spread = math.sqrt(float(np.average(np.mean((points - centre) ** 2, axis=1), weights=weight)))
+        return cls(centre, spread / SPREAD if spread > 0.0 else 1.0)
+
+    def __call__(self, points: Float64Array) -> FloatArray:
+        return np.ascontiguousarray((points - self.centre) / self.scale, dtype=np.float32)
+
+    def points(self, z: FloatArray) -> Float64Array:
+        """The points (rows, inputs) of z."""
+        return np.asarray(self.centre + self.scale * z.astype(np.float64))
+
+
+class Perceptron(Backprop):
+    """A network in training, in float32; it starts at normal weights of variance 2/inputs and 2/(width + heads)."""
+
+    def __init__(self, inputs: int, width: int, heads: int, stream: Stream) -> None:
+        layout = Layout(inputs, (width,), heads, skip=False)
+        super().__init__(layout, np.zeros(layout.size, dtype=np.float32), 0)
+        (hidden,), output = self.parameters.hidden, self.parameters.output
+        hidden[:] = (stream.child("hidden").normal((inputs, width)) * math.sqrt(2 / inputs)).T
+        output[:] = (stream.child("output").normal((width, heads)) * math.sqrt(2 / (width + heads))).T
+
+    def set_network(self, network: TwoLayer, standardisation: Standardisation) -> None:
+        """Go on from a network of points with these shapes."""
+        hidden, bias, output = (
+            np.asarray(part, dtype=np.float64) for part in (network.hidden, network.bias, network.output)
+        )
+        own = self.parameters
+        own.hidden[0][:], own.biases[0][:] = hidden * standardisation.scale, bias + hidden @ standardisation.centre
+        own.output[:], own.offset[:] = output.reshape(network.width, -1).T, network.offset
+
+    def network(self, standardisation: Standardisation) -> TwoLayer:
+        """The network of points in float64, with one output or one per class."""
+        own = self.layout.unpack(self.flat.astype(np.float64))
+        hidden = own.hidden[0] / standardisation.scale
+        bias = own.biases[0] - hidden @ standardisation.centre
+        if self.layout.outputs == 1:
+            return TwoLayer(hidden, bias, own.output[0], float(own.offset[0]))
+        return TwoLayer(hidden, bias, np.ascontiguousarray(own.output.T), own.offset)
 
 
 @dataclass(frozen=True)
@@ -142,15 +190,17 @@ def fit(
     model: Any, X: Float64Array, threat: Threat, heads: int, losses: LabelledLoss, weight: Float64Array, continued: bool
 ) -> None:
     """Fit to a table (rows, columns) with weights (rows,) of mean 1, from the fitted network where `continued`."""
-    patience = _patience(model.early_stopping)
+    patience = PATIENCE if model.early_stopping is True else None
+    if not isinstance(model.early_stopping, bool):
+        patience = check_integer("early_stopping", model.early_stopping, 1)
     streams, net, rows, plan = _begin(model, X, threat, heads, losses, weight, continued)
     plan = replace(plan, patience=patience)
-    everyone = np.arange(len(X))
+    indices = np.arange(len(X))
     stopping = patience is not None and len(X) > 1
     validation = (
-        held_out_folds(losses.labels, 1, STOPPING_FOLDS, streams.child("held out"))[0] if stopping else everyone[:0]
+        held_out_folds(losses.labels, 1, STOPPING_FOLDS, streams.child("held out"))[0] if stopping else indices[:0]
     )
-    history = _train(net, rows, plan, np.setdiff1d(everyone, validation), validation)
+    history = _train(net, rows, plan, np.setdiff1d(indices, validation), validation)
     temperature = _temperature(net, rows, plan, streams) if len(X) >= PILOT_ROWS else 1.0
     _finish(model, net, history, plan, temperature)
     model._descent = None
@@ -213,23 +263,46 @@ def _train(
     validation: IdArray,
     descent: Descent | None = None,
 ) -> EpochHistory:
-    """Train on the chosen rows; the held-out ones, if any, decide which epoch to keep."""
-    with calm_products(plan.batch_size * rows.z.shape[1] * net.layout.hidden[0]):
-        return train_minibatches(
-            net, rows.take(chosen), plan, rows.take(validation) if validation.size else None, descent
-        )
+    """Train on the chosen rows; the held-out ones, if any, decide which epoch to keep; an interrupt keeps the last."""
+    training = _MinibatchTraining(net, rows.take(chosen), plan, descent or plan.start(net))
+    validate = _Validation(net, rows.take(validation), plan.moves) if validation.size else None
+    losses, errors = list[float](), list[float]()
+    best, kept = BestEpoch(plan.patience if validate is not None else None), net.flat
+    try:
+        with calm_products(plan.batch_size * rows.z.shape[1] * net.layout.hidden[0]):
+            for epoch in range(plan.epochs):
+                losses.append(training.epoch(epoch))
+                if not losses[-1] <= BLOW_UP * max(1.0, losses[0]) or not np.isfinite(net.flat).all():
+                    raise diverged("epoch", epoch + 1, plan.optimiser.learning_rate, losses[0], losses[-1])
+                found = validate() if validate is not None else (math.nan, math.nan)
+                errors.append(found[0])
+                if plan.progress is not None:
+                    validated = "" if validate is None else f", robust validation error {found[0]:.4g}"
+                    plan.progress(epoch + 1, plan.epochs, f"robust loss {losses[-1]:.4g}{validated}")
+                if best.better(found) and validate is not None:
+                    kept = net.flat.copy()
+                if best.over:
+                    break
+    except KeyboardInterrupt:
+        losses = losses[: len(errors)]
+        if not errors:
+            raise
+        message = f"training was interrupted after {len(errors)} of {plan.epochs} epochs; the model is usable"
+        warnings.warn(message, FewfireWarning, stacklevel=3)
+    net.flat[:] = kept
+    return EpochHistory(np.array(losses), np.array(errors), best.epoch if validate is not None else len(losses))
 
 
 def _temperature(net: Perceptron, rows: BatchRows, plan: MinibatchPlan, stream: Stream) -> float:
     """What the scores are to be divided by, from narrow networks' scores of rows they were not trained on."""
-    everyone, width, heads = np.arange(len(rows.z)), net.layout.hidden[0], net.layout.outputs
+    indices, width, heads = np.arange(len(rows.z)), net.layout.hidden[0], net.layout.outputs
     folds = held_out_folds(rows.loss.labels, PILOT_FOLDS, PILOT_FOLDS, stream)
     scores: list[FloatArray] = []
     for number, validation in enumerate(folds):
         child = stream.child(f"pilot {number}")
         pilot = Perceptron(rows.z.shape[1], min(width, PILOT_WIDTH), heads, child.child("init"))
         alone = replace(plan, stream=child.child("batches"), patience=None, progress=None)
-        _train(pilot, rows, alone, np.setdiff1d(everyone, validation), validation[:0])
+        _train(pilot, rows, alone, np.setdiff1d(indices, validation), validation[:0])
         scores.append(pilot.values(rows.z[validation]).copy())
         if sum(map(len, scores)) >= ENOUGH_ROWS:
             break
@@ -241,49 +314,6 @@ def _finish(model: Any, net: Perceptron, history: EpochHistory, plan: MinibatchP
     model.networks_ = (net.network(model._standardisation),)
     model.history_, model.learning_rate_, model.n_iter_ = history, plan.optimiser.learning_rate, len(history)
     model.temperature_, model.method_ = temperature, "dense"
-
-
-def _patience(early_stopping: object) -> int | None:
-    """Epochs without a better robust validation error before training stops; None where it does not."""
-    if early_stopping is False or early_stopping is True:
-        return PATIENCE if early_stopping else None
-    return check_integer("early_stopping", early_stopping, 1)
-
-
-def train_minibatches(
-    net: Perceptron,
-    rows: BatchRows,
-    plan: MinibatchPlan,
-    validation: BatchRows | None = None,
-    descent: Descent | None = None,
-) -> EpochHistory:
-    """Carry out a plan; held-out rows, if any, decide which epoch to keep; an interrupt keeps what was reached."""
-    training = _MinibatchTraining(net, rows, plan, descent or plan.start(net))
-    validate = None if validation is None else _Validation(net, validation, plan.moves)
-    losses, errors = list[float](), list[float]()
-    best, kept = BestEpoch(plan.patience if validate is not None else None), net.flat
-    try:
-        for epoch in range(plan.epochs):
-            losses.append(training.epoch(epoch))
-            if not losses[-1] <= BLOW_UP * max(1.0, losses[0]) or not np.isfinite(net.flat).all():
-                raise diverged("epoch", epoch + 1, plan.optimiser.learning_rate, losses[0], losses[-1])
-            found = validate() if validate is not None else (math.nan, math.nan)
-            errors.append(found[0])
-            if plan.progress is not None:
-                validated = "" if validate is None else f", robust validation error {found[0]:.4g}"
-                plan.progress(epoch + 1, plan.epochs, f"robust loss {losses[-1]:.4g}{validated}")
-            if best.better(found) and validate is not None:
-                kept = net.flat.copy()
-            if best.over:
-                break
-    except KeyboardInterrupt:
-        losses = losses[: len(errors)]
-        if not errors:
-            raise
-        message = f"training was interrupted after {len(errors)} of {plan.epochs} epochs; the model is usable"
-        warnings.warn(message, FewfireWarning, stacklevel=4)
-    net.flat[:] = kept
-    return EpochHistory(np.array(losses), np.array(errors), best.epoch if validate is not None else len(losses))
 
 
 class _MinibatchTraining:
@@ -333,13 +363,13 @@ class _Validation:
 
     def __init__(self, net: Perceptron, rows: BatchRows, moves: Moves) -> None:
         self.net, self.rows, self.moves = net, rows, moves
-        self.moved, self.everyone = rows.z.copy(), np.arange(len(rows.z))
+        self.moved, self.indices = rows.z.copy(), np.arange(len(rows.z))
 
     def __call__(self) -> tuple[float, float]:
         for _ in range(VALIDATION_STEPS):
-            slopes = self.rows.loss.ascent(self.net.values(self.moved), self.everyone)
+            slopes = self.rows.loss.ascent(self.net.values(self.moved), self.indices)
             self.moved = self.moves(self.moved, self.rows.z, self.net.pull(slopes), CARRIED_SHARE)
         scores = self.net.values(self.moved)
-        error = float(np.average(self.rows.loss.error(scores, self.everyone), weights=self.rows.weight))
-        loss = float(np.average(self.rows.loss.descent(scores, self.everyone)[0], weights=self.rows.weight))
+        error = float(np.average(self.rows.loss.error(scores, self.indices), weights=self.rows.weight))
+        loss = float(np.average(self.rows.loss.descent(scores, self.indices)[0], weights=self.rows.weight))
         return error, loss

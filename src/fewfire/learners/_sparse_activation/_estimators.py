@@ -30,11 +30,8 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, IdArray
     from fewfire.learners._sparse_activation._training import MemberLoss
 
-DECAYS = (0.0, 0.03, 0.1, 0.3)
-"""What weight_decay="auto" chooses from."""
-
-DECAY, FEWEST = 0.1, 20
-"""The weight decay where there are fewer rows than it takes to hold some out."""
+DECAYS = (0.0, 0.03, 0.1, 0.3)  # what weight_decay="auto" chooses from
+DECAY, FEWEST = 0.1, 20  # the weight decay where there are fewer rows than it takes to hold some out
 
 
 @dataclass(eq=False, repr=False)
@@ -134,9 +131,9 @@ class SparseActivationBase(BaseEstimator):  # type: ignore[misc]
         with calm_products(len(x) * rule.width * x.shape[1]):
             if given is None:
                 given, scores = self._chosen(x, weights, loss_of, rule, share, random, stream)
-            everyone = np.arange(len(x))
+            indices = np.arange(len(x))
             progress = progress_callback(bool(self.verbose), "training")
-            stack = train_members(x, loss_of(everyone), weights / weights.mean(), [given], rule, stream, progress)
+            stack = train_members(x, loss_of(indices), weights / weights.mean(), [given], rule, stream, progress)
         trained = stack.network(0)
         own = trained.norms()
         self.norms_ = Norms(own.W * unit, own.B * unit)

@@ -19,6 +19,16 @@ New parameters of a dead neuron, which without a gradient would stay as it is (D
 - its bias lets it fire on a share of the rows such that all dead neurons together take up the room that is left;
 - its output weights take a small step of least squares towards the errors of the rows on which it fires.
 
+A neuron's weights, bias and output weights may be scaled against each other without changing the function. What does
+not change is its preactivation times its reach a_j, by how much it moves the outputs: neurons are ranked by a_j·z_j,
+and of Definition 2 (sparse-activations) only the products |u_j|·‖w_j‖ and |u_j|·|b_j| count. Two maps lead into the
+class:
+
+- `silence` lowers biases until at most k neurons fire on every row of a table. Where more fire, those that are not
+  among the k of largest a_j·z_j have to stop; each neuron is lowered once, by the most that any row needs. One
+  pass suffices: biases only fall, so no neuron begins to fire.
+- `shrink` scales the weights and bias of a neuron down together until it keeps to W and B, which moves no kink.
+
 Several networks that differ in their weight decay are trained at once, on the same minibatches. Minibatches are drawn
 by row and trained on in float32. Steps on all rows draw nothing, and new starts draw rows by their weighted shares, so
 the result is a function of the weighted rows. Such steps are in float64, so that the order of sums has no visible
@@ -36,42 +46,154 @@ import numpy as np
 from fewfire._dense.losses import LOSSES
 from fewfire._dense.optimisers import AdamW, cosine
 from fewfire._errors import DivergenceError
-from fewfire.learners._sparse_activation._stack import MemberStack, shrink, silence, top
+from fewfire.networks import TwoLayer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import DTypeLike
 
     from fewfire._dense.losses import Loss
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
 
+SLACK = 1e-6  # by how much of its size a silenced neuron is lowered further: no order of summation makes it fire again
+BLOCK = 1 << 20  # preactivations computed at a time
 FULL, GATED, PROJECTED = 0.7, 0.7, 0.8
 """Shares of the steps after which the price is full, only the k strongest count, and biases are lowered."""
 
 RESEEDED = (0.1, 0.2, 0.3, 0.4)
 """Shares of the steps after which dead neurons start again. Later ones have too little time to settle."""
 
-AHEAD = 256
-"""Steps whose minibatches are drawn at once."""
-
-RARE = 0.01
-"""Added to the share of a class, so that the start stays finite."""
-
-MOST_ROWS = 4096
-"""Rows that new parameters are computed from, where training is on minibatches."""
-
-LARGEST_SHARE = 0.5
-"""The largest share of the rows on which a new neuron fires."""
-
-LEAST = 0.1
-"""How far beyond its threshold the chosen row is at least, in standard deviations of the rows."""
-
+AHEAD = 256  # steps whose minibatches are drawn at once
+RARE = 0.01  # added to the share of a class, so that the start stays finite
+MOST_ROWS = 4096  # rows that new parameters are computed from, where training is on minibatches
+LARGEST_SHARE = 0.5  # the largest share of the rows on which a new neuron fires
+LEAST = 0.1  # how far beyond its threshold the chosen row is at least, in standard deviations of the rows
 TINY = 1e-12
-ROUNDING = 1e-6
-"""Of shares: equal weights make it likely that some rows have exactly that share."""
+ROUNDING = 1e-6  # of shares: equal weights make it likely that some rows have exactly that share
+STEP = 0.05  # the output weights of a new neuron, as a share of those of least squares: many share the same error
 
-STEP = 0.05
-"""The output weights of a new neuron, as a share of those of least squares: many share the same error."""
+
+@dataclass(frozen=True, eq=False)
+class MemberStack:
+    """The parameters of several networks of one shape; the parts share `flat`, in which what decays comes first."""
+
+    flat: FloatArray  # (networks, size)
+    hidden: FloatArray  # (networks, width, inputs)
+    output: FloatArray  # (networks, width, outputs)
+    bias: FloatArray  # (networks, width)
+    offset: FloatArray  # (networks, outputs)
+
+    @classmethod
+    def of(cls, flat: FloatArray, inputs: int, width: int, outputs: int) -> MemberStack:
+        """Networks whose parameters are in an array of shape (networks, size)."""
+        networks, sizes = len(flat), np.cumsum([width * inputs, width * outputs, width])
+        hidden, output, bias, offset = np.split(flat, sizes, axis=1)
+        shapes = (networks, width, inputs), (networks, width, outputs)
+        return cls(flat, hidden.reshape(shapes[0]), output.reshape(shapes[1]), bias, offset)
+
+    @classmethod
+    def drawn(
+        cls, networks: int, inputs: int, width: int, outputs: int, stream: Stream, dtype: DTypeLike = np.float32
+    ) -> MemberStack:
+        """The same start for every network: normal weights of variance 1/inputs and 1/width, biases 0."""
+        flat = np.zeros((networks, width * (inputs + outputs + 1) + outputs), dtype=dtype)
+        stack = cls.of(flat, inputs, width, outputs)
+        stack.hidden[:] = stream.child("hidden").normal((width, inputs)) / np.sqrt(inputs)
+        stack.output[:] = stream.child("output").normal((width, outputs)) / np.sqrt(width)
+        return stack
+
+    def with_parameters(self, flat: FloatArray) -> MemberStack:
+        """Networks of this shape with the parameters of another array."""
+        return self.of(flat, self.hidden.shape[2], *self.output.shape[1:])
+
+    @property
+    def decayed(self) -> int:
+        """How many of the leading parameters of a network are weights."""
+        return int(np.prod(self.hidden.shape[1:]) + np.prod(self.output.shape[1:]))
+
+    @property
+    def reach(self) -> FloatArray:
+        """‖u_j‖ of every neuron, shape (networks, width)."""
+        if self.output.shape[2] == 1:
+            return np.abs(self.output[:, :, 0])
+        return np.asarray(np.sqrt(np.einsum("rjo,rjo->rj", self.output, self.output)))
+
+    def preactivations(self, x: FloatArray) -> FloatArray:
+        """⟨w_j, x⟩ + b_j of all networks on rows (rows, inputs), shape (networks, rows, width)."""
+        return np.asarray(np.matmul(x, self.hidden.transpose(0, 2, 1)) + self.bias[:, None, :])
+
+    def scores(self, z: FloatArray) -> FloatArray:
+        """The outputs of preactivations (networks, rows, width), shape (networks, rows, outputs)."""
+        return np.asarray(np.matmul(np.maximum(z, 0), self.output) + self.offset[:, None, :])
+
+    def blocks(self, table: FloatArray) -> Iterator[FloatArray]:
+        """The rows of a table, some at a time."""
+        rows = max(1, BLOCK // self.bias.size)
+        return (table[start : start + rows] for start in range(0, len(table), rows))
+
+    def fire_somewhere(self, table: FloatArray) -> AnyArray:
+        """Which neurons fire on any row of a table (rows, inputs), shape (networks, width)."""
+        fired = np.zeros(self.bias.shape, dtype=bool)
+        for part in self.blocks(table):
+            fired |= (self.preactivations(part) > 0).any(axis=1)
+        return fired
+
+    def network(self, index: int) -> TwoLayer:
+        """One of them in float64, in the form with max_o |u_jo| = 1 for every neuron that counts.
+
+        Output weights of one output are a vector. In this form W is the largest ‖w_j‖ and B the largest |b_j|; neurons
+        without output weights become 0.
+        """
+        hidden, bias, output = (part[index].astype(np.float64) for part in (self.hidden, self.bias, self.output))
+        size = np.abs(output).max(axis=1)
+        output /= np.where(size > 0, size, 1.0)[:, None]
+        offset = self.offset[index].astype(np.float64)
+        single = output.shape[1] == 1
+        return TwoLayer(
+            hidden * size[:, None],
+            bias * size,
+            output[:, 0] if single else output,
+            float(offset[0]) if single else offset,
+        )
+
+
+def top(ranks: FloatArray, k: int) -> AnyArray:
+    """Which entries of the last axis are among its k largest; ties at the border are all kept."""
+    width = ranks.shape[-1]
+    if k == 1:
+        return np.asarray(ranks >= ranks.max(axis=-1, keepdims=True))
+    return np.asarray(ranks >= np.partition(ranks, width - k, axis=-1)[..., width - k, None])
+
+
+def silence(stack: MemberStack, table: FloatArray, k: int) -> None:
+    """Lower biases, in place, until at most k neurons of each network fire on every row of the table (rows, inputs)."""
+    reach = stack.reach[:, None, :]
+    needed = np.zeros_like(stack.bias)
+    for part in stack.blocks(table):
+        z = stack.preactivations(part)
+        # Among ties those that come first: at most k may fire, where `top` keeps them all.
+        np.put_along_axis(z, np.argpartition(-(z * reach), k - 1, axis=-1)[..., :k], 0.0, axis=-1)
+        np.maximum(needed, z.max(axis=1), out=needed)
+    largest = float(np.abs(table).max(initial=1.0))
+    size = np.abs(stack.bias) + largest * np.abs(stack.hidden).sum(axis=2)
+    stack.bias[:] -= np.where(needed > 0, needed + SLACK * size, 0.0)
+
+
+def shrink(stack: MemberStack, W: float | None, B: float | None) -> None:
+    """Scale neurons down, in place, until |u_jo|·‖w_j‖ ≤ W and |u_jo|·|b_j| ≤ B for all outputs o."""
+    if W is None and B is None:
+        return
+    size = np.abs(stack.output).max(axis=2)
+    factor = np.ones_like(size)
+    norms = np.sqrt(np.einsum("rji,rji->rj", stack.hidden, stack.hidden))
+    for bound, found in ((W, size * norms), (B, size * np.abs(stack.bias))):
+        if bound is not None:
+            most = bound * (1 - SLACK)  # so that rounding, in float64, does not exceed the bound
+            np.minimum(factor, np.divide(most, found, out=np.ones_like(found), where=found > most), out=factor)
+    stack.hidden[:] *= factor[:, :, None]
+    stack.bias[:] *= factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +279,7 @@ def train_members(
     stack = MemberStack.drawn(len(decays), inputs, rule.width, loss.outputs, stream.child("init"), dtype)
     if rule.intercept:
         stack.offset[:] = loss.start(weights)
-    gradient = MemberStack.zeros(len(decays), inputs, rule.width, loss.outputs, dtype)
+    gradient = stack.with_parameters(np.zeros_like(stack.flat))
     batch = rows if rule.batch_size is None else min(rows, rule.batch_size)
     descent = _StackedAdamW(stack, gradient, decays, rule.learning_rate)
     shares = weights.astype(dtype)
@@ -288,7 +410,8 @@ def reseed(
         # Drawn without replacement, in proportion to `missed`: the largest of log(u)/missed (Efraimidis and Spirakis).
         keys = np.log1p(-stream.child(f"network {number}").uniform(len(distinct))[found]) / missed[found]
         chosen = found[np.argsort(-keys)[: len(ids)]]
-        length = _length(stack.hidden[number][~dead[number]])
+        alive = stack.hidden[number][~dead[number]]
+        length = np.median(_norms(alive)) if len(alive) else 1.0
         dead[number, ids[len(chosen) :]] = False
         ids = ids[: len(chosen)]
         if not len(ids):
@@ -326,7 +449,3 @@ def _threshold(along: FloatArray, own: FloatArray, weights: Float64Array, share:
 
 def _norms(vectors: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.norm(vectors, axis=1, keepdims=True))
-
-
-def _length(vectors: FloatArray) -> float:
-    return float(np.median(_norms(vectors))) if len(vectors) else 1.0

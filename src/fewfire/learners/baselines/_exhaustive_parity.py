@@ -36,11 +36,8 @@ from fewfire.learners._signs import Binarize, column_names, learn_signs
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray, SignArray, WordArray
 
-MAX_SIZE = 5
-"""The largest sets searched."""
-
-BLOCK_WORDS = 1 << 18
-"""Words of examples of random sets at a time."""
+MAX_SIZE = 5  # the largest sets searched
+BLOCK_WORDS = 1 << 18  # words of examples of random sets at a time
 
 
 @dataclass(eq=False, repr=False)

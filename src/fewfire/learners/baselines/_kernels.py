@@ -48,8 +48,7 @@ if TYPE_CHECKING:
 KernelLoss: TypeAlias = Literal["square", "hinge"]
 """The loss of the classifiers."""
 
-LARGEST = 1e150
-"""Of an input or a bias, whose squares are summed."""
+LARGEST = 1e150  # of an input or a bias, whose squares are summed
 
 _NEAR = 1e-6
 """Where 1 − |c| is below this, angles come from chords. Elsewhere an error of c grows at most 710 times in them."""

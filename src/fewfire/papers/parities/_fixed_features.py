@@ -39,8 +39,7 @@ PENALTY = 1e-7
 NEWTON_STEPS, TOO_FAR = 6, 0.12
 """Steps of Newton's method, and the error of the first, least squares, from which no later one came below 5%."""
 
-STEPS_PER_DOUBLING = 4
-"""How finely dimensions are searched: by factors of 2^(1/4)."""
+STEPS_PER_DOUBLING = 4  # how finely dimensions are searched: by factors of 2^(1/4)
 
 
 def relu_features(X: SignArray, k: int, dimension: int, stream: Stream) -> Float64Array:

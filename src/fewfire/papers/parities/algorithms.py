@@ -15,7 +15,7 @@ The paper's inputs are ±1/√n. On ±1 inputs the first layer's rate is divided
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from math import sqrt
 from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
@@ -146,6 +146,7 @@ def learn_correlated_parity(
     ]
 
 
+@dataclass(eq=False, repr=False)
 class CorrelatedParityClassifier(ParityNetwork):
     """Theorem 2 as an estimator: the first step on the whole sample, then the second layer, or descent on both.
 
@@ -195,38 +196,21 @@ class CorrelatedParityClassifier(ParityNetwork):
     (4, 11, 60)
     """
 
-    def __init__(
-        self,
-        k: int,
-        *,
-        width: int = 1000,
-        second_layer: SecondLayer = "solver",
-        learning_rate: LearningRate = 0.5,
-        weight_decay: float = 0.0,
-        batch_size: int = 64,
-        max_steps: int = 1500,
-        restarts: int = 3,
-        strict: bool = True,
-        validation_fraction: float = 0.0,
-        binarize: Binarize | None = None,
-        engine: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.k = k
-        self.width = width
-        self.second_layer = second_layer
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.max_steps = max_steps
-        self.restarts = restarts
-        self.strict = strict
-        self.validation_fraction = validation_fraction
-        self.binarize = binarize
-        self.engine = engine
-        self.random_state = random_state
-        self.verbose = verbose
+    k: int
+    _: KW_ONLY
+    width: int = 1000
+    second_layer: SecondLayer = "solver"
+    learning_rate: LearningRate = 0.5
+    weight_decay: float = 0.0
+    batch_size: int = 64
+    max_steps: int = 1500
+    restarts: int = 3
+    strict: bool = True
+    validation_fraction: float = 0.0
+    binarize: Binarize | None = None
+    engine: str = "auto"
+    random_state: int | np.random.RandomState | None = None
+    verbose: bool = False
 
     def _train(self, rows: SignedRows) -> tuple[TwoLayer, TwoLayer, Result]:
         n = rows.inputs
@@ -237,7 +221,12 @@ class CorrelatedParityClassifier(ParityNetwork):
             return self._descend_again(rows, k, restarts)
         initial = init.symmetric(k, strict=self.strict)(n, self.width, Stream(rows.seed, "init"))
         result = rows.train(initial, Schedule((first_phase(n),)))
-        network = solve_output(_on_support(result.network, k), rows.X, rows.y, np.ones(self.width, dtype=bool))
+        moved = result.network.hidden
+        heaviest = np.argsort(-np.abs(moved).sum(axis=0, dtype=np.float64), kind="stable")[:k]
+        hidden = np.zeros_like(moved)
+        hidden[:, heaviest] = moved[:, heaviest]
+        on_support = result.network.with_parameters(hidden=hidden)
+        network = solve_output(on_support, rows.X, rows.y, np.ones(self.width, dtype=bool))
         self.best_step_, self.restarts_ = 1, 0
         return initial, network, result
 
@@ -380,11 +369,3 @@ def at_half_space(network: TwoLayer, X: AnyArray, y: AnyArray, k: int) -> bool:
     wrong = _error(network, X, y)
     agrees = float(np.mean(X[:, list(relevance(network).largest(k))].prod(axis=1) == y))
     return wrong > HALF_SPACE - NEAR and abs(wrong - min(agrees, 1 - agrees)) > NEAR
-
-
-def _on_support(network: TwoLayer, k: int) -> TwoLayer:
-    """The network with the weights of all but the k heaviest inputs set to 0."""
-    heaviest = np.argsort(-np.abs(network.hidden).sum(axis=0, dtype=np.float64), kind="stable")[:k]
-    hidden = np.zeros_like(network.hidden)
-    hidden[:, heaviest] = network.hidden[:, heaviest]
-    return network.with_parameters(hidden=hidden)

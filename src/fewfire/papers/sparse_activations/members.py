@@ -20,8 +20,7 @@ from fewfire.papers import sparse_activations as theory
 from fewfire.papers._numbers import from_log10, log10
 from fewfire.papers.sparse_activations.rademacher_table import rademacher_table
 
-POINTS = 20_000
-"""Random inputs behind each sampled quantity, where n > 20."""
+POINTS = 20_000  # random inputs behind each sampled quantity, where n > 20
 
 RADEMACHER = {
     "theorem_19": "eq. (15)",

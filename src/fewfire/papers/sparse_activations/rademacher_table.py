@@ -28,11 +28,8 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, IdArray, SignArray
 
 
-SLACK = 1e-9
-"""Weights stay this far inside their constraints, so that rounding cannot leave them."""
-
-STARTS = 3
-"""Starting points of the ascent for each neuron and sign: along the mean of ζ_i x_i, and two random ones."""
+SLACK = 1e-9  # weights stay this far inside their constraints, so that rounding cannot leave them
+STARTS = 3  # starting points of the ascent for each neuron and sign: along the mean of ζ_i x_i, and two random ones
 
 
 class Block(NamedTuple):
@@ -199,9 +196,9 @@ def _ascend(
         reach = 0.5 * 0.02 ** (step / max(steps, 1))
         theta += reach * np.linalg.norm(theta, axis=2, keepdims=True) * slope / np.maximum(length, 1e-300)
     chosen = best.argmax(axis=1)
-    everyone = np.arange(neurons)
-    gain = output[chosen] * best[everyone, chosen]
-    point = kept[everyone, chosen] * (gain != 0)[:, None]
+    indices = np.arange(neurons)
+    gain = output[chosen] * best[indices, chosen]
+    point = kept[indices, chosen] * (gain != 0)[:, None]
     return point[:, :-1], point[:, -1], gain
 
 

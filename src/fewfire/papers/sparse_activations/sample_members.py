@@ -25,11 +25,8 @@ from fewfire.papers.sparse_activations.rademacher_table import mean_with_error
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, SignArray
 
-SLACK = 1e-9
-"""Scores off a neuron's set lie below 0 by this share of those on it, so that rounding cannot make it fire."""
-
-BIASES = 65
-"""Biases tried for each neuron, from 0 to B."""
+SLACK = 1e-9  # scores off a neuron's set lie below 0 by this share of those on it, so that rounding cannot make it fire
+BIASES = 65  # biases tried for each neuron, from 0 to B
 
 
 def sample_member(X: AnyArray, zeta: AnyArray, s: int, W: float, B: float) -> TwoLayer:

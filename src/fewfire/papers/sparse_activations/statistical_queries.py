@@ -37,8 +37,7 @@ Query: TypeAlias = "Callable[[SignArray, AnyArray], AnyArray]"
 Answers: TypeAlias = Literal["honest", "adversarial"]
 """Which of the admissible numbers the oracle answers with."""
 
-MAX_EXACT = 16
-"""Largest number of inputs: expectations are taken over the whole cube."""
+MAX_EXACT = 16  # largest number of inputs: expectations are taken over the whole cube
 
 
 class SQOracle:

@@ -7,6 +7,7 @@ parameters.
 from __future__ import annotations
 
 import time
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, FloatArray
 
 RATE, BATCH, TINY = 0.001, 64, np.float32(1e-12)
-REACH = 2.5
-"""How far all steps of the ascent together can go, in radii."""
+REACH = 2.5  # how far all steps of the ascent together can go, in radii
 
 
+@dataclass(eq=False)
 class AdversarialPerceptron:
     """A perceptron trained at points of an adversary, for test and comparison; it has `fit` and `predict` alone.
 
@@ -43,23 +44,16 @@ class AdversarialPerceptron:
     seed : int
     """
 
-    classes_: AnyArray
-
-    def __init__(
-        self,
-        rho: float,
-        width: int,
-        *,
-        norm: Literal["l2", "linf"] = "l2",
-        bounds: tuple[float, float] | None = None,
-        epochs: int = 100,
-        steps: int = 10,
-        trades: float = 0.0,
-        seconds: float = np.inf,
-        seed: int = 0,
-    ) -> None:
-        self.rho, self.width, self.norm, self.bounds, self.epochs = rho, width, norm, bounds, epochs
-        self.steps, self.trades, self.seconds, self.seed = steps, trades, seconds, seed
+    rho: float
+    width: int
+    _: KW_ONLY
+    norm: Literal["l2", "linf"] = "l2"
+    bounds: tuple[float, float] | None = None
+    epochs: int = 100
+    steps: int = 10
+    trades: float = 0.0
+    seconds: float = np.inf
+    seed: int = 0
 
     def fit(self, X: Float64Array, y: AnyArray) -> Self:
         """Train on a table (rows, columns) and class numbers (rows,) from 0."""

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 Resource: TypeAlias = Literal["n", "k", "width", "steps", "examples"]
 TESTS, BATCH_SIZE, LEARNING_RATE, LEVEL = 5000, 64, 0.5, 0.01
-LEARNS = 0.75
-"""The probability with which a seed learns at the last level, of the power."""
+LEARNS = 0.75  # the probability with which a seed learns at the last level, of the power
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,7 @@ if TYPE_CHECKING:
 ACCURACY = 0.95
 PENALTIES = (1e-4, 1e-2, 1.0)
 TESTS = 4000
-REPORTED = 2
-"""Seeds of the methods that are reported without a claim."""
+REPORTED = 2  # seeds of the methods that are reported without a claim
 WIDTHS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 LEAD, HALF = 0.1, 0.5
 FULL, MORE, STUCK = 1.0, 0.1, 0.2

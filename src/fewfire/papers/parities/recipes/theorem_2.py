@@ -31,8 +31,7 @@ TESTS = 10_000
 BATCH_SIZE, LEARNING_RATE = 64, 0.5
 DESCENT, PRACTICAL, NEAR = 0.97, 0.99, 0.02
 """Accuracies asked for, and how far above the best half-space a seed counts as near it."""
-STUCK = 0.2
-"""The share of seeds with another outcome that the power is for."""
+STUCK = 0.2  # the share of seeds with another outcome that the power is for
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 torch: Any = require("torch", "torch", "fewfire.papers.sparse_activations.lazy_neurons")
 
 BATCH = 100
-DEEP_RATE, TWO_LAYER_RATE = 1e-2, 2e-3
-"""Adam's rates."""
+DEEP_RATE, TWO_LAYER_RATE = 1e-2, 2e-3  # Adam's rates
 THRESHOLDS, WEIGHTS = (0.0, 0.5, 1.0, 2.0), (0.0, 1.0, 10.0, 30.0)
 TARGETS, KEEP = (0.3, 0.2, 0.1, 0.05), (64, 32, 16, 8)
 """The points of each way to make neurons fire less: shifts, weights of ℓ1, activities, neurons of the teacher."""

@@ -26,8 +26,7 @@ torch: Any = require("torch", "torch", "fewfire.papers.sparse_activations.lazy_n
 nn: Any = torch.nn
 
 BYTES, WEIGHT_DECAY = 256, 0.1
-VALIDATION = 20
-"""One file in so many is for validation."""
+VALIDATION = 20  # one file in so many is for validation
 ELSEWHERE = {"site-packages", "dist-packages", "test", "tests", "__pycache__"}
 
 

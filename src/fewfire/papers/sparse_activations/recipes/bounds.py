@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 AVERAGE, NOISE, DEGREE = "4k²W² (sharp)", "2(1 − ρ)k²W² (sharp)", "4k²W²/ε (sharp)"
 PRINTED = ("Lemma 9", "Lemma 10", "Theorem 8")
-SHARES, RHOS = (0.5, 0.9), (0.9, 0.99)
-"""Of the variance, those that a tail may have; correlations of the noise."""
+SHARES, RHOS = (0.5, 0.9), (0.9, 0.99)  # of the variance, those that a tail may have; correlations of the noise
 ROUNDING, SMALLER = 1e-9, 0.99
 TIGHT = ((AVERAGE, 1 - ROUNDING, ""), (NOISE, 0.95, ""), (DEGREE, 0.8, ", where below n"))
 """Each bound, how near to it some network is claimed to come, and where."""

@@ -42,8 +42,7 @@ EFFECT, LOWER, LONGER, SPARSER = 1.2, 1.5, 4, 0.2
 Pr[more than 1 fire] that is required."""
 FALL, FEWER = 0.4, 0.5
 """The power is also for a fall this large, and for fewer active neurons that need half of the samples."""
-DENSE = 0
-"""Instead of k: as many as there are neurons."""
+DENSE = 0  # instead of k: as many as there are neurons
 
 
 @dataclass(frozen=True)

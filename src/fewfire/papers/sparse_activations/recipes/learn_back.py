@@ -43,8 +43,7 @@ WITHIN, CORRELATION, END = 1.2, 0.5, 0.025
 OFF, TRUE_CORRELATION, HARDER = 0.1, 0.8, 1.5
 """The power is for: a neuron in ten that is off by more; this correlation; errors larger by this factor."""
 ROUNDING = 1e-9
-SELDOM = 1e-3
-"""Neurons that fire on a smaller share of the cube leave too few examples in a test set."""
+SELDOM = 1e-3  # neurons that fire on a smaller share of the cube leave too few examples in a test set
 
 
 @dataclass(frozen=True)

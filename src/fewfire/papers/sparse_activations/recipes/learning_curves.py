@@ -27,8 +27,7 @@ from fewfire.report._figure import SomeAxes, canvas, colour, legend_below, marke
 
 WITHIN, OFF, EXACT = 0.05, 0.1, 0.001
 """How near the error is to be, the deviation that the power is for, and what counts as no error."""
-NONE = 1e-12
-"""Tails below are none."""
+NONE = 1e-12  # tails below are none
 
 
 @dataclass(frozen=True)

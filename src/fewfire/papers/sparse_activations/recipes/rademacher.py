@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows
 
-INPUTS, W, B = 12, 1.0, 2.0
-"""Inputs of the cube, and the scales of the class."""
+INPUTS, W, B = 12, 1.0, 2.0  # inputs of the cube, and the scales of the class
 ERRORS, GROWTH, FAILS = 3.0, 0.6, 1.2
 """Standard errors taken off; the growth of the conjecture that is to be seen; how far it is to fail."""
 EXPLICIT, KEEPS, SMALL, THIRD = 3.0, 0.9, 1.3, 4 / 3

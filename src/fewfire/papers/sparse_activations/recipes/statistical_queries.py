@@ -24,8 +24,7 @@ from fewfire.papers.sparse_activations.statistical_queries import SQOracle, Stra
 from fewfire.problems import Parity
 from fewfire.report._figure import SomeAxes, canvas, colour, legend_below, marked
 
-TOLERANCES = (0.4, 0.12, 0.06, 0.03)
-"""Of the oracle."""
+TOLERANCES = (0.4, 0.12, 0.06, 0.03)  # of the oracle
 STRATEGIES: dict[Strategy, str] = {"random": "one parity per query", "families": "a family of parities per query"}
 BEYOND, MISSED = 4.0, 0.05
 """Standard errors that are allowed for, and the share of parities missed that the power is for."""

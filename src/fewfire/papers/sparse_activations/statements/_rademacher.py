@@ -11,8 +11,7 @@ from fewfire._errors import invalid
 from fewfire._validate import check_integer, check_number
 from fewfire.papers._numbers import check_accuracy, check_class, power, product
 
-MAX_SAMPLES = 2**200
-"""Where the search for a sample count gives up and returns infinity."""
+MAX_SAMPLES = 2**200  # where the search for a sample count gives up and returns infinity
 
 
 def rademacher(n: int, s: int, k: int, W: float, B: float, m: int, *, R: float | None = None) -> float:

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 EXPONENT, STARTS, TRAININGS = 0.75, 160, 5
 THRESHOLDS = ("theorem", "lemma", "quantile")
-OFF = 0.05
-"""An exponent, or an activity relative to the exact one, off by so much is to be noticed."""
+OFF = 0.05  # an exponent, or an activity relative to the exact one, off by so much is to be noticed
 
 
 @dataclass(frozen=True)

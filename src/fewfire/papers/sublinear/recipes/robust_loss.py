@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 TheoremRate: TypeAlias = Literal["theorem", "printed"]
 RHO, POINTS, SEEDS = 0.2, 40, 12
-EVERY = 10
-"""Iterations between two points of a curve that is kept."""
+EVERY = 10  # iterations between two points of a curve that is kept
 RATES: dict[TheoremRate, str] = {
     "theorem": "$m^{-3/5}/\\sqrt{T}$",
     "printed": "$m^{-1/5}/\\sqrt{T}$, as printed",

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from fewfire._types import Float64Array
 
-LARGEST_DEGREE = 60
-"""j! and He_j stay within the floats, and their rounding below that of the sums they enter."""
+LARGEST_DEGREE = 60  # j! and He_j stay within the floats, and their rounding below that of the sums they enter
 _REACH, _POINTS = 9.0, 721
 
 
