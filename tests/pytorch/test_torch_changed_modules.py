@@ -1,6 +1,8 @@
 """Models that are changed after `sparsify`: each stays what the same change makes of the model that never was sparse."""
 
+import contextlib
 import copy
+import functools
 import pickle
 import sys
 import types
@@ -366,6 +368,74 @@ def test_a_later_change_is_that_of_the_dense_model(change, form):
     torch.testing.assert_close(value(sparse, x), after)
     ft.densify(sparse)
     torch.testing.assert_close(value(sparse, x), after)
+
+
+def closure(module):
+    own = module.forward
+    module.forward = lambda *args: 2 * own(*args)
+
+
+def wraps(module):
+    own = module.forward
+    module.forward = functools.wraps(own)(lambda *args: 2 * own(*args))
+
+
+def partial(module):
+    """As accelerate's hooks do."""
+    module._old_forward = module.forward
+    module.forward = functools.update_wrapper(
+        functools.partial(lambda self, *args: 2 * self._old_forward(*args), module), module._old_forward
+    )
+
+
+@pytest.mark.parametrize("form", USUAL)
+@pytest.mark.parametrize("wrap", [closure, wraps, partial])
+@pytest.mark.parametrize("place", ["whole", "up", "down"])
+def test_a_wrapped_forward_is_found_again(form, wrap, place, counted):
+    """`refresh` and `densify` reach what others have wrapped; their wrapper stays."""
+    plain, sparse, x = made(form)
+    name = {"whole": "", "up": FORMS[form][UP], "down": FORMS[form][DOWN]}[place]
+    value(sparse, x)
+    for model in (plain, sparse):
+        wrap(model.get_submodule(name))
+    torch.testing.assert_close(value(sparse, x), value(plain, x))
+    with pytest.raises(ff.InvalidArgument, match="must not be sparse already"):
+        ft.sparsify(sparse, [x], dense_above=ALWAYS)
+
+    def change():
+        """Of one weight through `.data`, which a sparse path does not see."""
+        for model in (plain, sparse):
+            model.get_submodule(FORMS[form][UP]).weight.data[1, 1] += 100.0
+
+    change()
+    assert ft.refresh(sparse) >= 1
+    torch.testing.assert_close(value(sparse, x), value(plain, x))
+    assert ft.densify(sparse) >= 1
+    change()
+    counted.clear()
+    torch.testing.assert_close(value(sparse, x), value(plain, x))
+    assert not counted and all(parameter.is_contiguous() for parameter in sparse.parameters())
+    assert ft.densify(sparse) == 0
+
+
+def test_a_sequence_of_another_class_or_forward_is_not_run_member_by_member():
+    plain, sparse, x = made("members")
+
+    class Doubled(nn.Sequential):
+        def forward(self, x, times=2.0):
+            return times * super().forward(x)
+
+    for model in (plain, sparse):
+        model.__class__ = Doubled
+    torch.testing.assert_close(value(sparse, x), value(plain, x))
+    with torch.no_grad():
+        torch.testing.assert_close(sparse(x, times=3.0), plain(x, times=3.0))
+    wrapped = longer(INPUTS, WIDTH).eval().requires_grad_(False)
+    closure(wrapped)
+    before = value(wrapped, x)
+    with contextlib.suppress(ff.InvalidArgument):  # nothing to make sparse is an answer as well
+        ft.sparsify(wrapped, [torch.randn(40, INPUTS)], dense_above=ALWAYS)
+    torch.testing.assert_close(value(wrapped, x), before)
 
 
 @pytest.mark.parametrize("form", USUAL)

@@ -288,7 +288,8 @@ def _stays_finite(owner: Any, layers: list[Any], probe: Any) -> Any:
 def _members(model: Any, block: MlpBlock) -> tuple[str, ...]:
     """The members of a `torch.nn.Sequential` from the first to the second layer of a block; empty where it is none."""
     owner = model.get_submodule(block.name)
-    if not isinstance(owner, torch.nn.Sequential) or type(owner).forward is not torch.nn.Sequential.forward:
+    own = not isinstance(owner, torch.nn.Sequential) or type(owner).forward is not torch.nn.Sequential.forward
+    if own or "forward" in vars(owner):
         return ()
     names = list(owner._modules)
     ends = [layer.rpartition(".")[2] for layer in (block.up, block.down)]

@@ -25,7 +25,7 @@ from fewfire._optional import require
 from fewfire.torch._kernel import SparseDown, SparseUp
 from fewfire.torch._layers import as_array, is_flipped, lay_out, layer_shape, neuron_rows, put_back
 from fewfire.torch._platforms import PLATFORMS, ArrayKernel
-from fewfire.torch._watch import Held, StandIn, Watch, around, put_in, take_out
+from fewfire.torch._watch import Held, StandIn, Watch, around, put_in, stand_in, take_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +66,7 @@ class SparseForward(StandIn, ABC):
     _held: Held | None
     _lent: list[weakref.ref[Any]]
     """The weights in a `state_dict`, which shares their memory."""
+    _removed = False
     watch: Watch
 
     def __init__(self, module: Any, layers: tuple[Any, ...], policy: Policy) -> None:
@@ -79,6 +80,8 @@ class SparseForward(StandIn, ABC):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The module's output: by the sparse kernel where the policy says so, else by the module's class."""
+        if self._removed:  # what others made of it may still call it
+            return type(self.module).forward(self.module, *args, **kwargs)
         if _is_exporting():
             self.refuse_export()
         if len(args) == 1 and not kwargs and self._accepts(args[0]):
@@ -166,6 +169,7 @@ class SparseForward(StandIn, ABC):
 
     def remove(self) -> None:
         """Give the module its own forward back, and its weights their usual layout."""
+        self._removed = True
         take_out(self.module)
         for handle in self._handles:
             handle.remove()
@@ -294,8 +298,9 @@ class FusedForward(SparseForward):
         if self.home is None:
             super().install()
             return
-        if "forward" in vars(self.home):
-            self.home.forward.parts.append(self)
+        whole = stand_in(self.home)
+        if isinstance(whole, SequenceForward):
+            whole.parts.append(self)
         else:
             put_in(self.home, SequenceForward(self.home, [self]))
         self._look_on()
@@ -303,8 +308,8 @@ class FusedForward(SparseForward):
     def remove(self) -> None:
         """Give the module, or the sequence, its own forward back."""
         super().remove()
-        whole = None if self.home is None else vars(self.home).get("forward")
-        if whole is not None:
+        whole = None if self.home is None else stand_in(self.home)
+        if isinstance(whole, SequenceForward):
             whole.parts = [part for part in whole.parts if part is not self]
             if not whole.parts:
                 take_out(self.home)
@@ -331,8 +336,12 @@ class SequenceForward(StandIn):
     def __init__(self, module: Any, parts: list[FusedForward]) -> None:
         self.module, self.parts = module, parts
 
-    def __call__(self, input: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the members in turn, the parts in place of theirs where these still follow each other."""
+        forward = type(self.module).forward
+        if forward is not torch.nn.Sequential.forward or len(args) != 1 or kwargs:
+            return forward(self.module, *args, **kwargs)
+        (input,) = args
         members = list(self.module._modules.values())
         place = 0
         while place < len(members):

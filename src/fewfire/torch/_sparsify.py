@@ -25,7 +25,7 @@ from fewfire.torch._forwards import (
 from fewfire.torch._layers import neuron_rows, put_back, why_not
 from fewfire.torch._platforms import PLATFORMS
 from fewfire.torch._timing import SIZES, in_turn, largest_faster
-from fewfire.torch._watch import StandIn, put_in, take_out
+from fewfire.torch._watch import StandIn, put_in, stand_in, take_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -226,7 +226,7 @@ def refresh(model: Any) -> int:
 def sparse_forwards(model: Any) -> Iterator[SparseForward]:
     """The sparse forwards that modules of this model have."""
     for module in model.modules():
-        forward = vars(module).get("forward")
+        forward = stand_in(module)
         if isinstance(forward, SequenceForward):
             yield from forward.parts
         elif isinstance(forward, SparseForward):
@@ -236,12 +236,15 @@ def sparse_forwards(model: Any) -> Iterator[SparseForward]:
 @contextmanager
 def densely(model: Any) -> Iterator[None]:
     """The model with its modules' own forwards for a while, so that hooks see every layer."""
-    modules = [module for module in model.modules() if isinstance(vars(module).get("forward"), StandIn)]
-    forwards = [take_out(module) for module in modules]
+    inside = [
+        (module, module.forward) for module in model.modules() if isinstance(vars(module).get("forward"), StandIn)
+    ]
+    for module, _ in inside:
+        take_out(module)
     try:
         yield
     finally:
-        for module, forward in zip(modules, forwards, strict=True):
+        for module, forward in inside:
             put_in(module, forward)
 
 

@@ -59,10 +59,17 @@ def put_in(module: Any, forward: StandIn) -> None:
     setattr(module, SCRIPTED, forward.refuse_export)
 
 
-def take_out(module: Any) -> Any:
-    """Give a module its own forward back; what stood in for it, if anything did. What others have put there stays."""
+def stand_in(module: Any) -> StandIn | None:
+    """What stands in for the forward of a module, also where others have wrapped it since."""
+    found = getattr(vars(module).get(SCRIPTED), "__self__", None)
+    return found if isinstance(found, StandIn) else None
+
+
+def take_out(module: Any) -> None:
+    """Give a module its own forward back. What others have put there stays."""
     vars(module).pop(SCRIPTED, None)
-    return vars(module).pop("forward") if isinstance(vars(module).get("forward"), StandIn) else None
+    if isinstance(vars(module).get("forward"), StandIn):
+        del module.forward
 
 
 _USUAL = frozenset(vars(torch.nn.Module()))
