@@ -109,6 +109,45 @@ def test_probabilities_that_are_made_otherwise_are_refused():
     assert np.allclose(moved.margin, -np.abs(moved.prediction - REAL))
 
 
+@pytest.mark.parametrize("kind", ["float64", "float32", "int8", "bool", "object"])
+@pytest.mark.parametrize("network", [False, True])
+def test_labels_0_and_1_are_classes_whatever_their_type(network, kind):
+    """As torch's losses of logits ask for floats."""
+    if network:
+        model = TwoLayer(np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]), np.zeros(2), np.array([5.0, -5.0]))
+    else:
+        _, model = trained_score()
+    labels = TWO.astype(kind)
+    for score in (robust_score, lambda *told: attack(*told).success.tolist()):
+        assert score(model, X, labels, 0.2) == score(model, X, 2 * TWO - 1, 0.2)
+    ones = TWO == 1
+    assert robust_score(model, X[ones], labels[ones], 0.2) == robust_score(model, X[ones], TWO[ones], 0.2)
+    if network:
+        assert np.array_equal(certify(model, X, labels, 0.2).robust, certify(model, X, 2 * TWO - 1, 0.2).robust)
+
+
+def test_numbers_near_the_labels_0_and_1_are_no_score():
+    """What least squares on 0 and 1 predicts: its class is beyond ½, not beyond 0."""
+    torch, body = trained_score()
+    fit = np.linalg.lstsq(np.column_stack([X, np.ones(60)]), TWO, rcond=None)[0]
+    line = torch.nn.Linear(3, 1).double()
+    with torch.no_grad():
+        line.weight.copy_(torch.tensor(fit[None, :3]))
+        line.bias.fill_(fit[3])
+    both = np.array([[*fit[:3]], [*-fit[:3]]])
+    layer = TwoLayer(both, np.zeros(2), np.array([1.0, -1.0]), offset=fit[3])
+    for model, kinds in ((line, (TWO, TWO.astype(np.float64), 2 * TWO - 1)), (layer, (TWO, TWO.astype(np.float64)))):
+        for labels in kinds:
+            with pytest.raises(ValueError, match="got a number near 0 or 1, for the class itself. Remedy: return"):
+                robust_score(model, X, labels, 0.1)
+    less = ending(torch, line, lambda value: value - 0.5)
+    assert robust_score(less, X, TWO, 0.0) == ((X @ fit[:3] + fit[3] > 0.5) == TWO).mean()
+    with pytest.warns(
+        FewfireWarning, match="got 0.0 alone. It is read as what a regressor should predict. Remedy: pass"
+    ):
+        attack(body, X[TWO == 0], np.zeros((TWO == 0).sum()), 0.1)
+
+
 @pytest.mark.parametrize(("sign", "read"), [(1, "always positive.*class 1"), (-1, "never positive.*class -1")])
 def test_a_score_of_one_sign_is_warned_of(sign, read):
     """Odds, percentages and logarithms made by hand are no probabilities that could be distinguished from scores."""

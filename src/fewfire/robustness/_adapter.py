@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
-from fewfire._errors import invalid
+from fewfire._errors import FewfireWarning, invalid
 from fewfire._validate import check_inputs, check_labels, check_number
 from fewfire.robustness._threats import ball, check_radii, restrict
 
@@ -132,6 +132,51 @@ def encode(classes: AnyArray, labels: AnyArray) -> Any:
     if len(classes) == 2:
         return np.where(labels == classes[1], 1.0, -1.0)
     return np.searchsorted(classes, labels)
+
+
+SAMPLE: Final = 512
+"""Rows at which a score is evaluated, to distinguish it from a probability or a number."""
+
+
+def two_classes(labels: AnyArray, probability: bool = False) -> AnyArray | None:
+    """The classes of a single score by its labels: ±1, or 0 and 1; None where they are what a regressor predicts.
+
+    For a `probability` 1 alone is a class of 0 and 1. Numbers that are all 0.0 are taken for a regressor's, in words.
+    """
+    if np.all(np.isin(labels, (-1, 1))) and not (probability and np.all(labels == 1)):
+        return np.array([-1, 1])
+    if not np.all(np.isin(labels, (0, 1))):
+        return None
+    if labels.size and labels.dtype.kind not in "biu" and not probability and not np.any(labels):
+        text = "y may hold classes or numbers; got 0.0 alone. It is read as what a regressor should predict."
+        warnings.warn(f"{text} Remedy: pass integers where 0 is a class.", FewfireWarning, stacklevel=2)
+        return None
+    return np.array([0, 1])
+
+
+def check_score(scores: Scores, table: Float64Array, labels: AnyArray, classes: AnyArray) -> None:
+    """Refuse a single score whose sign is not the class, as far as labels of both classes show; warn otherwise."""
+    some = np.unique(np.linspace(0, len(table) - 1, min(len(table), SAMPLE)).astype(np.int64))
+    values = scores.scores(table[some])[:, 0]
+    above, mixed = bool(np.all(values > 0.0)), len(np.unique(labels)) == 2
+    probable = bool(np.all((values >= 0.0) & (values <= 1.0)))
+    remedy = "return the score before the sigmoid, or end in torch.nn.Sigmoid() with nothing after it"
+    rule = "must give one score whose sign is the class"
+    if mixed and not probable and labels.shape == (len(table),):
+        second = labels[some] == classes[1]
+        near = np.mean((values - second) ** 2) < np.var(second)
+        if near and np.mean((values > 0.5) == second) > np.mean((values > 0.0) == second):
+            raise invalid("model", rule, "a number near 0 or 1, for the class itself", "return it less 0.5")
+    if not probable and not (mixed and (above or np.all(values <= 0.0))):
+        return
+    got = f"a score that is {'always' if above else 'never'} positive"
+    if probable:
+        above = True
+        got = "a probability, as it seems: every output is within [0, 1]"
+        if mixed:
+            raise invalid("model", rule, got, remedy)
+    text = f"model {rule}; got {got}. It is read as a score, so that every row is of class {classes[int(above)]}"
+    warnings.warn(f"{text}. Remedy: {remedy}.", FewfireWarning, stacklevel=2)
 
 
 _ADAPTERS: dict[type | str, Adapt] = {}

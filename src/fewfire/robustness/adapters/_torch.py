@@ -1,27 +1,26 @@
 """Modules of PyTorch that take a table (rows, columns): attacked by autograd, in evaluation mode; not certified.
 
-One output is a score: of two classes when all labels are ±1, or integers or booleans of 0 and 1; otherwise the number
-that a regressor predicts. Several outputs are the scores of classes 0, 1, …, as in torch's cross-entropy.
+One output is a score: of two classes when all labels are ±1, or 0 and 1; otherwise the number that a regressor
+predicts. Several outputs are the scores of classes 0, 1, …, as in torch's cross-entropy.
 
 A classifier that ends in a sigmoid, a softmax or their logarithms, as a module or as a function, is attacked by what
 goes into it, since probabilities saturate; its class is the second where the probability is above ½, or the likeliest.
-A single output within [0, 1] that is made otherwise is refused: its sign has no meaning. Where it has one sign at all
-rows, of labels of both classes, a warning says so.
+A single output within [0, 1] that is made otherwise is refused, as is one that comes near labels 0 and 1 themselves:
+their signs have no meaning. Where it has one sign at all rows, of labels of both classes, a warning says so.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from fewfire._errors import FewfireWarning, invalid
+from fewfire._errors import invalid
 from fewfire._optional import require
 from fewfire._validate import check_inputs
-from fewfire.robustness._adapter import ModelAdapter, register_adapter
+from fewfire.robustness._adapter import ModelAdapter, check_score, register_adapter, two_classes
 from fewfire.robustness._formula import Scores
 
 if TYPE_CHECKING:
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
 
     from fewfire._types import AnyArray, Float64Array
     from fewfire.robustness._formula import Pull
-
-SAMPLE: Final = 512
-"""Rows at which outputs are evaluated, to distinguish scores from probabilities."""
 
 ROW = 4096
 """Numbers that a row is taken to cost a module, since that is unknown: 512 rows go through it at once."""
@@ -52,12 +48,12 @@ def torch_module(model: Any, X: object, y: object) -> ModelAdapter:
     table = check_inputs("X", X, None, np.dtype(np.float64)).astype(np.float64)
     outputs, labels = TorchScores(model, table.shape[1]), np.asarray(y)
     heads, head = outputs.scores(table[:1]).shape[1], outputs.head(table[:1])
-    classes = np.arange(heads) if heads > 1 else _two_classes(labels, head)
+    classes = np.arange(heads) if heads > 1 else two_classes(labels, probability=head is not None)
     if classes is None:
         return ModelAdapter(outputs, None)
     if head is None:
         if heads == 1:
-            _refuse_probabilities(outputs, table, labels, classes)
+            check_score(outputs, table, labels, classes)
         return ModelAdapter(outputs, classes)
 
     half = HEADS[head]
@@ -164,34 +160,6 @@ def _watch_heads() -> Any:
             return (name, inward) if same and outputs._version == version else (None, None)
 
     return Watch()
-
-
-def _refuse_probabilities(outputs: TorchScores, table: Float64Array, labels: AnyArray, classes: AnyArray) -> None:
-    """Refuse outputs within [0, 1] where there are labels of both classes; warn otherwise, and of those of one sign."""
-    some = np.unique(np.linspace(0, len(table) - 1, min(len(table), SAMPLE)).astype(np.int64))
-    values = outputs.scores(table[some])
-    above, mixed = bool(np.all(values > 0.0)), len(np.unique(labels)) == 2
-    probable = bool(np.all((values >= 0.0) & (values <= 1.0)))
-    if not probable and not (mixed and (above or np.all(values <= 0.0))):
-        return
-    got = f"a score that is {'always' if above else 'never'} positive"
-    remedy = "return the score before the sigmoid, or end in torch.nn.Sigmoid() with nothing after it"
-    rule = "must give one score whose sign is the class"
-    if probable:
-        above = True
-        got = "a probability, as it seems: every output is within [0, 1]"
-        if mixed:
-            raise invalid("model", rule, got, remedy)
-    text = f"model {rule}; got {got}. It is read as a score, so that every row is of class {classes[int(above)]}"
-    warnings.warn(f"{text}. Remedy: {remedy}.", FewfireWarning, stacklevel=2)
-
-
-def _two_classes(labels: AnyArray, head: str | None) -> AnyArray | None:
-    """The classes of a single output, or None for a regressor; behind a sigmoid, numbers 0 and 1 are classes."""
-    if np.all(np.isin(labels, (-1, 1))) and not (head is not None and np.all(labels == 1)):
-        return np.array([-1, 1])
-    whole = labels.dtype.kind in "biu" or head is not None
-    return np.array([0, 1]) if whole and np.all(np.isin(labels, (0, 1))) else None
 
 
 def _torch() -> Any:
