@@ -1,4 +1,4 @@
-"""Optional packages: imported where they are used, with an error that says how to get them."""
+"""Optional packages: imported where they are used, with an error that describes how to get them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import `module`, or say which extra of fewfire brings it."""
+    """Import `module`, or raise naming the extra of fewfire that has it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

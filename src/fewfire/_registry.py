@@ -39,8 +39,8 @@ class Registry(Mapping[str, T]):
             if before is not None:
                 check_choice("before", before, self._entries)
             entries = list(self._entries.items())
-            place = len(entries) if before is None else [key for key, _ in entries].index(before)
-            entries.insert(place, (name, entry))
+            index = len(entries) if before is None else [key for key, _ in entries].index(before)
+            entries.insert(index, (name, entry))
             self._entries = dict(entries)
             self._own |= {name} if own else set()
 

@@ -221,18 +221,18 @@ def refuse_mixed(labels: object, name: str = "y") -> list[str]:
     return kinds
 
 
-def class_places(labels: AnyArray, classes: AnyArray, remedy: str = "name all classes at the start") -> IdArray:
+def class_indices(labels: AnyArray, classes: AnyArray, remedy: str = "name all classes at the start") -> IdArray:
     """The index of each label (rows,) among classes, ascending; one that is not among them is refused."""
     try:
-        places = np.searchsorted(classes, labels)
-        known = classes[np.minimum(places, len(classes) - 1)] == labels
+        indices = np.searchsorted(classes, labels)
+        known = classes[np.minimum(indices, len(classes) - 1)] == labels
     except TypeError:  # objects that cannot be compared with the classes
         members = set(classes.tolist())
         known = np.array([isinstance(label, Hashable) and label in members for label in labels.tolist()])
     if not known.all():
         names, got = ", ".join(map(str, classes)), labels[~known].tolist()[0]
         raise invalid("y", f"may hold only the classes {names}", got, remedy)
-    return np.asarray(places, dtype=np.int64)
+    return np.asarray(indices, dtype=np.int64)
 
 
 def is_balanced(class_weight: object) -> bool:

@@ -112,9 +112,8 @@ def test_adversarial_answers_defeat_learners_below_the_bound(strategy, tolerance
     n = 6
     queries = math.floor(theory.parity_queries_explicit(n, tolerance) / 2)
     assert queries >= 1
-    learned = (
-        1  # a learner that stops at q without an answer guesses one set, the same for all targets it has not found
-    )
+    # A learner that stops at q without an answer guesses one set, the same for all targets it has not found.
+    learned = 1
     for index in range(1, 2**n):
         support = [j for j in range(n) if index >> j & 1]
         found = learn_parity(SQOracle(Parity(n, support=support), tolerance, "adversarial"), strategy)

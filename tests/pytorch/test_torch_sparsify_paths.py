@@ -204,7 +204,7 @@ def test_reasons_are_listed_block_by_block():
     model = nn.ModuleList([tied, half, like.sequential(8, 24), like.sequential(8, 24, nn.SiLU())])
     report = ft.sparsify(model, dense_above=4)
     told = str(report).splitlines()
-    assert told[0].startswith("1 of 5 blocks sparse, 0.0 MiB beside the weights, calibrated on made-up rows")
+    assert told[0].startswith("1 of 5 blocks sparse, 0.0 MiB on top of the weights, calibrated on made-up rows")
     assert told[1] == "  0.0: dense, because of 0.0.2: its weight shares memory with another parameter"
     assert told[3] == "  1: dense, because of 1.0: its weight is bfloat16, not float32"
     assert told[4].startswith("  2: fused, relu, ") and told[4].endswith(" fire, sparse for up to 4 rows")

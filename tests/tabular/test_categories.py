@@ -271,12 +271,12 @@ REFUSED = {
         {"a": np.arange(30.0)},
         ["b"],
         "categorical_features must name columns of X, which are a; got 'b'. "
-        "Remedy: pass a data frame to name columns, or their places.",
+        "Remedy: pass a data frame to name columns, or their indices.",
     ),
-    "a place that is not there": (
+    "an index that is not there": (
         {"a": np.arange(30.0)},
         [1],
-        "categorical_features must give places from 0 to 0, names of columns or a mask; got 1.",
+        "categorical_features must give indices from 0 to 0, names of columns or a mask; got 1.",
     ),
     "a short mask": (
         {"a": np.arange(30.0), "b": np.arange(30.0)},

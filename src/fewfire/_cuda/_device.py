@@ -20,7 +20,7 @@ class Device:
         Compute capability as in sm_90.
     multiprocessors : int
     shared_bytes : int
-        Shared memory that one block may ask for, and one multiprocessor has.
+        Shared memory that one block may use, and one multiprocessor has.
     registers : int
         Of one multiprocessor.
     memory : int

@@ -39,7 +39,7 @@ class Arena:
     def __init__(self, size: int) -> None:
         cupy = load_cupy()
         self._runtime = cupy.cuda.runtime
-        # From the pool of the null stream, whichever thread asks: what a batch leaves, any other may have.
+        # From the pool of the null stream, whichever thread allocates: what a batch leaves, any other may have.
         with _memory_in_words(), cupy.cuda.Stream.null:
             self._memory = cupy.cuda.alloc(size)
         self._waiting: list[tuple[int, AnyArray]] = []
@@ -216,7 +216,7 @@ def watch(
     report : callable
         Called now and then with whether the kernel was started; what it raises, like Ctrl-C, ends the kernel.
     stop : callable
-        Asks the kernel to end, which is waited for.
+        Signals the kernel to end; this function then waits for it.
     ready : callable
 
     Returns

@@ -1,6 +1,6 @@
 """Named random streams: a run's key and a name give the same numbers on every engine and machine.
 
-A stream has no state. Asking twice gives the same words; a consumer that needs more says where it
+A stream has no state. The same draw gives the same words; a caller that needs more gives the offset at which it
 starts, so example 10⁶ or step 10⁵ can be drawn without drawing what comes before.
 """
 

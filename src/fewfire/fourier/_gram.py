@@ -105,7 +105,7 @@ def _cholesky(gram: Float64Array, target: Float64Array, alpha: float) -> Float64
     gram[np.diag_indices(len(gram))] += alpha
     floor = _rounding(gram)
     try:
-        # The transposed view is in the order LAPACK wants: nothing is copied.
+        # The transposed view is in LAPACK's order: nothing is copied.
         factor = cho_factor(gram.T, lower=False, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:
         return None

@@ -42,7 +42,7 @@ class Index:
     """Points that report which of them lie in a half-space: exactly, whatever the method.
 
     Queries may run in several threads at once; a change waits for them and has the index alone. A change that fails,
-    also for want of memory, has changed nothing.
+    also for lack of memory, has changed nothing.
 
     Parameters
     ----------

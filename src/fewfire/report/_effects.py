@@ -167,7 +167,7 @@ def _are_classes(effects: SeenEffects) -> bool:
 
 
 def _output_name(effects: SeenEffects, output: int) -> str:
-    """A class without the words before it that say its probability is meant, or a target."""
+    """A class without the words before it that name its probability, or a target."""
     name = str(effects.outputs[output])
     return name.partition(" of ")[2] or name if _are_classes(effects) else name
 

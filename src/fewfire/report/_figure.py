@@ -108,7 +108,7 @@ def _figure_class() -> type[Figure]:
 
 @cache
 def _shown(plain: type[Figure]) -> type[Figure]:
-    """A subclass that knows how a notebook shows it; made when matplotlib is there."""
+    """A subclass that a notebook shows as a picture; made when matplotlib is there."""
 
     class ShownFigure(plain):  # type: ignore[valid-type, misc]
         """A figure that a notebook shows."""

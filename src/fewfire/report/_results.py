@@ -1,6 +1,6 @@
 """The results of a store, or of several side by side, read once: every `*_info` function takes a store or `Results`.
 
-Several stores are given by name. Their settings are numbered through, and each knows the store it is from, so that what
+Several stores are given by name. Their settings are numbered through, and each has the store it is from, so that what
 is drawn per start is drawn per start and store.
 """
 

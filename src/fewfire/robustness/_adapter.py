@@ -116,8 +116,8 @@ class ModelAdapter:
         """Classes or numbers (rows,) of scores (rows, heads)."""
         if self.classes is None:
             return scores[:, 0]
-        place = (scores[:, 0] > 0).astype(np.int64) if scores.shape[1] == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes[place])
+        index = (scores[:, 0] > 0).astype(np.int64) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes[index])
 
 
 def without_names(method: Callable[[Float64Array], Any], rows: Float64Array) -> AnyArray:
@@ -188,7 +188,7 @@ _DESCRIPTIONS: dict[str, None] = dict.fromkeys(
 
 
 def register_adapter(*kinds: type | str, described: str | None = "") -> Callable[[Adapt], Adapt]:
-    """Say how models of some kinds are attacked and certified: a decorator of functions (model, X, y) to ModelAdapter.
+    """Register how models of some kinds are attacked: a decorator of functions (model, X, y) to ModelAdapter.
 
     The function gets the table and the labels as the user gave them; most need neither. It should refuse a model that
     is not fitted.

@@ -426,7 +426,7 @@ def run_suite(
     stream: Stream,
     report: Callable[[float], None],
 ) -> tuple[AnyArray, ...]:
-    """Attack rows with centres (rows, d); `errs` says which points, with these scores, of these rows are mistaken.
+    """Attack rows with centres (rows, d); `errs` finds which points, with these scores, of these rows are mistaken.
 
     Gives points (rows, d), scores there and at the centres, and the search that changed each prediction ("" for none).
     `report` gets the share of the searches that are over.
@@ -463,11 +463,11 @@ def run_suite(
     with np.errstate(over="ignore", invalid="ignore"):
         reach = threat.reach(centres.shape[1])
         searches = list(suite.searches(scores, exact, reach, stream))
-        for place, (name, search) in enumerate(searches):
-            report(place / len(searches))
+        for index, (name, search) in enumerate(searches):
+            report(index / len(searches))
             # The first search takes in the rows that are wrong as they are: they need margins as well.
-            rows = np.flatnonzero(~changed) if problem.is_classifier and place else all_rows
-            if place and name in ("apgd", "apgd_smoothed") and problem.is_classifier:
+            rows = np.flatnonzero(~changed) if problem.is_classifier and index else all_rows
+            if index and name in ("apgd", "apgd_smoothed") and problem.is_classifier:
                 rows = rows[known[rows] > halfway[rows]]
             if name == "square" and suite.flat_only:
                 rows = rows[_flat(problem.take(rows), reach)]

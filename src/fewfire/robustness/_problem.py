@@ -75,7 +75,7 @@ def difference_of_logits(labels: AnyArray, heads: int) -> Criterion:
 
     def gap(scores: Float64Array) -> tuple[AnyArray, Float64Array]:
         order = np.argsort(-scores, axis=1)
-        first, third = (np.take_along_axis(scores, order[:, [place]], axis=1)[:, 0] for place in (0, 2))
+        first, third = (np.take_along_axis(scores, order[:, [index]], axis=1)[:, 0] for index in (0, 2))
         return order, first - third + 1e-12
 
     def slope(scores: Float64Array) -> Float64Array:

@@ -14,7 +14,7 @@ half-space (β-CROWN's β).
 
 κ = 0    the last minimum is linear, exact over the set. The best λ are α-CROWN's slopes: the convex hulls of all
          neurons apart.
-κ > 0    neurons that are to be subtracted are bounded by parabolas, which know that one d cannot push them all to
+κ > 0    neurons that are to be subtracted are bounded by parabolas: one d cannot push them all to
          their worst. The set is the ball of radius ρ and the box, whose multipliers are μ and ν:
          min_d dᵀMd + ⟨p, d⟩ − μρ² + Σ_j ν_j down_j up_j,  M = μI + diag(ν) − Σ_r κ_r w_r w_rᵀ positive definite,
          p = v + Σ λ_r w_r − ν(down + up). This is the dual of the semidefinite relaxation, with which ℓ₂ balls are

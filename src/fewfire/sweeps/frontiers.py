@@ -306,7 +306,7 @@ def _read(
     level: float,
     rising: bool,
 ) -> FrontierEstimate:
-    """What a posterior says, in the axis' own values; one of a falling axis was fed their reciprocals."""
+    """A posterior, in the axis' own values; one of a falling axis was fed their reciprocals."""
     total, won = int(runs.sum()), int(successes.sum())
     if not total:
         return FrontierEstimate(nan, nan, nan, "inside", level, 0, 0, (nan, 0, 0))
@@ -354,7 +354,7 @@ class LineSearch:
 
     @classmethod
     def at(cls, search: FrontierSearch, runs: IdArray, successes: IdArray) -> LineSearch:
-        """A search that has got so far; it is all there is to know of it."""
+        """A search that has got so far; its whole state."""
         line = cls(search)
         line.runs, line.successes = runs.copy(), successes.copy()
         return line

@@ -147,7 +147,7 @@ class TabularBase(BaseEstimator, ABC):  # type: ignore[misc]
         X : table (rows, columns)
             Best of rows that were not trained on.
         y : (rows,) or (rows, outputs), optional
-            Their targets; without them importances say what the model leans on, right or wrong.
+            Their targets; without them importances are those of the predictions, right or wrong.
         repeats : int
             Shuffles of every column.
         points : int
@@ -167,7 +167,7 @@ class TabularBase(BaseEstimator, ABC):  # type: ignore[misc]
             self,
             lambda rows: self._decoded(self._ensemble.outputs(self._numbers(rows))),
             [str(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(table.shape[1])])],
-            {place: list(categories) for place, categories in codes.items()},
+            {index: list(categories) for index, categories in codes.items()},
             getattr(self, "classes_", None),
         )
         random = check_random_state(random_state)
@@ -192,7 +192,7 @@ class TabularBase(BaseEstimator, ABC):  # type: ignore[misc]
         """A fresh ensemble, and the rows encoded for it."""
         stream = Stream(int(check_random_state(self.random_state).randint(2**31 - 1)), "sparse_init")
         if self._reader is not None:
-            codes = {place: len(codes) for place, codes in self._reader.codes.items()}
+            codes = {index: len(codes) for index, codes in self._reader.codes.items()}
             self._categories = learn_categories(codes, targets)
             targets = self._crossed(targets, self._categories, stream.child("categories"))
         columns = columns_for(targets.X, targets.weight, settings)
@@ -341,9 +341,9 @@ def _check_first_rows(table: Float64Array, columns: Columns, names: AnyArray | N
         rule = "must have columns that vary in the first call of partial_fit, which settles those that are used"
         got = "a single row" if len(table) == 1 else f"a table of {len(table)} rows in which none does"
         raise invalid("X", rule, got, "begin with more rows")
-    idle = [place for place, column in enumerate(table.T) if not varies(column)]
+    idle = [index for index, column in enumerate(table.T) if not varies(column)]
     if idle:
-        shown = ", ".join(str(place) if names is None else repr(str(names[place])) for place in idle[:SHOWN])
+        shown = ", ".join(str(index) if names is None else repr(str(names[index])) for index in idle[:SHOWN])
         more = f" and {len(idle) - SHOWN} more" if len(idle) > SHOWN else ""
         text = (
             f"X does not vary in column{'s' if len(idle) > 1 else ''} {shown}{more} in the first call of partial_fit, "
@@ -367,7 +367,7 @@ def _unchanged_on_error(estimator: object) -> Iterator[None]:
 def resolve(estimator: Any, rows: int, *, validated: bool) -> Settings:
     """The settings of an estimator for a table of so many rows; raises on the first that breaks its rule.
 
-    `validated` says whether other rows are given to stop by.
+    `validated`: whether other rows are given to stop by.
     """
     optimiser = estimator.optimiser
     if optimiser is not None and not isinstance(optimiser, Optimiser):

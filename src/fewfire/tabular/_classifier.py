@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import column_or_1d
 
 from fewfire._errors import invalid
-from fewfire._validate import check_number, class_places, find_classes, is_balanced, refuse_mixed
+from fewfire._validate import check_number, class_indices, find_classes, is_balanced, refuse_mixed
 from fewfire.tabular._base import TabularBase
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class TabularClassifier(ClassifierMixin, TabularBase):  # type: ignore[misc]
         clipped, and a piecewise-linear encoding in 16 bins. "periodic": the same with a learned periodic embedding
         instead of the bins. "standard": by mean and deviation alone. "auto" trains on the first three.
     gains : {"auto", "none", "mild", "strong"}
-        Relevance gains: how much larger inputs are shown that say something about the target by themselves. "auto"
+        Relevance gains: how much larger those inputs are shown that explain some of the target by themselves. "auto"
         trains on all three.
     label_smoothing : float
         Share of a label that training spreads over the classes by their frequencies in the training rows, weights
@@ -54,11 +54,11 @@ class TabularClassifier(ClassifierMixin, TabularBase):  # type: ignore[misc]
         Whether trees are mixed with the networks. They are fitted where rows are held out, and mixed by the share that
         predicts these best, drawn towards a half.
     categorical_features : "auto", None or list
-        Columns of categories, by place, name or mask. "auto" are those of text and of categorical types in data frames
+        Columns of categories, by index, name or mask. "auto" are those of text and of categorical types in data frames
         of pandas and polars, which a list need not repeat; None are none.
     optimiser : AdamW, SGD or None
         How to descend: learning rate, weight decay, batch size, epochs. None is AdamW(), or AdamW(epochs=30) where no
-        rows are held out to say when to stop.
+        rows are held out to stop by.
     early_stopping : "auto", bool or int
         Epochs without a better loss on held-out rows before training stops; True is 8, or 6 where rows are more than
         2000, False trains all epochs on all rows. "auto" is True for 20 rows and more, and for any number with
@@ -190,10 +190,10 @@ class TabularClassifier(ClassifierMixin, TabularBase):  # type: ignore[misc]
         self.classes_ = find_classes(labels) if classes is None else classes
 
     def _encode(self, y: AnyArray) -> AnyArray:
-        places = self._places(y)
+        indices = self._indices(y)
         if len(self.classes_) == 2:
-            return np.asarray(places[:, None])
-        return np.asarray(np.eye(len(self.classes_))[places])
+            return np.asarray(indices[:, None])
+        return np.asarray(np.eye(len(self.classes_))[indices])
 
     def _decoded(self, outputs: Float64Array) -> Float64Array:
         if len(self.classes_) > 2:
@@ -202,22 +202,22 @@ class TabularClassifier(ClassifierMixin, TabularBase):  # type: ignore[misc]
         return np.hstack([1.0 - upper, upper])
 
     def _described_target(self, y: AnyArray) -> Float64Array:
-        return np.asarray(np.eye(len(self.classes_))[self._places(y)])
+        return np.asarray(np.eye(len(self.classes_))[self._indices(y)])
 
     def _strata(self, y: AnyArray) -> AnyArray:
-        return self._places(y)
+        return self._indices(y)
 
-    def _places(self, y: AnyArray) -> AnyArray:
+    def _indices(self, y: AnyArray) -> AnyArray:
         remedy = "leave rows of other classes out, or start afresh with all classes"
-        return class_places(column_or_1d(y), self.classes_, remedy)
+        return class_indices(column_or_1d(y), self.classes_, remedy)
 
     def _class_factors(self, rows: Rows) -> Float64Array | float:
         if self.class_weight is None:
             return 1.0
-        places = self._places(rows.target)
+        indices = self._indices(rows.target)
         if is_balanced(self.class_weight):
-            mass = np.bincount(places, weights=rows.weight, minlength=len(self.classes_))
-            return np.asarray(mass.sum() / (np.count_nonzero(mass) * mass[places]))
+            mass = np.bincount(indices, weights=rows.weight, minlength=len(self.classes_))
+            return np.asarray(mass.sum() / (np.count_nonzero(mass) * mass[indices]))
         if not isinstance(self.class_weight, dict):
             raise invalid("class_weight", "must be a dict, 'balanced' or None", self.class_weight)
         known = self.classes_.tolist()
@@ -228,7 +228,7 @@ class TabularClassifier(ClassifierMixin, TabularBase):  # type: ignore[misc]
                 raise invalid("class_weight", rule, label, "remove the key; labels and keys must be of one type")
             check_number(f"class_weight[{label!r}]", factor, 0.0)
         factors = np.array([float(self.class_weight.get(label, 1.0)) for label in known])
-        return np.asarray(factors[places])
+        return np.asarray(factors[indices])
 
     def _loss(self) -> TabularLoss:
         return "logistic" if len(self.classes_) == 2 else "cross_entropy"

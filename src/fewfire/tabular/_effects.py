@@ -74,9 +74,9 @@ class EffectCurve:
         count = self.mean.shape[1]
         names = [f" of {name}" for name in outputs or range(count)] if count > 1 else [""]
         table: dict[str, Any] = {"value": list(self.values)}
-        for place, name in enumerate(names):
+        for index, name in enumerate(names):
             parts = {"mean": self.mean, "low": self.low, "high": self.high}
-            table |= {f"{part}{name}": values[:, place] for part, values in parts.items()}
+            table |= {f"{part}{name}": values[:, index] for part, values in parts.items()}
         return pandas.DataFrame(table)
 
 
@@ -106,7 +106,7 @@ class Effects(Explanation):
     >>> X, y = make_friedman1(150, n_features=6, random_state=0)
     >>> model = ff.TabularRegressor(scaling="rank", members=2, trees=False, random_state=0).fit(X, y)
     >>> effects = model.explain(X, y)
-    >>> [effects.names[place] for place in effects.order()]  # the last is of no use
+    >>> [effects.names[index] for index in effects.order()]  # the last is of no use
     ['x3', 'x1', 'x0', 'x2', 'x4', 'x5']
     >>> bool(effects["x3"].mean[-1] > effects["x3"].mean[0])  # y rises with 10 · x3
     True
@@ -127,11 +127,11 @@ class Effects(Explanation):
         return tuple(curve.name for curve in self.curves)
 
     def order(self) -> list[int]:
-        """Places of the columns, the most important first."""
-        return [int(place) for place in np.argsort(-self.importance, kind="stable")]
+        """Indices of the columns, the most important first."""
+        return [int(index) for index in np.argsort(-self.importance, kind="stable")]
 
     def __getitem__(self, column: int | str) -> EffectCurve:
-        """The curve of a column, by place or name."""
+        """The curve of a column, by index or name."""
         if isinstance(column, str):
             if column not in self.names:
                 raise invalid(
@@ -153,10 +153,10 @@ class Effects(Explanation):
             self.title,
             f"{'column':{width}s} {'importance':>10s}  {'95% interval':>18s}  effect on {self.outputs[-1]}",
         ]
-        for place in self.order():
-            interval = f"{self.low[place]:8.4f}, {self.high[place]:8.4f}"
+        for index in self.order():
+            interval = f"{self.low[index]:8.4f}, {self.high[index]:8.4f}"
             lines.append(
-                f"{self.names[place]:{width}s} {self.importance[place]:10.4f}  {interval}  {self._drawn(place)}"
+                f"{self.names[index]:{width}s} {self.importance[index]:10.4f}  {interval}  {self._drawn(index)}"
             )
         return lines
 
@@ -170,16 +170,16 @@ class Effects(Explanation):
     def _repr_html_(self) -> str:
         order = self.order()
         facts = {
-            self.names[place]: f"{self.importance[place]:.4f} ({self.low[place]:.4f} to {self.high[place]:.4f})  "
-            f"{self._drawn(place)}"
-            for place in order
+            self.names[index]: f"{self.importance[index]:.4f} ({self.low[index]:.4f} to {self.high[index]:.4f})  "
+            f"{self._drawn(index)}"
+            for index in order
         }
         return card(self.title, facts, bars("importances, largest first", np.maximum(self.importance[order], 0.0)))
 
-    def _drawn(self, place: int) -> str:
+    def _drawn(self, index: int) -> str:
         """A curve in one line of text, on the scale of all columns, and its ends."""
         tops = [float(np.ptp(curve.mean[:, -1])) for curve in self.curves]
-        values = self.curves[place].mean[:, -1]
+        values = self.curves[index].mean[:, -1]
         steps = (len(TICKS) - 1) * (values - values.min()) / (max(tops) or 1.0)
         return f"{''.join(TICKS[round(step)] for step in steps)} {_span(float(values.min()), float(values.max()))}"
 
@@ -229,7 +229,7 @@ def _unit(numbers: AnyArray) -> Float64Array:
 
 
 def _span(low: float, high: float) -> str:
-    """Two numbers with as many digits as tell them apart, four at least.
+    """Two numbers with as many digits as distinguish them, four at least.
 
     >>> _span(-0.25, 3.14159), _span(1e9, 1e9 + 2)
     ('-0.25 to 3.142', '1000000000 to 1000000002')
@@ -258,7 +258,7 @@ def find_effects(
     table = table[chosen]
     given = about.predict(table) if target is None else target[chosen]
     importances = _importances(about, table, given, repeats, random.randint(2**31 - 1))
-    curves = tuple(_curve(about, table, place, points) for place in range(table.shape[1]))
+    curves = tuple(_curve(about, table, index, points) for index in range(table.shape[1]))
     if about.classes is None:
         count = curves[0].mean.shape[1]
         outputs = ["y"] if count == 1 else [f"y{number}" for number in range(count)]
@@ -268,11 +268,11 @@ def find_effects(
     return Effects(type(about.model).__name__, *importances, measure, curves, tuple(outputs), len(table))
 
 
-def _curve(about: Explained, table: Float64Array, place: int, points: int) -> EffectCurve:
-    values = _values(table[:, place], points, place in about.categories)
+def _curve(about: Explained, table: Float64Array, index: int, points: int) -> EffectCurve:
+    values = _values(table[:, index], points, index in about.categories)
     rows = table[:CURVE_ROWS]
     moved = np.repeat(rows[None], len(values), axis=0)
-    moved[:, :, place] = values[:, None]
+    moved[:, :, index] = values[:, None]
     predicted = about.predict(moved.reshape(-1, table.shape[1])).reshape(len(values), len(rows), -1)
     if about.classes is not None and len(about.classes) == 2:
         predicted = predicted[:, :, 1:]
@@ -282,11 +282,11 @@ def _curve(about: Explained, table: Float64Array, place: int, points: int) -> Ef
     low, high = np.quantile(levelled, BAND, axis=1)
     if about.classes is not None:
         low, high = np.maximum(low, 0.0), np.minimum(high, 1.0)
-    labels = about.categories.get(place)
+    labels = about.categories.get(index)
     shown = tuple(
         None if value != value else value if labels is None else labels[int(value)] for value in values.tolist()
     )
-    return EffectCurve(about.names[place], "number" if labels is None else "category", shown, mean, low, high)
+    return EffectCurve(about.names[index], "number" if labels is None else "category", shown, mean, low, high)
 
 
 def _values(column: Float64Array, points: int, codes: bool) -> Float64Array:

@@ -17,10 +17,10 @@ Inputs: a missing value becomes the column's median, and a column that missed an
 input. Inputs are in this order: the columns, the flags, and what an encoding adds. Each encoding of a table is computed
 once, however many networks use it.
 
-Relevance gains: the more an input alone says about the target, the larger a network sees it. Networks start without
+Relevance gains: the more of the target an input alone explains, the larger it is shown. Networks start without
 knowing which columns matter, and on a hundred rows they fit the noise of those that do not. The share of the target's
 variance an input explains by itself distinguishes them: five equally full bins, their means against the overall one,
-less what chance would explain. Three gains are made of it: "none" (all 1), "mild" (0.1 + 0.9·√share) and "strong"
+less what noise would explain. Three gains are made of it: "none" (all 1), "mild" (0.1 + 0.9·√share) and "strong"
 (share), the largest share being 1. A column that matters only together with others is kept by the first two.
 """
 
@@ -91,9 +91,9 @@ class Encoding(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
         table = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         weight = check_sample_weight(sample_weight, len(table))
         columns = [(~np.isnan(values)) & (weight > 0) for values in table.T]
-        for place, known in enumerate(columns):
+        for index, known in enumerate(columns):
             if not known.any():
-                got = f"NaN alone in column {place}"
+                got = f"NaN alone in column {index}"
                 raise invalid("X", "must have a value in every column", got, "drop the column")
         return self.fit_ranks([column_ranks(table[k, j], weight[k]) for j, k in enumerate(columns)])
 
@@ -205,8 +205,8 @@ class RankEncoding(OneToOneFeatureMixin, Encoding):  # type: ignore[misc]
     def encode(self, table: Float64Array) -> Float64Array:
         """Normal quantiles (rows, columns)."""
         encoded = np.empty_like(table)
-        for place, knots in enumerate(self.knots_):
-            encoded[:, place] = np.interp(table[:, place], *knots)
+        for index, knots in enumerate(self.knots_):
+            encoded[:, index] = np.interp(table[:, index], *knots)
         return encoded
 
     def sources(self) -> IdArray:
@@ -258,10 +258,10 @@ class PiecewiseLinearEncoding(ClassNamePrefixFeaturesOutMixin, Encoding):  # typ
     def encode(self, table: Float64Array) -> Float64Array:
         """Progress through the bins (rows, outputs), column by column."""
         parts = [np.empty((len(table), 0))]
-        for place, edges in enumerate(self.edges_):
+        for index, edges in enumerate(self.edges_):
             low, high = edges[:-1] / 2, edges[1:] / 2  # halves, whose differences do not overflow
             with np.errstate(over="ignore"):  # of values far outside narrow bins, which are clipped
-                progress = np.clip((table[:, place, None] / 2 - low) / (high - low), 0.0, 1.0)
+                progress = np.clip((table[:, index, None] / 2 - low) / (high - low), 0.0, 1.0)
             parts.append(SWING * (2 * progress - 1))
         return np.hstack(parts)
 
@@ -387,8 +387,8 @@ def learn_columns(table: Float64Array, weight: Float64Array, names: Collection[s
     known = ~np.isnan(table)
     values = [column[seen] for column, seen in zip(table.T, known.T, strict=True)]
     gaps = np.array([len(column) < len(table) for column in values], dtype=bool)
-    used = [place for place, column in enumerate(table.T) if varies(column)]
-    ranks = mapped(lambda place: column_ranks(values[place], weight[known[:, place]]), used, threads)
+    used = [index for index, column in enumerate(table.T) if varies(column)]
+    ranks = mapped(lambda index: column_ranks(values[index], weight[known[:, index]]), used, threads)
     medians = [np.interp(0.5, column.middle, column.distinct) for column in ranks]
     encodings: dict[str, Encoding | Embedding] = {}
     for name in names:
@@ -400,14 +400,14 @@ def learn_columns(table: Float64Array, weight: Float64Array, names: Collection[s
 
 
 def _offset(distinct: Float64Array) -> float:
-    """The middle of ascending values whose quartiles float32 hardly tells apart, or 0: columns it suits stay."""
+    """The middle of ascending values whose quartiles float32 hardly separates, or 0: columns it suits stay."""
     low, middle, high = distinct[[len(distinct) * quarter // 4 for quarter in (1, 2, 3)]]
     with np.errstate(over="ignore"):
         return float(middle) if 0 < high - low < BLURRED * abs(middle) else 0.0
 
 
 def relevance_gains(shares: Float64Array, kind: str) -> FloatArray:
-    """Gains (inputs,) in [0, 1], float32, of shares (inputs,); all 1 when no input alone says anything."""
+    """Gains (inputs,) in [0, 1], float32, of shares (inputs,); all 1 when no input alone explains anything."""
     largest = shares.max(initial=0.0)
     if kind == "none" or largest <= 0:
         return np.ones(len(shares), np.float32)
@@ -430,10 +430,10 @@ def explained_shares(X: FloatArray, target: FloatArray, weight: FloatArray, thre
 
 def _share(column: FloatArray, centred: FloatArray, mass: Float64Array, bins: int) -> float:
     """Variance between the bins of a column (rows,), less what bins drawn at random would show."""
-    place = _bins(column, mass, bins)
-    filled = np.bincount(place, weights=mass, minlength=bins)
+    index = _bins(column, mass, bins)
+    filled = np.bincount(index, weights=mass, minlength=bins)
     present = filled > 0
-    sums = np.column_stack([np.bincount(place, weights=mass * values, minlength=bins) for values in centred.T])
+    sums = np.column_stack([np.bincount(index, weights=mass * values, minlength=bins) for values in centred.T])
     between = (sums[present] ** 2 / filled[present, None]).sum() / mass.sum()
     overall = (mass[:, None] * centred**2).sum() / mass.sum()
     return float(between - overall * (np.count_nonzero(present) - 1) / (len(column) - 1))

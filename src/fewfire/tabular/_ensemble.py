@@ -13,9 +13,9 @@ means of many networks leave classifiers under-confident: their outputs are too 
 and a temperature scales the distance from there.
 
 Trees (_trees.py) are fitted on the same folds and mixed with the networks: probabilities with probabilities, numbers
-with numbers. Held-out rows flatter the networks, which stopped and were weighed by them; so the shares that predict
-these rows best are drawn towards a half for the networks and a half for the trees, of which boosting has the less the
-fewer rows there are.
+with numbers. Networks were stopped and weighed by the held-out rows, so their losses there are too low; the shares that
+predict these rows best are drawn towards a half for the networks and a half for the trees, of which boosting has the
+less the fewer rows there are.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ BLOCK = 16_384  # rows that are encoded at a time for predictions: an encoding t
 STREAMS = {"rank": "quantile", "piecewise_linear": "bins", "periodic": "waves"}
 """Seeds of networks are drawn from streams that have the first names of the encodings: the same seed, the same fit."""
 LEAST_WEIGHT = 0.03  # a variant of less weight is dropped
-HOTTEST = 3.0  # and 1/HOTTEST the coldest: rows that are all predicted right would ask for a temperature of 0
-DOUBT = 2.0  # a temperature e^t costs DOUBT · t² over all rows together: thirty rows tell little about it
+HOTTEST = 3.0  # and 1/HOTTEST the coldest: rows that are all predicted right would give a temperature of 0
+DOUBT = 2.0  # a temperature e^t costs DOUBT · t² over all rows together: thirty rows determine little of it
 EVEN = 5.0  # what weights of variants cost: −EVEN · mean of log(weight) over all rows together
 DOUBTED = 20.0  # what shares of trees cost: −DOUBTED · Σ prior · log(share) over all rows together
 DOUBTED_NUMBERS = 2.0  # the same where numbers are predicted: squared errors distinguish members in fewer rows
@@ -240,9 +240,9 @@ class Ensemble:
     def _shares_of(self, division: Division) -> list[Float64Array]:
         """What inputs explain of the targets, for each network.
 
-        Gains that include a row's target flatter it when the row is held out. Of many inputs and few rows some explain
-        much by chance, and held-out losses would be fiction; then the fold's rows do not count. Of few inputs none
-        does, and shares of all rows are better shares.
+        Gains that include the target of a held-out row make its loss too low. Of many inputs and few rows some explain
+        much by chance, so the fold's rows do not count then. Of few inputs none does, and shares of all rows are
+        better shares.
         """
         rows, folds = division.rows, division.folds
         if folds is None or len(self.shares) <= len(rows):

@@ -54,7 +54,7 @@ SHRINK = 10.0
 """Rows of the overall mean that every category is given in addition to its own."""
 SLOPES = 3
 """Numbers that slopes add to a column of many categories, at most; or one per output, where outputs are more."""
-CHANCE = 0.01
+LEVEL = 0.01
 """Probability that a column of categories gets a slope although none differs."""
 TINY = 1e-300
 CATEGORY_FOLDS = 4
@@ -65,15 +65,15 @@ CategoricalFeatures = Literal["auto"] | None | list[int] | list[str] | list[bool
 
 @dataclass(frozen=True)
 class CategoryReader:
-    """Which columns of a table are categories, by place, and the code of each value they took."""
+    """Which columns of a table are categories, by index, and the code of each value they took."""
 
     codes: dict[int, dict[Any, int]]
 
     def read(self, X: object) -> AnyArray:
         """A table (rows, columns) of numbers with codes of categories; numbers are not checked further."""
         read = [
-            self._coded(column, self.codes[place]) if place in self.codes else column.numbers()
-            for place, column in enumerate(_columns(X))
+            self._coded(column, self.codes[index]) if index in self.codes else column.numbers()
+            for index, column in enumerate(_columns(X))
         ]
         return np.column_stack(read)
 
@@ -87,7 +87,7 @@ class CategoryReader:
 
 @contextmanager
 def readable(X: object) -> Iterator[None]:
-    """Say what to do about a table that the block cannot read, and about one that it should not."""
+    """Raise with a remedy for a table that the block cannot read, and for one that it should not."""
     if hasattr(X, "collect_schema") and not hasattr(X, "get_columns"):
         raise invalid("X", "must hold its rows", f"a {type(X).__name__}", "pass X.collect()")
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
@@ -123,8 +123,8 @@ def refuse_infinite(table: Float64Array, names: Sequence[object] | None) -> Floa
         return table
     infinite = np.isinf(table)
     if infinite.any():
-        row, place = np.argwhere(infinite)[0]
-        column = repr(str(names[place])) if names is not None else str(place)
+        row, index = np.argwhere(infinite)[0]
+        column = repr(str(names[index])) if names is not None else str(index)
         got = f"an infinite value in row {row} of column {column}"
         raise invalid("X", "must hold finite numbers, or NaN where a value is missing", got, "put NaN in its place")
     return table
@@ -153,19 +153,19 @@ def learn_reader(X: object, categorical_features: object) -> CategoryReader | No
         twice = [name for name in names if names.count(name) > 1]
         got = f"{twice[0]!r} {names.count(twice[0])} times"
         raise invalid("X", "must have columns of different names", got, "rename a column, or pass X.to_numpy()")
-    places = set() if categorical_features is None else _named(categorical_features, columns)
+    indices = set() if categorical_features is None else _named(categorical_features, columns)
     objects = False
     if framed:
-        for place, column in enumerate(columns):
+        for index, column in enumerate(columns):
             kind = column.kind()
             if kind == "date":
                 raise _date(column)
             if categorical_features is not None and kind == "category":
-                places.add(place)
+                indices.add(index)
             objects |= kind == "number" and column.holds_objects()
-    if not places and not objects:
+    if not indices and not objects:
         return None
-    return CategoryReader({place: _learn_codes(columns[place]) for place in sorted(places)})
+    return CategoryReader({index: _learn_codes(columns[index]) for index in sorted(indices)})
 
 
 def _learn_codes(column: _Column) -> dict[Any, int]:
@@ -268,15 +268,15 @@ def _is_frame(X: Any) -> bool:
 
 def _columns(X: Any) -> list[_Column]:
     if hasattr(X, "iloc") and hasattr(X, "columns"):
-        return [_PandasColumn(X.iloc[:, place], name) for place, name in enumerate(X.columns)]
+        return [_PandasColumn(X.iloc[:, index], name) for index, name in enumerate(X.columns)]
     if hasattr(X, "get_columns"):
         return [_PolarsColumn(column, column.name) for column in X.get_columns()]
     table = check_array(X, dtype=None, ensure_all_finite=False)
-    return [_Column(column, place) for place, column in enumerate(table.T)]
+    return [_Column(column, index) for index, column in enumerate(table.T)]
 
 
 def _named(given: object, columns: list[_Column]) -> set[int]:
-    """The places of columns given by name, place or mask."""
+    """The indices of columns given by name, index or mask."""
     if isinstance(given, str):  # "auto"
         return set()
     try:
@@ -289,20 +289,21 @@ def _named(given: object, columns: list[_Column]) -> set[int]:
             raise invalid("categorical_features", rule, f"{len(listed)} entries")
         return set(np.flatnonzero(listed).tolist())
     names = [column.name for column in columns]
-    places: set[int] = set()
+    indices: set[int] = set()
     for entry in listed:
         if isinstance(entry, str):
             if entry not in names:
                 shown = ", ".join(map(str, names[:8])) + (", …" if len(names) > 8 else "")
                 rule = f"must name columns of X, which are {shown}"
-                raise invalid("categorical_features", rule, entry, "pass a data frame to name columns, or their places")
-            places.add(names.index(entry))
+                remedy = "pass a data frame to name columns, or their indices"
+                raise invalid("categorical_features", rule, entry, remedy)
+            indices.add(names.index(entry))
         elif isinstance(entry, int | np.integer) and -len(columns) <= entry < len(columns):
-            places.add(int(entry) % len(columns))
+            indices.add(int(entry) % len(columns))
         else:
-            rule = f"must give places from 0 to {len(columns) - 1}, names of columns or a mask"
+            rule = f"must give indices from 0 to {len(columns) - 1}, names of columns or a mask"
             raise invalid("categorical_features", rule, entry)
-    return places
+    return indices
 
 
 def _wrong_choice(given: object) -> Exception:
@@ -331,15 +332,15 @@ class CategoryColumns:
     Parameters
     ----------
     slots : dict of int arrays (codes,)
-        Of each column of codes, by place, the number of each code's category; of codes that no training row had, the
+        Of each column of codes, by index, the number of each code's category; of codes that no training row had, the
         number of what was never seen.
     counts : dict of int
         How many categories training rows had.
     statistics : dict of arrays (categories + 2, outputs · (1 + slopes))
-        Mean targets by place, then slopes, of columns of many categories: of each, of missing values, and of what was
+        Mean targets by index, then slopes, of columns of many categories: of each, of missing values, and of what was
         never seen.
     slopes : dict of lists of (column, power)
-        By place the columns of `_others` whose ranks, to the power of 1 or 2, the slopes go along.
+        By index the columns of `_others` whose ranks, to the power of 1 or 2, the slopes go along.
     seconds : dict of arrays (4,)
         Of columns of two categories the indicator of the second: of the first, the second, of missing values, and of
         what was never seen.
@@ -354,45 +355,45 @@ class CategoryColumns:
     def transform(self, table: Float64Array) -> Float64Array:
         """The numbers of a table (rows, columns), then what each column of codes becomes."""
         return self._stacked(
-            table, {place: self.statistics[place][self._slots(table, place)] for place in self.statistics}
+            table, {index: self.statistics[index][self._slots(table, index)] for index in self.statistics}
         )
 
     def crossed(self, rows: Rows, folds: list[IdArray]) -> Float64Array:
         """As `transform`, with the statistics of each fold from the rows of the others."""
         table, target, weight = rows.X, rows.target, rows.weight
         shown, others = {}, self._others(table)
-        for place, statistics in self.statistics.items():
-            slots = self._slots(table, place)
-            along = _along(others, weight, self.slopes[place])
-            shown[place] = np.empty((len(table), statistics.shape[1]))
+        for index, statistics in self.statistics.items():
+            slots = self._slots(table, index)
+            along = _along(others, weight, self.slopes[index])
+            shown[index] = np.empty((len(table), statistics.shape[1]))
             for fold in folds:
                 mass = weight.astype(np.float64)
                 mass[fold] = 0.0
-                shown[place][fold] = _statistics(slots, target, along, mass, self.counts[place])[slots[fold]]
+                shown[index][fold] = _statistics(slots, target, along, mass, self.counts[index])[slots[fold]]
         return self._stacked(table, shown)
 
-    def _slots(self, table: Float64Array, place: int) -> IdArray:
-        """Of each row its category, or the places after the last: missing, unseen."""
-        codes, count = table[:, place], self.counts[place]
-        slots = np.append(self.slots[place], [count, count + 1])
+    def _slots(self, table: Float64Array, index: int) -> IdArray:
+        """Of each row its category, or the numbers after the last: missing, unseen."""
+        codes, count = table[:, index], self.counts[index]
+        slots = np.append(self.slots[index], [count, count + 1])
         return np.asarray(slots[np.where(np.isnan(codes), -2, np.where(codes < 0, -1, codes)).astype(np.int64)])
 
     def _others(self, table: Float64Array) -> Float64Array:
         """Numbers, then indicators: what slopes may go along."""
-        few = [self._indicators(table, place) for place in self.counts if self.counts[place] <= FEW]
+        few = [self._indicators(table, index) for index in self.counts if self.counts[index] <= FEW]
         return np.hstack([np.delete(table, list(self.counts), axis=1), *few])
 
     def _stacked(self, table: Float64Array, shown: dict[int, Float64Array]) -> Float64Array:
         parts = [np.delete(table, list(self.counts), axis=1)]
-        for place in self.counts:
-            parts.append(shown[place] if place in shown else self._indicators(table, place))
+        for index in self.counts:
+            parts.append(shown[index] if index in shown else self._indicators(table, index))
         return np.hstack(parts)
 
-    def _indicators(self, table: Float64Array, place: int) -> Float64Array:
+    def _indicators(self, table: Float64Array, index: int) -> Float64Array:
         """Of each category and of missing values; two categories need one."""
-        slots, count = self._slots(table, place), self.counts[place]
-        if place in self.seconds:
-            return np.column_stack([self.seconds[place][slots], slots == count])
+        slots, count = self._slots(table, index), self.counts[index]
+        if index in self.seconds:
+            return np.column_stack([self.seconds[index][slots], slots == count])
         return np.asarray(slots[:, None] == np.arange(count + 1), dtype=np.float64)
 
 
@@ -403,22 +404,22 @@ def learn_categories(codes: dict[int, int], rows: Rows) -> CategoryColumns:
     """
     table, target, mass = rows.X, rows.target, rows.weight.astype(np.float64)
     learned = CategoryColumns({}, {})
-    for place, number in codes.items():
-        known = np.unique(table[:, place][table[:, place] >= 0]).astype(np.int64)
-        count = learned.counts[place] = len(known)
-        learned.slots[place] = np.full(number, count + 1)
-        learned.slots[place][known] = np.arange(count)
-        slots = learned._slots(table, place)
+    for index, number in codes.items():
+        known = np.unique(table[:, index][table[:, index] >= 0]).astype(np.int64)
+        count = learned.counts[index] = len(known)
+        learned.slots[index] = np.full(number, count + 1)
+        learned.slots[index][known] = np.arange(count)
+        slots = learned._slots(table, index)
         if count == 2:
             first, second, missing = np.bincount(slots, mass, 3)[:3]
             between = second / (first + second)
-            learned.seconds[place] = np.array([0.0, 1.0, 0.0 if missing else between, between])
-    many = [place for place, count in learned.counts.items() if count > FEW]
+            learned.seconds[index] = np.array([0.0, 1.0, 0.0 if missing else between, between])
+    many = [index for index, count in learned.counts.items() if count > FEW]
     others = learned._others(table) if many else table
-    for place in many:
-        slots, count = learned._slots(table, place), learned.counts[place]
-        chosen = learned.slopes[place] = _chosen_slopes(slots, target, others, mass, count)
-        learned.statistics[place] = _statistics(slots, target, _along(others, mass, chosen), mass, count)
+    for index in many:
+        slots, count = learned._slots(table, index), learned.counts[index]
+        chosen = learned.slopes[index] = _chosen_slopes(slots, target, others, mass, count)
+        learned.statistics[index] = _statistics(slots, target, _along(others, mass, chosen), mass, count)
     return learned
 
 
@@ -430,8 +431,8 @@ def category_folds(strata: AnyArray, stream: Stream) -> list[IdArray]:
 def _sums(slots: IdArray, values: AnyArray, mass: Float64Array, count: int) -> Float64Array:
     """Weighted sums over categories of values (rows, columns): (categories + 2, columns)."""
     sums = np.zeros((count + 2, values.shape[1]))
-    for place, column in enumerate(values.T):
-        sums[:, place] = np.bincount(slots, mass * column, count + 2)
+    for index, column in enumerate(values.T):
+        sums[:, index] = np.bincount(slots, mass * column, count + 2)
     return sums
 
 
@@ -463,11 +464,11 @@ def _products(slots: IdArray, errors: AnyArray, along: Float64Array, mass: Float
 def _along(others: Float64Array, weight: AnyArray, chosen: list[tuple[int, int]]) -> Float64Array:
     """Ranks of columns, from −½ to ½, to their powers: (rows, chosen); 0 where a value is missing."""
     along = np.zeros((len(others), len(chosen)))
-    for place, (column, power) in enumerate(chosen):
+    for index, (column, power) in enumerate(chosen):
         known = ~np.isnan(others[:, column])
         if known.any():
             found = column_ranks(others[known, column], weight[known].astype(np.float64))
-            along[known, place] = (found.middle[found.of_row] - 0.5) ** power
+            along[known, index] = (found.middle[found.of_row] - 0.5) ** power
     return along
 
 
@@ -491,4 +492,4 @@ def _chosen_slopes(
         ratio = between / (categories - 1) / (inside / (rows - categories))
         found.append((float(f_distribution.sf(ratio, categories - 1, rows - categories)), candidate))
     most = max(1, SLOPES // target.shape[1])
-    return [candidate for chance, candidate in sorted(found)[:most] if chance < CHANCE / len(found)]
+    return [candidate for probability, candidate in sorted(found)[:most] if probability < LEVEL / len(found)]

@@ -150,7 +150,7 @@ def refuse_unknown(layout: Layout) -> None:
         raise invalid("device", rule, "cuda", "pass device='cpu'")
 
 
-class Seat(NamedTuple):
+class Member(NamedTuple):
     """A network in the batch: its rows, and the orders of its next epochs."""
 
     network: TrainedNetwork
@@ -190,7 +190,7 @@ class GpuTrainer:
         refuse_unknown(networks[0].layout)
         every: list[Rows | None] = [*validation] or [None] * len(networks)
         self.networks = networks
-        self.seats = [Seat(*case, deque()) for case in zip(networks, parts, every, strict=True)]
+        self.members = [Member(*case, deque()) for case in zip(networks, parts, every, strict=True)]
         self.batch: GpuBatch | None = None
         self.number = 0  # of the group in the batch
         self.ahead: deque[GpuEpoch] = deque()
@@ -203,7 +203,7 @@ class GpuTrainer:
     @property
     def steps(self) -> int:
         """Steps of the first network so far."""
-        return self._epochs * self.seats[0].steps
+        return self._epochs * self.members[0].steps
 
     def epoch(self) -> list[Task]:
         """One task, of the GPU: all networks advance together."""
@@ -232,13 +232,13 @@ class GpuTrainer:
         """Write the weights back to the networks; called once, however training ended."""
         if self.batch is not None:
             if self._weights is not None:
-                for seat, flat in zip(self.seats, self.batch.gpu.to_host(self._weights), strict=True):
-                    seat.network.flat[:] = flat
+                for member, flat in zip(self.members, self.batch.gpu.to_host(self._weights), strict=True):
+                    member.network.flat[:] = flat
             self.batch.leave(self.number)
-        for seat, before in zip(self.seats, self._drawn, strict=True):
+        for member, before in zip(self.members, self._drawn, strict=True):
             # Orders drawn for epochs that did not take place are the next fit's.
-            rows = len(seat.part)
-            seat.network.rows_drawn = before + (self._epochs * rows if seat.batch < rows else 0)
+            rows = len(member.part)
+            member.network.rows_drawn = before + (self._epochs * rows if member.batch < rows else 0)
         self.batch, self.ahead, self._kept, self._weights, self._copied = None, deque(), None, None, True
 
 
@@ -257,7 +257,7 @@ class GpuRunner:
         trainers: list[GpuTrainer] = [task.__self__ for task in tasks]
         waiting = [trainer for trainer in trainers if not trainer.ahead]
         if fresh := [trainer for trainer in waiting if trainer.batch is None]:
-            batch = GpuBatch([trainer.seats for trainer in fresh], GpuDevice(), self._pool)
+            batch = GpuBatch([trainer.members for trainer in fresh], GpuDevice(), self._pool)
             for number, trainer in enumerate(fresh):
                 trainer.batch, trainer.number = batch, number
         by_batch: dict[GpuBatch, dict[int, GpuTrainer]] = {}
@@ -303,15 +303,15 @@ class EpochBlock:
 class GpuStack:
     """Networks of one layout, loss and optimiser as rows of one matrix of parameters."""
 
-    def __init__(self, gpu: GpuDevice, seats: Sequence[Seat]) -> None:
-        self.gpu, self.seats, arrays = gpu, seats, gpu.arrays
-        networks, parts = [seat.network for seat in seats], [seat.part for seat in seats]
-        held = [seat.validation for seat in seats if seat.validation is not None]
+    def __init__(self, gpu: GpuDevice, members: Sequence[Member]) -> None:
+        self.gpu, self.members, arrays = gpu, members, gpu.arrays
+        networks, parts = [member.network for member in members], [member.part for member in members]
+        held = [member.validation for member in members if member.validation is not None]
         self.layout, self.loss, optimiser = networks[0].layout, networks[0].loss, networks[0].optimiser
         flats = np.stack([network.flat for network in networks])
         self.parameters = arrays.asarray(np.pad(flats, ((0, 0), (0, -self.layout.size % ALIGNED))))
         self.mean = arrays.zeros_like(self.parameters)
-        self.rule = optimiser.start_stack(len(seats))
+        self.rule = optimiser.start_stack(len(members))
         self.state = [arrays.zeros_like(self.parameters) for _ in range(self.rule.states)]
         self.shrinks = float(optimiser.learning_rate) * np.array([network.descent.decay for network in networks])
         table, starts = joined_tables([part.X for part in [*parts, *held]])
@@ -322,8 +322,8 @@ class GpuStack:
         self.gains = arrays.asarray(np.stack([part.factors() for part in parts]))
         self.empty = np.array([len(part.X) for part in parts])
         longest = max(map(len, held), default=0)
-        rows = np.zeros((len(seats), longest), np.int32)  # the empty one behind those of short parts
-        gains = np.ones((len(seats), self.layout.inputs), np.float32)
+        rows = np.zeros((len(members), longest), np.int32)  # the empty one behind those of short parts
+        gains = np.ones((len(members), self.layout.inputs), np.float32)
         for number, (part, start) in enumerate(zip(held, starts[len(parts) :], strict=True)):
             rows[number] = start + len(part.X)
             rows[number, : len(part)] = start + part.indices()
@@ -331,7 +331,7 @@ class GpuStack:
         self.validation, self.validation_gains = arrays.asarray(rows), arrays.asarray(gains)
 
     def __len__(self) -> int:
-        return len(self.seats)
+        return len(self.members)
 
     def prepare(self, epochs: int, steps: int, batch: int) -> None:
         """Make room for so many epochs at once, of so many steps and rows."""
@@ -362,19 +362,19 @@ class GpuStack:
         rows = np.empty((len(epochs), count, steps * size), np.int32)
         rows[:] = self.empty[:, None]
         present = np.zeros((steps, count), np.int64)
-        for place, seat in enumerate(self.seats):
-            if place not in wanted:
+        for index, member in enumerate(self.members):
+            if index not in wanted:
                 continue
-            batch, steps_taken = seat.batch, seat.steps
-            present[:steps_taken, place] = batch
-            present[steps_taken - 1, place] = len(seat.part) - batch * (steps_taken - 1)
-            padded = np.full((len(epochs), steps_taken * batch), self.empty[place], np.int32)
+            batch, steps_taken = member.batch, member.steps
+            present[:steps_taken, index] = batch
+            present[steps_taken - 1, index] = len(member.part) - batch * (steps_taken - 1)
+            padded = np.full((len(epochs), steps_taken * batch), self.empty[index], np.int32)
             for epoch in range(len(epochs)):
-                padded[epoch, : len(seat.part)] = seat.orders.popleft()
-            laid = rows[:, place].reshape(len(epochs), steps, size)
+                padded[epoch, : len(member.part)] = member.orders.popleft()
+            laid = rows[:, index].reshape(len(epochs), steps, size)
             laid[:, :steps_taken, :batch] = padded.reshape(len(epochs), steps_taken, batch)
         by_step = rows.reshape(len(epochs), count, steps, size).swapaxes(1, 2)
-        rates = [np.array([seat.network.rate_factor(epoch) for seat in self.seats]) for epoch in epochs]
+        rates = [np.array([member.network.rate_factor(epoch) for member in self.members]) for epoch in epochs]
         shares = np.array([max(NEWEST, 1 / (epoch + 1)) for epoch in epochs], np.float32)
         asarray = self.gpu.arrays.asarray
         self.block.rows[into] = asarray(np.ascontiguousarray(by_step))
@@ -397,22 +397,20 @@ def joined_tables(arrays: list[AnyArray]) -> tuple[AnyArray, IdArray]:
 class GpuBatch:
     """Groups of networks in training on a GPU, of one loss and optimiser; all have validation rows, or none."""
 
-    def __init__(self, groups: Sequence[list[Seat]], gpu: GpuDevice, pool: Helpers) -> None:
+    def __init__(self, groups: Sequence[list[Member]], gpu: GpuDevice, pool: Helpers) -> None:
         self.gpu, self._pool, self._validated = gpu, pool, groups[0][0].validation is not None
         self.groups = dict(enumerate(groups))
         self._present = set(self.groups)
         self._begun, self._half, self._under_way = 0, 0, False
-        layouts = list({seat.network.layout: None for seats in groups for seat in seats})
-        members = [
-            [(number, seat) for number, seats in self.groups.items() for seat in seats if seat.network.layout == layout]
-            for layout in layouts
-        ]
-        self._owners = [[number for number, _ in some] for some in members]  # of each stack's networks the groups
-        self._drawing = self._begin_draws([seat for seats in groups for seat in seats])
+        layouts = list({member.network.layout: None for members in groups for member in members})
+        every = [(number, member) for number, members in self.groups.items() for member in members]
+        stacked = [[(number, one) for number, one in every if one.network.layout == layout] for layout in layouts]
+        self._owners = [[number for number, _ in some] for some in stacked]  # of each stack's networks the groups
+        self._drawing = self._begin_draws([member for members in groups for member in members])
         self._filling: Future[None] | None = None
         self._shares: dict[tuple[int, ...], tuple[Any, Any, Any, int]] = {}
         with gpu.at_work():
-            self.stacks = [GpuStack(gpu, [seat for _, seat in some]) for some in members]
+            self.stacks = [GpuStack(gpu, [member for _, member in some]) for some in stacked]
             self._prepare()
 
     def advance(self, wanted: Sequence[int]) -> dict[int, list[GpuEpoch]]:
@@ -434,21 +432,21 @@ class GpuBatch:
 
     def _prepare(self) -> None:
         """Make room for the next epochs, and describe every network to the kernel."""
-        steps = max(seat.steps for stack in self.stacks for seat in stack.seats)
+        steps = max(member.steps for stack in self.stacks for member in stack.members)
         taken = sum(4 * stack.parameters.size for stack in self.stacks)
         self._epochs = max(1, min(EPOCHS_AHEAD, AHEAD_BYTES // taken)) if self._validated else 1
         networks, self._spaces, found = sum(map(len, self.stacks)), [], []
         for stack in self.stacks:
-            longest = max(seat.batch for seat in stack.seats)
+            longest = max(member.batch for member in stack.members)
             stack.prepare(2 * self._epochs, steps, longest)
             most = max(longest, SPACE_BYTES // (4 * workspace(stack.layout, 1, 0)[0] * networks))
             rows = max(longest, min(most, stack.validation.shape[1]))
-            room, begins = workspace(stack.layout, rows, max(len(seat.part) for seat in stack.seats))
+            room, begins = workspace(stack.layout, rows, max(len(member.part) for member in stack.members))
             space = self.gpu.arrays.empty((len(stack), room), np.float32)
             self._spaces.append(space)  # kept as long as the kernel may write there
             found.append(records(stack, space, begins, rows))
         self._records = np.concatenate(found)
-        self._works = [epoch_work(stack.layout, len(seat.part)) for stack in self.stacks for seat in stack.seats]
+        self._works = [epoch_work(stack.layout, len(member.part)) for stack in self.stacks for member in stack.members]
         self.gpu.wait_for_work()
 
     def _launch(self, wanted: Sequence[int]) -> None:
@@ -460,7 +458,7 @@ class GpuBatch:
             self._filling.result()
             self.gpu.wait_for_copies()
         groups = [number for owners in self._owners for number in owners]
-        key = tuple(place for place, number in enumerate(groups) if number in set(wanted))
+        key = tuple(index for index, number in enumerate(groups) if number in set(wanted))
         if key not in self._shares:
             self._shares[key] = self._shared(key)
         chosen, shares, arrived, count = self._shares[key]
@@ -475,7 +473,7 @@ class GpuBatch:
             together=True,
         )
         self._under_way = True
-        self._drawing = self._begin_draws([seat for number in wanted for seat in self.groups[number]])
+        self._drawing = self._begin_draws([member for number in wanted for member in self.groups[number]])
         self._filling = self._pool.submit(self._fill_ahead, 1 - self._half, wanted)
 
     def _shared(self, wanted: tuple[int, ...]) -> tuple[Any, Any, Any, int]:
@@ -486,10 +484,10 @@ class GpuBatch:
         counters = np.zeros(APART * len(numbers), np.int32)
         return *map(self.gpu.arrays.asarray, (chosen, shares, counters)), len(numbers)
 
-    def _begin_draws(self, seats: Sequence[Seat]) -> list[Future[None]]:
+    def _begin_draws(self, members: Sequence[Member]) -> list[Future[None]]:
         """Draw the orders of the next epochs on other threads."""
         epochs = EPOCHS_AHEAD if self._validated else 1
-        return [self._pool.submit(seat.draw, epochs) for seat in seats]
+        return [self._pool.submit(member.draw, epochs) for member in members]
 
     def _fill_ahead(self, half: int, wanted: Sequence[int]) -> None:
         """Write what epochs need while the device works."""
@@ -501,13 +499,13 @@ class GpuBatch:
         for drawn in self._drawing:
             drawn.result()
         for number in wanted:
-            for seat in self.groups[number]:
-                seat.draw(self._epochs)
+            for member in self.groups[number]:
+                member.draw(self._epochs)
         into = slice(half * self._epochs, (half + 1) * self._epochs)
         epochs = range(self._begun, self._begun + self._epochs)
         self._begun += self._epochs
         for stack, owners in zip(self.stacks, self._owners, strict=True):
-            stack.fill(into, epochs, {place for place, number in enumerate(owners) if number in wanted})
+            stack.fill(into, epochs, {index for index, number in enumerate(owners) if number in wanted})
 
     def _read(self, wanted: Sequence[int]) -> dict[int, list[GpuEpoch]]:
         """What the epochs brought; here the host waits for the device."""
@@ -516,20 +514,20 @@ class GpuBatch:
         found = [(to_host(stack.block.losses[block]), to_host(stack.block.outputs[block])) for stack in self.stacks]
         read: dict[int, list[GpuEpoch]] = {}
         for number in wanted:
-            at = next(place for place, owners in enumerate(self._owners) if number in owners)
-            stack, (losses, outputs), seats = self.stacks[at], found[at], self.groups[number]
+            at = next(index for index, owners in enumerate(self._owners) if number in owners)
+            stack, (losses, outputs), members = self.stacks[at], found[at], self.groups[number]
             first = self._owners[at].index(number)  # networks of a group are one after another
-            places = slice(first, first + len(seats))
-            lengths = np.array([len(seat.part) for seat in seats])
+            indices = slice(first, first + len(members))
+            lengths = np.array([len(member.part) for member in members])
             source = stack.block.weights[block] if self._validated else stack.parameters[None]
             read[number] = [
                 GpuEpoch(
-                    losses[epoch, places] / lengths,
+                    losses[epoch, indices] / lengths,
                     [
-                        None if seat.validation is None else values[: len(seat.validation)]
-                        for seat, values in zip(seats, outputs[epoch, places], strict=True)
+                        None if member.validation is None else values[: len(member.validation)]
+                        for member, values in zip(members, outputs[epoch, indices], strict=True)
                     ],
-                    source[epoch, places, : stack.layout.size],
+                    source[epoch, indices, : stack.layout.size],
                 )
                 for epoch in range(self._epochs)
             ]
@@ -544,7 +542,7 @@ def frequencies(layout: Layout) -> int:
 def part_starts(layout: Layout) -> dict[str, Any]:
     """Where the parts of a network's vector begin; −1 for a skip that is not there."""
     sizes = [math.prod(shape) for shape in [*layout.matrices, *layout.vectors]]
-    parts = layout.group([sum(sizes[:place]) for place in range(len(sizes))])
+    parts = layout.group([sum(sizes[:index]) for index in range(len(sizes))])
     found: dict[str, Any] = {f"at_hidden{number}": start for number, start in enumerate(parts.hidden)}
     found |= {f"at_bias{number}": start for number, start in enumerate(parts.biases)}
     waves = dict(zip(("at_mix", "at_frequency", "at_phase", "at_shift"), parts.embedding, strict=False))
@@ -601,9 +599,12 @@ def records(stack: GpuStack, space: Any, begins: dict[str, int], rows: int) -> A
     for name, value in fixed.items():
         found[name] = value
     found["start"] = stack.starts
-    seats = stack.seats
-    found["part"], found["batch"] = [len(seat.part) for seat in seats], [seat.batch for seat in seats]
-    found["steps"], found["held"] = [seat.steps for seat in seats], [len(seat.validation or ()) for seat in seats]
+    members = stack.members
+    found["part"], found["batch"] = [len(member.part) for member in members], [member.batch for member in members]
+    found["steps"], found["held"] = (
+        [member.steps for member in members],
+        [len(member.validation or ()) for member in members],
+    )
     return found
 
 

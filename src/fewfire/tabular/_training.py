@@ -89,7 +89,7 @@ def draw_start(layout: Layout, sparsity: int | None, rows: Rows, offset: FloatAr
         if layer == 0:
             weights[:] = first_layer(weights.shape[0], weights.shape[1], sparsity, stream.child("hidden"))
             chosen = _rows_by_weight(rows, len(weights), stream.child("kinks"))
-            # Of its row a neuron sees the inputs it has weights for: all others need not be embedded.
+            # Of its row a neuron reads the inputs it has weights for: all others need not be embedded.
             inputs = np.nonzero(weights)[1].reshape(len(weights), -1)
             read = np.take_along_axis(weights, inputs, axis=1)
             parts.biases[0][:] = -np.einsum("ji,ji->j", read, _embedded_at(layout, parts, chosen, inputs))
@@ -607,26 +607,26 @@ def _run_tasks(schedule: _Schedule, helpers: Helpers, gpu: GpuRunner | None) -> 
     under_way = [0] * len(schedule.jobs)
     on_gpu: list[tuple[int, int, Any]] = []
 
-    def submit(number: int, place: int, task: Task) -> None:
+    def submit(number: int, index: int, task: Task) -> None:
         under_way[number] += 1
         future = helpers.submit(_timed, partial(schedule.run, number, task))
-        future.add_done_callback(lambda future: done.put((number, place, future)))
+        future.add_done_callback(lambda future: done.put((number, index, future)))
 
     def collect() -> None:
-        number, place, future = done.get()
+        number, index, future = done.get()
         under_way[number] -= 1
         if (error := future.exception()) is not None:
             schedule.fail(number, error)
         else:
-            schedule.take(number, place, *future.result())
+            schedule.take(number, index, *future.result())
 
     while True:
         while schedule.ready:
-            number, place, task = schedule.ready.popleft()
+            number, index, task = schedule.ready.popleft()
             if gpu is not None and gpu.takes(task):
-                on_gpu.append((number, place, task))
+                on_gpu.append((number, index, task))
             else:
-                submit(number, place, task)
+                submit(number, index, task)
             while not done.empty():
                 collect()
         if gpu is not None and on_gpu and not any(under_way[: schedule.count]):
@@ -645,8 +645,8 @@ def _run_on_gpu(schedule: _Schedule, gpu: GpuRunner, entries: list[tuple[int, in
     except BaseException as error:
         schedule.fail(0, error)
         return
-    for (number, place, _), result in zip(entries, results, strict=True):
-        schedule.take(number, place, result, spent / len(entries))
+    for (number, index, _), result in zip(entries, results, strict=True):
+        schedule.take(number, index, result, spent / len(entries))
 
 
 class _Schedule:
@@ -668,11 +668,11 @@ class _Schedule:
         """The result of a task, unless its job has been given up."""
         return task() if self.wanted(number) else None
 
-    def take(self, number: int, place: int, result: Any, spent: float) -> None:
+    def take(self, number: int, index: int, result: Any, spent: float) -> None:
         """Take in the result of a task and its seconds; the last one takes its job further."""
         if not self.wanted(number):
             return
-        self.results[number][place] = result
+        self.results[number][index] = result
         self.seconds[number] += spent
         self.missing[number] -= 1
         if not self.missing[number]:
@@ -720,7 +720,7 @@ class _Schedule:
                 self.shown[number] = given.shown
             else:
                 self.results[number], self.missing[number] = [None] * len(given), len(given)
-                self.ready.extend((number, place, task) for place, task in enumerate(given))
+                self.ready.extend((number, index, task) for index, task in enumerate(given))
 
 
 def _timed(task: Task) -> tuple[Any, float]:

@@ -143,7 +143,7 @@ class TreeGroup(ABC):
         if self.loss == "logistic":
             values = np.hstack([1 - values, values])
         values[values < LEAST_PROBABILITY] = 0.0
-        values[~values.any(axis=1)] = model.baseline  # one forest per class: each may tell that a row is of another
+        values[~values.any(axis=1)] = model.baseline  # one forest per class: each may predict that a row is of another
         return np.asarray(values / values.sum(axis=1, keepdims=True))
 
     def _parameters(self, rule: dict[str, Any], number: int) -> dict[str, Any]:
@@ -263,7 +263,7 @@ def _binned(table: AnyArray, rule: dict[str, Any]) -> Dataset:
 
 def _part(table: Dataset, rows: IdArray, target: AnyArray, weight: AnyArray) -> Dataset:
     """Some rows, ascending, of a binned table, with targets and weights of all rows; these weights get mean 1."""
-    relative = weight[rows] / weight[rows].mean()  # LightGBM adds up weights where it asks for rows
+    relative = weight[rows] / weight[rows].mean()  # LightGBM adds up weights where it counts rows
     return table.subset(rows.tolist()).construct().set_label(target[rows]).set_weight(relative)
 
 

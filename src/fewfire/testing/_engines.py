@@ -46,7 +46,7 @@ def small_run(
 ) -> Any:
     """A run on 40 examples of a small parity, with other fields of `Run` instead of these.
 
-    Its network and examples are drawn, which the type `Run` does not say.
+    Its network and examples are drawn, which the type `Run` does not require.
     """
     X, y = data()
     network = (start or init.sparse(2))(PROBLEM.n, width, seed=7)

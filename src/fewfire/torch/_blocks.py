@@ -37,7 +37,7 @@ INLINE_PAIRS = (
     *(("linear1", "linear2"), ("dense_h_to_4h", "dense_4h_to_h"), ("w1", "w2")),
     ("intermediate.dense", "output.dense"),
 )
-"""Names that layers of a block have in common libraries; used only to say that a block may have been missed."""
+"""Names that layers of a block have in common libraries; used only to report that a block may have been missed."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def _found(model: Any, batches: Iterable[Any] | None, look: Look) -> list[tuple[
             if first is None:
                 raise InvalidArgument("batches must hold at least one batch; got none. Remedy: pass [batch].")
             found = look(model, "", lambda: feed(model, first))
-    order = {name: place for place, (name, _) in enumerate(model.named_modules())}
+    order = {name: index for index, (name, _) in enumerate(model.named_modules())}
     return sorted(found, key=lambda pair: order[pair[0].up])
 
 

@@ -17,6 +17,7 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,7 +26,7 @@ from fewfire._optional import require
 from fewfire.torch._kernel import SparseDown, SparseUp
 from fewfire.torch._layers import as_array, is_flipped, lay_out, layer_shape, neuron_rows, put_back
 from fewfire.torch._platforms import PLATFORMS, ArrayKernel
-from fewfire.torch._watch import Held, StandIn, Watch, around, put_in, stand_in, take_out
+from fewfire.torch._watch import StandIn, Watch, WatchedKernel, around, put_in, stand_in, take_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,14 +57,14 @@ class Policy:
 
 
 class SparseForward(StandIn, ABC):
-    """The forward of one module; subclasses say which kernel it calls."""
+    """The forward of one module; subclasses choose the kernel that it calls."""
 
     what = "a sparse layer"
     parts = True
     """Whether it is for a part of a block, which not every platform has kernels for."""
     firsts: tuple[bool, ...]
     """Of `layers`, which are first layers."""
-    _held: Held | None
+    _held: WatchedKernel | None
     _lent: list[weakref.ref[Any]]
     """The weights in a `state_dict`, which shares their memory."""
     _removed = False
@@ -79,7 +80,7 @@ class SparseForward(StandIn, ABC):
         self._start()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The module's output: by the sparse kernel where the policy says so, else by the module's class."""
+        """The module's output: by the sparse kernel where the policy allows it, else by the module's class."""
         if self._removed:  # what others made of it may still call it
             return type(self.module).forward(self.module, *args, **kwargs)
         if _is_exporting():
@@ -127,34 +128,34 @@ class SparseForward(StandIn, ABC):
         """Why the weights as they were last seen have no kernel, where that is not for their dtype or device."""
         return None if self._held is None else self._held.reason
 
-    def _hold(self, before: Held | None) -> Held:
+    def _hold(self, before: WatchedKernel | None) -> WatchedKernel:
         """A kernel for the weights as they are: that of before where it can look at them again, else a new one."""
+        without = partial(WatchedKernel, None, self.layers)
         if any(layer._parameters.get("weight") is None for layer in self.layers):
-            return Held(None, self.layers, "a weight of it is no longer a parameter. Remedy: make it one again")
+            return without("a weight of it is no longer a parameter. Remedy: make it one again")
         self._lent = [lent for lent in self._lent if lent() is not None]
         if self._lent:
-            return Held(None, self.layers, "a state_dict that shares its weights is in use. Remedy: delete it")
+            return without("a state_dict that shares its weights is in use. Remedy: delete it")
         if self._sizes() != (self.inputs, self.outputs):
-            return Held(None, self.layers, "its weights have other sizes. Remedy: densify and sparsify again")
+            return without("its weights have other sizes. Remedy: densify and sparsify again")
         parameters = self._parameters()
         other = next((type(p).__name__ for p in parameters if type(p) is not torch.nn.Parameter), None)
-        if other is not None:  # of quantisation, say: it may stand for other numbers than its memory holds
-            return Held(None, self.layers, f"a weight of it is a {other}. Remedy: put a torch.nn.Parameter there")
-        first = parameters[0]
-        kind = first.device.type
-        usual = first.dtype in self._types.get(kind, ())
-        if not usual or any(p.dtype != first.dtype or p.device != first.device for p in parameters):
-            return Held(None, self.layers)
+        if other is not None:  # of quantisation, for instance: it may stand for other numbers than its memory holds
+            return without(f"a weight of it is a {other}. Remedy: put a torch.nn.Parameter there")
+        dtype, device = parameters[0].dtype, parameters[0].device
+        kind = device.type
+        if dtype not in self._types.get(kind, ()) or any(p.dtype != dtype or p.device != device for p in parameters):
+            return without()
         PLATFORMS[kind].check_free()
-        for layer, place in self._sides():
-            lay_out(layer, first=place)
+        for layer, first in self._sides():
+            lay_out(layer, first=first)
         kernel = None if before is None or not before.is_in_place() else before.kernel
         try:
             if kernel is None or not kernel.renew():
                 kernel = self._build(kind)
         except (InvalidArgument, MissingDependency) as error:
-            return Held(None, self.layers, str(error))
-        return Held(kernel, self.layers)
+            return without(str(error))
+        return WatchedKernel(kernel, self.layers)
 
     def install(self) -> None:
         """Stand in for the module's forward."""
@@ -164,7 +165,7 @@ class SparseForward(StandIn, ABC):
     def _look_on(self) -> None:
         """Begin to watch the modules, and give out weights in their usual layout."""
         self.watch = self._watched()
-        moved = [layer for layer, place in self._sides() if is_flipped(layer, first=place)]
+        moved = [layer for layer, first in self._sides() if is_flipped(layer, first=first)]
         self._handles = [layer._register_state_dict_hook(self._lend) for layer in moved]
 
     def remove(self) -> None:
@@ -228,7 +229,7 @@ class SparseForward(StandIn, ABC):
         return True
 
     def _refuses(self, option: Literal["gradients", "unsupported"], why: str, remedy: str) -> bool:
-        """False, for the dense path; or an error where the policy says so."""
+        """False, for the dense path; or an error where the policy is "error"."""
         if getattr(self.policy, option) == "error":
             raise InvalidArgument(
                 f"{self.what} has no sparse path here: {why}, and {option}='error' was asked for. "
@@ -343,11 +344,11 @@ class SequenceForward(StandIn):
             return forward(self.module, *args, **kwargs)
         (input,) = args
         members = list(self.module._modules.values())
-        place = 0
-        while place < len(members):
-            part = next((part for part in self.parts if self._begins(part, members[place:])), None)
-            input = members[place](input) if part is None else part(input)
-            place += 1 if part is None else len(part.covered)
+        index = 0
+        while index < len(members):
+            part = next((part for part in self.parts if self._begins(part, members[index:])), None)
+            input = members[index](input) if part is None else part(input)
+            index += 1 if part is None else len(part.covered)
         return input
 
     @staticmethod
@@ -409,7 +410,7 @@ class DownForward(SparseForward):
 def _in_words(types: dict[str, tuple[Any, ...]]) -> str:
     """What has a sparse path."""
     names = [
-        f"{', '.join(str(dtype).removeprefix('torch.') for dtype in dtypes)} on {PLATFORMS[kind].place}"
+        f"{', '.join(str(dtype).removeprefix('torch.') for dtype in dtypes)} on {PLATFORMS[kind].label}"
         for kind, dtypes in types.items()
         if dtypes
     ]

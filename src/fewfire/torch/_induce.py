@@ -21,7 +21,7 @@ class ActivityPenalty:
 
     The term of a layer is its weight times the mean activation per neuron and row. With `target` each layer has a
     weight of its own, which is multiplied by (activity / target)^rate at every call, and the term by (activity /
-    target)²: it grows until the layer fires as little as asked, and fades below. Nothing pushes activity up again, so
+    target)²: it grows until the layer fires as little as `target`, and fades below. Nothing pushes activity up again:
     expect the target or somewhat less. With `keep` the largest activations of each row are free: the term is what a
     top-k teacher would silence.
 
@@ -92,7 +92,7 @@ class ActivityPenalty:
             mean = sum(term for term, _ in seen) / len(seen)
             self.activity[name] = float(sum(share for _, share in seen) / len(seen))
             if self.target is not None:
-                # A dead layer has nothing left to penalise: its weight falls as if one neuron in 10⁴ fired.
+                # A layer that never fires has nothing left to penalise: its weight falls as if one neuron in 10⁴ fired.
                 excess = max(self.activity[name], 1e-4) / self.target
                 self.weights[name] *= excess**self.rate
                 mean = mean * excess**2

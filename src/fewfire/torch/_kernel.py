@@ -213,8 +213,8 @@ class SparseBlock:
         return 0 if self._native is None else int(self._native.memory)
 
 
-def _residual(asked: bool | None, inputs: int) -> bool:
-    return inputs >= _RESIDUAL_FROM if asked is None else bool(asked)
+def _residual(given: bool | None, inputs: int) -> bool:
+    return inputs >= _RESIDUAL_FROM if given is None else bool(given)
 
 
 def _contiguous(bias: Floats | None) -> Floats | None:

@@ -155,5 +155,5 @@ def _activation(nn: Any, module: Any) -> Activation:
         try:
             return shifted_relu(module.threshold)
         except InvalidArgument:
-            pass  # a negative or infinite τ: the message below says what may be
+            pass  # a negative or infinite τ: the message below lists what may be given
     raise invalid("module", f"must have {_ACTIVATIONS} between its layers", f"a {module}")

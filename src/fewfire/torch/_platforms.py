@@ -51,7 +51,7 @@ SparseKernel: TypeAlias = ArrayKernel | DeviceBlock
 class Cpu:
     """A kind of device, as torch calls it, and the sparse blocks that it has: here by C++ or its reference in NumPy."""
 
-    place = "the CPU"
+    label = "the CPU"
     most_rows = sys.maxsize
     parts = True
     """Whether the layers of a block that is inlined in a larger forward have a sparse path of their own."""
@@ -85,7 +85,7 @@ class Cpu:
 class Gpu(Cpu):
     """One CUDA kernel per call."""
 
-    place, most_rows, parts, pinned = "a GPU", LARGEST_BATCH, False, True
+    label, most_rows, parts, pinned = "a GPU", LARGEST_BATCH, False, True
 
     def types(self, inputs: int, outputs: int) -> tuple[Any, ...]:
         """Those whose rows are whole vectors of 16 bytes."""

@@ -1,9 +1,9 @@
-"""Which activation a block has, from what goes in and comes out: no class names are trusted.
+"""Which activation a block has, from what goes in and comes out: class names are not used.
 
 An activation has exact zeros when it gives 0 at every score up to some threshold τ. Four kinds are known in full (the
 formulas of `_kernel.py`), so a whole block can be computed at once; of any other with exact zeros, such as
 ReLU6, τ is enough: the user's own code is then applied to the scores. Values must agree bit for bit. Smooth
-activations are recognised only to say what is in the way.
+activations are recognised only to report what is in the way.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def from_values(z: Any, a: Any) -> ActivationKind | None:
     if below < above and _enough(z):
         if torch.equal(a[~off], z[~off]):
             return ActivationKind("zeros", below)
-        for place in torch.where(a > 0, a, torch.inf).flatten().topk(min(8, a.numel()), largest=False).indices:
-            shifted = ActivationKind("shifted", (z.flatten()[place] - a.flatten()[place]).item())
+        for index in torch.where(a > 0, a, torch.inf).flatten().topk(min(8, a.numel()), largest=False).indices:
+            shifted = ActivationKind("shifted", (z.flatten()[index] - a.flatten()[index]).item())
             if torch.equal(a, shifted.value(z)):  # exact near the threshold, where z − τ is not rounded
                 return shifted
     return _smooth(z, a)

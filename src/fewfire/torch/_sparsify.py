@@ -42,7 +42,7 @@ class BlockReport:
     Parameters
     ----------
     block : MlpBlock
-        `block.reason` says why nothing was replaced, or is None.
+        `block.reason` is why nothing was replaced, or is None.
     form : "fused", "split" or None
         A module that is the block, or its two layers apart; None where nothing was replaced.
     activity : float or None
@@ -99,7 +99,7 @@ class SparsifyReport:
 
     def __str__(self) -> str:
         rows = "calibrated on batches" if self.calibrated else "calibrated on made-up rows"
-        extra = f"{self.extra_bytes / 2**20:.1f} MiB beside the weights"
+        extra = f"{self.extra_bytes / 2**20:.1f} MiB on top of the weights"
         lines = [f"{len(self.replaced)} of {len(self.blocks)} blocks sparse, {extra}, {rows}"]
         lines += [f"  {entry.block.label}: {_line(entry)}" for entry in self.blocks]
         return "\n".join(lines + [f"  {name}: not seen at work; pass batches" for name in self.missed])
@@ -184,7 +184,7 @@ def sparsify(
 
 
 def densify(model: Any) -> int:
-    """Undo `sparsify`: every block is computed as its module's class says; gives the number of modules changed.
+    """Undo `sparsify`: every block is computed by its module's class; gives the number of modules changed.
 
     Examples
     --------
@@ -270,7 +270,7 @@ def _replace(
         if reason is None:
             absent = PLATFORMS[device.type].absent()
             if absent is not None:
-                raise MissingDependency(f"sparse blocks on {PLATFORMS[device.type].place} cannot run: {absent}")
+                raise MissingDependency(f"sparse blocks on {PLATFORMS[device.type].label} cannot run: {absent}")
             own = undo.enter_context(ExitStack())
             forwards = _install(model, block, policy, own)
             kernels = [kernel for kernel in (forward.kernel() for forward in forwards) if kernel is not None]
@@ -299,9 +299,9 @@ def _replace(
 
 
 class _Live(NamedTuple):
-    """A block that was replaced: its place in the report, what stands in, rows to try, how to undo it, most rows."""
+    """A block that was replaced: its number in the report, what stands in, rows to try, how to undo it, most rows."""
 
-    place: int
+    number: int
     forwards: list[SparseForward]
     rows: Any
     undo: ExitStack
@@ -318,7 +318,7 @@ def _why_not(model: Any, block: MlpBlock, taken: set[str]) -> str | None:
     types = platform.types(block.inputs, block.outputs)
     if weight.dtype not in types and weight.dtype in platform.types(0, 0):
         sizes = f"{block.inputs} inputs and {block.outputs} outputs"
-        return f"its {sizes} are not multiples of 16 bytes, as they must be on {platform.place}"
+        return f"its {sizes} are not multiples of 16 bytes, as they must be on {platform.label}"
     types = types or platform.types(0, 0)
     addresses: dict[int, set[int]] = {}
     for parameter in model.parameters():
@@ -332,7 +332,7 @@ def _why_not(model: Any, block: MlpBlock, taken: set[str]) -> str | None:
         if reason is not None:
             return f"of {name}: {reason}"
     if not block.whole and not platform.parts:
-        return f"it is inlined in the forward of a larger module, which has no sparse path on {platform.place}"
+        return f"it is inlined in the forward of a larger module, which has no sparse path on {platform.label}"
     return platform.lacks(_kind(block)) if block.whole else _unsure(model, block)
 
 
@@ -396,19 +396,19 @@ def _choose(entries: list[BlockReport], live: list[_Live], policy: Policy, devic
         going = [one for one in going if rows <= min(len(one.rows), one.most)]
         ways = [_ways(one.forwards, one.rows[:rows].clone()) for one in going]
         for one, (sparse, dense) in zip(going, in_turn(ways, device=device) if ways else [], strict=True):
-            entries[one.place].seconds[rows] = (sparse, dense)
-        going = [one for one in going if largest_faster(entries[one.place].seconds) == rows]
-    for place, forwards, _, undo, _ in live:
-        entry = entries[place]
+            entries[one.number].seconds[rows] = (sparse, dense)
+        going = [one for one in going if largest_faster(entries[one.number].seconds) == rows]
+    for number, forwards, _, undo, _ in live:
+        entry = entries[number]
         most = largest_faster(entry.seconds)
         if most == 0:
             undo.close()
             left = replace(entry.block, reason=FASTER_DENSE)
-            entries[place] = replace(entry, block=left, form=None, dense_above=None, extra_bytes=0)
+            entries[number] = replace(entry, block=left, form=None, dense_above=None, extra_bytes=0)
         else:
             for forward in forwards:
                 forward.policy = replace(policy, dense_above=most)
-            entries[place] = replace(entry, dense_above=most)
+            entries[number] = replace(entry, dense_above=most)
 
 
 def _ways(forwards: list[SparseForward], rows: Any) -> list[Callable[[], Any]]:

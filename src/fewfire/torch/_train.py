@@ -59,10 +59,10 @@ class SparseTrainingBlock(torch.nn.Module):  # type: ignore[misc]
 
     def __init__(self, first: Any, second: Any, *, learning_rate: float, threads: int | None = None) -> None:
         super().__init__()
-        for name, layer, place in (("first", first, True), ("second", second, False)):
+        for name, layer, is_first in (("first", first, True), ("second", second, False)):
             if not isinstance(layer, torch.nn.Module) or not is_linear(layer) or is_transposed(layer):
                 raise invalid(name, "must be a torch.nn.Linear", type(layer).__name__)
-            if (reason := why_not(layer, place)) is not None:
+            if (reason := why_not(layer, is_first)) is not None:
                 raise invalid(name, "must be float32 on the CPU", reason)
             if not all(torch.isfinite(parameter).all() for parameter in layer.parameters()):
                 raise invalid(name, "must have finite weights", "one that is not", "look for divergence before")
@@ -107,9 +107,9 @@ class SparseTrainingBlock(torch.nn.Module):  # type: ignore[misc]
         if len(rows) == 1:
             union, h = ids, scores[None]
         else:
-            union, place = np.unique(ids, return_inverse=True)
+            union, index = np.unique(ids, return_inverse=True)
             h = np.zeros((len(rows), len(union)), dtype=np.float32)
-            h[np.repeat(np.arange(len(rows)), np.diff(starts)), place] = scores
+            h[np.repeat(np.arange(len(rows)), np.diff(starts)), index] = scores
         where, values = torch.from_numpy(union), torch.from_numpy(h)
         up = neuron_rows(self.first, first=True).index_select(0, where)
         down = neuron_rows(self.second, first=False).index_select(0, where)

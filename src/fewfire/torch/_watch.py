@@ -3,7 +3,7 @@
 Adapters, quantisation, parametrisations and plain assignments replace modules, classes and values that
 were looked at. Compared are classes and their `forward`, children, attributes of instances, versions of
 tensors that are not the layers', training mode where it matters; and no hook may look inside. Weights and biases of the
-layers are not compared: codes are made anew for them (`Held`).
+layers are not compared: codes are made anew for them (`WatchedKernel`).
 
 A call compares with what was seen last, list by list, in under 1 µs (`benchmarks/sparse_watch.py`). Only where that
 differs is every module compared with what it was at first. Not seen are changes inside an object that an attribute
@@ -37,7 +37,7 @@ class StandIn:
     """What stands in for the forward of a module."""
 
     def refuse_export(self) -> NoReturn:
-        """Say that what was made sparse cannot leave this process."""
+        """Raise: what was made sparse cannot leave this process."""
         raise _CannotLeave(
             "model must be dense for torch.export and torch.jit.script; got a sparsified model. "
             "Remedy: call fewfire.torch.densify(model) first."
@@ -153,14 +153,14 @@ class Watch:
         )
         sized = [vars(part) for part in self._parts]
         sized += [held for part in self._parts if _is_own(type(part)) for held in (part._parameters, part._buffers)]
-        places = [(held, name, held[name]) for part in self._parts for name, held in self._attributes(part)]
-        places += [(vars(part), "training", part.training) for part in self._modes]
+        entries = [(held, name, held[name]) for part in self._parts for name, held in self._attributes(part)]
+        entries += [(vars(part), "training", part.training) for part in self._modes]
         for part, seen in zip(self._parts, now, strict=True):
             if isinstance(vars(part).get("forward"), StandIn) and not (part is self._outer and self._fused):
-                places.append((vars(part), "forward", part.forward))
+                entries.append((vars(part), "forward", part.forward))
             if seen.children or _is_own(type(part)):
-                places.append((vars(part), "_modules", dict(seen.children)))
-        looked = [list(column) for column in zip(*places, strict=True)] or [[], [], []]
+                entries.append((vars(part), "_modules", dict(seen.children)))
+        looked = [list(column) for column in zip(*entries, strict=True)] or [[], [], []]
         hooks, *others = self._content
         kinds = [seen.kind for seen in now]
         self._last = (hooks, self._parts, kinds, sized, [len(held) for held in sized], *looked, *others)
@@ -210,8 +210,8 @@ def around(owner: Any, layer: Any) -> list[Any]:
     path = [owner]
     for part in name.split("."):
         path.append(path[-1]._modules[part])
-    beside = [child for module in path[:-1] for child in module._modules.values() if child is not None]
-    free = [child for child in beside if child not in path and next(child.parameters(), None) is None]
+    siblings = [child for module in path[:-1] for child in module._modules.values() if child is not None]
+    free = [child for child in siblings if child not in path and next(child.parameters(), None) is None]
     return list(dict.fromkeys(path + [module for child in free for module in child.modules()]))
 
 
@@ -259,7 +259,7 @@ def _equal(before: Any, after: Any) -> bool:
 _NOTHING = np.empty(0, dtype=np.float32)
 
 
-class Held:
+class WatchedKernel:
     """A kernel, and what its parameters were when it was made; None where they have no sparse path, for a reason.
 
     Codes are made anew when a parameter was replaced, was changed in place (its version says so), or, on the CPU,

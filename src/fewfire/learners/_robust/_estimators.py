@@ -18,7 +18,7 @@ from fewfire._validate import (
     check_finite,
     check_number,
     check_sample_weight,
-    class_places,
+    class_indices,
     find_classes,
     is_balanced,
 )
@@ -280,7 +280,7 @@ class RobustClassifier(ScoreClassifier, RobustNetwork):
             rule = f"must stay {', '.join(map(str, self.classes_))}, those of the first call"
             raise invalid("classes", rule, given.tolist(), "leave classes out, or start with a fresh estimator")
         table, labels, weight = self._rows(X, y, sample_weight, reset=first)
-        class_places(labels, given)
+        class_indices(labels, given)
         self._learn(table, labels, weight, given, None)
         return self
 

@@ -16,7 +16,7 @@ from fewfire._explanation import Explanation
 from fewfire._progress import progress_callback
 from fewfire._random import Stream
 from fewfire._threads import calm_products
-from fewfire._validate import check_finite, check_integer, check_number, class_places, find_classes, is_balanced
+from fewfire._validate import check_finite, check_integer, check_number, class_indices, find_classes, is_balanced
 from fewfire.learners._fitting import ScoreClassifier, all_or_nothing, label_unit, probabilities, weighted_rows
 from fewfire.learners._signs import column_names
 from fewfire.learners._sparse_activation._training import TrainingRule, class_loss, squared_loss, train_members
@@ -290,7 +290,7 @@ class SparseActivationClassifier(ScoreClassifier, SparseActivationBase):
         table, labels = validate_data(self, X, y, dtype=np.float64)
         table, labels, weights = weighted_rows(table, labels, sample_weight)
         classes = find_classes(labels)
-        indices = class_places(labels, classes)
+        indices = class_indices(labels, classes)
         weights = weights * _class_weights(self.class_weight, classes, indices, weights)[indices]
         if not weights.all():
             table, indices, weights = table[weights > 0.0], indices[weights > 0.0], weights[weights > 0.0]

@@ -60,8 +60,8 @@ def torch_module(model: Any, X: object, y: object) -> ModelAdapter:
 
     def predict(rows: Float64Array) -> AnyArray:
         values = outputs.scores(rows)
-        place = values.argmax(axis=1) if heads > 1 or half is None else (values[:, 0] > half).astype(np.int64)
-        return np.asarray(classes[place])
+        index = values.argmax(axis=1) if heads > 1 or half is None else (values[:, 0] > half).astype(np.int64)
+        return np.asarray(classes[index])
 
     return ModelAdapter(replace(outputs, before_head=True), classes, predict=predict)
 

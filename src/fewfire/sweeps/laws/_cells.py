@@ -1,6 +1,6 @@
 """Cells of sweeps of parities, with time: how many of a cell's runs had succeeded after so many steps.
 
-A run that stops at its success says when that was, so one sweep to T steps holds the sweeps to every smaller number
+A run that stops at its success records when that was, so one sweep to T steps holds the sweeps to every smaller number
 of steps as well. Laws are fitted to these counts. Those of the sweeps that `diagnose` stands on lie next to this file:
 three tables, written and read by `tools/laws.py`, and `calibration.json` about their origin.
 """
@@ -132,7 +132,7 @@ def parity_cells(store: Store, success_error: float | None = None) -> list[Parit
                 f"must be at least {stop:g}, at which these runs stop: whether they would have gone on to it is unknown"
             )
             raise invalid("success_error", rule, error, f"pass {stop:g}")
-        # A run that stops at the error says when it got there; one that does not, only whether it did.
+        # A run that stops at the error records when it got there; one that does not, only whether it did.
         times = np.where(good[chosen], columns["steps"][chosen] if stop == error else phase["steps"], np.inf)
         evaluated = _evaluated_at(json.dumps(training)) if stop == error else ()
         steps = (*(t for t in GRID if t in evaluated and t < phase["steps"]), phase["steps"])

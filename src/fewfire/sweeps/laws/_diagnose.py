@@ -67,7 +67,7 @@ class FourTimes:
 
 @dataclass(frozen=True)
 class Advice:
-    """What `diagnose` says.
+    """The result of `diagnose`.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ eliminated, samples are a product of powers of n and of the width, whose exponen
     log m* = a_k + b_k·log n + c_k·log width + (d + e·log width, per start) + f·log n·log width + g·log² width + u.
 
 f and g let the exponent of the width change, which the theorems' do not: measured frontiers level off in wide networks,
-later at larger n. Terms that do not vary in the store are left out. u is what the form does not say of a frontier:
+later at larger n. Terms that do not vary in the store are left out. u is what the form leaves open about a frontier:
 normal, its variance estimated by restricted maximum likelihood given the known errors of the frontiers (a
 random-effects regression), and a part of every predictive interval.
 """
@@ -76,7 +76,7 @@ class LawPrediction:
 
 @dataclass(frozen=True)
 class HeldOutFrontier:
-    """What a law fitted without some frontiers says about one of them."""
+    """What a law fitted without some frontiers predicts for one of them."""
 
     left_out: str
     point: FrontierPoint

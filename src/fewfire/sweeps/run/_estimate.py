@@ -144,7 +144,7 @@ def _shortened(spec: RunSpec) -> RunSpec:
 
 
 def _stops(sweep: Sweep, plan: Plan, stores: Sequence[Store]) -> tuple[Float64Array | None, int]:
-    """For each run that is to do, the share of its steps that it will take; and how many finished runs say so."""
+    """For each run that is to do, the share of its steps that it will take; and the number of runs it is from."""
     known: dict[str, list[tuple[Float64Array, float]]] = {}
     runs = sum(_measure_shares(store, known) for store in stores)
     if not runs:
@@ -175,7 +175,7 @@ def _measure_shares(store: Store, known: dict[str, list[tuple[Float64Array, floa
 
 
 def _kind_and_point(setting: dict[str, Any]) -> tuple[str, Float64Array]:
-    """What must be equal for two cells to be compared, and the logarithms that say how near they are."""
+    """What must be equal for two cells to be compared, and the logarithms that measure how near they are."""
     problem = {key: value for key, value in setting["problem"].items() if key not in ("n", "support")}
     kind = json.dumps([problem, setting["network"]["start"], setting["training"]], sort_keys=True)
     samples = setting["data"]["samples"]

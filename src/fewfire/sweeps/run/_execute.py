@@ -1,7 +1,7 @@
 """Running a sweep: what is not in the store yet goes to an executor, and each batch is kept as it ends.
 
 "auto" takes an engine with a device of its own where one is there and the work is worth it. Runs that the device has no
-room for, even alone, are then trained by the engine that "auto" takes without one; rows say which it was.
+room for, even alone, are then trained by the engine that "auto" takes without one; rows record which it was.
 """
 
 from __future__ import annotations

@@ -239,13 +239,13 @@ class Sweep:
         """Train every run that the store does not have yet, keeping each as it ends.
 
         Stopping it at any moment, by Ctrl-C or worse, loses only what is being trained; calling it again goes on. With
-        a search these are the runs it asks for, round by round; `found_frontiers` says what came out.
+        a search these are the runs of its rounds; `found_frontiers` gives the result.
 
         Parameters
         ----------
         store : path of a store file, made when it does not exist, or a Store such as `MemoryStore()`
         engine : str
-            "auto" takes the fastest that can run here; rows say which it was.
+            "auto" takes the fastest that can run here; rows record which it was.
         executor : "local", "dask", the address of a Dask scheduler, "inline", "processes", or an Executor
         workers : int, optional
             Runs trained at the same time on this machine; one per core by default.

@@ -23,7 +23,7 @@ torch: Any = require("torch", "torch", "fewfire.torch")
 STEP = 512
 """Codes that share a scale, and that a warp reads at a time; rows are padded with zeros to a multiple of it."""
 
-LEFT, SAID, BIAS, SCALES = 0, 1, 2, 3
+LEFT, ROUNDED, BIAS, SCALES = 0, 1, 2, 3
 """Columns of what comes with the codes of a row: ‖r‖, ‖v‖, its bias, and the scales from there on."""
 
 _AT_ONCE = 1 << 22  # weights held in float64 at a time: 32 MB, and some copies of them
@@ -45,13 +45,13 @@ def encode(weight: Any, bias: Any, codes: Any, bounds: Any) -> None:
         scale = (part.abs().amax(dim=2, keepdim=True) / 127).float().double()
         scale = torch.where(scale > 0, scale, torch.ones_like(scale))
         code = torch.nan_to_num(torch.round(part / scale)).clamp(-127, 127)
-        said = code * scale
+        rounded = code * scale
         codes[rows] = code.flatten(1).to(torch.int8)
         bounds[rows, SCALES : SCALES + padded // STEP] = scale[:, :, 0].float()
         # What is not finite leaves out infinitely much: such rows are always scored themselves.
-        left = torch.nan_to_num((part - said).flatten(1).norm(dim=1), nan=torch.inf, posinf=torch.inf)
+        left = torch.nan_to_num((part - rounded).flatten(1).norm(dim=1), nan=torch.inf, posinf=torch.inf)
         bounds[rows, LEFT] = _up(left)
-        bounds[rows, SAID] = _up(torch.nan_to_num(said.flatten(1).norm(dim=1), nan=torch.inf, posinf=torch.inf))
+        bounds[rows, ROUNDED] = _up(torch.nan_to_num(rounded.flatten(1).norm(dim=1), nan=torch.inf, posinf=torch.inf))
     bounds[:, BIAS] = 0.0 if bias is None else bias.detach().float()
 
 

@@ -1,6 +1,6 @@
 """Counters for launches whose blocks of threads wait for each other: never two running launches on the same ones.
 
-A launch leaves its counters as the next one wants them, so the launches of one stream, which follow each other, can
+A launch leaves its counters as the next one needs them, so the launches of one stream, which follow each other, can
 share theirs. A CUDA graph may be replayed next to anything, so each launch that is captured gets counters of its own,
 for good. They lie in memory taken beforehand, because memory taken while a graph is captured belongs to the graph.
 Where they run out, counters are made for the one launch and zeroed before it, by one more small piece of work.
@@ -44,13 +44,13 @@ class LaunchCounters:
 
     def take(self, stream: int, captured: bool) -> tuple[int, Any]:
         """The address of the counters for a launch on a stream, and what must be kept until it was launched."""
-        place = None if captured else self._of_stream.get(stream)
-        if place is None:
-            place = self._next(stream, captured)
-        if place is None:
+        index = None if captured else self._of_stream.get(stream)
+        if index is None:
+            index = self._next(stream, captured)
+        if index is None:
             lone = torch.zeros(self._words, dtype=torch.int32, device=self._memory.device)
             return lone.data_ptr(), lone
-        return self._start + 4 * self._words * place, self._memory
+        return self._start + 4 * self._words * index, self._memory
 
     def _next(self, stream: int, captured: bool) -> int | None:
         with self._lock:

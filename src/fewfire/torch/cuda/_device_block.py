@@ -118,7 +118,7 @@ class DeviceBlock:
         }
         tensors = (self._codes, self._bounds, first, factor, self._factor_bias, second, self._second_bias)
         addresses = [np.uint64(0 if tensor is None else tensor.data_ptr()) for tensor in tensors]
-        self._fixed = (*addresses, np.int32(self.width), np.float32(threshold))  # what every launch is told
+        self._fixed = (*addresses, np.int32(self.width), np.float32(threshold))  # arguments of every launch
         self._plans: dict[int, _Plan] = {}
 
     @property
@@ -208,7 +208,7 @@ class DeviceBlock:
             rows = grid * -(-self.width // grid)
             shares = max(self._slices, grid) * batch * self._per_slice
             parts = [rounded(4 * size) for size in (grid, rows, rows * batch, shares)]
-            offsets = tuple(sum(parts[:place]) for place in range(len(parts)))
+            offsets = tuple(sum(parts[:index]) for index in range(len(parts)))
             plan = self._plans[batch] = _Plan(kernel, grid, shared, offsets, sum(parts))
         return plan
 
