@@ -22,16 +22,7 @@ def words_for(bits: int) -> int:
 
 
 def pack(signs: SignArray) -> WordArray:
-    """Pack each row.
-
-    Parameters
-    ----------
-    signs : int8 array of shape (rows, columns)
-
-    Returns
-    -------
-    array of shape (rows, ceil(columns / 64))
-    """
+    """Each row of ±1, int8 (rows, columns), as bits: shape (rows, ceil(columns / 64))."""
     signs = _check(signs)
     extension = core()
     if extension is None:
@@ -43,16 +34,7 @@ def pack(signs: SignArray) -> WordArray:
 
 
 def pack_columns(signs: SignArray) -> WordArray:
-    """Pack each column, giving one bit vector per coordinate: `pack(signs.T)` without the transposed copy.
-
-    Parameters
-    ----------
-    signs : int8 array of shape (rows, columns)
-
-    Returns
-    -------
-    array of shape (columns, ceil(rows / 64))
-    """
+    """`pack(signs.T)` without the transposed copy: a bit vector per coordinate, shape (columns, ceil(rows / 64))."""
     signs = _check(signs)
     extension = core()
     if extension is None:
@@ -64,17 +46,7 @@ def pack_columns(signs: SignArray) -> WordArray:
 
 
 def unpack(words: WordArray, columns: int) -> SignArray:
-    """The ±1 rows that `pack` packed.
-
-    Parameters
-    ----------
-    words : uint64 array of shape (rows, ceil(columns / 64))
-    columns : int
-
-    Returns
-    -------
-    int8 array of shape (rows, columns)
-    """
+    """The ±1 rows that `pack` packed: int8 of shape (rows, columns)."""
     words = np.ascontiguousarray(words)
     if words.dtype != np.uint64 or words.ndim != 2 or words.shape[1] != words_for(columns):
         rule = f"must be uint64 of shape (rows, {words_for(columns)}) for {columns} columns"

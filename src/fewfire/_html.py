@@ -51,14 +51,7 @@ def listed(values: Sequence[object]) -> str:
 
 
 def curves(label: str, x: AnyArray, lines: Mapping[str, AnyArray]) -> str:
-    """Lines over a common x, from 0 to the largest value; the second and later ones are dashed.
-
-    Parameters
-    ----------
-    label : what a screen reader says
-    x : array of shape (points,)
-    lines : name → array of shape (points,); NaN leaves a gap
-    """
+    """Lines (points,) over a common x, from 0 to the largest value; NaN leaves a gap, all but the first are dashed."""
     seen = {name: values for name, values in lines.items() if np.isfinite(values).any()}
     if len(x) < 2 or not seen:
         return ""

@@ -31,13 +31,8 @@ SUBPACKAGES = ""
 def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package whose names load when they are first used.
 
-    Parameters
-    ----------
-    package : str
-        Its `__name__`.
-    modules : mapping of str to str
-        The names, with spaces between them, by the module that they come from, written as after `from .`; under
-        `SUBPACKAGES` the modules themselves.
+    `modules` has the names, with spaces between them, by the module that they come from, written as after `from .`;
+    under `SUBPACKAGES` the modules themselves.
     """
     homes = {name: module for module, names in modules.items() for name in names.split()}
 

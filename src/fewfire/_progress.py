@@ -37,13 +37,7 @@ def progress_callback(progress: object, what: str) -> ProgressCallback | None:
 
 
 class Bar:
-    """One bar for a call that reports (done, total), with a note; a call that begins again begins a new one.
-
-    Parameters
-    ----------
-    what : str
-        What is done, in a word or two.
-    """
+    """One bar for a call that reports (done, total), with a note of what is done; a new call begins a new one."""
 
     def __init__(self, what: str) -> None:
         self.what = what

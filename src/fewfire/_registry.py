@@ -17,13 +17,7 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T]):
-    """Entries by name, in order.
-
-    Parameters
-    ----------
-    reserved : str
-        A name that no entry may have, such as "auto".
-    """
+    """Entries by name, in order; no entry may have the `reserved` name, such as "auto"."""
 
     def __init__(self, *reserved: str) -> None:
         self._reserved, self._lock = reserved, threading.Lock()

@@ -111,13 +111,8 @@ def project_to_cap(points: Float64Array, centres: Float64Array, rho: float) -> F
 def cap_span(along: Float64Array, length: Float64Array, rho: float) -> tuple[Float64Array, Float64Array]:
     """Smallest and largest ⟨w, x − x₀⟩ over the cap of chord ρ around x₀; arguments of one shape.
 
-    With φ the angle between the flat parts of w and x₀, ⟨w, x − x₀⟩ ranges over ‖w‖R(cos ψ − cos φ) for
-    ψ from max(φ − θ_max, 0) to min(φ + θ_max, π).
-
-    Parameters
-    ----------
-    along : ⟨w, x₀⟩/R of the flat parts
-    length : ‖w‖ of the flat part
+    `along` is ⟨w, x₀⟩/R and `length` ‖w‖, of the flat parts. With φ the angle between the flat parts of w and x₀, ⟨w, x
+    − x₀⟩ ranges over ‖w‖R(cos ψ − cos φ) for ψ from max(φ − θ_max, 0) to min(φ + θ_max, π).
     """
     limit: Float64Array | float = opening(rho)
     cosine = np.clip(along / np.where(length > 0.0, length, 1.0), -1.0, 1.0)

@@ -62,17 +62,6 @@ class Helpers:
     """At most so many threads that run what is submitted; without any, the caller runs it.
 
     At the end of a `with` block all is done, or after an error given up.
-
-    Parameters
-    ----------
-    threads : int
-
-    Examples
-    --------
-    >>> from fewfire._threads import Helpers
-    >>> with Helpers(2) as helpers:
-    ...     helpers.map(abs, [-1, 2, -3])
-    [1, 2, 3]
     """
 
     def __init__(self, threads: int) -> None:

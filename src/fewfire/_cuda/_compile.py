@@ -31,13 +31,7 @@ _OPTIONS = ("--std=c++17", "--extra-device-vectorization")
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A folder of kernels.
-
-    Parameters
-    ----------
-    folder : Path
-        Its .cuh files may be included by its .cu files.
-    """
+    """A folder of kernels, whose .cuh files may be included by its .cu files."""
 
     folder: Path
 

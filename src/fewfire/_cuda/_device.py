@@ -11,21 +11,7 @@ from fewfire._optional import is_installed, require
 
 @dataclass(frozen=True)
 class Device:
-    """Properties of a GPU.
-
-    Parameters
-    ----------
-    name : str
-    architecture : int
-        Compute capability as in sm_90.
-    multiprocessors : int
-    shared_bytes : int
-        Shared memory that one block may use, and one multiprocessor has.
-    registers : int
-        Of one multiprocessor.
-    memory : int
-        Bytes that are free now.
-    """
+    """Properties of a GPU: its architecture as in sm_90, bytes of shared memory per block, and bytes that are free now."""
 
     name: str
     architecture: int

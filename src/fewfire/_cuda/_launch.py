@@ -26,14 +26,9 @@ _own = threading.local()
 
 
 class Arena:
-    """One allocation from which a batch takes what it needs; addresses are plain integers.
+    """One allocation from which a batch takes what it needs, in pieces of 256 bytes; addresses are plain integers.
 
     Nothing happens on the device before `flush`: a batch is described while the one before it still trains.
-
-    Parameters
-    ----------
-    size : int
-        Bytes; each piece taken is rounded up to 256 of them.
     """
 
     def __init__(self, size: int) -> None:
@@ -115,13 +110,7 @@ class _BorrowedStream:
 
 
 class Kernel:
-    """A kernel of compiled machine code.
-
-    Parameters
-    ----------
-    code : bytes
-    name : str
-    """
+    """A kernel of compiled machine code, by its name there."""
 
     def __init__(self, code: bytes, name: str) -> None:
         self._cupy = cupy = load_cupy()
@@ -156,19 +145,10 @@ class Kernel:
         stream: int | None = None,
         together: bool = False,
     ) -> None:
-        """Start it; integers among the arguments are addresses.
+        """Start it, with `shared` bytes of dynamic shared memory; integers among the arguments are addresses.
 
-        Parameters
-        ----------
-        grid : tuple of int
-        threads : int
-        arguments : sequence
-        shared : int
-            Bytes of dynamic shared memory.
-        stream : int, optional
-            The handle of another package's stream; CuPy's current one by default.
-        together : bool
-            Whether all blocks have to be on the chip at the same time (a cooperative launch).
+        `stream` is the handle of another package's stream, CuPy's current one by default. `together`: all blocks have
+        to be on the chip at the same time (a cooperative launch).
         """
         given = tuple(np.uint64(value) if type(value) is int else value for value in arguments)
         on = None if stream is None else _borrowed(self._cupy, stream)
@@ -205,24 +185,12 @@ def watch(
     stop: Callable[[], None],
     ready: Callable[[], bool] = lambda: True,
 ) -> float:
-    """Start a kernel when the current stream is done with what came before, and wait for it.
+    """Start a kernel when the current stream is done with what came before; gives its seconds on the device.
 
     Until `ready` is true no other kernel is started this way: blocks that wait for each other must all be on the chip,
-    and those of a kernel that came between would take their room and might wait in turn.
-
-    Parameters
-    ----------
-    start : callable
-    report : callable
-        Called now and then with whether the kernel was started; what it raises, like Ctrl-C, ends the kernel.
-    stop : callable
-        Signals the kernel to end; this function then waits for it.
-    ready : callable
-
-    Returns
-    -------
-    float
-        Seconds that it took on the device.
+    and those of a kernel that came between would take their room and might wait in turn. `report` is called now and
+    then with whether the kernel was started; what it raises, like Ctrl-C, ends the kernel by `stop`, which is waited
+    for.
     """
     cupy = load_cupy()
     begun, done = cupy.cuda.Event(), cupy.cuda.Event()
@@ -268,12 +236,8 @@ def order_bytes(examples: int) -> int:
 def write_orders(draw: Kernel, key: int, stream: int, examples: int, positions: int, to: int) -> None:
     """The stable orders of `examples` words each, one after the other, as 32-bit numbers from address `to` on.
 
-    Takes `order_bytes(examples)` besides.
-
-    Parameters
-    ----------
-    draw : Kernel
-        Writes words `start` … `start + count − 1` of a stream as 64-bit numbers: (key, stream, start, count, to).
+    Takes `order_bytes(examples)` more. `draw` writes words `start` … `start + count − 1` of a stream as 64-bit numbers;
+    its arguments are (key, stream, start, count, to).
     """
     cupy = load_cupy()
     turns = -(-positions // examples)

@@ -68,16 +68,9 @@ def version() -> tuple[int, int]:
 
 
 def to_cubin(source: str, name: str, headers: Mapping[str, str], options: Sequence[str]) -> bytes:
-    """Compile one translation unit for the architecture that the options name.
+    """Compile one translation unit for the architecture that the options name, such as "-arch=sm_90".
 
-    Parameters
-    ----------
-    source, name : str
-        The text of the main file, and what its errors call it.
-    headers : mapping
-        The text of each file that may be included, by the name in the #include.
-    options : sequence of str
-        Such as "-arch=sm_90" and "-DWARPS=8".
+    `name` is what errors call the main file `source`; `headers` has the text of each file that may be included.
     """
     library, program = _library(), ctypes.c_void_p()
     texts = (ctypes.c_char_p * len(headers))(*(text.encode() for text in headers.values()))

@@ -20,18 +20,7 @@ _HALF = np.uint64(32)
 
 
 def philox_block(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint32]:
-    """Ten rounds on a batch of counters.
-
-    Parameters
-    ----------
-    counter : array of shape (blocks, 4)
-        32-bit words in uint64.
-    key : pair of 32-bit integers
-
-    Returns
-    -------
-    array of shape (blocks, 4)
-    """
+    """Ten rounds on counters (blocks, 4) of 32-bit words in uint64, and a key of two such words: shape (blocks, 4)."""
     c0, c1, c2, c3 = (counter[:, i].astype(np.uint64) for i in range(4))
     k0, k1 = key
     for _ in range(10):

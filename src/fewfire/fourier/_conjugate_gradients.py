@@ -50,12 +50,7 @@ def conjugate_gradients(
 ) -> Solution:
     """Iterate until the estimated relative error is at most `tol`, or `max_iter` steps are done.
 
-    Parameters
-    ----------
-    matrix : MonomialMatrix of shape (samples, monomials)
-    labels : array of shape (samples,)
-    weights : array of shape (samples,), optional
-        Of the squared residuals; 1 unless given.
+    `labels` and `weights`, those of the squared residuals, have the shape (samples,).
     """
     intercept = _mean(labels, weights)
     residual = labels - intercept

@@ -153,16 +153,6 @@ def estimate_reference(signs: SignArray, labels: Float64Array, degree: int) -> F
     """(1/m) Σ_i y_i χ_S(x_i) for all |S| ≤ degree, in the order of `monomials`.
 
     A set of size s is its first s − 1 members, for which the signed labels are formed once, and a last one.
-
-    Parameters
-    ----------
-    signs : int8 array of shape (samples, n)
-    labels : array of shape (samples,)
-    degree : int
-
-    Returns
-    -------
-    array of shape (monomial_count(n, degree),)
     """
     n = signs.shape[1]
     table = signs.astype(np.float64)

@@ -45,17 +45,7 @@ def centred_gram(
     progress: Progress | None = None,
     weights: Float64Array | None = None,
 ) -> Float64Array:
-    """The Gram matrix of the centred monomials without the constant one: its lower triangle; the rest is not set.
-
-    Parameters
-    ----------
-    signs : int8 array of shape (samples, n)
-    weights : array of shape (samples,), optional
-
-    Returns
-    -------
-    array of shape (monomials − 1, monomials − 1)
-    """
+    """The Gram matrix of the centred monomials without the constant one: its lower triangle; the rest is not set."""
     extension = core()
     if extension is None:
         return reference_gram(signs, degree, weights)
@@ -82,12 +72,7 @@ def solve_by_gram(
 ) -> Float64Array:
     """The solution v of (G + α·identity) v = target, G the centred Gram matrix; of least norm where that is singular.
 
-    Parameters
-    ----------
-    signs : int8 array of shape (samples, n)
-    target : array of shape (monomials − 1,)
-        Correlations of the centred labels with the monomials.
-    weights : array of shape (samples,), optional
+    `target` (monomials − 1,) are the correlations of the centred labels with the monomials.
     """
     if not len(target):
         return target

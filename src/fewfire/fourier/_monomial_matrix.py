@@ -37,12 +37,7 @@ BLOCK_ENTRIES = 1 << 20
 class MonomialMatrix:
     """Products with the matrix of monomials, shape (samples, monomial_count(n, degree)), columns as in `monomials`.
 
-    Parameters
-    ----------
-    signs : int8 array of ±1, shape (samples, n), not checked
-    degree : int in [0, n]
-    threads : int
-        The most to use; results do not depend on it.
+    `signs` (samples, n) are not checked; results do not depend on the number of threads.
     """
 
     def __init__(self, signs: SignArray, degree: int, threads: int) -> None:

@@ -38,14 +38,7 @@ NEAR_LOOKUP_NS, FAR_LOOKUP_NS, ENTRY_NS = 0.6, 0.75, 0.65
 
 @dataclass(frozen=True, eq=False)
 class Cover:
-    """The subcubes for n coordinates and a degree.
-
-    Attributes
-    ----------
-    n, degree : int
-    bounds : array of shape (groups + 1,)
-        Group g holds the coordinates bounds[g] … bounds[g + 1] − 1.
-    """
+    """The subcubes for n coordinates and a degree; group g holds the coordinates bounds[g] … bounds[g + 1] − 1."""
 
     n: int
     degree: int
@@ -134,10 +127,7 @@ def _rank(chosen: AnyArray) -> IdArray:
 def _fill_up(group: IdArray, arity: int) -> IdArray:
     """Exactly `arity` distinct groups for each monomial, ascending, containing its own.
 
-    Parameters
-    ----------
-    group : array of shape (monomials, degree)
-        Groups of the members, ascending from the left, −1 where there is no member.
+    `group` (monomials, degree) has those of the members, ascending from the left, −1 where there is no member.
     """
     repeated = np.zeros_like(group, dtype=bool)
     repeated[:, 1:] = group[:, 1:] == group[:, :-1]

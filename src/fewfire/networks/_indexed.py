@@ -70,12 +70,7 @@ class IndexedTwoLayer(TwoLayer):
         return self.with_parameters()
 
     def __call__(self, X: AnyArray) -> FloatArray:
-        """f(x) for each row of X, int8 ±1 or numbers of shape (rows, inputs): a sum over the neurons that fire.
-
-        Returns
-        -------
-        array of shape (rows,), or (rows, outputs) where `output` is a matrix
-        """
+        """f(x) for each row of X, as `TwoLayer` gives it: a sum over the neurons that fire."""
         if len(table := check_inputs("X", X, self.inputs, self.dtype)) == 1:
             indices, scores = self.index.query(table[0], self.activation.threshold, scores=True)
             total: FloatArray = np.asarray(self.activation.value(scores) @ self.output.take(indices, axis=0))[None]

@@ -166,21 +166,7 @@ class SignProblem(DescribedProblem, ABC):
 
 @dataclass(frozen=True)
 class CleanLabels:
-    """A problem's inputs with the labels of its target: what a predictor is tested on where labels are noisy.
-
-    Parameters
-    ----------
-    problem : Problem
-
-    Examples
-    --------
-    >>> from fewfire.problems import Parity
-    >>> from fewfire.problems._base import CleanLabels
-    >>> problem = Parity(20, 2, noise=0.2)
-    >>> X, y = CleanLabels(problem).sample(1000, seed=0)
-    >>> bool((X == problem.sample(1000, seed=0)[0]).all()), bool((y == problem.target(X)).all())
-    (True, True)
-    """
+    """A problem's inputs with the labels of its target: what a predictor is tested on where labels are noisy."""
 
     problem: Problem
 

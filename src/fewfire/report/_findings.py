@@ -199,12 +199,7 @@ def is_comparable(runs: AnyArray, other_runs: AnyArray, pairs: AnyArray) -> bool
 def compared_z(won: AnyArray, runs: AnyArray, other_won: AnyArray, other_runs: AnyArray, pairs: AnyArray) -> float:
     """How many standard errors the first store's successes are above even odds; 0 when no run counts.
 
-    Parameters
-    ----------
-    won, runs, other_won, other_runs : int arrays of one shape
-        Successes and runs of each cell, shared ones included.
-    pairs : int array of shape (2, 2, *cells)
-        As `pair_counts` gives them.
+    Successes and runs of each cell include shared ones; `pairs` (2, 2, *cells) is as `pair_counts` gives them.
     """
     both = pairs.sum(axis=(0, 1))
     own = (won - pairs[1].sum(axis=0), runs - both, other_won - pairs[:, 1].sum(axis=0), other_runs - both)

@@ -270,23 +270,8 @@ def crossing(success: Float64Array, samples: Float64Array) -> float:
 def wilson_interval(successes: AnyArray | int, runs: AnyArray | int, level: float = 0.95) -> Float64Array:
     """Wilson's score interval: the probabilities p whose distance from the share is within the normal error of p.
 
-    It also makes sense at 0 of 5 and 5 of 5.
-
-    Parameters
-    ----------
-    successes, runs : int arrays of any one shape
-    level : float
-        Confidence, between 0 and 1.
-
-    Returns
-    -------
-    array of shape (2, ...)
-        Lower and upper ends; 0 and 1 where there are no runs.
-
-    Examples
-    --------
-    >>> wilson_interval(8, 10).round(3).tolist()
-    [0.49, 0.943]
+    It makes sense at 0 of 5 and 5 of 5 too. Shape (2, ...), for counts of any one shape: lower and upper ends, 0 and 1
+    where there are no runs.
     """
     from scipy.special import ndtri  # late: only pages and figures need it
 

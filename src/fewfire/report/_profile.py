@@ -24,20 +24,12 @@ class SeenModel(Protocol):
 
 
 def profile_info(profile: SeenModel | Mapping[str, Any]) -> dict[str, Any]:
-    """A profile as the page shows it.
+    """A profile as the page shows it: `model`, `blocks` in order, the most `tokens` that any saw, torch's `threads`.
 
-    Parameters
-    ----------
-    profile : what `fewfire.torch.profile` gives, or what its `to_dict` or `fewfire profile --json` gave
-
-    Returns
-    -------
-    dict
-        The `model`, its `blocks` in order, the most `tokens` that any of them saw, and the `threads` of torch. Of a
-        block `fire`, `low` and `high` are the mean share of neurons that fires on a token and its 5th and 95th
-        percentile; `union` fires on some token of a call, `few` makes 90% of all firing, `dead` neurons never fired,
-        `k` is the most on one token; `W` and `B` are the norms of sparse-activations, Definition 2; `gains` are how
-        many times faster a sparse path is at 1 and at 16 rows, `reason` is why there is none.
+    Of a block `fire`, `low` and `high` are the mean share of neurons that fires on a token and its 5th and 95th
+    percentile; `union` fires on some token of a call, `few` makes 90% of all firing, `dead` neurons never fired, `k` is
+    the most on one token; `W` and `B` are the norms of sparse-activations, Definition 2; `gains` are how many times
+    faster a sparse path is at 1 and at 16 rows, `reason` is why there is none.
     """
     data = profile if isinstance(profile, Mapping) else profile.to_dict()
     try:

@@ -288,20 +288,10 @@ AUTO = ("rank", "piecewise_linear", "periodic")
 
 @dataclass(frozen=True)
 class Columns:
-    """What is learned of the columns of a table.
+    """What is learned of the columns of a table: which are `used`, and of these, in arrays (used,), the rest.
 
-    Parameters
-    ----------
-    used : array (used,)
-        The columns that are used.
-    medians : array (used,)
-    flagged : array (used,) of bool
-        Which columns missed values.
-    offsets : array (used,)
-        What trees see the columns without: 0, but for columns that float32 would blur.
-    plain : StandardScaling
-    encodings : dict
-        Fitted encodings and embeddings by name.
+    `flagged` columns missed values. Trees see the columns without `offsets`: 0, but for columns that float32 would
+    blur. `encodings` are the fitted encodings and embeddings by name.
     """
 
     used: IdArray

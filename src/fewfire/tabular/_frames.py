@@ -327,23 +327,14 @@ def _date(column: _Column) -> Exception:
 
 @dataclass(frozen=True)
 class CategoryColumns:
-    """Columns of codes in a table, and what their categories become.
+    """Columns of codes in a table, by index, and what their categories become.
 
-    Parameters
-    ----------
-    slots : dict of int arrays (codes,)
-        Of each column of codes, by index, the number of each code's category; of codes that no training row had, the
-        number of what was never seen.
-    counts : dict of int
-        How many categories training rows had.
-    statistics : dict of arrays (categories + 2, outputs · (1 + slopes))
-        Mean targets by index, then slopes, of columns of many categories: of each, of missing values, and of what was
-        never seen.
-    slopes : dict of lists of (column, power)
-        By index the columns of `_others` whose ranks, to the power of 1 or 2, the slopes go along.
-    seconds : dict of arrays (4,)
-        Of columns of two categories the indicator of the second: of the first, the second, of missing values, and of
-        what was never seen.
+    `slots` (codes,) has the number of each code's category; of codes that no training row had, the number of what was
+    never seen. `counts` is how many categories training rows had. `statistics` (categories + 2, outputs · (1 + slopes))
+    has, of columns of many categories, mean targets, then slopes: of each, of missing values, and of what was never
+    seen. `slopes` lists the columns of `_others` whose ranks, to a power of 1 or 2, the slopes go along. `seconds` (4,)
+    is, of columns of two categories, the indicator of the second: of the first, the second, of missing values, and of
+    what was never seen.
     """
 
     slots: dict[int, IdArray]

@@ -70,16 +70,10 @@ Job = Generator[list[Task] | Rung, Any, Any]
 
 
 def draw_start(layout: Layout, sparsity: int | None, rows: Rows, offset: FloatArray, stream: Stream) -> FloatArray:
-    """Initial parameters (layout.size,), float32.
+    """Initial parameters (layout.size,), float32; the outputs start at `offset` (outputs,).
 
-    Parameters
-    ----------
-    sparsity : int or None
-        Non-zero weights of each first-layer row; None, or at least the number of inputs: dense rows.
-    rows : Rows
-        Kinks of the first layer pass through them, through a row of weight 2 as often as through two.
-    offset : array (outputs,)
-        Start of the outputs.
+    `sparsity` is the number of non-zero weights of each first-layer row; None, or at least the number of inputs: dense
+    rows. Kinks of the first layer pass through `rows`, through a row of weight 2 as often as through two.
     """
     flat = np.zeros(layout.size, dtype=np.float32)
     parts = layout.unpack(flat)
@@ -380,16 +374,8 @@ class NetworkGroup:
     ) -> Job:
         """A job: train until the validation rows, or the epochs, end it; it returns a `Stop`.
 
-        Parameters
-        ----------
-        rows, validation : Rows
-            Inputs without gains.
-        gains : list of arrays (inputs,)
-            Of each network.
-        folds : list of arrays, optional
-            Rows that each network does not train on, to stop by; `validation`, if given, takes their place.
-        label : str
-            Named in the progress, which is reported if it is not empty.
+        Inputs come without gains, which are those of each network (inputs,). Networks do not train on their fold, which
+        they are stopped by; `validation`, if given, takes its place. Progress is reported if there is a label.
         """
         pooled, smoothed = None, rows.smoothed(settings.smoothing)
         if folds is not None and validation is None:
@@ -577,16 +563,10 @@ def run_jobs(
 ) -> Finished:
     """Run jobs and `others`, whose results come last, concurrently; `prune` decides at the rungs of jobs.
 
-    BLAS gets one thread meanwhile, as the products of a batch are small. If a job raises, those after it are given up
-    and those before it go on, to their next rung at most: which error is raised does not depend on the threads.
-    Neither an error nor an interrupt waits for tasks that are under way.
-
-    Parameters
-    ----------
-    prune : function, optional
-        From what every job has shown last, or returned, to what each is sent.
-    gpu : GpuRunner, optional
-        Takes all tasks of a GPU that are ready at a time.
+    `prune` maps what every job has shown last, or returned, to what each is sent. `gpu` takes all tasks of a GPU that
+    are ready at a time. BLAS gets one thread meanwhile, as the products of a batch are small. If a job raises, those
+    after it are given up and those before it go on, to their next rung at most: which error is raised does not depend
+    on the threads. Neither an error nor an interrupt waits for tasks that are under way.
     """
     with ONE_BLAS_THREAD:
         schedule = _Schedule([*jobs, *others], len(jobs), prune)

@@ -65,17 +65,7 @@ def lift(Y: ArrayLike) -> SignArray:
 
 
 def bumps(v: Float64Array, centres: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Lifted weights and biases of 1/2 − (⟨v, y⟩ − a)² for every centre a.
-
-    Parameters
-    ----------
-    v : array of shape (m,)
-    centres : array of shape (width,)
-
-    Returns
-    -------
-    hidden of shape (width, m²) and bias of shape (width,)
-    """
+    """Lifted weights (width, m²) and biases of 1/2 − (⟨v, y⟩ − a)² for v (m,) and every centre a."""
     m = len(v)
     hidden = np.broadcast_to(-np.outer(v, v), (len(centres), m, m)).copy()
     diagonal = np.arange(m)

@@ -42,16 +42,10 @@ CELL_BYTES = 64
 
 
 def fetch_table(number: int, rows: int, columns: int) -> tuple[dict[str, Any], Iterator[str]]:
-    """The description of a data set and the lines of its table.
+    """The description of data set `number` and the lines of its table.
 
-    Parameters
-    ----------
-    number : int
-        Of the data set at OpenML.
-    rows, columns : int
-        What the table should have: they bound the time and the memory that it may take.
-
-    Raises `OSError` where no complete answer comes in time, `FileFormatError` where it is none that can be used.
+    `rows` and `columns`, which it should have, bound the time and the memory that it may take. Raises `OSError` where
+    no complete answer comes in time, `FileFormatError` where it is none that can be used.
     """
     seconds, most = SECONDS + rows * columns / CELLS_PER_SECOND, DESCRIPTION_BYTES + CELL_BYTES * rows * columns
     deadline = time.monotonic() + seconds

@@ -31,19 +31,10 @@ if TYPE_CHECKING:
 class Work:
     """What is done with a batch; it travels to workers, as do the canonical texts of the specs.
 
-    Parameters
-    ----------
-    engine : str
-        A named engine, not "auto": every worker has to use the same.
-    threads : int, optional
-        How many runs one call may train at the same time; all cores by default.
-    device : int, optional
-        Which of its devices the engine is to use, where it has several.
-    version : str
-        The version of fewfire that asks for the work; a worker that has another one refuses.
-    additions : tuple of (register, name, pickle)
-        Problems and engines that were registered from outside: a worker registers them too. They travel as references,
-        so they have to be defined in modules that the worker can import.
+    `engine` is a name other than "auto": every worker has to use the same. A worker that has another `version` of
+    fewfire refuses. `additions` are problems and engines that were registered from outside, (register, name, pickle): a
+    worker registers them too. They travel as references, so they have to be defined in modules that the worker can
+    import.
     """
 
     engine: str

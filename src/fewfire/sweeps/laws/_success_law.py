@@ -227,18 +227,7 @@ def check_runs(runs: int) -> int:
 def predicted_shares(probabilities: Float64Array, runs: int, level: float = 0.9) -> tuple[float, float]:
     """The narrowest range of shares of runs that holds the outcome with at least this probability.
 
-    Parameters
-    ----------
-    probabilities : array of shape (draws,)
-        Of success, each as likely as the others to be that of the runs.
-    runs : int
-    level : float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> predicted_shares(np.array([0.2, 0.8]), runs=20)
-    (0.1, 0.9)
+    Each of the `probabilities` (draws,) of success is as likely as the others to be that of the runs.
     """
     from scipy.special import bdtr
 
@@ -335,19 +324,10 @@ class _CellFeatures:
     def probabilities(
         self, values: dict[str, Float64Array], shifts: Float64Array, row: AnyArray, steps: Float64Array
     ) -> Float64Array:
-        """The probability of success of cells after so many steps.
+        """The probability of success of cells `row` (points,) after so many `steps`: shape (draws, points).
 
-        Parameters
-        ----------
-        values : dict of arrays of shape (cells,) or (draws, cells)
-        shifts : array of shape (2, draws, 1)
-            Of a cell in steps, and in data and width, by their standard deviations.
-        row, steps : array of shape (points,)
-            Which cell after how many steps.
-
-        Returns
-        -------
-        array of shape (draws, points)
+        `values` have the shape (cells,) or (draws, cells). `shifts` (2, draws, 1) are those of a cell in steps, and in
+        data and width, by their standard deviations.
         """
         from scipy.special import expit, ndtr  # late: the workers of a sweep load this package and need no SciPy
 

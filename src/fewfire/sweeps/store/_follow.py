@@ -27,17 +27,7 @@ AMONG = "id IN (SELECT value FROM json_each(?))"
 
 
 class StoreFollower:
-    """What is known of a store file; `look` reads on.
-
-    Parameters
-    ----------
-    path : path of the file, which must exist
-
-    Attributes
-    ----------
-    settings : list of Setting, in order of arrival
-    sweeps : list of SweepRecord, oldest first
-    """
+    """What is known of a store file, which must exist: its settings and sweeps in order of arrival; `look` reads on."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)

@@ -20,14 +20,7 @@ STREAMS, CAPTURED = 8, 24
 
 
 class LaunchCounters:
-    """Sets of 32-bit counters that start at 0.
-
-    Parameters
-    ----------
-    words : int
-        Of one set.
-    device : torch.device
-    """
+    """Sets of `words` 32-bit counters that start at 0."""
 
     def __init__(self, words: int, device: Any) -> None:
         self._words = -(-words // 32) * 32  # lines of their own
