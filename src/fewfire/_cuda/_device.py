@@ -11,7 +11,7 @@ from fewfire._optional import is_installed, require
 
 @dataclass(frozen=True)
 class Device:
-    """Properties of a GPU: its architecture as in sm_90, bytes of shared memory per block, and bytes that are free now."""
+    """Properties of a GPU: architecture as in sm_90, bytes of shared memory per block, bytes of memory free now."""
 
     name: str
     architecture: int

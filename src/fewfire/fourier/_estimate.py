@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeAlias
@@ -144,11 +144,6 @@ def packed_columns(X: object) -> tuple[WordArray, int, int]:
     return pack_columns(signs), signs.shape[1], signs.shape[0]
 
 
-def is_sign_vector(labels: Float64Array) -> bool:
-    """Whether every label is +1 or −1."""
-    return bool(np.all(np.abs(labels) == 1.0))
-
-
 def estimate_reference(signs: SignArray, labels: Float64Array, degree: int) -> Float64Array:
     """(1/m) Σ_i y_i χ_S(x_i) for all |S| ≤ degree, in the order of `monomials`.
 
@@ -176,21 +171,15 @@ def _estimate_in_slices(
     """Run the kernel on ranges of coefficients, each about _SLICE_SECONDS long."""
     total = monomial_count(len(columns), degree)
     values = np.empty(total, dtype=np.float64)
-    if is_sign_vector(labels):
-        label_words = pack(labels.astype(np.int8)[None])[0]
-
-        def run(first: int, last: int) -> None:
-            extension.estimate_signs(columns, label_words, len(labels), degree, first, last, threads, values)
+    if np.all(np.abs(labels) == 1.0):
+        kernel = partial(extension.estimate_signs, columns, pack(labels.astype(np.int8)[None])[0], len(labels), degree)
     else:
-
-        def run(first: int, last: int) -> None:
-            extension.estimate_reals(columns, labels, degree, first, last, threads, values)
-
+        kernel = partial(extension.estimate_reals, columns, labels, degree)
     first, size, reported = 0, max(1, 2**24 // len(labels)), perf_counter()
     while first < total:
         last = min(total, first + size)
         began = perf_counter()
-        run(first, last)
+        kernel(first, last, threads, values)
         elapsed = max(perf_counter() - began, 1e-6)
         size = max(1, min(int((last - first) * _SLICE_SECONDS / elapsed), 8 * size))
         first = last

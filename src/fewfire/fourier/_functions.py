@@ -39,18 +39,13 @@ def as_function(f: object, n: int | None) -> tuple[Function, int]:
     assert n is not None
 
     def evaluate(points: SignArray) -> Float64Array:
-        return _check_values(rule(points), len(points))
+        values: AnyArray = np.asarray(rule(points))
+        if values.shape != (len(points),):
+            wanted = f"must give one value per row, shape ({len(points)},)"
+            raise invalid("f", wanted, f"shape {values.shape}", "flatten its result")
+        if values.dtype.kind not in "biuf" or not np.isfinite(values).all():
+            got = f"dtype {values.dtype}" if values.dtype.kind not in "biuf" else "NaN or infinity among its values"
+            raise invalid("f", "must give finite real numbers", got, "check f on the points it fails on")
+        return values.astype(np.float64, copy=False)
 
     return evaluate, n
-
-
-def _check_values(values: object, rows: int) -> Float64Array:
-    array: AnyArray = np.asarray(values)
-    if array.shape != (rows,):
-        raise invalid(
-            "f", f"must give one value per row, shape ({rows},)", f"shape {array.shape}", "flatten its result"
-        )
-    if array.dtype.kind not in "biuf" or not np.isfinite(array).all():
-        got = f"dtype {array.dtype}" if array.dtype.kind not in "biuf" else "NaN or infinity among its values"
-        raise invalid("f", "must give finite real numbers", got, "check f on the points it fails on")
-    return array.astype(np.float64, copy=False)

@@ -141,7 +141,7 @@ class _Counted:
     def bucket_weights(
         self, prefixes: list[tuple[int, ...]], known: int, width: int, samples: int, n: int, stream: Stream
     ) -> Float64Array:
-        """Estimated weights of the buckets that coordinates from `known` on make of each prefix: (prefixes, 2^width)."""
+        """Estimated weights of the buckets that coordinates from `known` on make of prefixes: (prefixes, 2^width)."""
         cells = np.zeros((len(prefixes), 2**width))
         rows = max(1, _BLOCK_VALUES // n)
         for start in range(0, samples, rows):

@@ -32,6 +32,7 @@ from fewfire.fourier._monomials import monomial_count
 
 if TYPE_CHECKING:
     from fewfire._types import Float64Array
+    from fewfire.fourier._conjugate_gradients import Notify
 
 
 Solver: TypeAlias = Literal["auto", "cg", "gram"]
@@ -139,19 +140,19 @@ def least_squares(
     notify = progress_callback(progress, "least squares")
     samples, n = signs.shape
     row_weights = None if weights is None else _check_weights(weights, samples)
-    if solver == "gram" and gram_seconds(samples, n, degree) == float("inf"):
+    by_gram = gram_seconds(samples, n, degree)
+    if solver == "gram" and by_gram == float("inf"):
         count = monomial_count(n, degree)
         raise invalid("solver", f"must be 'cg' or 'auto' for {count} monomials (too large for a Gram matrix)", solver)
 
     matrix = MonomialMatrix(signs, degree, workers)
     limit = {"cg": max_iter, "gram": 0}.get(solver)
     if limit is None:
-        limit = _steps_worth_trying(matrix, alpha, tol, max_iter, gram_seconds(samples, n, degree))
+        limit = _steps_worth_trying(matrix, alpha, tol, max_iter, by_gram)
     used: Literal["cg", "gram"] = "gram"
     iterations, error = 0, 0.0
     if limit:
-        report = _Reporter(notify, tol, max_iter)
-        found = conjugate_gradients(matrix, labels, alpha, tol, limit, report, row_weights)
+        found = conjugate_gradients(matrix, labels, alpha, tol, limit, _reporter(notify, tol, max_iter), row_weights)
         iterations = found.iterations
         if found.error <= tol or limit == max_iter:
             used, values, error = "cg", found.values, found.error
@@ -194,23 +195,18 @@ def _check_weights(weights: object, samples: int) -> Float64Array:
     return np.ascontiguousarray(found)
 
 
-class _Reporter:
+def _reporter(progress: Progress | None, tol: float, max_iter: int) -> Notify:
     """Turns steps and errors into (done, total) calls, about ten per second."""
+    reported = perf_counter()
 
-    def __init__(self, progress: Progress | None, tol: float, max_iter: int) -> None:
-        self.progress, self.tol, self.max_iter = progress, tol, max_iter
-        self.reported = perf_counter()
-
-    def __call__(self, steps: int, error: float) -> None:
-        if self.progress is None:
+    def report(steps: int, error: float) -> None:
+        nonlocal reported
+        done = error <= tol or steps == max_iter
+        if progress is None or not (done or perf_counter() - reported >= _REPORT_SECONDS):
             return
-        done = error <= self.tol or steps == self.max_iter
-        if done or perf_counter() - self.reported >= _REPORT_SECONDS:
-            self.reported = perf_counter()
-            self.progress(steps, steps if done else self._expected(steps, error))
+        reported = perf_counter()
+        # Steps in all, if the error goes on falling at the average rate since the start, where it was 1.
+        expected = min(max_iter, ceil(steps * log(tol) / log(error))) if 0.0 < error < 1.0 else max_iter
+        progress(steps, steps if done else expected)
 
-    def _expected(self, steps: int, error: float) -> int:
-        """Steps in all, if the error goes on falling at the average rate since the start, where it was 1."""
-        if not error < 1.0:
-            return self.max_iter
-        return min(self.max_iter, ceil(steps * log(self.tol) / log(error)))
+    return report

@@ -80,10 +80,9 @@ class SampledSpectrum:
                 change = 0.25 * (here - self.function(_flipped(points, coordinate))) ** 2
                 sums[coordinate] += change.sum()
                 squares[coordinate] += change @ change
-        return [
-            self._from_moments(float(total), float(square), lowest=0.0)
-            for total, square in zip(sums, squares, strict=True)
-        ]
+        means = sums / self.samples
+        deviations = np.sqrt(np.maximum(squares - sums * means, 0.0) / (self.samples - 1))
+        return [self._around(float(mean), float(off), 0.0) for mean, off in zip(means, deviations, strict=True)]
 
     def noise_sensitivity(self, rho: float) -> Interval:
         """NS_ρ(f), −1 ≤ ρ ≤ 1; 2 · `samples` evaluations."""
@@ -129,13 +128,7 @@ class SampledSpectrum:
 
     def _interval(self, terms: Callable[[SignArray, int], Float64Array], lowest: float = -math.inf) -> Interval:
         values = np.concatenate([terms(points, start) for points, start in self._blocks()])
-        mean = float(values.mean())
-        return self._around(mean, float(values.std(ddof=1)), lowest)
-
-    def _from_moments(self, total: float, squares: float, lowest: float) -> Interval:
-        mean = total / self.samples
-        variance = max(0.0, squares - total * mean) / (self.samples - 1)
-        return self._around(mean, math.sqrt(variance), lowest)
+        return self._around(float(values.mean()), float(values.std(ddof=1)), lowest)
 
     def _around(self, mean: float, deviation: float, lowest: float) -> Interval:
         from scipy.special import stdtrit  # half of this package's import time, and only used here

@@ -185,27 +185,20 @@ def spectrum(f: object, n: int | None = None, *, threads: int | None = None) -> 
     (-0.5, 1.5)
     """
     if callable(f) or hasattr(f, "target"):
-        values = _values(f, n)
+        evaluate, inputs = as_function(f, n)
+        check_integer("n", inputs, 1, MAX_INPUTS, "use fourier.sampled beyond")
+        values = aligned_empty(2**inputs, np.dtype(np.float64))
+        at = 0
+        for points in cube_blocks(inputs):
+            values[at : at + len(points)] = evaluate(points)
+            at += len(points)
         return Spectrum(transform(values, inplace=True, threads=threads))
     table: AnyArray = np.asarray(f)
     if table.dtype.kind not in "biuf":
-        raise invalid(
-            "f", "must be 2ⁿ real numbers or callable", f"dtype {table.dtype}", "convert the values to float64"
-        )
+        got, remedy = f"dtype {table.dtype}", "convert the values to float64"
+        raise invalid("f", "must be 2ⁿ real numbers or callable", got, remedy)
     inputs = check_length("f", table)
     if n is not None and check_integer("n", n, 0) != inputs:
         raise invalid("n", f"must agree with the {len(table)} values of f", n, "leave n out")
     finite = check_finite("f", table.astype(np.float64))
     return Spectrum(transform(finite, inplace=True, threads=threads))
-
-
-def _values(f: object, n: int | None) -> AnyArray:
-    """f on the whole cube, evaluated in blocks."""
-    evaluate, inputs = as_function(f, n)
-    check_integer("n", inputs, 1, MAX_INPUTS, "use fourier.sampled beyond")
-    values = aligned_empty(2**inputs, np.dtype(np.float64))
-    at = 0
-    for points in cube_blocks(inputs):
-        values[at : at + len(points)] = evaluate(points)
-        at += len(points)
-    return values

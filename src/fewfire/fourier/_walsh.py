@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire._errors import InvalidArgument, invalid
+from fewfire._errors import invalid
 from fewfire._extension import core
 from fewfire._threads import thread_count
 
@@ -145,17 +145,17 @@ def _as_values(name: str, values: object) -> AnyArray:
 
 
 def _check_inplace(name: str, values: object) -> AnyArray:
+    if not isinstance(values, np.ndarray):
+        got = f"a {type(values).__name__}"
+    elif values.dtype not in _KINDS or not values.dtype.isnative:
+        got = f"dtype {values.dtype}"
+    elif not (values.flags.c_contiguous and values.flags.aligned and values.flags.writeable):
+        got = "an array that is strided, misaligned or read-only"
+    else:
+        return values
+    rule = "must be a writable contiguous float32, float64 or int32 array to be overwritten"
     remedy = "leave inplace out, or pass numpy.ascontiguousarray(values, dtype='float64')"
-    if not isinstance(values, np.ndarray) or values.dtype not in _KINDS or not values.dtype.isnative:
-        got = f"dtype {values.dtype}" if isinstance(values, np.ndarray) else f"a {type(values).__name__}"
-        raise _not_inplace(name, got, remedy)
-    if not (values.flags.c_contiguous and values.flags.aligned and values.flags.writeable):
-        raise _not_inplace(name, "an array that is strided, misaligned or read-only", remedy)
-    return values
-
-
-def _not_inplace(name: str, got: str, remedy: str) -> InvalidArgument:
-    return invalid(name, "must be a writable contiguous float32, float64 or int32 array to be overwritten", got, remedy)
+    raise invalid(name, rule, got, remedy)
 
 
 def _check_overflow(name: str, values: AnyArray) -> None:

@@ -30,7 +30,7 @@ from fewfire.networks._evaluate import activity, row_blocks, rows_per_block
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fewfire._types import AnyArray, IdArray, SignArray
+    from fewfire._types import AnyArray, IdArray
     from fewfire.networks._two_layer import TwoLayer
 
 
@@ -154,7 +154,10 @@ def check_sparsity(
         drawn = check_integer("samples", 100_000 if samples is None else samples, 1)
         exact = network.inputs <= check_integer("exact_up_to", exact_up_to, 0, 30, "2**30 inputs take hours")
         stream = as_stream(seed, "sparsity")
-        blocks = cube_blocks(network.inputs, rows) if exact else _drawn_blocks(stream, network.inputs, drawn, rows)
+        blocks = cube_blocks(network.inputs, rows)
+        if not exact:
+            starts = range(0, drawn, rows)
+            blocks = (stream.sign_rows(min(rows, drawn - start), network.inputs, start) for start in starts)
     largest, witness = -1, np.ones(network.inputs, dtype=np.int8)
     counts = np.zeros(network.width + 1, dtype=np.int64)
     for block in blocks:
@@ -163,8 +166,3 @@ def check_sparsity(
         if fired.max() > largest:
             largest, witness = int(fired.max()), block[fired.argmax()].copy()
     return SparsityReport(largest, exact, int(counts.sum()), witness, counts, k)
-
-
-def _drawn_blocks(stream: Stream, inputs: int, samples: int, rows: int) -> Iterator[SignArray]:
-    for start in range(0, samples, rows):
-        yield stream.sign_rows(min(rows, samples - start), inputs, start)

@@ -64,7 +64,11 @@ class NetworkTarget:
     threshold: float | None = None
 
     def __post_init__(self) -> None:
-        _check_network(self.network)
+        network: object = self.network
+        if not isinstance(network, Network):
+            got = f"a {type(network).__name__}"
+            raise invalid("network", "must have `inputs` and be callable", got, "pass a TwoLayer or a class like it")
+        check_integer("network.inputs", network.inputs, 1)
         if self.threshold is None:
             assign(self, noise=check_number("noise", self.noise, 0.0, remedy="it is a standard deviation"))
         else:
@@ -120,10 +124,3 @@ class NetworkTarget:
 
     def __hash__(self) -> int:
         return hash((id(self.network), self.noise, self.threshold))
-
-
-def _check_network(network: object) -> None:
-    if not isinstance(network, Network):
-        got = f"a {type(network).__name__}"
-        raise invalid("network", "must have `inputs` and be callable", got, "pass a TwoLayer or a class like it")
-    check_integer("network.inputs", network.inputs, 1)

@@ -15,7 +15,7 @@ from fewfire.report._results import Results, read_results
 from fewfire.sweeps.store._row import final
 
 if TYPE_CHECKING:
-    from fewfire._types import AnyArray, Float64Array, IdArray
+    from fewfire._types import Float64Array, IdArray
     from fewfire.engines import History
     from fewfire.sweeps import Store
 
@@ -92,7 +92,7 @@ def curves_info(
             continue
         histories = [results.history(int(index)) for index in chosen]
         steps = _shared_steps(histories, points)
-        tables = [np.stack([_at(h.step, getattr(h, name), steps) for h in histories]) for name in _ERRORS]
+        tables = [np.stack([_at(h, name, steps) for h in histories]) for name in ("test_error", "train_error")]
         trials = tuple(int(trial) for trial in columns["trial"][chosen])
         won = tuple(bool(good) for good in results.success[chosen])
         found[key] = CellCurves(setting, trials, won, steps, *tables)
@@ -110,9 +110,6 @@ def fit_budget(cells: int, curves: int = CURVES, points: int = POINTS) -> tuple[
     return curves, points
 
 
-_ERRORS = ("test_error", "train_error")
-
-
 def _shared_steps(histories: list[History], points: int) -> IdArray:
     """The steps at which all runs of a cell are shown: evenly spread in logarithm, and the last one of each."""
     known = np.unique(np.concatenate([history.step for history in histories]))
@@ -124,9 +121,9 @@ def _shared_steps(histories: list[History], points: int) -> IdArray:
     return steps
 
 
-def _at(step: AnyArray, values: AnyArray, wanted: IdArray) -> Float64Array:
-    """The recorded values at the wanted steps, NaN where there is no record."""
-    if not len(step):
-        return np.full(len(wanted), np.nan)
-    index = np.minimum(np.searchsorted(step, wanted), len(step) - 1)
-    return np.where(step[index] == wanted, values[index], np.nan).astype(np.float64)
+def _at(history: History, name: str, steps: IdArray) -> Float64Array:
+    """The recorded values at these steps, NaN where there is no record."""
+    recorded = np.isin(steps, history.step)
+    found = np.full(len(steps), np.nan)
+    found[recorded] = getattr(history, name)[np.searchsorted(history.step, steps[recorded])]
+    return found

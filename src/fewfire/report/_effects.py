@@ -128,13 +128,8 @@ def _draw_curve(axes: Axes, effects: SeenEffects, curve: Any) -> None:
         drawn = colour(output)
         mean, low, high = (part[shown, output] for part in (curve.mean, curve.low, curve.high))
         if numbers:
-            axes.plot(
-                positions,
-                mean,
-                color=drawn,
-                label=_output_name(effects, output),
-                marker="" if len(positions) > 1 else "o",
-            )
+            marker = "" if len(positions) > 1 else "o"
+            axes.plot(positions, mean, color=drawn, label=_output_name(effects, output), marker=marker)
             axes.fill_between(positions, low, high, color=drawn, alpha=shade, linewidth=0)
             if len(known) < len(curve.values):
                 axes.axhline(curve.mean[-1, output], color=drawn, linewidth=1, linestyle=":")
@@ -142,19 +137,15 @@ def _draw_curve(axes: Axes, effects: SeenEffects, curve: Any) -> None:
             axes.vlines(positions, low, high, color=drawn, alpha=2 * shade, linewidth=3)
             axes.plot(positions, mean, "o", color=drawn, label=_output_name(effects, output), markersize=4)
     if numbers:
-        axes.plot(
-            positions, np.zeros(len(positions)), "|", color=MUTED, transform=axes.get_xaxis_transform(), markersize=6
-        )
+        rug: dict[str, Any] = {"color": MUTED, "transform": axes.get_xaxis_transform(), "markersize": 6}
+        axes.plot(positions, np.zeros(len(positions)), "|", **rug)
         if len(known) < len(curve.values):
-            axes.text(
-                1.0, 1.0, "dotted: missing", transform=axes.transAxes, ha="right", va="bottom", fontsize="x-small"
-            )
+            corner: dict[str, Any] = {"transform": axes.transAxes, "ha": "right", "va": "bottom"}
+            axes.text(1.0, 1.0, "dotted: missing", fontsize="x-small", **corner)
     else:
         labels = ["missing" if value is None else _short(str(value)) for value in curve.values]
-        slanted: dict[str, Any] = (
-            {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len("".join(labels)) > LONGEST else {}
-        )
-        axes.set_xticks(positions, labels, **slanted)
+        slanted: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+        axes.set_xticks(positions, labels, **(slanted if len("".join(labels)) > LONGEST else {}))
     axes.set_xlabel(_short(curve.name), fontsize=SIZE)
     if len(effects.outputs) == 1:
         axes.set_ylabel(_short(effects.outputs[0]), fontsize=SIZE)

@@ -138,7 +138,9 @@ def frontier_info(source: Store | Results, success_error: float | None = None) -
         members.setdefault(json.dumps(shared, sort_keys=True), []).append(setting)
     specs = [{name: json.loads(key)[name] for name in ("problem", "training", "data")} for key in members]
     names = _names(specs)
-    counts, quartiles = _counts(results), _quartiles(results)
+    status, quartiles = results.columns["status"], _quartiles(results)
+    kinds = (final(status), results.success, status == "diverged", ~final(status))
+    counts = np.stack([results.total(kind) for kind in kinds])  # by setting id; id 0 has none
     groups = []
     for spec, (problem, label), settings in zip(specs, names, members.values(), strict=True):
         widths = tuple(sorted({setting.width for setting in settings}))
@@ -152,12 +154,15 @@ def frontier_info(source: Store | Results, success_error: float | None = None) -
                 starts[key] = (start_name(start), {})
             grid = starts[key][1].setdefault(name, np.zeros((len(widths), len(sizes)), dtype=np.int64))
             grid[row[setting.width], column[setting.samples]] = setting.id
-        frontiers = tuple(
-            _frontier(begun, name, ids, sizes, counts, quartiles, _pairs(results, next(iter(grids)), name, ids))
-            for begun, grids in starts.values()
-            for name, ids in grids.items()
-        )
-        groups.append(Group(problem, schedule(spec["training"]), label, widths, sizes, frontiers, spec))
+        frontiers = []
+        for begun, grids in starts.values():
+            for name, ids in grids.items():
+                runs, successes, diverged, failed = counts[:, ids]
+                low, high = wilson_interval(successes, runs)
+                ended = (ids, runs, successes, diverged, failed, low, high, quartiles[:, ids])
+                pairs = _pairs(results, next(iter(grids)), name, ids)
+                frontiers.append(SuccessFrontier(begun, *ended, *even_odds(runs, successes, sizes), name, pairs))
+        groups.append(Group(problem, schedule(spec["training"]), label, widths, sizes, tuple(frontiers), spec))
     return groups
 
 
@@ -188,29 +193,6 @@ def _pairs(results: Results, first: str, other: str, ids: IdArray) -> IdArray | 
         sides.append({"index": chosen, **{name: results.columns[name][chosen] for name in ("hash", "status")}})
     one, two = (side["index"][index] for side, index in zip(sides, shared_runs(*sides), strict=True))
     return pair_counts(results.success[one], results.success[two], cell[two], max(results.sources) + 1)[..., ids]
-
-
-def _frontier(
-    start: str,
-    source: str,
-    ids: IdArray,
-    samples: tuple[int | None, ...],
-    counts: AnyArray,
-    quartiles: Float64Array,
-    pairs: IdArray | None,
-) -> SuccessFrontier:
-    runs, successes, diverged, failed = counts[:, ids]
-    low, high = wilson_interval(successes, runs)
-    half, interval = even_odds(runs, successes, samples)
-    ended = (runs, successes, diverged, failed, low, high)
-    return SuccessFrontier(start, ids, *ended, quartiles[:, ids], half, interval, source, pairs)
-
-
-def _counts(results: Results) -> AnyArray:
-    """Runs, successes, diverged and failed ones by setting id: shape (4, largest id + 1); id 0 has none."""
-    status = results.columns["status"]
-    kinds = (final(status), results.success, status == "diverged", ~final(status))
-    return np.stack([results.total(kind) for kind in kinds])
 
 
 def _quartiles(results: Results) -> Float64Array:

@@ -227,9 +227,8 @@ class LivePage:
         self._data, self._latest = PageData(), dict[str, Any]()
         self._lock = Lock()
         self._version = 1  # goes up with everything new in the stores
-        self._read = self._drawn = 0  # the versions of progress and data
-        self._progress = _Rested(self._make_progress, SHARE[0], REST[0], clock)
-        self._shown = _Rested(self._make_data, SHARE[1], REST[1], clock)
+        self._progress = _Rested(self._look, self._make_progress, SHARE[0], REST[0], clock)
+        self._shown = _Rested(self._look, self._make_data, SHARE[1], REST[1], clock)
         self.progress()
         self.data()
 
@@ -255,24 +254,15 @@ class LivePage:
         return self._version
 
     def _make_progress(self) -> Any:
-        version = self._look()
-        if version == self._read:
-            return None
-        found = {"stores": [asdict(reader.read()) for reader in self._readers]}
-        self._read = version
-        return found
+        return {"stores": [asdict(reader.read()) for reader in self._readers]}
 
     def _make_data(self) -> Any:
-        version = self._look()
-        if version == self._drawn:
-            return None
         parts: dict[str, Results] = {}
         with ExitStack() as stack:
             for name, follower in self._followers.items():
                 store = stack.enter_context(SqliteStore(follower.path))
                 parts[name] = self._results(name, store, next(iter(parts.values())).success_error if parts else None)
             self._latest = self._data.of(side_by_side(parts), self._title) | {"profile": None}
-        self._drawn = version
         return self._latest
 
     def _results(self, name: str, store: SqliteStore, success_error: float | None) -> Results:
@@ -293,21 +283,23 @@ class LivePage:
 
 
 class _Rested:
-    """An answer that is made again on request when the pause after the last time is over."""
+    """An answer that is made again on request when the pause after the last time is over and there is something new."""
 
-    def __init__(self, make: Callable[[], Any], share: float, pause: float, clock: Callable[[], float]) -> None:
-        self._make, self._share, self._pause, self._clock = make, share, pause, clock
-        self._answer = Answer(b"", "")
+    def __init__(
+        self, look: Callable[[], int], make: Callable[[], Any], share: float, pause: float, clock: Callable[[], float]
+    ) -> None:
+        self._look, self._make, self._share, self._pause, self._clock = look, make, share, pause, clock
+        self._answer, self._version = Answer(b"", ""), 0
         self._next = -np.inf
 
     def get(self) -> Answer:
         if self._clock() >= self._next:
             first = not self._answer.tag
             spent = -time.thread_time()
-            made = self._make()  # None where nothing is new
-            if made is not None:
-                body = json.dumps(made, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-                self._answer = Answer(body, sha256(body).hexdigest()[:32])
+            version = self._look()
+            if version != self._version:
+                body = json.dumps(self._make(), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+                self._answer, self._version = Answer(body, sha256(body).hexdigest()[:32]), version
             spent += time.thread_time()
             # The first look reads what any report of the store would read, once.
             self._next = self._clock() + max(self._pause, 0.0 if first else spent / self._share)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.report._frontier import Group, SuccessFrontier, TheoryOverlay
+    from fewfire.report._frontier import Group, SuccessFrontier
     from fewfire.report._profile import SeenModel
     from fewfire.report._results import Results, StoreSummary
     from fewfire.report._settings import SettingsTable
@@ -104,13 +104,13 @@ def _group(group: Group) -> dict[str, Any]:
         "samples": group.samples,
         "starts": [_start(frontier) for frontier in group.frontiers],
         "findings": [{"holds": finding.holds, "text": finding.text} for finding in findings_info(group)],
-        "theory": theory and _theory(theory),
+        "theory": theory
+        and {
+            "needed": theory.needed,
+            "smallest": theory.smallest,
+            "lines": [[_samples(value) for value in line] for line in theory.equal_cost],
+        },
     }
-
-
-def _theory(theory: TheoryOverlay) -> dict[str, Any]:
-    lines = [[_samples(value) for value in line] for line in theory.equal_cost]
-    return {"needed": theory.needed, "smallest": theory.smallest, "lines": lines}
 
 
 def _start(frontier: SuccessFrontier) -> dict[str, Any]:
@@ -183,7 +183,11 @@ def render_page(
     results = read_results(MemoryStore() if source is None else source, success_error)
     data = PageData().of(results, title) | {"profile": seen}
     if seen and source is None:
-        data |= {"title": title or seen["model"], "lede": _profile_lede(seen)}
+        blocks = seen["blocks"]
+        fire = sum(one["fire"] * one["width"] for one in blocks) / sum(one["width"] for one in blocks)
+        some = f"{len(blocks)} MLP block{'s' if len(blocks) > 1 else ''}"
+        text = f"{some}, up to {seen['tokens']:,} tokens each: {fire:.1%} of the neurons fire on a token."
+        data |= {"title": title or seen["model"], "lede": text}
     return compose(data)
 
 
@@ -262,11 +266,3 @@ def _joined(suffix: str, *, live: bool = False) -> str:
 
 def _digest(text: str) -> str:
     return "sha256-" + b64encode(sha256(text.encode()).digest()).decode()
-
-
-def _profile_lede(seen: dict[str, Any]) -> str:
-    """A profile in a sentence."""
-    blocks = seen["blocks"]
-    fire = sum(one["fire"] * one["width"] for one in blocks) / sum(one["width"] for one in blocks)
-    some = f"{len(blocks)} MLP block{'s' if len(blocks) > 1 else ''}"
-    return f"{some}, up to {seen['tokens']:,} tokens each: {fire:.1%} of the neurons fire on a token."

@@ -75,14 +75,8 @@ def plot_frontier(group: Group, *, theory: bool = False, ax: SomeAxes | None = N
                 style: dict[str, Any] = {"color": ink, "fontsize": 8, "path_effects": [halo]}
                 axis.text(column, row, f"{value:.0%}", ha="center", va="center", zorder=3, **style)
         if overlay is not None:
-            _line(
-                axis,
-                group,
-                overlay.equal_cost[position],
-                color=TEST,
-                linestyle="--",
-                label="equal cost (Proposition 3)",
-            )
+            style = {"color": TEST, "linestyle": "--", "label": "equal cost (Proposition 3)"}
+            _line(axis, group, overlay.equal_cost[position], **style)
         if inside(frontier.half).any():
             _line(axis, group, frontier.half, color="black", linestyle="-", label="half of the runs succeed")
             _intervals(axis, group, frontier.interval)
@@ -356,9 +350,7 @@ def save_figures(
 
 def _near_even_odds(group: Group) -> tuple[int, int | None]:
     """The width and samples of the cell nearest to even odds; the widest of several."""
-    best = (np.inf, 0, 0)
-    for frontier in group.frontiers:
-        for (row, column), share in np.ndenumerate(frontier.success):
-            if not np.isnan(share):
-                best = min(best, (abs(share - 0.5), -row, column))
-    return group.widths[-best[1]], group.samples[best[2]]
+    cells = [cell for frontier in group.frontiers for cell in np.ndenumerate(frontier.success)]
+    known = [(abs(share - 0.5), -row, column) for (row, column), share in cells if not np.isnan(share)]
+    _, row, column = min(known, default=(np.inf, 0, 0))
+    return group.widths[-row], group.samples[column]

@@ -309,7 +309,7 @@ class Suite:
         jumps = smooth[0] is not scores
         for method in self.methods:
             if method == "pgd":
-                yield method, lambda problem: self._pgd(problem, stream)
+                yield method, partial(self._pgd, stream=stream)
             elif method == "frank_wolfe":
                 yield method, lambda problem: frank_wolfe(problem, self.steps, TARGETS)
                 if jumps:
@@ -437,7 +437,10 @@ def run_suite(
     changed = errs(centres, clean, all_rows)
     found_by = np.where(changed, "clean", "").astype("U20")
     points, at_points = centres.copy(), clean.copy()
-    single: Any = centres.astype(np.float32) if _fits_single(centres, threat) else centres
+    # float32 where it resolves moves of a thousandth of every radius at every centre; not on the sphere.
+    radii = np.asarray(threat.rho) * getattr(threat, "scale", 1.0)
+    fits = (np.abs(centres) * 2.0**-14 <= radii) | (radii == 0.0)
+    single: Any = centres if isinstance(threat, SliceCap) or not fits.all() else centres.astype(np.float32)
     if single is centres:
         scores = exact.near(float(np.max(threat.rho)))
     known = criterion(adapter, labels).value(clean)
@@ -499,11 +502,3 @@ def _flat(problem: AttackProblem, reach: float) -> AnyArray:
 
 def _values(scores: Scores, points: Float64Array) -> Float64Array:
     return np.asarray(scores.scores(points), dtype=np.float64)
-
-
-def _fits_single(centres: Float64Array, threat: Threat) -> bool:
-    """Whether float32 resolves moves of a thousandth of every radius at every centre; not on the sphere."""
-    if isinstance(threat, SliceCap):
-        return False
-    radii = np.asarray(threat.rho) * getattr(threat, "scale", 1.0)
-    return bool(np.all((np.abs(centres) * 2.0**-14 <= radii) | (radii == 0.0)))

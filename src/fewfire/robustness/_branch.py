@@ -141,24 +141,19 @@ def branch(
 
 
 def _split(tree: _Tree, count: int, lines: bool) -> list[tuple[_Node, Cells]]:
-    """Halves of the tree's lowest nodes, with their parents."""
+    """Halves of the tree's lowest nodes, with the worst neuron silent, and active; each with its parent."""
     found: list[tuple[_Node, Cells]] = []
     for _ in range(count):
         if not tree.heap or tree.heap[0][2].linear:
             break
         node = heapq.heappop(tree.heap)[2]
-        found += [(node, half) for half in _halves(node, lines)]
+        cell, worst = node.cell, int(relaxation_losses(node.cell, node.relaxed, lines)[0].argmax())
+        jump = cell.threshold[0] - cell.centre[0, worst]
+        low, high, silent, active = (np.array(part) for part in (cell.low, cell.high, cell.silent, cell.active))
+        low[0, worst], high[0, worst] = max(low[0, worst], jump), min(high[0, worst], jump)
+        silent[0, worst] = active[0, worst] = False
+        found += [(node, replace(cell, high=high, active=active)), (node, replace(cell, low=low, silent=silent))]
     return found
-
-
-def _halves(node: _Node, lines: bool) -> list[Cells]:
-    """The cell with its worst neuron silent, and active."""
-    cell, worst = node.cell, int(relaxation_losses(node.cell, node.relaxed, lines)[0].argmax())
-    jump = cell.threshold[0] - cell.centre[0, worst]
-    low, high, silent, active = (np.array(part) for part in (cell.low, cell.high, cell.silent, cell.active))
-    low[0, worst], high[0, worst] = max(low[0, worst], jump), min(high[0, worst], jump)
-    silent[0, worst] = active[0, worst] = False
-    return [replace(cell, high=high, active=active), replace(cell, low=low, silent=silent)]
 
 
 def _bound(

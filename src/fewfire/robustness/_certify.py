@@ -326,7 +326,8 @@ def refine(
     lines = block.inner()
     for part in _parts(block, pairs, _matters(pairs, np.arange(len(pairs.row)), upper, search), 256):
         cells = block.cells(pairs, part)
-        _meet(block, cells, np.zeros_like(cells.down), ATTACK_STEPS, upper)
+        met = descend(cells, block.points, block.threat, np.zeros_like(cells.down), ATTACK_STEPS)
+        np.minimum.at(upper, cells.row, met)
     for part in _parts(block, pairs, _matters(pairs, np.arange(len(pairs.row)), upper, search), 64):
         chosen = _matters(pairs, part, upper, search)
         if chosen.size:
@@ -375,7 +376,7 @@ def _relax(
             start = first_multipliers(some) if state is None else state.take(now)
             enough = np.array([search.enough(float(upper[row])) for row in some.row])
             found = improve(some, start, iterations, rate, enough, lines if name == "alpha" else None)
-            _meet(block, some, found.move, 5, upper)
+            np.minimum.at(upper, some.row, descend(some, block.points, block.threat, found.move, 5))
             _enter(pairs, chosen[now], found.bound, name)
             state = found if state is None else state.put(now, found)
             now = np.flatnonzero(np.isin(chosen, _matters(pairs, chosen, upper, search)))
@@ -383,11 +384,6 @@ def _relax(
                 break
     assert state is not None
     return replace(state, bound=pairs.lower[chosen])
-
-
-def _meet(block: RowBlock, cells: Cells, move: Float64Array, steps: int, upper: Float64Array) -> None:
-    met = descend(cells, block.points, block.threat, move, steps)
-    np.minimum.at(upper, cells.row, met)
 
 
 def _enter(pairs: Pairs, chosen: AnyArray, lower: Float64Array, name: str) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array
     from fewfire.robustness._adapter import ModelAdapter
-    from fewfire.robustness._threats import Norm, Threat
+    from fewfire.robustness._threats import Norm
 
 LINE_STEPS = 16
 """Bisections along the line from a row to the point that fooled the model."""
@@ -103,6 +103,7 @@ def minimal_radius(
     if isinstance(threat, SliceCap):
         remedy = 'of a robust estimator, use domain="ball"'
         raise invalid("model", "must be attacked in a ball to have a radius", "an adversary on the slice", remedy)
+    unscaled: Any = threat.inner if isinstance(threat, FeatureBall) else threat
     table, truth, stream = adapter.check_rows(X), np.asarray(y), as_stream(seed, "radius")
     upper, points = np.full(len(table), np.inf), table.copy()
     missed = np.zeros(len(table))  # the largest radius at which an attack failed
@@ -110,13 +111,14 @@ def minimal_radius(
     listener = progress_callback(progress, "radius: round") or (lambda done, total: None)
     for attempt in range(rounds + 1):
         listener(attempt, 2 * rounds + 1)
-        ball = _with_radii(threat, radii)
+        inner = replace(unscaled, rho=radii[:, None])
+        ball = replace(threat, inner=inner) if isinstance(threat, FeatureBall) else inner
         child = stream.child(f"round {attempt}")
         found = attack_adapted(adapter, table[rows], truth[rows], ball, steps=steps, restarts=restarts, seed=child)
         fooled = found.success
         nearest = _draw_back(adapter, table[rows[fooled]], found.X[fooled], truth[rows[fooled]], threat)
         points[rows[fooled]] = nearest
-        upper[rows[fooled]] = _distance(threat, nearest - table[rows[fooled]])
+        upper[rows[fooled]] = np.linalg.norm(nearest - table[rows[fooled]], ord=unscaled.order, axis=1)
         missed[rows[~fooled]] = radii[~fooled]
         rows = np.flatnonzero(np.isfinite(upper) & (upper - missed > 2.0**-rounds * rho))
         if not rows.size:
@@ -133,18 +135,6 @@ def minimal_radius(
         lower = _proved(proved, np.minimum(upper, rho), rho, rounds)
     listener(2 * rounds + 1, 2 * rounds + 1)
     return AdversarialRadius(lower, upper, points)
-
-
-def _with_radii(threat: Any, radii: Float64Array) -> Threat:
-    """The ball with a radius per row."""
-    if isinstance(threat, FeatureBall):
-        return replace(threat, inner=replace(threat.inner, rho=radii[:, None]))
-    return replace(threat, rho=radii[:, None])  # type: ignore[no-any-return]
-
-
-def _distance(threat: Any, moves: Float64Array) -> Float64Array:
-    order = (threat.inner if isinstance(threat, FeatureBall) else threat).order
-    return np.asarray(np.linalg.norm(moves, ord=order, axis=1))
 
 
 def _draw_back(
@@ -169,8 +159,8 @@ def _proved(
     above = np.floor(upper / rho * 2**rounds).astype(np.int64) + 1  # radii at which the proof must fail, or beyond ρ
     while (rows := np.flatnonzero(above - lower > 1)).size:
         middle = (lower[rows] + above[rows]) // 2
-        for place in np.unique(middle):
-            chosen = rows[middle == place]
-            sure = proved(chosen, rho * float(place) / 2**rounds)
-            lower[chosen[sure]], above[chosen[~sure]] = place, place
+        for radius in np.unique(middle):
+            chosen = rows[middle == radius]
+            sure = proved(chosen, rho * float(radius) / 2**rounds)
+            lower[chosen[sure]], above[chosen[~sure]] = radius, radius
     return np.asarray(lower * (rho / 2**rounds))

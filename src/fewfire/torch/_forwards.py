@@ -18,6 +18,7 @@ import weakref
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
 from operator import is_
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -346,14 +347,12 @@ class SequenceForward(StandIn):
         members = list(self.module._modules.values())
         index = 0
         while index < len(members):
-            part = next((part for part in self.parts if self._begins(part, members[index:])), None)
+            rest = members[index:]
+            fits = (len(part.covered) <= len(rest) and all(map(is_, part.covered, rest)) for part in self.parts)
+            part = next(compress(self.parts, fits), None)
             input = members[index](input) if part is None else part(input)
             index += 1 if part is None else len(part.covered)
         return input
-
-    @staticmethod
-    def _begins(part: FusedForward, members: list[Any]) -> bool:
-        return len(part.covered) <= len(members) and all(map(is_, part.covered, members))
 
 
 class UpForward(SparseForward):

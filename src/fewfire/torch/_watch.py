@@ -236,14 +236,9 @@ def _alike(before: _Seen, after: _Seen) -> bool:
     return (
         before.kind is after.kind
         and before.attributes.keys() == after.attributes.keys()
-        and _same_children(before.children, after.children)
+        and [name for name, _ in before.children] == [name for name, _ in after.children]
+        and all(one is other for (_, one), (_, other) in zip(before.children, after.children, strict=True))
         and all(_equal(value, after.attributes[name]) for name, value in before.attributes.items())
-    )
-
-
-def _same_children(before: list[tuple[str, Any]], after: list[tuple[str, Any]]) -> bool:
-    return len(before) == len(after) and all(
-        old == new and one is other for (old, one), (new, other) in zip(before, after, strict=True)
     )
 
 

@@ -111,14 +111,9 @@ def digits(integers: IdArray, bits: int) -> SignArray:
     return signs.reshape(len(integers), -1).astype(np.int8)
 
 
-def bits_for(q: int) -> int:
-    """Binary digits of an integer below q."""
-    return (q - 1).bit_length()
-
-
 def integer_form(secret: Sequence[int], q: int) -> tuple[Float64Array, float]:
     """v and c with ⟨v, z(y)⟩ + c = ⟨secret, y⟩ for every y: shape (m·bits,) and a number."""
-    halves = 0.5 * 2.0 ** np.arange(bits_for(q))
+    halves = 0.5 * 2.0 ** np.arange((q - 1).bit_length())
     v = np.outer(np.asarray(secret, dtype=np.float64), halves).ravel()
     return v, float(v.sum())
 

@@ -88,11 +88,6 @@ DATASETS = {row[0]: DatasetInfo(number, *row) for number, row in enumerate(_ROWS
 """The data sets by name, in the order of Table 1."""
 
 
-def find(name: str) -> DatasetInfo:
-    """The row of Table 1 with this name."""
-    return DATASETS[check_choice("name", name, DATASETS)]
-
-
 def load(name: str, directory: str | Path | None = None, *, download: bool = True) -> Dataset:
     """One of the 16 data sets of pareto, Table 1, by name.
 
@@ -111,7 +106,7 @@ def load(name: str, directory: str | Path | None = None, *, download: bool = Tru
     Dataset
         Rows in the order of the source; `split` shuffles them.
     """
-    info = find(name)
+    info = DATASETS[check_choice("name", name, DATASETS)]
     folder = _folder(directory)
     if folder is not None and (path := folder / f"{name}.parquet").is_file():
         return read_parquet(path, name, info.task)

@@ -7,13 +7,11 @@ kept answer that is damaged is fetched again.
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
 import http.client
 import json
 import os
-import tempfile
 import threading
 import time
 import zlib
@@ -24,6 +22,7 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from fewfire import __version__
+from fewfire._atomic import replacing
 from fewfire._errors import FileFormatError
 
 if TYPE_CHECKING:
@@ -123,15 +122,9 @@ def _description(path: Path) -> dict[str, Any]:
 def _download(url: str, path: Path, most: int, deadline: float) -> None:
     """Fetch an address into a file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".fewfire-")
-    try:
-        with os.fdopen(handle, "wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=1) as file:
-            for piece in _pieces(url, most, deadline):
-                file.write(piece)
-        Path(name).replace(path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            Path(name).unlink()
+    with replacing(path) as raw, gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=1) as file:
+        for piece in _pieces(url, most, deadline):
+            file.write(piece)
 
 
 def _pieces(url: str, most: int, deadline: float) -> Iterator[bytes]:
