@@ -123,14 +123,20 @@ class DaskExecutor:
                         if deaths[batch[0].hash] < TRIES:
                             suspects += batch
                         else:
-                            rows = [_given_up(batch[0], engine)]
+                            how = f"and so it went {TRIES} times while the run was alone there"
+                            died = ExecutorError(f"the workers that had it died, {how}")
+                            rows = [failed_row(batch[0], died, engine, environment_text())]
                     fill()
                     if rows:
                         yield rows
             except FewfireError:
                 raise
             except Exception as error:
-                raise self._unusable(error) from error
+                reason = f"{type(error).__name__}: {error}".splitlines()[0].rstrip(".")
+                raise ExecutorError(
+                    f"the Dask cluster at {self.address} cannot go on: {reason}. Finished runs are kept. "
+                    "Remedy: see that the scheduler runs and that fewfire is installed on every worker."
+                ) from error
 
     def _threads(self, client: Any) -> int:
         """How many runs the cluster trains at the same time; an error when its scheduler does not answer."""
@@ -141,13 +147,6 @@ class DaskExecutor:
                 f"the Dask scheduler at {self.address} has not answered for {_ANSWER_SECONDS} s. Finished runs are "
                 "kept. Remedy: see whether it hangs, start it again, and repeat the sweep to go on."
             ) from None
-
-    def _unusable(self, error: Exception) -> ExecutorError:
-        reason = f"{type(error).__name__}: {error}".splitlines()[0].rstrip(".")
-        return ExecutorError(
-            f"the Dask cluster at {self.address} cannot go on: {reason}. "
-            "Finished runs are kept. Remedy: see that the scheduler runs and that fewfire is installed on every worker."
-        )
 
 
 def on_worker(work: Work, texts: list[str]) -> list[Row]:
@@ -160,11 +159,6 @@ def _workers_for(engine: str) -> int:
     """How many workers a cluster of this machine should have: one per device of the engine, else one per core."""
     chosen = ENGINES[engine](1)
     return len(chosen.devices()) if isinstance(chosen, DeviceEngine) and chosen.unusable() is None else usable_cores()
-
-
-def _given_up(spec: RunSpec, engine: str) -> Row:
-    error = ExecutorError(f"the workers that had it died, and so it went {TRIES} times while the run was alone there")
-    return failed_row(spec, error, engine, environment_text())
 
 
 @contextmanager

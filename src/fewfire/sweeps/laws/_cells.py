@@ -22,7 +22,7 @@ from fewfire.sweeps.store._row import final, succeeded
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fewfire.sweeps.store._protocol import Setting, Store
+    from fewfire.sweeps.store._protocol import Store
 
 GRID = (
     *(125, 250, 375, 500, 750, 1000, 1500, 2000, 3000, 4000, 6000, 8000, 12_000, 16_000, 24_000, 32_000),
@@ -117,27 +117,24 @@ def parity_cells(store: Store, success_error: float | None = None) -> list[Parit
     columns, found, schedules = store.columns(), [], set()
     ended, good = final(columns["status"]), succeeded(columns["status"], columns["best_test_error"], error)
     for setting in store.settings():
-        if not _is_plain_parity(setting) or not (chosen := (columns["setting"] == setting.id) & ended).any():
+        problem, training, chosen = setting.problem, setting.training, (columns["setting"] == setting.id) & ended
+        plain = problem["name"] == "parity" and not problem.get("noise") and len(training["phases"]) == 1
+        if not plain or not chosen.any():
             continue
-        training = setting.training
         (phase,) = training["phases"]
         schedules.add(json.dumps({**phase, "steps": 0, "loss": training["loss"], "sampling": training["sampling"]}))
         if len(schedules) > 1:
-            raise invalid(
-                "store", "must hold one schedule, steps apart", sorted(schedules), "fit each in its own store"
-            )
+            rule = "must hold one schedule, steps apart"
+            raise invalid("store", rule, sorted(schedules), "fit each in its own store")
         stop = training["stop_error"]
         if stop is not None and stop > error:
-            rule = (
-                f"must be at least {stop:g}, at which these runs stop: whether they would have gone on to it is unknown"
-            )
-            raise invalid("success_error", rule, error, f"pass {stop:g}")
+            why = "at which these runs stop: whether they would have gone on to it is unknown"
+            raise invalid("success_error", f"must be at least {stop:g}, {why}", error, f"pass {stop:g}")
         # A run that stops at the error records when it got there; one that does not, only whether it did.
         times = np.where(good[chosen], columns["steps"][chosen] if stop == error else phase["steps"], np.inf)
         evaluated = _evaluated_at(json.dumps(training)) if stop == error else ()
         steps = (*(t for t in GRID if t in evaluated and t < phase["steps"]), phase["steps"])
         counts = tuple(int((times <= t).sum()) for t in steps)
-        problem = setting.problem
         key = (problem["n"], problem["k"], start_label(setting.start), setting.width, setting.samples)
         found.append(ParityCell(*key, int(chosen.sum()), steps, counts))
     return found
@@ -147,11 +144,6 @@ def parity_cells(store: Store, success_error: float | None = None) -> list[Parit
 def _evaluated_at(training: str) -> frozenset[int]:
     """The steps after which runs of a schedule are evaluated."""
     return frozenset(parse_training(json.loads(training)).checkpoints())
-
-
-def _is_plain_parity(setting: Setting) -> bool:
-    problem = setting.problem
-    return problem["name"] == "parity" and not problem.get("noise") and len(setting.training["phases"]) == 1
 
 
 def merged_cells(cells: Iterable[ParityCell]) -> list[ParityCell]:

@@ -198,7 +198,8 @@ class FrontierLaw:
             except ValueError:  # what is left does not decide the terms
                 continue
             for point in self.points:
-                if _part(point, by) == name and not {"k", "start"} & {t.split()[0] for t in _beyond(law, point)}:
+                beyond = law.outside(point.n, point.k, point.width, point.start)
+                if _part(point, by) == name and not {"k", "start"} & {text.split()[0] for text in beyond}:
                     made = law._predict(point, level)
                     found.append(HeldOutFrontier(name, point, made, made.low <= point.samples <= made.high))
         return found
@@ -257,9 +258,8 @@ def fit_law(
     points, unlocated = frontier_points(cells, steps)
     if steps is not None and not points and not unlocated:
         looked = sorted({t for cell in cells for t in cell.steps})
-        raise invalid(
-            "steps", "must be a number of steps after which runs were evaluated", steps, f"pass one of {looked}"
-        )
+        rule = "must be a number of steps after which runs were evaluated"
+        raise invalid("steps", rule, steps, f"pass one of {looked}")
     return _fit(points, steps, unlocated)
 
 
@@ -369,10 +369,6 @@ def _row(terms: Sequence[str], point: FrontierPoint) -> Float64Array:
             name, group = "1", name
         row.append(_NUMBERS[name](point) if group in ("", f"k = {point.k}", point.start) else 0.0)
     return np.array(row, dtype=np.float64)
-
-
-def _beyond(law: FrontierLaw, point: FrontierPoint) -> list[str]:
-    return law.outside(point.n, point.k, point.width, point.start)
 
 
 def _part(point: FrontierPoint, by: str) -> str:

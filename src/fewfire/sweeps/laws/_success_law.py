@@ -41,27 +41,13 @@ if TYPE_CHECKING:
     from fewfire.sweeps.laws._cells import ParityCell
 
 PRIORS: dict[str, dict[str, tuple[float, float]]] = {
-    "data": {
-        "1": (5.5, 9.0),
-        "L": (1.5, 1.5),
-        "L²": (0.0, 0.3),
-        "R": (-0.15, 0.5),
-        "R²": (0.0, 0.1),
-        "RL": (0.0, 0.3),
-    },
+    "data": {"1": (5.5, 9.0), "L": (1.5, 1.5), "L²": (0.0, 0.3), "R": (-0.15, 0.5), "R²": (0.0, 0.1), "RL": (0.0, 0.3)},
     "log σ": {"1": (-1.2, 1.0), "R": (-0.1, 0.3), "L": (0.0, 0.5)},
     "width": {"1": (1.4, 1.5), "L": (1.0, 2.0)},
     "log γ": {"1": (0.0, 0.7)},
     "fresh width": {"1": (0.0, 2.0), "L": (3.0, 2.0)},
     "log fresh γ": {"1": (0.0, 0.7)},
-    "steps": {
-        "1": (7.0, 9.0),
-        "L": (1.0, 2.0),
-        "L²": (0.0, 0.3),
-        "R": (-0.2, 0.5),
-        "R²": (0.0, 0.1),
-        "RL": (0.0, 0.3),
-    },
+    "steps": {"1": (7.0, 9.0), "L": (1.0, 2.0), "L²": (0.0, 0.3), "R": (-0.2, 0.5), "R²": (0.0, 0.1), "RL": (0.0, 0.3)},
     "fresh steps": {"1": (0.0, 1.0), "L": (0.0, 1.0), "R": (0.0, 0.3)},
     "slow": {"1": (0.0, 1.5)},
     "log slow rate": {"1": (0.0, 0.7), "R": (0.0, 0.2)},
@@ -194,8 +180,9 @@ class SuccessLaw:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         ranges = [
-            {"n": r.n, "width": r.width, "samples": [r.samples[0], _plain(r.samples[1])], "steps": r.steps}
+            {"n": r.n, "width": r.width, "samples": [low, None if np.isinf(most) else int(most)], "steps": r.steps}
             for r in self.ranges
+            for low, most in [r.samples]
         ]
         return {
             "k": self.k,
@@ -237,10 +224,6 @@ def predicted_shares(probabilities: Float64Array, runs: int, level: float = 0.9)
     high = np.searchsorted(below, below[low] + level) - 1
     best = np.lexsort((below[low] - below[high + 1], high - low))[0]  # of equally wide ones that which holds most
     return float(low[best] / runs), float(high[best] / runs)
-
-
-def _plain(samples: float) -> int | None:
-    return None if np.isinf(samples) else int(samples)
 
 
 def _size(samples: int | None) -> float:

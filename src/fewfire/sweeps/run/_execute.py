@@ -173,8 +173,10 @@ class _Going:
                         self.refused[number] = None
                 self._count(rows, len(rows) if again else 0)
                 self.progress(self.state)
-                if not self.keep_going:
-                    _refuse_failures(rows)
+                for row in () if self.keep_going else (row for row in rows if row.status != "done"):
+                    where = f"Its spec, trial {row.trial}: {row.setting}. All finished runs are kept."
+                    remedy = "Remedy: change the spec, or leave out fail-fast to go on without it."
+                    raise ExecutorError(f"run {row.hash} {row.status}: {row.message.rstrip('.')}. {where} {remedy}")
 
     def _count(self, rows: list[Row], tried_again: int) -> None:
         """Take these rows into the state; runs that are tried again were counted as failed before."""
@@ -205,12 +207,3 @@ class _Going:
         )
         self.progress(self.state)
         return self.state
-
-
-def _refuse_failures(rows: list[Row]) -> None:
-    for row in rows:
-        if row.status != "done":
-            raise ExecutorError(
-                f"run {row.hash} {row.status}: {row.message.rstrip('.')}. Its spec, trial {row.trial}: {row.setting}. "
-                "All finished runs are kept. Remedy: change the spec, or leave out fail-fast to go on without it."
-            )

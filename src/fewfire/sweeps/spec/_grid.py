@@ -57,7 +57,10 @@ def _count(value: Any, key: str = "") -> int:
 
 def _expand(value: Any, path: str, key: str = "") -> list[Any]:
     if isinstance(value, dict):
-        return _range(value, path) if any(name in value for name in RANGES) else _combinations(value, path)
+        if any(name in value for name in RANGES):
+            return _range(value, path)
+        axes = [_expand(member, join(path, name), name) for name, member in value.items()]
+        return [dict(zip(value, choice, strict=True)) for choice in product(*axes)]
     if not isinstance(value, list | tuple):
         return [value]
     if not value:
@@ -70,11 +73,6 @@ def _expand(value: Any, path: str, key: str = "") -> list[Any]:
     if key in SEQUENCES:
         return [tuple(choice) for choice in product(*members)]
     return [concrete for choices in members for concrete in choices]
-
-
-def _combinations(table: Mapping[str, Any], path: str) -> list[dict[str, Any]]:
-    axes = [_expand(value, join(path, key), key) for key, value in table.items()]
-    return [dict(zip(table, choice, strict=True)) for choice in product(*axes)]
 
 
 def _range(table: Mapping[str, Any], path: str) -> list[int] | list[float]:

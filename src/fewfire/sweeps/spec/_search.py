@@ -74,7 +74,11 @@ class FrontierSearch:
     rising: bool = True
 
     def __post_init__(self) -> None:
-        _check_axis(self.axis)
+        axis: object = self.axis
+        name, _, key = (text := axis if isinstance(axis, str) else "").partition(".")
+        if text not in AXES and (name != "problem" or not key or key in TEXTS or "." in key):
+            rule = f"must be a key that holds a number: {', '.join(AXES)}, or a number of the problem such as problem.n"
+            raise invalid("search.axis", rule, axis, did_you_mean(axis, AXES) or "name the table and the key")
         check_number("search.low", self.low, 0.0, open_low=True, remedy="values are tried on a logarithmic scale")
         check_number("search.high", self.high)
         if not self.high > self.low:
@@ -137,16 +141,6 @@ class FrontierSearch:
         return sorted(
             (moved[choice][row] for choice in product(*others) for row in along), key=lambda line: int(line[0])
         )
-
-
-def _check_axis(axis: object) -> None:
-    """An axis is a key of a table that holds a number."""
-    text = axis if isinstance(axis, str) else ""
-    name, _, key = text.partition(".")
-    if text in AXES or (name == "problem" and key and key not in TEXTS and "." not in key):
-        return
-    rule = f"must be a key that holds a number: {', '.join(AXES)}, or a number of the problem such as problem.n"
-    raise invalid("search.axis", rule, axis, did_you_mean(axis, AXES) or "name the table and the key")
 
 
 def _filled(table: Any, path: str, key: str, values: list[Any]) -> Any:

@@ -211,20 +211,18 @@ class Sweep:
         trial, cell = divmod(check_integer("number", number, 0, len(self) - 1), self.settings)
         first = self._first_runs.get(cell)
         if first is None:
-            first = self._first_runs[cell] = self._first_run(cell)
+            rest, fourth = divmod(cell, len(self.schedules))
+            rest, third = divmod(rest, len(self.data))
+            one, second = divmod(rest, len(self.networks))
+            sizes, schedule = self.data[third], self.schedules[fourth]
+            first = RunSpec(self.problems[one], *self.networks[second], sizes.samples, schedule, 0, *sizes[1:])
+            self._first_runs[cell] = first
         return first.with_trial(trial) if trial else first
 
     @cached_property
     def _first_runs(self) -> dict[int, RunSpec]:
         """The first run of each cell that was asked for; a grid repeats its cells trial by trial."""
         return {}
-
-    def _first_run(self, cell: int) -> RunSpec:
-        rest, fourth = divmod(cell, len(self.schedules))
-        rest, third = divmod(rest, len(self.data))
-        first, second = divmod(rest, len(self.networks))
-        (start, width), data = self.networks[second], self.data[third]
-        return RunSpec(self.problems[first], start, width, data.samples, self.schedules[fourth], 0, *data[1:])
 
     def run(
         self,

@@ -60,16 +60,15 @@ def check_plain(value: object, path: str, depth: int = DEPTH) -> None:
         for key, member in value.items() if isinstance(value, Mapping) else enumerate(value):
             check_plain(key, path or "a key", depth)
             if isinstance(key, str) and len(key) > KEY:
-                raise invalid(
-                    path or "a key", f"must have keys of at most {KEY} characters", key, "write a shorter one"
-                )
+                rule = f"must have keys of at most {KEY} characters"
+                raise invalid(path or "a key", rule, key, "write a shorter one")
             check_plain(member, (f"{path}.{key}" if path else str(key)) if named else f"{path}[{key}]", depth - 1)
     elif isinstance(value, int) and not -(2**63) <= value < 2**63:
         got = f"an integer of {value.bit_length()} bits"  # its digits may be too many to be written
         raise invalid(path, "must be an integer of at least −2^63 and less than 2^63", got, "choose a smaller one")
     elif isinstance(value, float | np.floating) and not math.isfinite(value):
         raise invalid(path, "must be a finite number", float(value), "write one between −1.7e308 and 1.7e308")
-    elif isinstance(value, str) and not _is_unicode(value):
+    elif isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
         raise invalid(path, "must be Unicode text", value, "remove the lone surrogates")
 
 
@@ -98,10 +97,6 @@ def check_size(sections: Mapping[str, int], trials: int) -> None:
     if cells * trials > RUNS:
         got = f"a grid of {cells * trials:,} ({cells:,} cells × {trials:,} trials)"
         raise invalid("the spec", f"must stand for at most {RUNS:,} runs", got, "ask for fewer trials or values")
-
-
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 PHASE_KEYS = tuple(field.name for field in fields(Phase))

@@ -36,13 +36,17 @@ def resolve_store(path: Path, *, write: bool) -> Path:
             raise StoreError(f"there is no store {path}. Remedy: run a sweep into it first.") from None
         found = None
     except (OSError, ValueError) as error:  # a loop of links, a name too long or with a zero byte, no permission
-        wrong = "embedded null byte" if "\0" in str(path) else _reason(error)  # which Python 3.13 words differently
+        reason = str(getattr(error, "strerror", None) or error)
+        wrong = "embedded null byte" if "\0" in str(path) else reason  # which Python 3.13 words differently
         raise StoreError(f"{path} cannot be opened: {wrong}. Nothing was changed.") from None
     if found is not None:
         _check(path, found, write)
     resolved = Path(os.path.realpath(path))
-    for helper in HELPERS:
-        _check_helper(path, Path(f"{resolved}{helper}"))
+    for helper in (Path(f"{resolved}{name}") for name in HELPERS):
+        with suppress(OSError):
+            found = helper.lstat()
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                raise foreign(path, helper)
     return resolved
 
 
@@ -58,25 +62,12 @@ def _check(path: Path, found: os.stat_result, write: bool) -> None:
         )
 
 
-def _check_helper(path: Path, helper: Path) -> None:
-    try:
-        found = helper.lstat()
-    except OSError:
-        return
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-        raise foreign(path, helper)
-
-
 def foreign(path: Path, helper: Path) -> StoreError:
     """The error of a store that has something else where one of its helper files belongs."""
     return StoreError(
         f"{path} cannot be opened: {helper} is a link or another's file, and would be written to. "
         "Nothing was changed. Remedy: see what it is, and move it away."
     )
-
-
-def _reason(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error)
 
 
 _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)

@@ -18,6 +18,7 @@ import math
 import re
 import sqlite3
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -144,13 +145,10 @@ class SqliteStore(StoreBase):
         with self._writing(f"The {len(rows)} newest runs were not kept; all others are.") as connection:
             for row in rows:
                 connection.execute(f"DELETE FROM runs WHERE hash = ? AND status NOT IN {FINAL}", (row.hash,))
-                values = {name: getattr(row, name) for name in COLUMNS} | {
-                    "setting": self._setting_id(connection, row.setting),
-                    "environment": self._environment_id(connection, row.environment),
-                }
-                names, marks = ", ".join(values), ", ".join("?" * len(values))
-                statement = f"INSERT INTO runs ({names}) VALUES ({marks}) ON CONFLICT (hash) DO NOTHING"
-                done = connection.execute(statement, tuple(values.values()))
+                values = {name: getattr(row, name) for name in COLUMNS}
+                values["setting"] = self._setting_id(connection, row.setting)
+                values["environment"] = self._environment_id(connection, row.environment)
+                done = _insert(connection, "runs", values)
                 if done.rowcount:
                     blobs = encode_history(row.history)
                     connection.execute("INSERT INTO histories VALUES (?, ?, ?)", (done.lastrowid, *blobs))
@@ -248,12 +246,9 @@ class SqliteStore(StoreBase):
         with self._writing(f"The {len(measurements)} newest measurements were not kept; all others are.") as connection:
             for new in measurements:
                 connection.execute("DELETE FROM measurements WHERE hash = ? AND status = 'failed'", (new.hash,))
-                environment = self._environment_id(connection, new.environment)
-                connection.execute(
-                    "INSERT INTO measurements (hash, spec, status, error, seconds, message, environment) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING",
-                    (new.hash, new.spec, new.status, new.error, new.seconds, new.message, environment),
-                )
+                values = {"hash": new.hash} | {field.name: getattr(new, field.name) for field in fields(new)}
+                values["environment"] = self._environment_id(connection, new.environment)
+                _insert(connection, "measurements", values)
 
     def measurements(self) -> Iterator[Measurement]:
         """All measurements, sorted by hash; a file of the first version has none."""
@@ -348,29 +343,27 @@ class SqliteStore(StoreBase):
     def _setting_id(self, connection: sqlite3.Connection, text: str) -> int:
         if text not in self._setting_ids:
             setting = Setting(0, text)  # its number is not known yet
-            connection.execute(
-                "INSERT INTO settings (spec, problem, start, width, samples, test_samples, training) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (spec) DO NOTHING",
-                (
-                    text,
-                    canonical(setting.problem),
-                    canonical(setting.start),
-                    setting.width,
-                    setting.samples,
-                    setting.spec["data"]["test_samples"],
-                    canonical(setting.training),
-                ),
-            )
+            values: dict[str, Any] = {"spec": text, "width": setting.width, "samples": setting.samples}
+            values["test_samples"] = setting.spec["data"]["test_samples"]
+            values |= {name: canonical(getattr(setting, name)) for name in ("problem", "start", "training")}
+            _insert(connection, "settings", values)
             found = connection.execute("SELECT id FROM settings WHERE spec = ?", (text,))
             self._setting_ids[text] = found.fetchone()[0]
         return self._setting_ids[text]
 
     def _environment_id(self, connection: sqlite3.Connection, text: str) -> int:
         if text not in self._environment_ids:
-            connection.execute("INSERT INTO environments (environment) VALUES (?) ON CONFLICT DO NOTHING", (text,))
+            _insert(connection, "environments", {"environment": text})
             found = connection.execute("SELECT id FROM environments WHERE environment = ?", (text,))
             self._environment_ids[text] = found.fetchone()[0]
         return self._environment_ids[text]
+
+
+def _insert(connection: sqlite3.Connection, table: str, values: dict[str, Any]) -> sqlite3.Cursor:
+    """Add a row, unless the table has one with the same text or hash."""
+    names, marks = ", ".join(values), ", ".join("?" * len(values))
+    statement = f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING"
+    return connection.execute(statement, tuple(values.values()))
 
 
 def _connect(path: Path, resolved: Path, write: bool) -> sqlite3.Connection:
