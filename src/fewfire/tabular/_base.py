@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from fewfire.tabular._effects import Effects
     from fewfire.tabular._encodings import Columns
     from fewfire.tabular._frames import CategoryColumns, CategoryReader
-    from fewfire.tabular._training import NetworkGroup
 
 
 PATIENCE = 8  # epochs without a better held-out loss
@@ -379,7 +378,11 @@ def resolve(estimator: Any, rows: int, *, validated: bool) -> Settings:
     optimiser.check()
     sparsity = estimator.sparsity
     check_flag("warm_start", estimator.warm_start)
-    _check_verbose(estimator.verbose)
+    verbose = estimator.verbose  # scikit-learn's users also write levels, of which 0 is silent and all others are alike
+    if not isinstance(verbose, bool | np.bool_ | int | np.integer) or verbose < 0:
+        raise invalid("verbose", "must be True or False", verbose)
+    smoothing = getattr(estimator, "label_smoothing", 0.0)  # a regressor has none
+    remedy = "0 trains on the labels as they are"
     return Settings(
         hidden=_hidden(estimator.hidden),
         sparsity=None if sparsity is None else check_integer("sparsity", sparsity, 1, remedy="None is a dense start"),
@@ -388,7 +391,7 @@ def resolve(estimator: Any, rows: int, *, validated: bool) -> Settings:
         scaling=check_choice("scaling", estimator.scaling, ("auto", *ENCODINGS)),
         gains=check_choice("gains", estimator.gains, get_args(Gains)),
         trees=check_flag("trees", estimator.trees),
-        smoothing=_smoothing(estimator),
+        smoothing=check_number("label_smoothing", smoothing, 0.0, 1.0, open_high=True, remedy=remedy),
         optimiser=optimiser,
         patience=patience,
         threads=job_count(estimator.n_jobs),
@@ -425,18 +428,6 @@ def _patience(early_stopping: object, rows: int, enough: bool) -> int | None:
     return check_integer("early_stopping", early_stopping, 1, remedy="pass 'auto', False, True or a number of epochs")
 
 
-def _check_verbose(verbose: object) -> None:
-    """A boolean; scikit-learn's users also write levels as numbers, of which 0 is silent and all others are alike."""
-    if not isinstance(verbose, bool | np.bool_ | int | np.integer) or verbose < 0:
-        raise invalid("verbose", "must be True or False", verbose)
-
-
-def _smoothing(estimator: Any) -> float:
-    """Of the labels; a regressor has none."""
-    given = getattr(estimator, "label_smoothing", 0.0)
-    return check_number("label_smoothing", given, 0.0, 1.0, open_high=True, remedy="0 trains on the labels as they are")
-
-
 COUNTED = {"cpu": "all threads added up", "cuda": "networks by the clock, threads of trees added up"}
 """How time was taken, by device."""
 
@@ -445,8 +436,12 @@ def _described(heading: str, ensemble: Ensemble, device: str) -> str:
     """A table of the members, weightiest first, and a line about temperature and time."""
     lines = [heading, f"{'member':32s} {'weight':>7s}  {'held-out loss':>13s}  trained"]
     weights = ensemble.mixing_weights()
-    details = {str(variant): _network_details(group) for variant, group in ensemble.groups.items()}
-    details |= {name: ("", trees.description()) for name, trees in ensemble.trees.items()}
+    details = {name: ("", trees.description()) for name, trees in ensemble.trees.items()}
+    for variant, group in ensemble.groups.items():
+        lowest = f"{min(group.curves.validation):.4f}" if group.curves.validation else ""
+        epochs = len(group.curves.training)
+        annealed = f", {group.annealed} of annealing" if group.annealed else ""
+        details[str(variant)] = lowest, ("1 epoch" if epochs == 1 else f"{epochs} epochs") + annealed
     for name in sorted(weights, key=lambda name: -weights[name]):
         loss, trained = details[name]
         lines.append(f"{name:32s} {weights[name]:7.3f}  {loss:>13s}  {trained}")
@@ -455,15 +450,6 @@ def _described(heading: str, ensemble: Ensemble, device: str) -> str:
     spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in ensemble.seconds.items())
     lines.append(f"time, {COUNTED[device]}: {spent or 'not known'}")
     return "\n".join(lines)
-
-
-def _network_details(group: NetworkGroup) -> tuple[str, str]:
-    """The lowest held-out loss and what was trained."""
-    curves = group.curves
-    lowest = f"{min(curves.validation):.4f}" if curves.validation else ""
-    epochs = len(curves.training)
-    annealed = f", {group.annealed} of annealing" if group.annealed else ""
-    return lowest, ("1 epoch" if epochs == 1 else f"{epochs} epochs") + annealed
 
 
 # Ranks and piecewise-linear encodings of the columns have kinks by the hundred, and inputs are rounded to float32:

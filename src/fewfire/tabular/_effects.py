@@ -134,9 +134,8 @@ class Effects(Explanation):
         """The curve of a column, by index or name."""
         if isinstance(column, str):
             if column not in self.names:
-                raise invalid(
-                    "column", f"must be one of {', '.join(self.names)}", column, did_you_mean(column, self.names)
-                )
+                rule = f"must be one of {', '.join(self.names)}"
+                raise invalid("column", rule, column, did_you_mean(column, self.names))
             return self.curves[self.names.index(column)]
         return self.curves[column]
 
@@ -149,15 +148,12 @@ class Effects(Explanation):
     def lines(self) -> list[str]:
         """Title, heading and a line per column, the most important first."""
         width = max(6, *map(len, self.names))
-        lines = [
-            self.title,
-            f"{'column':{width}s} {'importance':>10s}  {'95% interval':>18s}  effect on {self.outputs[-1]}",
-        ]
+        heading = f"{'column':{width}s} {'importance':>10s}  {'95% interval':>18s}  effect on {self.outputs[-1]}"
+        lines = [self.title, heading]
         for index in self.order():
             interval = f"{self.low[index]:8.4f}, {self.high[index]:8.4f}"
-            lines.append(
-                f"{self.names[index]:{width}s} {self.importance[index]:10.4f}  {interval}  {self._drawn(index)}"
-            )
+            row = f"{self.names[index]:{width}s} {self.importance[index]:10.4f}  {interval}  {self._drawn(index)}"
+            lines.append(row)
         return lines
 
     @property
@@ -199,7 +195,10 @@ class Explained:
         if self.classes is not None:
             return -np.asarray((target * np.log(np.maximum(predicted, TINY))).sum(axis=1))
         varies = (target != target[0]).any(axis=0)  # a mean is rounded, and a variance seldom 0
-        unit = np.where(varies, _unit(target), 1.0)  # squares in others may leave the range of floats
+        # The power of two that the largest of a column is one to two times of: division by it is exact, and squares in
+        # other units may leave the range of floats.
+        power = np.ldexp(1.0, np.frexp(np.abs(target).max(axis=0))[1] - 1)
+        unit = np.where(varies, power, 1.0)
         target = target / unit
         with np.errstate(over="ignore"):
             lost = (predicted / unit - target) ** 2 / np.where(varies, target.var(axis=0), 1.0)
@@ -221,11 +220,6 @@ def _importances(
     reach = student.ppf(0.975, len(parts) - 1) * of_parts.std(axis=0, ddof=1) / np.sqrt(len(parts))
     mean = of_parts.mean(axis=0)
     return mean, mean - reach, mean + reach
-
-
-def _unit(numbers: AnyArray) -> Float64Array:
-    """The power of two (columns,) that the largest of a column is one to two times of: division by it is exact."""
-    return np.asarray(np.ldexp(1.0, np.frexp(np.abs(numbers).max(axis=0))[1] - 1))
 
 
 def _span(low: float, high: float) -> str:

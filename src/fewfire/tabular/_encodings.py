@@ -420,19 +420,15 @@ def explained_shares(X: FloatArray, target: FloatArray, weight: FloatArray, thre
 
 def _share(column: FloatArray, centred: FloatArray, mass: Float64Array, bins: int) -> float:
     """Variance between the bins of a column (rows,), less what bins drawn at random would show."""
-    index = _bins(column, mass, bins)
+    ranks = column_ranks(column, mass)
+    # The bin of a row is that of its value's middle rank, so that two values of a column are never all in one.
+    index = np.minimum(ranks.middle * bins, bins - 1).astype(np.int64)[ranks.of_row]
     filled = np.bincount(index, weights=mass, minlength=bins)
     present = filled > 0
     sums = np.column_stack([np.bincount(index, weights=mass * values, minlength=bins) for values in centred.T])
     between = (sums[present] ** 2 / filled[present, None]).sum() / mass.sum()
     overall = (mass[:, None] * centred**2).sum() / mass.sum()
     return float(between - overall * (np.count_nonzero(present) - 1) / (len(column) - 1))
-
-
-def _bins(column: FloatArray, mass: Float64Array, bins: int) -> NDArray[np.int64]:
-    """The bin of each row: that of its value's middle rank, so that two values of a column are never all in one."""
-    found = column_ranks(column, mass)
-    return np.minimum(found.middle * bins, bins - 1).astype(np.int64)[found.of_row]
 
 
 def mapped(function: Callable[[Any], Any], items: Sequence[Any], threads: int) -> list[Any]:

@@ -157,7 +157,8 @@ class Ensemble:
         trees = self._grow_trees(division) if settings.trees and held_out is not None and len(self.columns.used) else []
         self._learn_shares(rows, settings.threads)
         validated = validation is not None or settings.patience is not None
-        if validated and len(rows) > TRIAL_ROWS and len(self.groups) > FINALISTS and not self._begun():
+        begun = any(group.weights is not None for group in self.groups.values())
+        if validated and len(rows) > TRIAL_ROWS and len(self.groups) > FINALISTS and not begun:
             self._hold_trial(rows, validation, settings, verbose)
         stops, of_trees = self._train_groups(division, settings, verbose, "networks", trees)
         if held_out is not None:
@@ -349,9 +350,6 @@ class Ensemble:
             return ()
         bins = [len(edges) - 1 for edges in encoding.edges_ if len(edges) > 1]
         return tuple(bins) if sum(bins) >= WORTH * len(bins) else ()
-
-    def _begun(self) -> bool:
-        return any(group.weights is not None for group in self.groups.values())
 
 
 def columns_for(table: Float64Array, weight: Float64Array, settings: Settings) -> Columns:

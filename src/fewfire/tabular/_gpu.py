@@ -446,7 +446,10 @@ class GpuBatch:
             self._spaces.append(space)  # kept as long as the kernel may write there
             found.append(records(stack, space, begins, rows))
         self._records = np.concatenate(found)
-        self._works = [epoch_work(stack.layout, len(member.part)) for stack in self.stacks for member in stack.members]
+        # The cost of an epoch of each network, in some unit.
+        costs = [s.layout.decayed + WAVE_WORK * s.layout.inputs * frequencies(s.layout) for s in self.stacks]
+        members = [(member, cost) for stack, cost in zip(self.stacks, costs, strict=True) for member in stack.members]
+        self._works = [float(len(member.part) * cost) for member, cost in members]
         self.gpu.wait_for_work()
 
     def _launch(self, wanted: Sequence[int]) -> None:
@@ -463,15 +466,9 @@ class GpuBatch:
             self._shares[key] = self._shared(key)
         chosen, shares, arrived, count = self._shares[key]
         arrived[:] = 0
-        self.gpu.kernel.launch(
-            (len(shares),),
-            THREADS,
-            (
-                *map(self.gpu.address, (chosen, shares, arrived)),
-                *(np.int32(count), np.int32(self._half * self._epochs), np.int32(self._epochs)),
-            ),
-            together=True,
-        )
+        numbers = (np.int32(number) for number in (count, self._half * self._epochs, self._epochs))
+        arguments = [*map(self.gpu.address, (chosen, shares, arrived)), *numbers]
+        self.gpu.kernel.launch((len(shares),), THREADS, arguments, together=True)
         self._under_way = True
         self._drawing = self._begin_draws([member for number in wanted for member in self.groups[number]])
         self._filling = self._pool.submit(self._fill_ahead, 1 - self._half, wanted)
@@ -601,16 +598,9 @@ def records(stack: GpuStack, space: Any, begins: dict[str, int], rows: int) -> A
     found["start"] = stack.starts
     members = stack.members
     found["part"], found["batch"] = [len(member.part) for member in members], [member.batch for member in members]
-    found["steps"], found["held"] = (
-        [member.steps for member in members],
-        [len(member.validation or ()) for member in members],
-    )
+    found["steps"] = [member.steps for member in members]
+    found["held"] = [len(member.validation or ()) for member in members]
     return found
-
-
-def epoch_work(layout: Layout, rows: int) -> float:
-    """The cost of an epoch over so many rows, in some unit."""
-    return float(rows * (layout.decayed + WAVE_WORK * layout.inputs * frequencies(layout)))
 
 
 def share_blocks(works: Sequence[float], blocks: int) -> NDArray[np.int32]:
@@ -625,6 +615,5 @@ def share_blocks(works: Sequence[float], blocks: int) -> NDArray[np.int32]:
     parties = 1 + np.floor(cost / cost.sum() * (blocks - count)).astype(np.int64)
     for _ in range(blocks - int(parties.sum())):
         parties[np.argmax(cost / parties)] += 1
-    return np.array(
-        [(number, rank, of, count) for number, of in enumerate(parties.tolist()) for rank in range(of)], np.int32
-    )
+    shares = [(number, rank, of, count) for number, of in enumerate(parties.tolist()) for rank in range(of)]
+    return np.array(shares, np.int32)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from fewfire._dense.losses import TabularLoss
-    from fewfire._dense.network import Layout, Parameters, Rows
+    from fewfire._dense.network import Layout, Rows
     from fewfire._dense.optimisers import Optimiser
     from fewfire._random import Stream
     from fewfire._types import Float64Array, FloatArray, IdArray
@@ -86,7 +86,11 @@ def draw_start(layout: Layout, sparsity: int | None, rows: Rows, offset: FloatAr
             # Of its row a neuron reads the inputs it has weights for: all others need not be embedded.
             inputs = np.nonzero(weights)[1].reshape(len(weights), -1)
             read = np.take_along_axis(weights, inputs, axis=1)
-            parts.biases[0][:] = -np.einsum("ji,ji->j", read, _embedded_at(layout, parts, chosen, inputs))
+            if layout.embedding is None:
+                at_row = np.take_along_axis(chosen, inputs, axis=1)
+            else:  # in float64 by NumPy: the same bits on every machine
+                at_row = layout.embedding.values_at([p.astype(np.float64) for p in parts.embedding], chosen, inputs)
+            parts.biases[0][:] = -np.einsum("ji,ji->j", read, at_row)
         else:
             weights[:] = stream.child(f"hidden{layer}").normal(weights.shape) * np.sqrt(2.0 / weights.shape[1])
     parts.offset[:] = offset
@@ -114,14 +118,6 @@ def _rows_by_weight(rows: Rows, count: int, stream: Stream) -> FloatArray:
     mass = np.cumsum(rows.weight[rows.indices()][order], dtype=np.float64)
     chosen = np.searchsorted(mass / mass[-1], stream.child("rows").uniform(count))
     return np.asarray(rows[order[np.minimum(chosen, len(rows) - 1)]].inputs(), np.float64)
-
-
-def _embedded_at(layout: Layout, parts: Parameters, X: FloatArray, inputs: IdArray) -> FloatArray:
-    """Some inputs (rows, few) of the first layer at X, in float64 by NumPy: the same bits on every machine."""
-    if layout.embedding is None:
-        return np.take_along_axis(X, inputs, axis=1)
-    doubles = [part.astype(np.float64) for part in parts.embedding]
-    return layout.embedding.values_at(doubles, X, inputs)
 
 
 class Advance(NamedTuple):
@@ -316,25 +312,27 @@ class PooledValidation:
 
     def __init__(self, rows: Rows, folds: list[IdArray], parts: list[Rows], loss: TabularLoss) -> None:
         self.folds, self.parts, self.loss = folds, parts, loss
-        self.count = np.bincount(np.concatenate(folds), minlength=len(rows))
-        self.seen = np.flatnonzero(self.count)
-        self._once = np.argsort(np.concatenate(folds)) if self.count.max(initial=0) == 1 else None
+        self.seen = np.unique(np.concatenate(folds))
         self.target, self.weight = rows.target[self.seen], rows.weight[self.seen]
 
     def pool(self, outputs: list[FloatArray]) -> Float64Array:
         """The mean output (seen, outputs) at each row that some network left out."""
-        if self._once is not None:  # the mean of one, to the bit
-            return np.concatenate(outputs, dtype=np.float64)[self._once]
-        total = np.zeros((len(self.count), self.target.shape[1]))
-        for ids, values in zip(self.folds, outputs, strict=True):
-            total[ids] += values
-        return np.asarray(total[self.seen] / self.count[self.seen, None])
+        return pooled(outputs, self.folds)
 
     def score(self, pooled: Float64Array) -> float:
         """The mean loss of pooled outputs."""
         with np.errstate(over="ignore", invalid="ignore"):  # a loss that is not finite is reported once, by its value
             losses, _ = TABLE_LOSSES[self.loss](pooled, self.target)
             return float(np.average(losses, weights=self.weight))
+
+
+def pooled(values: Sequence[FloatArray], folds: Sequence[IdArray]) -> Float64Array:
+    """The mean of the values (fold, outputs) of each row that is in some fold, in the order of the rows; float64."""
+    count = np.bincount(np.concatenate(folds))
+    total, seen = np.zeros((len(count), values[0].shape[1])), count > 0
+    for ids, some in zip(folds, values, strict=True):
+        total[ids] += some
+    return np.asarray(total[seen] / count[seen, None])
 
 
 class NetworkGroup:
@@ -511,10 +509,8 @@ def train_together(
 
 
 def _report(label: str, epoch: int, epochs: int, curves: Curves, validated: bool) -> None:
-    held_out = f", held out {curves.validation[-1]:.4f}" if validated else ""
-    most = "at most " if validated else ""
-    line = f"{label}: epoch {epoch + 1} of {most}{epochs}: loss {curves.training[-1]:.4f}{held_out}\n"
-    sys.stderr.write(line)
+    most, held_out = ("at most ", f", held out {curves.validation[-1]:.4f}") if validated else ("", "")
+    sys.stderr.write(f"{label}: epoch {epoch + 1} of {most}{epochs}: loss {curves.training[-1]:.4f}{held_out}\n")
 
 
 def _divergence(trainer: CpuTrainer | GpuTrainer, what: str, otherwise: str = "") -> DivergenceError:

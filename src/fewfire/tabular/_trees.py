@@ -23,6 +23,7 @@ import numpy as np
 
 from fewfire._dense.network import Rows
 from fewfire._errors import MissingDependency
+from fewfire.tabular._training import pooled
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -78,10 +79,8 @@ def load_lightgbm() -> ModuleType:
         remedy = "pip install lightgbm"
         if not isinstance(error, ImportError):
             remedy = "install the system's OpenMP library (Debian: apt install libgomp1; macOS: brew install libomp)"
-        message = (
-            f"Trees need LightGBM, which cannot be imported here ({error}). Remedy: {remedy}, or pass trees=False."
-        )
-        raise MissingDependency(message) from error
+        reason = f"Trees need LightGBM, which cannot be imported here ({error})"
+        raise MissingDependency(f"{reason}. Remedy: {remedy}, or pass trees=False.") from error
     return lightgbm
 
 
@@ -121,7 +120,7 @@ class TreeGroup(ABC):
         yield from self._grow(everything, parts, held_out)
         cases = zip(self.models, held_out, strict=True)
         predicted = yield [partial(self._predict, model, everything.X[ids]) for model, ids in cases]
-        return _pooled(predicted, held_out, len(everything))
+        return pooled(predicted, held_out)
 
     def predictions(self, table: Float64Array) -> Float64Array:
         """Mean prediction (rows, outputs) of the models at a table (rows, columns)."""
@@ -188,7 +187,7 @@ class Boosting(TreeGroup):
 
     def _grow(self, rows: Rows, parts: list[IdArray], held_out: list[IdArray]) -> Growth:
         """Until the best round is not among the last."""
-        rule = boosting_rule(len(parts[0])) | {"objective": OBJECTIVES[self.loss]}
+        rule = (LARGE if len(parts[0]) > LARGE_ROWS else SMALL) | {"objective": OBJECTIVES[self.loss]}
         targets = [*rows.target.T]
         if self.loss == "cross_entropy":
             rule["num_class"], targets = self.outputs, [rows.target.argmax(axis=1)]
@@ -250,11 +249,6 @@ def tree_count(rows: int) -> int:
     return max(FEWEST_TREES, min(MOST_TREES, MOST_TREES * MANY // rows))
 
 
-def boosting_rule(rows: int) -> dict[str, Any]:
-    """Settings of boosting on so many rows."""
-    return LARGE if rows > LARGE_ROWS else SMALL
-
-
 def _binned(table: AnyArray, rule: dict[str, Any]) -> Dataset:
     """A table (rows, columns) in bins, without targets."""
     found: Dataset = load_lightgbm().Dataset(table, np.zeros(len(table)), params=rule).construct()
@@ -277,14 +271,6 @@ def _grown(booster: Booster, trees: int | None = None) -> Booster:
     """A copy that has the first trees alone, or all, and nothing to go on with."""
     found: Booster = load_lightgbm().Booster(model_str=booster.model_to_string(num_iteration=trees))
     return found
-
-
-def _pooled(predicted: list[Float64Array], held_out: list[IdArray], rows: int) -> Float64Array:
-    """The mean prediction of each row that was held out, in the order of the rows."""
-    total, count = np.zeros((rows, predicted[0].shape[1])), np.bincount(np.concatenate(held_out), minlength=rows)
-    for ids, values in zip(held_out, predicted, strict=True):
-        total[ids] += values
-    return np.asarray(total[count > 0] / count[count > 0, None])
 
 
 def _stacked(rows: Rows, others: Rows) -> Rows:
