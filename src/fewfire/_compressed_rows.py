@@ -58,7 +58,15 @@ class CompressedRows:
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows(CompressedRows):
-    """`CompressedRows` with a float32 score per index, `scores` (total,); unpacks as `indptr, indices` all the same."""
+    """A list of ids and a score of each for every row; unpacks as `indptr, indices` all the same.
+
+    Parameters
+    ----------
+    indptr : int64 array of shape (rows + 1,)
+    indices : int64 array of shape (total,)
+    scores : float32 array of shape (total,)
+        One per index.
+    """
 
     scores: NDArray[np.float32]
 

@@ -13,7 +13,7 @@ from fewfire._cuda._nvrtc import find_nvrtc
 torch = pytest.importorskip("torch")
 from device_models import compile_all  # noqa: E402
 
-from fewfire.torch.cuda._codes import BIAS, LEFT, SAID, SCALES, all_finite, empty_codes, encode  # noqa: E402
+from fewfire.torch.cuda._codes import BIAS, LEFT, ROUNDED, SCALES, all_finite, empty_codes, encode  # noqa: E402
 from fewfire.torch.cuda._device_block import KERNELS, DeviceBlock  # noqa: E402
 
 SHAPE = {"INPUTS": 264, "OUTPUTS": 72, "BATCH": 1, "TYPE": 0, "GATED": 0, "ACTIVATION": 0, "THREADS": 512, "LANES": 2}
@@ -50,7 +50,7 @@ def test_bounds_of_codes_hold(dtype, size):
     said = (codes.double() * scales)[:, :700]
     error = (weight.double() @ x - said @ x).abs()
     assert bool((error <= bounds[:, LEFT, None].double() * x.norm(dim=0) * (1 + 1e-12)).all())
-    assert bool((said.norm(dim=1) <= bounds[:, SAID].double()).all())
+    assert bool((said.norm(dim=1) <= bounds[:, ROUNDED].double()).all())
     # And are of some use: a large weight makes those around it coarse, not the rest.
     share = bounds[:, LEFT].double() / (weight.double().norm(dim=1) + 1e-42)
     assert bool((share <= 0.09).all()) and float(share.sort().values[-2]) <= 0.011

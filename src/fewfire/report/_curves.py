@@ -28,17 +28,7 @@ VALUES = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class CellCurves:
-    """The curves of one cell.
-
-    Parameters
-    ----------
-    setting : int
-    trials : tuple of int
-    success : tuple of bool
-    step : int array of shape (steps,), ascending
-    test_error, train_error : float arrays of shape (trials, steps)
-        NaN where a run has no record of that step.
-    """
+    """The curves of one cell: errors (trials, steps) at ascending steps, NaN where a run has no record of that step."""
 
     setting: int
     trials: tuple[int, ...]

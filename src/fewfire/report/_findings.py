@@ -30,17 +30,9 @@ CLEAR = 1.96
 
 @dataclass(frozen=True)
 class FrontierFinding:
-    """One sentence.
+    """One sentence about a start, on "width", "start", "store" or "success", with the numbers.
 
-    Parameters
-    ----------
-    topic : "width", "start", "store" or "success"
-    start : str
-        The start it is about.
-    holds : bool or None
-        Whether the numbers clearly show it (True), clearly show the opposite (False), or leave it open (None).
-    text : str
-        The sentence, with the numbers.
+    `holds`: whether the numbers clearly show it (True), clearly show the opposite (False), or leave it open (None).
     """
 
     topic: str

@@ -93,20 +93,11 @@ class SuccessFrontier:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The maps of one problem under one schedule.
+    """The maps of one problem under one schedule, one per start.
 
-    Parameters
-    ----------
-    problem, training : str
-        For headings.
-    label : str
-        Distinguishes this group from the others of the store.
-    widths : tuple of int, ascending
-    samples : tuple of int, ascending; None, which is last, is online
-    frontiers : tuple of SuccessFrontier
-        One per start, in order of arrival; of several stores those with the same start next to each other.
-    spec : dict
-        What the cells share: the tables `problem` and `training`.
+    `label` distinguishes it from the other groups of the store. `widths` and `samples` ascend; None, which is last, is
+    online. `frontiers` are in order of arrival; of several stores those with the same start next to each other. `spec`
+    has what the cells share: the tables `problem` and `training`.
     """
 
     problem: str
@@ -273,19 +264,11 @@ class TheoryOverlay:
     """The lower bound of pareto, Proposition 3, on a group, and its shape, in the units of the map.
 
     With r parameters, T steps, gradients of precision τ and probability of success δ, (n, k)-parities cannot all be
-    learned while r·T/(τ²·δ) ≤ ¼·C(n, k). m examples give τ = 1/√m up to logarithms, so the cost of a cell at even odds
-    is 2·r·T·m. The bound is for the worst parity and adversarial rounding of the gradients; SGD meets it with room to
-    spare. What can be seen on a map is its shape: along a curve of equal cost, r·m is constant.
-
-    Parameters
-    ----------
-    needed : float
-        The cost below which the bound excludes learning: ¼·C(n, k).
-    smallest : float
-        The smallest cost r·T·m/δ of any cell of the group.
-    equal_cost : array of shape (starts, widths)
-        Samples along the curve of equal cost that fits the measured line of one half best; NaN where that is not inside
-        the map.
+    learned while r·T/(τ²·δ) ≤ ¼·C(n, k), which is `needed`. m examples give τ = 1/√m up to logarithms, so the cost of a
+    cell at even odds is 2·r·T·m; `smallest` is the least cost of any cell. The bound is for the worst parity and
+    adversarial rounding of the gradients; SGD meets it with room to spare. What can be seen on a map is its shape:
+    along a curve of equal cost, r·m is constant. `equal_cost` (starts, widths) are samples along the curve that fits
+    the measured line of one half best; NaN where that is not inside the map.
     """
 
     needed: float

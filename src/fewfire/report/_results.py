@@ -32,27 +32,13 @@ REASONS = 20
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Rows without histories, with what success means and when it came.
+    """Rows without histories, with what success means and when it came; arrays have the shape (runs,).
 
-    Parameters
-    ----------
-    stores : tuple of Store
-        Where they came from; histories are read from there when asked for.
-    settings : tuple of Setting
-        The cells, in order of arrival.
-    columns : dict of arrays of shape (runs,)
-        As `Store.columns` gives them.
-    success_error : float
-        A run succeeded when it is done and its smallest recorded test error is at most this.
-    success : bool array of shape (runs,)
-    convergence : float array of shape (runs,)
-        The first recorded step at which a successful run was that good; NaN for the others.
-    names : tuple of str
-        Of the sweeps that were run into the store, oldest first.
-    sources : dict of int to str
-        For several stores the name of each setting's, by its id; empty for one store.
-    origin : int array of shape (runs,), or None for one store
-        The index in `stores` of each run's store.
+    Histories are read from `stores` when asked for; `settings` are in order of arrival, `columns` as `Store.columns`
+    gives them. A run succeeded when it is done and its smallest recorded test error is at most `success_error`;
+    `convergence` is the first recorded step at which it was that good, NaN for the others. `names` are those of the
+    sweeps, oldest first. Of several stores, `sources` names that of each setting by its id, and `origin` is the index
+    in `stores` of each run's.
     """
 
     stores: tuple[Store, ...]
@@ -81,16 +67,10 @@ def read_results(
     success_error: float | None = None,
     only: Collection[str] | None = None,
 ) -> Results:
-    """Read a store, or several to be shown side by side.
+    """Read a store, or several by name to be shown side by side; results are given back as they are.
 
-    Parameters
-    ----------
-    source : Store, mapping of names to stores, or Results
-        Results are given back as they are.
-    success_error : float, optional
-        By default that of the newest sweep in the store; of several stores, in the first.
-    only : collection of str, optional
-        Canonical texts of the settings to look at; all by default.
+    `success_error` is by default that of the newest sweep in the store; of several stores, in the first. `only` are
+    canonical texts of the settings to look at; all by default.
     """
     if isinstance(source, Results):
         return source
@@ -175,19 +155,9 @@ def convergence_times(
 class StoreSummary:
     """Counts of a whole store.
 
-    Parameters
-    ----------
-    names : tuple of str
-        Of its sweeps.
-    success_error : float
-    cells, runs, successes, diverged, failed : int
-        Runs are those that ended (done or diverged); failed ones come on top.
-    trials : tuple of int
-        The smallest and the largest number of runs per cell.
-    engines : dict of str to int
-        Runs by engine.
-    reasons : tuple of (str, str, int)
-        Status, message and number of runs, the commonest first.
+    `runs` are those that ended (done or diverged); failed ones come on top. `trials` are the smallest and the largest
+    number of runs per cell, `engines` runs by engine, `reasons` status, message and number of runs, the commonest
+    first.
     """
 
     names: tuple[str, ...]

@@ -198,18 +198,10 @@ FEW = 64
 class FrontierEstimate:
     """Where half of the runs (or another share) succeed.
 
-    Parameters
-    ----------
-    value, low, high : float
-        The median of the posterior and the ends of its interval. 0 and infinity stand for values beyond the bracket:
-        what was not tried is not named. NaN without runs.
-    side : "inside", "below" or "above"
-    level : float
-        The probability that the interval holds the frontier.
-    runs, successes : int
-    end : tuple of (value, successes, runs)
-        What was seen at the end of the bracket that the frontier lies beyond; at the nearest value tried for those
-        inside.
+    `value`, `low` and `high` are the median of the posterior and the ends of its interval, which holds the frontier
+    with probability `level`. 0 and infinity stand for values beyond the bracket: what was not tried is not named. NaN
+    without runs. `end` is (value, successes, runs) at the end of the bracket that the frontier lies beyond; at the
+    nearest value tried for those inside.
     """
 
     value: float

@@ -60,6 +60,15 @@ def assert_same_network(first: TwoLayer, second: TwoLayer, tolerance: float = 1e
         assert np.abs(a - b).max() <= tolerance * max(1.0, np.abs(b).max()), name
 
 
+def _stepped(
+    net: TwoLayer, X: AnyArray, y: AnyArray, rate: float, kept: float = 1.0, loss: LossName = "hinge"
+) -> TwoLayer:
+    """The network after a step on these examples, with this share of the weights kept."""
+    g = gradients(net, X, y, loss)
+    parts = ("hidden", "bias", "output", "offset")
+    return net.with_parameters(**{name: getattr(net, name) * kept - rate * getattr(g, name) for name in parts})
+
+
 class _Watched:
     """A problem that counts how many runs have drawn from it."""
 
@@ -144,13 +153,7 @@ class EngineConformance:
         task = small_run(Schedule(Phase(3, 0.2, weight_decay=0.1, batch_size=None), loss=loss))
         net = task.network
         for _ in range(3):
-            g = gradients(net, task.X, task.y, loss)
-            net = net.with_parameters(
-                hidden=net.hidden * (1 - 0.02) - 0.2 * g.hidden,
-                bias=net.bias * (1 - 0.02) - 0.2 * g.bias,
-                output=net.output * (1 - 0.02) - 0.2 * g.output,
-                offset=net.offset * (1 - 0.02) - 0.2 * g.offset,
-            )
+            net = _stepped(net, task.X, task.y, 0.2, 1 - 0.02, loss)
         result = self.train(task)[0]
         assert_same_network(result.network, net)
         assert result.stopped == "steps" and result.counters.steps == 3 and result.counters.examples == 120
@@ -161,13 +164,7 @@ class EngineConformance:
         net, words = task.network, Stream(11, "batches").words(3200).astype(np.uint64)
         for t in range(100):
             chosen = (words[32 * t : 32 * t + 32] * np.uint64(40)) >> np.uint64(32)
-            g = gradients(net, task.X[chosen], task.y[chosen])
-            net = net.with_parameters(
-                hidden=net.hidden * 0.999 - 0.1 * g.hidden,
-                bias=net.bias * 0.999 - 0.1 * g.bias,
-                output=net.output * 0.999 - 0.1 * g.output,
-                offset=net.offset * 0.999 - 0.1 * g.offset,
-            )
+            net = _stepped(net, task.X[chosen], task.y[chosen], 0.1, 0.999)
         assert_same_network(self.train(task)[0].network, net)
 
     def test_epochs_see_every_example_once(self) -> None:
@@ -185,13 +182,7 @@ class EngineConformance:
         X, y = PROBLEM.sample(160, Stream(11, "batches/online"))
         net = task.network
         for t in range(20):
-            g = gradients(net, X[8 * t : 8 * t + 8], y[8 * t : 8 * t + 8])
-            net = net.with_parameters(
-                hidden=net.hidden - 0.1 * g.hidden,
-                bias=net.bias - 0.1 * g.bias,
-                output=net.output - 0.1 * g.output,
-                offset=net.offset - 0.1 * g.offset,
-            )
+            net = _stepped(net, X[8 * t : 8 * t + 8], y[8 * t : 8 * t + 8], 0.1)
         assert_same_network(self.train(task)[0].network, net)
 
     def test_layers_and_steps_have_their_own_rates(self) -> None:
@@ -296,13 +287,6 @@ class EngineConformance:
         size = np.abs(task.network.output).sum()  # the pairs cancel up to the rounding of the sum
         assert np.abs(task.network(task.X)).max() <= 1e-6 * size
         result = self.train(task)[0]
-        g = gradients(task.network, task.X, task.y)
         one = self.train(small_run(Schedule(Phase(1, 0.05, batch_size=None)), width=20, start=init.symmetric(3)))[0]
-        stepped = task.network.with_parameters(
-            hidden=task.network.hidden - 0.05 * g.hidden,
-            bias=task.network.bias - 0.05 * g.bias,
-            output=task.network.output - 0.05 * g.output,
-            offset=task.network.offset - 0.05 * g.offset,
-        )
-        assert_same_network(one.network, stepped)
+        assert_same_network(one.network, _stepped(task.network, task.X, task.y, 0.05))
         assert np.abs(result.network(task.X)).max() > 1e-3 * size

@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import InvalidArgument
@@ -343,16 +344,14 @@ def _outputs(model: Any, blocks: list[MlpBlock], rested: Iterable[MlpBlock], run
     """What a run gives with the scores of resting neurons of some blocks replaced; all are hooked either way."""
     kinds = {layer: block.kind for block in rested for layer in split_layers(block)}
 
-    def hook_of(kind: ActivationKind | None) -> Any:
-        def hook(_module: Any, _args: Any, z: Any) -> Any:
-            rest = None if kind is None else resting(*split_kind(kind))
-            return z if kind is None else torch.where(z <= kind.threshold, torch.full_like(z, rest), z)
-
-        return hook
+    def hook(kind: ActivationKind | None, _module: Any, _args: Any, z: Any) -> Any:
+        if kind is None:
+            return z
+        return torch.where(z <= kind.threshold, torch.full_like(z, resting(*split_kind(kind))), z)
 
     names = [layer for block in blocks for layer in split_layers(block)]
-    handles = [model.get_submodule(name).register_forward_hook(hook_of(kinds.get(name))) for name in names]
-    with hooked(handles):
+    layers = [(model.get_submodule(name), kinds.get(name)) for name in names]
+    with hooked([layer.register_forward_hook(partial(hook, kind)) for layer, kind in layers]):
         return copy.deepcopy(tensors_in(run()))
 
 

@@ -75,14 +75,7 @@ def encode_classes(labels: AnyArray) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Rows to train and to test on.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    train, test : int64 arrays of shapes (training rows,) and (test rows,)
-        Disjoint row numbers, in random order.
-    """
+    """Disjoint rows to train and to test on, by number and in random order."""
 
     dataset: Dataset
     train: IdArray

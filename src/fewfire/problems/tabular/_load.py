@@ -60,21 +60,7 @@ TARGET = "target"
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """A row of Table 1.
-
-    Parameters
-    ----------
-    number : int
-        Its task number in Tables 1 and 2, from 1.
-    name : str
-    features : int
-        Columns without the target.
-    rows : int
-        Examples of the whole set; a local file may hold fewer.
-    openml_id : int
-    task : str
-        "classification" for all of them.
-    """
+    """A row of Table 1, by its task number there; a local file may hold fewer rows, and the target is no feature."""
 
     number: int
     name: str

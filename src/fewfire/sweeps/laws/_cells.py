@@ -33,20 +33,10 @@ GRID = (
 
 @dataclass(frozen=True)
 class ParityCell:
-    """The runs of one width, start and number of examples on an (n, k)-parity.
+    """The runs of one width, start and number of examples (None: online) on an (n, k)-parity.
 
-    Parameters
-    ----------
-    n, k, width : int
-    start : str
-        As `start_label` writes it.
-    samples : int or None
-        None is online.
-    runs : int
-    steps : tuple of int, ascending
-        Numbers of steps; the last is that of the sweep, or its last one on `GRID`.
-    successes : tuple of int
-        Runs that had succeeded by then.
+    `start` is as `start_label` writes it. `steps` ascend; the last is that of the sweep, or its last one on `GRID`.
+    `successes` are the runs that had succeeded by then.
     """
 
     n: int

@@ -32,13 +32,8 @@ SCHEDULE = "SGD on the hinge loss, learning rate 0.1, weight decay 0.01, batches
 class PredictedProbability:
     """A predicted probability of success with its 90% predictive interval.
 
-    Parameters
-    ----------
-    value : float
-    low, high : float
-        Between which the share of `runs` runs that succeed is predicted to lie. It holds the binomial noise of the
-        runs, what is not known of the law, and how far single cells lie from any law.
-    runs : int
+    Between `low` and `high` the share of `runs` runs that succeed is predicted to lie. The interval holds the binomial
+    noise of the runs, what is not known of the law, and how far single cells lie from any law.
     """
 
     value: float

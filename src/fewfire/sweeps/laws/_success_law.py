@@ -93,16 +93,9 @@ class Range:
 
 @dataclass(frozen=True, eq=False)
 class SuccessLaw:
-    """The fitted probability of success for one k and one start.
+    """The fitted probability of success for one k and one start, with the ranges of its cells by n.
 
-    Parameters
-    ----------
-    k : int
-    start : str
-    parameters : array of shape (parameters,), as `NAMES` has them
-    factor : array of shape (parameters, parameters)
-        A square root of their covariance.
-    ranges : tuple of Range, by n
+    `parameters` are as `NAMES` has them; `factor` is a square root of their covariance.
     """
 
     k: int

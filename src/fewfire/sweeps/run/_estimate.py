@@ -43,19 +43,10 @@ ONLINE_SAMPLES = 1e9
 
 @dataclass(frozen=True)
 class TimeEstimate:
-    """How long what is to do will take.
+    """How long what is to do will take, on all cores or devices together.
 
-    Parameters
-    ----------
-    seconds : float
-        To the last step of every run, on all cores or devices together.
-    stopping_seconds : float or None
-        With early stops as measured; None where they were not measured.
-    engine : str
-    devices : int
-        How many devices share the work; 0 where it is cores.
-    measured_runs : int
-        Finished runs that early stops were measured on.
+    `seconds` are to the last step of every run; `stopping_seconds` with early stops as measured on `measured_runs`
+    finished runs, None where they were not. `devices` is how many share the work; 0 where it is cores.
     """
 
     seconds: float

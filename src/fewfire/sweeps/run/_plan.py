@@ -35,16 +35,8 @@ BRIEF = 1e16
 class Plan:
     """A sweep against a store; what is to do in a search is a guess, drawn from what is known.
 
-    Parameters
-    ----------
-    total, finished : int
-        Runs of the sweep, and how many of them are final in the store.
-    successes, diverged : int
-        Among the finished ones.
-    pending : array of shape (runs to do,)
-        Their numbers: `sweep.run_at(number)`.
-    costs : array of shape (runs to do,)
-        Their multiply-adds, as `cost` counts them.
+    `finished` runs of the `total` are final in the store, successes and diverged ones among them. `pending` (runs to
+    do,) are numbers, `sweep.run_at(number)`, and `costs` their multiply-adds, as `cost` counts them.
     """
 
     total: int

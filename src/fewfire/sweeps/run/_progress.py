@@ -22,21 +22,9 @@ from fewfire._progress import LINES, NotebookBar, in_notebook
 class Progress:
     """The state of a sweep while it runs, or at its end.
 
-    Parameters
-    ----------
-    total : int
-        Runs of the sweep.
-    already : int
-        Runs that were in the store before.
-    ran : int
-        Runs finished by this call.
-    successes, diverged, failed : int
-        Among all finished runs, earlier ones included; failed ones among those of this call.
-    seconds : float
-        Since this call started.
-    share : float
-        Of the work that this call found to do, by cost, how much is done.
-    engine, executor : str
+    `already` counts runs that were in the store before, `ran` those finished by this call. Successes, diverged and
+    failed runs are among all finished ones, earlier ones included; failed ones among those of this call. `seconds` are
+    since this call started; `share` is, of the work that it found to do, by cost, how much is done.
     """
 
     total: int
@@ -74,12 +62,7 @@ class Progress:
 class SweepBar:
     """Runs done, runs per second, success so far, time left; where there is no terminal, a line now and then.
 
-    `state` is the last that was shown.
-
-    Parameters
-    ----------
-    console : Console, optional
-        A notebook's output where there is one and the standard output elsewhere, unless given.
+    `state` is the last that was shown. A notebook's output is used where there is one, unless a console is given.
     """
 
     def __init__(self, console: Console | None = None) -> None:

@@ -35,15 +35,8 @@ GUESSES = 8
 class FoundFrontier:
     """What a search has found out for one combination of the other axes.
 
-    Parameters
-    ----------
-    spec : RunSpec
-        A run of it, with the smallest value of the axis.
-    estimate : FrontierEstimate
-    over : bool
-        Whether the search is over; if not, more runs are to come.
-    settled : bool
-        Whether it found what was asked for; one that is over and is not has spent its budget.
+    `spec` is a run of it with the smallest value of the axis. `over`: whether no more runs are to come; `settled`:
+    whether it found what was asked for. One that is over and not settled has spent its budget.
     """
 
     spec: RunSpec

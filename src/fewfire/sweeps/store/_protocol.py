@@ -108,14 +108,9 @@ def run_hash(setting: str, trial: int) -> str:
 
 @dataclass(frozen=True)
 class Setting:
-    """One cell of a grid: what its runs share.
+    """One cell of a grid: what its runs share, numbered from 1 in order of arrival in its store.
 
-    Parameters
-    ----------
-    id : int
-        Its number in this store, from 1 in order of arrival.
-    text : str
-        Canonical JSON: the spec of its runs without the trial.
+    `text` is the canonical JSON of the spec of its runs without the trial.
     """
 
     id: int
@@ -176,22 +171,9 @@ def newest_success_error(sweeps: Sequence[SweepRecord]) -> float:
 class Measurement:
     """One measured error of one model on one task: what a store keeps of experiments that are no sweep of networks.
 
-    It is keyed by the hash of its spec, as a run is; the spec is any JSON table. "failed" ones are measured
-    again when they are needed.
-
-    Parameters
-    ----------
-    spec : str
-        Canonical JSON of everything the error depends on.
-    status : "done" or "failed"
-    error : float
-        NaN for a failed one.
-    seconds : float
-        Processor time of training.
-    message : str
-        Why it failed; what else was measured, as JSON, or nothing otherwise.
-    environment : str
-        JSON of the versions and the machine; see `environment_text`.
+    It is keyed by the hash of its spec, as a run is: canonical JSON of everything the error depends on. "failed" ones,
+    of error NaN, are measured again when they are needed. `seconds` is the processor time of training; `message` is why
+    it failed, or what else was measured, as JSON; `environment` is as `environment_text` gives it.
     """
 
     spec: str

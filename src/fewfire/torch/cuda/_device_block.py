@@ -47,12 +47,25 @@ class CaptureError(FewfireError, RuntimeError):
 
 
 class DeviceBlock:
-    """y = second · value(first · x + bias) + second bias, reading what fires; with `factor`, a gated block.
+    """y = second · value(first · x + bias) + second bias, reading what fires.
 
-    `first` (width, inputs) is the layer whose activation decides what fires, the gate of a gated block, and `factor`
-    (width, inputs) its other first layer; `second` (width, outputs) lies neuron by neuron. All are in half or single
-    precision, on one GPU, and kept by reference. `gated`: value(gate) · up ("reglu"), or value(gate) · relu(up). Calls
-    may come from several threads and on several streams.
+    Weights are kept by reference. Calls may come from several threads and on several streams.
+
+    Parameters
+    ----------
+    first : tensor of shape (width, inputs)
+        The layer whose activation decides what fires; the gate of a gated block. Half or single precision, on a GPU.
+    bias : tensor of shape (width,), optional
+    second : tensor of shape (width, outputs)
+        Neuron by neuron: the transpose of a `torch.nn.Linear`'s weight, contiguous.
+    second_bias : tensor of shape (outputs,), optional
+    factor : tensor of shape (width, inputs), optional
+        The other first layer of a gated block.
+    factor_bias : tensor of shape (width,), optional
+    activation : {"relu", "shifted", "threshold", "relu2"}
+    threshold : float
+    gated : {None, "reglu", "drelu"}
+        value(gate) · up, or value(gate) · relu(up).
     """
 
     def __init__(
