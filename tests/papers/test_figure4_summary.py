@@ -54,8 +54,8 @@ def last(capsys):
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
-def test_goes_that_end_early_are_continued_to_the_same_summary(figure4, module, monkeypatch, tmp_path, capsys):
-    whole, goes = tmp_path / "whole.json", tmp_path / "goes.json"
+def test_sessions_that_end_early_are_continued_to_the_same_summary(figure4, module, monkeypatch, tmp_path, capsys):
+    whole, parts = tmp_path / "whole.json", tmp_path / "parts.json"
     assert figure4("run", whole) == 0
     assert last(capsys)["missing"] == 0
     cells = json.loads(whole.read_text())
@@ -77,16 +77,16 @@ def test_goes_that_end_early_are_continued_to_the_same_summary(figure4, module, 
     monkeypatch.setattr(module, "trained", interrupted)
     ran = []
     for _ in range(4):
-        assert figure4("run", goes) == 0
+        assert figure4("run", parts) == 0
         ran.append(last(capsys)["runs"])
-    assert ran == sorted(set(ran)) and ran[0] > 0, "every go adds to what is there"
+    assert ran == sorted(set(ran)) and ran[0] > 0, "every session adds to what is there"
     monkeypatch.setattr(module, "trained", real)
-    assert figure4("run", goes, "--seconds", "0") == 0
+    assert figure4("run", parts, "--seconds", "0") == 0
     assert last(capsys)["ran"] == 0
-    assert figure4("run", goes) == 0
+    assert figure4("run", parts) == 0
     ended = last(capsys)
     assert ended["ran"] + ran[-1] == ended["runs"] == sum(cell["trials"] for cell in cells)
-    assert goes.read_text() == whole.read_text()
+    assert parts.read_text() == whole.read_text()
 
 
 def test_trials_count_once_those_before_them_do(module, tmp_path):
@@ -117,9 +117,9 @@ def test_pages_and_plans_are_made_of_a_summary(figure4, tmp_path, capsys):
     assert "Tested on widths 5, 8, 12" in text and "| more data can hurt |" in text and "## Claim by claim" in text
     capsys.readouterr()
     assert figure4("plan", summary) == 0
-    told = last(capsys)
-    assert told["runs"] == 96 and set(told["widths"]) == {"5", "8", "12", "40"}
-    assert told["with_early_stops"] is None, "nothing is known of width 40"
+    planned = last(capsys)
+    assert planned["runs"] == 96 and set(planned["widths"]) == {"5", "8", "12", "40"}
+    assert planned["with_early_stops"] is None, "nothing is known of width 40"
 
 
 def test_judgements_are_the_recipes_where_trials_are_equal(module):

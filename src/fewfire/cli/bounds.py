@@ -15,7 +15,6 @@ from fewfire.papers import sublinear as theory
 
 if TYPE_CHECKING:
     from fewfire.papers.pareto import Diagnosis
-    from fewfire.papers.parities.proof import ProofRow
     from fewfire.papers.sparse_activations.members import Comparison
 
 
@@ -172,22 +171,19 @@ def parities(
         f"Parity of {k} among {n} inputs on D_A; {width:,} neurons, {steps:,} steps at rates from {learning_rate:g} "
         f"to 0 (the theorem's: {own:.3g}), seed {seed}.",
     )
-    console.print(_proof_table(rows))
+    table = _table()
+    for row in rows:
+        sign = {"at most": "≤ ", "at least": "≥ ", None: ""}[row.rule]
+        table.add_row(
+            row.quantity, f"{row.measured:.3g}" if row.quantity else "", f"{sign}{row.bound:.3g}", row.statement
+        )
+    console.print(table)
     for condition in ff.papers.parities.theorem_2(n, k, width // 2, steps).violated:
         console.print(f"Theorem 2 asks for {condition}.")
     for row in rows:
         if row.holds is False:
             console.print(f"Exceeded: {row.quantity.strip()}, {row.statement}.")
     console.print("Lemma 9 and what builds on it ask for networks far wider; constants the paper leaves open are 1.")
-
-
-def _proof_table(rows: list[ProofRow]) -> Table:
-    table = _table()
-    for row in rows:
-        sign = {"at most": "≤ ", "at least": "≥ ", None: ""}[row.rule]
-        shown = f"{row.measured:.3g}" if row.quantity else ""
-        table.add_row(row.quantity, shown, f"{sign}{row.bound:.3g}", row.statement)
-    return table
 
 
 class BoundRow(NamedTuple):

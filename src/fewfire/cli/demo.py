@@ -80,20 +80,15 @@ def demo(
     console.print(f"Runs: {grid}, {len(sweep)} in all, on the {name} engine.")
     if slow and load() is None and not quick:
         console.print("Without the C++ part this is a small grid; 'fewfire doctor' says how to get the full one.")
-    _train(console, sweep, store, name)
+    state = run_sweep(console, sweep, store, "Give the same command again to go on from there.", engine=name)
+    before = f" {state.already} were there already." if state.already else ""
+    console.print(f"Trained {state.ran} networks in {duration(state.seconds)}.{before}")
     _show(console, sweep, store, output)
     learned = _look_inside(console, problem, steps, seed, name)
     size = file_size(output.stat().st_size)
     say(f"Wrote {output} ({size}): open it in a browser. The runs are kept in {store}.", console)
     if not learned:
         raise typer.Exit(1)
-
-
-def _train(console: Console, sweep: Sweep, store: Path, engine: str) -> None:
-    resume = "Give the same command again to go on from there."
-    state = run_sweep(console, sweep, store, resume, engine=engine)
-    before = f" {state.already} were there already." if state.already else ""
-    console.print(f"Trained {state.ran} networks in {duration(state.seconds)}.{before}")
 
 
 def _show(console: Console, sweep: Sweep, store: Path, output: Path) -> None:

@@ -25,12 +25,10 @@ app = typer.Typer(
 SHOWN = 8
 """Frontiers with the largest residuals that are printed."""
 
-Stores = Annotated[list[Path], typer.Argument(help="Stores of sweeps of parities.", show_default=False)]
-
 
 @app.command()
 def fit(
-    stores: Stores,
+    stores: Annotated[list[Path], typer.Argument(help="Stores of sweeps of parities.", show_default=False)],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the law as JSON, for predict.")] = None,
     steps: Annotated[
         int | None, typer.Option(help="Count successes within so many steps; by default each run's.")

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from fewfire._types import AnyArray, IdArray
-    from fewfire.sweeps import FrontierSearch, Sweep
+    from fewfire.sweeps import FrontierSearch
     from fewfire.sweeps.run._estimate import TimeEstimate
-    from fewfire.sweeps.run._plan import Plan
     from fewfire.sweeps.run._progress import Progress
     from fewfire.sweeps.run._search import FoundFrontier
     from fewfire.sweeps.store._protocol import Cell
@@ -76,22 +75,15 @@ def plan(
         say(f"{found.total} runs: {axes} × {sweep.trials} trials", console)
         say(f"{found.finished} done, {len(found.pending)} to do", console)
     else:
-        for line in _search_plan(sweep, sweep.search, found):
-            say(line, console)
+        search, lines = sweep.search, len(sweep.search.lines(sweep))
+        what = f"{search.axis} at which {search.target:.0%} of the runs succeed, {search.low:,g} to {search.high:,g}"
+        frontiers = f"{lines} frontier{'s' if lines > 1 else ''}: {what}"
+        say(f"{frontiers}, to ±{search.precision:.0%} at {search.level:.0%}", console)
+        # How many runs a search takes is a guess.
+        about = f"About {found.total:,} runs (at most {lines * search.budget:,})"
+        say(f"{about}: {found.finished:,} done, about {len(found.pending):,} to do", console)
     if probed is not None:
         say(_time(probed, any(schedule.stop_error is not None for schedule in sweep.schedules)), console)
-
-
-def _search_plan(sweep: Sweep, search: FrontierSearch, found: Plan) -> tuple[str, str]:
-    """What a search looks for and how many runs it will take, which is a guess."""
-    lines = len(search.lines(sweep))
-    frontiers = f"{lines} frontier{'s' if lines > 1 else ''}"
-    what = f"{search.axis} at which {search.target:.0%} of the runs succeed, {search.low:,g} to {search.high:,g}"
-    most = f"at most {lines * search.budget:,}"
-    return (
-        f"{frontiers}: {what}, to ±{search.precision:.0%} at {search.level:.0%}",
-        f"About {found.total:,} runs ({most}): {found.finished:,} done, about {len(found.pending):,} to do",
-    )
 
 
 def _time(probed: TimeEstimate, stops: bool) -> str:

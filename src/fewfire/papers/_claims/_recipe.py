@@ -31,14 +31,9 @@ Settings = TypeVar("Settings")
 
 @dataclass(frozen=True)
 class Effect:
-    """How large what was claimed is: a number in the claim's own unit with its 95% interval.
+    """How large what was claimed is: a number in the claim's own unit (`name`) with its 95% interval.
 
-    Parameters
-    ----------
-    name : str
-        What the number is, with its unit.
-    value, low, high : float
-        All three alike where nothing is estimated: the number is exact.
+    All three numbers are alike where nothing is estimated: it is exact.
     """
 
     name: str
@@ -59,14 +54,9 @@ class Effect:
 
 @dataclass(frozen=True)
 class Power:
-    """With what probability the test notices an effect of a stated size.
+    """With what probability the test notices an effect of a stated size, such as "a drop from 9 in 10 to 5 in 10".
 
-    Parameters
-    ----------
-    effect : str
-        The size, in words: "a drop from 9 in 10 to 5 in 10".
-    probability : float
-        Computed or simulated at the sample sizes of the run; 1 where a claim is checked on every case.
+    It is computed or simulated at the sample sizes of the run; 1 where a claim is checked on every case.
     """
 
     effect: str
@@ -79,20 +69,9 @@ class Power:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on one claim: the statistic must be at most, or at least, the threshold.
+    """The verdict on one claim: the value of the statistic must be at most, or at least, the threshold.
 
-    Parameters
-    ----------
-    claim, statistic : str
-        What is claimed, and the number that decides.
-    value, threshold : float
-    rule : "at most" or "at least"
-    refuted_by : str
-        The outcome that would have refuted the claim.
-    effect : Effect, optional
-        What was seen, in the claim's own unit.
-    power : Power, optional
-        How likely the test notices an effect of a stated size.
+    `refuted_by` is the outcome that would have refuted the claim, `effect` what was seen, in the claim's own unit.
     """
 
     claim: str
@@ -138,17 +117,10 @@ _JUDGEMENT_KEYS = ("claim", "statistic", "value", "rule", "threshold", "passed",
 
 @dataclass(frozen=True, kw_only=True)
 class RecipeOutcome:
-    """What `measure` found.
+    """What `measure` found: the verdicts, and the parameters on which the numbers depend.
 
-    Parameters
-    ----------
-    parameters : dict
-        What the numbers depend on.
-    judgements : tuple of Judgement
-    measured : tuple of str
-        Sentences with the numbers that the claims do not hold themselves.
-    data : dict
-        Rows, curves and whatever else the figure draws; "text", where there is one, is printed as it is.
+    `measured` are sentences with the numbers that the claims do not hold themselves, `data` what the figure draws, such
+    as rows and curves; "text", where there is one, is printed as it is.
     """
 
     parameters: dict[str, Any]
@@ -164,16 +136,7 @@ class RecipeOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class RecipeResult(RecipeOutcome):
-    """What a recipe measured, at which scale. `to_dict` gives the form that files have.
-
-    Parameters
-    ----------
-    recipe : str
-        Its name.
-    scale : "quick" or "paper"
-    parameters, judgements, measured, data
-        As in `RecipeOutcome`.
-    """
+    """What the recipe of this name measured, at which scale. `to_dict` gives the form that files have."""
 
     recipe: str
     scale: str
@@ -270,16 +233,7 @@ class Recipe(Generic[Settings]):
                 raise invalid(f"options of {self.name}", rule, option, did_you_mean(option, self.options))
 
     def run(self, scale: Scale = "quick", *, settings: Settings | None = None, **options: Any) -> RecipeResult:
-        """Measure, and give the verdicts.
-
-        Parameters
-        ----------
-        scale : "quick" or "paper"
-        settings : optional
-            Instead of those of the scale.
-        **options
-            Those of the recipe.
-        """
+        """Measure with the settings of a scale, or with others, and the recipe's own options; give the verdicts."""
         self.check_options(options, scale)
         with ONE_BLAS_THREAD:  # sums round alike on any number of cores, and whatever runs concurrently
             found = self.measure(self.scales[scale] if settings is None else settings, **options)

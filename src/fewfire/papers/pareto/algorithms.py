@@ -68,18 +68,10 @@ StepMethod: TypeAlias = Literal["practical", "theorem"]
 
 @dataclass(frozen=True)
 class StartStep:
-    """One full-batch step on the first layer's weights.
+    """One full-batch step on the first layer's weights: rate η, share of the old weights that decay leaves, γ.
 
-    Parameters
-    ----------
-    rate : float
-        η.
-    kept : float
-        The share of the old weights that decay leaves.
-    truncation : float
-        γ; gradients up to it count as 0.
-    signal: float
-        The size of a good neuron's gradient on the bits that the step is to bring.
+    Gradients up to γ (`truncation`) count as 0. `signal` is the size of a good neuron's gradient on the bits that the
+    step is to bring.
     """
 
     rate: float
@@ -115,16 +107,10 @@ class StartStep:
 
 
 def over_sparse_step(k: int, s: int, method: StepMethod = "practical") -> StartStep:
-    """The step from rows of s ones (Theorem 4/16).
+    """The step from rows of s ones (Theorem 4/16), with truncation ("practical") or without ("theorem").
 
-    Parameters
-    ----------
-    k : int
-        Bits of the parity, even: the gradient of an odd parity is 0.
-    s : int
-        Ones per row; from k on the theorem's mechanism is there, above 4k and odd the theorem.
-    method : "practical" or "theorem"
-        With truncation, or without.
+    k is even: the gradient of an odd parity is 0. From s = k on the theorem's mechanism is there, above 4k and odd the
+    theorem.
     """
     k, s = check_integer("k", k, 2), check_integer("s", s, 1)
     check_choice("method", method, get_args(StepMethod))
@@ -137,16 +123,9 @@ def over_sparse_step(k: int, s: int, method: StepMethod = "practical") -> StartS
 
 
 def under_sparse_step(n: int, k: int, s: int, epsilon: float, method: StepMethod = "practical") -> StartStep:
-    """The step from rows of s ones and ε elsewhere (Theorem 5/21).
+    """The step from rows of s ones and ε < 1/(n − s) elsewhere (Theorem 5/21).
 
-    Parameters
-    ----------
-    n, k, s : int
-        Inputs, bits of the parity and ones per row.
-    epsilon : float
-        ε, below 1/(n − s).
-    method : "practical" or "theorem"
-        Truncation halfway between the gradients, or at that off the support.
+    Gradients are truncated halfway between those on and off the support ("practical"), or at that off it ("theorem").
     """
     check_choice("method", method, get_args(StepMethod))
     check_even("k", k, "pareto, Theorem 21", ODD)
@@ -313,23 +292,18 @@ class UnderSparseParityClassifier(_OneStepClassifier):
     def _train(self, rows: SignedRows) -> tuple[TwoLayer, TwoLayer, Result]:
         n = rows.inputs
         k, s = check_integer("k", self.k, 1, n), check_integer("sparsity", self.sparsity, 1)
-        if self.strict:
-            _check_under_sparse(k, s, rows)
+        if self.strict and (k % 2 or k < 4):
+            rule = "must be even, and at least 4 for an even sparsity to be below it (pareto, Theorem 21)"
+            raise invalid("k", rule, k, ODD if k % 2 else "pass strict=False")
+        if self.strict and (s % 2 or not 0 < s < k):
+            rule = f"must be even, above 0 and below k = {k} (pareto, Theorem 21)"
+            raise invalid("sparsity", rule, s, "use 2, or pass strict=False")
+        if self.strict and (n - s) % 2 == 0:
+            rule = f"must have an odd number of columns besides the {s} of a neuron (pareto, Lemmas 18 to 20)"
+            raise invalid("X", rule, f"shape {rows.X.shape}", "append or drop a column, or pass strict=False")
         if s >= n:
             raise invalid("sparsity", f"must be below the {n} inputs", s, "leave some weights small")
         epsilon = 1 / (2 * (n - s))
         step = under_sparse_step(n, k, s, epsilon, self.method)
         initial = init.under_sparse(k, s, epsilon, strict=False)(n, self.width, Stream(rows.seed, "init"))
         return self._take_step(rows, initial, step)
-
-
-def _check_under_sparse(k: int, s: int, rows: SignedRows) -> None:
-    if k % 2 or k < 4:
-        rule = "must be even, and at least 4 for an even sparsity to be below it (pareto, Theorem 21)"
-        raise invalid("k", rule, k, ODD if k % 2 else "pass strict=False")
-    if s % 2 or not 0 < s < k:
-        rule = f"must be even, above 0 and below k = {k} (pareto, Theorem 21)"
-        raise invalid("sparsity", rule, s, "use 2, or pass strict=False")
-    if (rows.inputs - s) % 2 == 0:
-        rule = f"must have an odd number of columns besides the {s} of a neuron (pareto, Lemmas 18 to 20)"
-        raise invalid("X", rule, f"shape {rows.X.shape}", "append or drop a column, or pass strict=False")

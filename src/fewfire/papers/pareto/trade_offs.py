@@ -77,16 +77,9 @@ BLOCK, CACHED = 1 << 14, 1 << 18
 
 @dataclass(frozen=True)
 class NeededRun:
-    """What one run needed.
+    """The width or the examples (`value`) from which one run succeeded; infinite if it never did.
 
-    Parameters
-    ----------
-    n, k, s : int
-        The parity and the start.
-    value : float
-        The width or the examples from which it succeeded; infinite if it never did.
-    other : int
-        What it had of the other resource: examples where width is looked for, width where examples are.
+    `other` is what it had of the other resource: examples where width is looked for, width where examples are.
     """
 
     n: int
@@ -101,17 +94,8 @@ def over_sparse_samples(
 ) -> NeededRun:
     """The examples that one over-sparse run needs, at a width in proportion to the theorem's (n/s)^k.
 
-    The start is good, as in the proof: every bias has a neuron around the support. Others are drawn again.
-
-    Parameters
-    ----------
-    n, k, s : int
-        The parity and the ones per neuron, s ≥ k.
-    seed : int
-    good : float
-        Neurons to be expected, for each bias, that contain the support.
-    method : "practical" or "theorem"
-        The step with or without truncation.
+    The start is good, as in the proof: every bias has a neuron around the support. Others are drawn again. `good` is
+    how many such neurons are to be expected for each bias; the step is that of `over_sparse_step`.
     """
     step = over_sparse_step(k, s, method)
     pairs = ceil(good * (k // 2) / good_neuron_probability(n, k, s))
@@ -124,12 +108,8 @@ def over_sparse_samples(
 def over_sparse_width(n: int, k: int, s: int, seed: int, *, ample: float = 3.0) -> NeededRun:
     """The width that one over-sparse run needs, given examples; the practical step.
 
-    Parameters
-    ----------
-    n, k, s, seed : int
-        As in `over_sparse_samples`.
-    ample : float
-        Examples in units of log(n/p)/C², p the probability of a good neuron: enough for luck alone to decide.
+    `ample` are the examples in units of log(n/p)/C², p the probability of a good neuron: enough for luck alone to
+    decide.
     """
     step = over_sparse_step(k, s)
     start = init.over_sparse(k, s, strict=False)
@@ -143,15 +123,9 @@ def over_sparse_width(n: int, k: int, s: int, seed: int, *, ample: float = 3.0) 
 
 
 def under_sparse_samples(n: int, k: int, s: int, seed: int, *, good: int = 6) -> NeededRun:
-    """The examples from which the neurons that start inside the support are such a subnetwork; luck is granted.
+    """The examples from which the neurons that start inside the support have correlation ½ with the parity.
 
-    Parameters
-    ----------
-    n, k, s : int
-        The parity and the ones per neuron, s < k.
-    seed : int
-    good : int
-        Neurons inside the support for each of the k biases.
+    Luck is granted: for each of the k biases `good` neurons start there.
     """
     epsilon = 1 / (2 * (n - s))
     step = under_sparse_step(n, k, s, epsilon)
@@ -160,15 +134,7 @@ def under_sparse_samples(n: int, k: int, s: int, seed: int, *, good: int = 6) ->
 
 
 def under_sparse_width(n: int, k: int, s: int, seed: int, *, ample: float = 3.0) -> NeededRun:
-    """The width at which a network has such a subnetwork, given examples.
-
-    Parameters
-    ----------
-    n, k, s, seed : int
-        As in `under_sparse_samples`.
-    ample : float
-        Examples, as in `over_sparse_width`.
-    """
+    """The width at which a network has such a subnetwork, given examples; `ample` as in `over_sparse_width`."""
     epsilon, probability = 1 / (2 * (n - s)), good_neuron_probability(n, k, s)
     start = _inside(n, k, s, epsilon, MOST_GOOD * k, Stream(seed, "init"))
     # How many pairs are drawn up to one inside the support is geometric; those in between play no part.
@@ -285,15 +251,7 @@ def _joined(parts: list[TwoLayer]) -> TwoLayer:
 
 @dataclass(frozen=True)
 class FittedPower:
-    """The power with which what is needed grows in one quantity.
-
-    Parameters
-    ----------
-    value, low, high : float
-        The estimate and its 95% interval.
-    error : float
-        Its standard error.
-    """
+    """The power with which what is needed grows in one quantity, its 95% interval and its standard error."""
 
     value: float
     low: float
@@ -324,13 +282,9 @@ class FittedPower:
 
 
 def fit_exponents(needed: Sequence[float], quantities: Mapping[str, Sequence[float]]) -> dict[str, FittedPower]:
-    """The power of each quantity, the others as they are.
+    """The power of each quantity, the others as they are, in what each run needed.
 
-    Parameters
-    ----------
-    needed : sequence of float
-        What each run needed; one that is infinite leaves every exponent undefined.
-    quantities : mapping from names to sequences of as many numbers
+    A run that never succeeds (infinite) leaves every power undefined.
     """
     values = np.log(np.asarray(needed, dtype=np.float64))
     table = np.column_stack([np.ones(len(values)), *(np.log(np.asarray(column)) for column in quantities.values())])

@@ -18,7 +18,7 @@ from fewfire._threads import usable_cores
 from fewfire.papers._claims import _effects as effects
 from fewfire.papers._claims._recipe import Effect, Judgement, Power, grouped, rows_of
 from fewfire.papers.pareto.trade_offs import fit_exponents
-from fewfire.report._figure import MARKERS, canvas, colour
+from fewfire.report._figure import canvas, colour, marked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -110,10 +110,8 @@ def claim(
         seen, bound, refuted = found.high, theorem, f"not below {theorem:g}"
         power = Power(f"a power of {theorem + OFF:g}", found.power_above(OFF))
     else:
-        claimed, statistic = (
-            f"as {quantity}^{theorem:g}",
-            f"how far from {theorem:g} the 95% interval of the power reaches",
-        )
+        claimed = f"as {quantity}^{theorem:g}"
+        statistic = f"how far from {theorem:g} the 95% interval of the power reaches"
         seen, bound, refuted = found.farthest(theorem), within, f"not within {within:g} of {theorem:g}"
         power = Power(f"a power off by {2 * within:g}", found.power(2 * within, within))
     refuted_by = f"a 95% interval of the power that is {refuted}"
@@ -136,12 +134,6 @@ def power_sentence(row: Mapping[str, Any]) -> str:
     )
 
 
-TITLES = {
-    "pareto/over-sparse": "Theorem 4, over-sparse starts",
-    "pareto/under-sparse": "Theorem 5, under-sparse starts",
-}
-
-
 def plot_trade_off(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """pareto/over-sparse, /under-sparse: width by n, examples by s or n, and every power with its 95% interval."""
     cells, powers, name = rows_of(info, "cells", "powers", "recipe")
@@ -151,7 +143,8 @@ def plot_trade_off(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Fi
     _draw_cells(middle, [row for row in cells if row["resource"] == "examples"], "s" if by_s else "n")
     left.set_ylabel("width that half of the runs need")
     middle.set_ylabel("examples that half of the runs need")
-    left.set_title(f"pareto, {TITLES.get(name, name)}: width", fontsize=10)
+    theorem = "Theorem 4, over-sparse starts" if by_s else "Theorem 5, under-sparse starts"
+    left.set_title(f"pareto, {theorem}: width", fontsize=10)
     middle.set_title("examples", fontsize=10)
     _draw_powers(right, powers)
     return figure
@@ -171,25 +164,20 @@ def _draw_cells(axis: Axes, rows: Sequence[Mapping[str, Any]], along: str) -> No
                 [row["needed"] - row["low"] if isfinite(row["low"]) else 0.0 for row in mine],
                 [row["high"] - row["needed"] if isfinite(row["high"]) else 0.0 for row in mine],
             ],
-            color=colour(index),
-            marker=MARKERS[index % len(MARKERS)],
             linestyle="--" if method == "theorem" else "-",
-            capsize=2,
-            markersize=4,
-            label=label,
+            **marked(index, capsize=2, label=label),
         )
-    axis.set_xscale("log")
-    axis.set_yscale("log")
+    axis.set(xscale="log", yscale="log", xlabel="ones per neuron, s" if along == "s" else "inputs, n")
     ticks = sorted({row[along] for row in rows})
     shown = [tick for i, tick in enumerate(ticks) if i == 0 or tick >= 1.15 * ticks[i - 1] or i == len(ticks) - 1]
     axis.set_xticks(shown, [str(tick) for tick in shown], fontsize=8)
     axis.minorticks_off()
-    axis.set_xlabel("ones per neuron, s" if along == "s" else "inputs, n")
     axis.legend(frameon=False, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
 
 
 def _draw_powers(axis: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
     """One line per power; the theorem's is a bar, or the end of an arrow where it is an upper bound."""
+    labels = []
     for index, row in enumerate(rows):
         shade = colour(0 if row["resource"] == "width" else 1)
         if isfinite(row["power"]):
@@ -197,14 +185,11 @@ def _draw_powers(axis: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
             axis.errorbar(row["power"], index, xerr=ends, color=shade, marker="o", capsize=3, markersize=5)
         exact = row["rule"] == "equal"
         axis.plot(row["theorem"], index, color="black", marker="|" if exact else "<", markersize=14 if exact else 7)
-    axis.set_yticks(range(len(rows)), [_power_label(row) for row in rows], fontsize=8)
+        start = f", s = {row['s']}" if "s" in row else (", s = k" if row["quantity"] == "C(n, k)" else "")
+        step = ", theorem's step" if row["method"] == "theorem" else ""
+        labels.append(f"k = {row['k']}{start}{step}:\n{row['resource']} in {row['quantity']}")
+    axis.set_yticks(range(len(rows)), labels, fontsize=8)
     axis.set_ylim(len(rows) - 0.5, -0.5)
     axis.grid(axis="x", alpha=0.3)
     axis.set_xlabel("power with 95% interval\nblack: the theorem's, ◂ at most", fontsize=9)
     axis.set_title("powers fitted to all runs", fontsize=10)
-
-
-def _power_label(row: Mapping[str, Any]) -> str:
-    start = f", s = {row['s']}" if "s" in row else (", s = k" if row["quantity"] == "C(n, k)" else "")
-    step = ", theorem's step" if row["method"] == "theorem" else ""
-    return f"k = {row['k']}{start}{step}:\n{row['resource']} in {row['quantity']}"

@@ -26,7 +26,7 @@ from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutco
 from fewfire.papers.pareto.recipes._claims import SPREAD, sparse_saves_time
 from fewfire.papers.pareto.recipes._grid import ParityGrid, cell, group_of, problem_of, run_grid, spaced_in_log, times
 from fewfire.papers.pareto.recipes.frontier import starts_by_width
-from fewfire.report._figure import canvas
+from fewfire.report._figure import canvas, label_axes
 from fewfire.report._plots import TEST, TRAIN, draw_widths
 
 if TYPE_CHECKING:
@@ -77,33 +77,24 @@ def measure(settings: ConvergenceSettings) -> RecipeOutcome:
 
 def judge(rows: list[dict[str, Any]], settings: ConvergenceSettings) -> list[Judgement]:
     """The claims, from rows with start, width, samples, successes, steps and train_steps."""
-    few, best = settings.edge, settings.middle
-    narrow, wide = (
-        {m: times(cell(rows, "dense", width, m)) for m in (few, best, None)}
-        for width in (settings.narrow, settings.wide)
-    )
+    few, best, narrow, wide = settings.edge, settings.middle, settings.narrow, settings.wide
     numbered = [{**row, "samples": np.inf if row["samples"] is None else row["samples"]} for row in rows]
+    more = f"data buys time: {few} samples take longer than {best} (width {wide})"
+    online = f"double descent: online takes longer than {best} samples (width {narrow})"
+    wider = f"width buys time: width {narrow} takes longer than {wide} ({best} samples)"
     return [
-        _longer(
-            f"data buys time: {few} samples take longer than {best} (width {settings.wide})", wide[few], wide[best]
-        ),
-        _longer(
-            f"double descent: online takes longer than {best} samples (width {settings.narrow})",
-            narrow[None],
-            narrow[best],
-        ),
+        _longer(more, rows, (wide, few), (wide, best)),
+        _longer(online, rows, (narrow, None), (narrow, best)),
         _less_often(rows, settings),
-        _longer(
-            f"width buys time: width {settings.narrow} takes longer than {settings.wide} ({best} samples)",
-            narrow[best],
-            wide[best],
-        ),
-        _grokking(cell(rows, "dense", settings.wide, few), f"width {settings.wide}, {few} samples"),
+        _longer(wider, rows, (narrow, best), (wide, best)),
+        _grokking(cell(rows, "dense", wide, few), f"width {wide}, {few} samples"),
         sparse_saves_time(numbered),
     ]
 
 
-def _longer(claim: str, slow: list[float], fast: list[float]) -> Judgement:
+def _longer(claim: str, rows: list[dict[str, Any]], *sides: tuple[int, int | None]) -> Judgement:
+    """The first of two cells, given by width and samples, takes longer than the second."""
+    slow, fast = (times(cell(rows, "dense", *side)) for side in sides)
     return Judgement(
         claim,
         "p of Mann and Whitney's test",
@@ -212,9 +203,7 @@ def plot_convergence_time(info: Mapping[str, Any], *, ax: SomeAxes | None = None
         for key, style, ink, name in (("train_error", "--", TRAIN, "training"), ("test_error", "-", TEST, "test")):
             last.plot(curve["step"], curve[key], style, color=ink, linewidth=1, label=None if number else name)
     last.set_xscale("symlog", linthresh=setting["evaluate"])
-    last.set_title(f"grokking: width {setting['wide']}, {setting['edge']} samples", fontsize=10)
-    last.set(xlabel="steps", ylabel="error")
-    last.legend(fontsize=8)
+    label_axes(last, "steps", "error", f"grokking: width {setting['wide']}, {setting['edge']} samples")
     return figure
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fewfire.papers._claims._recipe import Recipe, RecipeOutcome
+from fewfire.papers._claims._recipe import Recipe, RecipeOutcome, grouped
 from fewfire.papers.pareto.recipes import _claims as claims
 from fewfire.papers.pareto.recipes._grid import ParityGrid, group_of, run_grid, times
 from fewfire.papers.pareto.recipes._strata import probability_of_longer
@@ -50,8 +50,7 @@ def judge(rows: list[dict[str, Any]]) -> list[Judgement]:
 
 def _measured(rows: list[dict[str, Any]]) -> list[str]:
     lines = []
-    for start in sorted({row["start"] for row in rows}):
-        mine = [row for row in rows if row["start"] == start]
+    for start, mine in grouped(rows, "start").items():
         share = sum(row["successes"] for row in mine) / sum(row["trials"] for row in mine)
         half = [row for row in mine if 2 * row["successes"] >= row["trials"]]
         needs = ", ".join(

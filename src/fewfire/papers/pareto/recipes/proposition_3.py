@@ -28,7 +28,7 @@ from fewfire.networks import init
 from fewfire.papers._claims import _effects as effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, rows_of
 from fewfire.papers._claims._statistics import spread_power
-from fewfire.report._figure import canvas, colour, log_axis
+from fewfire.report._figure import canvas, colour, label_axes, log_axis
 from fewfire.theory import frontier
 
 if TYPE_CHECKING:
@@ -239,17 +239,14 @@ def plot_proposition_3(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -
     left.plot([], [], color="black", label="measured")
     left.plot([], [], color="black", linestyle="--", linewidth=1, label="at least (Proposition 3)")
     log_axis(left, "x")
-    left.set(xlabel="noise τ, in units of the largest slope", ylabel="share of parities hidden")
-    left.set_title("which parities noise hides", fontsize=10)
-    left.legend(fontsize=8)
+    label_axes(left, "noise τ, in units of the largest slope", "share of parities hidden", "which parities noise hides")
     parities = [row["parities"] for row in rows]
     right.plot(parities, [row["half"] for row in rows], color=colour(0), marker="o", label="measured")
     right.plot(parities, [row["half_bound"] for row in rows], color="black", linestyle="--", label="Proposition 3")
     log_axis(right, "x")
     log_axis(right, "y")
-    right.set(xlabel=f"parities C(n, k), k = {rows[0]['k']}…{rows[-1]['k']}", ylabel="noise τ that hides one half")
-    right.set_title("how much noise it takes", fontsize=10)
-    right.legend(fontsize=8)
+    which = f"parities C(n, k), k = {rows[0]['k']}…{rows[-1]['k']}"
+    label_axes(right, which, "noise τ that hides one half", "how much noise it takes")
     return figure
 
 

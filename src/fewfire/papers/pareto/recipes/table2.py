@@ -56,14 +56,9 @@ NOTICED = 2.0
 
 @dataclass(frozen=True)
 class Table2Settings:
-    """Names of data sets and models, shares of the rows to train on, and random splits.
+    """Data sets (of `problems.tabular.DATASETS`), shares of the rows to train on, random splits, models.
 
-    Parameters
-    ----------
-    datasets : names of `problems.tabular.DATASETS`
-    fractions : floats in (0, 1]
-    trials : int
-    models : names as of `papers.pareto.tables.find_models`
+    Models are named as `papers.pareto.tables.find_models` takes them.
     """
 
     datasets: tuple[str, ...]
@@ -88,12 +83,8 @@ def measure(
 ) -> RecipeOutcome:
     """One row per data set, fraction and model.
 
-    Parameters
-    ----------
-    settings : Table2Settings
-    store : path of a store file, made when it does not exist; without it nothing is kept
-    data : path of the folder of local files; see `problems.tabular.load`
-    progress : called with a line of text before each training
+    Measurements are kept in the store of this path, if any, which is made when it does not exist. `data` is the folder
+    of local files (`problems.tabular.load`); `progress` is called with a line of text before each training.
     """
     models = find_models(settings.models)
     opened: Any = nullcontext(MemoryStore()) if store is None else SqliteStore(store, write=True)
@@ -148,45 +139,30 @@ def judge(rows: list[dict[str, Any]]) -> tuple[list[Judgement], list[str]]:
         if not cells:
             continue
         excesses, effect, power = mean_excess(cells, printed)
-        judgements.append(
-            _judgement(
-                f"{claim}, on these sets",
-                f"mean excess over {len(cells)} cells in points, upper end of 95% over trials",
-                effect,
-                bound,
-                power,
-            )
-        )
+        kinds = [("these sets", f"{len(cells)} cells", "trials", effect, power)]
         of: dict[str, list[float]] = {}
         for row, excess in zip(cells, excesses, strict=True):
             of.setdefault(row["dataset"], []).append(excess)
         sets = [float(np.mean(fractions)) for fractions in of.values()]
         if len(sets) > 1:
-            judgements.append(
-                _judgement(
-                    f"{claim}, on sets like these",
-                    f"mean excess over {len(sets)} sets in points, upper end of 95% over sets",
-                    effects.mean(f"mean excess over {len(sets)} sets [points]", sets),
-                    bound,
-                    spread_power(sets, NOTICED, 0.025),
-                )
+            name = f"mean excess over {len(sets)} sets [points]"
+            effect, power = effects.mean(name, sets), spread_power(sets, NOTICED, 0.025)
+            kinds.append(("sets like these", f"{len(sets)} sets", "sets", effect, power))
+        judgements += [
+            Judgement(
+                f"{claim}, on {where}",
+                f"mean excess over {over} in points, upper end of 95% over {unit}",
+                effect.high,
+                bound,
+                refuted_by=f"an upper end above {bound:g} points",
+                effect=effect,
+                power=Power(f"errors {NOTICED:g} points below that bound", power),
             )
+            for where, over, unit, effect, power in kinds
+        ]
         above = sum(excess > 0 for excess in excesses)
         measured.append(f"{model}: above the paper's {printed} on {above} of {len(cells)} cells")
     return judgements, measured
-
-
-def _judgement(claim: str, statistic: str, effect: Effect, bound: float, power: float) -> Judgement:
-    """The upper end must be at most the bound."""
-    return Judgement(
-        claim,
-        statistic,
-        effect.high,
-        bound,
-        refuted_by=f"an upper end above {bound:g} points",
-        effect=effect,
-        power=Power(f"errors {NOTICED:g} points below that bound", power),
-    )
 
 
 SPREAD = 0.6

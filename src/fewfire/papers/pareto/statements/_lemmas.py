@@ -181,14 +181,8 @@ def under_sparse_gap(n: int, k: int, s: int) -> FourierGap:
 def lemma_18(n: int, k: int, s: int, overlap: int, *, selected: bool) -> float:
     """The gradient at a coordinate i of the parity: ½·Half_s(S̄∖{i})·Maj_{n−s}(S∖(S̄ ∪ {i})), S̄ = S ∩ S′.
 
-    Parameters
-    ----------
-    n, k, s : int
-        Bits, degree and ones of the neuron; k and s even, s < k.
-    overlap : int
-        |S̄|, how many of the ones are in S.
-    selected : bool
-        Whether i is one of them.
+    k and s are even, s < k; `overlap` is |S̄|, how many of the neuron's ones are in S; `selected` is whether i is one of
+    them.
 
     Examples
     --------
@@ -206,12 +200,7 @@ def lemma_18(n: int, k: int, s: int, overlap: int, *, selected: bool) -> float:
 def lemma_19(n: int, k: int, s: int, overlap: int, *, selected: bool) -> float:
     """The gradient at a coordinate i off the parity: ½·Half_s(S̄ ∪ (S′ ∩ {i}))·Maj_{n−s}((S ∪ {i})∖S′).
 
-    Parameters
-    ----------
-    n, k, s, overlap : int
-        As in `lemma_18`.
-    selected : bool
-        Whether i is one of the neuron's ones.
+    n, k, s and `overlap` are as in `lemma_18`; `selected` is whether i is one of the neuron's ones.
 
     Examples
     --------
@@ -266,14 +255,7 @@ def separator_norm(k: int, offset: float = 0.5) -> float:
 def lemma_10(n: int, width: int, precision: float, delta: float = 0.01) -> int:
     """Samples for which every entry of the first layer's gradient is within τ of its mean: 4·log(4nr/δ)/τ².
 
-    Parameters
-    ----------
-    n, width : int
-        Bits and r neurons; n·r weights and r biases.
-    precision : float
-        τ.
-    delta : float
-        Probability of failure.
+    r is the width, τ the precision; δ is the probability of failure.
 
     Examples
     --------
@@ -295,20 +277,9 @@ LEMMA_14_LOSS = 4 + 5 * sqrt(2)
 class OverSparseStep:
     """What one step of gradient descent leaves of the features (Lemma 11).
 
-    Attributes
-    ----------
-    rate : float
-        η = 1/(2k|C_{k,s}|).
-    precision : float
-        The largest τ that is allowed, 1/(16ηkn).
-    features : float
-        ‖ψ‖_{∞,2} ≤ √(8kr′).
-    loss : float
-        Of the best weights of norm B_k on ψ: √(4kr′)·B_k/√s.
-    norm : float
-        B_k.
-    drift : float
-        ‖ψ − φ⁽¹⁾‖_{∞,2} ≤ 4kr′nητ.
+    `rate` is η = 1/(2k|C_{k,s}|), `precision` the largest τ that is allowed, 1/(16ηkn), and `norm` is B_k. `features`
+    is the bound √(8kr′) of ‖ψ‖_{∞,2}, `loss` that of the best weights of norm B_k on ψ, √(4kr′)·B_k/√s, and `drift` the
+    bound 4kr′nητ of ‖ψ − φ⁽¹⁾‖_{∞,2}.
     """
 
     rate: float
@@ -322,12 +293,7 @@ class OverSparseStep:
 def lemma_11(n: int, k: int, s: int, good: float) -> OverSparseStep:
     """The features after the first step of an r′-good start, but for the probability that Lemma 10 fails.
 
-    Parameters
-    ----------
-    n, k, s : int
-        Bits, degree and ones per neuron, k even, s odd and above 4k.
-    good : float
-        r′, good neurons per bias.
+    k is even, s odd and above 4k; `good` is r′, the good neurons per bias.
 
     Examples
     --------
@@ -357,18 +323,8 @@ def lemma_13(norm: float, features: float, samples: int, delta: float = 0.01, di
     """How far the loss can be above that on the sample, for every w of norm B and every map within `distance` of ψ.
 
     2B‖ψ‖/√m + (1 + B‖ψ‖)·√(2·log(2/δ)/m) + 2B·‖ψ − ψ′‖, as the theorem that the proof cites has it. The paper merges
-    the first two terms into (2B‖ψ‖ + 1)·√(2·log(2/δ)/m), which is no less only for δ ≤ 2/e² = 0.27.
-
-    Parameters
-    ----------
-    norm, features : float
-        B and ‖ψ‖_{∞,2}.
-    samples : int
-        m.
-    delta : float
-        Probability of failure.
-    distance : float
-        ‖ψ − ψ′‖_{∞,2}.
+    the first two terms into (2B‖ψ‖ + 1)·√(2·log(2/δ)/m), which is no less only for δ ≤ 2/e² = 0.27. `norm` is B,
+    `features` is ‖ψ‖_{∞,2}, `samples` is m, and δ the probability of failure.
 
     Examples
     --------
@@ -387,18 +343,10 @@ def lemma_13(norm: float, features: float, samples: int, delta: float = 0.01, di
 
 @dataclass(frozen=True)
 class SecondLayerNeeds:
-    """What descent on the second layer needs, and what it reaches (Lemma 14).
+    """What descent on the second layer needs, and what it reaches (Lemma 14): m samples, T steps, decay λ = ε/B².
 
-    Attributes
-    ----------
-    samples, steps : float
-        m and T.
-    drift : float
-        The most that ‖φ⁽¹⁾ − ψ‖_{∞,2} may be: ε/B.
-    loss : float
-        The loss that is reached but with probability 2δ: (4 + √2 + 4√2)·ε, where 7ε is printed.
-    weight_decay : float
-        λ = ε/B².
+    `drift` is the most that ‖φ⁽¹⁾ − ψ‖_{∞,2} may be, ε/B. `loss` is reached but with probability 2δ: (4 + √2 + 4√2)·ε,
+    where 7ε is printed.
     """
 
     samples: float
@@ -412,15 +360,9 @@ def lemma_14(norm: float, features: float, epsilon: float, delta: float = 0.01) 
     """Lemma 14, corrected: gradient descent on features near ψ, on which weights of norm B have loss ε.
 
     The printed number of steps lacks the factor B²: with λ = ε/B² the last term of the bound is
-    100 B² (‖ψ‖ + ε/B)² (1 + log T)/(ε T), which is at most ε for T/(1 + log T) ≥ 100 (B‖ψ‖ + ε)²/ε².
-
-    Parameters
-    ----------
-    norm, features : float
-        B and ‖ψ‖_{∞,2}; their product is at least 1.
-    epsilon : float in (0, 1/2)
-    delta : float in (0, 0.27]
-        From 2/e² on the paper's form of Lemma 13 is not what its source gives.
+    100 B² (‖ψ‖ + ε/B)² (1 + log T)/(ε T), which is at most ε for T/(1 + log T) ≥ 100 (B‖ψ‖ + ε)²/ε². B (`norm`) times
+    ‖ψ‖_{∞,2} (`features`) is at least 1. From δ = 2/e² = 0.27 on the paper's form of Lemma 13 is not what its source
+    gives.
 
     Examples
     --------

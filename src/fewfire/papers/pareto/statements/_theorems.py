@@ -65,13 +65,8 @@ def theorem_4(n: int, k: int, s: int, error: float = 0.1) -> Requirement:
     check_even("k", k, "pareto, Theorem 4")
     n, s = check_integer("n", n, 2), check_integer("s", s, 1)
     error = check_number("error", error, 0.0, 0.5, open_low=True, open_high=True)
-    return Requirement(
-        s,
-        width=power(n / s, k),
-        samples=power(s / k, k - 1) * n**2 * log(n),
-        steps=1 / error**2,
-        least_sparsity=1 / error**2,
-    )
+    steps = least_sparsity = 1 / error**2
+    return Requirement(s, power(n / s, k), power(s / k, k - 1) * n**2 * log(n), steps, least_sparsity)
 
 
 def theorem_16(n: int, k: int, s: int, error: float = 0.1, delta: float = 0.01) -> Requirement:
@@ -98,13 +93,8 @@ def theorem_16(n: int, k: int, s: int, error: float = 0.1, delta: float = 0.01) 
     precision = min(eps / (4 * step.norm * k * expected * n * step.rate), step.precision)
     first_step = 4 * log(4 * n * width / part) / precision**2
     second_layer = lemma_14(step.norm, step.features, eps, part)
-    return Requirement(
-        s,
-        width=width,
-        samples=max(first_step, second_layer.samples),
-        steps=second_layer.steps,
-        least_sparsity=4 * k * expected * step.norm**2 / eps**2,
-    )
+    least_sparsity = 4 * k * expected * step.norm**2 / eps**2
+    return Requirement(s, width, max(first_step, second_layer.samples), second_layer.steps, least_sparsity)
 
 
 def theorem_5(n: int, k: int, s: int) -> Requirement:

@@ -52,13 +52,12 @@ def measure(
     ----------
     store : Store
         Measurements it has are taken from it; new ones are added one by one.
-    datasets : names of `problems.tabular.DATASETS`
+    datasets, directory
+        Names and local files, as `problems.tabular.load` takes them.
     fractions : floats in (0, 1]
         Shares of the rows outside the test set to train on.
     trials : int
     models : list of TabularModel
-    directory : path, optional
-        Of local files; see `problems.tabular.load`.
     progress : callable
         Called with a line of text before each training.
     """

@@ -161,9 +161,10 @@ def find_models(names: Sequence[str]) -> list[TabularModel]:
 def _expand(name: str) -> list[TabularModel]:
     if name in MODELS:
         return [MODELS[name]]
-    grid = [_forest_of_grid(dict(zip(GRID, values, strict=True))) for values in product(*GRID.values())]
-    if alone := [model for model in grid if name in ("forest-grid", model.name)]:
-        return alone
+    grid = {f"forest-{'-'.join(map(str, row))}": dict(zip(GRID, row, strict=True)) for row in product(*GRID.values())}
+    if name == "forest-grid" or name in grid:
+        chosen = {name: grid[name]} if name in grid else grid
+        return [TabularModel(key, _forest, settings, family="forest-grid") for key, settings in chosen.items()]
     if name == "paper-network":
         return [_paper_network(kind, width) for kind in ("sparse", "dense") for width in WIDTHS]
     if found := re.fullmatch(r"(sparse|dense)-([1-9]\d*)", name):
@@ -194,11 +195,6 @@ def _paper_network(kind: str, width: int) -> TabularModel:
 
     settings = {"width": width, "sparsity": 2 if kind == "sparse" else None}
     return TabularModel(f"{kind}-{width}", build, settings, family="paper-network", standardised=True)
-
-
-def _forest_of_grid(settings: dict[str, Any]) -> TabularModel:
-    name = "forest-" + "-".join(str(value) for value in settings.values())
-    return TabularModel(name, _forest, settings, family="forest-grid")
 
 
 MODELS = {

@@ -182,17 +182,13 @@ def overall(rows: Iterable[TableRow]) -> list[dict[str, Any]]:
 
     Only data sets on which every model was measured count; members of a family have no rank, the best of it has one.
     """
-    fractions: dict[float, dict[str, dict[str, float]]] = {}
-    single = set()
-    for row in rows:
-        if "median" in row:
-            fractions.setdefault(row["fraction"], {}).setdefault(row["dataset"], {})[row["model"]] = row["median"]
-            if not row["family"]:
-                single.add(row["model"])
+    measured = [row for row in rows if "median" in row]
+    single = {row["model"] for row in measured if not row["family"]}
     summary = []
-    for fraction, datasets in sorted(fractions.items()):
-        models = {model for cell in datasets.values() for model in cell}
-        cells = [cell for cell in datasets.values() if len(cell) == len(models)]
+    for fraction, here in sorted(grouped(measured, "fraction").items()):
+        datasets = [{row["model"]: row["median"] for row in mine} for mine in grouped(here, "dataset").values()]
+        models = {model for cell in datasets for model in cell}
+        cells = [cell for cell in datasets if len(cell) == len(models)]
         means = {model: float(np.mean([cell[model] for cell in cells])) for cell in cells[:1] for model in cell}
         ranks = mean_ranks([{model: error for model, error in cell.items() if model in single} for cell in cells])
         summary.append({"fraction": fraction, "datasets": len(cells), "mean": means, "rank": ranks})
