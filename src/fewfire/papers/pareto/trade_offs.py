@@ -108,8 +108,7 @@ def over_sparse_samples(
 def over_sparse_width(n: int, k: int, s: int, seed: int, *, ample: float = 3.0) -> NeededRun:
     """The width that one over-sparse run needs, given examples; the practical step.
 
-    `ample` are the examples in units of log(n/p)/C², p the probability of a good neuron: enough for luck alone to
-    decide.
+    `ample` examples, in units of log(n/p)/C² for p the probability of a good neuron, leave luck alone to decide.
     """
     step = over_sparse_step(k, s)
     start = init.over_sparse(k, s, strict=False)
@@ -134,7 +133,7 @@ def under_sparse_samples(n: int, k: int, s: int, seed: int, *, good: int = 6) ->
 
 
 def under_sparse_width(n: int, k: int, s: int, seed: int, *, ample: float = 3.0) -> NeededRun:
-    """The width at which a network has such a subnetwork, given examples; `ample` as in `over_sparse_width`."""
+    """The width from which neurons inside the support have correlation ½ with the parity, given `ample` examples."""
     epsilon, probability = 1 / (2 * (n - s)), good_neuron_probability(n, k, s)
     start = _inside(n, k, s, epsilon, MOST_GOOD * k, Stream(seed, "init"))
     # How many pairs are drawn up to one inside the support is geometric; those in between play no part.
@@ -242,11 +241,10 @@ def _first_half(network: TwoLayer) -> TwoLayer:
 
 
 def _joined(parts: list[TwoLayer]) -> TwoLayer:
-    return parts[0].with_parameters(
-        hidden=np.concatenate([part.hidden for part in parts]),
-        bias=np.concatenate([part.bias for part in parts]),
-        output=np.concatenate([part.output for part in parts]),
+    hidden, bias, output = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("hidden", "bias", "output")
     )
+    return parts[0].with_parameters(hidden, bias, output)
 
 
 @dataclass(frozen=True)

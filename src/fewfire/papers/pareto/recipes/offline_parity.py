@@ -118,25 +118,22 @@ def _both_claims(where: str, tables: list[list[dict[str, Any]]]) -> list[Judgeme
 
 def _wins(claim: str, what: str, tables: list[list[dict[str, Any]]], first: Any, second: Any) -> Judgement:
     """One side succeeds more often than the other in every table: the largest p of Fisher's tests."""
-    sides: list[tuple[int, int]] = []
+    widths, samples = [row["width"] for row in tables[0]], tables[0][0]["samples"]
     trials = tables[0][0]["trials"]
-    for rows in tables:
-        widths, samples = [row["width"] for row in rows], rows[0]["samples"]
-        won, other = (cell(rows, start, pick(widths), samples)["successes"] for start, pick in (first, second))
-        sides.append((won, other))
+    sides = [
+        [cell(rows, start, pick(widths), samples)["successes"] for start, pick in (first, second)] for rows in tables
+    ]
     won, other = max(sides, key=lambda side: more_often(side[0], side[1], trials))
-    largest = "largest " if len(tables) > 1 else ""
+    several = ("largest ", " under one of the settings", " under each")
+    largest, under_one, under_each = several if len(tables) > 1 else ("", "", "")
     return Judgement(
         claim,
         f"{largest}p of Fisher's test, {won} and {other} of {trials} runs",
         more_often(won, other, trials),
         LEVEL,
-        refuted_by="as many successes on either side" + (" under one of the settings" if len(tables) > 1 else ""),
+        refuted_by=f"as many successes on either side{under_one}",
         effect=difference_of_shares(f"{what}, share of runs", won, trials, other, trials),
-        power=Power(
-            f"8 in 10 against 2 in 10{' under each' if len(tables) > 1 else ''}",
-            more_often_power(*NOTICED, trials, LEVEL) ** len(tables),
-        ),
+        power=Power(f"8 in 10 against 2 in 10{under_each}", more_often_power(*NOTICED, trials, LEVEL) ** len(tables)),
     )
 
 
