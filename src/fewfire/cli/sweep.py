@@ -160,9 +160,7 @@ def _differing(settings: list[str]) -> tuple[list[str], list[list[str]]]:
 
 
 def _summarise(console: Console, state: Progress, store: Path, success_error: float) -> None:
-    how = f"{duration(state.seconds)} ({state.rate:.1f} runs/s, {state.engine} engine, {state.executor})"
-    done = f"{state.done} of {state.total} runs in {store}: {state.already} from before"
-    lines = [f"{done}, {state.ran} trained in {how}" if state.ran else done]
+    lines = [state.summary(f" in {store}")]
     if not math.isnan(state.success):
         lines.append(f"{state.success:.1%} reached a test error of {success_error:g}; {state.diverged} diverged")
     if state.failed:

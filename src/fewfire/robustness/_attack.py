@@ -38,7 +38,7 @@ from fewfire.robustness._bounds import certifiable
 from fewfire.robustness._formula import BLOCK
 from fewfire.robustness._gradient import PGD, apgd, find_worst, frank_wolfe, lowest_of_lines
 from fewfire.robustness._problem import AttackProblem, Criterion, Worst, criterion, difference_of_logits
-from fewfire.robustness._threats import SliceCap, check_within
+from fewfire.robustness._threats import SliceCap, check_within, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -72,6 +72,10 @@ class AttackResult:
     found_by : array of str of shape (rows,)
         The search that fooled the model: "frank_wolfe", "apgd", … (`attack` names them), those on smoothed gradients
         with "_smoothed" added; "clean" where the row itself is predicted wrongly, "" where nothing fooled it.
+    radius : str
+        How far rows were moved, such as "ℓ₂ 0.3".
+    regression : bool
+        Whether the margins are errors of a regressor.
     """
 
     X: Float64Array
@@ -80,6 +84,19 @@ class AttackResult:
     prediction: AnyArray
     success: AnyArray
     found_by: AnyArray
+    radius: str
+    regression: bool
+
+    def __repr__(self) -> str:
+        if self.regression:
+            clean, moved = -self.clean_margin.mean(), -self.margin.mean()
+            return f"AttackResult: mean error {clean:.4g} as the rows are, {moved:.4g} within {self.radius}"
+        counts = self.found_counts
+        clean = counts.pop("clean", 0)
+        by = ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda item: -item[1]))
+        rows, wrong = len(self.success), int(self.success.sum())
+        moved = f"{sum(counts.values())} within {self.radius}" + (f" ({by})" if by else "")
+        return f"AttackResult: {wrong} of {rows} rows predicted wrongly: {clean} as they are, {moved}"
 
     @property
     def found_counts(self) -> dict[str, int]:
@@ -207,7 +224,10 @@ def attack_adapted(
     margin, clean_margin = -raised.value(at_moved), -raised.value(clean)
     prediction = adapter.own_predictions(there, at_moved)
     success = margin < clean_margin if adapter.classes is None else prediction != truth
-    return AttackResult(there, margin, clean_margin, prediction, np.asarray(success), found_by)
+    regression = adapter.classes is None
+    return AttackResult(
+        there, margin, clean_margin, prediction, np.asarray(success), found_by, shown(threat), regression
+    )
 
 
 def robust_score(

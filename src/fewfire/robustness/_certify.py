@@ -21,7 +21,7 @@ from fewfire.robustness._bounds import BOUNDS, check_certifiable, lower_bounds, 
 from fewfire.robustness._branch import BranchSearch, branch, descend
 from fewfire.robustness._formula import BLOCK
 from fewfire.robustness._relaxation import Cells, first_multipliers, improve
-from fewfire.robustness._threats import check_within
+from fewfire.robustness._threats import check_within, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,6 +55,10 @@ class Certificate:
         The least margin met on the way, at points of the set: the worst margin lies between the two.
     nodes : int array of shape (rows,)
         Of branch and bound.
+    radius : str
+        How far rows may be moved, such as "ℓ₂ 0.3".
+    regression : bool
+        Whether the margins are errors of a regressor.
     """
 
     margin: Float64Array
@@ -62,6 +66,19 @@ class Certificate:
     open_neurons: AnyArray
     upper: Float64Array
     nodes: AnyArray
+    radius: str
+    regression: bool
+
+    def __repr__(self) -> str:
+        if self.regression:
+            proved, met = -self.margin.mean(), -self.upper.mean()
+            return f"Certificate: mean error at most {proved:.4g} within {self.radius}, {met:.4g} met"
+        proved, rows = int(self.robust.sum()), len(self.margin)
+        fooled = int(self.decided.sum()) - proved
+        names, counts = np.unique(self.bound[self.robust], return_counts=True)
+        by = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
+        left = f"{fooled} fooled, {rows - proved - fooled} open within {self.radius}"
+        return f"Certificate: {proved} of {rows} rows proved{f' ({by})' if by else ''}, {left}"
 
     @property
     def robust(self) -> AnyArray:
@@ -156,7 +173,9 @@ def certify(
             known = _known(adapter, formula, points[part], labels[part], threat.take(part))
             parts.append(_certified(*known, None if way == "linear" else way, search, report))
             report(len(part))
-    return Certificate(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    margin, bound, still_open, upper, looked_at = (np.concatenate(column) for column in zip(*parts, strict=True))
+    regression = adapter.classes is None
+    return Certificate(margin, bound, still_open, upper, looked_at, shown(threat), regression)
 
 
 def _known(

@@ -129,6 +129,15 @@ Norm: TypeAlias = Literal["l1", "l2", "linf"]
 NORMS: Final = get_args(Norm)
 
 
+def shown(threat: Threat) -> str:
+    """A threat in the print of a result: "ℓ₂ 0.3", the largest radius where rows have their own."""
+    inner = threat.inner if isinstance(threat, FeatureBall) else threat
+    kinds = {L1Ball: "ℓ₁ ", L2Ball: "ℓ₂ ", LinfBall: "ℓ∞ "}
+    name = next((kind for cls, kind in kinds.items() if isinstance(inner, cls)), "")
+    scaled = " in units of the features" if inner is not threat else ""
+    return f"{name}{float(np.max(inner.rho)):g}{scaled}"
+
+
 class Threat(Protocol):
     """The set of points an adversary may choose around each row of `centres`, an array of shape (rows, d)."""
 

@@ -58,6 +58,18 @@ class Progress:
         """An estimate from the work done so far; NaN before anything is done."""
         return self.seconds * (1 - self.share) / self.share if self.share > 0 else math.nan
 
+    def summary(self, where: str = "") -> str:
+        """A sentence or two for the end of a sweep; `where` the runs are."""
+        done = f"{self.done} of {self.total} runs{where}: {self.already} from before"
+        if self.ran:
+            how = f"{self.rate:.1f} runs/s, {self.engine} engine, {self.executor}"
+            done += f", {self.ran} trained in {duration(self.seconds)} ({how})"
+        return done
+
+    def __str__(self) -> str:
+        outcome = f"{self.successes} succeeded, {self.diverged} diverged, {self.failed} failed"
+        return f"{self.summary()}; {outcome}"
+
 
 class SweepBar:
     """Runs done, runs per second, success so far, time left; where there is no terminal, a line now and then.
