@@ -2,7 +2,7 @@
 // same bits on every processor, which the functions of a C library do not give (glibc's expf has a version with fused
 // multiply-adds). Errors stay below three units in the last place. Internal linkage, as all of a kernel file.
 //
-// src/fewfire/_random/_normal.py has the same series in NumPy: the reference for `log_unit` and `cos_turns`.
+// src/fewfire/_random/_reference.py has the same series in NumPy: the reference for `log_unit` and `cos_turns`.
 #pragma once
 
 #include <bit>

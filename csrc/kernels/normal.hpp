@@ -1,5 +1,5 @@
 // Standard normal numbers by Box and Muller, two words of Philox each, with the same bits on every instruction set.
-// src/fewfire/_random/_normal.py is the reference implementation.
+// src/fewfire/_random/_reference.py is the reference implementation.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 //
 // A stream is a pair (key, stream id) of 64-bit numbers. Its block number t is the 128 bits
 //   philox(counter = (t mod 2^32, t div 2^32, id mod 2^32, id div 2^32), key = (key mod 2^32, key div 2^32))
-// and word w of the stream is word w mod 4 of block w div 4. Reference implementation: src/fewfire/_random/_philox.py.
+// and word w of the stream is word w mod 4 of block w div 4. Reference implementation: src/fewfire/_random/_reference.py.
 #pragma once
 
 #include <cstddef>

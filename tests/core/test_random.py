@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from fewfire import _extension
 from fewfire._random import Stream, as_stream, digest64
-from fewfire._random._normal import normal_numbers
-from fewfire._random._philox import philox_block, philox_words
+from fewfire._random._reference import normal_numbers, philox_block, philox_words
 
 # Random123's known-answer vectors for philox4x32 with 10 rounds: counter, key, result.
 VECTORS = [

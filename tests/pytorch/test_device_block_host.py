@@ -7,7 +7,7 @@ import fewfire as ff
 torch = pytest.importorskip("torch")
 from fake_device import FakeGpu  # noqa: E402
 
-from fewfire.torch.cuda import CaptureError, DeviceBlock, _counters  # noqa: E402
+from fewfire.torch.cuda import CaptureError, DeviceBlock, _device_block  # noqa: E402
 
 INPUTS = 16
 
@@ -31,10 +31,10 @@ def test_launches_that_may_meet_have_counters_of_their_own(gpu):
     of = {(launch.stream, launch.counters) for launch in gpu.launches}
     assert len(of) == 2 and len({counters for _, counters in of}) == 2
     gpu.capturing = True
-    for _ in range(_counters.CAPTURED):
+    for _ in range(_device_block.CAPTURED):
         block(x)
     captured = [launch.counters for launch in gpu.launches[10:]]
-    assert len({*captured, *(counters for _, counters in of)}) == _counters.CAPTURED + 2
+    assert len({*captured, *(counters for _, counters in of)}) == _device_block.CAPTURED + 2
     memory = block._counters._memory
     ends = range(memory.data_ptr(), memory.data_ptr() + memory.nbytes)
     assert all(counters in ends for counters in captured)
@@ -43,8 +43,8 @@ def test_launches_that_may_meet_have_counters_of_their_own(gpu):
     for stream in range(3, 20):
         gpu.stream = stream
         block(x)
-    inside = [launch.counters in ends for launch in gpu.launches[10 + _counters.CAPTURED :]]
-    assert inside == [False] + [True] * (_counters.STREAMS - 2) + [False] * (17 - _counters.STREAMS + 2)
+    inside = [launch.counters in ends for launch in gpu.launches[10 + _device_block.CAPTURED :]]
+    assert inside == [False] + [True] * (_device_block.STREAMS - 2) + [False] * (17 - _device_block.STREAMS + 2)
 
 
 def test_blocks_of_one_shape_share_their_kernels(gpu):

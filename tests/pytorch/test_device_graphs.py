@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from device_models import made, rows_of  # noqa: E402
 
 from fewfire.torch import _forwards, _sparsify  # noqa: E402
-from fewfire.torch.cuda import CaptureError, _counters  # noqa: E402
+from fewfire.torch.cuda import CaptureError, _device_block  # noqa: E402
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(missing() is not None, reason="needs a GPU")]
 
@@ -71,14 +71,14 @@ def test_more_launches_than_there_are_counters():
     with torch.no_grad():
         value = model(x)
         with torch.cuda.graph(graph):
-            ys = [model(x) for _ in range(_counters.CAPTURED + 3)]
+            ys = [model(x) for _ in range(_device_block.CAPTURED + 3)]
         for _ in range(3):
             for y in ys:
                 y.zero_()
             graph.replay()
             assert all(torch.equal(y, value) for y in ys)
         torch.cuda.synchronize()
-        for _ in range(_counters.STREAMS + 3):
+        for _ in range(_device_block.STREAMS + 3):
             with torch.cuda.stream(torch.cuda.Stream()):
                 y = model(x)
             torch.cuda.synchronize()

@@ -16,8 +16,7 @@ import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._extension import core
-from fewfire._random._normal import normal_numbers
-from fewfire._random._philox import philox_words
+from fewfire._random._reference import normal_numbers, philox_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -35,7 +35,7 @@ ARITHMETIC = 2
 
 Rows of two revisions may differ in their last digits, and after many steps in the rest. 1: the order of sums depends on
 the instruction set, and normal numbers on functions of the C library. 2: sums have one order (`train.cpp`), functions
-are fewfire's own (`_random/_normal.py`)."""
+are fewfire's own (`_random/_reference.py`)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -39,25 +39,18 @@ ODDS = 0.5
 class SuccessFrontier:
     """The map of one start. Arrays have the shape (widths, samples) of its group.
 
-    Parameters
-    ----------
-    start : str
-    setting : ids of the cells; 0 where the sweep has none
-    runs, successes, diverged : runs that ended, and how many of them succeeded or diverged
-    failed : runs that ended in an error and are not counted in `runs`
-    low, high : Wilson's 95% interval for the probability of success
-    steps : array of shape (3, widths, samples)
-        Quartiles of the time to convergence of the successful runs; NaN without any.
-    half : array of shape (widths,)
-        Samples at which half of the runs succeed, between two columns by logarithmic interpolation; 0 when the smallest
-        column is enough, infinity when the largest is not, NaN without runs. Where columns have different numbers of
-        runs, as a search leaves them, it is the estimate that `interval` belongs to.
-    interval : array of shape (2, widths)
-        The 95% interval of these samples by `sweeps.estimate_frontier`; 0 and infinity for open ends.
-    source : str
-        The store it is from, where several are shown side by side; empty otherwise.
-    pairs : array of shape (2, 2, widths, samples), optional
-        Of a store that is not the first with this start: how runs ended that are in both, as `pair_counts` gives them.
+    `setting` are ids of the cells, 0 where the sweep has none. `runs` are those that ended, `successes` and `diverged`
+    among them; `failed` ones come on top. `low` and `high` are the ends of Wilson's 95% interval for the probability of
+    success. `steps` (3, widths, samples) are quartiles of the time to convergence of the successful runs; NaN without
+    any.
+
+    `half` (widths,) are the samples at which half of the runs succeed, between two columns by logarithmic
+    interpolation; 0 when the smallest column is enough, infinity when the largest is not, NaN without runs. Where
+    columns have different numbers of runs, as a search leaves them, it is the estimate of `sweeps.estimate_frontier`,
+    whose 95% `interval` (2, widths) has 0 and infinity for open ends.
+
+    `source` is the store, where several are shown side by side. `pairs` (2, 2, widths, samples) is, of a store that is
+    not the first with this start, how runs ended that are in both, as `pair_counts` gives them.
     """
 
     start: str

@@ -1,7 +1,7 @@
 // Philox4x32-10 and the draws that stand on it: the same words as fewfire._random, on the device.
 //
 // Word w of stream (key, id) is word w mod 4 of the block with counter (b mod 2^32, b div 2^32, id mod 2^32, id div
-// 2^32), b = w div 4. _random/_philox.py is the reference.
+// 2^32), b = w div 4. _random/_reference.py is the reference.
 #pragma once
 
 typedef unsigned char u8;

@@ -62,18 +62,10 @@ class FourTimes:
 
 @dataclass(frozen=True)
 class Advice:
-    """The result of `diagnose`.
+    """The result of `diagnose`; `outside` is what lies beyond the calibrated range, empty inside it.
 
-    Parameters
-    ----------
-    probability : PredictedProbability or None
-        Of success with the resources as they are; None beyond the calibrated range.
-    ways : tuple of FourTimes
-        Data, width, steps and luck.
-    frontier : LawPrediction or None
-        The examples that half of the runs need at this width, given time.
-    outside : str
-        What lies beyond the calibrated range; empty inside it.
+    `probability` is that of success with the resources as they are, None beyond the range; `ways` are data, width,
+    steps and luck; `frontier` the examples that half of the runs need at this width, given time.
     """
 
     probability: PredictedProbability | None

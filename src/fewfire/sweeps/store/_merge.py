@@ -24,21 +24,12 @@ CHUNK = 1000
 class Merged:
     """What a merge did with the runs and sweeps of the stores that it added.
 
-    Parameters
-    ----------
-    new : int
-        Runs that the target did not have.
-    same : int
-        Finished runs that both had, equal bit for bit.
-    rounded : int
-        Finished runs that both had and that differ, trained by another engine or with another arithmetic: another
-        `ARITHMETIC` revision, or for anything but the cpu engine on ±1 inputs another environment. Last digits differ
-        then, and after many steps the rest.
-    contradicting : tuple of str
-        Hashes of finished runs that both had and that differ although engine and arithmetic are the same: a store was
-        changed, or a machine computes wrongly.
-    sweeps : tuple of (SweepRecord, SweepRecord)
-        Sweeps that both had under other names or success errors: the one kept, and the other.
+    `new` runs are those that the target did not have. Of finished runs that both had, `same` are equal bit for bit, and
+    `rounded` differ, trained by another engine or with another arithmetic: another `ARITHMETIC` revision, or for
+    anything but the cpu engine on ±1 inputs another environment. Last digits differ then, and after many steps the
+    rest. `contradicting` are the hashes of those that differ although engine and arithmetic are the same: a store was
+    changed, or a machine computes wrongly. `sweeps` are those that both had under other names or success errors: the
+    one kept, and the other.
     """
 
     new: int

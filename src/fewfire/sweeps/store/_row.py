@@ -40,27 +40,11 @@ CURVES = tuple(field.name for field in fields(History))[1:]
 class Row:
     """One finished run.
 
-    Parameters
-    ----------
-    hash : str
-        The run's hash.
-    setting : str
-        Canonical JSON of its spec without the trial.
-    trial : int
-    status : "done", "diverged" or "failed"
-    stopped : "steps", "test_error", "diverged" or "" for a failed run
-    test_error, best_test_error, train_error, train_loss : float
-        At the last recorded step, and the smallest held-out error of all recorded steps; NaN where not measured.
-    steps, examples, active_pairs, multiply_adds : int
-        The engine's counters.
-    message : str
-        Why the run diverged or failed; empty otherwise.
-    engine : str
-        The engine that trained it.
-    environment : str
-        JSON of the versions and the machine; see `environment_text`.
-    history : History
-        float32 vectors, steps as int64.
+    `setting` is the canonical JSON of its spec without the trial, `status` "done", "diverged" or "failed", `stopped`
+    "steps", "test_error", "diverged" or "" for a failed run. Errors and loss are those of the last recorded step, and
+    the smallest held-out error of all recorded steps; NaN where not measured. `steps`, `examples`, `active_pairs` and
+    `multiply_adds` are the counters of `engine`, which trained it. `message` is why the run diverged or failed; empty
+    otherwise. `environment` is as `environment_text` gives it; curves of `history` are float32 vectors, steps int64.
     """
 
     hash: str
@@ -95,21 +79,8 @@ COLUMNS: dict[str, type[Any]] = {
 """The columns of `Store.columns` with their types: the fields of a row, the setting by its number in the store."""
 
 
-@overload
-def final(status: str) -> bool: ...
-
-
-@overload
-def final(status: AnyArray) -> AnyArray: ...
-
-
 def final(status: Any) -> Any:
-    """Whether runs with this status, or each of these, are final.
-
-    Parameters
-    ----------
-    status : str, or array of str of shape (runs,)
-    """
+    """Whether runs with this status, or each of these (runs,), are final."""
     return status in FINAL if isinstance(status, str) else np.isin(status, FINAL)
 
 

@@ -281,14 +281,14 @@ class SqliteStore(StoreBase):
     def _open(self, write: bool) -> sqlite3.Connection:
         connection = _connect(self.path, self._resolved, write)
         try:
-            if not check_schema(connection, self.path):
-                if not write:
-                    raise StoreError(f"{self.path} is empty. Remedy: run a sweep into it first.")
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.executescript(SCHEMA)
+            filled = check_schema(connection, self.path)
+            if not filled and not write:
+                raise StoreError(f"{self.path} is empty. Remedy: run a sweep into it first.")
             if write:
                 connection.execute("PRAGMA journal_mode = WAL")
-                if is_old(connection):
+                if not filled:
+                    connection.executescript(SCHEMA)
+                elif _pragma(connection, "user_version") < SCHEMA_VERSION:
                     connection.executescript(UPGRADE)
                 connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
@@ -394,11 +394,6 @@ def _modes(resolved: Path, write: bool) -> Iterator[str]:
     elif not Path(f"{resolved}-wal").exists():
         # Without a log the file is complete, though SQLite cannot make helper files on a read-only disk.
         yield "ro&immutable=1"
-
-
-def is_old(connection: sqlite3.Connection) -> bool:
-    """Whether a store lacks tables of this version."""
-    return _pragma(connection, "user_version") < SCHEMA_VERSION
 
 
 def check_schema(connection: sqlite3.Connection, path: Path) -> bool:

@@ -24,7 +24,6 @@ from fewfire._cuda._launch import Kernel, rounded
 from fewfire._errors import FewfireError, InvalidArgument, MissingDependency, invalid
 from fewfire._optional import require
 from fewfire.torch.cuda._codes import all_finite, empty_codes, encode
-from fewfire.torch.cuda._counters import LaunchCounters
 
 torch: Any = require("torch", "torch", "fewfire.torch")
 
@@ -37,6 +36,9 @@ GATES = (None, "reglu", "drelu")
 TYPES = ("bfloat16", "float16", "float32")
 _MOST_BLOCKS = 1024
 _THREADS, _PER_MULTIPROCESSOR = 512, 2  # two blocks hide each other's waits, where they fit
+
+STREAMS, CAPTURED = 8, 24
+"""How many streams, and how many launches in graphs, have counters of their own."""
 
 _LOADED: dict[tuple[Any, ...], tuple[Kernel, int, int]] = {}
 _LOADING = threading.Lock()
@@ -220,6 +222,49 @@ class DeviceBlock:
                 check_not_capturing(f"the kernel for {batch} rows is not loaded yet")
                 _LOADED[key] = _load({**self._shape, "BATCH": batch}, self.width)
             return _LOADED[key]
+
+
+class LaunchCounters:
+    """Sets of `words` 32-bit counters that start at 0: never two running launches on the same ones.
+
+    A launch leaves its counters as the next one needs them, so the launches of one stream, which follow each other, can
+    share theirs. A CUDA graph may be replayed next to anything, so each launch that is captured gets counters of its
+    own, for good. They lie in memory taken beforehand, because memory taken while a graph is captured belongs to the
+    graph. Where they run out, counters are made for the one launch and zeroed before it, by one more small piece of
+    work.
+    """
+
+    def __init__(self, words: int, device: Any) -> None:
+        self._words = -(-words // 32) * 32  # lines of their own
+        self._memory = torch.zeros(STREAMS + CAPTURED, self._words, dtype=torch.int32, device=device)
+        self._start = int(self._memory.data_ptr())
+        self._of_stream: dict[int, int] = {}
+        self._captured = 0
+        self._lock = threading.Lock()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        return int(self._memory.nbytes)
+
+    def take(self, stream: int, captured: bool) -> tuple[int, Any]:
+        """The address of the counters for a launch on a stream, and what must be kept until it was launched."""
+        index = None if captured else self._of_stream.get(stream)
+        if index is None:
+            index = self._next(stream, captured)
+        if index is None:
+            lone = torch.zeros(self._words, dtype=torch.int32, device=self._memory.device)
+            return lone.data_ptr(), lone
+        return self._start + 4 * self._words * index, self._memory
+
+    def _next(self, stream: int, captured: bool) -> int | None:
+        with self._lock:
+            if captured:
+                self._captured += 1
+                return STREAMS + self._captured - 1 if self._captured <= CAPTURED else None
+            if stream not in self._of_stream and len(self._of_stream) < STREAMS:
+                self._of_stream[stream] = len(self._of_stream)
+            return self._of_stream.get(stream)
 
 
 class _Plan(NamedTuple):
