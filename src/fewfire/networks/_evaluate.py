@@ -1,9 +1,7 @@
-"""Evaluation of a two-layer network in blocks of rows, so that memory does not grow with rows × width.
+"""Preactivations of a two-layer network in blocks of rows, so that memory does not grow with rows × width.
 
-Only `preactivations` returns a table of shape (rows, width); values, active sets and counts never need more than one
-block of it. `ActiveSets` lists the firing neurons of every input in compressed rows, the sparse counterpart of a
-(rows, width) table of bits; `Activity` counts them per input and per neuron. How many fire at most is `_sparsity`'s
-question.
+`ActiveSets` lists the firing neurons of every input in compressed rows, the sparse counterpart of a (rows, width) table
+of bits; `Activity` counts them per input and per neuron. How many fire at most is `_sparsity`'s question.
 """
 
 from __future__ import annotations
@@ -47,19 +45,6 @@ def preactivation_blocks(network: TwoLayer, X: AnyArray) -> Iterator[FloatArray]
         z = rows.astype(network.dtype, copy=False) @ network.hidden.T
         z += network.bias
         yield z
-
-
-def preactivations(network: TwoLayer, X: AnyArray) -> FloatArray:
-    """⟨w_j, x⟩ + b_j: shape (rows, width)."""
-    return np.concatenate(list(preactivation_blocks(network, X)))
-
-
-def values(network: TwoLayer, X: AnyArray) -> FloatArray:
-    """f(x) for each row: shape (rows,), or (rows, outputs) where the output weights are a matrix."""
-    parts = [network.activation.value(z) @ network.output for z in preactivation_blocks(network, X)]
-    total: FloatArray = np.concatenate(parts)
-    total += np.asarray(network.offset, dtype=network.dtype)
-    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,25 +110,3 @@ class Activity:
         rows, width = len(self.per_input), len(self.per_neuron)
         active = f"mean_active={self.mean_active:g}, max_active={self.max_active}, dead={len(self.dead)}"
         return f"Activity(rows={rows}, width={width}, {active})"
-
-
-def active_sets(network: TwoLayer, X: AnyArray) -> ActiveSets:
-    """The neurons that fire on each row."""
-    counts, indices = [np.zeros(1, dtype=np.int64)], []
-    for z in preactivation_blocks(network, X):
-        fires = network.activation.active(z)
-        counts.append(np.count_nonzero(fires, axis=1))
-        # Positions in the flat block, less those of the row starts: faster than the pairs of numpy.nonzero.
-        indices.append(np.flatnonzero(fires) - np.repeat(network.width * np.arange(len(fires)), counts[-1]))
-    return ActiveSets(np.concatenate(counts).cumsum(dtype=np.int64), np.concatenate(indices), network.width)
-
-
-def activity(network: TwoLayer, X: AnyArray) -> Activity:
-    """Counts of firing neurons per row and per neuron."""
-    per_input = []
-    per_neuron = np.zeros(network.width, dtype=np.int64)
-    for z in preactivation_blocks(network, X):
-        fires = network.activation.active(z)
-        per_input.append(np.count_nonzero(fires, axis=1))
-        per_neuron += np.count_nonzero(fires, axis=0)
-    return Activity(np.concatenate(per_input).astype(np.int64), per_neuron)

@@ -25,13 +25,13 @@ from fewfire._cube import MAX_EXACT, cube_blocks
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
 from fewfire._validate import check_integer, check_number
-from fewfire.networks._evaluate import activity, row_blocks, rows_per_block
+from fewfire.networks._evaluate import row_blocks, rows_per_block
+from fewfire.networks._two_layer import TwoLayer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fewfire._types import AnyArray, IdArray
-    from fewfire.networks._two_layer import TwoLayer
 
 
 class Exceedance(NamedTuple):
@@ -161,7 +161,7 @@ def check_sparsity(
     largest, witness = -1, np.ones(network.inputs, dtype=np.int8)
     counts = np.zeros(network.width + 1, dtype=np.int64)
     for block in blocks:
-        fired = activity(network, block).per_input
+        fired = TwoLayer.activity(network, block).per_input  # by no index
         counts += np.bincount(fired, minlength=len(counts))
         if fired.max() > largest:
             largest, witness = int(fired.max()), block[fired.argmax()].copy()

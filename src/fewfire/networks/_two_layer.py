@@ -24,9 +24,9 @@ from fewfire import _archive
 from fewfire._errors import InvalidArgument, invalid
 from fewfire._html import card
 from fewfire._validate import check_integer, check_number
-from fewfire.networks import _evaluate
 from fewfire.networks._activations import Activation
 from fewfire.networks._activations import activation as resolve
+from fewfire.networks._evaluate import ActiveSets, Activity, preactivation_blocks
 
 if TYPE_CHECKING:
     import os
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from fewfire._types import AnyArray, Float64Array, FloatArray
     from fewfire.halfspace._methods import MethodName
-    from fewfire.networks._evaluate import ActiveSets, Activity
     from fewfire.networks._indexed import IndexedTwoLayer
 
 
@@ -140,11 +139,14 @@ class TwoLayer:
         -------
         array of shape (rows,), or (rows, outputs) where `output` is a matrix
         """
-        return _evaluate.values(self, X)
+        parts = [self.activation.value(z) @ self.output for z in preactivation_blocks(self, X)]
+        total: FloatArray = np.concatenate(parts)
+        total += np.asarray(self.offset, dtype=self.dtype)
+        return total
 
     def preactivations(self, X: AnyArray) -> FloatArray:
         """⟨w_j, x⟩ + b_j for each row of X: shape (rows, width)."""
-        return _evaluate.preactivations(self, X)
+        return np.concatenate(list(preactivation_blocks(self, X)))
 
     def features(self, X: AnyArray) -> FloatArray:
         """σ(⟨w_j, x⟩ + b_j) for each row of X: shape (rows, width)."""
@@ -152,11 +154,22 @@ class TwoLayer:
 
     def active(self, X: AnyArray) -> ActiveSets:
         """The neurons that fire on each row of X, as compressed rows `indptr, indices`."""
-        return _evaluate.active_sets(self, X)
+        counts, indices = [np.zeros(1, dtype=np.int64)], []
+        for z in preactivation_blocks(self, X):
+            fires = self.activation.active(z)
+            counts.append(np.count_nonzero(fires, axis=1))
+            # Positions in the flat block, less those of the row starts: faster than the pairs of numpy.nonzero.
+            indices.append(np.flatnonzero(fires) - np.repeat(self.width * np.arange(len(fires)), counts[-1]))
+        return ActiveSets(np.concatenate(counts).cumsum(dtype=np.int64), np.concatenate(indices), self.width)
 
     def activity(self, X: AnyArray) -> Activity:
         """How many neurons fire on each row of X, on how many rows each neuron fires, and which never do."""
-        return _evaluate.activity(self, X)
+        per_input, per_neuron = [], np.zeros(self.width, dtype=np.int64)
+        for z in preactivation_blocks(self, X):
+            fires = self.activation.active(z)
+            per_input.append(np.count_nonzero(fires, axis=1))
+            per_neuron += np.count_nonzero(fires, axis=0)
+        return Activity(np.concatenate(per_input).astype(np.int64), per_neuron)
 
     def norms(self) -> Norms:
         """W = ‖u‖_∞ max‖w_j‖₂ and B = ‖u‖_∞ max|b_j|, largest over outputs (sparse-activations, Definition 2)."""

@@ -23,7 +23,7 @@ import numpy as np
 from fewfire._errors import FewfireError
 from fewfire._validate import check_number
 from fewfire.report._page import PageData, compose
-from fewfire.report._results import Results, convergence_times, side_by_side
+from fewfire.report._results import Results, one_store, side_by_side
 from fewfire.sweeps import SqliteStore, Sweep, make_plan, succeeded
 from fewfire.sweeps.store._follow import StoreFollower
 from fewfire.sweeps.store._protocol import newest_success_error
@@ -275,11 +275,7 @@ class LivePage:
                 before.clear()
         order = np.argsort(follower.column("hash"))
         columns = {column: follower.column(column)[order] for column in COLUMNS}
-        settings = tuple(follower.settings)
-        success = succeeded(columns["status"], columns["best_test_error"], error)
-        times = convergence_times(store, settings, columns, success, error, self._times[name])
-        names = tuple(dict.fromkeys(record.name for record in follower.sweeps))
-        return Results((store,), settings, columns, error, success, times, names)
+        return one_store(store, tuple(follower.settings), columns, follower.sweeps, error, self._times[name])
 
 
 class _Rested:

@@ -20,11 +20,12 @@ from fewfire.sweeps.store._protocol import Setting, newest_success_error
 from fewfire.sweeps.store._row import final
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from fewfire._types import AnyArray, Float64Array
     from fewfire.engines import History
     from fewfire.sweeps import Store
+    from fewfire.sweeps.store._protocol import SweepRecord
 
 REASONS = 20
 """At most so many different messages are listed."""
@@ -93,10 +94,7 @@ def read_results(
     if only is not None:
         kept = np.isin(columns["setting"], [setting.id for setting in settings])
         columns = {name: values[kept] for name, values in columns.items()}
-    success = succeeded(columns["status"], columns["best_test_error"], success_error)
-    convergence = convergence_times(source, settings, columns, success, success_error)
-    names = tuple(dict.fromkeys(record.name for record in sweeps))
-    return Results((source,), settings, columns, success_error, success, convergence, names)
+    return one_store(source, settings, columns, sweeps, success_error)
 
 
 def side_by_side(parts: Mapping[str, Results]) -> Results:
@@ -125,19 +123,21 @@ def side_by_side(parts: Mapping[str, Results]) -> Results:
     )
 
 
-def convergence_times(
+def one_store(
     store: Store,
     settings: tuple[Setting, ...],
     columns: dict[str, AnyArray],
-    success: AnyArray,
+    sweeps: Sequence[SweepRecord],
     error: float,
     before: dict[str, float] | None = None,
-) -> Float64Array:
-    """Of a run that stopped at this very error its number of steps; of the others the history is read.
+) -> Results:
+    """The results of these cells, runs and sweeps of a store; success is a test error of at most `error`.
 
+    Of a run that stopped at this very error convergence is its number of steps; of the others the history is read.
     `before` keeps what was read, by hash, for repeated calls.
     """
     before = {} if before is None else before
+    success = succeeded(columns["status"], columns["best_test_error"], error)
     steps = np.full(len(success), np.nan)
     stopping = {setting.id for setting in settings if setting.training["stop_error"] == error}
     known = success & (columns["stopped"] == "test_error") & np.isin(columns["setting"], list(stopping))
@@ -148,7 +148,8 @@ def convergence_times(
             first = store.history(hash).first_step(error)
             before[hash] = columns["steps"][index] if first is None else first
         steps[index] = before[hash]
-    return steps
+    names = tuple(dict.fromkeys(record.name for record in sweeps))
+    return Results((store,), settings, columns, error, success, steps, names)
 
 
 @dataclass(frozen=True)
