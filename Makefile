@@ -30,9 +30,10 @@ demo:
 	@$(BIN)/fewfire demo
 
 # WITH_TORCH=1 also installs torch, for the tests that compare with autograd; WITH_SWEEP=1 Dask and pyarrow;
-# WITH_BROWSER=1 what drives a Chromium; WITH_CUDA=1 NVRTC, which compiles the CUDA kernels without a GPU (200 MB).
+# WITH_BROWSER=1 what drives a Chromium; WITH_CUDA=1 NVRTC, which compiles the CUDA kernels without a GPU (200 MB);
+# WITH_JAX=1 JAX for processors (85 MB).
 EXTRAS = $(if $(WITH_TORCH),--with torch) $(if $(WITH_SWEEP),--with sweep) $(if $(WITH_BROWSER),--with browser) \
-  $(if $(WITH_CUDA),--with cuda)
+  $(if $(WITH_CUDA),--with cuda) $(if $(WITH_JAX),--with jax)
 environment:
 	@$(PYTHON) tools/environment.py --with dev $(EXTRAS)
 
@@ -47,6 +48,7 @@ TESTS ?= tests
 coverage: WITH_TORCH = 1
 coverage: WITH_SWEEP = 1
 coverage: WITH_CUDA = 1
+coverage: WITH_JAX = 1
 coverage: environment
 	@$(PYTEST) --cov --cov-append --cov-report=term:skip-covered $(TESTS)
 

@@ -23,6 +23,7 @@ HEAVY = [
     "pandas",
     "matplotlib",
     "torch",
+    "jax",
     "pyarrow",
     "dask",
     "cupy",

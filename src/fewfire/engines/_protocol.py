@@ -185,7 +185,7 @@ def get_engine(name: str = "auto", threads: int | None = None, *, work: float = 
     check_choice("engine", name, ("auto", *ENGINES))
     engines = [make(threads) for make in ENGINES.values()] if name == "auto" else [ENGINES[name](threads)]
     if work >= DEVICE_WORK:
-        engines.sort(key=lambda engine: not engine.side_by_side)
+        engines.sort(key=lambda engine: not isinstance(engine, DeviceEngine))
     reasons = []
     for engine in engines:
         reason = engine.unusable()
@@ -201,7 +201,14 @@ def _cuda_engine(threads: int | None) -> Engine:
     return CudaEngine()
 
 
+def _jax_engine(threads: int | None) -> Engine:
+    from fewfire.engines.jax import JaxEngine  # loaded when it is asked for
+
+    return JaxEngine()
+
+
 # "auto" takes the first one that can run, and where there is much to do one with a device of its own.
 register_engine(CpuEngine.name, CpuEngine, own=True)
 register_engine("cuda", _cuda_engine, own=True)
 register_engine(ReferenceEngine.name, lambda threads: ReferenceEngine(), own=True)
+register_engine("jax", _jax_engine, own=True)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fewfire._types import AnyArray
+    from fewfire.engines._run import Run
     from fewfire.networks import TwoLayer
 
 Stopped = Literal["steps", "test_error", "diverged"]
@@ -100,6 +101,16 @@ class Counters:
     examples: int = 0
     active_pairs: int = 0
     multiply_adds: int = 0
+
+
+def dense_counters(run: Run, steps: int, active_pairs: int) -> Counters:
+    """What the first steps of a run take where every neuron is computed on every example."""
+    examples, left = 0, steps
+    for phase in run.schedule.phases:
+        size = phase.batch_size or (run.sample.rows if run.sample is not None else len(run.X))  # type: ignore[arg-type]
+        examples += min(left, phase.steps) * size
+        left -= min(left, phase.steps)
+    return Counters(steps, examples, active_pairs, 2 * examples * run.width * (run.inputs + 1))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -15,7 +15,7 @@ import numpy as np
 from fewfire._cuda._device import current_device
 from fewfire._cuda._launch import Arena, Kernel, own_stream, rounded, watch, write_orders
 from fewfire.engines._gradients import LOSSES
-from fewfire.engines._result import MEASURED_ROWS, Counters, History, Result, divergence
+from fewfire.engines._result import MEASURED_ROWS, History, Result, dense_counters, divergence
 from fewfire.engines._run import Run, Start
 from fewfire.engines.cuda import _records as records
 from fewfire.engines.cuda._kernels import machine_code
@@ -337,7 +337,7 @@ class Batch:
             network = self.network(index)
         steps = int(outcome["steps"]) - diverged
         kind: Stopped = "diverged" if diverged else "test_error" if stopped == "test_error" else "steps"
-        counters = _counters(run, steps, int(outcome["active_pairs"]))
+        counters = dense_counters(run, steps, int(outcome["active_pairs"]))
         return Result(
             network, _history(run, self.checkpoints(index, int(outcome["records"]))), counters, kind, "cuda", error
         )
@@ -370,15 +370,6 @@ def _fill_start(task: AnyArray, start: Start, job: AnyArray) -> None:
     task["inputs"], task["width"] = start.inputs, start.width
     if start.init.name == "sparse":
         task["ones"], task["value"] = given["s"], given["value"]
-
-
-def _counters(run: Run, steps: int, active_pairs: int) -> Counters:
-    examples, left = 0, steps
-    for phase in run.schedule.phases:
-        size = phase.batch_size or (run.sample.rows if run.sample is not None else len(run.X))  # type: ignore[arg-type]
-        examples += min(left, phase.steps) * size
-        left -= min(left, phase.steps)
-    return Counters(steps, examples, active_pairs, 2 * examples * run.width * (run.inputs + 1))
 
 
 def _history(run: Run, table: AnyArray) -> History:
