@@ -3,13 +3,17 @@
 import numpy as np
 import pytest
 
-from fewfire._errors import EngineUnavailable
+from fewfire._dense.losses import LOSSES
+from fewfire._dense.network import Backprop, Layout
+from fewfire._dense.optimisers import SGD, AdamW
+from fewfire._errors import EngineUnavailable, InvalidArgument
 from fewfire._random import Stream
-from fewfire.engines import PerLayer, Phase, ReferenceEngine, Run, Sample, Schedule, Start, get_engine
+from fewfire.engines import PerLayer, Phase, ReferenceEngine, Run, Sample, Schedule, Start, get_engine, gradients
 from fewfire.networks import TwoLayer, init, shifted_relu
 from fewfire.problems import Parity
+from fewfire.sweeps import MemoryStore, Sweep
 from fewfire.testing import EngineConformance
-from fewfire.testing._engines import assert_same_network
+from fewfire.testing._engines import assert_same_network, small_run
 
 jax = pytest.importorskip("jax", reason="JAX is not installed (WITH_JAX=1 make test installs it)")
 
@@ -131,6 +135,81 @@ def test_real_fresh_examples():
 
     schedule = Schedule(Phase(30, [0.1] * 15 + [0.05] * 15, batch_size=8))
     assert_agree([Run(init.dense()(6, 12, seed=seed), schedule, source=Real(), seed=seed) for seed in range(2)])
+
+
+def by_hand(run, optimiser, layers):
+    """The network that a `Descent` of `_dense` gives, with the products of its `Backprop`."""
+    sizes = [(weights.shape[1], len(weights)) for weights, _ in layers]
+    layout = Layout(sizes[0][0], tuple(width for _, width in sizes[:-1]), 1, skip=False)
+    flat = np.concatenate([part.ravel() for kind in zip(*layers, strict=True) for part in kind]).astype(np.float32)
+    phase, loss = run.schedule.phases[0], LOSSES[run.schedule.loss]
+    backprop, descent = Backprop(layout, flat, phase.batch_size), optimiser.start(layout.size, layout.decayed)
+    for step in range(phase.steps):
+        X, y = run.batch(phase.batch_size, step * phase.batch_size)
+        X = X.astype(np.float32)
+        slopes = loss.slope(backprop.values(X)[:, 0], y) / np.float32(len(y))
+        descent.step(flat, backprop.differentiate(X, slopes[:, None].astype(np.float32)))
+    return layout.unpack(flat)
+
+
+@pytest.mark.parametrize(
+    ("loss", "settings", "optimiser"),
+    [
+        ("square", {"optimiser": "adamw"}, AdamW(0.003, weight_decay=0.1)),
+        ("logistic", {"optimiser": "adamw"}, AdamW(0.003, weight_decay=0.1)),
+        ("square", {"momentum": 0.9}, SGD(0.003, weight_decay=0.1, momentum=0.9)),
+    ],
+)
+def test_optimisers_are_those_of_dense_networks(loss, settings, optimiser):
+    """To 1e-4 of the largest weight, or of 1, but for a neuron at most.
+
+    One whose score comes within rounding of its threshold may fire in one of both only, and Adam makes a step of the
+    rate's size of a gradient of any. The hinge loss is not tried: terms of its gradients cancel to nothing but rounding.
+    """
+    phase = Phase(100, 0.003, weight_decay=PerLayer(hidden=0.1, output=0.1), batch_size=20)
+    schedule = Schedule(phase, loss=loss, sampling="epochs", **settings)
+    run = make(12, 30, 64, schedule, real=True)
+    network, result = run.network, JaxEngine().train([run])[0]
+    layers = [(network.hidden, network.bias), (network.output[None], np.array([network.offset]))]
+    expected = by_hand(run, optimiser, layers)
+    found = result.network
+    for part, wanted in (
+        *((found.hidden, expected.hidden[0]), (found.bias[:, None], expected.biases[0][:, None])),
+        *((found.output[:, None], expected.output[0][:, None]), (np.array([[found.offset]]), expected.offset[:, None])),
+    ):
+        apart = np.abs(part - wanted).max(axis=1) > 1e-4 * max(1.0, np.abs(wanted).max())
+        assert apart.sum() <= (len(apart) > 1)
+    assert np.abs(found.hidden - network.hidden).max() > 0.02  # it has moved
+
+
+def test_a_transformation_of_optax():
+    """Lion's first step is that of signs."""
+    schedule = Schedule(Phase(1, 0.5, batch_size=None), loss="logistic", optimiser="optax.scale_by_lion")
+    run = small_run(schedule)
+    g = gradients(run.network, run.X, run.y, "logistic")
+    found = JaxEngine().train([run])[0].network
+    clear = np.abs(g.hidden) > 1e-6  # others may be 0 on one side only
+    assert np.allclose(found.hidden[clear], (run.network.hidden - 0.5 * np.sign(g.hidden))[clear], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["optax.scale_by_lyon", "optax.scale_by_rprop", "optax.__name__"])
+def test_optimisers_that_optax_has_not_are_refused(name):
+    rule = f"optimiser must be a transformation that the installed Optax has .*; got '{name}'\\. Remedy: write"
+    with pytest.raises(InvalidArgument, match=rule):
+        JaxEngine().train([small_run(Schedule(Phase(1), optimiser=name))])
+
+
+def test_auto_takes_it_for_other_optimisers():
+    assert get_engine(schedules=[Schedule(Phase(1)), Schedule(Phase(1), momentum=0.5)]).name == "jax"
+    spec = {
+        "problem": {"name": "parity", "n": 8, "k": 2},
+        "network": {"start": "dense", "width": 8},
+        "data": {"samples": 40, "test_samples": 20},
+        "training": {"steps": 20, "optimiser": ["adamw", "sgd"]},
+    }
+    store = MemoryStore()
+    assert Sweep.from_dict(spec).run(store).engine == "jax"
+    assert store.columns()["engine"].tolist() == ["jax", "jax"]
 
 
 def test_without_jax_the_error_names_what_to_install(monkeypatch):

@@ -40,7 +40,7 @@ class TestReferenceEngine(EngineConformance):
 def test_choosing_an_engine():
     assert isinstance(get_engine("reference"), Engine)
     assert get_engine("auto").unusable() is None
-    with pytest.raises(ValueError, match="engine must be one of 'auto', .*'reference'; got 'gpu'"):
+    with pytest.raises(ValueError, match="engine must be one of 'auto', .*'reference', 'jax'; got 'gpu'"):
         get_engine("gpu")
 
     class Broken(ReferenceEngine):

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fewfire import InvalidArgument
 from fewfire.engines import MEASURED_ROWS, Counters, History, Result, divergence, gradients
 from fewfire.networks import relevance
 
@@ -22,6 +23,8 @@ class ToyEngine:
     def train(self, runs, *, keep_networks=True, on_divergence="raise", progress=None):
         results, total, before = [], sum(run.schedule.steps for run in runs), 0
         for run in runs:
+            if not run.schedule.plain:
+                raise InvalidArgument("optimiser must be plain 'sgd' for the toy engine; it has no other.")
             result = _train(run.drawn(), keep_networks)
             if result.divergence is not None and on_divergence == "raise":
                 raise result.divergence

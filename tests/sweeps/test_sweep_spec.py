@@ -41,6 +41,12 @@ def test_the_canonical_text_and_the_hash_are_fixed_for_good():
     assert json.loads(spec.setting) == {k: v for k, v in json.loads(spec.canonical).items() if k != "trial"}
 
 
+def test_a_canonical_text_with_an_optimiser_is_read_back():
+    spec = run_spec(training=tiny_table()["training"] | {"optimiser": "sgd", "momentum": 0.9})
+    assert '"momentum":0.9,' in spec.canonical and '"optimiser":"sgd",' in spec.canonical
+    assert RunSpec.from_json(spec.canonical) == spec and RunSpec.from_json(spec.canonical).hash == spec.hash
+
+
 def test_streams_are_those_of_the_run():
     spec = run_spec()
     assert spec.stream("data") == Stream.of_run(spec.canonical, "data")
@@ -94,7 +100,8 @@ def test_every_part_of_a_spec_changes_the_hash():
         {"data": {"samples": 30, "test_samples": 41}}, {"data": {"samples": "online", "test_samples": 40}},
         *({"training": tiny_table()["training"] | one} for one in (
             {"steps": 41}, {"learning_rate": 0.2}, {"weight_decay": 0}, {"batch_size": 9}, {"evaluate": "log"},
-            {"loss": "square"}, {"sampling": "epochs"}, {"stop_error": 0.0}, {"truncation": 0.1}, {"decay": "direct"})),
+            {"loss": "square"}, {"sampling": "epochs"}, {"stop_error": 0.0}, {"truncation": 0.1}, {"decay": "direct"},
+            {"optimiser": "adamw"}, {"optimiser": "optax.scale_by_lion"}, {"momentum": 0.5})),
     ]  # fmt: skip
     hashes = {base.hash, run_spec(1).hash, *(run_spec(**change).hash for change in changes)}
     assert len(hashes) == len(changes) + 2
@@ -105,6 +112,7 @@ def test_spelling_does_not_change_the_hash():
     training = tiny_table()["training"]
     same = [
         {"training": training | {"loss": "hinge", "truncation": -0.0, "sampling": "replacement"}},
+        {"training": training | {"optimiser": "sgd", "momentum": 0}},
         {"training": dict(reversed(training.items()))},
         {"training": {"phases": [{k: v for k, v in training.items() if k != "evaluate"}], "evaluate": 20}},
         {"problem": {"name": "parity", "n": 8, "support": [1, 0], "noise": 0}},
@@ -176,14 +184,16 @@ def changed(path, value):
         ("data.samples", "offline", "data.samples must be a number of examples or \"online\"; got 'offline'."),
         ("data.samples", -1, "data.samples must be an integer of at least 1; got -1. Remedy: write \"online\" for fresh ones."),
         ("data.test_samples", 0, "data.test_samples must be an integer of at least 1; got 0."),
-        ("training.learnin_rate", 0.1, "training.learnin_rate is not a known key; the keys here are steps, learning_rate, weight_decay, truncation, decay, batch_size, phases, loss, sampling, evaluate, stop_error; got 0.1. Remedy: write 'learning_rate' if that is what was meant."),
-        ("training.lr", 0.1, "training.lr is not a known key; the keys here are steps, learning_rate, weight_decay, truncation, decay, batch_size, phases, loss, sampling, evaluate, stop_error; got 0.1. Remedy: write 'learning_rate' if that is what was meant."),
+        ("training.learnin_rate", 0.1, "training.learnin_rate is not a known key; the keys here are steps, learning_rate, weight_decay, truncation, decay, batch_size, phases, loss, sampling, evaluate, stop_error, optimiser, momentum; got 0.1. Remedy: write 'learning_rate' if that is what was meant."),
+        ("training.lr", 0.1, "training.lr is not a known key; the keys here are steps, learning_rate, weight_decay, truncation, decay, batch_size, phases, loss, sampling, evaluate, stop_error, optimiser, momentum; got 0.1. Remedy: write 'learning_rate' if that is what was meant."),
         ("training.learning_rate", "fast", "training.learning_rate must be a finite number in (-inf, inf); got 'fast'."),
         ("training.learning_rate", {"hiden": 1}, "training.learning_rate.hiden is not a known key; the keys here are hidden, bias, output, offset; got 1. Remedy: write 'hidden' if that is what was meant."),
         ("training.weight_decay", -1, "training.weight_decay must not be negative; got -1.0."),
         ("training.steps", None, "training.steps must be given; got a table without it. Remedy: add steps = … to [training]."),
         ("training.steps", 0, "training.steps must be an integer of at least 1; got 0."),
         ("training.loss", "hing", "training.loss must be one of 'hinge', 'logistic', 'square', 'absolute'; got 'hing'. Remedy: write 'hinge' if that is what was meant."),
+        ("training.optimiser", "adam", "training.optimiser must be one of 'sgd', 'sign_sgd', 'adamw'; got 'adam'. Remedy: write 'adamw' if that is what was meant."),
+        ("training.momentum", 1, "training.momentum must be a finite number in [0, 1); got 1."),
         ("training.batch_size", "all", "training.batch_size must be a number of examples or \"full\"; got 'all'."),
         ("training.stop_error", -0.5, "training.stop_error must be a finite number in [0, inf); got -0.5."),
         ("training.phases", [{"steps": 3}], "training must have either phases or the keys of one phase; got ['batch_size', 'learning_rate', 'steps', 'weight_decay']. Remedy: move them into phases."),

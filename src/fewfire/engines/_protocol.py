@@ -16,10 +16,10 @@ from fewfire.engines.cpu import CpuEngine
 from fewfire.engines.reference import ReferenceEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from fewfire.engines._result import OnDivergence, Result
-    from fewfire.engines._run import Run
+    from fewfire.engines._run import Run, Schedule
 
 
 @runtime_checkable
@@ -38,6 +38,8 @@ class Engine(Protocol):
     side_by_side : bool
         Whether one caller with large batches of runs of one shape suits it, because it has a device of its own, rather
         than several callers with small ones. `DeviceEngine` is what such an engine may offer besides.
+
+    An engine that trains by every optimiser has besides an attribute `any_optimiser`, which is true.
     """
 
     name: ClassVar[str]
@@ -161,7 +163,9 @@ def unregister_engine(name: str) -> None:
     ENGINES.remove(name)
 
 
-def get_engine(name: str = "auto", threads: int | None = None, *, work: float = 0.0) -> Engine:
+def get_engine(
+    name: str = "auto", threads: int | None = None, *, work: float = 0.0, schedules: Iterable[Schedule] = ()
+) -> Engine:
     """The engine of that name, or the first usable one for "auto"; a named engine that cannot run raises.
 
     Parameters
@@ -171,6 +175,8 @@ def get_engine(name: str = "auto", threads: int | None = None, *, work: float = 
         How many one call of `train` may use; all cores by default.
     work : float
         Multiply-adds that are to do. From `DEVICE_WORK` on "auto" tries engines with a device of their own first.
+    schedules : iterable of Schedule
+        What there is to train by: "auto" tries engines for all of these.
 
     Examples
     --------
@@ -184,6 +190,8 @@ def get_engine(name: str = "auto", threads: int | None = None, *, work: float = 
     """
     check_choice("engine", name, ("auto", *ENGINES))
     engines = [make(threads) for make in ENGINES.values()] if name == "auto" else [ENGINES[name](threads)]
+    if name == "auto" and not all(schedule.plain for schedule in schedules):
+        engines = [engine for engine in engines if getattr(engine, "any_optimiser", False)]
     if work >= DEVICE_WORK:
         engines.sort(key=lambda engine: not isinstance(engine, DeviceEngine))
     reasons = []

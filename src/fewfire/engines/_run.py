@@ -9,7 +9,8 @@ with its rate η, decay and truncation γ:
     θ ← (1 − decay) θ − η · trunc(∇θ, γ)
 where trunc zeroes entries of magnitude at most γ (pareto, B.3) and decay is η·weight_decay
 ("coupled": PyTorch's SGD, pareto C.1) or weight_decay itself ("direct": pareto 3.2.1). The
-regulariser λ‖θ‖² of parities is coupled decay with weight_decay = 2λ.
+regulariser λ‖θ‖² of parities is coupled decay with weight_decay = 2λ. Optimisers but plain SGD use another direction
+instead of trunc(∇θ, γ), made of all of these up to now; decay stays apart from it.
 
 Which examples a step sees is one law for all engines. Step t (from 0) of a run with batch size B reads words
 tB … tB + B − 1 of its stream "batches": with replacement, example ⌊word·m / 2³²⌋; by epochs, position p = tB + j of the
@@ -46,6 +47,10 @@ Value: TypeAlias = float | Sequence[float]
 
 Decay = Literal["coupled", "direct"]
 Sampling = Literal["replacement", "epochs"]
+
+OPTIMISERS = ("sgd", "sign_sgd", "adamw")
+OPTAX = "optax."
+"""What names of Optax's own transformations begin with."""
 
 LAYERS = ("hidden", "bias", "output", "offset")
 
@@ -145,6 +150,11 @@ class Schedule:
         about 8 points per decade. Step 0 and the last step are always recorded.
     stop_error : float or None
         Stop at the first recorded step whose held-out error is at most this.
+    optimiser : "sgd", "sign_sgd", "adamw", or "optax." and the name of a transformation
+        What makes a direction of gradients: themselves, their signs, Adam's means (β 0.9 and 0.999), or such as
+        "optax.scale_by_lion" with its default settings. All but plain "sgd" need an engine with `any_optimiser`.
+    momentum : float
+        Share of the direction before that "sgd" adds to the gradient.
 
     Examples
     --------
@@ -159,6 +169,8 @@ class Schedule:
     sampling: Sampling
     evaluate: int | Literal["log"]
     stop_error: float | None
+    optimiser: str
+    momentum: float
 
     def __init__(
         self,
@@ -167,6 +179,8 @@ class Schedule:
         sampling: Sampling = "replacement",
         evaluate: int | Literal["log"] = "log",
         stop_error: float | None = None,
+        optimiser: str = "sgd",
+        momentum: float = 0.0,
     ) -> None:
         several = (phases,) if isinstance(phases, Phase) else tuple(phases)
         if not several or not all(isinstance(phase, Phase) for phase in several):
@@ -177,7 +191,19 @@ class Schedule:
             check_integer("evaluate", evaluate, 1, remedy='give a number of steps or "log"')
         if stop_error is not None:
             check_number("stop_error", stop_error, 0.0)
-        values = {"phases": several, "loss": loss, "sampling": sampling, "evaluate": evaluate, "stop_error": stop_error}
+        if not (isinstance(optimiser, str) and optimiser.startswith(OPTAX)):
+            check_choice("optimiser", optimiser, OPTIMISERS)
+        momentum = check_number("momentum", momentum, 0.0, 1.0, open_high=True)
+        if momentum and optimiser != "sgd":
+            raise invalid("momentum", f"must be 0 for the optimiser {optimiser}", momentum, "leave it out")
+        values: dict[str, Any] = {
+            "phases": several,
+            "loss": loss,
+            "sampling": sampling,
+            "evaluate": evaluate,
+            "stop_error": stop_error,
+        }
+        values |= {"optimiser": optimiser, "momentum": momentum}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -185,6 +211,11 @@ class Schedule:
     def steps(self) -> int:
         """The number of steps of all phases together."""
         return sum(phase.steps for phase in self.phases)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the optimiser is SGD without momentum, which every engine has."""
+        return self.optimiser == "sgd" and not self.momentum
 
     def checkpoints(self) -> list[int]:
         """The steps after which the run is evaluated, ascending, from 0 to `steps`."""
@@ -463,6 +494,15 @@ def check_float32(runs: Sequence[Run], engine: str) -> None:
         if isinstance(run.network, TwoLayer) and run.network.dtype != np.float32:
             rule, got = f"must be float32 for the {engine} engine", f"dtype {run.network.dtype}"
             raise invalid("network", rule, got, "use the reference engine, or cast the weights")
+
+
+def check_plain(runs: Sequence[Run], engine: str) -> None:
+    """Refuse runs by other optimisers than plain SGD."""
+    for schedule in (run.schedule for run in runs):
+        if not schedule.plain:
+            rule = f"must be plain 'sgd' for the {engine} engine"
+            got = f"{schedule.optimiser} with momentum {schedule.momentum:g}"
+            raise invalid("optimiser", rule, got, "use engine='jax'")
 
 
 def draw_batch(sampling: Sampling, stream: Stream, examples: int, batch_size: int, position: int) -> IdArray:

@@ -20,7 +20,7 @@ from fewfire._progress import progress_callback
 from fewfire._threads import thread_count
 from fewfire._validate import check_choice
 from fewfire.engines._result import Counters, History, OnDivergence, Result, Stopped, divergence
-from fewfire.engines._run import check_float32
+from fewfire.engines._run import check_float32, check_plain
 from fewfire.networks import TwoLayer
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class CpuEngine:
         notify = progress_callback(progress, "training")
         check_choice("on_divergence", on_divergence, get_args(OnDivergence))
         check_float32(runs, self.name)
+        check_plain(runs, self.name)
         results: dict[int, Result] = {}
         total, finished_steps = sum(run.schedule.steps for run in runs), 0
         reason = self.unusable()

@@ -15,6 +15,7 @@ from fewfire._threads import ONE_BLAS_THREAD
 from fewfire._validate import check_choice
 from fewfire.engines._gradients import LOSSES, Gradients, error_rate, unchecked_gradients
 from fewfire.engines._result import MEASURED_ROWS, Counters, History, OnDivergence, Result, divergence
+from fewfire.engines._run import check_plain
 from fewfire.networks import TwoLayer, relevance
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class ReferenceEngine:
         """Train the runs in order; `progress` gets (steps done, steps of all runs) at every checkpoint."""
         notify = progress_callback(progress, "training")
         check_choice("on_divergence", on_divergence, get_args(OnDivergence))
+        check_plain(runs, self.name)
         total, before, results = sum(run.schedule.steps for run in runs), 0, []
         with ONE_BLAS_THREAD:
             for run in runs:

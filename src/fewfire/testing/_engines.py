@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from fewfire._errors import DivergenceError, FewfireError
+from fewfire._errors import DivergenceError, FewfireError, InvalidArgument
 from fewfire._random import Stream
 from fewfire.engines import (
     MEASURED_ROWS,
@@ -194,6 +194,16 @@ class EngineConformance:
         g = gradients(middle, task.X, task.y)
         expected = middle.with_parameters(hidden=middle.hidden * 0, output=middle.output * 0.5 - 0.25 * g.output)
         assert_same_network(self.train(task)[0].network, expected)
+
+    def test_other_optimisers_are_trained_by_or_refused(self) -> None:
+        task = small_run(Schedule(Phase(1, 0.5, batch_size=None), loss="logistic", optimiser="sign_sgd"))
+        if not getattr(self.engine(), "any_optimiser", False):
+            with pytest.raises(InvalidArgument, match="optimiser must be plain 'sgd'"):
+                self.train(task)
+            return
+        g, found = gradients(task.network, task.X, task.y, "logistic"), self.train(task)[0].network
+        clear = np.abs(g.hidden) > 1e-6  # others may be 0 on one side only
+        assert np.allclose(found.hidden[clear], (task.network.hidden - 0.5 * np.sign(g.hidden))[clear], atol=1e-6)
 
     def test_phases_follow_each_other(self) -> None:
         both = small_run(Schedule((Phase(1, 0.3, batch_size=None), Phase(2, 0.1, batch_size=None))))

@@ -12,7 +12,7 @@ from fewfire._errors import DeviceMemoryError, EngineUnavailable
 from fewfire._progress import progress_callback
 from fewfire._validate import check_choice
 from fewfire.engines._result import OnDivergence
-from fewfire.engines._run import Start, check_float32
+from fewfire.engines._run import Start, check_float32, check_plain
 from fewfire.engines.cuda import _records as records
 from fewfire.engines.cuda._batch import Batch, Walked
 from fewfire.engines.cuda._kernels import compile_ahead, draws, draws_start, variant_of
@@ -85,6 +85,7 @@ class CudaEngine:
         """
         check_choice("on_divergence", on_divergence, get_args(OnDivergence))
         check_float32(runs, self.name)
+        check_plain(runs, self.name)
         report = progress_callback(progress, "training") or (lambda done, total: None)
         try:
             return self._train(runs, keep_networks, on_divergence, report)

@@ -14,7 +14,7 @@ import numpy as np
 from fewfire._optional import require
 from fewfire.engines._result import MEASURED_ROWS, History, Result, dense_counters, divergence
 from fewfire.engines.jax._philox import pair
-from fewfire.engines.jax._steps import Cursor, Form, Measured, Runs, Trained, measure, train, weigh
+from fewfire.engines.jax._steps import Cursor, Form, Measured, Runs, Trained, measure, train, transformation, weigh
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -62,7 +62,8 @@ class RunBatch:
         )
         parameters = (hidden, bias), (output[:, None], offset[:, None])
         counts = np.zeros(len(runs), dtype=np.uint32), np.zeros(len(runs), dtype=np.int32)
-        self._state = jax.device_put(Trained(parameters, *counts))
+        memory = jax.vmap(transformation(self.schedule.optimiser, self.schedule.momentum).init)(parameters)
+        self._state = jax.device_put(Trained(parameters, memory, *counts))
         self._training, self._signs = self._tables([(run.X, run.y) for run in self.runs])
         self._test, self._test_signs = self._tables([(run.X_test, run.y_test) for run in self.runs])
         self._support = np.zeros((len(runs), runs[0].inputs), dtype=np.float32)
@@ -117,7 +118,9 @@ class RunBatch:
         phase = self.schedule.phases[number]
         size = phase.batch_size
         choice: Choice = "all" if size is None else "in order" if self._online else self.schedule.sampling
-        form = Form(self.schedule.loss, choice, size or self._training.X.shape[1])
+        schedule = self.schedule
+        rows = size or self._training.X.shape[1]
+        form = Form(schedule.loss, choice, rows, schedule.optimiser, schedule.momentum)
         count = min(most, self._pace, max(1, _COUNTED // (form.batch * self.runs[0].width)))
         if self._online:
             fitting = _FRESH_BYTES // (len(self._members) * form.batch * self.runs[0].inputs)

@@ -31,10 +31,12 @@ class JaxEngine:
     batch_cost: ClassVar = 4e12
     batch_runs: ClassVar = 1024
     side_by_side: ClassVar = True
+    any_optimiser: ClassVar = True
 
     def unusable(self) -> str | None:
-        """None when JAX is installed."""
-        return None if is_installed("jax") else "JAX is not installed. Remedy: pip install 'fewfire[jax]'."
+        """None when JAX and Optax are installed."""
+        missing = [package for package in ("JAX", "Optax") if not is_installed(package.lower())]
+        return f"{missing[0]} is not installed. Remedy: pip install 'fewfire[jax]'." if missing else None
 
     def train(
         self,
@@ -94,6 +96,13 @@ def _shape(run: Run) -> Hashable:
     rows = run.sample.rows if run.sample is not None else 0 if run.X is None else len(run.X)
     return (
         *(run.inputs, run.width, run.source is None, run.X_test is None and run.test is None),
-        *(schedule.loss, schedule.sampling, schedule.evaluate, rows if schedule.sampling == "epochs" else None),
+        *(
+            schedule.optimiser,
+            schedule.momentum,
+            schedule.loss,
+            schedule.sampling,
+            schedule.evaluate,
+            rows if schedule.sampling == "epochs" else None,
+        ),
         *((phase.steps, phase.batch_size) for phase in schedule.phases),
     )

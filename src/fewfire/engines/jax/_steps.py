@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from fewfire._errors import invalid
 from fewfire._optional import require
+from fewfire.engines._run import OPTAX
 from fewfire.engines.jax._philox import Pair, integers, permutation, plus, product, words
 
 jax: Any = require("jax", "jax", "the jax engine")
@@ -36,11 +38,14 @@ class Form:
     choice : "replacement", "epochs", "in order" or "all"
     batch : int
         Rows of a step; of "all" those of the largest table.
+    optimiser, momentum : str, float
     """
 
     loss: str
     choice: Choice
     batch: int
+    optimiser: str
+    momentum: float
 
 
 class Runs(NamedTuple):
@@ -89,11 +94,13 @@ class Trained(NamedTuple):
     Parameters
     ----------
     parameters : pairs (weights, biases)
+    memory : the optimiser's
     pairs : neurons that fired on examples of this call
     diverged : the step at which it was no longer finite, or 0
     """
 
     parameters: Any
+    memory: Any
     pairs: Array
     diverged: Array
 
@@ -105,6 +112,21 @@ LOSSES: dict[str, Any] = {
     "absolute": lambda f, y: jnp.abs(f - y),
 }
 """Those of `_dense/losses.py`."""
+
+
+def transformation(optimiser: str, momentum: float) -> Any:
+    """What Optax makes directions of gradients with."""
+    optax: Any = require("optax", "jax", "the jax engine")
+    if optimiser == "sgd":
+        return optax.trace(momentum) if momentum else optax.identity()
+    name = {"sign_sgd": "scale_by_sign", "adamw": "scale_by_adam"}.get(optimiser, optimiser.removeprefix(OPTAX))
+    try:
+        found = getattr(optax, name)()
+        found.init, found.update  # noqa: B018
+    except (AttributeError, TypeError):
+        rule = "must be a transformation that the installed Optax has and that needs no arguments"
+        raise invalid("optimiser", rule, optimiser, "write optimiser='optax.scale_by_lion', for example") from None
+    return found
 
 
 def forward(parameters: Any, x: Array, threshold: Array, ceiling: Array) -> tuple[Array, Array]:
@@ -139,9 +161,10 @@ def train(form: Form, state: Trained, runs: Runs, cursor: Cursor, rates: Array, 
         return loss, (jnp.isfinite(outputs).all(), fired)
 
     slopes = jax.vmap(jax.grad(mean_loss, has_aux=True))
+    direct = jax.vmap(transformation(form.optimiser, form.momentum).update)
 
     def step(i: Array, carried: tuple[Trained, Any]) -> tuple[Trained, Any]:
-        (parameters, pairs, diverged), order = carried
+        (parameters, memory, pairs, diverged), order = carried
         rows, order = _rows(form, runs, cursor, i.astype(jnp.uint32), order)
         x = runs.X[runs.table[:, None], rows].astype(jnp.float32)
         y = runs.y[runs.table[:, None], rows]
@@ -149,22 +172,32 @@ def train(form: Form, state: Trained, runs: Runs, cursor: Cursor, rates: Array, 
         weight = seen / seen.sum(axis=1, keepdims=True)
         slope, (finite, fired) = slopes(parameters, x, y, weight, (runs.threshold, runs.ceiling))
         now = rates[jnp.minimum(i, len(rates) - 1)]
-        leaves, tree = jax.tree.flatten(parameters)
-        both = zip(leaves, jax.tree.leaves(slope), strict=True)
-        new = [_updated(part, its, now[:, :, layer]) for layer, (part, its) in enumerate(both)]
+        leaves, tree = jax.tree.flatten(slope)
+        cut = [_truncated(part, now[:, 2, layer]) for layer, part in enumerate(leaves)]
+        direction, memory = direct(jax.tree.unflatten(tree, cut), memory, parameters)
+        both = zip(jax.tree.leaves(parameters), jax.tree.leaves(direction), strict=True)
+        new = [_updated(*parts, now[:, 0, layer], now[:, 1, layer]) for layer, parts in enumerate(both)]
         going = diverged == 0
         pairs += jnp.where(going & finite, (fired * seen).sum(axis=1, dtype=jnp.uint32), 0)
         diverged = jnp.where(going & ~finite, cursor.step + i + 1, diverged)
-        return Trained(jax.tree.unflatten(tree, new), pairs, diverged), order
+        return Trained(jax.tree.unflatten(tree, new), memory, pairs, diverged), order
 
     trained: Trained = jax.lax.fori_loop(0, steps, step, (state, _no_order(form, runs)))[0]
     return trained
 
 
-def _updated(part: Array, slope: Array, now: Array) -> Array:
-    """One layer of all runs after a step; `now` of shape (runs, 3)."""
-    rate, keep, truncation = (now[:, i].reshape(-1, *[1] * (part.ndim - 1)) for i in range(3))
-    return keep * part - rate * jnp.where(jnp.abs(slope) <= truncation, 0, slope)
+def _truncated(slope: Array, least: Array) -> Array:
+    """Gradients of one layer of all runs without the entries of magnitude at most `least` (runs,)."""
+    return jnp.where(jnp.abs(slope) <= _like(least, slope), 0, slope)
+
+
+def _updated(part: Array, direction: Array, rate: Array, keep: Array) -> Array:
+    """One layer of all runs after a step, by factors (runs,)."""
+    return _like(keep, part) * part - _like(rate, part) * direction
+
+
+def _like(factors: Array, part: Array) -> Array:
+    return factors.reshape(-1, *[1] * (part.ndim - 1))
 
 
 def _rows(form: Form, runs: Runs, cursor: Cursor, i: Array, order: Any) -> tuple[Array, Any]:

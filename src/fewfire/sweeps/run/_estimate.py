@@ -83,7 +83,7 @@ def estimate_time(
     >>> estimate_time(sweep, make_plan(sweep, MemoryStore()), workers=1).seconds < 60
     True
     """
-    trainer = get_engine(engine, threads=1, work=plan.cost)
+    trainer = get_engine(engine, threads=1, work=plan.cost, schedules=sweep.schedules)
     devices = len(trainer.devices()) if isinstance(trainer, DeviceEngine) else 0
     if not len(plan.pending):
         return TimeEstimate(0.0, 0.0, trainer.name, devices, 0)

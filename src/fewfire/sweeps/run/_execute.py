@@ -87,11 +87,11 @@ def execute(
     check_choice("engine", engine, ("auto", *ENGINES))
     if workers is not None:
         check_integer("workers", workers, 1)
-    choose_executor(executor, _engine_for(engine, executor, 0.0), 0.0, workers)  # refused before a store is made
+    choose_executor(executor, _engine_for(engine, executor, sweep, 0.0), 0.0, workers)  # refused before a store is made
     opened: Any = SqliteStore(store, write=True) if isinstance(store, str | Path) else nullcontext(store)
     with opened as kept:
         plan = make_plan(sweep, kept)
-        chosen = _engine_for(engine, executor, plan.cost)
+        chosen = _engine_for(engine, executor, sweep, plan.cost)
         kept.record_sweep(SweepRecord(sweep.name, sweep.success_error, sweep.to_dict()))
         carrier = choose_executor(executor, chosen, plan.cost, workers)
         share = 0.0 if len(plan.pending) else 1.0
@@ -105,7 +105,7 @@ def execute(
             going.state = replace(going.state, executor=carrier.name)
             going.carry_out(chosen, carrier, in_device_order(sweep, numbers) if chosen.side_by_side else numbers)
             if engine == "auto" and going.refused:
-                other = get_engine()
+                other = get_engine(schedules=sweep.schedules)
                 work = sum(cost(sweep.run_at(i)) for i in going.refused)
                 going.carry_out(other, choose_executor(executor, other, work, workers), list(going.refused))
 
@@ -122,10 +122,12 @@ def execute(
         return going.end(rounds)
 
 
-def _engine_for(engine: str, executor: str | Executor, work: float) -> Engine:
+def _engine_for(engine: str, executor: str | Executor, sweep: Sweep, work: float) -> Engine:
     """The engine by name; one that workers elsewhere have need not be able to run here."""
     elsewhere = "://" in executor if isinstance(executor, str) else isinstance(executor, DaskExecutor)
-    return ENGINES[engine](None) if elsewhere and engine != "auto" else get_engine(engine, work=work)
+    if elsewhere and engine != "auto":
+        return ENGINES[engine](None)
+    return get_engine(engine, work=work, schedules=sweep.schedules)
 
 
 @dataclass

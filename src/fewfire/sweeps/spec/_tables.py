@@ -100,7 +100,7 @@ def check_size(sections: Mapping[str, int], trials: int) -> None:
 
 
 PHASE_KEYS = tuple(field.name for field in fields(Phase))
-SCHEDULE_KEYS = ("loss", "sampling", "evaluate", "stop_error")
+SCHEDULE_KEYS = ("loss", "sampling", "evaluate", "stop_error", "optimiser", "momentum")
 _PER_LAYER = ("learning_rate", "weight_decay", "truncation")
 
 
@@ -191,8 +191,15 @@ def parse_training(value: object, path: str = "training") -> Schedule:
 
 
 def plain_training(schedule: Schedule) -> dict[str, Any]:
-    """The table of a schedule, with every key; numbers of one kind always look the same."""
+    """The table of a schedule, with every key but those of the optimiser where it is plain SGD.
+
+    Numbers of one kind always look the same.
+    """
+    optimiser: dict[str, Any] = {} if schedule.plain else {"optimiser": schedule.optimiser}
+    if schedule.momentum:
+        optimiser["momentum"] = schedule.momentum
     return {
+        **optimiser,
         "phases": [_plain_phase(phase) for phase in schedule.phases],
         "loss": schedule.loss,
         "sampling": schedule.sampling,
