@@ -167,7 +167,7 @@ VARIANTS = {
         constants={"_trees.SMALL": _trees.SMALL | {"num_leaves": 16}}, below=MANY
     ),
     "labels smoothed evenly": Variant(constants=EVEN_LABELS),
-    "means of categories alone": Variant(constants={"_frames.CHANCE": 0.0}),
+    "means of categories alone": Variant(constants={"_frames.LEVEL": 0.0}),
 }
 """By name; "7/8" is the share of the rows that each network trains on."""
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fewfire.problems._base import PROBLEMS
 from fewfire.tabular._trees import load_lightgbm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,6 +21,16 @@ def test_there_is_code_to_run():
     assert len(BLOCKS) >= 5
 
 
+@pytest.fixture
+def problems():
+    """Problems that a page registers are forgotten after it."""
+    before = set(PROBLEMS)
+    yield
+    for name in set(PROBLEMS) - before:
+        PROBLEMS.remove(name)
+
+
+@pytest.mark.usefixtures("problems")
 @pytest.mark.parametrize("block", BLOCKS)
 def test_code_blocks(request, block, capsys, tmp_path, monkeypatch):
     """A line `print(...)  # text` must print that text, in order; other lines may print what they like.
