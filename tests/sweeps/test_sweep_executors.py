@@ -44,15 +44,17 @@ def children():
     return found
 
 
-def test_a_process_that_is_killed_is_replaced():
-    """Each of the two workers is killed once in the middle; the rows are those of an undisturbed sweep."""
+def test_a_process_that_is_killed_is_replaced(monkeypatch):
+    """Two workers are killed in the middle, one after the other; the rows are those of an undisturbed sweep."""
+    cut_batches(monkeypatch, 4)
     sweep, store, undisturbed, killed = tiny(trials=30), MemoryStore(), MemoryStore(), []
 
     def kill_one(state):
         if state.ran and len(killed) < 2:
-            worker = next(pid for pid in children() if pid not in killed + before)
-            killed.append(worker)
-            os.kill(worker, signal.SIGKILL)
+            workers = [pid for pid in children() if pid not in killed + before]
+            for worker in workers[:1]:  # none while those of the broken pool are being replaced
+                killed.append(worker)
+                os.kill(worker, signal.SIGKILL)
 
     before = children()
     state = sweep.run(store, executor=ProcessExecutor(2), progress=kill_one)
