@@ -12,13 +12,19 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
+INSTALLED_AS = {"PIL": "pillow", "cupy": "cupy-cuda13x"}
+"""Packages that are imported by another name."""
+
+
 def require(module: str, extra: str, purpose: str) -> ModuleType:
     """Import `module`, or raise naming the extra of fewfire that has it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
+        name = module.partition(".")[0]
         raise MissingDependency(
-            f"{purpose} needs the package {module!r}, which is not installed. Remedy: pip install 'fewfire[{extra}]'."
+            f"{purpose} needs the package {INSTALLED_AS.get(name, name)!r}, which is not installed. "
+            f"Remedy: pip install 'fewfire[{extra}]'."
         ) from error
 
 

@@ -1,6 +1,7 @@
 """`fewfire profile` as a user sees it."""
 
 import json
+import re
 import sys
 
 import pytest
@@ -27,6 +28,9 @@ def fed():
 
 def words():
     return nn.Sequential(nn.Embedding(10, 8), nn.Linear(8, 24), nn.ReLU(), nn.Linear(24, 8))
+
+def of_width(width, *, depth=1, **rest):
+    return build()
 
 def linear():
     return nn.Linear(3, 4)
@@ -58,6 +62,13 @@ def test_a_table_of_the_blocks():
     assert lines[2].startswith("[4, 6]  8→16→2") and lines[2].rstrip().endswith("–")
     assert lines[3].startswith("4 batches, up to 80 tokens per block; gains with ")
     assert lines[-1] == "[4, 6] cannot be made sparse: gelu has no exact zeros."
+
+
+def test_the_gain_of_the_whole_model_is_given():
+    number = r"[\d.e+-]+"
+    said = rf"^The whole model takes {number} ms on the first batch, about {number} ms after sparsify: {number} times as fast\.$"
+    assert re.search(said, profiled("my_models:fed"), re.M)
+    assert "The whole model" not in profiled("my_models:fed", "--no-gains")
 
 
 def test_a_model_alone_gets_made_up_rows():
@@ -106,6 +117,11 @@ def test_a_section_of_a_report(tmp_path):
             "MODULE:FACTORY must name a module that can be imported (No module named 'nowhere_x'); got ",
         ),
         ("my_models:nope", "MODULE:FACTORY must name something in module my_models; got 'my_models:nope'."),
+        (
+            "my_models:of_width",
+            "MODULE:FACTORY must need no arguments; got 'one that needs width'. Remedy: write a function that returns "
+            "of_width(…), and name that.",
+        ),
         ("my_models:SIZE", "MODULE:FACTORY must give a torch.nn.Module, or one and its batches; got a int. Remedy: "),
         (
             "my_models:words",

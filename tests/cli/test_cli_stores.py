@@ -51,6 +51,12 @@ def test_status(stores):
     assert sorted(lines[4:]) == ["1 diverged: at step 3", "1 failed: no [room]"]
 
 
+def test_reasons_that_are_not_listed_are_counted(tmp_path):
+    rows = [made_up_row(trial, "failed", message=f"reason {min(trial, 4)}") for trial in range(8)]
+    lines, _ = sweep("status", str(write(tmp_path / "s.sqlite", rows)))
+    assert lines[-4] == "4 failed: reason 4" and lines[-1] == "2 more with 2 other reasons (column message)"
+
+
 def test_status_of_a_spec(stores, tmp_path):
     (tmp_path / "s.toml").write_text(
         'trials = 12\n[problem]\nname = "parity"\nn = 8\nk = 2\n[network]\nstart = "dense"\nwidth = 5\n'

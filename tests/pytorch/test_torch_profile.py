@@ -120,6 +120,8 @@ def test_the_table_and_the_plain_data():
     assert str(seen).splitlines()[0].split() == " ".join(heads).split()
     data = json.loads(json.dumps(seen.to_dict(), allow_nan=False))
     assert data["blocks"][1]["block"]["layers"] == ["1.fc1", "1.fc2"]
+    sparse, dense = seen.seconds
+    assert data["gain"] == pytest.approx(seen.gain) and 0 < sparse <= dense and seen.gain == dense / sparse
     assert data["blocks"][0]["gains"]["16"] == pytest.approx(seen.blocks[0].gain(16))
     assert data["blocks"][0]["percentiles"]["50"] == seen.blocks[0].percentiles[50]
 

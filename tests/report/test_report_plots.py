@@ -25,7 +25,7 @@ def test_without_matplotlib_the_error_names_the_remedy(monkeypatch):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(
         MissingDependency,
-        match=r"a figure needs the package 'matplotlib.figure', which is not installed. Remedy: pip install 'fewfire\[plot\]'.",
+        match=r"a figure needs the package 'matplotlib', which is not installed. Remedy: pip install 'fewfire\[plot\]'.",
     ):
         plot_frontier(frontier_info(frontier_store())[0])
 

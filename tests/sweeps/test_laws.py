@@ -119,7 +119,7 @@ def test_beyond_what_was_fitted_it_is_marked_extrapolated(law):
     with pytest.raises(
         InvalidArgument,
         match=r"n and width must lie inside what was fitted; got \['n = 60 \(fitted: 20 to 50\)'\]. Remedy: fit a store "
-        r"that reaches there, or pass extrapolate=True.",
+        r"that reaches there, or ask beyond with extrapolate=True \(--extrapolate\).",
     ):
         law.predict(60, 3, 100)
     assert law.predict(60, 3, 100, extrapolate=True).outside == ("n = 60 (fitted: 20 to 50)",)

@@ -1,5 +1,6 @@
 """A sweep that is killed again and again ends in the same store as one that was left in peace, row by row."""
 
+import json
 import re
 import signal
 import subprocess
@@ -21,7 +22,8 @@ SPEC = {
     "trials": 15,
 }
 
-# Batches of two runs, so that there is something to interrupt; slowed down to be sure that kills come in the middle.
+# Batches of two runs, so that there is something to interrupt; slowed down so that kills come in the middle, however
+# long this process has to wait for a core.
 SCRIPT = """
 import json, sys, time
 from fewfire.engines import CpuEngine, ReferenceEngine
@@ -29,14 +31,13 @@ from fewfire.sweeps import Sweep
 for engine in (CpuEngine, ReferenceEngine):
     engine.batch_cost, engine.batch_runs = 1e18, 2
 Sweep.from_dict(json.loads(sys.argv[1])).run(
-    sys.argv[2], executor=sys.argv[3], workers=2, progress=lambda state: time.sleep(0.01))
+    sys.argv[2], executor=sys.argv[3], workers=2, progress=lambda state: time.sleep(float(sys.argv[4])))
 """
 
 
-def start(path, executor):
-    import json
-
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, json.dumps(SPEC), str(path), executor])
+def start(path, executor, pause=0.2):
+    command = [sys.executable, "-c", SCRIPT, json.dumps(SPEC), str(path), executor, str(pause)]
+    return subprocess.Popen(command)
 
 
 def rows_in(path):
@@ -92,7 +93,7 @@ def test_killed_repeatedly(tmp_path, executor):
                 )
             )
         assert kills == 4 and rows_in(path) < len(whole)
-        process = start(path, executor)
+        process = start(path, executor, pause=0)
         assert process.wait(timeout=120) == 0
     finally:
         process.kill()
@@ -121,6 +122,9 @@ def test_ctrl_c_and_sigterm_print_how_to_resume(tmp_path):
         str(spec),
         "--store",
         str(path),
+        "--workers",
+        "2",
+        "--fail-fast",
     ]
     for number in (signal.SIGINT, signal.SIGTERM):
         before = rows_in(path)
@@ -137,4 +141,4 @@ def test_ctrl_c_and_sigterm_print_how_to_resume(tmp_path):
         said = re.fullmatch(rf"Stopped\. (\d+) of 2000 runs are kept in {path}\.", stopped)
         # A batch that was kept in the very moment of the interruption is not counted.
         assert before <= int(said[1]) <= rows_in(path) < 2000
-        assert resume == f"Resume with: fewfire sweep run {spec} --store {path}"
+        assert resume == f"Resume with: fewfire sweep run {spec} --store {path} --workers 2 --fail-fast"

@@ -9,7 +9,7 @@ import typer
 from fewfire import __version__
 from fewfire._errors import FewfireError
 from fewfire.cli import bounds, demo, doctor, law, profile, report, reproduce, sweep
-from fewfire.cli._output import complain, in_words, never_fail_to_encode
+from fewfire.cli._output import complain, flag, in_words, never_fail_to_encode
 
 app = typer.Typer(
     name="fewfire",
@@ -36,7 +36,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    version: bool = flag(False, "--version", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
     pass
 

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,9 @@ from fewfire.sweeps.run._progress import SweepBar
 if TYPE_CHECKING:
     from fewfire.sweeps import Sweep
     from fewfire.sweeps.run._progress import Progress
+
+flag = partial(typer.Option, metavar="")
+"""An option that takes no value: help shows no type for it."""
 
 
 class PlainConsole(Console):

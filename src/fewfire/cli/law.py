@@ -13,7 +13,7 @@ import typer
 from fewfire import sweeps
 from fewfire._atomic import write_text
 from fewfire._errors import FileFormatError
-from fewfire.cli._output import check_file, plain_table, read_json, say, wide_console
+from fewfire.cli._output import check_file, flag, plain_table, read_json, say, wide_console
 
 if TYPE_CHECKING:
     from fewfire.sweeps.laws import FrontierLaw
@@ -86,7 +86,7 @@ def predict(
     level: float | None = typer.Option(
         None, help="The probability that the interval holds the frontier; 0.9 unless given."
     ),
-    extrapolate: bool = typer.Option(False, help="Also beyond the n and the widths that were fitted."),
+    extrapolate: bool = flag(False, help="Also beyond the n and the widths that were fitted."),
 ) -> None:
     """Predict the examples with which half of the runs will succeed, with an interval."""
     from fewfire.sweeps.laws._frontier_law import LEVEL

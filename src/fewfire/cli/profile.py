@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import itertools
 import json
 import sys
@@ -16,7 +17,7 @@ import fewfire as ff
 from fewfire._errors import invalid
 from fewfire._optional import require
 from fewfire._validate import check_integer, did_you_mean
-from fewfire.cli._output import check_file, file_size, plain_table, say, wide_console
+from fewfire.cli._output import check_file, file_size, flag, plain_table, say, wide_console
 
 ROWS = 16
 """Of a batch that is made up."""
@@ -32,9 +33,9 @@ def profile(
         ),
     ],
     batches: Annotated[int, typer.Option(help="Run at most this many.")] = 32,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON instead of a table.")] = False,
+    as_json: Annotated[bool, flag("--json", help="Print everything as JSON instead of a table.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write a page to this file.")] = None,
-    gains: Annotated[bool, typer.Option(help="Measure what a sparse path gains.")] = True,
+    gains: Annotated[bool, flag(help="Measure what a sparse path gains.")] = True,
 ) -> None:
     """Count how many neurons of a PyTorch model fire, block by block, and measure what `sparsify` would gain."""
     check_integer("--batches", batches, 1)
@@ -71,6 +72,10 @@ def _legend(seen: Any, note: str | bool) -> Iterator[str]:
     yield "k: the most on one token; ×1, ×16: dense time over sparse time at 1 and 16 rows."
     if note:
         yield str(note)
+    if seen.seconds is not None:
+        sparse, dense = seen.seconds
+        takes = f"{1e3 * dense:.3g} ms on the first batch, about {1e3 * sparse:.3g} ms after sparsify"
+        yield f"The whole model takes {takes}: {seen.gain:.2f} times as fast."
     for one in seen.blocks:
         if one.block.reason:
             yield f"{one.block.label} cannot be made sparse: {one.block.reason}."
@@ -95,7 +100,12 @@ def _made(text: str, torch: Any) -> tuple[Any, Any]:
         raise invalid("MODULE:FACTORY", f"must name something in module {module}", text, remedy) from None
     finally:
         sys.path.remove("")
-    made = found if isinstance(found, torch.nn.Module) else found() if callable(found) else found
+    made = found
+    if callable(found) and not isinstance(found, torch.nn.Module):
+        if needed := _arguments(found):
+            remedy = f"write a function that returns {name}(…), and name that"
+            raise invalid("MODULE:FACTORY", "must need no arguments", f"one that needs {', '.join(needed)}", remedy)
+        made = found()
     if isinstance(made, torch.nn.Module):
         return made, None
     if isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], torch.nn.Module):
@@ -104,6 +114,16 @@ def _made(text: str, torch: Any) -> tuple[Any, Any]:
     raise invalid(
         "MODULE:FACTORY", "must give a torch.nn.Module, or one and its batches", got, "return (model, batches)"
     )
+
+
+def _arguments(function: Any) -> list[str]:
+    """The names of the arguments that a function cannot be called without."""
+    try:
+        known = inspect.signature(function).parameters.values()
+    except ValueError:  # written in C
+        return []
+    optional = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    return [one.name for one in known if one.default is one.empty and one.kind not in optional]
 
 
 def _made_up(model: Any, torch: Any) -> Iterator[Any]:

@@ -18,7 +18,7 @@ from fewfire._atomic import same_file
 from fewfire._errors import invalid
 from fewfire._threads import usable_cores
 from fewfire._validate import check_number
-from fewfire.cli._output import PlainConsole, check_file, file_size, plain_table, run_sweep, say, wide_console
+from fewfire.cli._output import PlainConsole, check_file, file_size, flag, plain_table, run_sweep, say, wide_console
 from fewfire.sweeps.run._progress import duration
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def plan(
     spec: Spec,
     store: Annotated[Path | None, typer.Option(help="Count what this store already has.")] = None,
     engine: Engine = "auto",
-    probe: Annotated[bool, typer.Option(help="Train a few runs for a moment to estimate the time.")] = True,
+    probe: Annotated[bool, flag(help="Train a few runs for a moment to estimate the time.")] = True,
     measured: Annotated[
         list[Path] | None,
         typer.Option(help="A store to measure early stops on, in addition to --store; may be given several times."),
@@ -117,14 +117,18 @@ def run(
         int | None, typer.Option(help="Processes on this machine; one per core or GPU by default.")
     ] = None,
     keep_going: Annotated[
-        bool, typer.Option("--keep-going/--fail-fast", help="Record runs that diverge or fail, or stop at the first.")
+        bool, flag("--keep-going/--fail-fast", help="Record runs that diverge or fail, or stop at the first.")
     ] = True,
 ) -> None:
     """Train every run that the store does not have yet. Stop it with Ctrl-C; repeat the command to go on."""
     console = PlainConsole()
     sweep = sweeps.Sweep.from_toml(spec)
     executor = "local" if dask is None else "dask" if dask == "local" else dask
-    command = ["fewfire", "sweep", "run", str(spec), "--store", str(store), *(["--dask", dask] if dask else [])]
+    command = ["fewfire", "sweep", "run", str(spec), "--store", str(store)]
+    command += ["--engine", engine] if engine != "auto" else []
+    command += ["--dask", dask] if dask else []
+    command += ["--workers", str(workers)] if workers else []
+    command += [] if keep_going else ["--fail-fast"]
     resume = f"Resume with: {shlex.join(command)}"
     state = run_sweep(
         console, sweep, store, resume, engine=engine, executor=executor, workers=workers, keep_going=keep_going
@@ -204,6 +208,9 @@ def status(
     reasons = Counter(zip(columns["status"][wrong].tolist(), columns["message"][wrong].tolist(), strict=True))
     for (ending, message), runs in reasons.most_common(REASONS):
         say(f"{runs:,} {ending}: {message}", console)
+    if len(reasons) > REASONS:
+        left = sum(reasons.values()) - sum(runs for _, runs in reasons.most_common(REASONS))
+        say(f"{left:,} more with {len(reasons) - REASONS:,} other reasons (column message)", console)
     if plan is not None:
         say(f"Of {spec}: {plan.finished:,} of {plan.total:,} runs are final, {len(plan.pending):,} to do", console)
 

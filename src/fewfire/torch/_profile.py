@@ -25,7 +25,7 @@ from fewfire.torch._batches import check_batches, check_model, evaluating, feed,
 from fewfire.torch._blocks import MlpBlock, found_with_rows, missed
 from fewfire.torch._layers import neuron_rows
 from fewfire.torch._sparsify import densely
-from fewfire.torch._timing import measured_gains
+from fewfire.torch._timing import in_turn, measured_gains
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -105,6 +105,8 @@ class ModelProfile:
         Of torch, when gains were measured.
     missed : tuple of str
         Modules whose layers are named as those of blocks are, but which were not seen at work.
+    seconds : (sparse, dense) or None
+        What the whole model takes on the first batch: measured dense, and less what blocks gain that are faster sparse.
     """
 
     blocks: tuple[BlockProfile, ...]
@@ -112,10 +114,16 @@ class ModelProfile:
     batches: int
     threads: int
     missed: tuple[str, ...] = ()
+    seconds: tuple[float, float] | None = None
+
+    @property
+    def gain(self) -> float | None:
+        """How many times faster the whole model becomes, about; None where that was not measured."""
+        return None if self.seconds is None else self.seconds[1] / self.seconds[0]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON takes, with the gains by rows."""
-        data = asdict(self)
+        data = asdict(self) | {"gain": self.gain}
         for entry, one in zip(data["blocks"], self.blocks, strict=True):
             entry["gains"] = {str(rows): one.gain(rows) for rows in one.seconds}
             entry["seconds"] = {str(rows): list(pair) for rows, pair in one.seconds.items()}
@@ -197,8 +205,17 @@ def profile(model: Any, batches: Iterable[Any], *, gains: bool = True, max_batch
                 feed(model, batch)
                 ran += 1
         measured = measured_gains(model, found, (1, GROUP)) if gains else {}
+        whole = _whole(model, first[0], found) if measured else None
     entries = tuple(counter.summary(measured.get(counter.block.layers, {})) for counter in counters)
-    return ModelProfile(entries, type(model).__name__, ran, torch.get_num_threads(), passed_over)
+    return ModelProfile(entries, type(model).__name__, ran, torch.get_num_threads(), passed_over, whole)
+
+
+def _whole(model: Any, batch: Any, found: list[tuple[MlpBlock, Any]]) -> tuple[float, float]:
+    """Seconds of the model on a batch, with the blocks sparse that gain by it and without."""
+    with evaluating(model):
+        dense = in_turn([[lambda: feed(model, batch)]])[0][0]
+    pairs = [pair for times in measured_gains(model, found).values() for pair in times.values()]
+    return max(dense - sum(max(slow - fast, 0.0) for fast, slow in pairs), sum(fast for fast, _ in pairs)), dense
 
 
 class _Counter:

@@ -84,11 +84,12 @@ MOST_BYTES = 512 * 2**20
 
 
 def measured_gains(
-    model: Any, found: Sequence[tuple[MlpBlock, Any]], sizes: Sequence[int]
+    model: Any, found: Sequence[tuple[MlpBlock, Any]], sizes: Sequence[int] | None = None
 ) -> dict[tuple[str, ...], dict[int, tuple[float, float]]]:
     """By a block's layers and by rows, the seconds of the sparse and of the dense path.
 
-    Blocks that cannot be made sparse have no entry, and no block one for more rows than its sample has.
+    Without sizes, at the rows of its sample. Blocks that cannot be made sparse have no entry, and no block one for more
+    rows than its sample has.
     """
     usable = [
         (block, sample)
@@ -99,11 +100,13 @@ def measured_gains(
     gains: dict[tuple[str, ...], dict[int, tuple[float, float]]] = {}
     for group in _groups(usable):
         built = [(block, sample, _ways(model, block)) for block, sample in group]
-        for rows in sizes:
-            ready = [(block, sample[:rows].clone(), ways) for block, sample, ways in built if len(sample) >= rows]
+        for rows in sizes or (None,):
+            ready = [
+                (block, sample[:rows].clone(), ways) for block, sample, ways in built if len(sample) >= (rows or 1)
+            ]
             calls = [[partial(way, x) for way in ways] for _, x, ways in ready]
-            for (block, _, _), (sparse, dense) in zip(ready, in_turn(calls) if calls else [], strict=True):
-                gains.setdefault(block.layers, {})[rows] = (sparse, dense)
+            for (block, x, _), (sparse, dense) in zip(ready, in_turn(calls) if calls else [], strict=True):
+                gains.setdefault(block.layers, {})[len(x)] = (sparse, dense)
     return gains
 
 

@@ -163,7 +163,7 @@ class FrontierLaw:
         if unknown := [one for one in beyond if not one.startswith(("n =", "width ="))]:
             raise invalid("law", "must have been fitted for what is asked", unknown, "fit a store that has it")
         if beyond and not extrapolate:
-            remedy = "fit a store that reaches there, or pass extrapolate=True"
+            remedy = "fit a store that reaches there, or ask beyond with extrapolate=True (--extrapolate)"
             raise invalid("n and width", "must lie inside what was fitted", beyond, remedy)
         return self._predict(FrontierPoint(n, k, start_of(init), width, 0.0, 0.0, 0), level)
 
