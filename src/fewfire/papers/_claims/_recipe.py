@@ -46,6 +46,14 @@ class Effect:
         ends = (float(function(end)) for end in (self.value, self.low, self.high))
         return Effect(self.name if name is None else name, *ends)
 
+    def at_most(self, claim: str, statistic: str, bound: float, refuted_by: str, power: Power) -> Judgement:
+        """The verdict on the upper end."""
+        return Judgement(claim, statistic, self.high, bound, "at most", refuted_by, self, power)
+
+    def at_least(self, claim: str, statistic: str, bound: float, refuted_by: str, power: Power) -> Judgement:
+        """The verdict on the lower end."""
+        return Judgement(claim, statistic, self.low, bound, "at least", refuted_by, self, power)
+
     def __str__(self) -> str:
         if self.low == self.value == self.high:
             return f"{self.name}: {self.value:.3g}, exact"

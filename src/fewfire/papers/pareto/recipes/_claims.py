@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from scipy import stats
@@ -28,8 +28,9 @@ from fewfire.papers.pareto.recipes._strata import DRAWS, LEVEL, gain
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fewfire.papers._claims import Rows
 
-Rows: TypeAlias = list[dict[str, Any]]
+
 Cell: TypeAlias = tuple[int, int]
 """Successes and trials."""
 
@@ -100,14 +101,12 @@ def no_step_costs_success(rows: Rows) -> Judgement:
     name = "largest mean fall by a step up in width, share of runs"
     falls = [lines.gain(name, step, step + 1, 0.1 / steps) for step in range(steps)]
     worst = max(falls, key=lambda fall: fall.high)
-    return Judgement(
+    return worst.at_most(
         f"no step up in width costs {MARGIN:.0%} of the runs, averaged over starts and samples",
         f"largest upper end of the mean fall, {steps} steps together at 95%",
-        worst.high,
         MARGIN,
-        refuted_by=f"a step up in width whose mean fall may be {MARGIN:.0%} or more",
-        effect=worst,
-        power=Power(
+        f"a step up in width whose mean fall may be {MARGIN:.0%} or more",
+        Power(
             f"a step that costs {MARGIN:.0%} of the runs, from 60% in every cell",
             _fall_power(count, _fewest(rows), steps),
         ),

@@ -8,7 +8,7 @@ when its error on test examples is at most 10%; it stops there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,11 +20,12 @@ from fewfire.report._frontier import Group, SuccessFrontier, even_odds, wilson_i
 from fewfire.sweeps import Data, MemoryStore, Sweep, succeeded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from fewfire._dense.losses import LossName
     from fewfire._types import IdArray
     from fewfire.engines import History
+    from fewfire.papers._claims import Info, Row, Rows
 
 NAMES = {"dense": "dense", "sparse": "2-sparse"}
 STARTS = {"dense": init.dense(), "sparse": init.sparse(2)}
@@ -60,13 +61,13 @@ class ParityGrid:
             success_error=CONVERGED,
         )
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Row:
         """For the result of a recipe."""
         keys = ("n", "k", "trials", "steps", "evaluate", "learning_rate", "weight_decay", "loss")
         return {key: getattr(self, key) for key in keys}
 
 
-def run_grid(grid: ParityGrid) -> tuple[list[dict[str, Any]], MemoryStore]:
+def run_grid(grid: ParityGrid) -> tuple[list[Row], MemoryStore]:
     """One row per cell, and the store with the histories.
 
     A row has "start", "width", "samples" (None: online), "trials", "successes", and two lists with an entry per run,
@@ -97,12 +98,12 @@ def _size(samples: int | None) -> float:
     return np.inf if samples is None else samples
 
 
-def cell(rows: list[dict[str, Any]], start: str, width: int, samples: int | None) -> dict[str, Any]:
+def cell(rows: list[Row], start: str, width: int, samples: int | None) -> Row:
     """The row of one cell."""
     return next(row for row in rows if (row["start"], row["width"], row["samples"]) == (start, width, samples))
 
 
-def times(row: Mapping[str, Any], key: str = "steps") -> list[float]:
+def times(row: Row, key: str = "steps") -> list[float]:
     """Steps to convergence, infinite where a run did not converge."""
     return [np.inf if step is None else float(step) for step in row[key]]
 
@@ -114,7 +115,7 @@ def spaced_in_log(history: History, count: int) -> IdArray:
     return chosen[chosen <= last]
 
 
-def group_of(info: Mapping[str, Any]) -> Group:
+def group_of(info: Info) -> Group:
     """The rows of a grid as the report's drawings take them."""
     rows, parameters = rows_of(info, "rows", "parameters")
     widths = tuple(sorted({row["width"] for row in rows}))
@@ -127,9 +128,7 @@ def group_of(info: Mapping[str, Any]) -> Group:
     return Group(problem_of(info), "", problem_of(info), widths, samples, frontiers, spec)
 
 
-def _frontier(
-    start: str, rows: Sequence[Mapping[str, Any]], widths: Sequence[int], samples: tuple[int | None, ...]
-) -> SuccessFrontier:
+def _frontier(start: str, rows: Rows, widths: Sequence[int], samples: tuple[int | None, ...]) -> SuccessFrontier:
     shape = len(widths), len(samples)
     runs, successes, nothing = (np.zeros(shape, dtype=np.int64) for _ in range(3))
     steps = np.full((3, *shape), np.nan)
@@ -144,6 +143,6 @@ def _frontier(
     return SuccessFrontier(start, nothing, runs, successes, nothing, nothing, low, high, steps, half, interval)
 
 
-def problem_of(info: Mapping[str, Any]) -> str:
+def problem_of(info: Info) -> str:
     """How figures name the problem."""
     return f"({info['parameters']['n']}, {info['parameters']['k']})-parity"

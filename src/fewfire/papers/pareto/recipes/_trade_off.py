@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.parallel import Parallel, delayed
 
 from fewfire._threads import usable_cores
+from fewfire.papers._claims import Figure, Info, Row, Rows
 from fewfire.papers._claims import _effects as effects
 from fewfire.papers._claims._recipe import Effect, Judgement, Power, grouped, rows_of
 from fewfire.papers.pareto.trade_offs import fit_exponents
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from fewfire.papers.pareto.trade_offs import FittedPower, NeededRun
     from fewfire.report._figure import SomeAxes
@@ -66,7 +66,7 @@ class SweptCells:
         return found
 
 
-def cells(runs: Iterable[NeededRun], **labels: Any) -> list[dict[str, Any]]:
+def cells(runs: Iterable[NeededRun], **labels: Any) -> list[Row]:
     """For each (n, k, s) what half of the runs need, with its 95% interval; `labels` go into every row."""
     rows = []
     for (n, k, s), mine in grouped(map(vars, runs), "n", "k", "s").items():
@@ -122,7 +122,7 @@ def claim(
     return judgement, {**labels, "quantity": name, **ends, "rule": "at most" if at_most else "equal"}
 
 
-def power_sentence(row: Mapping[str, Any]) -> str:
+def power_sentence(row: Row) -> str:
     """A row of `claim` as text."""
     start = f", s = {row['s']}" if "s" in row else ""
     own = " (the theorem's step)" if row["method"] == "theorem" else ""
@@ -134,7 +134,7 @@ def power_sentence(row: Mapping[str, Any]) -> str:
     )
 
 
-def plot_trade_off(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_trade_off(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """pareto/over-sparse, /under-sparse: width by n, examples by s or n, and every power with its 95% interval."""
     cells, powers, name = rows_of(info, "cells", "powers", "recipe")
     figure, (left, middle, right) = canvas(3, size=(9.0, 8.0), across=2, ax=ax)
@@ -150,7 +150,7 @@ def plot_trade_off(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Fi
     return figure
 
 
-def _draw_cells(axis: Axes, rows: Sequence[Mapping[str, Any]], along: str) -> None:
+def _draw_cells(axis: Axes, rows: Rows, along: str) -> None:
     """A line per k, method and the other of n and s, with the 95% interval of every median."""
     other = "s" if along == "n" else "n"
     labelled = [{**row, "other": row["k" if row["method"] == "s = k" else other]} for row in rows]
@@ -175,7 +175,7 @@ def _draw_cells(axis: Axes, rows: Sequence[Mapping[str, Any]], along: str) -> No
     axis.legend(frameon=False, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
 
 
-def _draw_powers(axis: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
+def _draw_powers(axis: Axes, rows: Rows) -> None:
     """One line per power; the theorem's is a bar, or the end of an arrow where it is an upper bound."""
     labels = []
     for index, row in enumerate(rows):

@@ -16,10 +16,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fewfire.papers._claims import Figure, Info, Row
 from fewfire.papers._claims import _statistics as tests
 from fewfire.papers._claims._effects import difference_of_shares, probability_of_larger, share
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
@@ -30,10 +31,6 @@ from fewfire.report._figure import canvas, label_axes
 from fewfire.report._plots import TEST, TRAIN, draw_widths
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from matplotlib.figure import Figure
-
     from fewfire.report._figure import SomeAxes
     from fewfire.sweeps import MemoryStore
 
@@ -75,7 +72,7 @@ def measure(settings: ConvergenceSettings) -> RecipeOutcome:
     )
 
 
-def judge(rows: list[dict[str, Any]], settings: ConvergenceSettings) -> list[Judgement]:
+def judge(rows: list[Row], settings: ConvergenceSettings) -> list[Judgement]:
     """The claims, from rows with start, width, samples, successes, steps and train_steps."""
     few, best, narrow, wide = settings.edge, settings.middle, settings.narrow, settings.wide
     numbered = [{**row, "samples": np.inf if row["samples"] is None else row["samples"]} for row in rows]
@@ -92,7 +89,7 @@ def judge(rows: list[dict[str, Any]], settings: ConvergenceSettings) -> list[Jud
     ]
 
 
-def _longer(claim: str, rows: list[dict[str, Any]], *sides: tuple[int, int | None]) -> Judgement:
+def _longer(claim: str, rows: list[Row], *sides: tuple[int, int | None]) -> Judgement:
     """The first of two cells, given by width and samples, takes longer than the second."""
     slow, fast = (times(cell(rows, "dense", *side)) for side in sides)
     return Judgement(
@@ -111,7 +108,7 @@ def _twice_power(slow: int, fast: int) -> float:
     return tests.larger_power((slow, fast), float(np.log(2.0)) / SPREAD, LEVEL)
 
 
-def _less_often(rows: list[dict[str, Any]], settings: ConvergenceSettings) -> Judgement:
+def _less_often(rows: list[Row], settings: ConvergenceSettings) -> Judgement:
     """Success falls again with more data, in the narrowest networks."""
     best, most = (cell(rows, "dense", settings.least, m) for m in (settings.middle, None))
     trials, won, less = best["trials"], best["successes"], most["successes"]
@@ -127,7 +124,7 @@ def _less_often(rows: list[dict[str, Any]], settings: ConvergenceSettings) -> Ju
     )
 
 
-def _grokking(row: dict[str, Any], where: str) -> Judgement:
+def _grokking(row: Row, where: str) -> Judgement:
     lags = _lags(row)
     late = sum(lag > LAG for lag in lags)
     return Judgement(
@@ -141,13 +138,13 @@ def _grokking(row: dict[str, Any], where: str) -> Judgement:
     )
 
 
-def _lags(row: dict[str, Any]) -> list[float]:
+def _lags(row: Row) -> list[float]:
     """Steps for the test error over steps for the training error, of the runs that converged."""
     pairs = zip(row["steps"], times(row, "train_steps"), strict=True)
     return [test / max(1.0, train) for test, train in pairs if test is not None]
 
 
-def _measured(rows: list[dict[str, Any]], settings: ConvergenceSettings) -> list[str]:
+def _measured(rows: list[Row], settings: ConvergenceSettings) -> list[str]:
     lines = []
     for (start, width), cells in grouped(rows, "start", "width").items():
         medians = ", ".join(f"{_median(row)} at {row['samples'] or 'online'}" for row in cells)
@@ -159,13 +156,13 @@ def _measured(rows: list[dict[str, Any]], settings: ConvergenceSettings) -> list
     return [*lines, starts_by_width(both)] if both else lines
 
 
-def _median(row: dict[str, Any]) -> str:
+def _median(row: Row) -> str:
     """The median time, unknown where half of the runs did not converge."""
     values = sorted(times(row))
     return f"{np.median(values):.0f}" if np.isfinite(values[len(values) // 2]) else "none"
 
 
-def _curves(store: MemoryStore, width: int, samples: int) -> list[dict[str, Any]]:
+def _curves(store: MemoryStore, width: int, samples: int) -> list[Row]:
     """Training and test error of some runs of a cell from the dense start, at steps about evenly spaced in the log."""
     setting = next(s for s in store.settings() if (s.start["name"], s.width, s.samples) == ("dense", width, samples))
     curves = []
@@ -180,7 +177,7 @@ def _curves(store: MemoryStore, width: int, samples: int) -> list[dict[str, Any]
 STEPS = [digit * 10**power for power in range(2, 6) for digit in (1, 2, 5)]
 
 
-def plot_convergence_time(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_convergence_time(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """pareto/convergence-time: median steps with quartiles against samples, and the errors of runs that grok."""
     curves, setting = rows_of(info, "curves", "parameters")
     group = group_of(info)

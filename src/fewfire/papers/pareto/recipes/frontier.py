@@ -10,7 +10,7 @@ may fall by more than luck explains. On larger problems success can fall again a
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fewfire.papers._claims._recipe import Recipe, RecipeOutcome, grouped
 from fewfire.papers.pareto.recipes import _claims as claims
@@ -19,10 +19,7 @@ from fewfire.papers.pareto.recipes._strata import probability_of_longer
 from fewfire.report import plot_frontier
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from matplotlib.figure import Figure
-
+    from fewfire.papers._claims import Figure, Info, Row
     from fewfire.papers._claims._recipe import Judgement
     from fewfire.report._figure import SomeAxes
 
@@ -35,7 +32,7 @@ def measure(settings: ParityGrid) -> RecipeOutcome:
     )
 
 
-def judge(rows: list[dict[str, Any]]) -> list[Judgement]:
+def judge(rows: list[Row]) -> list[Judgement]:
     """The claims, from rows with start, width, samples, trials, successes and steps."""
     widest = max(row["width"] for row in rows)  # a small grid compares the starts of its widest networks
     return [
@@ -48,7 +45,7 @@ def judge(rows: list[dict[str, Any]]) -> list[Judgement]:
     ]
 
 
-def _measured(rows: list[dict[str, Any]]) -> list[str]:
+def _measured(rows: list[Row]) -> list[str]:
     lines = []
     for start, mine in grouped(rows, "start").items():
         share = sum(row["successes"] for row in mine) / sum(row["trials"] for row in mine)
@@ -61,7 +58,7 @@ def _measured(rows: list[dict[str, Any]]) -> list[str]:
     return [*lines, starts_by_width(rows)]
 
 
-def starts_by_width(rows: list[dict[str, Any]]) -> str:
+def starts_by_width(rows: list[Row]) -> str:
     """The probability that a run from the dense start takes longer, width by width, the mean over samples."""
     shares = []
     for width in sorted({row["width"] for row in rows}):
@@ -74,7 +71,7 @@ def starts_by_width(rows: list[dict[str, Any]]) -> str:
     return f"chance that a dense run takes longer than a sparse one: {', '.join(shares)}"
 
 
-def plot_success_frontier(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_success_frontier(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """pareto/frontier: a heat map of success per start, with the line of even odds."""
     group = group_of(info)
     label = f"{group.label}: share of {info['parameters']['trials']} runs that succeed"

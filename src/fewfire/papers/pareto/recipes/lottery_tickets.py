@@ -28,12 +28,11 @@ from fewfire.report._figure import canvas
 from fewfire.report._plots import TEST
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from matplotlib.figure import Figure
+    from collections.abc import Sequence
 
     from fewfire._types import Float64Array, IdArray, SignArray
     from fewfire.engines import Result
+    from fewfire.papers._claims import Figure, Info, Row
     from fewfire.report._figure import SomeAxes
 
 LEARNED, BEGUN = 0.1, 0.3
@@ -70,7 +69,7 @@ def measure(settings: tuple[LotterySettings, ...]) -> RecipeOutcome:
     )
 
 
-def judge(table: dict[str, Any]) -> list[Judgement]:
+def judge(table: Row) -> list[Judgement]:
     """The claims of C.2 on one parity, from its steps: "wide", "rewound" and "redrawn", one entry per network."""
     wide, rewound, redrawn = (learned(table[key]) for key in ("wide", *ALONE))
     networks, k = len(wide), table["k"]
@@ -173,7 +172,7 @@ def largest(network: TwoLayer, keep: int, rank: str = "product") -> IdArray:
     return np.sort(np.argsort(-size, kind="stable")[:keep])
 
 
-def _parity(settings: LotterySettings) -> dict[str, Any]:
+def _parity(settings: LotterySettings) -> Row:
     groups = lottery_tickets(settings)
     return {
         "n": settings.n,
@@ -194,7 +193,7 @@ def learned(steps: Sequence[int | None]) -> Float64Array:
     return np.array([step is not None for step in steps], dtype=np.float64)
 
 
-def _measured(table: dict[str, Any]) -> list[str]:
+def _measured(table: Row) -> list[str]:
     parts = []
     for name in ("wide", *ALONE):
         reached = [step for step in table[name] if step is not None]
@@ -207,7 +206,7 @@ def _measured(table: dict[str, Any]) -> list[str]:
     ]
 
 
-def plot_lottery(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_lottery(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """pareto/lottery-tickets: test error against steps, a row of panels per parity: wide, rewound, redrawn."""
     (parities,) = rows_of(info, "parities")
     down = len(parities)

@@ -24,11 +24,8 @@ from fewfire.report._figure import MARKERS, canvas, colour
 from fewfire.report._frontier import wilson_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from matplotlib.figure import Figure
-
     from fewfire._dense.losses import LossName
+    from fewfire.papers._claims import Figure, Info, Row, Rows
     from fewfire.report._figure import SomeAxes
 
 LEVEL = 0.01
@@ -99,7 +96,7 @@ def measure(settings: OfflineParitySettings) -> RecipeOutcome:
     )
 
 
-def judge(rows: list[dict[str, Any]], ends: list[dict[str, Any]], varied: list[dict[str, Any]]) -> list[Judgement]:
+def judge(rows: list[Row], ends: list[Row], varied: list[Row]) -> list[Judgement]:
     """The claims at C.1's settings, at the ends, and under each group of variations."""
     judgements = [*_both_claims("", [rows]), *(_at_the_ends(ends) if ends else [])]
     for group in grouped(varied, "group").values():
@@ -108,7 +105,7 @@ def judge(rows: list[dict[str, Any]], ends: list[dict[str, Any]], varied: list[d
     return judgements
 
 
-def _both_claims(where: str, tables: list[list[dict[str, Any]]]) -> list[Judgement]:
+def _both_claims(where: str, tables: list[list[Row]]) -> list[Judgement]:
     widest, narrowest, dense = ("sparse", max), ("sparse", min), ("dense", max)
     return [
         _wins(f"width buys luck{where}", "widest less narrowest", tables, widest, narrowest),
@@ -116,7 +113,7 @@ def _both_claims(where: str, tables: list[list[dict[str, Any]]]) -> list[Judgeme
     ]
 
 
-def _wins(claim: str, what: str, tables: list[list[dict[str, Any]]], first: Any, second: Any) -> Judgement:
+def _wins(claim: str, what: str, tables: list[list[Row]], first: Any, second: Any) -> Judgement:
     """One side succeeds more often than the other in every table: the largest p of Fisher's tests."""
     widths, samples = [row["width"] for row in tables[0]], tables[0][0]["samples"]
     trials = tables[0][0]["trials"]
@@ -137,54 +134,49 @@ def _wins(claim: str, what: str, tables: list[list[dict[str, Any]]], first: Any,
     )
 
 
-def _ends(grid: ParityGrid) -> list[dict[str, Any]]:
+def _ends(grid: ParityGrid) -> list[Row]:
     easy = replace(grid, starts=("sparse",), widths=(1000,), samples=(1000,))
     hard = replace(grid, widths=(100,), samples=(300,))
     return [*run_grid(easy)[0], *run_grid(hard)[0]]
 
 
-def _at_the_ends(ends: list[dict[str, Any]]) -> list[Judgement]:
+def _at_the_ends(ends: list[Row]) -> list[Judgement]:
     easy, *hard = ends
     failed, runs = sum(row["successes"] for row in hard), sum(row["trials"] for row in hard)
     few, many = share("share of runs that succeed", failed, runs), easy["trials"]
     most = share("share of runs that succeed", easy["successes"], many)
     return [
-        Judgement(
+        most.at_least(
             "1000 neurons learn from 1000 examples",
             "lower end of the share of successes",
-            most.low,
             0.85,
-            "at least",
-            refuted_by="a share that may be below 85 in 100",
-            effect=most,
-            power=Power("a true share of 75 in 100, which refutes it", 1 - share_power(0.75, 0.85, many)),
+            "a share that may be below 85 in 100",
+            Power("a true share of 75 in 100, which refutes it", 1 - share_power(0.75, 0.85, many)),
         ),
-        Judgement(
+        few.at_most(
             "100 neurons fail on 300 examples",
             "upper end of the share of successes",
-            few.high,
             0.04,
-            refuted_by="a single success, of about a hundred runs",
-            effect=few,
-            power=Power("a true share of 1 in 20, which refutes it", 1 - 0.95**runs),
+            "a single success, of about a hundred runs",
+            Power("a true share of 1 in 20, which refutes it", 1 - 0.95**runs),
         ),
     ]
 
 
-def _measured(rows: list[dict[str, Any]], varied: list[dict[str, Any]]) -> list[str]:
+def _measured(rows: list[Row], varied: list[Row]) -> list[str]:
     lines = [_counts(rows, start, f"{start} start") for start in ("sparse", "dense")]
     for name, mine in grouped(varied, "variation").items():
         lines.append("; ".join(_counts(mine, start, f"{name}, {start}") for start in ("sparse", "dense")))
     return lines
 
 
-def _counts(rows: list[dict[str, Any]], start: str, head: str) -> str:
+def _counts(rows: list[Row], start: str, head: str) -> str:
     mine = [row for row in rows if row["start"] == start]
     counts = ", ".join(f"{row['successes']} at {row['width']}" for row in mine)
     return f"{head}, successes of {mine[0]['trials']} by width: {counts}"
 
 
-def plot_offline_parity(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_offline_parity(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """pareto/offline-parity: success against width with Wilson's 95% intervals, and under other settings."""
     rows, varied = rows_of(info, "rows", "variations")
     sizes = [row["samples"] for row in rows]
@@ -220,7 +212,7 @@ def plot_offline_parity(info: Mapping[str, Any], *, ax: SomeAxes | None = None) 
     return figure
 
 
-def _shares(rows: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray, list[np.ndarray]]:
+def _shares(rows: Rows) -> tuple[np.ndarray, list[np.ndarray]]:
     """Shares of success, and how far their intervals reach down and up."""
     won, runs = (np.array([row[key] for row in rows]) for key in ("successes", "trials"))
     low, high = wilson_interval(won, runs)

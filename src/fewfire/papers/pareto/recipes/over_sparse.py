@@ -23,6 +23,7 @@ import numpy as np
 from scipy import stats
 
 from fewfire.learners.baselines import ExhaustiveParity
+from fewfire.papers._claims import Row
 from fewfire.papers._claims import _effects as effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped
 from fewfire.papers.pareto import samples_sufficient
@@ -78,8 +79,8 @@ def judge(
     examples: dict[int, list[NeededRun]],
     theorem: list[NeededRun],
     subsets: dict[int, list[NeededRun]],
-    searched: list[dict[str, Any]],
-    reached: list[dict[str, Any]],
+    searched: list[Row],
+    reached: list[Row],
     parameters: dict[str, Any],
 ) -> RecipeOutcome:
     """Verdicts on powers, by k, and on the search."""
@@ -111,7 +112,7 @@ def judge(
     )
 
 
-def shares_found(n: int, k: int, trials: int) -> list[dict[str, Any]]:
+def shares_found(n: int, k: int, trials: int) -> list[Row]:
     """How often a random share of the sets holds the support, one row per share."""
     examples, sets = samples_sufficient(n, k), comb(n, k)
     rows = []
@@ -126,7 +127,7 @@ def shares_found(n: int, k: int, trials: int) -> list[dict[str, Any]]:
     return rows
 
 
-def search_judgement(rows: list[dict[str, Any]]) -> Judgement:
+def search_judgement(rows: list[Row]) -> Judgement:
     """A verdict on "a share q of the sets succeeds with probability q": the χ² test of all shares together."""
     expected = [(row["share"], row["found"], row["trials"]) for row in rows]
     total = sum((won - q * tried) ** 2 / (q * (1 - q) * tried) for q, won, tried in expected)
@@ -146,7 +147,7 @@ def search_judgement(rows: list[dict[str, Any]]) -> Judgement:
     )
 
 
-def reach_of(reach: Fits) -> list[dict[str, Any]]:
+def reach_of(reach: Fits) -> list[Row]:
     """Test error and hinge loss of every seed, with each method and second layer."""
     modes = (("practical", "solver"), ("theorem", "solver"), ("theorem", "descent"))
     rows = []
@@ -168,7 +169,7 @@ def reach_of(reach: Fits) -> list[dict[str, Any]]:
     return rows
 
 
-def reach_judgement(rows: list[dict[str, Any]]) -> Judgement:
+def reach_judgement(rows: list[Row]) -> Judgement:
     """A verdict on the theorem's own steps, first layer and second, at two bits."""
     own = [row for row in rows if row["k"] == 2 and row["second_layer"] == "descent"]
     won, total = sum(row["error"] <= LEARNED for row in own), len(own)
@@ -184,7 +185,7 @@ def reach_judgement(rows: list[dict[str, Any]]) -> Judgement:
     )
 
 
-def _subset_sentences(rows: list[dict[str, Any]]) -> list[str]:
+def _subset_sentences(rows: list[Row]) -> list[str]:
     return [
         f"s = k = {row['k']}, n = {row['n']}: half of the networks need {row['needed'] / 2:,.0f} pairs of neurons "
         f"({row['low'] / 2:,.0f} to {row['high'] / 2:,.0f}), {row['needed'] / 2 / comb(row['n'], row['k']):.2f} of the "
@@ -194,7 +195,7 @@ def _subset_sentences(rows: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _reach_sentences(rows: list[dict[str, Any]]) -> list[str]:
+def _reach_sentences(rows: list[Row]) -> list[str]:
     sentences = []
     for (n, k, s, method, second), mine in grouped(rows, "n", "k", "s", "method", "second_layer").items():
         errors, losses = ([row[key] for row in mine] for key in ("error", "loss"))

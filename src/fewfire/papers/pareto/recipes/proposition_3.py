@@ -25,6 +25,7 @@ from fewfire._cube import cube
 from fewfire.engines import Phase, Run, Schedule, get_engine
 from fewfire.fourier import transform
 from fewfire.networks import init
+from fewfire.papers._claims import Figure, Info, Row
 from fewfire.papers._claims import _effects as effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, rows_of
 from fewfire.papers._claims._statistics import spread_power
@@ -32,10 +33,6 @@ from fewfire.report._figure import canvas, colour, label_axes, log_axis
 from fewfire.theory import frontier
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from matplotlib.figure import Figure
-
     from fewfire._types import AnyArray, Float64Array
     from fewfire.networks import TwoLayer
     from fewfire.report._figure import SomeAxes
@@ -88,7 +85,7 @@ def measure(settings: HidingSettings) -> RecipeOutcome:
     )
 
 
-def judge(weight: float, rows: list[dict[str, Any]], attained: list[dict[str, Any]]) -> list[Judgement]:
+def judge(weight: float, rows: list[Row], attained: list[Row]) -> list[Judgement]:
     """The claims, from the largest C(n, k)·mean c² of the networks, their rows, and those of `parity_slopes`."""
     most = max(weight, *(row["weight"] for row in attained))
     # Shares left open: what the bound allows less what is left, the networks' first.
@@ -99,54 +96,44 @@ def judge(weight: float, rows: list[dict[str, Any]], attained: list[dict[str, An
     slopes = exponents(rows)
     fall = effects.mean("power of C(n, k) in the noise that hides half of the parities", slopes)
     return [
-        Judgement(
+        effects.exact("largest C(n, k)·mean of c_i(S)²", most).at_most(
             "Lemma 6 holds, for networks and for slopes that are parities",
             "largest C(n, k)·mean of c_i(S)²",
-            most,
             1 + 1e-9,
-            refuted_by="any parameter, start or k with a larger mean",
-            effect=effects.exact("largest C(n, k)·mean of c_i(S)²", most),
-            power=Power("a bound of ½/C(n, k) in place of 1/C(n, k)", float(most > 0.5)),
+            "any parameter, start or k with a larger mean",
+            Power("a bound of ½/C(n, k) in place of 1/C(n, k)", float(most > 0.5)),
         ),
-        Judgement(
+        effects.exact("least share to spare", spare).at_least(
             "Proposition 3 holds, for networks and for slopes that are parities",
             "least share of parities that the bound leaves open less share left, exact over S",
-            spare,
             -1e-6,
-            "at least",
-            refuted_by="any k and τ at which noise hides fewer parities than the bound says",
-            effect=effects.exact("least share to spare", spare),
-            power=Power("the printed constant ½ in place of ¼", float(printed < -1e-6)),
+            "any k and τ at which noise hides fewer parities than the bound says",
+            Power("the printed constant ½ in place of ¼", float(printed < -1e-6)),
         ),
-        Judgement(
+        effects.exact("share left over share left open", tight).at_least(
             "and slopes that are parities attain it in one step",
             "least share left over share that the bound leaves open",
-            tight,
             1 - 1e-6,
-            "at least",
-            refuted_by="room in the bound at any k: a constant above ¼ would do there",
-            effect=effects.exact("share left over share left open", tight),
-            power=Power("a constant above ¼ by a millionth", 1.0),
+            "room in the bound at any k: a constant above ¼ would do there",
+            Power("a constant above ¼ by a millionth", 1.0),
         ),
-        Judgement(
+        fall.at_most(
             "from networks noise of order C(n, k)^(−1/2) hides half of the parities",
             "slope of log noise in log C(n, k), mean over starts, upper end of 95%",
-            fall.high,
             -0.5,
-            refuted_by="a power of C(n, k) that is not surely below −1/2",
-            effect=fall,
-            power=Power("a power of −0.6", spread_power(slopes, 0.1, 0.025)),
+            "a power of C(n, k) that is not surely below −1/2",
+            Power("a power of −0.6", spread_power(slopes, 0.1, 0.025)),
         ),
     ]
 
 
-def exponents(rows: list[dict[str, Any]]) -> list[float]:
+def exponents(rows: list[Row]) -> list[float]:
     """The slope of log noise that hides half of the parities in log C(n, k), by start."""
     parities, halves = (np.log([row[key] for row in rows]) for key in ("parities", "halves"))
     return [float(np.polyfit(parities, start, 1)[0]) for start in halves.T]
 
 
-def parity_slopes(n: int, k: int, size: AnyArray) -> dict[str, Any]:
+def parity_slopes(n: int, k: int, size: AnyArray) -> Row:
     """The model h = Σ θ_i χ_{S_i} with sets of k neighbours, whatever θ: one step, and noise just below 2.
 
     A row: the largest weight as in Lemma 6, the share of parities that the noise does not hide, and what
@@ -202,7 +189,7 @@ def correlations(network: TwoLayer, X: AnyArray) -> Any:
             yield output * fires[sets ^ (1 << bit)], abs(float(output))
 
 
-def _row(n: int, k: int, parameters: int, steps: int, needed: Float64Array) -> dict[str, Any]:
+def _row(n: int, k: int, parameters: int, steps: int, needed: Float64Array) -> Row:
     """From the noise needed to hide each parity, shape (starts, C(n, k))."""
 
     def noise(delta: float) -> float:
@@ -227,7 +214,7 @@ def _share(needed: Float64Array, tau: float) -> float:
     return float(np.mean(needed <= tau))
 
 
-def plot_proposition_3(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_proposition_3(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """pareto/proposition-3: the share of parities that noise hides, and the noise that hides one half, with bounds."""
     rows, setting = rows_of(info, "rows", "parameters")
     resources = f"{setting['parameters']} parameters, {setting['steps']} steps, {setting['draws']} starts"

@@ -20,6 +20,7 @@ from scipy import stats
 
 from fewfire._errors import invalid
 from fewfire._validate import check_choice, check_integer, check_number
+from fewfire.papers._claims import Figure, Info, Row, Rows
 from fewfire.papers._claims import _effects as effects
 from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, as_parameters
 from fewfire.papers._claims._statistics import spread_power
@@ -31,11 +32,10 @@ from fewfire.report._figure import MARKERS, canvas, colour, legend_below
 from fewfire.sweeps import MemoryStore, SqliteStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from fewfire.report._figure import SomeAxes
 
@@ -102,7 +102,7 @@ def measure(
     )
 
 
-def mean_excess(cells: Sequence[dict[str, Any]], printed: str) -> tuple[list[float], Effect, float]:
+def mean_excess(cells: Rows, printed: str) -> tuple[list[float], Effect, float]:
     """Median errors above the printed ones, in points: of each cell, their mean over these cells, and the power.
 
     The interval is Student's over trials, at least two a cell: the median of normal errors has π/2 times the variance
@@ -127,7 +127,7 @@ CLAIMS = (
 """Model, column of Table 2, claim, and how many points above the printed error the upper end may be."""
 
 
-def judge(rows: list[dict[str, Any]]) -> tuple[list[Judgement], list[str]]:
+def judge(rows: list[Row]) -> tuple[list[Judgement], list[str]]:
     """Verdicts on the models that were measured, over trials and over data sets, and how many cells are above.
 
     Cells with fewer training rows than the paper's do not count; one trial has no spread, and no verdict.
@@ -149,14 +149,12 @@ def judge(rows: list[dict[str, Any]]) -> tuple[list[Judgement], list[str]]:
             effect, power = effects.mean(name, sets), spread_power(sets, NOTICED, 0.025)
             kinds.append(("sets like these", f"{len(sets)} sets", "sets", effect, power))
         judgements += [
-            Judgement(
+            effect.at_most(
                 f"{claim}, on {where}",
                 f"mean excess over {over} in points, upper end of 95% over {unit}",
-                effect.high,
                 bound,
-                refuted_by=f"an upper end above {bound:g} points",
-                effect=effect,
-                power=Power(f"errors {NOTICED:g} points below that bound", power),
+                f"an upper end above {bound:g} points",
+                Power(f"errors {NOTICED:g} points below that bound", power),
             )
             for where, over, unit, effect, power in kinds
         ]
@@ -172,7 +170,7 @@ PRINTED = {"network": "paper's best network", "forest": "paper's best forest"}
 QUOTED = {"network": "tuned network, all rows", "forest": "tuned forest, all rows"}
 
 
-def plot_tabular(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_tabular(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """pareto/table2: median test errors with their intervals, a line per model and a colour per share of the rows.
 
     Crosses are what Table 2 prints for the paper's best network and best forest, where the data set is whole; dotted
@@ -210,9 +208,7 @@ def plot_tabular(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figu
     return figure
 
 
-def _dots(
-    axis: Axes, rows: Sequence[Mapping[str, Any]], models: Sequence[str], shift: float, label: str, index: int
-) -> dict[str, Any]:
+def _dots(axis: Axes, rows: Rows, models: Sequence[str], shift: float, label: str, index: int) -> Row:
     """The dots of one share of the rows, and what Table 2 prints for it; gives what the legend needs."""
     if not rows:
         return {}

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from math import comb, log, log2
 from typing import TYPE_CHECKING, Any
 
+from fewfire.papers._claims import Row
 from fewfire.papers._claims import _effects as effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome
 from fewfire.papers._claims._statistics import share_power
@@ -70,7 +71,7 @@ def measure(settings: UnderSparseSettings) -> RecipeOutcome:
 def judge(
     widths: list[tuple[int, int, list[NeededRun]]],
     examples: list[tuple[int, int, list[NeededRun]]],
-    fits: list[dict[str, Any]],
+    fits: list[Row],
     parameters: dict[str, Any],
 ) -> RecipeOutcome:
     """Verdicts on the powers of each (k, s), and on the learner."""
@@ -95,7 +96,7 @@ def judge(
     )
 
 
-def fits_of(part: Fits) -> list[dict[str, Any]]:
+def fits_of(part: Fits) -> list[Row]:
     """The test error of the learner, one row per seed."""
     rows = []
     for seed in range(part.seeds):
@@ -108,23 +109,20 @@ def fits_of(part: Fits) -> list[dict[str, Any]]:
     return rows
 
 
-def learner_judgement(rows: list[dict[str, Any]]) -> Judgement:
+def learner_judgement(rows: list[Row]) -> Judgement:
     """A verdict on the learner, all settings together."""
     won, total = sum(row["error"] <= CORRELATED for row in rows), len(rows)
     seen = effects.share("share of the fits", won, total)
-    return Judgement(
+    return seen.at_least(
         "the learner finds the subnetwork without knowing the support",
         f"lower end of the 95% interval for the share of fits with test error at most {CORRELATED:g}",
-        seen.low,
         OFTEN,
-        "at least",
-        refuted_by=f"a 95% interval of the share that is not above {OFTEN:g}",
-        effect=seen,
-        power=Power("a share of 0.6", 1 - share_power(0.6, OFTEN, total)),
+        f"a 95% interval of the share that is not above {OFTEN:g}",
+        Power("a share of 0.6", 1 - share_power(0.6, OFTEN, total)),
     )
 
 
-def _compute_sentences(rows: list[dict[str, Any]]) -> list[str]:
+def _compute_sentences(rows: list[Row]) -> list[str]:
     """Where both were measured: the multiply-adds of the step over the sets and labels of exhaustive search."""
     needed = {(row["resource"], row["n"], row["k"], row["s"]): row["needed"] for row in rows}
     sentences = []

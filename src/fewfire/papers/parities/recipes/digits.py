@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import sqrt
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -25,15 +25,13 @@ from sklearn.utils.parallel import Parallel, delayed
 from fewfire._dense.optimisers import AdamW
 from fewfire._random import Stream
 from fewfire._threads import usable_cores
-from fewfire.papers._claims import _effects
+from fewfire.papers._claims import Figure, Info, _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, rows_of
 from fewfire.papers._claims._statistics import spread_power
 from fewfire.report._figure import SomeAxes, canvas, colour, legend_below, marked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from matplotlib.figure import Figure
 
     from fewfire._types import Float64Array, FloatArray, IdArray
 
@@ -110,44 +108,36 @@ def judge(table: Mapping[int, Mapping[str, Sequence[float]]]) -> list[Judgement]
     name = "mean lead of the network over the best rival"
     one = _effects.mean(name, leads[1])
     judgements = [
-        Judgement(
+        one.at_most(
             "one digit: linear methods are as good, within 3 points",
             f"{name}, upper end",
-            one.high,
             CONTROL,
-            refuted_by="a lead that may be above 3 points: the network is ahead where nothing has to be multiplied",
-            effect=one,
+            "a lead that may be above 3 points: the network is ahead where nothing has to be multiplied",
             # Noticed is a lead that is there: its upper end lies above what is allowed.
-            power=Power("a lead of 8 points", spread_power(leads[1], BEYOND, 1 - END)),
+            Power("a lead of 8 points", spread_power(leads[1], BEYOND, 1 - END)),
         )
     ]
     for k, least in LEADS.items():
         found, points = _effects.mean(name, leads[k]), 100 * least
         judgements.append(
-            Judgement(
+            found.at_least(
                 f"{k} digits: the network leads by at least {points:.0f} points",
                 f"{name}, lower end",
-                found.low,
                 least,
-                "at least",
-                refuted_by=f"a lead that may be below {points:.0f} points: a rival with fixed features keeps up",
-                effect=found,
-                power=Power(f"a lead of {100 * (least + BEYOND):.0f} points", spread_power(leads[k], BEYOND, END)),
+                f"a lead that may be below {points:.0f} points: a rival with fixed features keeps up",
+                Power(f"a lead of {100 * (least + BEYOND):.0f} points", spread_power(leads[k], BEYOND, END)),
             )
         )
     steps = [leads[more] - leads[less] for less, more in pairwise(leads)]
     gains = [_effects.mean("what one more digit adds to the lead, the least", step) for step in steps]
     misses = [1 - spread_power(step, GROWTH - GAIN, END) for step in steps]
     least_gain = min(gains, key=lambda gain: gain.low)
-    growth = Judgement(
+    growth = least_gain.at_least(
         "the lead grows with every digit, by a point at least",
         "least mean gain from one number of digits to the next, lower end",
-        least_gain.low,
         GAIN,
-        "at least",
-        refuted_by="a further digit that may add less than a point to the lead",
-        effect=least_gain,
-        power=Power("5 points more with every digit", max(0.0, 1 - sum(misses))),
+        "a further digit that may add less than a point to the lead",
+        Power("5 points more with every digit", max(0.0, 1 - sum(misses))),
     )
     return [*judgements, growth]
 
@@ -263,7 +253,7 @@ def _solve(gram: FloatArray, penalty: float, target: FloatArray) -> Float64Array
     return np.asarray(cho_solve(cho_factor(shifted, overwrite_a=True), target))
 
 
-def plot_digit_parities(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_digit_parities(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """parities/digits: every seed's accuracy by number of digits, a line through the means of each method."""
     (rows,) = rows_of(info, "rows")
     figure, (axis,) = canvas(ax=ax)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy import stats
@@ -22,15 +22,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fewfire._random import Stream
 from fewfire.papers import parities
-from fewfire.papers._claims import _effects
+from fewfire.papers._claims import Figure, Info, Row, _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, rows_of
 from fewfire.papers._claims._statistics import rising
 from fewfire.papers.parities.algorithms import CorrelatedParityClassifier, learn_correlated_parity
 from fewfire.problems import CorrelatedParity
 from fewfire.report._figure import MARKERS, SomeAxes, canvas, colour, legend_below
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Resource: TypeAlias = Literal["n", "k", "width", "steps", "examples"]
 TESTS, BATCH_SIZE, LEARNING_RATE, LEVEL = 5000, 64, 0.5, 0.01
@@ -87,7 +84,7 @@ def measure(settings: ErrorTermSettings, *, errors: Errors | None = None) -> Rec
         How a size is measured; gradient descent on both layers unless given.
     """
     measure_size = errors or descent_errors
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     tables: dict[str, np.ndarray] = {}
     for resource in CLAIMS:
         sizes = [replace(settings.base, **{resource: value}) for value in getattr(settings, resource)]
@@ -165,13 +162,13 @@ def _sample_error(problem: CorrelatedParity, size: ErrorSize, examples: int, see
     return 1 - float(model.score(*problem.sample(TESTS, Stream(seed, "test"))))
 
 
-def _row(size: ErrorSize, errors: list[float]) -> dict[str, Any]:
+def _row(size: ErrorSize, errors: list[float]) -> Row:
     bound = parities.theorem_2(size.n, size.k, size.width // 2, size.steps)
     terms = {name: getattr(bound, name) for name in TERMS}
     return {**asdict(size), "errors": errors, **terms}
 
 
-def plot_error_terms(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_error_terms(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """parities/error-terms: every seed's error as one resource changes, above the four terms of the bound."""
     (rows,) = rows_of(info, "rows")
     resources = list(dict.fromkeys(row["resource"] for row in rows))

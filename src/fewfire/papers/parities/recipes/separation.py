@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from math import comb, inf, log, nan, sqrt
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from scipy.stats import binom, norm
@@ -31,7 +31,7 @@ from fewfire._types import AnyArray, Float64Array, SignArray
 from fewfire.learners import LowDegreeClassifier
 from fewfire.learners.baselines import TangentKernel
 from fewfire.networks import init
-from fewfire.papers._claims import _effects
+from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
 from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, rows_of
 from fewfire.papers.parities import embedding_dimension, halfspace_accuracy
 from fewfire.papers.parities._fixed_features import FAMILIES, Family, dimension_needed, fit_linear
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 ACCURACY = 0.95
 PENALTIES = (1e-4, 1e-2, 1.0)
@@ -138,9 +137,9 @@ def measure(
 
 
 def judge(
-    dimensions: Sequence[Mapping[str, Any]],
+    dimensions: Rows,
     powers: Mapping[str, Effect],
-    neurons: Sequence[Mapping[str, Any]],
+    neurons: Rows,
     leads: Sequence[Sequence[float]],
 ) -> list[Judgement]:
     """The claims on dimensions and neurons needed, on powers of C(n, k), and on leads by size and seed."""
@@ -154,25 +153,19 @@ def judge(
     smallest = min(means, key=lambda found: found.low)
     runs = sum(len(lead) for lead in leads)
     return [
-        Judgement(
+        fewest.at_least(
             "with fewer than √(C(n, k)/2) fixed features no family reaches 95% in half of its draws",
             "smallest median dimension over √(C(n, k)/2), lower end of its interval",
-            fewest.low,
             1.0,
-            "at least",
-            refuted_by="a family and size at which half of the draws may get by with fewer features",
-            effect=fewest,
-            power=Power("half of the draws of a family get by with fewer", _low_end_below(draws)),
+            "a family and size at which half of the draws may get by with fewer features",
+            Power("half of the draws of a family get by with fewer", _low_end_below(draws)),
         ),
-        Judgement(
+        slowest.at_least(
             "the dimension grows at least like √C(n, k)",
             "smallest power of C(n, k) of the median, lower end of its interval",
-            slowest.low,
             HALF,
-            "at least",
-            refuted_by="a family whose dimension may grow more slowly, or is not reached",
-            effect=slowest,
-            power=Power("growth like C(n, k) in every family", _growth_seen(list(powers.values()))),
+            "a family whose dimension may grow more slowly, or is not reached",
+            Power("growth like C(n, k) in every family", _growth_seen(list(powers.values()))),
         ),
         Judgement(
             "the network needs fewer than √C(n, k) neurons for 95%",
@@ -183,15 +176,12 @@ def judge(
             effect=_effects.share("share of fits that need fewer", sum(ratio < 1 for ratio in ratios), len(ratios)),
             power=Power("a fit in ten needs as many", 1 - (1 - MORE) ** len(ratios)),
         ),
-        Judgement(
+        smallest.at_least(
             "with as many features as the network has neurons every family stays behind it",
             "smallest mean lead, lower end of its interval",
-            smallest.low,
             LEAD,
-            "at least",
-            refuted_by="a family within 10 points, or a network that stays at the best half-space in one run",
-            effect=smallest,
-            power=Power("a run in five stays at the best half-space", 1 - (1 - STUCK) ** runs),
+            "a family within 10 points, or a network that stays at the best half-space in one run",
+            Power("a run in five stays at the best half-space", 1 - (1 - STUCK) ** runs),
         ),
     ]
 
@@ -211,7 +201,7 @@ def _growth_seen(powers: Sequence[Effect]) -> float:
     return float(max(0.0, 1 - sum(missed)))
 
 
-def _dimensions(n: int, k: int, name: str, family: Family, seeds: range) -> dict[str, Any]:
+def _dimensions(n: int, k: int, name: str, family: Family, seeds: range) -> Row:
     """For each seed the least number of features at which a linear classifier errs on at most 5% of D_A.
 
     A seed stands for the same random numbers at every size, so that what is random leaves the growth alone.
@@ -232,7 +222,7 @@ def _dimensions(n: int, k: int, name: str, family: Family, seeds: range) -> dict
     return {"n": n, "k": k, "family": name, "monomials": count, "needed": needed}
 
 
-def _growth(rows: list[dict[str, Any]]) -> Effect:
+def _growth(rows: list[Row]) -> Effect:
     """The power of C(n, k) with which the median dimension grows, and the ends of its bootstrap interval.
 
     All are NaN where some median did not reach the accuracy.
@@ -250,11 +240,11 @@ def _growth(rows: list[dict[str, Any]]) -> Effect:
     return Effect(name, float(slopes[0]), *(float(end) for end in np.quantile(slopes[1:], (0.025, 0.975))))
 
 
-def _of(rows: list[dict[str, Any]], size: ComparisonSize) -> list[dict[str, Any]]:
+def _of(rows: list[Row], size: ComparisonSize) -> list[Row]:
     return [row for row in rows if asdict(size).items() <= row.items()]
 
 
-def _lead(rows: list[dict[str, Any]], size: ComparisonSize, seeds: range) -> list[float]:
+def _lead(rows: list[Row], size: ComparisonSize, seeds: range) -> list[float]:
     """For each seed the network's accuracy less that of the best rival of the same dimension."""
     found = []
     for seed in seeds:
@@ -269,7 +259,7 @@ def _powers_text(powers: Mapping[str, Effect]) -> str:
     return f"the dimension grows like C(n, k) to the power: {listed}; 1/2 would be the bound's."
 
 
-def _accuracies_text(rows: list[dict[str, Any]], size: ComparisonSize) -> str:
+def _accuracies_text(rows: list[Row], size: ComparisonSize) -> str:
     mine = _of(rows, size)
     means = {
         name: np.mean([row["accuracy"] for row in mine if row["method"] == name])
@@ -286,7 +276,7 @@ def correlated_network(k: int, width: int, X: SignArray, y: SignArray, seed: int
     return predictor
 
 
-def neurons_needed(size: NeuronSize, learn: NetworkLearner, seeds: range) -> dict[str, Any]:
+def neurons_needed(size: NeuronSize, learn: NetworkLearner, seeds: range) -> Row:
     """For each seed the least width, a power of two, at which the network reaches 95% on the tests."""
     problem = CorrelatedParity(size.n, size.k)
     needed = []
@@ -298,9 +288,7 @@ def neurons_needed(size: NeuronSize, learn: NetworkLearner, seeds: range) -> dic
     return {**asdict(size), "monomials": comb(size.n, size.k), "bound": bound, "needed": needed}
 
 
-def _compare(
-    size: ComparisonSize, families: Mapping[str, Family], learn: NetworkLearner, seed: int
-) -> list[dict[str, Any]]:
+def _compare(size: ComparisonSize, families: Mapping[str, Family], learn: NetworkLearner, seed: int) -> list[Row]:
     """One row per method: its accuracy, its dimension (None for a kernel), and whether that is limited to the width."""
     n, k, width = size.n, size.k, size.width
     X, y, X_test, y_test = _draw(CorrelatedParity(n, k), size.samples, seed)
@@ -345,7 +333,7 @@ NEURONS = (
 )
 
 
-def plot_separation(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_separation(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """parities/separation: dimensions and neurons needed against C(n, k), and the accuracy of every method."""
     dimensions, neurons, rows = rows_of(info, "dimensions", "neurons", "rows")
     figure, (left, right) = canvas(2, size=(9.2, 4.8), ax=ax)
@@ -364,7 +352,7 @@ def plot_separation(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> F
     return figure
 
 
-def _draw_needed(axis: Axes, rows: list[Mapping[str, Any]], index: int, label: str, linestyle: str = "-") -> None:
+def _draw_needed(axis: Axes, rows: Rows, index: int, label: str, linestyle: str = "-") -> None:
     """Median and range over seeds; what was not reached is left out."""
     reached = [row for row in rows if max(row["needed"]) < float("inf")]
     middles = [sorted(row["needed"])[len(row["needed"]) // 2] for row in reached]
@@ -374,7 +362,7 @@ def _draw_needed(axis: Axes, rows: list[Mapping[str, Any]], index: int, label: s
     axis.errorbar([row["monomials"] for row in reached], middles, yerr=ends, label=label, **style)
 
 
-def _draw_accuracies(axis: Axes, rows: list[Mapping[str, Any]]) -> None:
+def _draw_accuracies(axis: Axes, rows: Rows) -> None:
     """Every seed of every method, a marker per size; below the line, methods that may use more dimensions."""
     sizes = list(dict.fromkeys((row["n"], row["k"]) for row in rows))
     methods = list(dict.fromkeys(row["method"] for row in rows))

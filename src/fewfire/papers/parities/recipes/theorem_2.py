@@ -16,16 +16,15 @@ import numpy as np
 
 from fewfire._random import Stream
 from fewfire.papers import parities
-from fewfire.papers._claims import _effects
+from fewfire.papers._claims import Figure, Info, Row, _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, rows_of
 from fewfire.papers.parities.algorithms import CorrelatedParityClassifier, learn_correlated_parity
 from fewfire.problems import CorrelatedParity
 from fewfire.report._figure import SomeAxes, canvas, colour
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from matplotlib.figure import Figure
 
 TESTS = 10_000
 BATCH_SIZE, LEARNING_RATE = 64, 0.5
@@ -73,7 +72,7 @@ def measure(settings: Theorem2Settings, *, learning_rate: float = LEARNING_RATE)
     learning_rate : float
         Of the practical rates, which fall from it to 0.
     """
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     curves, terms, measured = [], [], []
     rates = {"descent": (settings.seeds, learning_rate), "theorem": (settings.theorem_seeds, "theorem")}
     for size in settings.descents:
@@ -99,7 +98,7 @@ def measure(settings: Theorem2Settings, *, learning_rate: float = LEARNING_RATE)
     )
 
 
-def judge(settings: Theorem2Settings, rows: list[dict[str, Any]]) -> list[Judgement]:
+def judge(settings: Theorem2Settings, rows: list[Row]) -> list[Judgement]:
     """The claims on the errors of every mode, size and seed."""
     judgements = []
     for size in settings.descents:
@@ -144,7 +143,7 @@ def _power(runs: int, outcome: str) -> Power:
     return Power(f"a run {outcome} with probability {STUCK:g}", 1 - (1 - STUCK) ** runs)
 
 
-def _descend(size: DescentSize, seeds: int, rate: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def _descend(size: DescentSize, seeds: int, rate: Any) -> tuple[list[Row], dict[str, Any]]:
     """One row per seed, and the validation errors of the first."""
     problem = CorrelatedParity(size.n, size.k)
     options: dict[str, Any] = {"width": size.width, "steps": size.steps, "batch_size": BATCH_SIZE}
@@ -167,7 +166,7 @@ def _practical(size: PracticalSize, seeds: int) -> Iterator[dict[str, Any]]:
         yield {"seed": seed, "error": float(error), "support_found": model.support_ == problem.support}
 
 
-def _accuracies(rows: list[dict[str, Any]], mode: str, size: DescentSize | PracticalSize) -> list[float]:
+def _accuracies(rows: list[Row], mode: str, size: DescentSize | PracticalSize) -> list[float]:
     mine = {"mode": mode, **asdict(size)}
     return [1 - row["error"] for row in rows if mine.items() <= row.items()]
 
@@ -176,7 +175,7 @@ DESCENTS = (DescentSize(101, 3, 400, 500), DescentSize(201, 5, 2000, 1500), Desc
 PRACTICALS = (PracticalSize(201, 3, 500, 2000), PracticalSize(401, 5, 500, 5000))
 
 
-def plot_theorem_2(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_theorem_2(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """parities/theorem-2: the validation error of seed 0 by step, and the test error of every seed by size and mode."""
     rows, curves, judgements = rows_of(info, "rows", "curves", "judgement")
     figure, (left, right) = canvas(2, size=(9.2, 3.9), ax=ax)

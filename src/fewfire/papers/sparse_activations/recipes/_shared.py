@@ -1,45 +1,26 @@
-"""What several recipes need: verdicts, one fit of the low-degree algorithm, and PyTorch on one thread."""
+"""What several recipes need: intervals, one fit of the low-degree algorithm, and PyTorch on one thread."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fewfire._optional import is_installed, require
 from fewfire.learners import LowDegreeRegressor
 from fewfire.papers._claims import _effects
-from fewfire.papers._claims._recipe import Judgement, RecipeOutcome, as_parameters
+from fewfire.papers._claims._recipe import RecipeOutcome, as_parameters
 from fewfire.papers._claims._statistics import rising, rising_power
 from fewfire.problems import NetworkTarget
 
 if TYPE_CHECKING:
-    from matplotlib import figure
+    from collections.abc import Callable
 
     from fewfire.networks import TwoLayer
-    from fewfire.papers._claims._recipe import Effect, Power
-
-Row: TypeAlias = dict[str, Any]
-Rows: TypeAlias = Sequence[Row]
-"""What was measured, as JSON has it."""
-
-Info: TypeAlias = Mapping[str, Any]
-Figure: TypeAlias = "figure.Figure"
-"""Of plots: the result of a recipe, and what is drawn of it."""
+    from fewfire.papers._claims._recipe import Effect
 
 TESTS = 10_000
-
-
-def at_most(claim: str, statistic: str, effect: Effect, bound: float, refuted_by: str, power: Power) -> Judgement:
-    """The verdict on the upper end of an effect."""
-    return Judgement(claim, statistic, effect.high, bound, refuted_by=refuted_by, effect=effect, power=power)
-
-
-def at_least(claim: str, statistic: str, effect: Effect, bound: float, refuted_by: str, power: Power) -> Judgement:
-    """The verdict on the lower end of an effect."""
-    return Judgement(claim, statistic, effect.low, bound, "at least", refuted_by, effect, power)
 
 
 def mean_share(name: str, shares: np.ndarray) -> Effect:

@@ -18,9 +18,8 @@ from fewfire._cube import cube
 from fewfire.fourier import spectrum
 from fewfire.networks import TwoLayer, construct
 from fewfire.papers import sparse_activations as theory
-from fewfire.papers._claims import _effects
+from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
-from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_least, at_most
 from fewfire.report._figure import SomeAxes, canvas, colour, legend_below
 
 if TYPE_CHECKING:
@@ -78,19 +77,17 @@ def judge(rows: Rows) -> list[Judgement]:
         effect = _effects.exact("largest measured/bound", largest)
         statistic = f"{effect.name} of {len(mine)} cases"
         judgements += [
-            at_most(
+            effect.at_most(
                 f"{name} holds{where}",
                 statistic,
-                effect,
                 1 + ROUNDING,
                 "one member above its bound",
                 # The networks that come up to the bound are above one that is smaller.
                 Power("a constant smaller by 1%", float(largest / SMALLER > 1 + ROUNDING)),
             ),
-            at_least(
+            effect.at_least(
                 f"{name} is tight{where}",
                 statistic,
-                effect,
                 least,
                 f"no network at {least:.2g} of the bound or more",
                 Power("bounds that are never near: every case is checked", 1.0),

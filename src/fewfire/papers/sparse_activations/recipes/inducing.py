@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from fewfire.papers._claims import _effects
+from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._claims._statistics import spread_power
 from fewfire.papers.sparse_activations.recipes import _shared
-from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_most, needs_torch
+from fewfire.papers.sparse_activations.recipes._shared import needs_torch
 from fewfire.report._figure import SomeAxes, canvas, label_axes, log_axis, marked
 
 WIDTH, SHARE = 512, 0.2
@@ -67,10 +67,9 @@ def judge(rows: Rows) -> list[Judgement]:
             effect=_effects.mean("share that fires at the largest weight less that without", change),
             power=Power("ten points less at each weight", noticed),
         ),
-        at_most(
+        most.at_most(
             "targets are kept",
             "largest mean activity over its target, upper end",
-            most,
             KEPT,
             "a target that may be missed by more than a quarter",
             Power(f"a target missed by a factor of {MISSED:g}", spread_power(worst, MISSED - KEPT, 1 - END)),
@@ -93,7 +92,7 @@ def _cost(claim: str, before: Any, after: Any, allowed: float) -> Judgement:
         effect, power = _effects.mean("points of accuracy lost", lost), spread_power(lost, LOST, 1 - END)
     refuted_by = f"a loss that may be above {allowed:g} points, or no setting that is sparse enough"
     noticed = Power(f"{allowed + LOST:g} points lost", power)
-    return at_most(claim, "points of accuracy lost, upper end", effect, allowed, refuted_by, noticed)
+    return effect.at_most(claim, "points of accuracy lost, upper end", allowed, refuted_by, noticed)
 
 
 def _points(rows: Rows, method: str) -> dict[float, Row]:

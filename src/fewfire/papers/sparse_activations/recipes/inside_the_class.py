@@ -26,10 +26,10 @@ from fewfire._threads import usable_cores
 from fewfire.learners import SparseActivationRegressor
 from fewfire.networks import check_sparsity, construct
 from fewfire.papers import sparse_activations as theory
-from fewfire.papers._claims import _effects
+from fewfire.papers._claims import Figure, Info, Rows, _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, as_parameters, grouped, rows_of
 from fewfire.papers._claims._statistics import LEVEL, spread_power
-from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Rows, mean_ratio
+from fewfire.papers.sparse_activations.recipes._shared import mean_ratio
 from fewfire.problems import NetworkTarget
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
 

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from fewfire.papers._claims import _effects
+from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._claims._statistics import in_most, in_most_power, spread_power
 from fewfire.papers.sparse_activations.recipes import _shared
-from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_least, at_most
 from fewfire.report._figure import SomeAxes, canvas, colour
 
 LEVEL, TREND, END, LAZIER = 0.01, 0.001, 0.025, 0.01
@@ -96,26 +95,23 @@ def judge(perceptrons: Rows, decoders: Rows) -> list[Judgement]:
             effect=_effects.mean(f"activity at width {widths[-1]} less that at width {widths[0]}", change),
             power=Power("five points less at each width", noticed),
         ),
-        at_least(
+        _effects.mean("activity of the first layer less that of the last", later).at_least(
             f"{of_wide}: the last layer is lazier than the first, by a point at least",
             "mean activity of the first layer less that of the last, lower end",
-            _effects.mean("activity of the first layer less that of the last", later),
             LAZIER,
             "a last layer that may be within a point of the first",
             Power("ten points less in the last layer", spread_power(later, LATER - LAZIER, END)),
         ),
-        at_most(
+        _effects.mean("activity at the end over that at the start", kept).at_most(
             "text: activity falls",
             "mean activity at the last step over that at the start, upper end over networks",
-            _effects.mean("activity at the end over that at the start", kept),
             KEPT,
             "transformers that may keep three quarters of their activity",
             Power("activity that halves", spread_power(kept, KEPT - HALVED, END)),
         ),
-        at_most(
+        _effects.mean("activity of the busiest later layer over that of the first", shares).at_most(
             "text: later layers are lazier than the first",
             "largest activity of a later layer over that of the first, upper end over networks",
-            _effects.mean("activity of the busiest later layer over that of the first", shares),
             1.0,
             "transformers of which a later layer may be as active as the first",
             Power("later layers a quarter less active", spread_power(shares, 1 - LAYERS, END)),

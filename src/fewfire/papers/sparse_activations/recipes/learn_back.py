@@ -26,11 +26,11 @@ from scipy.stats import binom, spearmanr
 from fewfire.fourier import monomial_count, spectrum
 from fewfire.networks import TwoLayer, check_sparsity
 from fewfire.papers import sparse_activations as theory
-from fewfire.papers._claims import _effects
+from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
 from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._claims._statistics import mean_power, spread_power
 from fewfire.papers.sparse_activations.recipes import _shared
-from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_least, at_most, relative_error
+from fewfire.papers.sparse_activations.recipes._shared import relative_error
 from fewfire.report._figure import SomeAxes, canvas, label_axes, log_axis, marked
 
 if TYPE_CHECKING:
@@ -92,34 +92,30 @@ def judge(rows: Rows, at_one_point: float) -> list[Judgement]:
     harder = _effects.mean("mean error of sparsified neurons over plain ones, both over their variance", ratios)
     most = max([at_one_point, *(row["bounded"] for row in rows)])
     return [
-        at_most(
+        factors.at_most(
             "the degree predicts the error, within a fifth for 19 neurons of 20",
             "95th percentile of the factor between error and prediction, upper end",
-            factors,
             WITHIN,
             "a neuron in twenty, or more, that may be off by more than a fifth",
             Power("one neuron in ten off by more", float(binom.sf(len(off) - ends[1] - 1, len(off), OFF))),
         ),
-        at_least(
+        ranks.at_least(
             "sensitivity ranks what is learnable",
             "rank correlation with the error within a block, lower end, the smaller of both kinds",
-            ranks,
             CORRELATION,
             "a mean correlation that may be below one half",
             Power(f"a correlation of {TRUE_CORRELATION:g}", max(0.0, sum(power for _, power in of_kind) - 1)),
         ),
-        at_most(
+        _effects.exact("largest AS/(2p‖w‖²)", most).at_most(
             "sensitivity is bounded by how often a neuron fires",
             f"largest AS/(2p‖w‖²) of {len(rows)} neurons and the one that fires at one point",
-            _effects.exact("largest AS/(2p‖w‖²)", most),
             1 + ROUNDING,
             "one neuron above its bound",
             Power("a constant smaller by 1%", float(most / 0.99 > 1 + ROUNDING)),
         ),
-        at_least(
+        harder.map(math.exp).at_least(
             "sparser neurons are harder, relative to their variance",
             "mean error of sparsified over plain neurons, lower end over pairs of blocks",
-            harder.map(math.exp),
             1.0,
             "blocks of which the sparsified may be no harder",
             Power(f"errors larger by a factor of {HARDER:g}", spread_power(ratios, math.log(HARDER), END)),

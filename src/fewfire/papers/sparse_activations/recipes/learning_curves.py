@@ -19,10 +19,10 @@ import numpy as np
 from fewfire._random import Stream
 from fewfire.fourier import monomial_count, spectrum
 from fewfire.networks import construct
-from fewfire.papers._claims import _effects
+from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
 from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._claims._statistics import spread_power
-from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_most, relative_error
+from fewfire.papers.sparse_activations.recipes._shared import relative_error
 from fewfire.report._figure import SomeAxes, canvas, colour, legend_below, marked
 
 WITHIN, OFF, EXACT = 0.05, 0.1, 0.001
@@ -82,10 +82,9 @@ def judge(rows: Rows) -> list[Judgement]:
             # In the cell that spreads most an error is least visible.
             power=Power(f"an error off by {OFF:.0%} in one cell", power),
         ),
-        at_most(
+        none.at_most(
             "a target of degree at most d is learned exactly",
             f"largest error of {len(exact)} fits where the tail is 0",
-            none,
             EXACT,
             "one fit with an error above a thousandth of the variance",
             Power("any such fit: every one is checked", 1.0),

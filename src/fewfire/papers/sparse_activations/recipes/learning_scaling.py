@@ -22,11 +22,11 @@ from scipy.stats import binom
 from fewfire.fourier import monomial_count, spectrum
 from fewfire.networks import TwoLayer, construct
 from fewfire.papers import sparse_activations as theory
-from fewfire.papers._claims import _effects
+from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._claims._statistics import mean_power, spread_power
 from fewfire.papers.sparse_activations.recipes import _shared
-from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_least, at_most, relative_error
+from fewfire.papers.sparse_activations.recipes._shared import relative_error
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, log_axis, marked
 
 if TYPE_CHECKING:
@@ -88,10 +88,9 @@ def judge(samples: Rows, slopes: Row, over_k: Rows) -> list[Judgement]:
     trends = [_shared.falling(table, FALL, LEVEL, noise) for table in tables]
     trend, change, power = max(trends, key=lambda found: found[0])
     return [
-        at_most(
+        steepest.at_most(
             "the degree does not grow with n",
             "largest slope over log₂ n, upper end",
-            steepest,
             FLAT,
             "a kind of member whose degree may grow by a quarter each time n doubles",
             Power("a degree more per doubling of n in one member of three", _growth_noticed(members)),
@@ -105,18 +104,16 @@ def judge(samples: Rows, slopes: Row, over_k: Rows) -> list[Judgement]:
             effect=exponent,
             power=Power("growth like C(n, ≤ 2) or C(n, ≤ 4)", noticed),
         ),
-        at_least(
+        flattest.at_least(
             "the degree grows with log s",
             "smallest slope of the degree over log₂ s, lower end",
-            flattest,
             LEAST,
             "a kind of member whose degree may grow by less than 0.4 each time s doubles",
             Power(f"a slope of {SLOPE:g}", mean_power(SLOPE - LEAST, spread, members, END)),
         ),
-        at_most(
+        fastest.at_most(
             "the degree grows no faster than log s",
             "largest slope of the degree over log₂ s, upper end",
-            fastest,
             MOST,
             "a kind of member whose degree may grow by more than 1.1 each time s doubles",
             Power(f"a slope of {FAST:g}; √s has 1.8", mean_power(FAST - MOST, spread, members, 1 - END)),

@@ -21,11 +21,11 @@ from fewfire.fourier import spectrum
 from fewfire.learners import SparseActivationClassifier, SparseActivationRegressor
 from fewfire.networks import check_sparsity, construct
 from fewfire.papers import sparse_activations as theory
-from fewfire.papers._claims import _effects
+from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, as_parameters, grouped, rows_of
 from fewfire.papers._claims._statistics import rising, rising_power, share_power
 from fewfire.papers.sparse_activations.recipes import _shared
-from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, falling
+from fewfire.papers.sparse_activations.recipes._shared import falling
 from fewfire.problems import NetworkTarget
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
 

@@ -29,7 +29,8 @@ from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows
+    from fewfire.papers._claims import Figure, Info, Row, Rows
+
 
 INPUTS, W, B = 12, 1.0, 2.0  # inputs of the cube, and the scales of the class
 ERRORS, GROWTH, FAILS = 3.0, 0.6, 1.2

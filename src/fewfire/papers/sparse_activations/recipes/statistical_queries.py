@@ -17,9 +17,8 @@ from scipy.stats import binom
 from fewfire._random import Stream
 from fewfire.learners.baselines import GaussianElimination
 from fewfire.papers import sparse_activations as theory
-from fewfire.papers._claims import _effects
+from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
-from fewfire.papers.sparse_activations.recipes._shared import Figure, Info, Row, Rows, at_most
 from fewfire.papers.sparse_activations.statistical_queries import SQOracle, Strategy, family_size, learn_parity
 from fewfire.problems import Parity
 from fewfire.report._figure import SomeAxes, canvas, colour, legend_below, marked
@@ -85,10 +84,9 @@ def judge(targets: int, rows: Rows, families: Rows, elimination: Row) -> list[Ju
             effect=beyond.map(lambda end: end - nearest["most"]),
             power=Power("a learner that finds twice as many as allowed", _twice_noticed(telling, targets)),
         ),
-        at_most(
+        _effects.exact("largest queries over what is allowed", cost).at_most(
             "families need at most 16·2^n τ² queries, and 2 for each bit of a family",
             f"largest queries over this of {targets} targets at {len(families)} tolerances",
-            _effects.exact("largest queries over what is allowed", cost),
             1.0,
             "one target that takes more",
             Power("any such target: every one is checked", 1.0),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from fewfire.papers._claims import Rows
 
 
 def power_of_width(widths: Sequence[int], work: Sequence[float]) -> float:
@@ -15,7 +17,7 @@ def power_of_width(widths: Sequence[int], work: Sequence[float]) -> float:
     return float(np.polyfit(np.log(widths), np.log(work), 1)[0])
 
 
-def powers_by_seed(rows: Sequence[dict[str, Any]], what: str) -> list[float]:
+def powers_by_seed(rows: Rows, what: str) -> list[float]:
     """The power of row["width"] in row[what], one per row["seed"]: independent, so Student's interval holds."""
     found = []
     for seed in dict.fromkeys(row["seed"] for row in rows):

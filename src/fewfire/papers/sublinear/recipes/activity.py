@@ -10,7 +10,7 @@ differ by was set knowing that by the formulas they differ by 0.08 at these widt
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.stats import binom, binomtest
@@ -19,17 +19,13 @@ from fewfire._random import Stream
 from fewfire.learners import RobustClassifier
 from fewfire.networks import init
 from fewfire.papers import sublinear
+from fewfire.papers._claims import Figure, Info, Row
 from fewfire.papers._claims import _effects as effects
 from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, rows_of
 from fewfire.papers._claims._statistics import share_power, spread_power
 from fewfire.papers.sublinear.recipes._shared import power_of_width, powers_by_seed
 from fewfire.problems import SphereSlice
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, log_axis
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from matplotlib.figure import Figure
 
 EXPONENT, STARTS, TRAININGS = 0.75, 160, 5
 THRESHOLDS = ("theorem", "lemma", "quantile")
@@ -59,7 +55,7 @@ def measure(settings: ActivitySettings) -> RecipeOutcome:
     return RecipeOutcome(parameters=parameters, judgements=judgements, measured=measured, data=data)
 
 
-def judge(starts: list[dict[str, Any]], trained: list[dict[str, Any]]) -> tuple[list[Judgement], list[str]]:
+def judge(starts: list[Row], trained: list[Row]) -> tuple[list[Judgement], list[str]]:
     """The claims, from the rows of `_start` and `_train`."""
     of = {name: [row for row in starts if row["threshold"] == name] for name in THRESHOLDS}
     level = 0.01 / len(starts)
@@ -84,33 +80,26 @@ def judge(starts: list[dict[str, Any]], trained: list[dict[str, Any]]) -> tuple[
             effect=_activity(furthest),
             power=Power(f"an activity off by {OFF:.0%}, at any width", min(_notices(row, level) for row in starts)),
         ),
-        Judgement(
+        effects.exact("largest count over the bound", largest).at_most(
             "Lemma 5.15 bounds them, where it is below m",
             "largest count over the bound",
-            largest,
             1.0,
-            refuted_by="any count above the bound",
-            effect=effects.exact("largest count over the bound", largest),
-            power=Power(f"counts {1 / largest:.1f} times as large" if largest else "nothing: no bound below m", 1.0),
+            "any count above the bound",
+            Power(f"counts {1 / largest:.1f} times as large" if largest else "nothing: no bound below m", 1.0),
         ),
-        Judgement(
+        gap.at_most(
             "and its power of m is within 0.1 of the counts'",
             "slope of log bound less slope of log active in log m, upper end of 95%",
-            gap.high,
             0.1,
-            refuted_by="a bound whose power of m is above the counts' by more than 0.1",
-            effect=gap,
-            power=Power(f"a power {OFF} below that", spread_power(gaps, OFF, 0.025)),
+            "a bound whose power of m is above the counts' by more than 0.1",
+            Power(f"a power {OFF} below that", spread_power(gaps, OFF, 0.025)),
         ),
-        Judgement(
+        share.at_least(
             "τ = 1/m leaves half active",
             f"share of active neurons at m = {half['width']}, lower end of 95%",
-            share.low,
             0.45,
-            "at least",
-            refuted_by="a share whose lower end is below 0.45",
-            effect=share,
-            power=Power("a share of 0.48", share_power(0.48, 0.45, half["trials"])),
+            "a share whose lower end is below 0.45",
+            Power("a share of 0.48", share_power(0.48, 0.45, half["trials"])),
         ),
         _sublinear("the quantile is sublinear at the start", powers_by_seed(trained, "start"), 0.8),
         _sublinear("and stays so in training", powers_by_seed(trained, "end"), 0.85),
@@ -122,25 +111,23 @@ def judge(starts: list[dict[str, Any]], trained: list[dict[str, Any]]) -> tuple[
 def _sublinear(claim: str, powers: list[float], bound: float) -> Judgement:
     """The power of m in the mean activity over trainings is surely below the bound."""
     seen = effects.mean("power of m", powers)
-    return Judgement(
+    return seen.at_most(
         claim,
         "slope of log active in log m, upper end of 95%",
-        seen.high,
         bound,
-        refuted_by=f"a power of m that is not surely below {bound}",
-        effect=seen,
-        power=Power(f"a power of {bound - OFF:.2f}", spread_power(powers, OFF, 0.025)),
+        f"a power of m that is not surely below {bound}",
+        Power(f"a power of {bound - OFF:.2f}", spread_power(powers, OFF, 0.025)),
     )
 
 
-def _activity(row: dict[str, Any]) -> Effect:
+def _activity(row: Row) -> Effect:
     """Measured over exact activity of one input over all starts, with Wilson's interval."""
     found = effects.share("", row["fired"], row["trials"])
     name = f"activity over the exact one, furthest from 1, m = {row['width']}, {row['threshold']} threshold"
     return Effect(name, *(value / row["probability"] for value in (found.value, found.low, found.high)))
 
 
-def _notices(row: dict[str, Any], level: float) -> float:
+def _notices(row: Row, level: float) -> float:
     """The probability that an exact test of equal tails rejects when neurons fire more often by `OFF`."""
     trials, share = row["trials"], row["probability"]
     low, high = binom.ppf(level / 2, trials, share), binom.isf(level / 2, trials, share)
@@ -148,7 +135,7 @@ def _notices(row: dict[str, Any], level: float) -> float:
     return float(binom.cdf(low - 1, trials, more) + binom.sf(high, trials, more))
 
 
-def _start(X: Any, width: int, name: str, repeats: int) -> dict[str, Any]:
+def _start(X: Any, width: int, name: str, repeats: int) -> Row:
     draw = {
         "theorem": init.ntk(threshold="1/m"),
         "lemma": init.ntk(threshold=width**-0.6),
@@ -178,7 +165,7 @@ def _start(X: Any, width: int, name: str, repeats: int) -> dict[str, Any]:
     }
 
 
-def _train(X: Any, y: Any, width: int, iterations: int, seed: int = 0) -> dict[str, Any]:
+def _train(X: Any, y: Any, width: int, iterations: int, seed: int = 0) -> Row:
     activity = width ** (EXPONENT - 1)
     model = RobustClassifier(
         width, activity, 0.2, adversary="fgm", domain="slice", iterations=iterations, random_state=seed
@@ -199,7 +186,7 @@ def _train(X: Any, y: Any, width: int, iterations: int, seed: int = 0) -> dict[s
 LABELS = {"theorem": "τ = 1/m", "lemma": "τ = $m^{-3/5}$", "quantile": "τ for $m^{3/4}$ active"}
 
 
-def plot_activity(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_activity(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """sublinear/activity: active neurons against the width at the start, and over the iterations of training."""
     start, training = rows_of(info, "start", "training")
     figure, (left, right) = canvas(2, size=(9.0, 3.9), ax=ax, title="Active neurons per example")

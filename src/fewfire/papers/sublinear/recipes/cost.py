@@ -26,6 +26,7 @@ from fewfire.engines import robust
 from fewfire.engines.robust._index import IndexTrainer
 from fewfire.halfspace._plan import CHILDREN
 from fewfire.networks import init
+from fewfire.papers._claims import Figure, Info, Row
 from fewfire.papers._claims import _effects as effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, rows_of
 from fewfire.papers._claims._statistics import rising, rising_power, spread_power
@@ -38,7 +39,6 @@ from fewfire.robustness import SliceCap
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from matplotlib.figure import Figure
 
 EXPONENT, RHO, RATE = 0.6, 0.1, 0.5
 BELOW, EFFECT, FEW = 0.8, 0.05, 4
@@ -54,7 +54,7 @@ def attacked(trainer: robust.ActiveTrainer, X: np.ndarray, y: np.ndarray) -> np.
     return on_slice(moved[:, :-1]).astype(np.float32)
 
 
-def cost(method: CostMethod, width: int, d: int, examples: int, iterations: int, seed: int = 0) -> dict[str, Any]:
+def cost(method: CostMethod, width: int, d: int, examples: int, iterations: int, seed: int = 0) -> Row:
     """Counts per iteration of one trainer, averaged over all but the first."""
     X, y = SphereSlice(examples, d, separation=0.01).sample(seed=seed)
     net = init.ntk(exponent=EXPONENT)(d, width, seed=seed)
@@ -130,7 +130,7 @@ def measure(settings: CostSettings) -> RecipeOutcome:
     return judge(rows, parameters)
 
 
-def judge(rows: list[dict[str, Any]], parameters: dict[str, Any]) -> RecipeOutcome:
+def judge(rows: list[Row], parameters: dict[str, Any]) -> RecipeOutcome:
     """Verdicts on intervals of exponents: a claim that some exponent is small needs its upper end to be small."""
     lists, tree = _exponents(rows, "lists", "multiply_adds"), _exponents(rows, "tree", "search", latest=2)
     overall = _exponents(rows, "tree", "search")
@@ -143,15 +143,12 @@ def judge(rows: list[dict[str, Any]], parameters: dict[str, Any]) -> RecipeOutco
     trend = np.array([tree[d] for d in sorted(tree)]).T
     judgements = [
         _below("an iteration costs o(mnd)", "multiply-adds in the width with drift lists", lists, "lists, at any d,"),
-        Judgement(
+        saving.at_least(
             "it does less than a dense one",
             f"least saving at the largest width, times, at d = {least}, lower end of 95%",
-            saving.low,
             5.0,
-            "at least",
-            refuted_by="a saving that is not surely above 5 times",
-            effect=saving,
-            power=Power("a saving of 10 times", spread_power(saved[least], 5.0, 0.025)),
+            "a saving that is not surely above 5 times",
+            Power("a saving of 10 times", spread_power(saved[least], 5.0, 0.025)),
         ),
         _below(
             f"half-space reporting searches o(m) for d up to {FEW}",
@@ -207,18 +204,16 @@ def _below(claim: str, what: str, exponents: Mapping[int, list[float]], where: s
     """The largest exponent over dimensions is surely below BELOW."""
     means = {d: effects.mean(f"exponent at d = {d}", seeds) for d, seeds in exponents.items()}
     worst = max(means, key=lambda d: means[d].high)
-    return Judgement(
+    return means[worst].at_most(
         claim,
         f"largest exponent of {what}, at d = {worst}, upper end of 95%",
-        means[worst].high,
         BELOW,
-        refuted_by=f"an exponent of {where} that is not surely below {BELOW}",
-        effect=means[worst],
-        power=Power(f"an exponent {EFFECT} below that", spread_power(exponents[worst], EFFECT, 0.025)),
+        f"an exponent of {where} that is not surely below {BELOW}",
+        Power(f"an exponent {EFFECT} below that", spread_power(exponents[worst], EFFECT, 0.025)),
     )
 
 
-def _fit(seeds: list[float]) -> dict[str, Any]:
+def _fit(seeds: list[float]) -> Row:
     found = effects.mean("", seeds)
     return {"exponent": found.value, "low": found.low, "high": found.high, "seeds": seeds}
 
@@ -228,7 +223,7 @@ def paper_exponent(d: int) -> float:
     return cost_exponent(d, EXPONENT, None)
 
 
-def _exponents(rows: list[dict[str, Any]], method: str, what: str, *, latest: int = 0) -> dict[int, list[float]]:
+def _exponents(rows: list[Row], method: str, what: str, *, latest: int = 0) -> dict[int, list[float]]:
     """One per seed by dimension, over all widths or over the `latest` largest."""
     mine = [row for row in rows if row["method"] == method]
     widths = sorted({row["width"] for row in mine})[-latest:]
@@ -238,7 +233,7 @@ def _exponents(rows: list[dict[str, Any]], method: str, what: str, *, latest: in
     }
 
 
-def _saved(rows: list[dict[str, Any]]) -> list[float]:
+def _saved(rows: list[Row]) -> list[float]:
     """Dense work over work at the largest width, by seed."""
     largest = max(row["width"] for row in rows)
     return [float(row["dense_multiply_adds"] / row["multiply_adds"]) for row in rows if row["width"] == largest]
@@ -250,7 +245,7 @@ def _trend_power(table: np.ndarray) -> float:
     return rising_power([EFFECT * index for index in range(table.shape[1])], spread, len(table), level=0.01)
 
 
-def plot_cost(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_cost(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """sublinear/cost: multiply-adds with drift lists and what a search reads, by width; exponents against d."""
     rows, fits = rows_of(info, "rows", "fits")
     title = "Robust training with $m^{0.6}$ active neurons: work by width"

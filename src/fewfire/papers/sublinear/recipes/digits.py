@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -24,17 +24,13 @@ from threadpoolctl import threadpool_limits
 
 from fewfire._random import Stream
 from fewfire.learners import RobustClassifier
+from fewfire.papers._claims import Figure, Info, Row
 from fewfire.papers._claims import _effects as effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, rows_of
 from fewfire.papers._claims._statistics import spread_power
 from fewfire.papers.sublinear.rivals import AdversarialPerceptron
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes
 from fewfire.robustness import PGD, attack, certify
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from matplotlib.figure import Figure
 
 RHO, RADII, BOUNDS = 0.5, (0.0, 0.25, 0.5, 0.75, 1.0), (0.0, 1.0)
 SEEDS, RIVAL_SEEDS = 5, 12
@@ -78,7 +74,7 @@ def measure(settings: DigitsSettings) -> RecipeOutcome:
     )
 
 
-def judge(rows: list[dict[str, Any]], duels: list[dict[str, Any]]) -> list[Judgement]:
+def judge(rows: list[Row], duels: list[Row]) -> list[Judgement]:
     """The claims, from one row per seed, and from one accuracy per seed and model of `CONTENDERS` for further seeds."""
     here = RADII.index(RHO)
     leads = {name: _lead(rows, "robust", name, here) for name in ("plain", "perceptron")}
@@ -99,14 +95,12 @@ def judge(rows: list[dict[str, Any]], duels: list[dict[str, Any]]) -> list[Judge
             _above(f"both layers keep up with {name} at ρ = {RHO}", attacked, lead, -KEPT, deficit, "the same accuracy")
             for name, lead in kept_up.items()
         ),
-        Judgement(
+        effects.exact("images proved and yet broken", broken).at_most(
             "proofs and attacks agree",
             "images proved and yet broken, over models, radii and seeds",
-            broken,
             0.0,
-            refuted_by="any image that is certified and attacked with success at the same radius",
-            effect=effects.exact("images proved and yet broken", broken),
-            power=Power("any such image", 1.0),
+            "any image that is certified and attacked with success at the same radius",
+            Power("any such image", 1.0),
         ),
     ]
 
@@ -114,15 +108,12 @@ def judge(rows: list[dict[str, Any]], duels: list[dict[str, Any]]) -> list[Judge
 def _above(claim: str, what: str, leads: list[float], bound: float, refuted_by: str, noticed: str = "") -> Judgement:
     """The mean lead over seeds is surely above the bound; noticed is no difference, or a lead of LEAD over 0."""
     seen = effects.mean(what, leads)
-    return Judgement(
+    return seen.at_least(
         claim,
         f"mean {what}, lower end of 95%",
-        seen.low,
         bound,
-        "at least",
-        refuted_by=refuted_by,
-        effect=seen,
-        power=Power(noticed or f"a lead of {100 * LEAD:g} points", spread_power(leads, -bound or LEAD, 0.025)),
+        refuted_by,
+        Power(noticed or f"a lead of {100 * LEAD:g} points", spread_power(leads, -bound or LEAD, 0.025)),
     )
 
 
@@ -130,14 +121,14 @@ def _percent(shares: list[float]) -> str:
     return ", ".join(f"{100 * share:.0f}" for share in shares) + "%"
 
 
-def _lead(rows: list[dict[str, Any]], name: str, other: str, index: int) -> list[float]:
+def _lead(rows: list[Row], name: str, other: str, index: int) -> list[float]:
     """Of one model over another, in accuracy at one of the radii, by seed."""
     return [row["accuracy"][name][index] - row["accuracy"][other][index] for row in rows]
 
 
-def _compare(settings: DigitsSettings, seed: int) -> dict[str, Any]:
+def _compare(settings: DigitsSettings, seed: int) -> Row:
     few, (X, y, X_test, y_test) = settings.certify, _images(settings, seed)
-    row: dict[str, Any] = {"seed": seed, "accuracy": {}, "certified": {}, "broken_proofs": 0}
+    row: Row = {"seed": seed, "accuracy": {}, "certified": {}, "broken_proofs": 0}
     for name, model in _fitted(_models(settings, seed), X, y).items():
         attacks = [attack(model, X_test, y_test, radius, bounds=BOUNDS, restarts=1) for radius in RADII]
         withstood = [np.asarray(found.prediction == y_test) for found in attacks]
@@ -148,7 +139,7 @@ def _compare(settings: DigitsSettings, seed: int) -> dict[str, Any]:
     return row
 
 
-def _against_rivals(settings: DigitsSettings, seed: int) -> dict[str, Any]:
+def _against_rivals(settings: DigitsSettings, seed: int) -> Row:
     """Accuracy under attack at RHO of both layers and of those it is to keep up with."""
     X, y, X_test, y_test = _images(settings, seed)
     chosen = {name: model for name, model in _models(settings, seed).items() if name in CONTENDERS}
@@ -167,7 +158,7 @@ def _images(settings: DigitsSettings, seed: int) -> tuple[Any, Any, Any, Any]:
     return X[seen] / 16, y[seen], X[new] / 16, y[new]
 
 
-def _models(settings: DigitsSettings, seed: int) -> dict[str, Any]:
+def _models(settings: DigitsSettings, seed: int) -> Row:
     shared: dict[str, Any] = {"rho": RHO, "bounds": BOUNDS, "width": settings.width}
     paper = shared | {"iterations": settings.iterations, "random_state": seed}
     return {
@@ -180,13 +171,13 @@ def _models(settings: DigitsSettings, seed: int) -> dict[str, Any]:
     }
 
 
-def _fitted(models: dict[str, Any], X: Any, y: Any) -> dict[str, Any]:
+def _fitted(models: dict[str, Any], X: Any, y: Any) -> Row:
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):  # their minibatches are small
         warnings.simplefilter("ignore", ConvergenceWarning)
         return {name: model.fit(X, y) for name, model in models.items()}
 
 
-def plot_robust_accuracy(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_robust_accuracy(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """sublinear/digits: accuracy under attack and proved accuracy against the radius, a line per model."""
     radii, accuracy, certified = rows_of(info, "radii", "accuracy", "certified")
     title = "Digits: accuracy within a radius"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from fewfire.learners import RobustClassifier
+from fewfire.papers._claims import Figure, Info, Row
 from fewfire.papers._claims import _effects as effects
 from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, rows_of
 from fewfire.papers._claims._statistics import spread_power
@@ -27,7 +28,6 @@ from fewfire.robustness import PGD, attack
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
 TheoremRate: TypeAlias = Literal["theorem", "printed"]
@@ -70,22 +70,19 @@ def measure(settings: RobustLossSettings) -> RecipeOutcome:
 
 
 def judge(
-    rows: list[dict[str, Any]], horizons: Sequence[int], averages: Mapping[TheoremRate, list[list[float]]]
+    rows: list[Row], horizons: Sequence[int], averages: Mapping[TheoremRate, list[list[float]]]
 ) -> list[Judgement]:
     """The claims; each but the first on the mean over seeds, with Student's interval."""
     least = min(row["gamma"] for row in rows)
     accuracy = np.array([row["robust"]["accuracy"] for row in rows])
     lead = accuracy - [row["plain"]["accuracy"] for row in rows]
     return [
-        Judgement(
+        effects.exact("least γ", least).at_least(
             "points are separable, as the theorem asks",
             "least γ",
-            least,
             0.0,
-            "at least",
-            refuted_by="two points nearer than 2ρ",
-            effect=effects.exact("least γ", least),
-            power=Power("any such pair", 1.0),
+            "two points nearer than 2ρ",
+            Power("any such pair", 1.0),
         ),
         _mean("the robust loss falls", "last over first robust loss", [row["ratio"] for row in rows], 1 / 3, -0.1),
         _mean("and the points withstand a stronger attack", "robust accuracy", accuracy, 0.9, 0.05),
@@ -128,9 +125,9 @@ def _data(seed: int) -> tuple[Any, Any]:
     return SphereSlice(POINTS, 10, 0.6, "xor").sample(seed=seed)
 
 
-def _compare(seed: int, width: int, iterations: int) -> dict[str, Any]:
+def _compare(seed: int, width: int, iterations: int) -> Row:
     X, y = _data(seed)
-    row: dict[str, Any] = {"seed": seed, "gamma": gamma(X, RHO)}
+    row: Row = {"seed": seed, "gamma": gamma(X, RHO)}
     for name, search in (("robust", PGD()), ("plain", PGD(steps=0))):
         model = RobustClassifier(
             width, rho=RHO, domain="slice", adversary=search, iterations=iterations, random_state=seed
@@ -169,7 +166,7 @@ def _average(seed: int, width: int, horizon: int, rate: TheoremRate) -> float:
     return float(model.fit(X, y).history_.robust_loss.mean())
 
 
-def plot_robust_loss(info: Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_robust_loss(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """sublinear/robust-loss: the losses of every seed, and Theorem 5.12's average loss against the iterations."""
     iteration, rows, theorem = rows_of(info, "iteration", "rows", "theorem")
     title = f"Training against an adversary of radius {info['parameters']['rho']:g}"
