@@ -29,14 +29,9 @@ if TYPE_CHECKING:
 SecondLayer: TypeAlias = Literal["solver", "descent"]
 """How the convex second layer is fitted."""
 
-MAX_ROWS = 50_000
-"""Rows the solver looks at: far more than there are features."""
-
-FEW = 128
-"""Features up to which Newton's method is faster."""
-
-LBFGS_STEPS = 200
-"""Far below the features that are needed the fit of many is of noise, and may end early."""
+MAX_ROWS = 50_000  # rows the solver looks at: far more than there are features
+FEW = 128  # features up to which Newton's method is faster
+LBFGS_STEPS = 200  # far below the features that are needed the fit of many is of noise, and may end early
 
 
 def neurons(network: TwoLayer, chosen: AnyArray) -> TwoLayer:

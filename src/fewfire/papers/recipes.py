@@ -40,8 +40,7 @@ __all__ = [
     "save_figure",
 ]
 
-DPI, COLOURS = 110, 64
-"""Figures are small files."""
+DPI, COLOURS = 110, 64  # figures are small files
 
 
 def _modules() -> dict[str, str]:

@@ -134,8 +134,7 @@ def encode(classes: AnyArray, labels: AnyArray) -> Any:
     return np.searchsorted(classes, labels)
 
 
-SAMPLE: Final = 512
-"""Rows at which a score is evaluated, to distinguish it from a probability or a number."""
+SAMPLE: Final = 512  # rows at which a score is evaluated, to distinguish it from a probability or a number
 
 
 def two_classes(labels: AnyArray, probability: bool = False) -> AnyArray | None:

@@ -288,15 +288,9 @@ def _mistakes(
 Method: TypeAlias = Literal["pgd", "frank_wolfe", "certificate", "apgd", "apgd_targeted", "apgd_dlr", "square"]
 METHODS: Final = get_args(Method)
 
-TARGETS: Final = 9
-"""Rival classes that Frank–Wolfe steps try, those of the highest scores."""
-
-NEAREST: Final = 3
-"""Rival classes that dearer searches are spent on."""
-
-WINDOWS: Final = (0.1, 0.03)
-"""Jumps are smoothed over these shares of the adversary's reach, the wider first."""
-
+TARGETS: Final = 9  # rival classes that Frank–Wolfe steps try, those of the highest scores
+NEAREST: Final = 3  # rival classes that dearer searches are spent on
+WINDOWS: Final = (0.1, 0.03)  # jumps are smoothed over these shares of the adversary's reach, the wider first
 SPENT: Final = 0.5
 """After other searches, APGD goes on from the worst point known where a row has lost this share of its margin, and
 climbs from random points, which all rows get, go on where their first steps have taken as much."""
@@ -309,8 +303,7 @@ FLAT: Final = 2.0**-20
 """Gradients vanish where the linearised score changes by less than this share of the score over the adversary's reach:
 float32 rounds as much away."""
 
-QUERIES: Final = 10
-"""Queries of the square attack for every step of the others: it needs values alone."""
+QUERIES: Final = 10  # queries of the square attack for every step of the others: it needs values alone
 
 
 @dataclass(frozen=True)

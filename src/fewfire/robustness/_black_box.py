@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from fewfire.robustness._formula import Pull
     from fewfire.robustness._problem import AttackProblem
 
-CHORD: Final = 0.1
-"""Slopes are measured over this share of ρ to either side."""
+CHORD: Final = 0.1  # slopes are measured over this share of ρ to either side
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +105,7 @@ def black_box(model: Any, X: object, y: object) -> ModelAdapter:
     return ModelAdapter(BlackBoxScores(values, int(model.n_features_in_), heads), classes, predict=model.predict)
 
 
-FIRST: Final = 0.8
-"""Share of the features changed at first."""
-
+FIRST: Final = 0.8  # share of the features changed at first
 INNER: Final = 4
 """One query in so many is made inside the set as there are features per this number, and at most every other one."""
 

@@ -33,11 +33,8 @@ if TYPE_CHECKING:
 
 BOUNDS: Final = ("interval", "pattern", "relaxed", "floor")
 
-PAIRS: Final = 1 << 13
-"""Preactivations made exact at a time, which bounds the memory."""
-
-ROUNDING: Final = 1e-12
-"""Ranges are widened by this share, far more than what float64 rounding can take away."""
+PAIRS: Final = 1 << 13  # preactivations made exact at a time, which bounds the memory
+ROUNDING: Final = 1e-12  # ranges are widened by this share, far more than what float64 rounding can take away
 
 
 def check_certifiable(scores: Scores, name: str = "") -> Layers:

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from fewfire.robustness._relaxation import Inner
     from fewfire.robustness._threats import Threat
 
-TOGETHER: Final = 16
-"""Nodes split at a time, from as many cells as there are."""
+TOGETHER: Final = 16  # nodes split at a time, from as many cells as there are
 ITERATIONS: Final = 24
 RATE: Final = 0.03
 SMALL: Final = 32
@@ -179,10 +178,8 @@ def _bound(
 
 
 CUTS: Final = 25
-FEW_CUTS: Final = 4
-"""Rounds of cutting planes for a linear cell, which is to be solved, and for one that will be split."""
-PRICE: Final = 1e4
-"""Of leaving a half-space, in units of the largest |a_r|: a finite one keeps programs solvable."""
+FEW_CUTS: Final = 4  # rounds of cutting planes for a linear cell, which is to be solved, and for one that will be split
+PRICE: Final = 1e4  # of leaving a half-space, in units of the largest |a_r|: a finite one keeps programs solvable
 
 
 def polish(cell: Cells, relaxed: Relaxed, inner: Inner, enough: float) -> Relaxed:

@@ -242,10 +242,8 @@ def _certified(
 
 
 RefineMethod: TypeAlias = Literal["alpha", "sdp", "branch"]
-LARGEST: Final = 512
-"""Inputs up to which "auto" tries parabolas: every step factorises a matrix of this order."""
-CELLS: Final = 1 << 21
-"""Weights of all cells relaxed at once, which bounds the memory."""
+LARGEST: Final = 512  # inputs up to which "auto" tries parabolas: every step factorises a matrix of this order
+CELLS: Final = 1 << 21  # weights of all cells relaxed at once, which bounds the memory
 ATTACK_STEPS: Final = 20
 SCHEDULE: Final = {"alpha": ((60, 0.1),), "sdp": ((80, 0.2), (160, 0.05))}
 """Iterations of Adam and their rate, one after the other, as long as a cell is open."""

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
     Pull = Callable[[Float64Array], Float64Array]
 
-BLOCK: Final = 1 << 21
-"""Rows × width attacked or certified at once, which bounds the memory."""
+BLOCK: Final = 1 << 21  # rows × width attacked or certified at once, which bounds the memory
 
 
 class Scores(ABC):

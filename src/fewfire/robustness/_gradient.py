@@ -130,14 +130,11 @@ def find_worst(
     return best
 
 
-MOMENTUM: Final = 0.75
-"""Share of the new step, the rest being the last one's."""
-
+MOMENTUM: Final = 0.75  # share of the new step, the rest being the last one's
 RISING: Final = 0.75
 """The step is halved where fewer than this share of the steps since the last checkpoint raised the score."""
 
-LOOK: Final = 2
-"""Steps after which a climb is ended that has led nowhere."""
+LOOK: Final = 2  # steps after which a climb is ended that has led nowhere
 
 
 def checkpoints(steps: int) -> set[int]:

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from fewfire.robustness._adapter import ModelAdapter
     from fewfire.robustness._threats import Norm
 
-LINE_STEPS = 16
-"""Bisections along the line from a row to the point that fooled the model."""
+LINE_STEPS = 16  # bisections along the line from a row to the point that fooled the model
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,20 +39,12 @@ CEILINGS = (0.005, 0.05, 0.15, 0.3)
 """λ, the share that fails at any value; those that put the target out of reach are left out."""
 
 CEILING_WEIGHTS = (0.7, 0.2, 0.08, 0.02)
-LOPSIDED = (0.5, 1.0, 2.0)
-"""α: how much wider the turn is below the frontier than above it."""
-
+LOPSIDED = (0.5, 1.0, 2.0)  # α: how much wider the turn is below the frontier than above it
 LOPSIDED_WEIGHTS = (0.2, 0.6, 0.2)
 SLOPES = 8
-WIDEST = 1.5
-"""The largest σ: from 16% to 84% within a factor of e³."""
-
-WIDENED = 1.0
-"""By how much, in log v, the locations reach beyond each end of the bracket."""
-
-FINENESS = 4
-"""Locations for every log(1 + precision), a half of the interval that is asked for."""
-
+WIDEST = 1.5  # the largest σ: from 16% to 84% within a factor of e³
+WIDENED = 1.0  # by how much, in log v, the locations reach beyond each end of the bracket
+FINENESS = 4  # locations for every log(1 + precision), a half of the interval that is asked for
 MOST_LOCATIONS = 1000
 
 
@@ -190,8 +182,7 @@ Side: TypeAlias = Literal["inside", "below", "above"]
 """Where the frontier is, as far as the runs say: in the bracket, or clearly below or above it."""
 
 
-FEW = 64
-"""Up to so many values, those without runs are looked at as well: the rows of a map then share their curves."""
+FEW = 64  # up to so many values, those without runs are looked at as well: the rows of a map then share their curves
 
 
 @dataclass(frozen=True)
@@ -326,11 +317,8 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-CANDIDATES = 80
-"""Values that are compared for a run; of more, those around the frontier, evenly thinned."""
-
-AROUND = 1.5
-"""How far around, in the logarithm."""
+CANDIDATES = 80  # values that are compared for a run; of more, those around the frontier, evenly thinned
+AROUND = 1.5  # how far around, in the logarithm
 
 
 class LineSearch:

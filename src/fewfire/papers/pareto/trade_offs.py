@@ -53,24 +53,12 @@ __all__ = [
 OVER_SPARSE_ERROR = 0.1
 UNDER_SPARSE_ERROR = 0.25
 
-GRID = sqrt(2.0)
-"""From one number of examples to the next."""
-
-ROWS = 1000
-"""Rows that the second layer is fitted on, of the same sample, and rows that it is tested on."""
-
-FEWEST = 32.0
-"""Examples that every run has: both labels occur."""
-
-LONGEST = 64.0
-"""Where a search for examples gives up, in units of log(width·n)/C², C the gradient on the support."""
-
-MOST_GOOD = 16
-"""Neurons inside the support, for each bias, after which a run gives up."""
-
-PARTS = 40
-"""Pieces, of two neurons to be expected around the support each, after which a run gives up."""
-
+GRID = sqrt(2.0)  # from one number of examples to the next
+ROWS = 1000  # rows that the second layer is fitted on, of the same sample, and rows that it is tested on
+FEWEST = 32.0  # examples that every run has: both labels occur
+LONGEST = 64.0  # where a search for examples gives up, in units of log(width·n)/C², C the gradient on the support
+MOST_GOOD = 16  # neurons inside the support, for each bias, after which a run gives up
+PARTS = 40  # pieces, of two neurons to be expected around the support each, after which a run gives up
 BLOCK, CACHED = 1 << 14, 1 << 18
 """Rows at a time, whose sums of signs are exact in float32; fewer where their scores would not stay in the cache."""
 

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
     from fewfire.robustness._formula import Pull
 
-ROW = 4096
-"""Numbers that a row is taken to cost a module, since that is unknown: 512 rows go through it at once."""
+ROW = 4096  # numbers that a row is taken to cost a module, since that is unknown: 512 rows go through it at once
 
 
 HEADS: Final[dict[str, float | None]] = {

@@ -42,8 +42,7 @@ _HEARTBEAT_SECONDS = 30
 _ANSWER_SECONDS = 60
 _CLOSE_SECONDS = 10
 
-TRIES = 2
-"""How often the scheduler may give up a run that was alone; each time takes several workers that died."""
+TRIES = 2  # how often the scheduler may give up a run that was alone; each time takes several workers that died
 
 
 class DaskExecutor:

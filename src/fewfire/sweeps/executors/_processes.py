@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     from fewfire.sweeps.store._row import Row
 
 
-TRIES = 4
-"""How often the process of a run that is alone in it may die before the run is given up."""
-
+TRIES = 4  # how often the process of a run that is alone in it may die before the run is given up
 STARTS, KILLED_STARTS = 5, 100
 """How often in a row a worker's process may end by itself, or be killed from outside, before it begins with a run."""
 
@@ -46,8 +44,7 @@ BROKEN = (OSError, EOFError, ValueError, pickle.UnpicklingError)
 """What reading from or writing to a process raises that has died, or whose pipes another thread has closed."""
 
 
-BEGUN = "begun"
-"""The first answer of a worker process to a batch."""
+BEGUN = "begun"  # the first answer of a worker process to a batch
 
 
 class ProcessExecutor:

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from fewfire._types import Float64Array
 
 Resource: TypeAlias = Literal["data", "width", "steps", "luck"]
-MORE = 4
-"""Times as much: what `short` is defined by."""
-
+MORE = 4  # times as much: what `short` is defined by
 HALF = 0.5
 SCHEDULE = "SGD on the hinge loss, learning rate 0.1, weight decay 0.01, batches of 32"
 

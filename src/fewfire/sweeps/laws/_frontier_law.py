@@ -34,11 +34,8 @@ if TYPE_CHECKING:
     from fewfire._types import Float64Array
     from fewfire.sweeps.store._protocol import Store
 
-LEVEL = 0.9
-"""Of predictive intervals, unless another is asked for."""
-
-FEWEST_SPARE = 3
-"""Frontiers beyond the number of terms that a fit needs at least."""
+LEVEL = 0.9  # of predictive intervals, unless another is asked for
+FEWEST_SPARE = 3  # frontiers beyond the number of terms that a fit needs at least
 
 
 @dataclass(frozen=True)

@@ -62,23 +62,14 @@ PRIORS: dict[str, dict[str, tuple[float, float]]] = {
 
 NAMES = tuple(name if feature == "1" else f"{name}·{feature}" for name, terms in PRIORS.items() for feature in terms)
 
-MOST_SAMPLES = 3e6
-"""Online is taken as so many examples: no run of the sweeps sees more than that."""
-
-LAPSE = 0.004
-"""Share of runs whose outcome says nothing: keeps one odd run from deciding a fit."""
-
-SHARPEST = 0.06
-"""The smallest σ: how unequal training sets of one size are, whatever the width."""
-
-DRAWS = 1000
-"""Laws drawn from the posterior for a prediction."""
-
+MOST_SAMPLES = 3e6  # online is taken as so many examples: no run of the sweeps sees more than that
+LAPSE = 0.004  # share of runs whose outcome says nothing: keeps one odd run from deciding a fit
+SHARPEST = 0.06  # the smallest σ: how unequal training sets of one size are, whatever the width
+DRAWS = 1000  # laws drawn from the posterior for a prediction
 MOST_RUNS = 1000
 """The most runs that an interval is for: the noise of more is small compared to the differences between cells."""
 
-NODES = (9, 5)
-"""Points of Gauss and Hermite for the shifts of a cell in steps, and in data and width."""
+NODES = (9, 5)  # points of Gauss and Hermite for the shifts of a cell in steps, and in data and width
 
 
 @dataclass(frozen=True)
@@ -384,8 +375,7 @@ class _Counts:
         return np.asarray(logsumexp(found, axis=0, b=weights[:, None]))
 
 
-STEP = 1e-7
-"""For differences of likelihoods."""
+STEP = 1e-7  # for differences of likelihoods
 
 
 @cache

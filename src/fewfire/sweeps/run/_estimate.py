@@ -34,11 +34,8 @@ if TYPE_CHECKING:
     from fewfire.sweeps.store._protocol import Store
 
 PROBES = 5
-PROBE_COST = 5e8
-"""Multiply-adds of one probe: a moment on one core."""
-
-ONLINE_SAMPLES = 1e9
-"""How many samples a run with fresh examples seems to have where cells are compared."""
+PROBE_COST = 5e8  # multiply-adds of one probe: a moment on one core
+ONLINE_SAMPLES = 1e9  # how many samples a run with fresh examples seems to have where cells are compared
 
 
 @dataclass(frozen=True)

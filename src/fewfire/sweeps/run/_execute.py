@@ -46,8 +46,7 @@ NAMED: dict[str, Callable[[int | None], Executor]] = {
     "processes": ProcessExecutor,
     "dask": lambda workers: DaskExecutor("local"),
 }
-SMALL = 1e11
-"""Multiply-adds that are over before worker processes would have started."""
+SMALL = 1e11  # multiply-adds that are over before worker processes would have started
 
 
 def choose_executor(executor: str | Executor, engine: Engine, work: float, workers: int | None = None) -> Executor:

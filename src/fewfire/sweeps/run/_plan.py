@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from fewfire.sweeps.store._protocol import Store
 
 
-BRIEF = 1e16
-"""Multiply-adds that a device does within minutes."""
+BRIEF = 1e16  # multiply-adds that a device does within minutes
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +133,7 @@ def _shapes(sweep: Sweep, numbers: Sequence[int] | IdArray) -> dict[tuple[Hashab
     return dict(sorted(found.items(), key=lambda item: cost(item[1][0])))
 
 
-FIRST_RUNS = 128
-"""Of the first batch for a device."""
+FIRST_RUNS = 128  # of the first batch for a device
 
 
 def batches(specs: Iterable[RunSpec], engine: Engine) -> Iterator[list[RunSpec]]:

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from fewfire.sweeps.store._protocol import Store
 
 
-GUESSES = 8
-"""Different guesses at what is left, for frontiers with the same counts."""
+GUESSES = 8  # different guesses at what is left, for frontiers with the same counts
 
 
 @dataclass(frozen=True)

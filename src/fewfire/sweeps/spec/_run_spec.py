@@ -44,9 +44,7 @@ if TYPE_CHECKING:
     from fewfire.networks.init._base import Initialiser
     from fewfire.problems import Problem
 
-VERSION = 1
-"""Part of every hash: a change of what a spec means must change it."""
-
+VERSION = 1  # part of every hash: a change of what a spec means must change it
 TEST_SAMPLES = 2000
 
 TestLabels: TypeAlias = Literal["clean", "noisy"]

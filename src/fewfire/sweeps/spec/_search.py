@@ -29,14 +29,9 @@ if TYPE_CHECKING:
 
 WHOLE = ("data.samples", "network.width", "training.steps", "training.batch_size")
 AXES = (*WHOLE, "training.learning_rate", "training.weight_decay", "training.truncation")
-TEXTS = ("name", *VECTORS, *SEQUENCES)
-"""Keys of [problem] that are no numbers."""
-
-LONGEST = 1e9
-"""The largest high / low."""
-
-FINENESS = 2
-"""Values for every log(1 + precision), a half of the interval that is asked for."""
+TEXTS = ("name", *VECTORS, *SEQUENCES)  # keys of [problem] that are no numbers
+LONGEST = 1e9  # the largest high / low
+FINENESS = 2  # values for every log(1 + precision), a half of the interval that is asked for
 
 
 @dataclass(frozen=True)

@@ -35,19 +35,13 @@ if TYPE_CHECKING:
 
 RUNS = 10_000_000
 CELLS = 1_000_000
-VALUES = 100_000
-"""What one table ([problem], [network] …) may stand for."""
-
-DEPTH = 16
-"""Tables and lists within each other; a spec has at most five."""
-
+VALUES = 100_000  # what one table ([problem], [network] …) may stand for
+DEPTH = 16  # tables and lists within each other; a spec has at most five
 KEY = 200
 FILE_BYTES = 16_000_000
 INPUTS = 1_000_000
 STEPS = 10**12
-RECORDS = 1_000_000
-"""Checkpoints of one run."""
-
+RECORDS = 1_000_000  # checkpoints of one run
 FEWER = "list fewer values, or cut it into several sweeps"
 
 

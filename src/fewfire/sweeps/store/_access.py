@@ -71,8 +71,7 @@ def foreign(path: Path, helper: Path) -> StoreError:
 
 
 _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_WRITER = "process"
-"""What a lock file begins with, if there is anything in it."""
+_WRITER = "process"  # what a lock file begins with, if there is anything in it
 
 _fcntl: Any = importlib.import_module("fcntl") if importlib.util.find_spec("fcntl") else None
 

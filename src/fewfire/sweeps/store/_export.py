@@ -133,8 +133,7 @@ def _text(value: Any) -> str:
 
 
 FORMATS = (".csv", ".parquet", ".tex")
-CHUNK = 10_000
-"""Rows of a Parquet row group: how many are in memory at once."""
+CHUNK = 10_000  # rows of a Parquet row group: how many are in memory at once
 
 
 def export(store: Store, path: str | Path) -> int:

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from fewfire.sweeps.store._protocol import Store, SweepRecord
     from fewfire.sweeps.store._row import Row
 
-CHUNK = 1000
-"""Rows of one transaction."""
+CHUNK = 1000  # rows of one transaction
 
 
 @dataclass(frozen=True)

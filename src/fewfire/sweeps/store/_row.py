@@ -32,8 +32,7 @@ STATUSES = ("done", "diverged", "failed")
 FINAL = ("done", "diverged")
 """Decided by the spec: such a row stays as it is. The others are tried again by the next sweep."""
 
-CURVES = tuple(field.name for field in fields(History))[1:]
-"""The columns of a stored history after `step`, in order."""
+CURVES = tuple(field.name for field in fields(History))[1:]  # the columns of a stored history after `step`, in order
 
 
 @dataclass(frozen=True, eq=False)

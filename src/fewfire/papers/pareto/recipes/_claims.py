@@ -34,15 +34,11 @@ if TYPE_CHECKING:
 Cell: TypeAlias = tuple[int, int]
 """Successes and trials."""
 
-WIDE = 100
-"""From this width on starts are compared by success."""
-
+WIDE = 100  # from this width on starts are compared by success
 LARGE = 1000
 """From this width on starts are compared by time: the paper found s = 2 best "for large-width (≥ 1000) regimes"."""
 
-MARGIN = 0.1
-"""How much success a step up in width may cost, averaged over starts and samples."""
-
+MARGIN = 0.1  # how much success a step up in width may cost, averaged over starts and samples
 RATIO, SPREAD = 1.5, 0.5
 """Times worth noticing, and the deviation of the logarithm of the time among runs of a cell, about what is seen."""
 

@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 
     from fewfire._types import Float64Array
 
-LEVEL = 0.01
-"""Of the tests of a claim on a grid."""
-
-DRAWS = 4000
-"""Of a simulated power: its standard error is at most 0.008."""
+LEVEL = 0.01  # of the tests of a claim on a grid
+DRAWS = 4000  # of a simulated power: its standard error is at most 0.008
 
 
 def more_often_within(won: ArrayLike, other: ArrayLike, trials: ArrayLike, others: ArrayLike | None = None) -> float:

@@ -29,11 +29,8 @@ if TYPE_CHECKING:
     from fewfire.papers.pareto.trade_offs import FittedPower, NeededRun
     from fewfire.report._figure import SomeAxes
 
-WITHIN = 0.5
-"""How far from the theorem's power the interval may reach."""
-
-OFF = 1.0
-"""The error in a power whose detection is stated."""
+WITHIN = 0.5  # how far from the theorem's power the interval may reach
+OFF = 1.0  # the error in a power whose detection is stated
 
 
 @dataclass(frozen=True)

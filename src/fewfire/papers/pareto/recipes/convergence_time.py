@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 LAG = 2.0
 LEVEL = 0.01
 PAPER_SAMPLES = (2000, 3000, 4000, 6000, 10_000, 20_000, 30_000, 100_000, None)
-CURVES, POINTS = 8, 60
-"""Runs whose errors are kept for the figure, and at how many steps."""
+CURVES, POINTS = 8, 60  # runs whose errors are kept for the figure, and at how many steps
 
 
 @dataclass(frozen=True)

@@ -35,13 +35,11 @@ if TYPE_CHECKING:
     from fewfire.papers._claims import Figure, Info, Row
     from fewfire.report._figure import SomeAxes
 
-LEARNED, BEGUN = 0.1, 0.3
-"""Test errors of a training that has learned, and of one that has found much of the parity."""
+LEARNED, BEGUN = 0.1, 0.3  # test errors of a training that has learned, and of one that has found much of the parity
 START = init.sparse(2)
 ALONE = ("rewound", "redrawn")
 LEVEL = 0.01
-CURVES = 14
-"""Networks whose errors are kept for the figure."""
+CURVES = 14  # networks whose errors are kept for the figure
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from fewfire.report._figure import SomeAxes
 
 LEVEL = 0.01
-NOTICED = (0.8, 0.2)
-"""A difference worth noticing: 8 in 10 against 2 in 10."""
+NOTICED = (0.8, 0.2)  # a difference worth noticing: 8 in 10 against 2 in 10
 
 
 @dataclass(frozen=True)

@@ -36,17 +36,12 @@ from fewfire.problems import Parity
 if TYPE_CHECKING:
     from fewfire.papers.pareto.trade_offs import NeededRun
 
-GOOD = 4.0
-"""Neurons around the support to be expected for each bias where examples are looked for."""
-
+GOOD = 4.0  # neurons around the support to be expected for each bias where examples are looked for
 AMPLE_AT_K = 9.0
 """Examples at s = k, three times as many as elsewhere: a feature that fires at one value of the sum is soon lost."""
 
-SHARES = (0.25, 0.5, 0.75)
-"""Of the C(n, k) sets."""
-
-LEARNED = 0.1
-"""The test error at which the theorem's own steps count as having learned."""
+SHARES = (0.25, 0.5, 0.75)  # of the C(n, k) sets
+LEARNED = 0.1  # the test error at which the theorem's own steps count as having learned
 
 
 @dataclass(frozen=True)

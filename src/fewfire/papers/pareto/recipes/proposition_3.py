@@ -37,12 +37,8 @@ if TYPE_CHECKING:
     from fewfire.networks import TwoLayer
     from fewfire.report._figure import SomeAxes
 
-SUCCESS = (0.05, 0.1, 0.25, 0.5)
-"""The probabilities δ at which the proposition is checked."""
-
-FEATURES = 4
-"""Parameters of the model whose slopes are parities."""
-
+SUCCESS = (0.05, 0.1, 0.25, 0.5)  # the probabilities δ at which the proposition is checked
+FEATURES = 4  # parameters of the model whose slopes are parities
 RATE = 0.1
 
 

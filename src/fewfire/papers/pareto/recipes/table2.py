@@ -50,8 +50,7 @@ SMALL = (
     "Diabetes130US",
     "Bioresponse",
 )
-NOTICED = 2.0
-"""Points: about what lies between the paper's best networks and its best forests at 1% of the rows."""
+NOTICED = 2.0  # points: about what lies between the paper's best networks and its best forests at 1% of the rows
 
 
 @dataclass(frozen=True)
@@ -163,9 +162,7 @@ def judge(rows: list[Row]) -> tuple[list[Judgement], list[str]]:
     return judgements, measured
 
 
-SPREAD = 0.6
-"""The part of its line that a model's dots fill when there are several shares of the rows."""
-
+SPREAD = 0.6  # the part of its line that a model's dots fill when there are several shares of the rows
 PRINTED = {"network": "paper's best network", "forest": "paper's best forest"}
 QUOTED = {"network": "tuned network, all rows", "forest": "tuned forest, all rows"}
 

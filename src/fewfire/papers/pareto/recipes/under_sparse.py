@@ -32,18 +32,14 @@ from fewfire.problems import Parity
 if TYPE_CHECKING:
     from fewfire.papers.pareto.trade_offs import NeededRun
 
-GOOD = 3
-"""Neurons inside the support for each bias where examples are looked for."""
-
+GOOD = 3  # neurons inside the support for each bias where examples are looked for
 AMPLE, AMPLE_AT_K = 2.0, 6.0
 """Examples where width is looked for, in units of log(n/p) over the squared gradient, for s < k and s = k.
 
 At s = k the gradient off the support is nearer to that on it.
 """
 
-CORRELATED = 0.25
-"""The test error of correlation ½."""
-
+CORRELATED = 0.25  # the test error of correlation ½
 OFTEN = 0.8
 """In which share of the runs, at least, the learner is to succeed; the theorem promises 0.99 of its subnetwork."""
 

@@ -269,8 +269,7 @@ def lemma_10(n: int, width: int, precision: float, delta: float = 0.01) -> int:
     return ceil(4 * log(4 * n * width / delta) / tau**2)
 
 
-LEMMA_14_LOSS = 4 + 5 * sqrt(2)
-"""What Lemma 14 ends at, in units of ε; printed as 7 (docs/errata.md, row 54)."""
+LEMMA_14_LOSS = 4 + 5 * sqrt(2)  # what Lemma 14 ends at, in units of ε; printed as 7 (docs/errata.md, row 54)
 
 
 @dataclass(frozen=True)

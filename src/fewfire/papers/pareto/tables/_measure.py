@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from fewfire.problems.tabular import Dataset
     from fewfire.sweeps import Store
 
-VERSION = 1
-"""Part of every key: a change of the protocol must change it."""
+VERSION = 1  # part of every key: a change of the protocol must change it
 
 
 def measure(

@@ -41,9 +41,7 @@ if TYPE_CHECKING:
 
     from fewfire._types import AnyArray
 
-WIDTHS = (100, 300, 1000, 3000, 10_000, 30_000)
-"""The paper's widths."""
-
+WIDTHS = (100, 300, 1000, 3000, 10_000, 30_000)  # the paper's widths
 GRID = {"max_depth": (None, 2, 3, 4, 10), "max_features": (1, 2, 3, 4, "sqrt", None), "n_estimators": (10, 100, 1000)}
 """The paper's grid of forests; it prints −1 for an unlimited depth, which scikit-learn writes as None."""
 

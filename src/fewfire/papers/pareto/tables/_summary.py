@@ -25,15 +25,10 @@ if TYPE_CHECKING:
 
 TableRow: TypeAlias = dict[str, Any]
 
-SHOWN = 4
-"""Families of more models are summed up by their best one."""
-
-DRAWS = 2000
-"""Resamples of the bootstrap."""
-
+SHOWN = 4  # families of more models are summed up by their best one
+DRAWS = 2000  # resamples of the bootstrap
 BINS = 15
-LEAST = 1e-6
-"""Smaller probabilities count as this: a forest's 0 would cost infinitely much."""
+LEAST = 1e-6  # smaller probabilities count as this: a forest's 0 would cost infinitely much
 
 _ROWS = (
     (24.5, 27.8, 34.2, 22.0, 22.9, 24.8, 22.9, 23.6, 22.5),

@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 EXPONENT, RHO, RATE = 0.6, 0.1, 0.5
 BELOW, EFFECT, FEW = 0.8, 0.05, 4
 
-CostMethod = Literal["dense", "lists", "tree", "scan"]
-"""A trainer, or a method of the index for the trainer "index"."""
+CostMethod = Literal["dense", "lists", "tree", "scan"]  # a trainer, or a method of the index for the trainer "index"
 
 
 def attacked(trainer: robust.ActiveTrainer, X: np.ndarray, y: np.ndarray) -> np.ndarray:
