@@ -17,7 +17,9 @@ SETTINGS = ErrorTermSettings(
 
 
 def run(errors):
-    return error_terms.RECIPE.run(settings=SETTINGS, errors=errors)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(error_terms, "descent_errors", errors)
+        return error_terms.RECIPE.run(settings=SETTINGS)
 
 
 def lawful(size, seeds):

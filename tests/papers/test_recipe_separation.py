@@ -1,7 +1,5 @@
 """The separation of parities: fixed features need dimensions, the network does not; every claim can fail."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -30,8 +28,11 @@ def of_the_support(X, k, dimension, stream):
     return np.hstack([X[:, :1], X[:, :k].prod(axis=1, keepdims=True), X])[:, :dimension].astype(float)
 
 
-def run(settings=SMALL, **options):
-    return separation.RECIPE.run(settings=settings, **options).to_dict()
+def run(monkeypatch, settings=SMALL, **replaced):
+    """In this process, with other fixed features or another network."""
+    for name, value in {"usable_cores": lambda: 1, **replaced}.items():
+        monkeypatch.setattr(separation, name, value)
+    return separation.RECIPE.run(settings=settings).to_dict()
 
 
 def verdicts(found):
@@ -40,7 +41,8 @@ def verdicts(found):
 
 @pytest.fixture(scope="module")
 def small():
-    return run(families=COSINES)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        return run(monkeypatch, FAMILIES=COSINES)
 
 
 def test_a_small_run_shows_all_four(small):
@@ -74,20 +76,21 @@ def test_a_small_run_shows_all_four(small):
     assert "to the power: cosine" in small["measured"][0] and "network 100.0%" in small["measured"][1]
 
 
-def test_features_that_hold_the_parity_refute_the_theorem_s_curve():
-    found = run(replace(SMALL, neurons=SMALL.neurons[:1]), families={"of the support": of_the_support}, network=truth)
+def test_features_that_hold_the_parity_refute_the_theorem_s_curve(monkeypatch):
+    found = run(monkeypatch, FAMILIES={"of the support": of_the_support}, correlated_network=truth)
     assert verdicts(found) == [False, False, True, False]
     assert all(needed <= 3 for row in found["dimensions"] for needed in row["needed"])
 
 
-def test_a_network_that_does_not_learn_is_refuted():
-    found = run(families=COSINES, network=constant)
+def test_a_network_that_does_not_learn_is_refuted(monkeypatch):
+    found = run(monkeypatch, FAMILIES=COSINES, correlated_network=constant)
     assert verdicts(found) == [True, True, False, False]
     assert found["neurons"][0]["needed"] == [float("inf")] * 3
 
 
-def test_dimensions_that_are_not_reached_show_no_growth():
-    found = run(families={"inputs": lambda X, k, dimension, stream: X[:, :dimension].astype(float)}, network=truth)
+def test_dimensions_that_are_not_reached_show_no_growth(monkeypatch):
+    inputs = {"inputs": lambda X, k, dimension, stream: X[:, :dimension].astype(float)}
+    found = run(monkeypatch, FAMILIES=inputs, correlated_network=truth)
     assert verdicts(found) == [True, False, True, True]
 
 

@@ -30,8 +30,9 @@ def test_a_small_setting_is_learned_by_both_modes():
 
 
 @pytest.mark.parametrize("rate", [0.001, 50.0])
-def test_descent_that_stays_at_the_half_space_or_leaves_it_for_good_is_refuted(rate):
-    found = theorem_2.RECIPE.run(settings=SMALL, learning_rate=rate)
+def test_descent_that_stays_at_the_half_space_or_leaves_it_for_good_is_refuted(monkeypatch, rate):
+    monkeypatch.setattr(theorem_2, "LEARNING_RATE", rate)
+    found = theorem_2.RECIPE.run(settings=SMALL)
     assert [entry.passed for entry in found.judgements] == [False, True, True]
 
 

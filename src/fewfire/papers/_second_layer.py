@@ -49,19 +49,10 @@ def solve_output(
     iterations: int = 2000,
     solver: Literal["lbfgs", "newton-cholesky"] = "lbfgs",
 ) -> TwoLayer:
-    """The network with output weights and offset of least logistic loss, on the first 50,000 rows.
+    """The network with output weights and offset of least logistic loss, on the first 50,000 rows of X and y.
 
-    Parameters
-    ----------
-    network : TwoLayer
-        After the first-layer step.
-    X, y : arrays of shape (examples, inputs) and (examples,)
-    moved : bool array of shape (width,)
-        The neurons to use; the others get output weight 0.
-    iterations : int
-        The most that the solver takes.
-    solver : "lbfgs" or "newton-cholesky"
-        Of scikit-learn's `LogisticRegression`.
+    Only the neurons that `moved` (width,) are used, the others get output weight 0. The solver, of scikit-learn's
+    `LogisticRegression`, takes at most so many `iterations`.
     """
     X, y = X[:MAX_ROWS], y[:MAX_ROWS]
     output = np.zeros(network.width, dtype=network.dtype)
@@ -91,17 +82,8 @@ def descend_output(
 ) -> TwoLayer:
     """The network after `steps` of descent on the mean hinge loss plus λ/2‖u‖².
 
-    Parameters
-    ----------
-    network : TwoLayer
-        After the first-layer step.
-    X, y : arrays of shape (examples, inputs) and (examples,)
-    steps : int
-    engine : Engine
-    seed : int
-    regularisation : float, optional
-        λ, for descent on the whole sample; unless given, a thousandth of the mean square of the features, summed over
-        the neurons, and batches of 32.
+    `regularisation` is λ, for descent on the whole sample; unless given, a thousandth of the mean square of the
+    features, summed over the neurons, and batches of 32.
     """
     weight = regularisation
     if weight is None:
@@ -124,15 +106,7 @@ def second_layer_error(
     train: tuple[SignArray, SignArray],
     test: tuple[SignArray, SignArray],
 ) -> float:
-    """The test error with the second layer fitted on the neurons that moved.
-
-    Parameters
-    ----------
-    network : TwoLayer
-        After the first-layer step.
-    moved : bool array of shape (width,)
-    train, test : pairs of arrays of shapes (rows, inputs) and (rows,)
-    """
+    """The test error with the second layer fitted to the rows and labels of `train`, on the neurons that moved."""
     (X, y), (X_test, y_test) = train, test
     solver: Literal["lbfgs", "newton-cholesky"] = "lbfgs" if moved.sum() > FEW else "newton-cholesky"
     if used := bool(moved.any()):

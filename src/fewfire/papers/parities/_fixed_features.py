@@ -87,18 +87,9 @@ def fit_linear(
 ) -> tuple[Float64Array, float]:
     """Weights of a linear classifier, and the mass that it gets wrong: logistic regression by Newton's method.
 
-    The first step is least squares. Stops once the error is at most the goal, or too far from it; of all steps the one
-    with the least error is kept.
-
-    Parameters
-    ----------
-    features : array of shape (rows, N)
-    y : array of ±1, shape (rows,)
-    mass : array of shape (rows,)
-        Probability of each row.
-    goal : float
-    penalty : float
-        Of the weights, relative to the features' squares.
+    Features are (rows, N), labels ±1 and the probabilities of the rows (rows,); `penalty` is relative to the features'
+    squares. The first step is least squares. Stops once the error is at most the goal, or too far from it; of all steps
+    the one with the least error is kept.
     """
     weights = np.zeros(features.shape[1])
     best, least = weights, 1.0

@@ -39,21 +39,11 @@ MOST_BITS = 12
 
 @dataclass(frozen=True, eq=False)
 class Separator:
-    """Output weights that make the parity of features after the first step.
+    """Output weights u* (width,) that make the parity of features after the first step: ‖u*‖, ‖u*‖₀ and the margin.
 
-    Attributes
-    ----------
-    output : array of shape (width,)
-        u*.
-    norm : float
-        ‖u*‖.
-    neurons : int
-        ‖u*‖₀.
-    margin : float
-        g*f_A is at least this on every input; not positive where the network is too narrow. u* is not scaled:
-        norm/margin is the norm at margin 1.
-    deviation : float
-        Under "lemma" the largest distance of a chosen neuron from its feature φ_r.
+    g*f_A is at least `margin` on every input; not positive where the network is too narrow. u* is not scaled:
+    norm/margin is the norm at margin 1. `deviation` is under "lemma" the largest distance of a chosen neuron from its
+    feature φ_r.
     """
 
     output: Float64Array
@@ -66,14 +56,7 @@ class Separator:
 def bias_movement(initial: TwoLayer, X: AnyArray, y: AnyArray, support: Sequence[int]) -> float:
     """How far the first step on a sample moves the biases of good neurons, root mean square; to compare with 1/(8k).
 
-    Parameters
-    ----------
-    initial : TwoLayer
-        A start of `init.symmetric`.
-    X, y : arrays of shape (examples, n) and (examples,)
-        A sample of D_A. Over the whole of D_A the movement is next to nothing.
-    support : sequence of int
-        A.
+    Over the whole of D_A, not a sample (X, y) of it, the movement from a start of `init.symmetric` is next to nothing.
     """
     good = good_mask(initial, support)
     moved = initial.output * sample_correlations(initial, X, y).bias
@@ -83,17 +66,11 @@ def bias_movement(initial: TwoLayer, X: AnyArray, y: AnyArray, support: Sequence
 def separator(
     initial: TwoLayer, first: TwoLayer, support: Sequence[int], method: SeparatorMethod = "lemma"
 ) -> Separator:
-    """u* on the good neurons of a network after its first step, with norm, support and margin (Lemma 10).
+    """u* on the good neurons of a network before and after its first step, with norm, support and margin (Lemma 10).
 
-    Parameters
-    ----------
-    initial, first : TwoLayer
-        Before and after the first step.
-    support : sequence of int
-        A, of at most 12 inputs.
-    method : "lemma" or "least"
-        "lemma": the neurons within 1/(5k), the 2ε of Lemma 9, of each φ_r share the coefficient v_r; where there are
-        none, the closest takes it. "least": the weights of least norm that give the parity on the 2^k patterns.
+    "lemma": the neurons within 1/(5k), the 2ε of Lemma 9, of each φ_r share the coefficient v_r; where there are none,
+    the closest takes it. "least": the weights of least norm that give the parity on the 2^k patterns of at most 12
+    inputs.
     """
     members = list(check_support("support", support, first.inputs))
     check_choice("method", method, get_args(SeparatorMethod))
@@ -177,18 +154,9 @@ class ProofRow(NamedTuple):
 def compare_proof(
     n: int, k: int, width: int, steps: int, *, examples: int = 100_000, learning_rate: float = 0.5, seed: int = 0
 ) -> list[ProofRow]:
-    """The lemmas of Theorem 2 on one network, in the order of the proof.
+    """The lemmas of Theorem 2 on one network of `width` after `steps` more than the first, in the order of the proof.
 
-    Parameters
-    ----------
-    n, k, width, steps : int
-        The (n, k)-parity on D_A, neurons, and steps T after the first.
-    examples : int
-        Rows of the sample whose first step is compared with the exact one.
-    learning_rate : float
-        Of the practical rates, which fall from it to 0.
-    seed : int
-        Changes weights and examples.
+    The first step on a sample of `examples` is compared with the exact one.
     """
     problem = CorrelatedParity(n, k)
     check_integer("examples", examples, 1)

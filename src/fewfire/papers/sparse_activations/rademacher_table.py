@@ -98,14 +98,9 @@ def rademacher_table(
 ) -> RademacherTable:
     """Search blocks of 1, 2, 4, … ≤ max_block neurons that correlate with random signs on a sample X of shape (m, n).
 
-    Parameters
-    ----------
-    max_block : int
-        s/k for the largest s and smallest k of interest, at most 2^n.
-    draws : int
-        Of ζ; at least 2, for the standard error.
-    restarts, steps : int
-        Choices of the address of a block, and steps of each ascent. More never gives less.
+    `max_block` is s/k for the largest s and smallest k of interest, at most 2^n; of the `draws` of ζ there are at least
+    2, for the standard error. More `restarts` (choices of a block's address) and `steps` of each ascent never give
+    less.
     """
     signs = check_signs("X", X)
     m, n = signs.shape

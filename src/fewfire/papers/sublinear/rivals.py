@@ -26,22 +26,9 @@ REACH = 2.5  # how far all steps of the ascent together can go, in radii
 class AdversarialPerceptron:
     """A perceptron trained at points of an adversary, for test and comparison; it has `fit` and `predict` alone.
 
-    Parameters
-    ----------
-    rho : float
-        Radius of the adversary.
-    width, epochs : int
-    norm : "l2" or "linf"
-    bounds : (low, high), optional
-        What no column may leave.
-    steps : int
-        Of projected gradient ascent per minibatch; 0 trains on the rows themselves.
-    trades : float
-        β of TRADES (Zhang et al., 2019): cross-entropy at the rows and β·KL(p(row) ‖ p(moved row)); 0 is cross-entropy
-        at the moved rows alone (Madry et al., 2018).
-    seconds : float
-        Processor time after which no further epoch is begun.
-    seed : int
+    No column leaves `bounds` (low, high). `steps` are of projected ascent per minibatch, 0 trains on the rows
+    themselves; `trades` is β of TRADES (Zhang et al., 2019), cross-entropy at the rows and β·KL(p(row) ‖ p(moved row)),
+    0 is cross-entropy at the moved rows alone (Madry et al., 2018). No epoch begins after `seconds` of processor time.
     """
 
     rho: float

@@ -70,9 +70,7 @@ class ParityGrid:
 def run_grid(grid: ParityGrid) -> tuple[list[Row], MemoryStore]:
     """One row per cell, and the store with the histories.
 
-    A row has "start", "width", "samples" (None: online), "trials", "successes", and two lists with an entry per run,
-    None where it was never reached: "steps", until the test error was small, and "train_steps", until the training
-    error was.
+    "steps" and "train_steps" are until the test error and the training error were small, None where they never were.
     """
     store = MemoryStore()
     grid.sweep().run(store, keep_going=False)

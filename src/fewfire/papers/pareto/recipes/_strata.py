@@ -28,11 +28,10 @@ DRAWS = 4000  # of a simulated power: its standard error is at most 0.008
 
 
 def more_often_within(won: ArrayLike, other: ArrayLike, trials: ArrayLike, others: ArrayLike | None = None) -> float:
-    """The exact test of Mantel and Haenszel: the first side succeeds more often.
+    """The exact test of Mantel and Haenszel: the first side succeeds more often, of (strata,) successes and runs.
 
-    Within a stratum the first side's successes are hypergeometric given both sides' together; their sum over the
-    strata is what is looked at. With one stratum this is Fisher's test. `won` and `other`, shape (strata,), are the
-    successes, `trials` and `others` the runs of either side: `trials` on both unless `others` is given.
+    Within a stratum the first side's successes are hypergeometric given both sides' together; their sum over the strata
+    is what is looked at. With one stratum this is Fisher's test. `trials` are of both sides unless `others` is given.
     """
     strata = np.broadcast_arrays(won, other, trials, trials if others is None else others)
     probabilities, least = np.ones(1), 0

@@ -133,10 +133,8 @@ def mean_ranks(cells: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def table_rows(measurements: Iterable[Measurement], models: Sequence[TabularModel]) -> list[TableRow]:
     """A row per cell: data set, fraction, model, training rows, trials, median with interval, mean, failures, seconds.
 
-    `calibration` has mean log loss and ECE, or None where a trial lacks them.
-    `whole` is whether there were as many rows to train on as in the paper, so that its figures compare. Of each
-    family the model of the lowest median in a cell comes again, as "best of" it, which is how the paper chooses.
-    `published` and `quoted` are what Table 2 prints, in percent.
+    `whole` is whether there were as many rows to train on as in the paper, so that its figures compare. Of each family
+    the model of the lowest median in a cell comes again, as "best of" it, which is how the paper chooses.
     """
     family = {model.name: model.family for model in models}
     cells: dict[tuple[str, float, str], list[Measurement]] = {}

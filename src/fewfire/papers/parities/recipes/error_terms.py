@@ -12,9 +12,8 @@ each with probability 3/4, from the best half-space to nothing at all.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from scipy import stats
@@ -28,6 +27,9 @@ from fewfire.papers._claims._statistics import rising
 from fewfire.papers.parities.algorithms import CorrelatedParityClassifier, learn_correlated_parity
 from fewfire.problems import CorrelatedParity
 from fewfire.report._figure import MARKERS, SomeAxes, canvas, colour, legend_below
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Resource: TypeAlias = Literal["n", "k", "width", "steps", "examples"]
 TESTS, BATCH_SIZE, LEARNING_RATE, LEVEL = 5000, 64, 0.5, 0.01
@@ -58,9 +60,6 @@ class ErrorTermSettings:
     seeds: int
 
 
-Errors: TypeAlias = Callable[[ErrorSize, int], Sequence[float]]
-"""(size, number of seeds) -> the test error of each seed."""
-
 CLAIMS: dict[Resource, tuple[str, int]] = {
     "n": ("more inputs, a smaller error, as qk/√n falls", -1),
     "width": ("more neurons, a smaller error, as k¹⁰/q and k⁸/√q fall", -1),
@@ -74,21 +73,13 @@ TERMS = {"separator_norm": "k¹⁰/q", "drift": "k⁸/√q", "initial_output": "
 """Terms of the bound, in the paper's symbols."""
 
 
-def measure(settings: ErrorTermSettings, *, errors: Errors | None = None) -> RecipeOutcome:
-    """Rows of resource, size, the errors of all seeds and the four terms.
-
-    Parameters
-    ----------
-    settings : ErrorTermSettings
-    errors : Errors, optional
-        How a size is measured; gradient descent on both layers unless given.
-    """
-    measure_size = errors or descent_errors
+def measure(settings: ErrorTermSettings) -> RecipeOutcome:
+    """Rows of resource, size, the errors of all seeds and the four terms."""
     rows: list[Row] = []
     tables: dict[str, np.ndarray] = {}
     for resource in CLAIMS:
         sizes = [replace(settings.base, **{resource: value}) for value in getattr(settings, resource)]
-        found = [list(measure_size(size, settings.seeds)) for size in sizes]
+        found = [descent_errors(size, settings.seeds) for size in sizes]
         rows += [{"resource": resource, **_row(size, cell)} for size, cell in zip(sizes, found, strict=True)]
         tables[resource] = np.array(found).T
     means = ", ".join(f"{mean:.3f}" for mean in tables["n"].mean(axis=0))

@@ -13,11 +13,10 @@ number at least √(C(n, k)/2).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from math import comb, inf, log, nan, sqrt
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import binom, norm
@@ -27,22 +26,23 @@ from sklearn.utils.parallel import Parallel, delayed
 from fewfire._cube import cube
 from fewfire._random import Stream
 from fewfire._threads import usable_cores
-from fewfire._types import AnyArray, Float64Array, SignArray
 from fewfire.learners import LowDegreeClassifier
 from fewfire.learners.baselines import TangentKernel
 from fewfire.networks import init
 from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
 from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, rows_of
 from fewfire.papers.parities import embedding_dimension, halfspace_accuracy
-from fewfire.papers.parities._fixed_features import FAMILIES, Family, dimension_needed, fit_linear
+from fewfire.papers.parities._fixed_features import FAMILIES, dimension_needed, fit_linear
 from fewfire.papers.parities.algorithms import CorrelatedParityClassifier
 from fewfire.problems import CorrelatedParity
 from fewfire.report._figure import SomeAxes, canvas, legend_below, marked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from matplotlib.axes import Axes
+
+    from fewfire._types import AnyArray, Float64Array, SignArray
 
 ACCURACY = 0.95
 PENALTIES = (1e-4, 1e-2, 1.0)
@@ -86,36 +86,16 @@ class SeparationSettings:
     seeds: int
 
 
-Predictor: TypeAlias = Callable[[SignArray], AnyArray]
-NetworkLearner: TypeAlias = Callable[[int, int, SignArray, SignArray, int], Predictor]
-"""(k, width, X, y, seed) -> a function from ±1 rows to labels ±1, or to scores of that sign."""
-
-
-def measure(
-    settings: SeparationSettings,
-    *,
-    families: Mapping[str, Family] | None = None,
-    network: NetworkLearner | None = None,
-) -> RecipeOutcome:
-    """Rows of dimensions needed, of neurons needed, and of accuracies; one process per core unless families are given.
-
-    Parameters
-    ----------
-    settings : SeparationSettings
-    families : mapping of Family, optional
-        The fixed features; `FAMILIES` unless given.
-    network : NetworkLearner, optional
-        The network's training; `correlated_network` unless given.
-    """
-    learn, features = network or correlated_network, families or FAMILIES
+def measure(settings: SeparationSettings) -> RecipeOutcome:
+    """Rows of dimensions needed, of neurons needed, and of accuracies; one process per core."""
     seeds, draws = range(settings.seeds), range(settings.dimension_seeds)
-    cells = [(n, k, name, features[name], draws) for n, k in settings.dimensions for name in features]
-    runs = [(size, features, learn, seed) for size in settings.comparisons for seed in seeds]
-    with Parallel(n_jobs=usable_cores() if families is None and network is None else 1) as processes:
+    cells = [(n, k, name, draws) for n, k in settings.dimensions for name in FAMILIES]
+    with Parallel(n_jobs=usable_cores()) as processes:
         dimensions = processes(delayed(_dimensions)(*cell) for cell in cells)
-        neurons = processes(delayed(neurons_needed)(size, learn, seeds) for size in settings.neurons)
-        rows = [row for found in processes(delayed(_compare)(*run) for run in runs) for row in found]
-    powers = {name: _growth([row for row in dimensions if row["family"] == name]) for name in features}
+        neurons = processes(delayed(neurons_needed)(size, seeds) for size in settings.neurons)
+        compared = processes(delayed(_compare)(size, seed) for size in settings.comparisons for seed in seeds)
+    rows = [row for found in compared for row in found]
+    powers = {name: _growth([row for row in dimensions if row["family"] == name]) for name in FAMILIES}
     leads = [_lead(rows, size, seeds) for size in settings.comparisons]
     return RecipeOutcome(
         parameters={
@@ -201,7 +181,7 @@ def _growth_seen(powers: Sequence[Effect]) -> float:
     return float(max(0.0, 1 - sum(missed)))
 
 
-def _dimensions(n: int, k: int, name: str, family: Family, seeds: range) -> Row:
+def _dimensions(n: int, k: int, name: str, seeds: range) -> Row:
     """For each seed the least number of features at which a linear classifier errs on at most 5% of D_A.
 
     A seed stands for the same random numbers at every size, so that what is random leaves the growth alone.
@@ -216,7 +196,7 @@ def _dimensions(n: int, k: int, name: str, family: Family, seeds: range) -> Row:
         stream = Stream(seed, f"separation/{name}")
 
         def error(dimension: int, stream: Stream = stream) -> float:
-            return fit_linear(family(X, k, dimension, stream), y, mass, goal=1 - ACCURACY)[1]
+            return fit_linear(FAMILIES[name](X, k, dimension, stream), y, mass, goal=1 - ACCURACY)[1]
 
         needed.append(dimension_needed(error, 1 - ACCURACY, 2, largest))
     return {"n": n, "k": k, "family": name, "monomials": count, "needed": needed}
@@ -269,26 +249,24 @@ def _accuracies_text(rows: list[Row], size: ComparisonSize) -> str:
     return f"({size.n}, {size.k}), {size.width} neurons or features, {size.samples} examples: {listed}."
 
 
-def correlated_network(k: int, width: int, X: SignArray, y: SignArray, seed: int) -> Predictor:
-    """The network of Theorem 2 in its practical mode: the first step, the support it shows, the second layer on it."""
-    model = CorrelatedParityClassifier(k, width=width, random_state=seed)
-    predictor: Predictor = model.fit(X, y).predict
-    return predictor
+def correlated_network(k: int, width: int, X: SignArray, y: SignArray, seed: int) -> Callable[[SignArray], AnyArray]:
+    """Theorem 2's network in its practical mode, a function of ±1 rows: the first step, and the second layer on it."""
+    return CorrelatedParityClassifier(k, width=width, random_state=seed).fit(X, y).predict
 
 
-def neurons_needed(size: NeuronSize, learn: NetworkLearner, seeds: range) -> Row:
+def neurons_needed(size: NeuronSize, seeds: range) -> Row:
     """For each seed the least width, a power of two, at which the network reaches 95% on the tests."""
     problem = CorrelatedParity(size.n, size.k)
     needed = []
     for seed in seeds:
         X, y, X_test, y_test = _draw(problem, size.samples, seed)
-        scores = ((width, _accuracy(learn(size.k, width, X, y, seed)(X_test), y_test)) for width in WIDTHS)
+        scores = ((width, _accuracy(correlated_network(size.k, width, X, y, seed)(X_test), y_test)) for width in WIDTHS)
         needed.append(next((float(width) for width, score in scores if score >= ACCURACY), inf))
     bound = embedding_dimension(size.n, size.k)
     return {**asdict(size), "monomials": comb(size.n, size.k), "bound": bound, "needed": needed}
 
 
-def _compare(size: ComparisonSize, families: Mapping[str, Family], learn: NetworkLearner, seed: int) -> list[Row]:
+def _compare(size: ComparisonSize, seed: int) -> list[Row]:
     """One row per method: its accuracy, its dimension (None for a kernel), and whether that is limited to the width."""
     n, k, width = size.n, size.k, size.width
     X, y, X_test, y_test = _draw(CorrelatedParity(n, k), size.samples, seed)
@@ -297,10 +275,10 @@ def _compare(size: ComparisonSize, families: Mapping[str, Family], learn: Networ
         "inputs": lambda rows: np.hstack([rows, np.ones((len(rows), 1))]).astype(np.float64),
         "network's start": lambda rows: start.features(rows).astype(np.float64),
     }
-    for name, family in families.items():
+    for name, family in FAMILIES.items():
         tables[name] = partial(family, k=k, dimension=width, stream=Stream(seed, f"separation/{name}"))
     found: list[tuple[str, float, int | None, bool]] = []
-    found.append(("network", _accuracy(learn(k, width, X, y, seed)(X_test), y_test), width, False))
+    found.append(("network", _accuracy(correlated_network(k, width, X, y, seed)(X_test), y_test), width, False))
     mass = np.full(len(y), 1 / len(y))
     for name, table in tables.items():
         features, tests = table(X), table(X_test)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 TESTS = 10_000
-BATCH_SIZE, LEARNING_RATE = 64, 0.5
+BATCH_SIZE, LEARNING_RATE = 64, 0.5  # the practical rates fall from it to 0
 DESCENT, PRACTICAL, NEAR = 0.97, 0.99, 0.02
 """Accuracies asked for, and how far above the best half-space a seed counts as near it."""
 STUCK = 0.2  # the share of seeds with another outcome that the power is for
@@ -63,18 +63,11 @@ class Theorem2Settings:
     theorem_seeds: int
 
 
-def measure(settings: Theorem2Settings, *, learning_rate: float = LEARNING_RATE) -> RecipeOutcome:
-    """Rows of mode, size, seed, error and the iterate chosen; the validation errors of seed 0; the terms of the bound.
-
-    Parameters
-    ----------
-    settings : Theorem2Settings
-    learning_rate : float
-        Of the practical rates, which fall from it to 0.
-    """
+def measure(settings: Theorem2Settings) -> RecipeOutcome:
+    """Rows of mode, size, seed, error and iterate chosen; the validation errors of seed 0; the terms of the bound."""
     rows: list[Row] = []
     curves, terms, measured = [], [], []
-    rates = {"descent": (settings.seeds, learning_rate), "theorem": (settings.theorem_seeds, "theorem")}
+    rates = {"descent": (settings.seeds, LEARNING_RATE), "theorem": (settings.theorem_seeds, "theorem")}
     for size in settings.descents:
         bound = parities.theorem_2(size.n, size.k, size.width // 2, size.steps)
         terms.append({**asdict(size), **asdict(bound), "violated": list(bound.violated), "error": bound.error})
@@ -91,7 +84,7 @@ def measure(settings: Theorem2Settings, *, learning_rate: float = LEARNING_RATE)
     for sample in settings.practicals:
         rows += [{"mode": "practical", **asdict(sample), **row} for row in _practical(sample, settings.seeds)]
     return RecipeOutcome(
-        parameters={"batch_size": BATCH_SIZE, "learning_rate": learning_rate, "tests": TESTS},
+        parameters={"batch_size": BATCH_SIZE, "learning_rate": LEARNING_RATE, "tests": TESTS},
         judgements=judge(settings, rows),
         measured=measured,
         data={"rows": rows, "curves": curves, "terms": terms},
