@@ -11,6 +11,7 @@ wrong.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -19,7 +20,7 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
 from fewfire._errors import invalid
-from fewfire._validate import check_sample_weight
+from fewfire._validate import check_number, check_sample_weight, is_balanced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,20 +37,7 @@ LARGEST_SLOPE, BISECTIONS = 1e3, 100  # larger slopes change nothing: values of 
 def all_or_nothing(
     fit: Callable[Concatenate[Learner, Arguments], Result],
 ) -> Callable[Concatenate[Learner, Arguments], Result]:
-    """A method that takes back what it has set on its object when it raises.
-
-    >>> class Counter:
-    ...     @all_or_nothing
-    ...     def fit(self):
-    ...         self.count_ = 1
-    ...         raise ValueError
-    >>> counter = Counter()
-    >>> try:
-    ...     counter.fit()
-    ... except ValueError:
-    ...     vars(counter)
-    {}
-    """
+    """A method that takes back what it has set on its object when it raises."""
 
     @wraps(fit)
     def guarded(self: Learner, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
@@ -79,6 +67,26 @@ def weighted_rows(table: Any, labels: AnyArray, sample_weight: object) -> tuple[
     weights = check_sample_weight(sample_weight, len(labels))
     kept = np.flatnonzero(weights)
     return (table, labels, weights) if len(kept) == len(weights) else (table[kept], labels[kept], weights[kept])
+
+
+def class_weighted(
+    class_weight: object, classes: AnyArray, indices: AnyArray, weights: Float64Array, least: int
+) -> Float64Array:
+    """Weights of rows (rows,) times those of their classes, which must be above 0 for so many classes at least."""
+    if class_weight is None:
+        return weights
+    if is_balanced(class_weight):
+        totals = np.bincount(indices, weights=weights, minlength=len(classes))
+        return np.asarray(weights * (totals.sum() / (len(classes) * totals))[indices])
+    if not isinstance(class_weight, Mapping):
+        raise invalid("class_weight", "must be None, 'balanced' or a dict of weights", class_weight)
+    factors = [
+        check_number(f"class_weight[{label!r}]", class_weight.get(label, 1.0), 0.0) for label in classes.tolist()
+    ]
+    if np.count_nonzero(factors) < least:
+        rule = "must not be 0 for both classes" if least == 1 else "must be above 0 for two classes at least"
+        raise invalid("class_weight", rule, dict(class_weight))
+    return np.asarray(weights * np.array(factors)[indices])
 
 
 def logistic_slope(values: Float64Array, labels: Float64Array, weights: Float64Array | None = None) -> float:

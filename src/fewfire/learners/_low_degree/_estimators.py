@@ -9,7 +9,6 @@ for uniform inputs only. The default goes on from there: penalties, degree and s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -23,12 +22,13 @@ from fewfire._errors import invalid
 from fewfire._explanation import Explanation
 from fewfire._progress import progress_callback
 from fewfire._threads import calm_products, job_count
-from fewfire._validate import check_choice, check_finite, check_integer, check_number, is_balanced, two_classes
-from fewfire.fourier import estimate, least_squares
+from fewfire._validate import check_choice, check_finite, check_integer, check_number, two_classes
+from fewfire.fourier import least_squares
 from fewfire.fourier._monomials import Term, strongest
 from fewfire.learners._fitting import (
     ScoreClassifier,
     all_or_nothing,
+    class_weighted,
     label_unit,
     logistic_slope,
     probabilities,
@@ -45,6 +45,7 @@ from fewfire.learners._low_degree._search import (
     combine,
     constant_fit,
     dense_degrees,
+    estimated,
     estimation_fits,
     estimation_words,
     sparse_degrees,
@@ -54,7 +55,7 @@ from fewfire.learners._low_degree._sparse import sparse_fits
 from fewfire.learners._signs import Binarize, column_names, learn_signs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from fewfire._types import AnyArray, Float64Array, IdArray
     from fewfire.fourier._least_squares import Solver
@@ -271,12 +272,10 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
 
     def _direct(self, sample: SignSample, degree: int, threads: int, alpha: float = 0.0) -> Found:
         """One fit of a known degree and penalty to all rows."""
-        weights = None if np.all(sample.weights == 1.0) else sample.weights
         nothing = np.full(len(sample), np.nan)
         if self.method == "estimation":
-            labels = sample.labels if weights is None else sample.labels * (weights / weights.mean())
-            found = estimate(sample.signs, labels, degree, threads=threads, progress=self._progress)
-            polynomial = full_polynomial(found.n, degree, found.values)
+            values = estimated(sample, degree, threads, self._progress)
+            polynomial = full_polynomial(sample.signs.shape[1], degree, values)
             return Found(polynomial, [(1.0, estimation_words(degree))], nothing, "estimate")
         fit = least_squares(
             sample.signs,
@@ -286,7 +285,7 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
             solver=self.solver,
             tol=self.tol,
             max_iter=self.max_iter,
-            weights=weights,
+            weights=None if np.all(sample.weights == 1.0) else sample.weights,
             threads=threads,
             progress=self._progress,
         )
@@ -435,9 +434,8 @@ class LowDegreeClassifier(ScoreClassifier, LowDegreeBase):
         table, labels = validate_data(self, X, y, accept_sparse="csc")
         table, labels, weights = weighted_rows(table, labels, sample_weight)
         classes, signs = two_classes(labels)
-        weights = weights * _class_weights(self.class_weight, classes, signs, weights)
-        if not weights.all():
-            table, signs, weights = table[weights > 0.0], signs[weights > 0.0], weights[weights > 0.0]
+        weights = class_weighted(self.class_weight, classes, (signs > 0).astype(np.intp), weights, least=1)
+        table, signs, weights = weighted_rows(table, signs, weights)
         sample, found = self._fit(table, signs, weights, classes=True)
         self.classes_ = classes
         self.slope_ = logistic_slope(found.held_out, sample.labels, sample.weights)
@@ -456,21 +454,3 @@ class LowDegreeClassifier(ScoreClassifier, LowDegreeBase):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def _class_weights(class_weight: object, classes: AnyArray, signs: Float64Array, weights: Float64Array) -> Float64Array:
-    """The factor of each row's weight, shape (rows,)."""
-    if class_weight is None:
-        return np.ones(len(signs))
-    if is_balanced(class_weight):
-        positive = float(weights[signs > 0].sum())
-        negative = float(weights[signs < 0].sum())
-        return np.where(signs > 0, 0.5, 0.5 * positive / negative) * (positive + negative) / positive
-    if not isinstance(class_weight, Mapping):
-        raise invalid("class_weight", "must be None, 'balanced' or a dict of weights", class_weight)
-    low, high = (
-        check_number(f"class_weight[{label!r}]", class_weight.get(label, 1.0), 0.0) for label in classes.tolist()
-    )
-    if not low and not high:
-        raise invalid("class_weight", "must not be 0 for both classes", dict(class_weight))
-    return np.where(signs > 0, high, low)

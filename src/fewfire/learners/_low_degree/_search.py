@@ -40,7 +40,7 @@ from fewfire.learners._low_degree._sample import Fit, SignSample, splits
 from fewfire.learners._low_degree._sparse import scannable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Sequence
+    from collections.abc import Callable, Collection, Hashable, Sequence
 
     from fewfire._types import Float64Array, IdArray
 
@@ -126,12 +126,14 @@ def estimation_words(degree: int) -> str:
     return f"empirical coefficients of degree at most {degree}"
 
 
-def estimated(sample: SignSample, degree: int, threads: int) -> Float64Array:
+def estimated(
+    sample: SignSample, degree: int, threads: int, progress: Callable[[int, int], object] | None = None
+) -> Float64Array:
     """Weighted means of label times monomial."""
     weights = sample.weights
     equal = bool(np.all(weights == weights[0]))
     labels = sample.labels if equal else sample.labels * (weights / weights.mean())
-    return estimate(sample.signs, labels, degree, threads=threads).values
+    return estimate(sample.signs, labels, degree, threads=threads, progress=progress).values
 
 
 def combine(fits: list[Fit], sample: SignSample, folds: IdArray, *, classes: bool, mix: bool) -> Found:

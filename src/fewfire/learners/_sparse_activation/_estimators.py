@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -16,8 +15,15 @@ from fewfire._explanation import Explanation
 from fewfire._progress import progress_callback
 from fewfire._random import Stream
 from fewfire._threads import calm_products
-from fewfire._validate import check_finite, check_integer, check_number, class_indices, find_classes, is_balanced
-from fewfire.learners._fitting import ScoreClassifier, all_or_nothing, label_unit, probabilities, weighted_rows
+from fewfire._validate import check_finite, check_integer, check_number, class_indices, find_classes
+from fewfire.learners._fitting import (
+    ScoreClassifier,
+    all_or_nothing,
+    class_weighted,
+    label_unit,
+    probabilities,
+    weighted_rows,
+)
 from fewfire.learners._signs import column_names
 from fewfire.learners._sparse_activation._training import TrainingRule, class_loss, squared_loss, train_members
 from fewfire.networks import TwoLayer, check_sparsity
@@ -25,7 +31,7 @@ from fewfire.networks._two_layer import Norms
 from fewfire.robustness import Layers, ModelAdapter, register_adapter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from fewfire._types import AnyArray, Float64Array, IdArray
     from fewfire.learners._sparse_activation._training import MemberLoss
@@ -291,9 +297,8 @@ class SparseActivationClassifier(ScoreClassifier, SparseActivationBase):
         table, labels, weights = weighted_rows(table, labels, sample_weight)
         classes = find_classes(labels)
         indices = class_indices(labels, classes)
-        weights = weights * _class_weights(self.class_weight, classes, indices, weights)[indices]
-        if not weights.all():
-            table, indices, weights = table[weights > 0.0], indices[weights > 0.0], weights[weights > 0.0]
+        weights = class_weighted(self.class_weight, classes, indices, weights, least=2)
+        table, indices, weights = weighted_rows(table, indices, weights)
         self._fit(table, weights, lambda rows: class_loss(indices[rows], len(classes)))
         self.classes_ = classes
         return self
@@ -305,23 +310,6 @@ class SparseActivationClassifier(ScoreClassifier, SparseActivationBase):
     def predict_proba(self, X: object) -> Float64Array:
         """The probability of each class, shape (samples, classes)."""
         return probabilities(self._outputs(X))
-
-
-def _class_weights(class_weight: object, classes: AnyArray, indices: IdArray, weights: Float64Array) -> Float64Array:
-    """The factor of each class, shape (classes,)."""
-    if class_weight is None:
-        return np.ones(len(classes))
-    if is_balanced(class_weight):
-        totals = np.bincount(indices, weights=weights, minlength=len(classes))
-        return np.asarray(totals.sum() / (len(classes) * totals))
-    if not isinstance(class_weight, Mapping):
-        raise invalid("class_weight", "must be None, 'balanced' or a dict of weights", class_weight)
-    factors = [
-        check_number(f"class_weight[{label!r}]", class_weight.get(label, 1.0), 0.0) for label in classes.tolist()
-    ]
-    if np.count_nonzero(factors) < 2:
-        raise invalid("class_weight", "must be above 0 for two classes at least", dict(class_weight))
-    return np.array(factors)
 
 
 @dataclass(frozen=True, eq=False)

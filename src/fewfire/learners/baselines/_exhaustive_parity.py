@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from functools import reduce
-from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING, Any, Self
 
@@ -34,10 +33,11 @@ from fewfire.learners._fitting import all_or_nothing
 from fewfire.learners._signs import Binarize, column_names, learn_signs
 
 if TYPE_CHECKING:
-    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray, SignArray, WordArray
+    from fewfire._types import AnyArray, Float64Array, IdArray, SignArray, WordArray
 
 MAX_SIZE = 5  # the largest sets searched
-BLOCK_WORDS = 1 << 18  # words of examples of random sets at a time
+BLOCK_WORDS = 1 << 18  # words of examples of sets at a time
+BLOCK_SETS = 1 << 16  # sets of the reference implementation at a time
 
 
 @dataclass(eq=False, repr=False)
@@ -205,12 +205,26 @@ def search(X: SignArray, y: SignArray, size: int, threads: int) -> Search:
 
 def search_part(X: SignArray, y: SignArray, size: int, count: int, seed: int) -> Search:
     """Search `count` random sets of `size` coordinates, at most C(n, size)."""
-    sets = random_sets(X.shape[1], size, count, np.random.default_rng(seed))
+    hits = _strongest(X, y, random_sets(X.shape[1], size, count, np.random.default_rng(seed)))
+    return Search(hits[0], hits[1] if count > 1 else None, count, 0)
+
+
+def search_reference(X: SignArray, y: SignArray, size: int) -> Search:
+    """The same search in NumPy: all sets by their numbers, so many at a time."""
+    n, top = X.shape[1], list[Hit]()
+    sets = comb(n, size)
+    for first in range(0, sets, BLOCK_SETS):
+        part = unrank(np.arange(first, min(first + BLOCK_SETS, sets)), n, size)
+        top = sorted(top + _strongest(X, y, part), key=lambda hit: (-abs(hit.correlation), hit.support))[:2]
+    return Search(top[0], top[1] if sets > 1 else None, sets, 0)
+
+
+def _strongest(X: SignArray, y: SignArray, sets: IdArray) -> list[Hit]:
+    """The two strongest of some sets (sets, size); of equally strong ones the lexicographically first."""
     values = correlations(X, y, sets)
     # Strength first, then the members in order: the last key counts most.
     order = np.lexsort((*sets.T[::-1], -np.abs(values)))[:2]
-    hits = [Hit(tuple(sets[i].tolist()), int(values[i])) for i in order]
-    return Search(hits[0], hits[1] if count > 1 else None, count, 0)
+    return [Hit(tuple(sets[i].tolist()), int(values[i])) for i in order]
 
 
 def random_sets(n: int, size: int, count: int, rng: np.random.Generator) -> IdArray:
@@ -249,40 +263,3 @@ def _ones(words: WordArray) -> IdArray:
     if hasattr(np, "bitwise_count"):
         return np.asarray(np.bitwise_count(words).sum(axis=1, dtype=np.int64))
     return np.asarray(np.unpackbits(words.view(np.uint8), axis=1).sum(axis=1, dtype=np.int64))
-
-
-def search_reference(X: SignArray, y: SignArray, size: int) -> Search:
-    """The same search by matrix products: for each prefix, the correlations of all pairs that complete it."""
-    m, n = X.shape
-    # Sums of m signs are exact in float32 up to 2²⁴.
-    table: FloatArray = X.astype(np.float32) if m < 2**24 else X.astype(np.float64)
-    top: list[Hit] = []
-    sets = 0
-    for prefix in combinations(range(n), max(0, size - 2)):
-        weighted: FloatArray = np.multiply.reduce(table[:, prefix], axis=1) * y
-        first = prefix[-1] + 1 if prefix else 0
-        found, count = _completions(table, weighted, first, 1 if size == 1 else 2)
-        sets += count
-        hits = [Hit((*prefix, *rest), value) for rest, value in found]
-        # Prefixes ascend, so a stable sort keeps the lexicographically first of equally strong sets.
-        top = sorted(top + hits, key=lambda hit: -abs(hit.correlation))[:2]
-    return Search(top[0], top[1] if len(top) > 1 else None, sets, 0)
-
-
-def _completions(
-    table: FloatArray, weighted: FloatArray, first: int, size: int
-) -> tuple[list[tuple[tuple[int, ...], int]], int]:
-    """The two strongest completions of a prefix by one or two columns from `first` on, and how many there are."""
-    later = table[:, first:]
-    if size == 1:
-        members = np.arange(later.shape[1])[None]
-        values = weighted @ later
-    else:
-        members = np.stack(np.triu_indices(later.shape[1], 1))
-        values = ((later * weighted[:, None]).T @ later)[tuple(members)]
-    found, strengths = [], np.abs(values)
-    for _ in range(min(2, len(values))):
-        at = int(np.argmax(strengths))
-        found.append((tuple((members[:, at] + first).tolist()), int(values[at])))
-        strengths[at] = -1
-    return found, len(values)
