@@ -90,10 +90,7 @@ def class_weighted(
 
 
 def logistic_slope(values: Float64Array, labels: Float64Array, weights: Float64Array | None = None) -> float:
-    """The slope of least log loss, above 0, of values (samples,) and labels ±1; NaN values do not count.
-
-    It is 1 where there is no value.
-    """
+    """The slope of least log loss, above 0, of values (samples,) and labels ±1; NaN values do not count."""
     seen = np.isfinite(values)
     if not seen.any():
         return 1.0

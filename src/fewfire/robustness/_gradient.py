@@ -97,10 +97,7 @@ def check_adversary(adversary: object) -> PGD:
 def find_worst(
     model: Any, criterion: Criterion, threat: Threat, centres: Float64Array, search: PGD, stream: Stream
 ) -> WorstPoints:
-    """For each row of centres (rows, d), the point of the threat at which the search found the criterion largest.
-
-    The model has the methods `scores` and `linearise` of `Scores`.
-    """
+    """For each row of centres (rows, d), the point of the threat at which the search found the criterion largest."""
     best: WorstPoints | None = None
 
     def meet(points: Float64Array, scores: Float64Array) -> None:

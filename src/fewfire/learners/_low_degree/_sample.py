@@ -49,10 +49,7 @@ class SignSample:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """One fit: its family and degree, a few words, its predictions of held-out rows, and the fit to all rows.
-
-    Rows that are never held out have the prediction NaN.
-    """
+    """One fit: its family and degree, a few words, its predictions of held-out rows, and the fit to all rows."""
 
     family: str
     degree: int
@@ -63,10 +60,7 @@ class Fit:
 
 
 def draw_folds(sample: SignSample, fraction: float, random_state: np.random.RandomState, *, stratify: bool) -> IdArray:
-    """The fold in which each row is held out, shape (rows,); of a large sample a fraction is, and −1 for the others.
-
-    Classes are spread evenly over the folds where `stratify`.
-    """
+    """The fold in which each row is held out, shape (rows,); of a large sample a fraction is, and −1 for the others."""
     rows = len(sample)
     order = random_state.permutation(rows)
     if stratify:

@@ -137,11 +137,7 @@ def estimated(
 
 
 def combine(fits: list[Fit], sample: SignSample, folds: IdArray, *, classes: bool, mix: bool) -> Found:
-    """A mixture of fits, or the average of logistic ones where it is better, or (without `mix`) the best of them.
-
-    A single fit is chosen by its share of wrong predictions where labels are classes, else by squared error; ties go to
-    the lowest degree.
-    """
+    """A mixture of fits, or the average of logistic ones where it is better, or (without `mix`) the best of them."""
     seen = folds >= 0
     validation = sample.take(seen)
     fits = [fit for fit in fits if np.isfinite(fit.held_out[seen]).all()]

@@ -126,10 +126,7 @@ def learning_rate(
 
 
 def tangent_steepness(net: TwoLayer, inputs: Float64Array, weight: Float64Array) -> float:
-    """λ_max(K)/n of the tangent kernel K_ij = ⟨∂f(x_i)/∂W, ∂f(x_j)/∂W⟩, on at most SAMPLE rows of inputs (rows, d).
-
-    With weights (rows,) it is that of the table in which each row stands as often as its weight says.
-    """
+    """λ_max(K)/n of the tangent kernel K_ij = ⟨∂f(x_i)/∂W, ∂f(x_j)/∂W⟩, on at most SAMPLE rows of inputs (rows, d)."""
     step = -(-len(inputs) // SAMPLE)
     chosen = inputs[::step]
     fires = net.activation.slope(net.preactivations(chosen)).astype(np.float64) * net.output

@@ -48,10 +48,7 @@ def diverged(unit: str, number: int, rate: float, first: float, now: float) -> D
 
 @dataclass(frozen=True, eq=False)
 class LabelledLoss(ABC):
-    """A loss by name of labels (rows,); methods take scores (chosen, heads) and the numbers of the chosen rows.
-
-    What they give is of the scores' precision.
-    """
+    """A loss by name of labels (rows,); methods take scores (chosen, heads) and the numbers of the chosen rows."""
 
     name: str
     labels: AnyArray

@@ -61,10 +61,7 @@ def median(name: str, values: ArrayLike) -> Effect:
 
 
 def probability_of_larger(name: str, values: ArrayLike, others: ArrayLike) -> Effect:
-    """P(X > Y) + P(X = Y)/2, what Mann and Whitney's test is about, with Newcombe's interval (2006, method 5).
-
-    Infinite values are larger than all others and tie among themselves.
-    """
+    """P(X > Y) + P(X = Y)/2, what Mann and Whitney's test is about, with Newcombe's interval (2006, method 5)."""
     first, second = (np.asarray(table, dtype=np.float64) for table in (values, others))
     if np.isnan(first).any() or np.isnan(second).any():
         return Effect(name, nan, nan, nan)

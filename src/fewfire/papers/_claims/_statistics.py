@@ -41,10 +41,7 @@ def larger(values: ArrayLike, others: ArrayLike) -> float:
 
 
 def rising(table: ArrayLike) -> float:
-    """Page's trend test: values rise from column to column within the rows of a table of shape (blocks, levels).
-
-    Rows that do not vary are left out; ties make the test cautious.
-    """
+    """Page's trend test: values rise from column to column within the rows of a table of shape (blocks, levels)."""
     rows = np.asarray(table, dtype=np.float64)
     rows = rows[rows.min(axis=1) < rows.max(axis=1)]
     return float(stats.page_trend_test(rows, method="asymptotic").pvalue) if len(rows) > 1 else 1.0
@@ -112,10 +109,7 @@ def rising_power(
 
 
 def mean_power(effect: float, deviation: float, count: int, level: float = LEVEL) -> float:
-    """One end of Student's interval for a mean of `count` values that lies `effect` > 0 beyond the bound: exact.
-
-    `level` is that of the end, as in `_effects.mean`.
-    """
+    """One end of Student's interval for a mean of `count` values that lies `effect` > 0 beyond the bound: exact."""
     if count < 2:
         return 0.0
     if deviation == 0.0:
@@ -132,9 +126,6 @@ def spread_power(values: ArrayLike, effect: float, level: float = LEVEL) -> floa
 
 
 def simulated_power(notices: Callable[[np.random.Generator], bool], draws: int = DRAWS) -> float:
-    """Any other test: the share of draws in which `notices`, which draws a run and judges it, is true.
-
-    The standard error is at most 1/(2√draws); keep it below 0.01 with at least 2500 draws.
-    """
+    """Any other test: the share of draws in which `notices`, which draws a run and judges it, is true."""
     rng = np.random.default_rng(0)
     return sum(bool(notices(rng)) for _ in range(draws)) / draws

@@ -115,10 +115,7 @@ def fit_linear(
 
 
 def dimension_needed(error_at: Callable[[int], float], goal: float, start: int, largest: int) -> float:
-    """The least dimension, to a factor 2^(1/4), at which the error is at most the goal; infinity above `largest`.
-
-    Doubles from `start` and halves the interval below, so the error is taken to fall with the dimension.
-    """
+    """The least dimension, to a factor 2^(1/4), at which the error is at most the goal; infinity above `largest`."""
 
     def size(exponent: int) -> int:
         return min(largest, round(start * 2 ** (exponent / STEPS_PER_DOUBLING)))

@@ -54,10 +54,7 @@ class Separator:
 
 
 def bias_movement(initial: TwoLayer, X: AnyArray, y: AnyArray, support: Sequence[int]) -> float:
-    """How far the first step on a sample moves the biases of good neurons, root mean square; to compare with 1/(8k).
-
-    Over the whole of D_A, not a sample (X, y) of it, the movement from a start of `init.symmetric` is next to nothing.
-    """
+    """How far the first step on a sample moves the biases of good neurons, root mean square; to compare with 1/(8k)."""
     good = good_mask(initial, support)
     moved = initial.output * sample_correlations(initial, X, y).bias
     return float(np.sqrt(np.mean(moved[good] ** 2))) if good.any() else 0.0
@@ -132,10 +129,7 @@ def _lemma_10(weights: Float64Array, values: Float64Array, rest: Float64Array, z
 
 
 class ProofRow(NamedTuple):
-    """A quantity, its value on the network, the bound and the statement that gives it.
-
-    `rule` is "at most", "at least", or None where the two are only to be compared.
-    """
+    """A quantity, its value on the network, the bound and the statement that gives it."""
 
     quantity: str
     measured: float
@@ -154,10 +148,7 @@ class ProofRow(NamedTuple):
 def compare_proof(
     n: int, k: int, width: int, steps: int, *, examples: int = 100_000, learning_rate: float = 0.5, seed: int = 0
 ) -> list[ProofRow]:
-    """The lemmas of Theorem 2 on one network of `width` after `steps` more than the first, in the order of the proof.
-
-    The first step on a sample of `examples` is compared with the exact one.
-    """
+    """The lemmas of Theorem 2 on one network, in the order of the proof; its first step on a sample of `examples`."""
     problem = CorrelatedParity(n, k)
     check_integer("examples", examples, 1)
     (best,) = learn_correlated_parity(

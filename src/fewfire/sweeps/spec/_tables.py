@@ -185,10 +185,7 @@ def parse_training(value: object, path: str = "training") -> Schedule:
 
 
 def plain_training(schedule: Schedule) -> dict[str, Any]:
-    """The table of a schedule, with every key but those of the optimiser where it is plain SGD.
-
-    Numbers of one kind always look the same.
-    """
+    """The table of a schedule, with every key but those of the optimiser where it is plain SGD."""
     optimiser: dict[str, Any] = {} if schedule.plain else {"optimiser": schedule.optimiser}
     if schedule.momentum:
         optimiser["momentum"] = schedule.momentum

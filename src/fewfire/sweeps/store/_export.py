@@ -102,10 +102,7 @@ ESCAPES = {character: f"\\{character}" for character in "&%$#_{}"} | {
 
 
 def latex_table(store: Store) -> list[str]:
-    """The lines of a table with a row per cell, in order of the settings; what all cells share is a comment above it.
-
-    Success is what the newest sweep of the store calls so.
-    """
+    """The lines of a table with a row per cell, in order of the settings; what all cells share is a comment above."""
     error = newest_success_error(store.sweeps())
     found = cells(store, error)
     flat = [flat_setting(cell.setting) for cell in found]

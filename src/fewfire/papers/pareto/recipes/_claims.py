@@ -44,10 +44,7 @@ RATIO, SPREAD = 1.5, 0.5
 
 
 class Lines:
-    """The cells of a grid in lines along one of "width" and "samples"; `won` and `trials` have shape (lines, cells).
-
-    Lines are in the order of the start and then of the other of the two.
-    """
+    """The cells of a grid in lines along one of "width" and "samples"; `won` and `trials` have shape (lines, cells)."""
 
     def __init__(self, rows: Rows, along: str) -> None:
         keys = ("start", *(key for key in ("width", "samples") if key != along), along)
@@ -88,10 +85,7 @@ def data_buys_success(rows: Rows) -> Judgement:
 
 
 def no_step_costs_success(rows: Rows) -> Judgement:
-    """Finding (2): the mean fall at every step up in width is shown to be below `MARGIN`.
-
-    A lack of evidence does not pass: the upper ends of the falls, together at 95%, must be below the margin.
-    """
+    """Finding (2): the mean fall at every step up in width is shown to be below `MARGIN`."""
     lines = Lines(rows, "width")
     count, steps = lines.won.shape[0], lines.won.shape[1] - 1
     name = "largest mean fall by a step up in width, share of runs"

@@ -68,10 +68,7 @@ class ParityGrid:
 
 
 def run_grid(grid: ParityGrid) -> tuple[list[Row], MemoryStore]:
-    """One row per cell, and the store with the histories.
-
-    "steps" and "train_steps" are until the test error and the training error were small, None where they never were.
-    """
+    """One row per cell, with None for steps where an error never was small, and the store with the histories."""
     store = MemoryStore()
     grid.sweep().run(store, keep_going=False)
     rows = []

@@ -114,11 +114,7 @@ def _sign_power(share: float, other: float, networks: int) -> float:
 
 
 def lottery_tickets(settings: LotterySettings) -> dict[str, list[History]]:
-    """Histories of wide networks, and of each the largest neurons, rewound, alone, and as many freshly drawn ones.
-
-    Redrawn neurons have the wide network's distribution and the minibatches of the rewound ones, so that only their
-    luck differs.
-    """
+    """Histories of wide networks, and of each the largest neurons, rewound, alone, and as many freshly drawn ones."""
     check_integer("keep", settings.keep, 1, settings.width, "keep at most as many neurons as there are")
     problem, engine = Parity(settings.n, settings.k), get_engine()
     test = problem.sample(4000, Stream(0, "test"))

@@ -130,11 +130,7 @@ def exponents(rows: list[Row]) -> list[float]:
 
 
 def parity_slopes(n: int, k: int, size: AnyArray) -> Row:
-    """The model h = Σ θ_i χ_{S_i} with sets of k neighbours, whatever θ: one step, and noise just below 2.
-
-    A row: the largest weight as in Lemma 6, the share of parities that the noise does not hide, and what
-    Proposition 3 allows to be left with ¼ and with ½.
-    """
+    """The model h = Σ θ_i χ_{S_i} with sets of k neighbours, whatever θ: one step, and noise just below 2."""
     bits = cube(n)
     sets = [[(first + step) % n for step in range(k)] for first in range(FEATURES)]
     found = [transform(bits[:, chosen].prod(axis=1).astype(np.float64)) for chosen in sets]
@@ -170,10 +166,7 @@ def path(network: TwoLayer, steps: int, size: AnyArray) -> tuple[Float64Array, F
 
 
 def correlations(network: TwoLayer, X: AnyArray) -> Any:
-    """c_i(S) for every S, shape (2^n,), and the largest |∂h/∂θ_i|, one parameter after the other.
-
-    The offset is left out: its slope is the constant 1, whose correlation with every parity is 0.
-    """
+    """c_i(S) for every S, shape (2^n,), and the largest |∂h/∂θ_i|, by parameter but the offset: its slope is 1."""
     scores = network.preactivations(X)
     sets = np.arange(len(X))
     for neuron, output in enumerate(network.output.astype(np.float64)):

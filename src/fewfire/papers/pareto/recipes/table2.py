@@ -55,10 +55,7 @@ NOTICED = 2.0  # points: about what lies between the paper's best networks and i
 
 @dataclass(frozen=True)
 class Table2Settings:
-    """Data sets (of `problems.tabular.DATASETS`), shares of the rows to train on, random splits, models.
-
-    Models are named as `papers.pareto.tables.find_models` takes them.
-    """
+    """Data sets (of `problems.tabular.DATASETS`), shares of the rows to train on, random splits, models."""
 
     datasets: tuple[str, ...]
     fractions: tuple[float, ...]
@@ -127,10 +124,7 @@ CLAIMS = (
 
 
 def judge(rows: list[Row]) -> tuple[list[Judgement], list[str]]:
-    """Verdicts on the models that were measured, over trials and over data sets, and how many cells are above.
-
-    Cells with fewer training rows than the paper's do not count; one trial has no spread, and no verdict.
-    """
+    """Verdicts on the models that were measured, over trials and over data sets, and how many cells are above."""
     judgements, measured = [], []
     for model, printed, claim, bound in CLAIMS:
         mine = [row for row in rows if row["model"] == model and row["whole"] and row.get("trials", 0) > 1]
@@ -168,11 +162,7 @@ QUOTED = {"network": "tuned network, all rows", "forest": "tuned forest, all row
 
 
 def plot_tabular(info: Info, *, ax: SomeAxes | None = None) -> Figure:
-    """pareto/table2: median test errors with their intervals, a line per model and a colour per share of the rows.
-
-    Crosses are what Table 2 prints for the paper's best network and best forest, where the data set is whole; dotted
-    lines are the tuned network and forest of Grinsztajn et al. on the full data that it quotes.
-    """
+    """pareto/table2: median test errors with their intervals, a line per model and a colour per share of the rows."""
     rows = [row for row in info.get("rows", ()) if "median" in row]
     if not rows:
         raise invalid("info", "must hold measured rows", "none", "pass what the recipe returned")

@@ -171,10 +171,7 @@ def _best(rows: Iterable[TableRow]) -> list[TableRow]:
 
 
 def overall(rows: Iterable[TableRow]) -> list[dict[str, Any]]:
-    """For each fraction the mean over data sets of each model's median error, and mean ranks.
-
-    Only data sets on which every model was measured count; members of a family have no rank, the best of it has one.
-    """
+    """For each fraction the mean over data sets of each model's median error, and mean ranks."""
     measured = [row for row in rows if "median" in row]
     single = {row["model"] for row in measured if not row["family"]}
     summary = []

@@ -182,10 +182,7 @@ def _growth_seen(powers: Sequence[Effect]) -> float:
 
 
 def _dimensions(n: int, k: int, name: str, seeds: range) -> Row:
-    """For each seed the least number of features at which a linear classifier errs on at most 5% of D_A.
-
-    A seed stands for the same random numbers at every size, so that what is random leaves the growth alone.
-    """
+    """For each seed the least number of features at which a linear classifier errs on at most 5% of D_A."""
     X = cube(n)
     problem = CorrelatedParity(n, k)
     y, mass = problem.target(X).astype(np.float64), problem.density(X) / 2**n
@@ -203,10 +200,7 @@ def _dimensions(n: int, k: int, name: str, seeds: range) -> Row:
 
 
 def _growth(rows: list[Row]) -> Effect:
-    """The power of C(n, k) with which the median dimension grows, and the ends of its bootstrap interval.
-
-    All are NaN where some median did not reach the accuracy.
-    """
+    """The power of C(n, k) with which the median dimension grows, and the ends of its bootstrap interval."""
     name = "power of C(n, k) with which the median dimension grows, the smallest"
     positions = [log(row["monomials"]) for row in rows]
     table = np.array([row["needed"] for row in rows])  # (sizes, seeds)

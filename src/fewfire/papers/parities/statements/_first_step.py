@@ -238,10 +238,7 @@ def _check_signs(signs: AnyArray, support: Sequence[int]) -> tuple[AnyArray, lis
 
 @lru_cache(maxsize=4096)
 def _expectations(n: int, kind: tuple[int, ...], bias: float, half: Half) -> tuple[float, ...]:
-    """E[yσ'x_j] for j with weight −1, 0, 1 in A, then the same off A times its sign, E[yσ'] and E[yσ].
-
-    `kind` is a row of the groups of `first_step`; networks of the same size share most of theirs.
-    """
+    """E[yσ'x_j] for j with weight −1, 0, 1 in A, then the same off A times its sign, E[yσ'] and E[yσ]."""
     sizes, free = np.array(kind[:3]), kind[3]
     # How many bits of each group are +1, over all combinations: shape (patterns, 3).
     ups = np.stack([grid.ravel() for grid in np.meshgrid(*(np.arange(size + 1) for size in sizes))], axis=1)

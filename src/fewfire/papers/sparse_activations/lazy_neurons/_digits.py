@@ -44,10 +44,7 @@ def digits() -> tuple[Any, Any, Any, Any]:
 
 
 def train_digits(width: int, depth: int, seeds: int, epochs: int) -> dict[str, Any]:
-    """Train networks of `depth` hidden layers of `width` neurons, one per seed.
-
-    "epochs" are those measured; "activity" is an array (epochs, layers, seeds); "accuracy" is that at the end.
-    """
+    """Train networks of `depth` hidden layers of `width` neurons, one per seed."""
     X, y, X_test, y_test = digits()
     draws = [torch.Generator().manual_seed(seed) for seed in range(seeds)]
     weights, biases = [], []
@@ -137,10 +134,7 @@ def measure_induced(width: int, epochs: int, tuning: int, seed: int) -> Iterator
 
 
 def sign_block(width: int, epochs: int, target: float | None, seed: int) -> tuple[TwoLayer, float]:
-    """A two-layer network on 4×4 images of signs, trained plainly or to a target activity, and its test accuracy.
-
-    A pixel is the mean of 2×2, above or below the mean of that pixel over the images to train on.
-    """
+    """A two-layer network on 4×4 images of signs, trained plainly or to a target activity, and its test accuracy."""
     X, y, X_test, y_test = digits()
     train, test = (part.reshape(-1, 4, 2, 4, 2).mean(dim=(2, 4)).flatten(1) for part in (X, X_test))
     signs, test_signs = (torch.where(part > train.mean(dim=0), 1.0, -1.0) for part in (train, test))

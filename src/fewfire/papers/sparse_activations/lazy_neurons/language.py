@@ -169,11 +169,7 @@ class LanguageTraining:
 
 
 class TrainedDecoder(NamedTuple):
-    """A decoder, what was seen while it was trained, and the seconds of training, measurements included.
-
-    `curve` has per checkpoint "step", "loss" (on validation windows, nats per byte), "activity" (of each layer) and
-    "half_width" (of its 95% interval over these windows).
-    """
+    """A decoder, what was seen while it was trained, and the seconds of training, measurements included."""
 
     model: Decoder
     curve: list[dict[str, Any]]

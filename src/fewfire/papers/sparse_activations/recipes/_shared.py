@@ -58,10 +58,7 @@ def relative_error(net: TwoLayer, degree: int, samples: int, seed: int) -> float
 
 
 def needs_torch(measure: Callable[[Any], RecipeOutcome]) -> Callable[[Any], RecipeOutcome]:
-    """Measure on one thread of PyTorch, or report that it is not installed.
-
-    Networks this small gain nothing from more threads, and sums round alike on any machine.
-    """
+    """Measure on one thread of PyTorch, or report that it is not installed."""
 
     @wraps(measure)
     def measure_or_skip(settings: Any) -> RecipeOutcome:

@@ -34,10 +34,7 @@ TIGHT = ((AVERAGE, 1 - ROUNDING, ""), (NOISE, 0.95, ""), (DEGREE, 0.8, ", where 
 
 
 def extremal_network(n: int, p: int, k: int) -> TwoLayer:
-    """k copies of Σ_α χ(α) σ(⟨α, x⟩ − p + 2) over the patterns of the first p ≥ 2 of n inputs: 2k times their parity.
-
-    At most k neurons fire, W² = p, and AS = 4k²W², the most there is.
-    """
+    """k copies of Σ_α χ(α) σ(⟨α, x⟩ − p + 2) over the patterns of the first p ≥ 2 inputs: W² = p and AS = 4k²W²."""
     patterns = cube(p).astype(np.float64)
     hidden = np.hstack([patterns, np.zeros((2**p, n - p))])
     return TwoLayer(np.tile(hidden, (k, 1)), np.full(k * 2**p, 2.0 - p), np.tile(patterns.prod(axis=1), k))
@@ -141,10 +138,7 @@ def _ratio(row: Row) -> float:
 
 
 def plot_bounds(info: Info, *, ax: SomeAxes | None = None) -> Figure:
-    """sparse-activations/bounds: measured over bound for every network, a line per statement; 1 is the limit.
-
-    Bounds above what every function satisfies are drawn pale: they add nothing.
-    """
+    """sparse-activations/bounds: measured over bound for every network, a line per statement; 1 is the limit."""
     (rows,) = rows_of(info, "rows")
     upper = [row for row in rows if row["bound"] and row["measured"]]
     statements = grouped(upper, "statement")

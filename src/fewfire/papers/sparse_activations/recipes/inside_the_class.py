@@ -47,8 +47,7 @@ DENSE = 0  # instead of k: as many as there are neurons
 
 @dataclass(frozen=True)
 class MemberCell:
-    """One class, one sample size: inputs, neurons, k (0 for dense), multiple of the target's parameters, steps, and the
-    neurons of the target."""
+    """One class, one sample size: `k` is 0 for dense, `multiple` of the parameters of a target of so many neurons."""
 
     n: int
     s: int

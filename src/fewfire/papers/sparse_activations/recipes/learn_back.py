@@ -130,14 +130,12 @@ def attained(inputs: int) -> float:
 
 
 def _rank_correlation(rows: Rows) -> tuple[Effect, float]:
-    """Fisher's transform of the rank correlation between sensitivity and error within a block, and the test's power.
-
-    The deviation is that seen between blocks, and no less than ranks of so many neurons have (Fieller).
-    """
+    """Fisher's transform of the rank correlation between sensitivity and error within a block, and the test's power."""
     blocks = ([(row["sensitivity"], row["error"]) for row in mine] for mine in grouped(rows, "seed").values())
     found = [float(spearmanr(np.array(block)).statistic) for block in blocks]
     transforms, count = np.arctanh(np.clip(found, -1 + 1e-12, 1 - 1e-12)), len(found)
     seen = float(transforms.std(ddof=1)) if count > 1 else 0.0
+    # No less than ranks of so many neurons have (Fieller).
     deviation = max(seen, math.sqrt(1.06 / max(len(rows) / count - 3, 1)))
     power = mean_power(math.atanh(TRUE_CORRELATION) - math.atanh(CORRELATION), deviation, count, END)
     return _effects.mean("mean rank correlation within a block", transforms), power

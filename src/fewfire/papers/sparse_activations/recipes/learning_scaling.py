@@ -148,10 +148,7 @@ def varying_member(n: int, s: int, k: int, seed: int, kind: str) -> TwoLayer:
 
 
 def _samples_needed(n: int, seeds: range) -> Row:
-    """For each member the fewest samples at which its error reaches the goal, or infinity; "samples" is their median.
-
-    Steps are a quarter of C(n, ≤ 3), with a line in the logarithm of the error between them.
-    """
+    """The fewest samples of each member for the goal, or infinity, on a line in log error between quarters of them."""
     count = monomial_count(n, DEGREE)
     needed = []
     for seed in seeds:
