@@ -34,8 +34,8 @@ from fewfire.papers._claims._recipe import Judgement, Power
 from fewfire.papers._claims._statistics import more_often_power
 from fewfire.papers.pareto.recipes import _claims as claims
 from fewfire.papers.pareto.recipes import frontier
+from fewfire.papers.pareto.recipes._claims import LEVEL, longer_within
 from fewfire.papers.pareto.recipes._grid import times
-from fewfire.papers.pareto.recipes._strata import LEVEL, longer_within
 from fewfire.sweeps import Sweep, estimate_time, make_plan, succeeded
 from fewfire.sweeps.executors import InlineExecutor
 from fewfire.sweeps.executors._device import DeviceExecutor

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 from fewfire.papers._claims._statistics import more_often
-from fewfire.papers.pareto.recipes._strata import (
+from fewfire.papers.pareto.recipes._claims import (
     gain,
     gain_power,
     longer_power,

@@ -142,7 +142,7 @@ def _eliminate(rows: WordArray, columns: int) -> tuple[WordArray, IdArray, int]:
     while used < len(rows) and rank < columns:
         row = rows[used]
         used += 1
-        hit = _bits_at(row, pivots[:rank])
+        hit = _bits(row, pivots[:rank])
         reduced = row ^ np.bitwise_xor.reduce(basis[:rank][hit], axis=0)
         pivot = _lowest_bit(reduced)
         if pivot >= columns:
@@ -154,14 +154,9 @@ def _eliminate(rows: WordArray, columns: int) -> tuple[WordArray, IdArray, int]:
     return basis[:rank], pivots[:rank], used
 
 
-def _bits(rows: WordArray, column: int) -> AnyArray:
-    """Bit `column` of each row."""
-    return np.asarray(rows[:, column // 64] >> np.uint64(column % 64) & np.uint64(1), dtype=bool)
-
-
-def _bits_at(row: WordArray, columns: IdArray) -> AnyArray:
-    """The bits of one row at the given columns."""
-    return np.asarray(row[columns // 64] >> (columns % 64).astype(np.uint64) & np.uint64(1), dtype=bool)
+def _bits(rows: WordArray, columns: int | IdArray) -> AnyArray:
+    """The bit of each row at a column, or of one row at each of several."""
+    return np.asarray(rows[..., columns // 64] >> np.asarray(columns % 64, dtype=np.uint64) & np.uint64(1), dtype=bool)
 
 
 def _lowest_bit(row: WordArray) -> int:

@@ -58,11 +58,6 @@ _PAIR_ELEMENTS = 1 << 20  # entries of chords at a time
 _BLOCK = 512  # rows of a Gram matrix worked on at a time: its temporaries are as large as the block
 
 
-def order_zero(angle: Float64Array) -> Float64Array:
-    """κ₀, of the shape of `angle`."""
-    return np.asarray(1.0 - angle / np.pi)
-
-
 def order_one(angle: Float64Array) -> Float64Array:
     """κ₁, of the shape of `angle`."""
     return np.asarray((np.sin(angle) + np.cos(angle) * (np.pi - angle)) / np.pi)
@@ -217,4 +212,4 @@ class TangentKernel(KernelClassifier):
     def _kernel(self, A: Float64Array, B: Float64Array) -> Float64Array:
         """‖x̃‖ ‖ỹ‖ κ₁(c) + ⟨x̃, ỹ⟩ κ₀(c): output weights, and hidden weights with biases."""
         products, scale, angle = inner_products(A, B, self.bias)
-        return scale * order_one(angle) + products * order_zero(angle)
+        return scale * order_one(angle) + products * (1.0 - angle / np.pi)

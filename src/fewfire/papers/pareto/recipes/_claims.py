@@ -4,6 +4,10 @@ A grid is a list of plain rows as `run_grid` gives them; `samples` are numbers, 
 than any. Times that were not reached are the longest. Cells may differ in their trials: tests and intervals take each
 side with its own number, trend tests take shares, and a power is that of cells which all have the fewest.
 
+A grid's cells differ by far more than two sides do, so pooling them all hides a difference: cells where both always or
+never succeed only add noise. Two sides are compared within each cell (stratum) and added up: who succeeds more often,
+and who takes longer. Differences and probabilities are means over the strata, with 95% intervals.
+
 Powers are for effects worth noticing: 30 points of success along half of the lines, 25 between the starts in the cells
 that are open (not all runs do alike), 10 points lost on average or 60 in a single cell by a step up in width, times
 half as long again where runs converge.
@@ -13,7 +17,7 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from scipy import stats
@@ -21,19 +25,21 @@ from scipy import stats
 from fewfire.papers._claims._effects import difference_of_shares
 from fewfire.papers._claims._recipe import Effect, Judgement, Power
 from fewfire.papers._claims._statistics import more_often, more_often_power, rising, rising_power, simulated_power
-from fewfire.papers.pareto.recipes import _strata as strata
 from fewfire.papers.pareto.recipes._grid import times
-from fewfire.papers.pareto.recipes._strata import DRAWS, LEVEL, gain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import ArrayLike
+
+    from fewfire._types import Float64Array
     from fewfire.papers._claims import Rows
 
 
 Cell: TypeAlias = tuple[int, int]
 """Successes and trials."""
 
+LEVEL, DRAWS = 0.01, 4000  # of the tests, and of simulated powers, whose standard error is at most 0.008
 WIDE = 100  # from this width on starts are compared by success
 LARGE = 1000
 """From this width on starts are compared by time: the paper found s = 2 best "for large-width (≥ 1000) regimes"."""
@@ -74,14 +80,20 @@ def fisher(cell: Cell, other: Cell) -> float:
     return float(stats.hypergeom.sf(won - 1, trials + other[1], won + other[0], trials))
 
 
-def width_buys_success(rows: Rows) -> Judgement:
-    """Finding (1): success rises with width at the same start and samples."""
-    return _rises(Lines(rows, "width"), _fewest(rows), "width", "widest", "narrowest")
-
-
-def data_buys_success(rows: Rows) -> Judgement:
-    """Success rises with samples at the same start and width, over the whole range; by finding (4) not everywhere."""
-    return _rises(Lines(rows, "samples"), _fewest(rows), "data", "most samples", "fewest")
+def buys_success(rows: Rows, along: Literal["width", "samples"]) -> Judgement:
+    """Finding (1): success rises with width, and with samples over the whole range; by finding (4) not everywhere."""
+    lines, trials, widths = Lines(rows, along), _fewest(rows), along == "width"
+    count, length = lines.won.shape
+    what, most, least = ("width", "widest", "narrowest") if widths else ("data", "most samples", "fewest")
+    return Judgement(
+        f"{what} buys success",
+        f"p of Page's trend test over {'widths' if widths else 'samples'}",
+        rising(lines.won / lines.trials),
+        LEVEL,
+        refuted_by=f"success that does not rise with {what}",
+        effect=lines.gain(f"{most} less {least}, share of runs, mean over lines", -1, 0),
+        power=Power("from 35% to 65% on half of the lines", _rise_power(length, count // 2, trials)),
+    )
 
 
 def no_step_costs_success(rows: Rows) -> Judgement:
@@ -129,13 +141,13 @@ def sparse_beats_dense(rows: Rows, least: int = WIDE) -> Judgement:
     return Judgement(
         "the sparse start beats the dense one",
         f"p of Mantel and Haenszel's exact test, widths from {least}",
-        strata.more_often_within(*sides),
+        more_often_within(*sides),
         LEVEL,
         refuted_by="sparse starts that succeed no more often than dense ones in the same cells",
         effect=gain("sparse less dense, share of runs, mean over cells", *sides),
         power=Power(
             f"75% against 50% in the {mixed} cells that are open",
-            strata.gain_power(0.75, 0.5, mixed, _fewest(rows), LEVEL) if mixed else 0.0,
+            gain_power(0.75, 0.5, mixed, _fewest(rows), LEVEL) if mixed else 0.0,
         ),
     )
 
@@ -164,29 +176,14 @@ def takes_longer(
     return Judgement(
         claim,
         what,
-        strata.longer_within(longer, shorter),
+        longer_within(longer, shorter),
         LEVEL,
         refuted_by=f"{slow} runs that take no longer than {fast} ones in the same cells",
-        effect=strata.probability_of_longer(
-            f"chance that a {slow} run takes longer than a {fast} one", longer, shorter
-        ),
+        effect=probability_of_longer(f"chance that a {slow} run takes longer than a {fast} one", longer, shorter),
         power=Power(
             f"times {RATIO} as long in the {converged} cells where runs converge",
-            strata.longer_power(RATIO, SPREAD, converged, fewest, LEVEL) if converged else 0.0,
+            longer_power(RATIO, SPREAD, converged, fewest, LEVEL) if converged else 0.0,
         ),
-    )
-
-
-def _rises(lines: Lines, trials: int, what: str, most: str, least: str) -> Judgement:
-    count, length = lines.won.shape
-    return Judgement(
-        f"{what} buys success",
-        f"p of Page's trend test over {'samples' if what == 'data' else 'widths'}",
-        rising(lines.won / lines.trials),
-        LEVEL,
-        refuted_by=f"success that does not rise with {what}",
-        effect=lines.gain(f"{most} less {least}, share of runs, mean over lines", -1, 0),
-        power=Power("from 35% to 65% on half of the lines", _rise_power(length, count // 2, trials)),
     )
 
 
@@ -212,3 +209,90 @@ def _example(trials: int, pairs: int) -> str:
 
 def _fewest(rows: Rows) -> int:
     return min(int(row["trials"]) for row in rows)
+
+
+def more_often_within(won: ArrayLike, other: ArrayLike, trials: ArrayLike, others: ArrayLike | None = None) -> float:
+    """The exact test of Mantel and Haenszel: the first side succeeds more often, of (strata,) successes and runs.
+
+    Within a stratum the first side's successes are hypergeometric given both sides' together; their sum over the strata
+    is what is looked at. With one stratum this is Fisher's test. `trials` are of both sides unless `others` is given.
+    """
+    strata = np.broadcast_arrays(won, other, trials, trials if others is None else others)
+    probabilities, least = np.ones(1), 0
+    for mine, theirs, runs, rest in zip(*(table.tolist() for table in strata), strict=True):
+        probabilities = np.convolve(probabilities, _shares(mine + theirs, runs, rest))
+        least += max(0, mine + theirs - rest)
+    return float(min(1.0, probabilities[int(np.sum(won)) - least :].sum()))
+
+
+def gain(
+    name: str, won: ArrayLike, other: ArrayLike, trials: ArrayLike, others: ArrayLike | None = None, level: float = 0.05
+) -> Effect:
+    """The first side's share of success less the other's, the mean over strata (Agresti and Caffo's interval)."""
+    sides = [(np.asarray(won), trials), (np.asarray(other), trials if others is None else others)]
+    first, second = (counts / runs for counts, runs in sides)
+    value = round(float((first - second).mean()), 15)  # gains that cancel are 0
+    variance = 0.0
+    for counts, runs in sides:
+        size = np.asarray(runs) + 2
+        padded = (counts + 1) / size
+        variance += float((padded * (1 - padded) / size).sum())
+    half = float(stats.norm.isf(level / 2) * np.sqrt(variance) / len(first))
+    return Effect(name, value, value - half, value + half)
+
+
+@cache
+def gain_power(share: float, other: float, strata: int, trials: int, level: float = LEVEL) -> float:
+    """How often `more_often_within` notices these shares in each of so many strata: simulated."""
+
+    def notices(rng: np.random.Generator) -> bool:
+        won, lost = rng.binomial(trials, share, strata), rng.binomial(trials, other, strata)
+        return more_often_within(won, lost, trials) <= level
+
+    return simulated_power(notices, DRAWS)
+
+
+def longer_within(values: Sequence[ArrayLike], others: Sequence[ArrayLike]) -> float:
+    """Van Elteren's test, strata weighing alike: the first side takes longer; infinite values rank last and tie."""
+    shift, variance = 0.0, 0.0
+    for mine, theirs in zip(values, others, strict=True):
+        wins, both = _wins(mine, theirs), np.concatenate([mine, theirs])
+        _, ties = np.unique(both, return_counts=True)
+        shift += wins.mean() - 0.5
+        scale = 1.0 - float((ties**3 - ties).sum()) / (len(both) ** 3 - len(both))
+        variance += (len(both) + 1) * scale / (12 * wins.size)
+    return float(stats.norm.sf(shift / np.sqrt(variance))) if variance > 0 else 1.0
+
+
+def probability_of_longer(name: str, values: Sequence[ArrayLike], others: Sequence[ArrayLike]) -> Effect:
+    """P(X > Y) + P(X = Y)/2, the mean over strata, with DeLong's variance within each."""
+    seen, variance = [], 0.0
+    for mine, theirs in zip(values, others, strict=True):
+        wins = _wins(mine, theirs)
+        seen.append(wins.mean())
+        variance += sum(wins.mean(axis=axis).var(ddof=1) / wins.shape[1 - axis] for axis in (0, 1))
+    value, half = float(np.mean(seen)), float(stats.norm.isf(0.025) * np.sqrt(variance) / len(seen))
+    return Effect(name, value, max(0.0, value - half), min(1.0, value + half))
+
+
+@cache
+def longer_power(ratio: float, spread: float, strata: int, trials: int, level: float = LEVEL) -> float:
+    """How often `longer_within` notices times `ratio` as long, log-normal with that spread in all strata: simulated."""
+
+    def notices(rng: np.random.Generator) -> bool:
+        mine, theirs = rng.standard_normal((2, strata, trials)) * spread
+        return longer_within(list(mine + np.log(ratio)), list(theirs)) <= level
+
+    return simulated_power(notices, DRAWS // 2)
+
+
+@cache
+def _shares(both: int, trials: int, others: int) -> Float64Array:
+    """Probabilities of the first side's successes, from the fewest possible on, given both sides' together."""
+    counts = np.arange(max(0, both - others), min(both, trials) + 1)
+    return np.asarray(stats.hypergeom.pmf(counts, trials + others, both, trials), dtype=np.float64)
+
+
+def _wins(mine: ArrayLike, theirs: ArrayLike) -> Float64Array:
+    """For every pair 1 where the first is larger, ½ where they tie: shape (first, second)."""
+    return np.asarray(np.greater.outer(mine, theirs) + 0.5 * np.equal.outer(mine, theirs), dtype=np.float64)

@@ -14,7 +14,7 @@ import numpy as np
 
 from fewfire.engines import Phase, Schedule
 from fewfire.networks import init
-from fewfire.papers._claims._recipe import rows_of
+from fewfire.papers._claims._recipe import grouped, rows_of
 from fewfire.problems import Parity
 from fewfire.report._frontier import Group, SuccessFrontier, even_odds, wilson_interval
 from fewfire.sweeps import Data, MemoryStore, Sweep, succeeded
@@ -115,10 +115,7 @@ def group_of(info: Info) -> Group:
     rows, parameters = rows_of(info, "rows", "parameters")
     widths = tuple(sorted({row["width"] for row in rows}))
     samples = tuple(sorted({row["samples"] for row in rows}, key=_size))
-    frontiers = tuple(
-        _frontier(NAMES[start], [row for row in rows if row["start"] == start], widths, samples)
-        for start in dict.fromkeys(row["start"] for row in rows)
-    )
+    frontiers = tuple(_frontier(NAMES[start], mine, widths, samples) for start, mine in grouped(rows, "start").items())
     spec = {"problem": {"name": "parity", "n": parameters["n"], "k": parameters["k"]}}
     return Group(problem_of(info), "", problem_of(info), widths, samples, frontiers, spec)
 

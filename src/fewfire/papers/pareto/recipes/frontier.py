@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from fewfire.papers._claims._recipe import Recipe, RecipeOutcome, grouped
 from fewfire.papers.pareto.recipes import _claims as claims
 from fewfire.papers.pareto.recipes._grid import ParityGrid, group_of, run_grid, times
-from fewfire.papers.pareto.recipes._strata import probability_of_longer
 from fewfire.report import plot_frontier
 
 if TYPE_CHECKING:
@@ -36,10 +35,10 @@ def judge(rows: list[Row]) -> list[Judgement]:
     """The claims, from rows with start, width, samples, trials, successes and steps."""
     widest = max(row["width"] for row in rows)  # a small grid compares the starts of its widest networks
     return [
-        claims.width_buys_success(rows),
+        claims.buys_success(rows, "width"),
         claims.no_step_costs_success(rows),
         claims.no_cell_loses_by_width(rows),
-        claims.data_buys_success(rows),
+        claims.buys_success(rows, "samples"),
         claims.sparse_beats_dense(rows, min(claims.WIDE, widest)),
         claims.sparse_saves_time(rows, min(claims.LARGE, widest)),
     ]
@@ -66,7 +65,7 @@ def starts_by_width(rows: list[Row]) -> str:
             [times(row) for row in rows if (row["start"], row["width"]) == (start, width)]
             for start in ("dense", "sparse")
         )
-        found = probability_of_longer("", dense, sparse)
+        found = claims.probability_of_longer("", dense, sparse)
         shares.append(f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f}) at width {width}")
     return f"chance that a dense run takes longer than a sparse one: {', '.join(shares)}"
 

@@ -26,7 +26,7 @@ from fewfire._dense.optimisers import AdamW
 from fewfire._random import Stream
 from fewfire._threads import usable_cores
 from fewfire.papers._claims import Figure, Info, _effects
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, rows_of
+from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._claims._statistics import spread_power
 from fewfire.report._figure import SomeAxes, canvas, colour, legend_below, marked
 
@@ -257,9 +257,8 @@ def plot_digit_parities(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """parities/digits: every seed's accuracy by number of digits, a line through the means of each method."""
     (rows,) = rows_of(info, "rows")
     figure, (axis,) = canvas(ax=ax)
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    for index, method in enumerate(methods):
-        mine = [row for row in rows if row["method"] == method]
+    methods = grouped(rows, "method")
+    for index, (method, mine) in enumerate(methods.items()):
         positions = [row["digits"] + 0.06 * (index - (len(methods) - 1) / 2) for row in mine]
         style = marked(index)
         for at, row in zip(positions, mine, strict=True):

@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fewfire._random import Stream
 from fewfire.papers import parities
 from fewfire.papers._claims import Figure, Info, Row, _effects
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, rows_of
+from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._claims._statistics import rising
 from fewfire.papers.parities.algorithms import CorrelatedParityClassifier, learn_correlated_parity
 from fewfire.problems import CorrelatedParity
@@ -162,11 +162,10 @@ def _row(size: ErrorSize, errors: list[float]) -> Row:
 def plot_error_terms(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """parities/error-terms: every seed's error as one resource changes, above the four terms of the bound."""
     (rows,) = rows_of(info, "rows")
-    resources = list(dict.fromkeys(row["resource"] for row in rows))
+    resources = grouped(rows, "resource")
     title, across = "parities, Theorem 2: the error, and the terms that bound it", len(resources)
     figure, axes = canvas(2 * across, size=(9.2, 4.6), across=across, ax=ax, title=title, sharey="row")
-    for index, resource in enumerate(resources):
-        mine = [row for row in rows if row["resource"] == resource]
+    for index, (resource, mine) in enumerate(resources.items()):
         values = [row[resource] for row in mine]
         above, below = axes[index], axes[across + index]
         for value, row in zip(values, mine, strict=True):

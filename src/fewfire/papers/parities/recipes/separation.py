@@ -30,7 +30,7 @@ from fewfire.learners import LowDegreeClassifier
 from fewfire.learners.baselines import TangentKernel
 from fewfire.networks import init
 from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
-from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, rows_of
+from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers.parities import embedding_dimension, halfspace_accuracy
 from fewfire.papers.parities._fixed_features import FAMILIES, dimension_needed, fit_linear
 from fewfire.papers.parities.algorithms import CorrelatedParityClassifier
@@ -97,6 +97,7 @@ def measure(settings: SeparationSettings) -> RecipeOutcome:
     rows = [row for found in compared for row in found]
     powers = {name: _growth([row for row in dimensions if row["family"] == name]) for name in FAMILIES}
     leads = [_lead(rows, size, seeds) for size in settings.comparisons]
+    listed = ", ".join(f"{name} {found.value:.2f} (at least {found.low:.2f})" for name, found in powers.items())
     return RecipeOutcome(
         parameters={
             "accuracy": ACCURACY,
@@ -106,7 +107,10 @@ def measure(settings: SeparationSettings) -> RecipeOutcome:
             "tests": TESTS,
         },
         judgements=judge(dimensions, powers, neurons, leads),
-        measured=[_powers_text(powers), *(_accuracies_text(rows, size) for size in settings.comparisons)],
+        measured=[
+            f"the dimension grows like C(n, k) to the power: {listed}; 1/2 would be the bound's.",
+            *(_accuracies_text(rows, size) for size in settings.comparisons),
+        ],
         data={
             "dimensions": dimensions,
             "neurons": neurons,
@@ -228,18 +232,9 @@ def _lead(rows: list[Row], size: ComparisonSize, seeds: range) -> list[float]:
     return found
 
 
-def _powers_text(powers: Mapping[str, Effect]) -> str:
-    listed = ", ".join(f"{name} {found.value:.2f} (at least {found.low:.2f})" for name, found in powers.items())
-    return f"the dimension grows like C(n, k) to the power: {listed}; 1/2 would be the bound's."
-
-
 def _accuracies_text(rows: list[Row], size: ComparisonSize) -> str:
-    mine = _of(rows, size)
-    means = {
-        name: np.mean([row["accuracy"] for row in mine if row["method"] == name])
-        for name in dict.fromkeys(row["method"] for row in mine)
-    }
-    listed = ", ".join(f"{name} {mean:.1%}" for name, mean in means.items())
+    methods = grouped(_of(rows, size), "method").items()
+    listed = ", ".join(f"{name} {np.mean([row['accuracy'] for row in mine]):.1%}" for name, mine in methods)
     return f"({size.n}, {size.k}), {size.width} neurons or features, {size.samples} examples: {listed}."
 
 
@@ -309,8 +304,8 @@ def plot_separation(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """parities/separation: dimensions and neurons needed against C(n, k), and the accuracy of every method."""
     dimensions, neurons, rows = rows_of(info, "dimensions", "neurons", "rows")
     figure, (left, right) = canvas(2, size=(9.2, 4.8), ax=ax)
-    for index, family in enumerate(dict.fromkeys(row["family"] for row in dimensions)):
-        _draw_needed(left, [row for row in dimensions if row["family"] == family], index, f"{family} features")
+    for index, (family, mine) in enumerate(grouped(dimensions, "family").items()):
+        _draw_needed(left, mine, index, f"{family} features")
     _draw_needed(left, neurons, 6, "neurons of the network", linestyle="none")
     counts = sorted({row["monomials"] for row in (*dimensions, *neurons)})
     left.plot(counts, [count**0.5 for count in counts], color="black", linestyle="--", label="√C(n, k)")
@@ -336,12 +331,10 @@ def _draw_needed(axis: Axes, rows: Rows, index: int, label: str, linestyle: str 
 
 def _draw_accuracies(axis: Axes, rows: Rows) -> None:
     """Every seed of every method, a marker per size; below the line, methods that may use more dimensions."""
-    sizes = list(dict.fromkeys((row["n"], row["k"]) for row in rows))
-    methods = list(dict.fromkeys(row["method"] for row in rows))
+    sizes, methods = grouped(rows, "n", "k"), list(grouped(rows, "method"))
     limited = [name for name in methods if name == "network" or name in {row["method"] for row in rows if row["rival"]}]
     methods = [*limited, *(name for name in methods if name not in limited)]
-    for index, size in enumerate(sizes):
-        mine = [row for row in rows if (row["n"], row["k"]) == size]
+    for index, (size, mine) in enumerate(sizes.items()):
         shift = 0.22 * (index - (len(sizes) - 1) / 2)
         heights = [methods.index(row["method"]) + shift for row in mine]
         style = marked(index, linestyle="none")

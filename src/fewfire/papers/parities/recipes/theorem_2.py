@@ -17,7 +17,7 @@ import numpy as np
 from fewfire._random import Stream
 from fewfire.papers import parities
 from fewfire.papers._claims import Figure, Info, Row, _effects
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, rows_of
+from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers.parities.algorithms import CorrelatedParityClassifier, learn_correlated_parity
 from fewfire.problems import CorrelatedParity
 from fewfire.report._figure import SomeAxes, canvas, colour
@@ -182,10 +182,9 @@ def plot_theorem_2(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     left.set(xlabel="step t", ylabel="error on held-out rows, seed 0", ylim=(0, None))
     left.set_title("Gradient descent on both layers", fontsize=11)
     left.legend(frameon=False, fontsize=8)
-    groups = list(dict.fromkeys((row["mode"], row["n"], row["k"]) for row in rows))
+    groups = grouped(rows, "mode", "n", "k")
     allowed = [1 - entry["threshold"] for entry in judgements]
-    for index, group in enumerate(groups):
-        mine = [row for row in rows if (row["mode"], row["n"], row["k"]) == group]
+    for index, (group, mine) in enumerate(groups.items()):
         if group[0] != "theorem":
             right.barh(index, allowed.pop(0), height=0.6, color="#cfe3ef", edgecolor=colour(0))
         errors = [row["error"] for row in mine]

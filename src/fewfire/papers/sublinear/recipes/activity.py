@@ -23,7 +23,7 @@ from fewfire.papers._claims import Figure, Info, Row
 from fewfire.papers._claims import _effects as effects
 from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, rows_of
 from fewfire.papers._claims._statistics import share_power, spread_power
-from fewfire.papers.sublinear.recipes._shared import power_of_width, powers_by_seed
+from fewfire.papers.sublinear.recipes.cost import power_of_width, powers_by_seed
 from fewfire.problems import SphereSlice
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, log_axis
 

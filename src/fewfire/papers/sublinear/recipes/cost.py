@@ -26,18 +26,17 @@ from fewfire.engines import robust
 from fewfire.engines.robust._index import IndexTrainer
 from fewfire.halfspace._plan import CHILDREN
 from fewfire.networks import init
-from fewfire.papers._claims import Figure, Info, Row
+from fewfire.papers._claims import Figure, Info, Row, Rows
 from fewfire.papers._claims import _effects as effects
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, rows_of
+from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._claims._statistics import rising, rising_power, spread_power
 from fewfire.papers.sublinear import cost_exponent
-from fewfire.papers.sublinear.recipes._shared import powers_by_seed
 from fewfire.problems import SphereSlice
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
 from fewfire.robustness import SliceCap
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 EXPONENT, RHO, RATE = 0.6, 0.1, 0.5
@@ -199,6 +198,17 @@ def judge(rows: list[Row], parameters: dict[str, Any]) -> RecipeOutcome:
     return RecipeOutcome(parameters=parameters, judgements=judgements, measured=measured, data=data)
 
 
+def power_of_width(widths: Sequence[int], work: Sequence[float]) -> float:
+    """e of work = c·m^e, by least squares of logarithms."""
+    return float(np.polyfit(np.log(widths), np.log(work), 1)[0])
+
+
+def powers_by_seed(rows: Rows, what: str) -> list[float]:
+    """The power of row["width"] in row[what], one per row["seed"]: independent, so Student's interval holds."""
+    of_seed = grouped(rows, "seed").values()
+    return [power_of_width([row["width"] for row in mine], [row[what] for row in mine]) for mine in of_seed]
+
+
 def _below(claim: str, what: str, exponents: Mapping[int, list[float]], where: str) -> Judgement:
     """The largest exponent over dimensions is surely below BELOW."""
     means = {d: effects.mean(f"exponent at d = {d}", seeds) for d, seeds in exponents.items()}
@@ -227,9 +237,7 @@ def _exponents(rows: list[Row], method: str, what: str, *, latest: int = 0) -> d
     mine = [row for row in rows if row["method"] == method]
     widths = sorted({row["width"] for row in mine})[-latest:]
     mine = [row for row in mine if row["width"] in widths]
-    return {
-        d: powers_by_seed([row for row in mine if row["d"] == d], what) for d in dict.fromkeys(row["d"] for row in mine)
-    }
+    return {d: powers_by_seed(found, what) for d, found in grouped(mine, "d").items()}
 
 
 def _saved(rows: list[Row]) -> list[float]:
