@@ -7,8 +7,8 @@ from made_up_store import STEPS, cell, frontier_store, row, spec, store_of
 from fewfire.networks import init
 from fewfire.problems import Junta, Parity
 from fewfire.report import frontier_info
-from fewfire.report._frontier import wilson_interval
 from fewfire.report._results import read_results
+from fewfire.sweeps.store._protocol import wilson_interval
 
 
 def test_counts_successes_and_axes():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewfire import InvalidArgument
-from fewfire.report._frontier import wilson_interval
+from fewfire.sweeps.store._protocol import wilson_interval
 
 
 def test_known_values():

@@ -96,18 +96,30 @@ def test_latex_has_a_row_per_cell(tmp_path):
     assert export(store, tmp_path / "cells.tex") == 2
     lines = (tmp_path / "cells.tex").read_text().splitlines()
     assert lines[0] == "% success: a test error of at most 0.05" and "% training.learning_rate = 0.1" in lines
-    table = lines[lines.index(r"\begin{tabular}{rrrrr}") :]
+    table = lines[lines.index(r"\begin{tabular}{rrrrrr}") :]
     assert table == [
-        r"\begin{tabular}{rrrrr}",
+        r"\begin{tabular}{rrrrrr}",
         r"\toprule",
-        r"network.width & runs & succeeded & diverged & failed \\",
+        r"width & runs & success & 95\% interval & diverged & failed \\",
         r"\midrule",
-        r"5 & 10 & 6 & 0 & 1 \\",
-        r"8 & 11 & 6 & 1 & 0 \\",
+        r"5 & 10 & 60\% & 31\%--83\% & 0 & 1 \\",
+        r"8 & 11 & 55\% & 28\%--79\% & 1 & 0 \\",
         r"\bottomrule",
         r"\end{tabular}",
     ]
     assert export(MemoryStore(), tmp_path / "none.tex") == 0
+
+
+def test_latex_has_plain_heads(tmp_path):
+    store = MemoryStore()
+    starts, schedule = ["dense", {"name": "sparse", "s": 2}], {"steps": 4, "learning_rate": [0.1, 0.2]}
+    tiny(network={"start": starts, "width": 5}, data={"samples": [30, "online"]}, training=schedule, trials=1).run(
+        store
+    )
+    export(store, tmp_path / "cells.tex")
+    lines = (tmp_path / "cells.tex").read_text().splitlines()
+    head = r"start & start.s & start.value & examples & learning rate & runs & success & 95\% interval \\"
+    assert head in lines and any(line.startswith("dense & -- & -- & online & 0.1 & 1 & ") for line in lines)
 
 
 def test_frames_name_what_they_need(monkeypatch):

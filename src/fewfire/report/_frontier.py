@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire._validate import check_number
 from fewfire.report._findings import pair_counts, shared_runs
 from fewfire.report._results import Results, read_results
 from fewfire.report._settings import call, flatten, schedule, start_name, varying
 from fewfire.sweeps import estimate_frontier
+from fewfire.sweeps.store._protocol import wilson_interval
 from fewfire.sweeps.store._row import final
 from fewfire.theory import frontier, gradient_precision
 
@@ -231,25 +231,6 @@ def crossing(success: Float64Array, samples: Float64Array) -> float:
         if above >= 0.5:
             return float(np.exp(left + (right - left) * (0.5 - below) / (above - below)))
     return float("inf")
-
-
-def wilson_interval(successes: AnyArray | int, runs: AnyArray | int, level: float = 0.95) -> Float64Array:
-    """Wilson's score interval: the probabilities p whose distance from the share is within the normal error of p.
-
-    It makes sense at 0 of 5 and 5 of 5 too. Shape (2, ...), for counts of any one shape: lower and upper ends, 0 and 1
-    where there are no runs.
-    """
-    from scipy.special import ndtri  # late: only pages and figures need it
-
-    check_number("level", level, 0.0, 1.0, open_low=True, open_high=True)
-    won, total = np.asarray(successes, dtype=np.float64), np.asarray(runs, dtype=np.float64)
-    z2 = float(ndtri((1 + level) / 2)) ** 2
-    centre = (won + z2 / 2) / (total + z2)
-    reach = np.sqrt(z2 * (won * (total - won) / np.maximum(total, 1) + z2 / 4)) / (total + z2)
-    share = won / np.maximum(total, 1)  # inside the interval, whatever the last digit says
-    low = np.where(won > 0, np.minimum(centre - reach, share), 0.0)
-    high = np.where(won < total, np.maximum(centre + reach, share), 1.0)
-    return np.stack([low, high])
 
 
 @dataclass(frozen=True, eq=False)

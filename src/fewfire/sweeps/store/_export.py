@@ -23,7 +23,7 @@ from fewfire._atomic import replacing, same_file
 from fewfire._errors import StoreError, invalid
 from fewfire._optional import require
 from fewfire.sweeps.spec._run_spec import canonical
-from fewfire.sweeps.store._protocol import cells, newest_success_error
+from fewfire.sweeps.store._protocol import cells, newest_success_error, wilson_interval
 from fewfire.sweeps.store._row import COLUMNS, CURVES
 from fewfire.sweeps.store._sqlite import SqliteStore
 
@@ -98,6 +98,7 @@ ESCAPES = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "–": "--",
 }
 
 
@@ -111,14 +112,24 @@ def latex_table(store: Store) -> list[str]:
     shared = [
         f"{name} = {_text(flat[0][name])}" for name in names if flat and name in flat[0] and name not in differing
     ]
-    counts = ("runs", "succeeded", "diverged", "failed")
+    ends = [name for name in ("diverged", "failed") if any(getattr(cell, name) for cell in found)]
+    titles = [_title(name) for name in differing]
+    titles = [name if titles.count(title) > 1 else title for name, title in zip(differing, titles, strict=True)]
+    titles += ["runs", "success", "95% interval", *ends]
     lines = [f"% success: a test error of at most {error:g}", *(f"% {line}" for line in shared)]
-    lines += [rf"\begin{{tabular}}{{{'r' * (len(differing) + len(counts))}}}", r"\toprule"]
-    lines += [_row([*differing, *counts]), r"\midrule"]
+    lines += [rf"\begin{{tabular}}{{{'r' * len(titles)}}}", r"\toprule", _row(titles), r"\midrule"]
     for cell, table in zip(found, flat, strict=True):
-        ended = (cell.runs, cell.successes, cell.diverged, cell.failed)
-        lines.append(_row([*(_text(table.get(name)) for name in differing), *map(str, ended)]))
+        table["data.samples"] = "online" if cell.setting.samples is None else cell.setting.samples
+        low, high = wilson_interval(cell.successes, cell.runs)
+        share = f"{cell.success:.0%}" if cell.runs else "–"
+        texts = [*(_text(table.get(name)) for name in differing), f"{cell.runs}", share, f"{low:.0%}–{high:.0%}"]
+        lines.append(_row(texts + [f"{getattr(cell, name)}" for name in ends]))
     return [*lines, r"\bottomrule", r"\end{tabular}"]
+
+
+def _title(name: str) -> str:
+    """A key in plain words: `network.start.name` is start, `training.learning_rate` learning rate."""
+    return "examples" if name == "data.samples" else name.partition(".")[2].removesuffix(".name").replace("_", " ")
 
 
 def _row(texts: list[str]) -> str:
@@ -126,7 +137,7 @@ def _row(texts: list[str]) -> str:
 
 
 def _text(value: Any) -> str:
-    return "--" if value is None else f"{value:g}" if isinstance(value, float) else str(value).replace("\n", " ")
+    return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value).replace("\n", " ")
 
 
 FORMATS = (".csv", ".parquet", ".tex")

@@ -19,6 +19,7 @@ import numpy as np
 
 from fewfire._errors import FewfireError, FileFormatError, InvalidArgument, invalid
 from fewfire._html import card, listed
+from fewfire._validate import check_number
 from fewfire.problems._base import PROBLEMS
 from fewfire.sweeps.spec._run_spec import canonical, parse_data, parse_network, text_hash
 from fewfire.sweeps.spec._tables import check_plain, parse_problem, parse_training
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Self
 
-    from fewfire._types import AnyArray
+    from fewfire._types import AnyArray, Float64Array
     from fewfire.engines import History
     from fewfire.sweeps.store._row import Row
 
@@ -297,6 +298,25 @@ class Cell:
     def success(self) -> float:
         """The share of successes among final runs; NaN when there are none."""
         return self.successes / self.runs if self.runs else float("nan")
+
+
+def wilson_interval(successes: AnyArray | int, runs: AnyArray | int, level: float = 0.95) -> Float64Array:
+    """Wilson's score interval: the probabilities p whose distance from the share is within the normal error of p.
+
+    It makes sense at 0 of 5 and 5 of 5 too. Shape (2, ...), for counts of any one shape: lower and upper ends, 0 and 1
+    where there are no runs.
+    """
+    from scipy.special import ndtri  # late: no run needs it
+
+    check_number("level", level, 0.0, 1.0, open_low=True, open_high=True)
+    won, total = np.asarray(successes, dtype=np.float64), np.asarray(runs, dtype=np.float64)
+    z2 = float(ndtri((1 + level) / 2)) ** 2
+    centre = (won + z2 / 2) / (total + z2)
+    reach = np.sqrt(z2 * (won * (total - won) / np.maximum(total, 1) + z2 / 4)) / (total + z2)
+    share = won / np.maximum(total, 1)  # inside the interval, whatever the last digit says
+    low = np.where(won > 0, np.minimum(centre - reach, share), 0.0)
+    high = np.where(won < total, np.maximum(centre + reach, share), 1.0)
+    return np.stack([low, high])
 
 
 def cells(store: Store, success_error: float) -> list[Cell]:

@@ -16,8 +16,9 @@ from fewfire.engines import Phase, Schedule
 from fewfire.networks import init
 from fewfire.papers._claims._recipe import grouped, rows_of
 from fewfire.problems import Parity
-from fewfire.report._frontier import Group, SuccessFrontier, even_odds, wilson_interval
+from fewfire.report._frontier import Group, SuccessFrontier, even_odds
 from fewfire.sweeps import Data, MemoryStore, Sweep, succeeded
+from fewfire.sweeps.store._protocol import wilson_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

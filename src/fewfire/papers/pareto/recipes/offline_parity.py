@@ -21,7 +21,7 @@ from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutco
 from fewfire.papers._claims._statistics import more_often, more_often_power, share_power
 from fewfire.papers.pareto.recipes._grid import NAMES, ParityGrid, cell, problem_of, run_grid
 from fewfire.report._figure import MARKERS, canvas, colour
-from fewfire.report._frontier import wilson_interval
+from fewfire.sweeps.store._protocol import wilson_interval
 
 if TYPE_CHECKING:
     from fewfire._dense.losses import LossName
