@@ -109,6 +109,17 @@ def test_several_stores_are_compared(store):
     assert str(result.exception).startswith("output must not be the store itself")
 
 
+def test_watching_waits_for_a_store(tmp_path):
+    command = [sys.executable, "-c", "from fewfire.cli import main; main()", "report", "none.sqlite", "--watch"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
+    try:
+        assert process.stdout.readline().startswith("There is no store none.sqlite yet. Run a sweep into it ")
+        assert process.stdout.readline().startswith("Watching none.sqlite: open http://127.0.0.1:")
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.usefixtures("core")
 def test_watching_serves_the_page_until_it_is_interrupted(store):
     command = [sys.executable, "-c", "from fewfire.cli import main; main()", "report", "s.sqlite", "--watch"]

@@ -14,7 +14,7 @@ from chromium import until
 from made_up_store import cell, row, spec
 from test_report_page import NASTY, data_of
 
-from fewfire import InvalidArgument, StoreError
+from fewfire import InvalidArgument
 from fewfire.report import LivePage, PageServer, _live, _serve
 from fewfire.report._live import ProgressReader, _speed
 from fewfire.report._page import render_page
@@ -191,8 +191,18 @@ def test_several_stores_are_followed(path, tmp_path, store):
         "dense · one",
         "dense · two",
     ]
-    with pytest.raises(StoreError, match="there is no store"):
-        LivePage({"none": tmp_path / "none.sqlite"})
+
+
+def test_a_page_may_be_opened_before_its_store_exists(store, tmp_path):
+    clock, path = Clock(), tmp_path / "later.sqlite"
+    with served(LivePage({"later": path}, clock=clock)) as server:
+        status, headers, body = ask(server, "/")
+        assert status == 503 and headers["Refresh"] == "2" and body.startswith(b"there is no store")
+        with SqliteStore(path, write=True) as made:
+            made.add(runs(5, range(3)))
+        status, headers, _ = ask(server, "/")
+        assert status == 200 and "Refresh" not in headers
+        assert json.loads(ask(server, "/progress.json")[2])["stores"][0]["runs"] == 3
 
 
 def test_answers_have_tags_and_are_not_sent_twice(store, path):

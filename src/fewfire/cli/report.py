@@ -83,6 +83,9 @@ def _watch(stores: list[Path], success_error: float | None, title: str | None, p
     check_integer("--port", port, 0, 65535)
     page = ff.report.LivePage(_named(stores), success_error, title=title)
     with ff.report.PageServer(page, port) as server:
+        for store in stores:
+            if not store.exists():
+                say(f"There is no store {store} yet. Run a sweep into it in another terminal; the page waits for it.")
         say(f"Watching {', '.join(map(str, stores))}: open {server.url} in a browser on this machine. Ctrl-C ends it.")
         try:
             with terminated_as_interrupted():

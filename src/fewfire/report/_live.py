@@ -200,7 +200,7 @@ class LivePage:
     Parameters
     ----------
     stores : mapping of names to paths
-        Of files that exist.
+        Of files; those that do not exist yet are waited for, and until then requests fail with a `StoreError`.
     success_error : float, optional
         By default that of the newest sweep in the first store.
     title : str, optional
@@ -229,8 +229,9 @@ class LivePage:
         self._version = 1  # goes up with everything new in the stores
         self._progress = _Rested(self._look, self._make_progress, SHARE[0], REST[0], clock)
         self._shown = _Rested(self._look, self._make_data, SHARE[1], REST[1], clock)
-        self.progress()
-        self.data()
+        if all(follower.path.exists() for follower in self._followers.values()):
+            self.progress()
+            self.data()
 
     def progress(self) -> Answer:
         """The progress of each sweep, as JSON."""

@@ -129,7 +129,9 @@ class _Handler(BaseHTTPRequestHandler):
         kind, make = found
         try:
             body, tag = make()
-        except FewfireError as error:  # the store is gone, or damaged: the page shows what it has, and this text
+        except (
+            FewfireError
+        ) as error:  # the store is not there yet, gone, or damaged: the page shows what it has, and this text
             return self._send(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", f"{error}\n".encode())
         except Exception as error:  # nothing a store may hold should end in an answer that never comes
             text = f"The page could not be made: {type(error).__name__}: {error}\n".encode(errors="backslashreplace")
@@ -146,6 +148,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         if tag is not None:
             self.send_header("ETag", f'"{tag}"')
+        if status is HTTPStatus.SERVICE_UNAVAILABLE:
+            self.send_header("Refresh", "2")  # a browser that shows the text asks again until the store is there
         if status is not HTTPStatus.NOT_MODIFIED:
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
