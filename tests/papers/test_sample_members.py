@@ -8,8 +8,8 @@ from scipy.stats import norm
 from fewfire._random import Stream
 from fewfire.papers import recipes
 from fewfire.papers import sparse_activations as theory
+from fewfire.papers.sparse_activations.rademacher_table import sample_member, sample_row
 from fewfire.papers.sparse_activations.recipes import rademacher
-from fewfire.papers.sparse_activations.sample_members import sample_member, sample_row
 
 
 def in_the_class(net, X, k, W, B):

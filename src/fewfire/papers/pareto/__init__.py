@@ -21,8 +21,15 @@ from fewfire.papers.pareto.statements._lemmas import (
     under_sparse_gap,
     width_for_good_start,
 )
-from fewfire.papers.pareto.statements._lower_bounds import samples_needed, samples_sufficient
-from fewfire.papers.pareto.statements._theorems import Requirement, theorem_4, theorem_5, theorem_16, theorem_21
+from fewfire.papers.pareto.statements._theorems import (
+    Requirement,
+    samples_needed,
+    samples_sufficient,
+    theorem_4,
+    theorem_5,
+    theorem_16,
+    theorem_21,
+)
 from fewfire.theory import ResourceFrontier, frontier, gradient_precision
 
 __all__ = [

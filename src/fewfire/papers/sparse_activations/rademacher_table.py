@@ -9,6 +9,15 @@ u σ(⟨v, y⟩ + c + Γ(⟨x, α⟩ − b)), x the address and y the other coor
 is silent, for every y (the idea of Appendix A), and where x = α it is u σ(⟨v, y⟩ + c), so each neuron is fitted by
 itself. The scales are ‖w‖ = √(‖v‖² + bΓ²) and |bias| = |c − bΓ|. Everything is homogeneous in (v, c), so a neuron is
 fitted by ascent on (correlation)/(gauge), where the gauge is the factor by which W and B are exceeded.
+
+Section 5 allows any input space, the sample too (`sample_member`). On points whose directions are independent a neuron
+can be silent on all but a chosen set: w is then μ·P(heights on the set) − b·P(1), with P the pseudo-inverse of the
+distinct points, and scores are heights·μ + b on the set and 0 off it. Sets are made of points whose signs add up to one
+sign, so all of a neuron's sum counts.
+
+For m orthogonal points of length R, s neurons at k = 1 reach WR √(s/m) without a bias, which is Conjecture 20 with
+constant 1 and B = 0, and √(s/(s − 1)) times that with b = WR/√(m(s − 1)): at s = 2 the conjecture's constant must be
+at least 2/(√2 (1 + 1/√m)), which tends to √2.
 """
 
 from __future__ import annotations
@@ -22,13 +31,14 @@ import numpy as np
 from fewfire._cube import cube, cube_index
 from fewfire._random import Stream, as_stream
 from fewfire._validate import check_integer, check_number, check_signs
+from fewfire.networks import TwoLayer
 from fewfire.papers import sparse_activations as bounds
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, IdArray, SignArray
 
-
-SLACK = 1e-9  # weights stay this far inside their constraints, so that rounding cannot leave them
+SLACK = 1e-9  # weights and scores stay this share inside their constraints, so that rounding cannot leave them
+BIASES = 65  # biases tried for each neuron of `sample_member`, from 0 to B
 STARTS = 3  # starting points of the ascent for each neuron and sign: along the mean of ζ_i x_i, and two random ones
 
 
@@ -43,16 +53,13 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RademacherTable:
-    """Lower estimates of the Rademacher complexity of H(n, s, k) for any s and k on one sample.
+    """Lower estimates of the Rademacher complexity of H(n, s, k) for any s and k on one sample."""
 
-    X has the shape (m, n), zeta (draws, m); `blocks` has for each draw of ζ the best found of 1, 2, 4, … neurons.
-    """
-
-    X: SignArray
-    zeta: SignArray
+    X: SignArray  # (m, n)
+    zeta: SignArray  # (draws, m)
     W: float
     B: float
-    blocks: list[list[Block]]
+    blocks: list[list[Block]]  # for each draw of ζ the best found of 1, 2, 4, … neurons
 
     def values(self, s: int, k: int) -> Float64Array:
         """For each draw of ζ the largest correlation found, shape (draws,)."""
@@ -96,12 +103,7 @@ def rademacher_table(
     steps: int = 60,
     seed: int | Stream = 0,
 ) -> RademacherTable:
-    """Search blocks of 1, 2, 4, … ≤ max_block neurons that correlate with random signs on a sample X of shape (m, n).
-
-    `max_block` is s/k for the largest s and smallest k of interest, at most 2^n; of the `draws` of ζ there are at least
-    2, for the standard error. More `restarts` (choices of a block's address) and `steps` of each ascent never give
-    less.
-    """
+    """Search blocks of 1, 2, 4, … neurons that correlate with random signs on a sample X of shape (m, n)."""
     signs = check_signs("X", X)
     m, n = signs.shape
     W, B = check_number("W", W, 0.0, open_low=True), check_number("B", B, 0.0)
@@ -219,3 +221,68 @@ def _gauge(theta: Float64Array, b: int, W: float, B: float) -> tuple[Float64Arra
 def _gamma(v: Float64Array, c: Float64Array, b: int) -> Float64Array:
     """Γ: the least that silences a neuron away from its address; 0 without an address."""
     return np.asarray((b > 0) * np.maximum(np.abs(v).sum(axis=-1) + c, 0.0) / 2)
+
+
+def sample_member(X: AnyArray, zeta: AnyArray, s: int, W: float, B: float) -> TwoLayer:
+    """A network of s neurons, at most one active on any row of X, with a large Σ_i ζ_i h(x_i)."""
+    signs = check_signs("X", X)
+    s = check_integer("s", s, 1)
+    W, B = check_number("W", W, 0.0, open_low=True), check_number("B", B, 0.0)
+    points, place = np.unique(signs, axis=0, return_inverse=True)
+    sums = np.bincount(place.ravel(), weights=zeta).astype(np.float64)
+    inverse = np.linalg.pinv(points.astype(np.float64))  # (n, points)
+    cancel = inverse.sum(axis=1)
+    hidden, bias, output = np.zeros((s, signs.shape[1])), np.zeros(s), np.zeros(s)
+    for neuron, (chosen, sign) in enumerate(_sets(sums, s)):
+        heights = np.where(chosen, np.abs(sums), 0.0)
+        w, b = _best_neuron(inverse @ heights, cancel, heights, W, B)
+        fires = points @ w + b > 0
+        if not (fires & ~chosen).any():  # or points are dependent, and the neuron stays silent
+            hidden[neuron], bias[neuron], output[neuron] = w, b, sign
+    return TwoLayer(hidden, bias, output)
+
+
+def sample_row(X: SignArray, s: int, k: int, W: float, B: float, *, draws: int) -> dict[str, Any]:
+    """The mean correlation of k copies of such networks of s/k neurons with random signs, next to Conjecture 20."""
+    m, n = X.shape
+    zeta = Stream(0, "rademacher").child("zeta").sign_rows(draws, m)
+    values = np.array([k * float(row @ sample_member(X, row, s // k, W, B)(X)) / m for row in zeta])
+    bound = {"explicit": bounds.rademacher_explicit, "conjecture_20": bounds.rademacher_conjectured}
+    found = {"n": n, "m": m, "s": s, "k": k, "W": W, "B": B, **mean_with_error(values)}
+    return found | {name: value(n, s, k, W, B, m) for name, value in bound.items()}
+
+
+def _sets(sums: Float64Array, s: int) -> list[tuple[AnyArray, float]]:
+    """At most s sets of points of one sign, with shares of each sign's weight, dealt out by size; and their signs."""
+    weight = {sign: float(np.sum(np.maximum(sign * sums, 0) ** 2)) for sign in (1.0, -1.0)}
+    if s == 1:
+        sign = max(weight, key=lambda sign: weight[sign])
+        return [(sign * sums > 0, sign)]
+    positive = min(max(round(s * weight[1.0] / max(sum(weight.values()), 1e-300)), 1), s - 1)
+    found = []
+    for sign, count in ((1.0, positive), (-1.0, s - positive)):
+        order = np.argsort(-sign * sums, kind="stable")
+        order = order[sign * sums[order] > 0]
+        for part in range(count):
+            chosen = np.zeros(len(sums), dtype=bool)
+            chosen[order[part::count]] = True
+            if chosen.any():
+                found.append((chosen, sign))
+    return found
+
+
+def _best_neuron(
+    direction: Float64Array, cancel: Float64Array, heights: Float64Array, W: float, B: float
+) -> tuple[Float64Array, float]:
+    """The (w, b), w = μ·direction − b·cancel of norm W, for which Σ heights·(μ·heights + b) is largest."""
+    square, cross, other = direction @ direction, direction @ cancel, cancel @ cancel
+    biases = np.linspace(0.0, B, BIASES)
+    with np.errstate(invalid="ignore"):  # a root below 0: there is no such w
+        mus = (biases * cross + np.sqrt((biases * cross) ** 2 - square * (biases**2 * other - W * W))) / square
+    values = np.where(mus > 0, mus * float(heights @ heights) + biases * float(heights.sum()), 0.0)
+    choice = int(values.argmax())
+    mu, b = (mus[choice], biases[choice]) if values[choice] > 0 else (0.0, 0.0)
+    # Cancel a little more than the bias, so that off the set scores are below 0, and stay inside the scales.
+    w = mu * direction - (b + SLACK * (mu * float(heights.max(initial=0.0)) + b)) * cancel
+    shrink = (1 - SLACK) * min(1.0, W / max(float(np.linalg.norm(w)), 1e-300))
+    return shrink * w, shrink * b

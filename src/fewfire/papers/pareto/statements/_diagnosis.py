@@ -13,8 +13,13 @@ from math import ceil, comb, inf, isfinite, log10
 from typing import TYPE_CHECKING
 
 from fewfire._validate import check_integer, check_number
-from fewfire.papers.pareto.statements._lower_bounds import samples_needed, samples_sufficient, set_bits
-from fewfire.papers.pareto.statements._theorems import theorem_4, theorem_21
+from fewfire.papers.pareto.statements._theorems import (
+    samples_needed,
+    samples_sufficient,
+    set_bits,
+    theorem_4,
+    theorem_21,
+)
 from fewfire.theory import ResourceFrontier, frontier, gradient_precision
 
 if TYPE_CHECKING:

@@ -1,4 +1,8 @@
-"""What over-sparse and under-sparse starts need to learn a parity (pareto, Theorems 4, 5, 16 and 21).
+"""What no learner of a parity avoids, and what over- and under-sparse starts need (pareto, Theorems 4, 5, 16, 21).
+
+Sections 2.1 and 3.2: naming one of C(n, k) sets takes log₂ C(n, k) = Θ(k log n) bits, and a label carries at most one,
+or 1 − H(η) when it is flipped with probability η. Exhaustive search needs hardly more examples, and C(n, k) set
+evaluations.
 
 Theorems 4 and 16: over-sparse starts learn the parity, a trade of width and samples by the sparsity. Theorem 4 gives
 the scaling, here with constants 1. Theorem 16 is evaluated with the numbers of its proof,
@@ -17,7 +21,7 @@ relevant coordinates: ξ_out is smaller by (n − k)/(k − s − 1). Truncating
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, inf, log, log1p
+from math import ceil, comb, inf, log, log1p, log2, sqrt
 
 from fewfire._validate import check_integer, check_number
 from fewfire.papers._numbers import power
@@ -143,3 +147,49 @@ def _whole(amount: float, part: float) -> float:
     """The least whole number from amount/part on; infinite where that is past the floats."""
     ratio = amount / part if part > 0 else inf
     return float(ceil(ratio)) if ratio < inf else inf
+
+
+def set_bits(n: int, k: int) -> float:
+    """log₂ C(n, k): the bits that name a set of k among n coordinates."""
+    n = check_integer("n", n, 1)
+    return log2(comb(n, check_integer("k", k, 0, n)))
+
+
+def samples_needed(n: int, k: int, noise: float = 0.0, success: float = 1.0) -> int:
+    """With fewer examples every learner fails on an average parity with probability above 1 − success.
+
+    Without noise m labels take 2^m values, so at most 2^m of the C(n, k) sets can be answered. With noise η they
+    carry m (1 − H(η)) bits, and Fano's inequality asks for success·log₂ C(n, k) − 1 of them.
+
+    Examples
+    --------
+    >>> from fewfire.papers import pareto
+    >>> pareto.samples_needed(50, 3)  # below, several parities agree with all labels
+    15
+    """
+    noise = check_number("noise", noise, 0.0, 0.5, open_high=True)
+    success = check_number("success", success, 0.0, 1.0, open_low=True)
+    bits = set_bits(n, k)
+    if noise == 0:
+        return max(0, ceil(bits + log2(success) - 1e-9))
+    capacity = 1 + noise * log2(noise) + (1 - noise) * log2(1 - noise)
+    return max(0, ceil((success * bits - 1) / capacity))
+
+
+def samples_sufficient(n: int, k: int, noise: float = 0.0, delta: float = 0.01) -> int:
+    """With this many uniform examples the parity of the highest agreement is the true one, but with probability δ.
+
+    A wrong set agrees as well as the true one with probability at most (½ + √(η(1−η)))^m; union over all sets.
+
+    Examples
+    --------
+    >>> from fewfire.papers import pareto
+    >>> pareto.samples_sufficient(50, 3, noise=0.1)
+    65
+    """
+    noise = check_number("noise", noise, 0.0, 0.5, open_high=True)
+    delta = check_number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
+    wrong = comb(check_integer("n", n, 1), check_integer("k", k, 0, n)) - 1
+    if wrong == 0:
+        return 0
+    return max(0, ceil((log(wrong) - log(delta)) / -log(0.5 + sqrt(noise * (1 - noise)))))

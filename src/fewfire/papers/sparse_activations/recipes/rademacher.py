@@ -22,8 +22,7 @@ from scipy.stats import norm
 from fewfire._cube import cube
 from fewfire._random import Stream
 from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
-from fewfire.papers.sparse_activations.rademacher_table import rademacher_table
-from fewfire.papers.sparse_activations.sample_members import sample_row
+from fewfire.papers.sparse_activations.rademacher_table import rademacher_table, sample_row
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
 
 if TYPE_CHECKING:
@@ -41,10 +40,7 @@ EXPLICIT, KEEPS, SMALL, THIRD = 3.0, 0.9, 1.3, 4 / 3
 
 @dataclass(frozen=True)
 class RademacherSettings:
-    """Examples, the largest width, and the effort of the search.
-
-    Of the sample-sparse networks: 2^power orthogonal points, `points` random ones in each of `random_inputs` inputs.
-    """
+    """Examples, the largest width, the effort of the search, and 2^power orthogonal and `points` random points."""
 
     m: int = 512
     largest: int = 64
