@@ -138,9 +138,9 @@ def test_more_of_each_resource_does_not_hurt_below_the_point_where_examples_stop
 
 def test_intervals_contain_their_probability_and_are_the_same_each_time():
     law = shipped_success_laws()[3, "dense"]
-    low, high = law.interval(30, 100, 450, 8000, 24)
+    low, high = predicted_shares(law.draws(30, 100, 450, 8000), 24)
     assert low < law.probability(30, 100, 450, 8000) < high
-    assert law.interval(30, 100, 450, 8000, 24) == (low, high)
+    assert predicted_shares(law.draws(30, 100, 450, 8000), 24) == (low, high)
 
 
 def test_a_success_law_survives_json():
@@ -204,7 +204,7 @@ def test_nine_of_ten_outcomes_of_fresh_cells_lie_in_their_intervals():
         cell, won = row["cell"], row["won"]
         assert cell["n"] not in calibrated
         law = laws[cell["k"], cell["start"]]
-        low, high = law.interval(cell["n"], cell["width"], cell["samples"], cell["steps"], len(won))
+        low, high = predicted_shares(law.draws(cell["n"], cell["width"], cell["samples"], cell["steps"]), len(won))
         inside[row["kind"]].append(low <= sum(won) / len(won) <= high)
     assert (len(inside["doubt"]), len(inside["clear"])) == (200, 50)
     row = stored["coverage"]["doubt, 40 runs"]

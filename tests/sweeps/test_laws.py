@@ -11,7 +11,7 @@ from fewfire._errors import FileFormatError, InvalidArgument
 from fewfire._random import Stream
 from fewfire.sweeps import MemoryStore, Sweep
 from fewfire.sweeps.laws import FrontierLaw, fit_law, parity_cells, shipped_law
-from fewfire.sweeps.laws._cells import ParityCell, merged_cells
+from fewfire.sweeps.laws._cells import ParityCell, merged_cells, start_label, start_of
 from fewfire.sweeps.laws._frontier_law import frontier_points
 
 SAMPLES = (25, 35, 50, 70, 100, 140, 200, 280, 400, 560, 800, 1100, 1600, 2200, 3200, 4500, 6400, 9000)
@@ -237,3 +237,9 @@ def test_the_shipped_law_predicts_the_demo():
     """24 runs per cell at (30, 3), width 100, from a sweep that was not used: half succeed at 450 to 500 (dense)."""
     found = shipped_law().predict(30, 3, 100, "dense")
     assert found.low < 500 and found.high > 400
+
+
+def test_a_start_in_a_word():
+    assert start_label({"name": "sparse", "s": 2, "value": 1.0}) == start_of("sparse") == "sparse(2)"
+    assert start_label({"name": "dense"}) == start_of("dense") == "dense"
+    assert start_label({"name": "ntk", "threshold": 0.1}) == "ntk(threshold=0.1)"

@@ -240,10 +240,7 @@ class ParityNetClassifier(ParityNetwork):
 
 
 def find_support(network: TwoLayer, k: int | None) -> tuple[int, ...]:
-    """The inputs that carry the weight mass: the k heaviest, or those above the widest gap in ratio.
-
-    The gap is looked for in the upper half of the sorted masses, so at most half of the inputs are named.
-    """
+    """The inputs that carry the weight mass: the k heaviest, or those above the widest gap, at most half of them."""
     masses = relevance(network)
     if k is None:
         mass = np.sort(masses.mass)[::-1]
@@ -254,11 +251,7 @@ def find_support(network: TwoLayer, k: int | None) -> tuple[int, ...]:
 
 
 def lucky_neurons(initial: TwoLayer, support: tuple[int, ...]) -> IdArray:
-    """Neurons whose initial large weights contain the support, or are contained in it (pareto, B.2 and B.3).
-
-    Large are weights above half of the row's largest. Dense starts have no such sets, and no lucky neurons; nor has an
-    empty support.
-    """
+    """Neurons whose large initial weights contain the support or lie in it (pareto, B.2, B.3); none of dense starts."""
     if not support:
         return np.empty(0, dtype=np.int64)
     size = np.abs(initial.hidden)

@@ -25,11 +25,6 @@ def log10(value: float) -> float:
     return math.log10(value) if value > 0 else -math.inf
 
 
-def from_log10(exponent: float) -> float:
-    """10**exponent, infinite when that is past the floats."""
-    return power(10.0, exponent)
-
-
 def check_class(n: int, s: int, k: int, W: float, B: float) -> None:
     """The parameters of the class H(n, s, k) with scales W and B."""
     check_integer("n", n, 1)
@@ -44,8 +39,3 @@ def check_accuracy(epsilon: float, delta: float | None = None) -> None:
     check_number("epsilon", epsilon, 0.0, open_low=True)
     if delta is not None:
         check_number("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
-
-
-def check_constant(constant: float, name: str = "constant") -> None:
-    """A constant that a statement leaves open."""
-    check_number(name, constant, 0.0, open_low=True)

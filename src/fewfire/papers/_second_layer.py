@@ -49,11 +49,7 @@ def solve_output(
     iterations: int = 2000,
     solver: Literal["lbfgs", "newton-cholesky"] = "lbfgs",
 ) -> TwoLayer:
-    """The network with output weights and offset of least logistic loss, on the first 50,000 rows of X and y.
-
-    Only the neurons that `moved` (width,) are used, the others get output weight 0. The solver, of scikit-learn's
-    `LogisticRegression`, takes at most so many `iterations`.
-    """
+    """The network with output weights and offset of least logistic loss on the first rows, by neurons that moved."""
     X, y = X[:MAX_ROWS], y[:MAX_ROWS]
     output = np.zeros(network.width, dtype=network.dtype)
     offset = 1.0 if y.mean() >= 0 else -1.0  # nothing to fit: the more frequent label
@@ -80,11 +76,7 @@ def descend_output(
     *,
     regularisation: float | None = None,
 ) -> TwoLayer:
-    """The network after `steps` of descent on the mean hinge loss plus λ/2‖u‖².
-
-    `regularisation` is λ, for descent on the whole sample; unless given, a thousandth of the mean square of the
-    features, summed over the neurons, and batches of 32.
-    """
+    """The network after descent on the mean hinge loss plus λ/2‖u‖², on the whole sample where λ is given."""
     weight = regularisation
     if weight is None:
         weight = 1e-3 * float(np.mean(network.features(X[:MAX_ROWS]) ** 2)) * network.width
@@ -101,10 +93,7 @@ def descend_output(
 
 
 def second_layer_error(
-    network: TwoLayer,
-    moved: NDArray[np.bool_],
-    train: tuple[SignArray, SignArray],
-    test: tuple[SignArray, SignArray],
+    network: TwoLayer, moved: NDArray[np.bool_], train: tuple[SignArray, SignArray], test: tuple[SignArray, SignArray]
 ) -> float:
     """The test error with the second layer fitted to the rows and labels of `train`, on the neurons that moved."""
     (X, y), (X_test, y_test) = train, test

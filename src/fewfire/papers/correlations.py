@@ -49,9 +49,7 @@ def sample_correlations(network: TwoLayer, X: AnyArray, y: AnyArray, rows: int =
 
 
 def population_correlations(
-    network: TwoLayer,
-    target: Callable[[AnyArray], AnyArray],
-    density: Callable[[AnyArray], AnyArray] | None = None,
+    network: TwoLayer, target: Callable[[AnyArray], AnyArray], density: Callable[[AnyArray], AnyArray] | None = None
 ) -> Correlations:
     """The expectation over the whole distribution, exact, by visiting the whole cube (at most 20 inputs).
 

@@ -80,11 +80,7 @@ class NeuronRanges:
 
 
 def neuron_ranges(network: Layers, points: Float64Array, threat: Threat) -> NeuronRanges:
-    """Ranges of all preactivations; those that a quick bound leaves undecided are made exact where that gains anything.
-
-    `Threat.span` takes all neurons at once, for a 2-norm ball cut by a box with ball and box apart; `Threat.row_span`
-    is exact and slower.
-    """
+    """Ranges of all preactivations; those that a quick bound leaves undecided are made exact where that gains much."""
     tau, centre = network.threshold, np.asarray(points @ network.hidden.T + network.bias)
     low, high = (np.array(end) for end in threat.span(network.hidden, points))
     row, neuron = np.nonzero((centre + low <= tau) & (centre + high > tau))

@@ -211,11 +211,7 @@ def _known(
 
 
 def _certified(
-    block: RowBlock,
-    pairs: Pairs,
-    method: RefineMethod | None,
-    search: BranchSearch,
-    report: Callable[[int], None],
+    block: RowBlock, pairs: Pairs, method: RefineMethod | None, search: BranchSearch, report: Callable[[int], None]
 ) -> tuple[AnyArray, ...]:
     """The columns of a Certificate; `report` gets the number of rows that are decided."""
     rows = len(block.points)
@@ -333,11 +329,7 @@ class RowBlock:
 
 
 def refine(
-    block: RowBlock,
-    pairs: Pairs,
-    upper: Float64Array,
-    method: RefineMethod,
-    search: BranchSearch,
+    block: RowBlock, pairs: Pairs, upper: Float64Array, method: RefineMethod, search: BranchSearch
 ) -> Iterator[None]:
     """Improve the bounds of pairs and `upper`, the least values met per row (rows,), in place, part by part."""
     lines = block.inner()

@@ -145,16 +145,9 @@ def checkpoints(steps: int) -> set[int]:
 
 
 def apgd(
-    problem: AttackProblem,
-    climb: Callable[[AnyArray], Criterion],
-    starts: Float64Array,
-    steps: int,
-    first: float = 2.0,
+    problem: AttackProblem, climb: Callable[[AnyArray], Criterion], starts: Float64Array, steps: int, first: float = 2.0
 ) -> Worst:
-    """The worst points on the way up a criterion, from starts (rows, d); the first step is `first`·ρ long.
-
-    `climb` gives the criterion of some rows by their numbers.
-    """
+    """The worst points on the way up a criterion of rows, from starts (rows, d); the first step is `first`·ρ long."""
     rows = np.arange(len(problem))
     threat, centres, climbed = problem.threat, problem.centres, climb(rows)
     rho = np.broadcast_to(np.asarray(threat.rho, dtype=centres.dtype), (len(problem), 1))
@@ -203,7 +196,6 @@ def apgd(
 
 FAILURES: Final = 2
 """A row is left when this many steps in a row, each half as long as the one before, have not raised its score."""
-
 
 PROMISING: Final = 0.5
 """A second rival is tried where the linearisation leaves at most this share of the lead that the true class has."""

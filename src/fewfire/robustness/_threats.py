@@ -124,7 +124,6 @@ def _ends(size: Float64Array, room: Float64Array, rho: Float64Array) -> Float64A
 
 SHARES: Final = {"l1": _greedy, "l2": _filled, "linf": _ends}
 
-
 Norm: TypeAlias = Literal["l1", "l2", "linf"]
 NORMS: Final = get_args(Norm)
 

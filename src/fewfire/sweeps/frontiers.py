@@ -50,15 +50,12 @@ MOST_LOCATIONS = 1000
 
 @dataclass(frozen=True)
 class FrontierCurve:
-    """The curves that are possible a priori: in a bracket, with a share `target` of successes at exp(θ).
-
-    `precision` is the relative accuracy that the grid resolves.
-    """
+    """The curves that are possible a priori: in a bracket, with a share `target` of successes at exp(θ)."""
 
     low: float
     high: float
     target: float = 0.5
-    precision: float = 0.1
+    precision: float = 0.1  # the relative accuracy that the grid resolves
 
     @cached_property
     def locations(self) -> Float64Array:
@@ -119,10 +116,7 @@ class FrontierPosterior:
     def observe(
         self, values: Sequence[float], successes: AnyArray, failures: AnyArray, *, shared: bool = False
     ) -> None:
-        """Take in the numbers of successes and failures at each value; shape (values,) each.
-
-        `shared`: others will observe the same values, for which the curves are then kept.
-        """
+        """Take in successes and failures at each value, (values,) each; curves at `shared` values are kept."""
         _, good, bad = _shared_probabilities(self.curve, tuple(values)) if shared else self.curve.probabilities(values)
         self._log = self._log + np.tensordot(np.asarray(successes, dtype=np.float64), good, 1)
         self._log += np.tensordot(np.asarray(failures, dtype=np.float64), bad, 1)
@@ -180,7 +174,6 @@ def _entropy(masses: Float64Array) -> Float64Array:
 
 Side: TypeAlias = Literal["inside", "below", "above"]
 """Where the frontier is, as far as the runs say: in the bracket, or clearly below or above it."""
-
 
 FEW = 64  # up to so many values, those without runs are looked at as well: the rows of a map then share their curves
 

@@ -57,10 +57,7 @@ def _mean_of_trees(trees: list[Any], n: int) -> Polynomial:
 
 
 def _tree_polynomial(tree: Any, node: int) -> dict[int, float]:
-    """The coefficients of the subtree below a node, by sets of columns as bit masks.
-
-    With x = −1 to the left, the value is (left + right)/2 + x·(right − left)/2.
-    """
+    """The coefficients of the subtree below a node, by sets of columns as bit masks; x = −1 goes to the left."""
     left, right = int(tree.children_left[node]), int(tree.children_right[node])
     if left == right:
         return {0: float(tree.value[node].item())}

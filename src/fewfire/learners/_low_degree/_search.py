@@ -230,10 +230,7 @@ def mixture_weights(
 def better_odds(
     held_out: Float64Array, degrees: Float64Array, sample: SignSample, mixed: Float64Array
 ) -> tuple[Float64Array, Float64Array] | None:
-    """The weights of logistic fits, shape (fits,), and their held-out predictions, if they beat those of the mixture.
-
-    `held_out` (fits, rows) are half log odds, `mixed` (rows,) the mixture's predictions.
-    """
+    """Weights (fits,) and held-out predictions of logistic fits, half log odds, if they beat those of the mixture."""
     rows, labels, shares = sample.effective, sample.labels, sample.weights / sample.weights.sum()
 
     def loss(values: Float64Array) -> float:

@@ -118,10 +118,7 @@ class RobustNetwork(BaseEstimator):  # type: ignore[misc]
     def _train(
         self, X: Float64Array, heads: int, losses: LabelledLoss, weight: Float64Array, continued: bool | None
     ) -> None:
-        """Fit networks of `heads` scores to a checked table (rows, columns), and set the fitted attributes.
-
-        `continued` says whether to continue from the network of the last fit; None is one epoch more.
-        """
+        """Fit networks of so many scores to a checked table; `continued` is None for one epoch more."""
         self.setting_ = resolve(self)
         threat = self._threat(X.shape[1], self.rho, self.norm, self.bounds)
         check_within(X, threat)

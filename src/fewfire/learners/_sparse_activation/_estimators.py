@@ -118,10 +118,7 @@ class SparseActivationBase(BaseEstimator):  # type: ignore[misc]
         centre: float = 0.0,
         unit: float = 1.0,
     ) -> None:
-        """Train on a validated table (rows, columns) with positive weights (rows,), then set the fitted attributes.
-
-        `loss_of` gives the loss of some rows, of scores that become outputs as centre + unit · score.
-        """
+        """Train on a validated table, the loss of some rows being of scores with outputs centre + unit · score."""
         rule = self._rule(unit)
         share = check_number("validation_fraction", self.validation_fraction, 0.0, 1.0, open_low=True, open_high=True)
         given = None

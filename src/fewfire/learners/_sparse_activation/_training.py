@@ -270,10 +270,7 @@ def train_members(
     stream: Stream,
     progress: Callable[[int, int], object] | None = None,
 ) -> MemberStack:
-    """One trained network per weight decay, in float64; at most k of its neurons fire on any row of the table.
-
-    The table (rows, inputs) is of the rule's precision, the weights (rows,) have mean 1.
-    """
+    """One trained network per weight decay, in float64; at most k of its neurons fire on any row of the table."""
     rows, inputs = table.shape
     dtype = rule.precision
     stack = MemberStack.drawn(len(decays), inputs, rule.width, loss.outputs, stream.child("init"), dtype)
@@ -429,10 +426,7 @@ def reseed(
 
 
 def _threshold(along: FloatArray, own: FloatArray, weights: Float64Array, share: float) -> FloatArray:
-    """For each column of `along` (rows, neurons) a number that almost a share of the rows exceeds, and so does `own`.
-
-    It is half-way between the values of two rows: the rounding of products does not decide which rows exceed it.
-    """
+    """For each column a number halfway between two rows that almost a share of the rows exceeds, and so does `own`."""
     order = np.argsort(-along, axis=0, kind="stable")
     ranked = np.take_along_axis(along, order, axis=0)
     above = np.cumsum(weights[order], axis=0)

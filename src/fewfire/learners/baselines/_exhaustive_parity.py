@@ -172,15 +172,12 @@ class Hit:
 
 @dataclass(frozen=True)
 class Search:
-    """The strongest set, the next one (None when there is no other), and the work done.
-
-    `words` counts the 64-example words met by an XOR and a popcount, unused lanes included; 0 without the extension.
-    """
+    """The strongest set, the next one (None when there is no other), and the work done."""
 
     best: Hit
     runner_up: Hit | None
     sets: int
-    words: int
+    words: int  # of 64 examples, met by an XOR and a popcount, unused lanes included; 0 without the extension
 
     def joined(self, other: Search) -> Search:
         """This search and one of larger sets together."""

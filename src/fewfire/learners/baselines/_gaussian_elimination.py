@@ -132,10 +132,7 @@ def _inconsistent(classes: AnyArray, intercept: bool) -> str:
 
 
 def _eliminate(rows: WordArray, columns: int) -> tuple[WordArray, IdArray, int]:
-    """A reduced basis (rank, words) of rows whose bit `columns` is the label, its pivots (rank,), and the rows used.
-
-    Bit pivots[r] is set in basis row r alone.
-    """
+    """A reduced basis (rank, words) of rows whose bit `columns` is the label, its pivots (rank,), and the rows used."""
     basis = np.zeros((columns, rows.shape[1]), dtype=np.uint64)
     pivots = np.zeros(columns, dtype=np.int64)
     rank = used = 0

@@ -72,10 +72,7 @@ def in_most_power(probability: float, total: int, level: float = LEVEL) -> float
 
 
 def share_power(share: float, bound: float, total: int, level: float = LEVEL / 2) -> float:
-    """The exact (Clopper–Pearson) lower end of a share above `bound`, when the true share is `share`: exact.
-
-    For "the upper end is below the bound" pass 1 − share and 1 − bound.
-    """
+    """Clopper and Pearson's lower end of a share above `bound`: exact; for the upper end pass what is left to 1."""
     counts = np.arange(1, total + 1)
     passing = counts[stats.beta.ppf(level, counts, total - counts + 1) >= bound]
     return float(stats.binom.sf(passing[0] - 1, total, share)) if len(passing) else 0.0
@@ -92,10 +89,7 @@ def larger_power(sizes: tuple[int, int], shift: float, level: float = LEVEL) -> 
 def rising_power(
     means: Sequence[float], deviation: float, blocks: int, level: float = LEVEL, trials: int | None = None
 ) -> float:
-    """Page's test on `blocks` rows whose columns have these means, with normal noise of this deviation: simulated.
-
-    With `trials`, cells are shares of so many trials, and `means` and `deviation` are of their probabilities.
-    """
+    """Page's test on rows of such means with normal noise, or of shares of so many trials: simulated."""
     rng = np.random.default_rng(0)
     table = np.asarray(means) + deviation * rng.standard_normal((DRAWS, blocks, len(means)))
     if trials is not None:

@@ -155,10 +155,7 @@ def good_neuron_gap(n: int, k: int, s: int) -> FourierGap:
 
 
 def _coefficient(n: int, s: int, ones: int, rest: int) -> float:
-    """E[1{fires}·χ_T] for T with so many coordinates among the s ones and among the n − s others.
-
-    The neuron fires where the ones have a positive sum, or a sum of 0 while the others' is positive.
-    """
+    """E[1{fires}·χ_T], T of so many among the s ones and the others, which decide the sign where the ones' sum is 0."""
     if (ones + rest) % 2 == 0:
         return 0.0  # with ties half to each side, firing less one half is an odd function
     if rest == 0:

@@ -12,11 +12,7 @@ from fewfire.papers.parities.statements._first_step import (
     lemma_6,
     lemma_12,
 )
-from fewfire.papers.parities.statements._linear import (
-    embedding_dimension,
-    forster_bound,
-    halfspace_accuracy,
-)
+from fewfire.papers.parities.statements._linear import embedding_dimension, forster_bound, halfspace_accuracy
 from fewfire.papers.parities.statements._separator import (
     feature_probability,
     lemma_9,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from itertools import combinations
 from math import comb, log2, pi, sqrt
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -25,12 +25,6 @@ if TYPE_CHECKING:
 
     from fewfire._random import Stream
     from fewfire._types import Float64Array, SignArray
-
-
-class Family(Protocol):
-    """The first `dimension` features of inputs of shape (rows, n), as an array of shape (rows, dimension)."""
-
-    def __call__(self, X: SignArray, k: int, dimension: int, stream: Stream) -> Float64Array: ...
 
 
 PENALTY = 1e-7
@@ -74,23 +68,19 @@ def monomial_features(X: SignArray, k: int, dimension: int, stream: Stream) -> F
     return np.stack([X[:, monomial].prod(axis=1) for monomial in chosen], axis=1).astype(np.float64)
 
 
-FAMILIES: dict[str, Family] = {
+FAMILIES: dict[str, Callable[..., Float64Array]] = {
     "relu": relu_features,
     "cosine": cosine_features,
     "galu": galu_features,
     "monomials": monomial_features,
 }
+"""Functions of X (rows, n), k, dimension and stream: the first so many features, shape (rows, dimension)."""
 
 
 def fit_linear(
     features: Float64Array, y: Float64Array, mass: Float64Array, *, goal: float = 0.0, penalty: float = PENALTY
 ) -> tuple[Float64Array, float]:
-    """Weights of a linear classifier, and the mass that it gets wrong: logistic regression by Newton's method.
-
-    Features are (rows, N), labels ±1 and the probabilities of the rows (rows,); `penalty` is relative to the features'
-    squares. The first step is least squares. Stops once the error is at most the goal, or too far from it; of all steps
-    the one with the least error is kept.
-    """
+    """Weights of a linear classifier and the mass that it gets wrong: logistic regression by Newton's method."""
     weights = np.zeros(features.shape[1])
     best, least = weights, 1.0
     for _ in range(NEWTON_STEPS):

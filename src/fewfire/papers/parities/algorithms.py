@@ -340,11 +340,7 @@ def regularisation(n: int, k: int, weight_decay: float) -> float:
 def best_iterates(
     engine: Engine, results: Sequence[Result], run: Callable[[int, int], Run], starts: Sequence[TwoLayer] | None = None
 ) -> list[tuple[int, TwoLayer]]:
-    """The step with the least error of each result, the earliest of equals, and the network there.
-
-    Engines keep the last weights only, so `run(number, steps)` is made again up to that step. Step 0 counts where its
-    networks, `starts`, are given.
-    """
+    """The step with the least error of each result, the earliest of equals, and the network trained again up to it."""
     chosen = [best_step(result, earliest=1 if starts is None else 0) for result in results]
     networks = [starts[i] if starts and not chosen[i] else result.network for i, result in enumerate(results)]
     again = [i for i, step in enumerate(chosen) if 0 < step < results[i].counters.steps]
@@ -362,10 +358,8 @@ def best_step(result: Result, earliest: int) -> int:
 
 
 def at_half_space(network: TwoLayer, X: AnyArray, y: AnyArray, k: int) -> bool:
-    """Whether descent has stayed where a half-space is as good: too many rows are wrong, and not for noisy labels.
-
-    With noise the parity of the k heaviest inputs is wrong as often as the network that has learned it.
-    """
+    """Whether descent has stayed where a half-space is as good: too many rows are wrong, and not for noisy labels."""
     wrong = _error(network, X, y)
+    # With noise the parity of the k heaviest inputs is wrong as often as the network that has learned it.
     agrees = float(np.mean(X[:, list(relevance(network).largest(k))].prod(axis=1) == y))
     return wrong > HALF_SPACE - NEAR and abs(wrong - min(agrees, 1 - agrees)) > NEAR

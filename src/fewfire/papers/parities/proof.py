@@ -39,18 +39,13 @@ MOST_BITS = 12
 
 @dataclass(frozen=True, eq=False)
 class Separator:
-    """Output weights u* (width,) that make the parity of features after the first step: ‖u*‖, ‖u*‖₀ and the margin.
-
-    g*f_A is at least `margin` on every input; not positive where the network is too narrow. u* is not scaled:
-    norm/margin is the norm at margin 1. `deviation` is under "lemma" the largest distance of a chosen neuron from its
-    feature φ_r.
-    """
+    """u* (width,), which makes the parity of features after the first step, with ‖u*‖, ‖u*‖₀ and the least g*f_A."""
 
     output: Float64Array
     norm: float
     neurons: int
-    margin: float
-    deviation: float
+    margin: float  # of u* as it is: norm/margin is the norm at margin 1; not positive where the network is too narrow
+    deviation: float  # under "lemma" the largest distance of a chosen neuron from its feature φ_r
 
 
 def bias_movement(initial: TwoLayer, X: AnyArray, y: AnyArray, support: Sequence[int]) -> float:
@@ -63,12 +58,7 @@ def bias_movement(initial: TwoLayer, X: AnyArray, y: AnyArray, support: Sequence
 def separator(
     initial: TwoLayer, first: TwoLayer, support: Sequence[int], method: SeparatorMethod = "lemma"
 ) -> Separator:
-    """u* on the good neurons of a network before and after its first step, with norm, support and margin (Lemma 10).
-
-    "lemma": the neurons within 1/(5k), the 2ε of Lemma 9, of each φ_r share the coefficient v_r; where there are none,
-    the closest takes it. "least": the weights of least norm that give the parity on the 2^k patterns of at most 12
-    inputs.
-    """
+    """u* on the good neurons by their features φ_r (Lemma 10), or of least norm, with norm, support and margin."""
     members = list(check_support("support", support, first.inputs))
     check_choice("method", method, get_args(SeparatorMethod))
     k = len(members)

@@ -17,7 +17,7 @@ from fewfire._validate import check_integer, check_number
 from fewfire.fourier import sampled, spectrum
 from fewfire.networks import TwoLayer, check_sparsity, construct
 from fewfire.papers import sparse_activations as theory
-from fewfire.papers._numbers import from_log10, log10
+from fewfire.papers._numbers import log10, power
 from fewfire.papers.sparse_activations.rademacher_table import rademacher_table
 
 POINTS = 20_000  # random inputs behind each sampled quantity, where n > 20
@@ -86,11 +86,7 @@ def compare_member(
     samples: int | None = None,
     seed: int | Stream = 0,
 ) -> list[Comparison]:
-    """What was measured of a network, next to the bounds for its class, of at most k active neurons.
-
-    W and B are the network's own norms unless given; `samples` adds the Rademacher complexity of the class on so many
-    uniform inputs; the seed is that of everything sampled (stream "measure").
-    """
+    """What was measured of a network, next to the bounds for its class: at most k active neurons, its own norms."""
     n, s, own, stream = network.inputs, network.width, network.norms(), as_stream(seed, "measure")
     W, B = own.W if W is None else W, own.B if B is None else B
     sizes = n, s, k, W, B
@@ -108,7 +104,7 @@ def compare_member(
     ]
     for statement, d in (("Theorem 8", printed), ("Theorem 8, sharp degree", min(float(n), sharp))):
         exponent = theory.log10_samples(*sizes, epsilon, delta, d=d)
-        rows.append(Comparison("samples, uniform inputs", statement, from_log10(exponent), exponent))
+        rows.append(Comparison("samples, uniform inputs", statement, power(10.0, exponent), exponent))
     for statement, count in (
         ("Theorem 17", theory.general_samples),
         ("Lemma 18 with eq. (15)", theory.rademacher_samples),
@@ -116,7 +112,7 @@ def compare_member(
         rows.append(_row("samples, any inputs", statement, count(*sizes, epsilon, delta)))
     if min(W**2, B) >= math.log2(s):  # the classes of Theorem 13
         time = theory.log10_junta_time(n, s)
-        rows.append(Comparison("time, at least about", "Theorem 13", from_log10(time), time, upper=False))
+        rows.append(Comparison("time, at least about", "Theorem 13", power(10.0, time), time, upper=False))
     if samples is not None:
         X = stream.child("inputs").sign_rows(check_integer("samples", samples, 1), n)
         block = 2 ** min(n, (s // k).bit_length() - 1)

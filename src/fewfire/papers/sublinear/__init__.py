@@ -14,12 +14,7 @@ from fewfire.papers.sublinear.statements._activity import (
     lemma_threshold,
     reachable_active,
 )
-from fewfire.papers.sublinear.statements._cost import (
-    cost_exponent,
-    iteration_cost,
-    reporting_fast,
-    reporting_small,
-)
+from fewfire.papers.sublinear.statements._cost import cost_exponent, iteration_cost, reporting_fast, reporting_small
 from fewfire.papers.sublinear.statements._features import feature_function
 from fewfire.papers.sublinear.statements._good_network import good_network, small_step_polynomial
 from fewfire.papers.sublinear.statements._parameters import (

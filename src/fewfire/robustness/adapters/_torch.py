@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 ROW = 4096  # numbers that a row is taken to cost a module, since that is unknown: 512 rows go through it at once
 
-
 HEADS: Final[dict[str, float | None]] = {
     "sigmoid": 0.5,
     "log_sigmoid": math.log(0.5),

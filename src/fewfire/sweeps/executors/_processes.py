@@ -43,7 +43,6 @@ STARTS, KILLED_STARTS = 5, 100
 BROKEN = (OSError, EOFError, ValueError, pickle.UnpicklingError)
 """What reading from or writing to a process raises that has died, or whose pipes another thread has closed."""
 
-
 BEGUN = "begun"  # the first answer of a worker process to a batch
 
 

@@ -59,11 +59,7 @@ class ParityCell:
 
 
 def start_label(start: dict[str, Any]) -> str:
-    """A start in a word: "dense", "sparse(2)", or its name and parameters.
-
-    >>> start_label({"name": "sparse", "s": 2, "value": 1.0})
-    'sparse(2)'
-    """
+    """A start in a word: "dense", "sparse(2)", or its name and parameters."""
     name, rest = start["name"], {key: value for key, value in start.items() if key != "name"}
     if name == "sparse" and rest.get("value", 1.0) == 1.0:
         rest.pop("value", None)
@@ -72,11 +68,7 @@ def start_label(start: dict[str, Any]) -> str:
 
 
 def start_of(init: str) -> str:
-    """The label of a start as it is asked for: "sparse" alone is two inputs per neuron.
-
-    >>> start_of("sparse")
-    'sparse(2)'
-    """
+    """The label of a start as it is asked for: "sparse" alone is two inputs per neuron."""
     return "sparse(2)" if init == "sparse" else init
 
 

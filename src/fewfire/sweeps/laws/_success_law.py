@@ -84,15 +84,12 @@ class Range:
 
 @dataclass(frozen=True, eq=False)
 class SuccessLaw:
-    """The fitted probability of success for one k and one start, with the ranges of its cells by n.
-
-    `parameters` are as `NAMES` has them; `factor` is a square root of their covariance.
-    """
+    """The fitted probability of success for one k and one start, with the ranges of its cells by n."""
 
     k: int
     start: str
-    parameters: Float64Array
-    factor: Float64Array
+    parameters: Float64Array  # as `NAMES` has them
+    factor: Float64Array  # a square root of their covariance
     ranges: tuple[Range, ...]
 
     def draws(self, n: int, width: int, samples: int | None, steps: int) -> Float64Array:
@@ -106,12 +103,6 @@ class SuccessLaw:
     def probability(self, n: int, width: int, samples: int | None, steps: int) -> float:
         """The probability that a run succeeds."""
         return float(self.draws(n, width, samples, steps).mean())
-
-    def interval(
-        self, n: int, width: int, samples: int | None, steps: int, runs: int, level: float = 0.9
-    ) -> tuple[float, float]:
-        """Between which shares of so many runs of a new cell succeed."""
-        return predicted_shares(self.draws(n, width, samples, steps), runs, level)
 
     @cached_property
     def _drawn(self) -> tuple[Float64Array, Float64Array]:
@@ -351,10 +342,7 @@ class _Counts:
         self.never = np.array([float(cell.runs - cell.successes[-1]) for cell in cells])
 
     def likelihood(self, parameters: Float64Array, nodes: tuple[int, ...]) -> tuple[Float64Array, Float64Array]:
-        """The logarithm of each cell's likelihood, shape (cells,), and its slopes, shape (cells, parameters).
-
-        A coefficient acts through its quantity alone, so one difference for each quantity gives the slopes of all.
-        """
+        """The logarithm of each cell's likelihood, (cells,), and its slopes by differences, (cells, parameters)."""
         shifts, weights = _quadrature(nodes)
         values = self.cell_features.values(parameters)
         base = self._each(values, shifts, weights)

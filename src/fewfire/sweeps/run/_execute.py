@@ -50,11 +50,7 @@ SMALL = 1e11  # multiply-adds that are over before worker processes would have s
 
 
 def choose_executor(executor: str | Executor, engine: Engine, work: float, workers: int | None = None) -> Executor:
-    """The executor that was asked for; "local" is decided by the engine, the cores and the amount of work.
-
-    An engine with devices gets one process per device, or more threads where it has one device; `work` is the cost of
-    all runs together.
-    """
+    """The executor that was asked for; "local" is decided by the engine, its devices, the cores and the cost of all."""
     if isinstance(executor, Executor):
         return executor
     if executor in ("local", "processes") and isinstance(engine, DeviceEngine):
@@ -131,11 +127,7 @@ def _engine_for(engine: str, executor: str | Executor, sweep: Sweep, work: float
 
 @dataclass
 class _Going:
-    """A sweep that is running.
-
-    `refused` holds the numbers of runs that a device had no room for, `outcomes` whether final runs succeeded, by hash,
-    for a search.
-    """
+    """A sweep that is running, with the runs that a device had no room for and, for a search, the outcomes by hash."""
 
     sweep: Sweep
     plan: Plan

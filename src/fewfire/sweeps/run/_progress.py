@@ -72,10 +72,7 @@ class Progress:
 
 
 class SweepBar:
-    """Runs done, runs per second, success so far, time left; where there is no terminal, a line now and then.
-
-    `state` is the last that was shown. A notebook's output is used where there is one, unless a console is given.
-    """
+    """Runs done, runs per second, success so far, time left; where there is no terminal, a line now and then."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._page = NotebookBar() if console is None and in_notebook() else None
@@ -121,11 +118,7 @@ def facts(state: Progress) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time as text.
-
-    >>> duration(8), duration(200), duration(7500), duration(273_600)
-    ('8 s', '3 min 20 s', '2 h 5 min', '3 d 4 h')
-    """
+    """A time as text, such as "3 min 20 s"."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s" if seconds >= 1 else "less than 1 s"

@@ -18,15 +18,7 @@ from fewfire._html import card, listed
 from fewfire._validate import check_integer, check_number
 from fewfire.engines import Phase, Run, Schedule
 from fewfire.sweeps.spec._grid import expand
-from fewfire.sweeps.spec._run_spec import (
-    Data,
-    RunSpec,
-    is_noisy,
-    parse_data,
-    parse_network,
-    plain_data,
-    plain_network,
-)
+from fewfire.sweeps.spec._run_spec import Data, RunSpec, is_noisy, parse_data, parse_network, plain_data, plain_network
 from fewfire.sweeps.spec._search import FrontierSearch
 from fewfire.sweeps.spec._tables import (
     DEPTH,

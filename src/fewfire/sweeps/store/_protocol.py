@@ -109,13 +109,10 @@ def run_hash(setting: str, trial: int) -> str:
 
 @dataclass(frozen=True)
 class Setting:
-    """One cell of a grid: what its runs share, numbered from 1 in order of arrival in its store.
-
-    `text` is the canonical JSON of the spec of its runs without the trial.
-    """
+    """One cell of a grid: what its runs share, numbered from 1 in order of arrival in its store."""
 
     id: int
-    text: str
+    text: str  # the canonical JSON of the spec of its runs without the trial
 
     @cached_property
     def spec(self) -> dict[str, Any]:

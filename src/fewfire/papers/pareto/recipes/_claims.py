@@ -212,11 +212,7 @@ def _fewest(rows: Rows) -> int:
 
 
 def more_often_within(won: ArrayLike, other: ArrayLike, trials: ArrayLike, others: ArrayLike | None = None) -> float:
-    """The exact test of Mantel and Haenszel: the first side succeeds more often, of (strata,) successes and runs.
-
-    Within a stratum the first side's successes are hypergeometric given both sides' together; their sum over the strata
-    is what is looked at. With one stratum this is Fisher's test. `trials` are of both sides unless `others` is given.
-    """
+    """The exact test of Mantel and Haenszel: the first side succeeds more often; of one stratum Fisher's test."""
     strata = np.broadcast_arrays(won, other, trials, trials if others is None else others)
     probabilities, least = np.ones(1), 0
     for mine, theirs, runs, rest in zip(*(table.tolist() for table in strata), strict=True):

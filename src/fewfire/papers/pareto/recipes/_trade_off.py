@@ -95,11 +95,7 @@ def claim(
     within: float = WITHIN,
     **labels: Any,
 ) -> tuple[Judgement, dict[str, Any]]:
-    """The verdict that `what` grows with the theorem's power of the quantity `name`, and both powers as plain data.
-
-    The theorem's power is an upper bound where `at_most`; otherwise the whole interval must be `within` of it. `labels`
-    go into the row.
-    """
+    """The verdict that `what` grows with the theorem's power of the quantity `name` (or at most), and both powers."""
     found, quantity = fitted[name], f"({name})" if "−" in name else name
     effect = Effect(f"power of {quantity}", found.value, found.low, found.high)
     if at_most:

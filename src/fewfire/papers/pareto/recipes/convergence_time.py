@@ -42,19 +42,15 @@ CURVES, POINTS = 8, 60  # runs whose errors are kept for the figure, and at how 
 
 @dataclass(frozen=True)
 class ConvergenceSettings:
-    """A grid, and the cells that are compared: few samples (`edge`), the best number (`middle`), and online.
-
-    Success is compared at the width `least`, times at `narrow` and `wide`. `large` is a grid of its own for what is
-    compared between the starts, in wide networks, where the first has one start.
-    """
+    """A grid, and the cells that are compared: few samples (`edge`), the best number (`middle`), and online."""
 
     grid: ParityGrid
     edge: int
     middle: int
-    least: int = 10
+    least: int = 10  # the width at which success is compared; times are at the next two
     narrow: int = 30
     wide: int = 300
-    large: ParityGrid | None = None
+    large: ParityGrid | None = None  # of wide networks from both starts, where the first grid has one start
 
 
 def measure(settings: ConvergenceSettings) -> RecipeOutcome:

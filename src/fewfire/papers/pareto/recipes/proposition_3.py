@@ -147,11 +147,7 @@ def parity_slopes(n: int, k: int, size: AnyArray) -> Row:
 
 
 def path(network: TwoLayer, steps: int, size: AnyArray) -> tuple[Float64Array, Float64Array]:
-    """Follow θ*_t for t < steps.
-
-    Returns the largest Fourier weight Σ_{|S| = k} c_i(S)² by k, shape (n + 1,), and the largest |c_i(S)| by S, shape
-    (2^n,), both over i and t and in units of the largest slope.
-    """
+    """Follow θ*_t for t < steps: the largest Fourier weight Σ_{|S| = k} c_i(S)² by k, and the largest |c_i(S)| by S."""
     X = cube(network.inputs)
     schedule = Schedule((Phase(1, RATE, batch_size=None),), loss="square")
     engine, nothing = get_engine(), np.zeros(len(X))

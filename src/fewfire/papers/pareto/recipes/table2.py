@@ -99,12 +99,9 @@ def measure(
 
 
 def mean_excess(cells: Rows, printed: str) -> tuple[list[float], Effect, float]:
-    """Median errors above the printed ones, in points: of each cell, their mean over these cells, and the power.
-
-    The interval is Student's over trials, at least two a cell: the median of normal errors has π/2 times the variance
-    of their mean, and degrees of freedom are Welch's. The power is for a mean `NOTICED` points below the bound.
-    """
+    """Median errors above the printed ones, in points: of each cell, their mean over these cells, and the power."""
     excess = [100 * row["median"] - row["published"][printed] for row in cells]
+    # The median of normal errors has π/2 times the variance of their mean; degrees of freedom are Welch's.
     variances = np.array([np.pi / 2 * (100 * row["deviation"]) ** 2 / row["trials"] for row in cells])
     mean, error = float(np.mean(excess)), float(np.sqrt(variances.sum()) / len(cells))
     name = f"mean excess over {len(cells)} cells [points]"

@@ -131,11 +131,7 @@ def mean_ranks(cells: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def table_rows(measurements: Iterable[Measurement], models: Sequence[TabularModel]) -> list[TableRow]:
-    """A row per cell: data set, fraction, model, training rows, trials, median with interval, mean, failures, seconds.
-
-    `whole` is whether there were as many rows to train on as in the paper, so that its figures compare. Of each family
-    the model of the lowest median in a cell comes again, as "best of" it, which is how the paper chooses.
-    """
+    """A row per cell, `whole` with as many rows to train on as the paper has; the best of each family comes again."""
     family = {model.name: model.family for model in models}
     cells: dict[tuple[str, float, str], list[Measurement]] = {}
     for found in measurements:

@@ -188,11 +188,7 @@ def _accuracies(settings: DigitParitySettings, images: _Images, k: int, seed: in
 def train_gated(
     examples: Examples, width: int, steps: int, *, gates: Gates, learning_rate: float, stream: Stream
 ) -> Callable[[FloatArray], FloatArray]:
-    """Train Σ_j u_j g_j(x) (⟨v_j, x⟩ + c_j) by Adam on the logistic loss; the function from (rows, n) to scores.
-
-    Learned gates g_j are open where ⟨v_j, x⟩ + c_j > 0: a ReLU network. Fixed ones stay where the same start puts them,
-    and u stays too: the network is linear in v and c, on (n + 1) · width features. The rate falls to 0 along a line.
-    """
+    """Train Σ_j u_j g_j(x) (⟨v_j, x⟩ + c_j) by Adam on the logistic loss; the function from (rows, n) to scores."""
     n = examples(0)[0].shape[1]
     hidden = (stream.child("hidden").normal((n + 1, width)) * sqrt(2 / n)).astype(np.float32)
     hidden[-1] = 0

@@ -68,7 +68,6 @@ CLAIMS: dict[Resource, tuple[str, int]] = {
     "examples": ("more examples, a smaller error", -1),
 }
 
-
 TERMS = {"separator_norm": "k¹⁰/q", "drift": "k⁸/√q", "initial_output": "qk/√n", "step_size": "k²√q/T"}
 """Terms of the bound, in the paper's symbols."""
 

@@ -121,10 +121,7 @@ def measure(settings: SeparationSettings) -> RecipeOutcome:
 
 
 def judge(
-    dimensions: Rows,
-    powers: Mapping[str, Effect],
-    neurons: Rows,
-    leads: Sequence[Sequence[float]],
+    dimensions: Rows, powers: Mapping[str, Effect], neurons: Rows, leads: Sequence[Sequence[float]]
 ) -> list[Judgement]:
     """The claims on dimensions and neurons needed, on powers of C(n, k), and on leads by size and seed."""
     name = "median dimension over √(C(n, k)/2), the smallest"

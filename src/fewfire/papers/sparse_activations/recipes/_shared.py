@@ -39,10 +39,7 @@ def pooled_deviation(table: np.ndarray) -> float:
 
 
 def falling(table: np.ndarray, step: float, level: float, noise: float = 0.0) -> tuple[float, np.ndarray, float]:
-    """Page's test that a table falls from column to column: its p, the change from the first to the last, its power.
-
-    The power is for a fall by `step` per column, with the noise within columns that is seen unless given.
-    """
+    """Page's test that a table falls by `step` per column: its p, the change from first to last, its power."""
     means = [step * place for place in range(table.shape[1])]
     power = rising_power(means, noise or pooled_deviation(table), len(table), level)
     return rising(-table), table[:, -1] - table[:, 0], power

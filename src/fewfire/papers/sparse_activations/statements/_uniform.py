@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from fewfire._validate import check_integer, check_number
-from fewfire.papers._numbers import check_accuracy, check_class, from_log10, log10, power, product
+from fewfire.papers._numbers import check_accuracy, check_class, log10, power, product
 
 
 def halfspace_sensitivity(n: int, p: float) -> float:
@@ -192,7 +192,7 @@ def low_degree_samples(n: int, degree: float, output: float, epsilon: float, del
     >>> sparse_activations.low_degree_samples(1000, 200.0, 1.0, epsilon=0.1, delta=0.01)
     inf
     """
-    return from_log10(_log10_low_degree(n, degree, output, epsilon, delta))
+    return power(10.0, _log10_low_degree(n, degree, output, epsilon, delta))
 
 
 def degree(n: int, s: int, k: int, W: float, B: float, epsilon: float) -> float:
@@ -279,4 +279,4 @@ def samples(
     >>> sparse_activations.samples(n=20, s=100, k=2, W=1.0, B=1.0, epsilon=0.1, delta=0.01, d=3) > 1000
     True
     """
-    return from_log10(log10_samples(n, s, k, W, B, epsilon, delta, d=d))
+    return power(10.0, log10_samples(n, s, k, W, B, epsilon, delta, d=d))

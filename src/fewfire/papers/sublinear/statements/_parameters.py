@@ -22,7 +22,7 @@ import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._validate import check_finite, check_integer, check_number
-from fewfire.papers._numbers import check_constant, log10
+from fewfire.papers._numbers import log10
 from fewfire.papers.sublinear.statements._robust_target import robust_degree
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def complexity(coefficients: ArrayLike, constant: float = 1.0) -> float:
     6.783
     """
     sizes = _sizes(coefficients)
-    check_constant(constant)
+    check_number("constant", constant, 0.0, open_low=True)
     return float(constant * np.sum((np.arange(len(sizes)) + 1.0) ** 1.75 * sizes))
 
 
@@ -128,7 +128,7 @@ def complexity_at(coefficients: ArrayLike, error: float, constant: float = 1.0) 
     3.593
     """
     sizes = _sizes(coefficients)
-    check_constant(constant)
+    check_number("constant", constant, 0.0, open_low=True)
     log = math.log(1 / check_number("error", error, 0.0, 1.0, open_low=True, open_high=True))
     roots = [(log / j) ** (j / 2) if j else 1.0 for j in range(len(sizes))]
     return float(sum(constant**j * (1 + root) * size for j, (root, size) in enumerate(zip(roots, sizes, strict=True))))
@@ -143,7 +143,7 @@ def log10_complexity(n: int, gamma: float, epsilon: float, constant: float = 1.0
     >>> round(sublinear.log10_complexity(n=100, gamma=0.5, epsilon=0.1))
     942
     """
-    check_constant(constant)
+    check_number("constant", constant, 0.0, open_low=True)
     degree = robust_degree(n, gamma, epsilon)
     return math.log10(constant / gamma) + 2.75 * math.log10(degree + 1) + 6 * degree * math.log10(2)
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._validate import check_inputs, check_integer, check_number
-from fewfire.papers._numbers import check_constant, power
+from fewfire.papers._numbers import power
 from fewfire.papers.sublinear.statements._activity import binomial_quantile, deviation, flip_probability
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def theorem_5_1(width: int, K: float, constant: float = 1.0, *, printed: bool = 
     0.461
     """
     width, K = check_integer("width", width, 1), check_number("K", K, 0.0)
-    check_constant(constant)
+    check_number("constant", constant, 0.0, open_low=True)
     if printed:
         return constant * K**2 * power(width, -0.1)
     return constant * (K**2 * power(width, -0.3) + power(width, -0.1))

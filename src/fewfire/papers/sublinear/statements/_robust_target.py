@@ -88,11 +88,6 @@ class StepPolynomial:
         """The degree of q."""
         return self.sign.degree
 
-    @property
-    def degree_bound(self) -> float:
-        """Claim 4.3 as printed: M = (24/γ)·log(16/ε₁)."""
-        return step_degree(self.gamma, self.error)
-
     def __call__(self, z: ArrayLike) -> Float64Array:
         """q at every entry of z, an array of numbers in [−1, 1]."""
         return np.asarray((1 + self.sign((np.asarray(z, dtype=np.float64) - self.middle) / self.scale)) / 2)

@@ -135,23 +135,17 @@ def largest_norm(d: int, count: int, failure: float) -> float:
 
 @dataclass(frozen=True)
 class GradientCoupling:
-    """‖∇̂ − ∇‖_{2,1}, the neurons whose gradients differ, and the mean over examples of those that changed side.
+    """‖∇̂ − ∇‖_{2,1} and the neurons whose gradients differ.
 
     `bound` is max|a|·max‖x‖·(1/n)Σ_i |ℓ'_i|·(neurons changed on x_i).
     """
 
     distance: float
     neurons: int
-    changed: float
     bound: float
 
 
-def gradient_coupling(
-    network: TwoLayer,
-    start_hidden: ArrayLike,
-    X: ArrayLike,
-    slopes: ArrayLike,
-) -> GradientCoupling:
+def gradient_coupling(network: TwoLayer, start_hidden: ArrayLike, X: ArrayLike, slopes: ArrayLike) -> GradientCoupling:
     """Lemma 5.14 measured: ‖∇̂ − ∇‖_{2,1} at the rows of X; other arguments as `pseudo_network`.
 
     Parameters
@@ -180,7 +174,6 @@ def gradient_coupling(
     return GradientCoupling(
         distance=float(lengths.sum()),
         neurons=int(np.count_nonzero(weights.any(axis=0))),
-        changed=float(changed.mean()),
         bound=float(
             np.abs(pair.output).max() * np.linalg.norm(pair.rows, axis=1).max() * np.mean(np.abs(factors) * changed)
         ),
