@@ -32,18 +32,14 @@ BRIEF = 1e16  # multiply-adds that a device does within minutes
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A sweep against a store; what is to do in a search is a guess, drawn from what is known.
-
-    `finished` runs of the `total` are final in the store, successes and diverged ones among them. `pending` (runs to
-    do,) are numbers, `sweep.run_at(number)`, and `costs` their multiply-adds, as `cost` counts them.
-    """
+    """A sweep against a store; what is to do in a search is a guess, drawn from what is known."""
 
     total: int
-    finished: int
+    finished: int  # final in the store, successes and diverged ones among them
     successes: int
     diverged: int
-    pending: IdArray
-    costs: Float64Array
+    pending: IdArray  # (runs to do,): numbers, `sweep.run_at(number)`
+    costs: Float64Array  # (runs to do,): multiply-adds, as `cost` counts them
 
     @property
     def cost(self) -> float:

@@ -32,16 +32,12 @@ GUESSES = 8  # different guesses at what is left, for frontiers with the same co
 
 @dataclass(frozen=True)
 class FoundFrontier:
-    """What a search has found out for one combination of the other axes.
+    """What a search has found out for one combination of the other axes."""
 
-    `spec` is a run of it with the smallest value of the axis. `over`: whether no more runs are to come; `settled`:
-    whether it found what was asked for. One that is over and not settled has spent its budget.
-    """
-
-    spec: RunSpec
+    spec: RunSpec  # a run of it with the smallest value of the axis
     estimate: FrontierEstimate
-    over: bool
-    settled: bool
+    over: bool  # no more runs are to come
+    settled: bool  # it found what was asked for; one that is over and not settled has spent its budget
 
 
 class SearchRounds:
