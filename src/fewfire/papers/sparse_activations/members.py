@@ -82,7 +82,11 @@ def compare_member(
     samples: int | None = None,
     seed: int | Stream = 0,
 ) -> list[Comparison]:
-    """What was measured of a network, next to the bounds for its class: at most k active neurons, its own norms."""
+    """What was measured of a network, next to the bounds for its class, of at most k active neurons.
+
+    W and B are the network's own norms unless given; `samples` adds the Rademacher complexity of the class on so many
+    uniform inputs; the seed is that of everything sampled (stream "measure").
+    """
     n, s, own, stream = network.inputs, network.width, network.norms(), as_stream(seed, "measure")
     W, B = own.W if W is None else W, own.B if B is None else B
     sizes = n, s, k, W, B

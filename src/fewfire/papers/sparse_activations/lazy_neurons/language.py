@@ -143,7 +143,11 @@ class Decoder(nn.Module):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class LanguageTraining:
-    """Gradient steps, windows of `context` bytes in each, and the largest learning rate; measurements."""
+    """Gradient steps, windows of `context` bytes in each, and the largest learning rate; measurements.
+
+    The rate rises in the first twentieth of the steps and falls to a tenth by a cosine. `checkpoints` after the start,
+    at steps 1, … `steps` that grow by a factor, activity is measured on so many validation `windows`.
+    """
 
     steps: int
     batch_size: int
@@ -183,7 +187,12 @@ def train_decoder(
     penalty: Any = None,
     verbose: bool = False,
 ) -> TrainedDecoder:
-    """Train a decoder from scratch on the standard library or another text, with a penalty of the model if any."""
+    """Train a decoder from scratch.
+
+    The text, to train on and for validation, is by default the standard library, the device a GPU where there is one.
+    Steps may go through `torch.compile`; or a penalty, a function of the model that gives a
+    `fewfire.torch.ActivityPenalty`, is added to the loss. Checkpoints are printed where `verbose`.
+    """
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     train, validation = (torch.frombuffer(bytearray(part), dtype=torch.uint8) for part in text or standard_library())
     windows = _windows(validation, training.windows, shape.context, torch.Generator().manual_seed(0)).to(device)
