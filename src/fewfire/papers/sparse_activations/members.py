@@ -35,14 +35,18 @@ Measured: TypeAlias = tuple[float | None, float | None, float | None]
 
 @dataclass(frozen=True)
 class Comparison:
-    """One quantity of a network, and one bound on it, infinite where it is past the floats."""
+    """One quantity of a network, and one bound on it, infinite where it is past the floats.
+
+    A bound may stand alone, and may be a lower one (`upper` is false). A sampled quantity has the ends of its 95%
+    interval; one known from below has `low` alone, one known from above `high` alone, an exact one neither.
+    """
 
     quantity: str
     statement: str
     bound: float
     log10_bound: float
-    measured: float | None = None  # a bound may stand alone
-    low: float | None = None  # ends of the 95% interval of a sampled quantity; the one that is known of another
+    measured: float | None = None
+    low: float | None = None
     high: float | None = None
     upper: bool = True
 

@@ -33,16 +33,20 @@ GRID = (
 
 @dataclass(frozen=True)
 class ParityCell:
-    """The runs of one width, start and number of examples (None: online) on an (n, k)-parity."""
+    """The runs of one width, start and number of examples (None: online) on an (n, k)-parity.
+
+    `start` is as `start_label` writes it. `steps` ascend; the last is that of the sweep, or its last one on `GRID`.
+    `successes` are the runs that had succeeded by then.
+    """
 
     n: int
     k: int
-    start: str  # as `start_label` writes it
+    start: str
     width: int
     samples: int | None
     runs: int
-    steps: tuple[int, ...]  # ascending; the last is that of the sweep, or its last one on `GRID`
-    successes: tuple[int, ...]  # runs that had succeeded by then
+    steps: tuple[int, ...]
+    successes: tuple[int, ...]
 
     def at(self, steps: int) -> int | None:
         """Successes within so many steps; None where that was not evaluated."""

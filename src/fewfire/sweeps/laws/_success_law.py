@@ -112,7 +112,10 @@ class SuccessLaw:
         return self.parameters + normal[:, :size] @ self.factor.T, normal[:, size:].T[:, :, None]
 
     def outside(self, n: int, width: int, samples: int | None, steps: int) -> str:
-        """What lies beyond the calibrated range, in words; fewer examples or steps are inside, and fail more often."""
+        """What lies beyond the calibrated range, in words; empty inside it.
+
+        Fewer examples or steps than were tried are inside: success can only be rarer there, and is rare already.
+        """
         below = [one for one in self.ranges if one.n <= n]
         above = [one for one in self.ranges if one.n >= n]
         if not below or not above:
@@ -129,7 +132,10 @@ class SuccessLaw:
         return f"{steps:,} steps (calibrated at this n: up to {longest:,})" if steps > longest else ""
 
     def spread(self, cells: Sequence[ParityCell]) -> SuccessLaw:
-        """This law with the shifts of cells, τ, scaled so that cells which it was not fitted to are likeliest."""
+        """This law with the shifts of cells, τ, scaled so that cells which it was not fitted to are likeliest.
+
+        A fit bends to its own cells, so only others say how far a new one lies from it.
+        """
         from scipy.optimize import minimize_scalar
         from scipy.stats import binom
 
@@ -181,7 +187,10 @@ def check_runs(runs: int) -> int:
 
 
 def predicted_shares(probabilities: Float64Array, runs: int, level: float = 0.9) -> tuple[float, float]:
-    """The narrowest range of shares of runs with at least this probability, by equally likely `probabilities`."""
+    """The narrowest range of shares of runs that holds the outcome with at least this probability.
+
+    Each of the `probabilities` (draws,) of success is as likely as the others to be that of the runs.
+    """
     from scipy.special import bdtr
 
     runs = check_runs(runs)

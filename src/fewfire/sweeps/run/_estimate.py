@@ -40,12 +40,16 @@ ONLINE_SAMPLES = 1e9  # how many samples a run with fresh examples seems to have
 
 @dataclass(frozen=True)
 class TimeEstimate:
-    """How long what is to do will take, on all cores or devices together."""
+    """How long what is to do will take, on all cores or devices together.
 
-    seconds: float  # to the last step of every run
-    stopping_seconds: float | None  # with early stops as measured on so many finished runs; None where they were not
+    `seconds` are to the last step of every run; `stopping_seconds` with early stops as measured on `measured_runs`
+    finished runs, None where they were not. `devices` is how many share the work; 0 where it is cores.
+    """
+
+    seconds: float
+    stopping_seconds: float | None
     engine: str
-    devices: int  # how many share the work; 0 where it is cores
+    devices: int
     measured_runs: int
 
     @property

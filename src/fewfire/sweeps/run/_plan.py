@@ -32,14 +32,18 @@ BRIEF = 1e16  # multiply-adds that a device does within minutes
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A sweep against a store; what is to do in a search is a guess, drawn from what is known."""
+    """A sweep against a store; what is to do in a search is a guess, drawn from what is known.
+
+    `finished` runs of the `total` are final in the store, successes and diverged ones among them. `pending` (runs to
+    do,) are numbers, `sweep.run_at(number)`, and `costs` their multiply-adds, as `cost` counts them.
+    """
 
     total: int
-    finished: int  # final in the store, successes and diverged ones among them
+    finished: int
     successes: int
     diverged: int
-    pending: IdArray  # (runs to do,): numbers, `sweep.run_at(number)`
-    costs: Float64Array  # (runs to do,): multiply-adds, as `cost` counts them
+    pending: IdArray
+    costs: Float64Array
 
     @property
     def cost(self) -> float:

@@ -32,12 +32,16 @@ GUESSES = 8  # different guesses at what is left, for frontiers with the same co
 
 @dataclass(frozen=True)
 class FoundFrontier:
-    """What a search has found out for one combination of the other axes."""
+    """What a search has found out for one combination of the other axes.
 
-    spec: RunSpec  # a run of it with the smallest value of the axis
+    `spec` is a run of it with the smallest value of the axis. `over`: whether no more runs are to come; `settled`:
+    whether it found what was asked for. One that is over and not settled has spent its budget.
+    """
+
+    spec: RunSpec
     estimate: FrontierEstimate
-    over: bool  # no more runs are to come
-    settled: bool  # it found what was asked for; one that is over and not settled has spent its budget
+    over: bool
+    settled: bool
 
 
 class SearchRounds:

@@ -278,9 +278,11 @@ class Sweep:
 
 
 def _check_combinations(sweep: Sweep) -> None:
-    """Refuse combinations that cannot run (too sparse a start, a loss that does not fit the labels …), by tiny runs."""
+    """Refuse combinations that cannot run (too sparse a start, a loss that does not fit the labels …), by tiny runs.
+
+    A start is tried with each number of inputs, a schedule with each problem: they share nothing else.
+    """
     _check_test_labels(sweep)
-    # A start is tried with each number of inputs, a schedule with each problem: they share nothing else.
     online = {data.samples is None for data in sweep.data}
     # Starts may ask for pairs of neurons, so a small width of the same parity stands for the others.
     networks = list(dict.fromkeys((start, width if width < 6 else 4 + width % 2) for start, width in sweep.networks))

@@ -123,11 +123,14 @@ def binomial_quantile(count: int, share: float, level: float) -> int:
 
 @dataclass(frozen=True)
 class FlipBound:
-    """Claim 5.16: the probability that one neuron can change on one of the n examples, and how many can in `total`."""
+    """Claim 5.16: the probability that one neuron can change on one of the n examples, and how many can in `total`.
+
+    `total` is twice the bound on the mean, at most the width; `failure` is Chernoff's bound on the probability of more.
+    """
 
     per_neuron: float
-    total: float  # twice the bound on the mean, at most the width
-    failure: float  # Chernoff's bound on the probability of more
+    total: float
+    failure: float
 
 
 def claim_radius(width: int) -> float:

@@ -24,13 +24,17 @@ class ReportingTime:
 
 @dataclass(frozen=True)
 class IterationCost:
-    """Multiply-adds of one iteration, and `dense`, the same work with every neuron."""
+    """Multiply-adds of one iteration, and `dense`, the same work with every neuron.
 
-    query: float  # finds the active neurons of every example
-    forward: float  # on these alone, as backward
+    `query` finds the active neurons of every example, `forward` and `backward` are on these alone, `update` moves the
+    touched weights in the structure, `attack` is the adversary's own work, which Lemma 6.3 leaves out.
+    """
+
+    query: float
+    forward: float
     backward: float
-    update: float  # moves the touched weights in the structure
-    attack: float  # the adversary's own work, which Lemma 6.3 leaves out
+    update: float
+    attack: float
     dense: float
 
     @property

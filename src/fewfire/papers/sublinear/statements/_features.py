@@ -36,12 +36,24 @@ _REACH, _POINTS = 9.0, 721
 
 @dataclass(frozen=True, eq=False)
 class FeatureFunction:
-    """h of Lemma 3.17 for one polynomial and threshold."""
+    """h of Lemma 3.17 for one polynomial and threshold.
 
-    coefficients: Float64Array  # c_j, shape (degree + 1,)
-    threshold: float  # τ in units of 1/√m: that of a network of width m times √m
-    norms: Float64Array  # N_j, shape (degree + 1,)
-    limit: float = math.inf  # where h is clipped; infinite for h itself
+    Attributes
+    ----------
+    coefficients : float64 array of shape (degree + 1,)
+        c_j.
+    threshold : float
+        τ in units of 1/√m: that of a network of width m times √m.
+    norms : float64 array of shape (degree + 1,)
+        N_j.
+    limit : float
+        Where h is clipped; infinite for h itself.
+    """
+
+    coefficients: Float64Array
+    threshold: float
+    norms: Float64Array
+    limit: float = math.inf
 
     def __call__(self, alpha: ArrayLike, beta: ArrayLike) -> Float64Array:
         """h(α, β), for arrays that broadcast."""

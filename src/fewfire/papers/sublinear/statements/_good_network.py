@@ -34,11 +34,20 @@ _ON_BAND = 200
 
 @dataclass(frozen=True, eq=False)
 class GoodNetwork:
-    """W* and how far it is from the start."""
+    """W* and how far it is from the start.
 
-    network: TwoLayer  # the start with w*_r in float64
-    radius: float  # largest ‖w*_r − w_{r,0}‖
-    # 2·C·Σ|y_i|/(k·min|a_r|), Lemma 5.18's O(𝓒·m^(1/5)/k) with its constant; infinite where h is not clipped.
+    Attributes
+    ----------
+    network : TwoLayer
+        The start with w*_r in float64.
+    radius : float
+        Largest ‖w*_r − w_{r,0}‖.
+    radius_bound : float
+        2·C·Σ|y_i|/(k·min|a_r|), Lemma 5.18's O(𝓒·m^(1/5)/k) with its constant; infinite where h is not clipped.
+    """
+
+    network: TwoLayer
+    radius: float
     radius_bound: float
 
 

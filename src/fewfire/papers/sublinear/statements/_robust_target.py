@@ -53,12 +53,20 @@ def inner_product_bands(gamma: float, rho: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class StepPolynomial:
-    """q of Claim 4.3: within `error` of 0 on the lower of the `bands` of [−1, 1] and of 1 on the upper."""
+    """q of Claim 4.3: within `error` of 0 on the lower of the `bands` of [−1, 1] and of 1 on the upper.
+
+    Attributes
+    ----------
+    gamma, rho, error : float
+        γ, ρ and ε₁.
+    sign : SignPolynomial
+        p; q(z) = (1 + p((z − middle)/scale))/2.
+    """
 
     gamma: float
     rho: float
-    error: float  # ε₁
-    sign: SignPolynomial  # p; q(z) = (1 + p((z − middle)/scale))/2
+    error: float
+    sign: SignPolynomial
 
     @property
     def bands(self) -> tuple[float, float]:
@@ -145,11 +153,21 @@ def step_is_buildable(gamma: float, error: float, rho: float = 0.0) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class RobustTarget:
-    """f*(x) = Σ_i y_i q(⟨x_i, x⟩) of Lemma 4.2."""
+    """f*(x) = Σ_i y_i q(⟨x_i, x⟩) of Lemma 4.2.
 
-    points: Float64Array  # x_i, of norm 1, shape (n, d)
-    labels: Float64Array  # y_i in [−1, 1], shape (n,)
-    step: StepPolynomial  # q, with error ε/(3n)
+    Attributes
+    ----------
+    points : float64 array of shape (n, d)
+        x_i, of norm 1.
+    labels : float64 array of shape (n,)
+        y_i in [−1, 1].
+    step : StepPolynomial
+        q, with error ε/(3n).
+    """
+
+    points: Float64Array
+    labels: Float64Array
+    step: StepPolynomial
 
     def __call__(self, X: ArrayLike) -> Float64Array:
         """f* at each row of X of shape (rows, d), rows of norm at most 1; of shape (rows,)."""

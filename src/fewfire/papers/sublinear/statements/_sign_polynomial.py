@@ -36,11 +36,21 @@ _NEGLIGIBLE = 40.0  # exp(−40) is below the rounding of a double
 
 @dataclass(frozen=True, eq=False)
 class SignPolynomial:
-    """A polynomial within `error` of the sign function on [−1, 1] outside (−gap, gap) (Lemma 4.4)."""
+    """A polynomial within `error` of the sign function on [−1, 1] outside (−gap, gap) (Lemma 4.4).
 
-    gap: float  # η
-    error: float  # ε₁, kept by construction
-    weights: Float64Array  # d_j, shape (t + 1,), all positive: p(x) = x·Σ_j d_j T_j(1 − x²)
+    Attributes
+    ----------
+    gap : float
+        η.
+    error : float
+        ε₁, kept by construction.
+    weights : float64 array of shape (t + 1,)
+        d_j, all positive: p(x) = x·Σ_j d_j T_j(1 − x²).
+    """
+
+    gap: float
+    error: float
+    weights: Float64Array
 
     @property
     def degree(self) -> int:

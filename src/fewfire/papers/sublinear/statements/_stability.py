@@ -34,12 +34,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Perturbation:
-    """Bounds on |f(x + μ) − f(x)| and |g(x + μ) − g(x)| by any move within the reach, each the largest over rows."""
+    """Bounds on |f(x + μ) − f(x)| and |g(x + μ) − g(x)| by any move of at most the reach, each the largest over rows.
+
+    `open_neurons` and `open_at_start` can change side, with the weights as they are and as they were at the start.
+    """
 
     network: float
     pseudo: float
-    open_neurons: int  # can change side, with the weights as they are
-    open_at_start: int  # with the weights as they were at the start
+    open_neurons: int
+    open_at_start: int
 
 
 def perturbation(network: TwoLayer, start_hidden: ArrayLike, X: ArrayLike, reach: float) -> Perturbation:
@@ -132,11 +135,14 @@ def largest_norm(d: int, count: int, failure: float) -> float:
 
 @dataclass(frozen=True)
 class GradientCoupling:
-    """‖∇̂ − ∇‖_{2,1} and the neurons whose gradients differ."""
+    """‖∇̂ − ∇‖_{2,1} and the neurons whose gradients differ.
+
+    `bound` is max|a|·max‖x‖·(1/n)Σ_i |ℓ'_i|·(neurons changed on x_i).
+    """
 
     distance: float
     neurons: int
-    bound: float  # max|a|·max‖x‖·(1/n)Σ_i |ℓ'_i|·(neurons changed on x_i)
+    bound: float
 
 
 def gradient_coupling(network: TwoLayer, start_hidden: ArrayLike, X: ArrayLike, slopes: ArrayLike) -> GradientCoupling:
