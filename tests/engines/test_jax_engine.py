@@ -1,5 +1,7 @@
 """The JAX engine: conformance, draws equal to the bit, and agreement with the reference engine on awkward shapes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from fewfire._dense.optimisers import SGD, AdamW
 from fewfire._errors import EngineUnavailable, InvalidArgument
 from fewfire._random import Stream
 from fewfire.engines import PerLayer, Phase, ReferenceEngine, Run, Sample, Schedule, Start, get_engine, gradients
-from fewfire.networks import TwoLayer, init, shifted_relu
+from fewfire.networks import Mlp, TwoLayer, init, shifted_relu
 from fewfire.problems import Parity
 from fewfire.sweeps import MemoryStore, Sweep
 from fewfire.testing import EngineConformance
@@ -107,7 +109,7 @@ def test_a_batch_shrinks_as_runs_end():
         schedule = Schedule(Phase(600, 0.1), evaluate=50, stop_error=1.0 if seed < 4 else 0.0 if seed == 4 else None)
         runs.append(Run(init.sparse(2)(12, 40, seed=seed), schedule, *table, *held_out, seed=seed))
     assert_agree(runs)
-    batch = _batch.RunBatch(runs, keep_networks=False)
+    batch = _batch.RunBatch(runs, False, JaxEngine())
     ended = [number for number, _ in batch.train(lambda done: None)]
     assert ended == [0, 1, 2, 3, 4, 5] and len(batch._members) <= 3
     assert batch._training.X.shape == (1, 600, 12)
@@ -137,49 +139,125 @@ def test_real_fresh_examples():
     assert_agree([Run(init.dense()(6, 12, seed=seed), schedule, source=Real(), seed=seed) for seed in range(2)])
 
 
-def by_hand(run, optimiser, layers):
-    """The network that a `Descent` of `_dense` gives, with the products of its `Backprop`."""
-    sizes = [(weights.shape[1], len(weights)) for weights, _ in layers]
-    layout = Layout(sizes[0][0], tuple(width for _, width in sizes[:-1]), 1, skip=False)
+def layers_of(network):
+    """Weights and biases by layer, the outputs last."""
+    if isinstance(network, Mlp):
+        return list(zip(network.weights, network.biases, strict=True))
+    return [(network.hidden, network.bias), (network.output[None], np.array([network.offset]))]
+
+
+def by_hand(run, optimiser):
+    """The layers that a `Descent` of `_dense` gives, with the products of its `Backprop`."""
+    layers, schedule = layers_of(run.network), run.schedule
+    layout = Layout(run.inputs, run.widths, run.outputs, skip=False)
     flat = np.concatenate([part.ravel() for kind in zip(*layers, strict=True) for part in kind]).astype(np.float32)
-    phase, loss = run.schedule.phases[0], LOSSES[run.schedule.loss]
+    phase = schedule.phases[0]
     backprop, descent = Backprop(layout, flat, phase.batch_size), optimiser.start(layout.size, layout.decayed)
     for step in range(phase.steps):
         X, y = run.batch(phase.batch_size, step * phase.batch_size)
-        X = X.astype(np.float32)
-        slopes = loss.slope(backprop.values(X)[:, 0], y) / np.float32(len(y))
-        descent.step(flat, backprop.differentiate(X, slopes[:, None].astype(np.float32)))
-    return layout.unpack(flat)
+        target = np.eye(run.outputs)[y.astype(int)] if run.outputs > 1 else y[:, None]
+        slopes = LOSSES[schedule.loss].slope(backprop.values(X.astype(np.float32)), target) / len(y)
+        descent.step(flat, backprop.differentiate(X.astype(np.float32), slopes.astype(np.float32)))
+    parts = layout.unpack(flat)
+    return [*zip(parts.hidden, parts.biases, strict=True), (parts.output, parts.offset)]
+
+
+def assert_same_layers(found, expected):
+    """To 1e-4 of the largest weight, or of 1: half of the weights of each layer, and of a hidden one all but a neuron's.
+
+    A neuron whose score comes within rounding of its threshold may fire in one of both only, and Adam makes a step of
+    the rate's size of a gradient of any; in a deep network its neighbours then see another input. The hinge loss is not
+    tried: terms of its gradients cancel to nothing but rounding.
+    """
+    deep = isinstance(found, Mlp)
+    for pair, wanted in zip(layers_of(found), expected, strict=True):
+        for a, b in zip(pair, wanted, strict=True):
+            apart = np.abs(a - b).reshape(len(b), -1) > 1e-4 * max(1.0, np.abs(b).max())
+            assert np.mean(apart) < 0.5 and (deep or apart.any(axis=1).sum() <= (len(apart) > 1))
+
+
+MOMENTUM = {"momentum": 0.9}, SGD(0.003, weight_decay=0.1, momentum=0.9)
+ADAMW = {"optimiser": "adamw"}, AdamW(0.003, weight_decay=0.1)
 
 
 @pytest.mark.parametrize(
-    ("loss", "settings", "optimiser"),
+    ("widths", "loss", "settings", "optimiser"),
     [
-        ("square", {"optimiser": "adamw"}, AdamW(0.003, weight_decay=0.1)),
-        ("logistic", {"optimiser": "adamw"}, AdamW(0.003, weight_decay=0.1)),
-        ("square", {"momentum": 0.9}, SGD(0.003, weight_decay=0.1, momentum=0.9)),
+        (30, "square", *ADAMW),
+        (30, "logistic", *ADAMW),
+        (30, "square", *MOMENTUM),
+        ((30, 30), "logistic", *ADAMW),
+        ((30, 20, 10), "square", *MOMENTUM),
     ],
 )
-def test_optimisers_are_those_of_dense_networks(loss, settings, optimiser):
-    """To 1e-4 of the largest weight, or of 1, but for a neuron at most.
-
-    One whose score comes within rounding of its threshold may fire in one of both only, and Adam makes a step of the
-    rate's size of a gradient of any. The hinge loss is not tried: terms of its gradients cancel to nothing but rounding.
-    """
+def test_networks_and_optimisers_are_those_of_dense(widths, loss, settings, optimiser):
     phase = Phase(100, 0.003, weight_decay=PerLayer(hidden=0.1, output=0.1), batch_size=20)
-    schedule = Schedule(phase, loss=loss, sampling="epochs", **settings)
-    run = make(12, 30, 64, schedule, real=True)
-    network, result = run.network, JaxEngine().train([run])[0]
-    layers = [(network.hidden, network.bias), (network.output[None], np.array([network.offset]))]
-    expected = by_hand(run, optimiser, layers)
-    found = result.network
-    for part, wanted in (
-        *((found.hidden, expected.hidden[0]), (found.bias[:, None], expected.biases[0][:, None])),
-        *((found.output[:, None], expected.output[0][:, None]), (np.array([[found.offset]]), expected.offset[:, None])),
-    ):
-        apart = np.abs(part - wanted).max(axis=1) > 1e-4 * max(1.0, np.abs(wanted).max())
-        assert apart.sum() <= (len(apart) > 1)
-    assert np.abs(found.hidden - network.hidden).max() > 0.02  # it has moved
+    run = make(12, 30, 64, Schedule(phase, loss=loss, sampling="epochs", **settings), real=True)
+    if widths != 30:
+        run = replace(run, network=Start(init.sparse(2), 12, widths, seed=5).draw())
+    result = JaxEngine().train([run])[0]
+    assert_same_layers(result.network, by_hand(run, optimiser))
+    first, begun = layers_of(result.network)[0][0], layers_of(run.network)[0][0]
+    assert np.abs(first - begun).max() > 0.02  # it has moved
+
+
+@pytest.mark.parametrize("widths", [20, (20, 10)])
+def test_several_classes(widths):
+    """Three outputs, softmax; errors are shares of wrong classes."""
+    schedule = Schedule(Phase(100, 0.01, batch_size=16), loss="cross_entropy", optimiser="adamw")
+    drawn = make(6, 4, 60, Schedule(Phase(1)), real=True)
+    y = np.digitize(drawn.X[:, 0], [-0.3, 0.3])
+    network = Start(init.dense(), 6, widths, seed=3, outputs=3).draw()
+    run = Run(network, schedule, drawn.X, y, drawn.X, y, seed=2)
+    result = JaxEngine().train([run])[0]
+    assert_same_layers(result.network, by_hand(run, AdamW(0.01, weight_decay=0.0)))
+    assert result.test_error == np.mean(result.network(run.X).argmax(axis=1) != y) < 0.2
+    assert result.history.train_error[-1] == result.test_error
+    powers = np.exp(result.network(run.X).astype(np.float64))
+    chosen = powers[np.arange(60), y] / powers.sum(axis=1)
+    assert result.history.train_loss[-1] == pytest.approx(-np.log(chosen).mean(), rel=1e-4)
+
+
+def test_history_of_a_deep_network():
+    schedule = Schedule(Phase(30, 0.05, batch_size=8), loss="logistic", evaluate=30)
+    run = replace(make(5, 4, 40, schedule, support=[0, 2]), network=Start(init.dense(), 5, (9, 7), seed=3).draw())
+    result = JaxEngine().train([run])[0]
+    history, net = result.history, result.network
+    (first, bias), (second, above), (output, _) = layers_of(net)
+    assert history.hidden_norm[-1] == pytest.approx(np.hypot(np.linalg.norm(first), np.linalg.norm(second)), rel=1e-5)
+    assert history.output_norm[-1] == pytest.approx(np.linalg.norm(output), rel=1e-5)
+    mass = (np.abs(output) @ np.abs(second) @ np.abs(first))[0]
+    assert history.support_weight[-1] == pytest.approx(mass[[0, 2]].sum() / mass.sum(), rel=1e-5)
+    z = run.X @ first.T + bias
+    fired = (z > 0).sum() + (np.maximum(z, 0) @ second.T + above > 0).sum()
+    assert history.active_fraction[-1] == pytest.approx(fired / (40 * 16), rel=1e-5)
+    assert result.counters.multiply_adds == 2 * 30 * 8 * (5 * 9 + 9 * 7 + 7)
+
+
+@pytest.mark.parametrize(("precision", "name"), [("tf32", "jax-tf32"), ("bf16", "jax-bf16")])
+def test_products_of_lower_precision_by_name(precision, name):
+    """Weights stay float32: what rounding the factors to 8 bits changes is small, and recorded under another name."""
+    schedule = Schedule(Phase(20, 0.05, batch_size=8), loss="logistic")
+    run = replace(make(12, 4, 40, schedule, real=True), network=Start(init.dense(), 12, (30, 30), seed=3).draw())
+    exact, rough = JaxEngine().train([run])[0], get_engine(name).train([run])[0]
+    apart = max(np.abs(a - b).max() for a, b in zip(exact.network.weights, rough.network.weights, strict=True))
+    assert apart < 2e-3 and rough.engine == name
+    assert precision == "tf32" or apart > 1e-7
+    assert rough.network.dtype == np.float32
+
+
+def test_auto_takes_it_for_deeper_networks():
+    spec = {
+        "problem": {"name": "parity", "n": 8, "k": 2},
+        "network": [{"start": "dense", "width": 8, "depth": [1, 2]}, {"start": "dense", "widths": [9, 4]}],
+        "data": {"samples": 40, "test_samples": 20},
+        "training": {"steps": 20},
+    }
+    store = MemoryStore()
+    assert Sweep.from_dict(spec).run(store).engine == "jax"
+    assert store.columns()["status"].tolist() == ["done"] * 3
+    with pytest.raises(InvalidArgument, match=r"engine must be one that .*; got 'cpu'\. Remedy: use engine='jax'"):
+        Sweep.from_dict(spec).run(store, engine="cpu")
 
 
 def test_a_transformation_of_optax():
@@ -200,7 +278,7 @@ def test_optimisers_that_optax_has_not_are_refused(name):
 
 
 def test_auto_takes_it_for_other_optimisers():
-    assert get_engine(schedules=[Schedule(Phase(1)), Schedule(Phase(1), momentum=0.5)]).name == "jax"
+    assert get_engine(general=True).name == "jax"
     spec = {
         "problem": {"name": "parity", "n": 8, "k": 2},
         "network": {"start": "dense", "width": 8},

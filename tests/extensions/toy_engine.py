@@ -23,6 +23,8 @@ class ToyEngine:
     def train(self, runs, *, keep_networks=True, on_divergence="raise", progress=None):
         results, total, before = [], sum(run.schedule.steps for run in runs), 0
         for run in runs:
+            if len(run.widths) > 1 or run.outputs > 1:
+                raise InvalidArgument("network must have one hidden layer and one output for the toy engine.")
             if not run.schedule.plain:
                 raise InvalidArgument("optimiser must be plain 'sgd' for the toy engine; it has no other.")
             result = _train(run.drawn(), keep_networks)

@@ -47,6 +47,40 @@ def test_a_canonical_text_with_an_optimiser_is_read_back():
     assert RunSpec.from_json(spec.canonical) == spec and RunSpec.from_json(spec.canonical).hash == spec.hash
 
 
+def test_depth_is_part_of_the_text_of_deeper_networks_alone():
+    dense = {"start": "dense"}
+    same = [{"width": 5}, {"width": 5, "depth": 1}, {"widths": [5]}]
+    assert {run_spec(network=dense | one).hash for one in same} == {run_spec().hash}
+    deep = run_spec(network=dense | {"widths": [5, 5, 5]})
+    assert deep == run_spec(network=dense | {"width": 5, "depth": 3}) and deep.width == (5, 5, 5)
+    assert '"network":{"depth":3,"start":{"name":"dense"},"width":5}' in deep.canonical
+    uneven = run_spec(network=dense | {"widths": [5, 4]})
+    assert '"network":{"start":{"name":"dense"},"widths":[5,4]}' in uneven.canonical
+    for spec in (deep, uneven):
+        assert RunSpec.from_json(spec.canonical) == spec and spec.describe().widths == spec.width
+    grid = tiny(network={"start": "dense", "widths": [[5, 4], [6, 5, 4]]})
+    assert [width for _, width in grid.networks] == [(5, 4), (6, 5, 4)]
+    assert Sweep.from_dict(json.loads(json.dumps(grid.to_dict()))) == grid and grid.general
+    search = {"axis": "network.width", "low": 4, "high": 40}
+    spec = tiny_table(network={"start": "dense", "depth": 2}, data={"samples": 30}, search=search)
+    del spec["trials"]
+    assert len(Sweep.from_dict(spec).search.lines(Sweep.from_dict(spec))) == 1
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        ({"width": 5, "depth": 0}, "network.depth must be an integer of at least 1"),
+        ({"width": 5, "widths": [5, 5]}, "network.width is not a known key"),
+        ({"widths": 5}, r"network.widths must be a list of widths; got 5\. Remedy: write \[100, 50\]"),
+        ({"widths": [5, 0]}, r"network.widths\[1\] must be an integer of at least 1"),
+    ],
+)
+def test_widths_that_mean_nothing_are_refused(network, message):
+    with pytest.raises(InvalidArgument, match=message):
+        tiny(network={"start": "dense", **network})
+
+
 def test_streams_are_those_of_the_run():
     spec = run_spec()
     assert spec.stream("data") == Stream.of_run(spec.canonical, "data")
@@ -96,6 +130,7 @@ def test_every_part_of_a_spec_changes_the_hash():
     base = run_spec()
     changes = [
         {"problem": {"name": "parity", "n": 8, "k": 3}}, {"network": {"start": "dense", "width": 6}},
+        {"network": {"start": "dense", "width": 5, "depth": 2}}, {"network": {"start": "dense", "widths": [5, 6]}},
         {"network": {"start": {"name": "sparse", "s": 2}, "width": 5}}, {"data": {"samples": 31, "test_samples": 40}},
         {"data": {"samples": 30, "test_samples": 41}}, {"data": {"samples": "online", "test_samples": 40}},
         *({"training": tiny_table()["training"] | one} for one in (

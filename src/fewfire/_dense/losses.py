@@ -24,8 +24,8 @@ from fewfire._types import FloatArray
 
 Formula: TypeAlias = Callable[[Any, Any], FloatArray]
 
-LossName = Literal["hinge", "logistic", "square", "absolute"]
-"""Losses that engines train by."""
+LossName = Literal["hinge", "logistic", "square", "absolute", "cross_entropy"]
+"""Losses that engines train by; the last one is for networks of several outputs."""
 
 
 @dataclass(frozen=True)

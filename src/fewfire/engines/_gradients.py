@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, FloatArray
     from fewfire.networks import TwoLayer
 
-LOSSES: Final = {name: EVERY_LOSS[name] for name in get_args(LossName)}
-"""Losses that engines train by."""
+LOSSES: Final = {name: EVERY_LOSS[name] for name in get_args(LossName) if name != "cross_entropy"}
+"""Losses that engines train networks of one output by."""
 
 
 def error_rate(outputs: FloatArray, labels: FloatArray) -> float:

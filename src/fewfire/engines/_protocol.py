@@ -7,19 +7,21 @@ its name. To add one, write a class with these attributes and `register_engine` 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
-from fewfire._errors import EngineUnavailable
+from fewfire._errors import EngineUnavailable, invalid
 from fewfire._registry import Registry
 from fewfire._validate import check_choice
+from fewfire.engines._run import GENERAL
 from fewfire.engines.cpu import CpuEngine
 from fewfire.engines.reference import ReferenceEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from fewfire.engines._result import OnDivergence, Result
-    from fewfire.engines._run import Run, Schedule
+    from fewfire.engines._run import Run
 
 
 @runtime_checkable
@@ -39,7 +41,7 @@ class Engine(Protocol):
         Whether one caller with large batches of runs of one shape suits it, because it has a device of its own, rather
         than several callers with small ones. `DeviceEngine` is what such an engine may offer besides.
 
-    An engine that trains by every optimiser has besides an attribute `any_optimiser`, which is true.
+    An engine that trains networks of any depth, by every optimiser, has besides an attribute `general`, which is true.
     """
 
     name: ClassVar[str]
@@ -163,9 +165,7 @@ def unregister_engine(name: str) -> None:
     ENGINES.remove(name)
 
 
-def get_engine(
-    name: str = "auto", threads: int | None = None, *, work: float = 0.0, schedules: Iterable[Schedule] = ()
-) -> Engine:
+def get_engine(name: str = "auto", threads: int | None = None, *, work: float = 0.0, general: bool = False) -> Engine:
     """The engine of that name, or the first usable one for "auto"; a named engine that cannot run raises.
 
     Parameters
@@ -175,8 +175,9 @@ def get_engine(
         How many one call of `train` may use; all cores by default.
     work : float
         Multiply-adds that are to do. From `DEVICE_WORK` on "auto" tries engines with a device of their own first.
-    schedules : iterable of Schedule
-        What there is to train by: "auto" tries engines for all of these.
+    general : bool
+        Whether there are networks of several hidden layers or outputs, or other optimisers than plain SGD: "auto" takes
+        an engine that trains these, and the name of another is refused.
 
     Examples
     --------
@@ -190,8 +191,11 @@ def get_engine(
     """
     check_choice("engine", name, ("auto", *ENGINES))
     engines = [make(threads) for make in ENGINES.values()] if name == "auto" else [ENGINES[name](threads)]
-    if name == "auto" and not all(schedule.plain for schedule in schedules):
-        engines = [engine for engine in engines if getattr(engine, "any_optimiser", False)]
+    if general:
+        engines = [engine for engine in engines if getattr(engine, "general", False)]
+        if not engines:
+            rule = "must be one that trains deeper networks and by other optimisers than plain SGD"
+            raise invalid("engine", rule, name, GENERAL)
     if work >= DEVICE_WORK:
         engines.sort(key=lambda engine: not isinstance(engine, DeviceEngine))
     reasons = []
@@ -209,10 +213,11 @@ def _cuda_engine(threads: int | None) -> Engine:
     return CudaEngine()
 
 
-def _jax_engine(threads: int | None) -> Engine:
-    from fewfire.engines.jax import JaxEngine  # loaded when it is asked for
+def _jax_engine(threads: int | None, kind: str = "JaxEngine") -> Engine:
+    from fewfire.engines import jax  # loaded when it is asked for
 
-    return JaxEngine()
+    engine: Engine = getattr(jax, kind)()
+    return engine
 
 
 # "auto" takes the first one that can run, and where there is much to do one with a device of its own.
@@ -220,3 +225,5 @@ register_engine(CpuEngine.name, CpuEngine, own=True)
 register_engine("cuda", _cuda_engine, own=True)
 register_engine(ReferenceEngine.name, lambda threads: ReferenceEngine(), own=True)
 register_engine("jax", _jax_engine, own=True)
+register_engine("jax-tf32", partial(_jax_engine, kind="JaxTf32Engine"), own=True)
+register_engine("jax-bf16", partial(_jax_engine, kind="JaxBf16Engine"), own=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from fewfire._types import AnyArray
     from fewfire.engines._run import Run
-    from fewfire.networks import TwoLayer
+    from fewfire.networks import Mlp, TwoLayer
 
 Stopped = Literal["steps", "test_error", "diverged"]
 """Why a run ended: all steps done, held-out error low enough, or no longer finite."""
@@ -110,7 +110,7 @@ def dense_counters(run: Run, steps: int, active_pairs: int) -> Counters:
         size = phase.batch_size or (run.sample.rows if run.sample is not None else len(run.X))  # type: ignore[arg-type]
         examples += min(left, phase.steps) * size
         left -= min(left, phase.steps)
-    return Counters(steps, examples, active_pairs, 2 * examples * run.width * (run.inputs + 1))
+    return Counters(steps, examples, active_pairs, 2 * examples * run.products)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,7 +119,7 @@ class Result:
 
     Parameters
     ----------
-    kept : TwoLayer or None
+    kept : TwoLayer, Mlp or None
         The final weights, None when the engine was asked not to keep them; see `network`.
     history : History
     counters : Counters
@@ -129,7 +129,7 @@ class Result:
     divergence : DivergenceError, optional
     """
 
-    kept: TwoLayer | None
+    kept: TwoLayer | Mlp | None
     history: History
     counters: Counters
     stopped: Stopped
@@ -137,8 +137,8 @@ class Result:
     divergence: DivergenceError | None = field(default=None)
 
     @property
-    def network(self) -> TwoLayer:
-        """The final weights; a diverged run, which has none, gives back its initial network."""
+    def network(self) -> Any:
+        """The final weights, a network of the run's kind; a diverged run, which has none, gives its initial network."""
         if self.kept is None:
             raise FewfireError("the network was not kept. Remedy: train with keep_networks=True.")
         return self.kept

@@ -23,21 +23,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
+from fewfire._dense.losses import LossName
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
 from fewfire._validate import check_choice, check_inputs, check_integer, check_labels, check_number, check_support
 from fewfire.engines._gradients import LOSSES
-from fewfire.networks import TwoLayer
+from fewfire.networks import Mlp, TwoLayer, init
 from fewfire.networks._two_layer import check_single_output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fewfire._dense.losses import LossName
     from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
     from fewfire.engines._protocol import Engine
     from fewfire.networks.init._base import Initialiser
@@ -57,7 +58,7 @@ LAYERS = ("hidden", "bias", "output", "offset")
 
 @dataclass(frozen=True)
 class PerLayer:
-    """A value for each of the four parameter groups of `TwoLayer`."""
+    """A value for each of the four parameter groups of `TwoLayer`; all hidden layers of an `Mlp` share theirs."""
 
     hidden: Value = 0.0
     bias: Value = 0.0
@@ -142,7 +143,7 @@ class Schedule:
     ----------
     phases : Phase, or several
         Carried out in order.
-    loss : "hinge", "logistic", "square" or "absolute"
+    loss : "hinge", "logistic", "square", "absolute" or, for one output per class, "cross_entropy"
     sampling : "replacement" or "epochs"
         Minibatches of independent draws, or of consecutive pieces of a fresh permutation each epoch.
     evaluate : int or "log"
@@ -152,7 +153,7 @@ class Schedule:
         Stop at the first recorded step whose held-out error is at most this.
     optimiser : "sgd", "sign_sgd", "adamw", or "optax." and the name of a transformation
         What makes a direction of gradients: themselves, their signs, Adam's means (β 0.9 and 0.999), or such as
-        "optax.scale_by_lion" with its default settings. All but plain "sgd" need an engine with `any_optimiser`.
+        "optax.scale_by_lion" with its default settings. All but plain "sgd" need an engine that is `general`.
     momentum : float
         Share of the direction before that "sgd" adds to the gradient.
 
@@ -185,7 +186,7 @@ class Schedule:
         several = (phases,) if isinstance(phases, Phase) else tuple(phases)
         if not several or not all(isinstance(phase, Phase) for phase in several):
             raise invalid("phases", "must be one or more Phase objects", phases, "pass Phase(steps=1000)")
-        check_choice("loss", loss, LOSSES)
+        check_choice("loss", loss, get_args(LossName))
         check_choice("sampling", sampling, get_args(Sampling))
         if evaluate != "log":
             check_integer("evaluate", evaluate, 1, remedy='give a number of steps or "log"')
@@ -242,6 +243,20 @@ class Source(Protocol):
         ...
 
 
+Widths: TypeAlias = int | tuple[int, ...]
+"""Neurons of the only hidden layer, or of each of several."""
+
+
+def check_widths(name: str, value: object) -> Widths:
+    """One width, or one per hidden layer; a single one is no tuple."""
+    if not isinstance(value, tuple | list):
+        return check_integer(name, value, 1)
+    widths = tuple(check_integer(f"{name}[{i}]", one, 1) for i, one in enumerate(value))
+    if not widths:
+        raise invalid(name, "must not be empty", value, "give one width per hidden layer")
+    return widths if len(widths) > 1 else widths[0]
+
+
 @dataclass(frozen=True)
 class Start:
     """Initial weights that are described, not drawn.
@@ -249,9 +264,15 @@ class Start:
     Parameters
     ----------
     init : Initialiser
-    inputs, width : int
+        Draws the first hidden layer. Those after it and the outputs of an `Mlp` are dense: weights and biases uniform
+        within one over the square root of the inputs of their layer (pareto, C.1 and C.3).
+    inputs : int
+    width : int or tuple of int
+        Neurons of the hidden layer, or of each of several.
     seed : int or Stream
         Stream "init" of the run with this number, or the stream itself.
+    outputs : int
+        More than 1 for the loss "cross_entropy", one per class.
 
     Examples
     --------
@@ -262,24 +283,40 @@ class Start:
 
     init: Initialiser
     inputs: int
-    width: int
+    width: Widths
     seed: int | Stream = 0
+    outputs: int = 1
 
     def __post_init__(self) -> None:
         if not callable(self.init):
             raise invalid("init", "must be an initialiser", self.init, "write init.sparse(2), for example")
         check_integer("inputs", self.inputs, 1)
-        check_integer("width", self.width, 1)
+        check_integer("outputs", self.outputs, 1)
+        object.__setattr__(self, "width", check_widths("width", self.width))
         as_stream(self.seed, "init")
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Neurons of each hidden layer."""
+        return (self.width,) if isinstance(self.width, int) else self.width
 
     @property
     def stream(self) -> Stream:
         """The stream that the weights are drawn from."""
         return as_stream(self.seed, "init")
 
-    def draw(self) -> TwoLayer:
-        """The network."""
-        return self.init(self.inputs, self.width, self.stream)
+    def draw(self) -> TwoLayer | Mlp:
+        """The network: a `TwoLayer` where one hidden layer and one output will do."""
+        first, *deeper = self.widths
+        drawn = self.init(self.inputs, first, self.stream)
+        if self.outputs == 1 and not deeper:
+            return drawn
+        weights, biases, dense = [drawn.hidden], [drawn.bias], init.dense()
+        for layer, width in enumerate([*deeper, self.outputs], start=2):
+            above = dense(len(weights[-1]), width, self.stream.child(f"layer{layer}"))
+            weights.append(above.hidden)
+            biases.append(above.bias)
+        return Mlp(weights, biases, drawn.activation)
 
 
 @dataclass(frozen=True)
@@ -335,7 +372,7 @@ class Run:
 
     Parameters
     ----------
-    network : TwoLayer or Start
+    network : TwoLayer, Mlp or Start
         Initial weights; not changed.
     schedule : Schedule
     X, y : arrays of shape (examples, inputs) and (examples,), optional
@@ -364,7 +401,7 @@ class Run:
     (10, 50)
     """
 
-    network: TwoLayer | Start
+    network: TwoLayer | Mlp | Start
     schedule: Schedule
     X: AnyArray | None = None
     y: AnyArray | None = None
@@ -379,8 +416,11 @@ class Run:
     def __post_init__(self) -> None:
         if isinstance(self.network, TwoLayer):
             check_single_output(self.network, "training")
-        elif not isinstance(self.network, Start):
-            raise invalid("network", "must be a TwoLayer or a Start", self.network)
+        elif not isinstance(self.network, Mlp | Start):
+            raise invalid("network", "must be a TwoLayer, an Mlp or a Start", self.network)
+        if (self.schedule.loss == "cross_entropy") != (self.outputs > 1):
+            rule = "must be 'cross_entropy' for a network of several outputs, and for no other"
+            raise invalid("loss", rule, f"{self.schedule.loss} and {self.outputs} outputs", "give one output per class")
         if self.support is not None:
             object.__setattr__(self, "support", check_support("support", self.support, self.inputs))
         as_stream(self.seed, "batches")
@@ -406,7 +446,22 @@ class Run:
     @property
     def width(self) -> int:
         """How many hidden neurons there are."""
-        return self.network.width
+        return sum(self.widths)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """How many neurons each hidden layer has."""
+        return (self.network.width,) if isinstance(self.network, TwoLayer) else self.network.widths
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs the network has."""
+        return self.network.outputs
+
+    @property
+    def products(self) -> int:
+        """Multiply-adds of a forward pass over one example."""
+        return products(self.inputs, self.widths, self.outputs)
 
     @cached_property
     def stream(self) -> Stream:
@@ -419,7 +474,7 @@ class Run:
         arrays = (self.X, self.X_test)
         given = sum(array.nbytes for array in arrays if array is not None)
         described = sum(sample.array_bytes for sample in (self.sample, self.test) if sample is not None)
-        return given + described + 4 * self.width * (self.inputs + 2)
+        return given + described + 4 * (self.products + self.width)
 
     def drawn(self, engine: Engine | None = None) -> Run:
         """The same run with arrays instead of descriptions, but for what an engine draws itself."""
@@ -473,7 +528,7 @@ class Run:
 
     def _check_arrays(self) -> None:
         """Refuse tables and labels that do not fit, and keep labels in the network's precision."""
-        dtype = self.network.dtype if isinstance(self.network, TwoLayer) else np.dtype(np.float32)
+        dtype = np.dtype(np.float32) if isinstance(self.network, Start) else self.network.dtype
         for table, labels in (("X", "y"), ("X_test", "y_test")):
             if getattr(self, table) is not None:
                 X = check_inputs(table, getattr(self, table), self.inputs, dtype)
@@ -482,7 +537,12 @@ class Run:
 
     def _labels(self, name: str, rows: int) -> FloatArray:
         labels = check_labels(name, getattr(self, name), rows)
-        if LOSSES[self.schedule.loss].signs and np.any(np.abs(labels) != 1):
+        if self.outputs > 1:
+            known = np.isin(labels, np.arange(self.outputs))
+            if not known.all():
+                rule, wrong = f"must be a class, 0 to {self.outputs - 1}", float(labels[~known][0])
+                raise invalid(name, rule, wrong, "number the classes from 0")
+        elif LOSSES[self.schedule.loss].signs and np.any(np.abs(labels) != 1):
             wrong = float(labels[np.abs(labels) != 1][0])
             raise invalid(name, f"must be ±1 for the {self.schedule.loss} loss", wrong, "recode the two classes")
         return labels
@@ -491,18 +551,31 @@ class Run:
 def check_float32(runs: Sequence[Run], engine: str) -> None:
     """Refuse runs whose given weights are float64, which only the reference engine trains."""
     for run in runs:
-        if isinstance(run.network, TwoLayer) and run.network.dtype != np.float32:
+        if not isinstance(run.network, Start) and run.network.dtype != np.float32:
             rule, got = f"must be float32 for the {engine} engine", f"dtype {run.network.dtype}"
             raise invalid("network", rule, got, "use the reference engine, or cast the weights")
 
 
+def products(inputs: int, widths: Sequence[int], outputs: int = 1) -> int:
+    """Multiply-adds of a forward pass over one example: the weights of a network, its biases apart."""
+    sizes = [inputs, *widths, outputs]
+    return sum(below * above for below, above in pairwise(sizes))
+
+
+GENERAL = "use engine='jax' (pip install 'fewfire[jax]')"
+
+
 def check_plain(runs: Sequence[Run], engine: str) -> None:
-    """Refuse runs by other optimisers than plain SGD."""
-    for schedule in (run.schedule for run in runs):
+    """Refuse runs of other networks than those of two layers, and by other optimisers than plain SGD."""
+    for run in runs:
+        schedule = run.schedule
+        if len(run.widths) > 1 or run.outputs > 1:
+            rule = f"must have one hidden layer and one output for the {engine} engine"
+            raise invalid("network", rule, f"widths {run.widths} and {run.outputs} outputs", GENERAL)
         if not schedule.plain:
             rule = f"must be plain 'sgd' for the {engine} engine"
             got = f"{schedule.optimiser} with momentum {schedule.momentum:g}"
-            raise invalid("optimiser", rule, got, "use engine='jax'")
+            raise invalid("optimiser", rule, got, GENERAL)
 
 
 def draw_batch(sampling: Sampling, stream: Stream, examples: int, batch_size: int, position: int) -> IdArray:

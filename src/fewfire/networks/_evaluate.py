@@ -20,18 +20,19 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from fewfire._types import AnyArray, FloatArray, IdArray
+    from fewfire.networks._mlp import Mlp
     from fewfire.networks._two_layer import TwoLayer
 
 BLOCK_ELEMENTS = 1 << 20
 """Largest number of preactivations at once: 4 MiB in float32, which stays in cache."""
 
 
-def rows_per_block(network: TwoLayer) -> int:
+def rows_per_block(network: TwoLayer | Mlp) -> int:
     """How many inputs are evaluated together."""
     return max(1, BLOCK_ELEMENTS // max(network.width, network.inputs))
 
 
-def row_blocks(network: TwoLayer, X: AnyArray) -> Iterator[AnyArray]:
+def row_blocks(network: TwoLayer | Mlp, X: AnyArray) -> Iterator[AnyArray]:
     """The rows of X, checked, by as many as are evaluated together."""
     table = check_inputs("X", X, network.inputs, network.dtype)
     step = rows_per_block(network)

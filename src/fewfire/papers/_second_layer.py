@@ -89,7 +89,8 @@ def descend_output(
         decay="direct",
         batch_size=32 if regularisation is None else None,
     )
-    return engine.train([Run(network, Schedule((phase,)), X, y, seed=seed)])[0].network
+    trained: TwoLayer = engine.train([Run(network, Schedule((phase,)), X, y, seed=seed)])[0].network
+    return trained
 
 
 def second_layer_error(

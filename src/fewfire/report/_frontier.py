@@ -90,7 +90,7 @@ class Group:
 
     `label` distinguishes it from the other groups of the store. `widths` and `samples` ascend; None, which is last, is
     online. `frontiers` are in order of arrival; of several stores those with the same start next to each other. `spec`
-    has what the cells share: the tables `problem` and `training`.
+    has what the cells share: the tables `problem` and `training`, and of `network` what is neither start nor width.
     """
 
     problem: str
@@ -118,9 +118,10 @@ def frontier_info(source: Store | Results, success_error: float | None = None) -
     results = read_results(source, success_error)
     members: dict[str, list[Setting]] = {}
     for setting in results.settings:
-        shared = {**setting.spec, "network": None, "data": {**setting.spec["data"], "samples": None}}
+        network = {key: value for key, value in setting.layers.items() if key != "width"}
+        shared = {**setting.spec, "network": network, "data": {**setting.spec["data"], "samples": None}}
         members.setdefault(json.dumps(shared, sort_keys=True), []).append(setting)
-    specs = [{name: json.loads(key)[name] for name in ("problem", "training", "data")} for key in members]
+    specs = [{name: json.loads(key)[name] for name in ("problem", "training", "data", "network")} for key in members]
     names = _names(specs)
     status, quartiles = results.columns["status"], _quartiles(results)
     kinds = (final(status), results.success, status == "diverged", ~final(status))

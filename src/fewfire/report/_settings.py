@@ -69,7 +69,8 @@ def _map_by_map(settings: tuple[Setting, ...]) -> list[Setting]:
     maps: dict[str, list[Setting]] = {}
     for setting in settings:
         spec = setting.spec
-        key = {**spec, "network": spec["network"]["start"], "data": {**spec["data"], "samples": None}}
+        network = {name: value for name, value in spec["network"].items() if name != "width"}
+        key = {**spec, "network": network, "data": {**spec["data"], "samples": None}}
         maps.setdefault(json.dumps(key, sort_keys=True), []).append(setting)
     return [
         setting

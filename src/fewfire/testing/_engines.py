@@ -24,7 +24,7 @@ from fewfire.engines import (
     unregister_engine,
 )
 from fewfire.engines._gradients import error_rate
-from fewfire.networks import TwoLayer, init
+from fewfire.networks import Mlp, TwoLayer, init
 from fewfire.networks.init._base import INITIALISERS, Initialiser
 from fewfire.problems import Parity
 
@@ -50,7 +50,7 @@ def small_run(
     """
     X, y = data()
     network = (start or init.sparse(2))(PROBLEM.n, width, seed=7)
-    return Run(network, schedule, **{"X": X, "y": y, "seed": seed, **fields})
+    return Run(**{"network": network, "schedule": schedule, "X": X, "y": y, "seed": seed, **fields})
 
 
 def assert_same_network(first: TwoLayer, second: TwoLayer, tolerance: float = 1e-5) -> None:
@@ -197,13 +197,22 @@ class EngineConformance:
 
     def test_other_optimisers_are_trained_by_or_refused(self) -> None:
         task = small_run(Schedule(Phase(1, 0.5, batch_size=None), loss="logistic", optimiser="sign_sgd"))
-        if not getattr(self.engine(), "any_optimiser", False):
+        if not getattr(self.engine(), "general", False):
             with pytest.raises(InvalidArgument, match="optimiser must be plain 'sgd'"):
                 self.train(task)
             return
         g, found = gradients(task.network, task.X, task.y, "logistic"), self.train(task)[0].network
         clear = np.abs(g.hidden) > 1e-6  # others may be 0 on one side only
         assert np.allclose(found.hidden[clear], (task.network.hidden - 0.5 * np.sign(g.hidden))[clear], atol=1e-6)
+
+    def test_deeper_networks_are_trained_or_refused(self) -> None:
+        task = small_run(Schedule(Phase(20)), network=Start(init.sparse(2), PROBLEM.n, (17, 5)).draw())
+        if not getattr(self.engine(), "general", False):
+            with pytest.raises(InvalidArgument, match=r"network must have one hidden layer and one output"):
+                self.train(task)
+            return
+        found = self.train(task)[0].network
+        assert isinstance(found, Mlp) and found.widths == (17, 5) and not found.equals(task.network)
 
     def test_phases_follow_each_other(self) -> None:
         both = small_run(Schedule((Phase(1, 0.3, batch_size=None), Phase(2, 0.1, batch_size=None))))

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fewfire.engines._run import Sample, Schedule
     from fewfire.engines.cuda._kernels import KernelVariant
     from fewfire.engines.cuda._layouts import KernelLayout
+    from fewfire.networks import Mlp
 
 _GENERAL_THREADS = 256
 _GENERAL_BLOCKS = 4  # per multiprocessor
@@ -228,6 +229,7 @@ class Batch:
             return
         for name, size in sizes.items():
             job[name] = self._arena.reserve(size)
+        assert isinstance(run.network, Start)  # no Mlp comes here
         _fill_start(self._start_tasks.next(), run.network, job)
 
     def _add_examples(
@@ -330,7 +332,7 @@ class Batch:
         run, stopped = self.runs[index], records.STOPPED[int(outcome["stopped"])]
         diverged = stopped == "diverged"
         error = divergence(int(outcome["steps"]), float(outcome["rate"])) if diverged else None
-        network: TwoLayer | None = None
+        network: TwoLayer | Mlp | None = None
         if keep_network and diverged:
             network = run.network.draw() if isinstance(run.network, Start) else run.network
         elif keep_network:

@@ -8,6 +8,6 @@
 | `_engine.py` | which runs go together; the engine |
 """
 
-from fewfire.engines.jax._engine import JaxEngine
+from fewfire.engines.jax._engine import JaxBf16Engine, JaxEngine, JaxTf32Engine
 
-__all__ = ["JaxEngine"]
+__all__ = ["JaxBf16Engine", "JaxEngine", "JaxTf32Engine"]

@@ -15,13 +15,15 @@ from fewfire._optional import require
 from fewfire.engines._result import MEASURED_ROWS, History, Result, dense_counters, divergence
 from fewfire.engines.jax._philox import pair
 from fewfire.engines.jax._steps import Cursor, Form, Measured, Runs, Trained, measure, train, transformation, weigh
+from fewfire.networks import Mlp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fewfire._types import AnyArray, Float64Array, IdArray
+    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
     from fewfire.engines._result import Stopped
     from fewfire.engines._run import Run, Schedule
+    from fewfire.engines.jax._engine import JaxEngine
     from fewfire.engines.jax._steps import Choice
     from fewfire.networks import TwoLayer
 
@@ -47,7 +49,8 @@ class RunBatch:
     Each slot of the batch trains one run: `_members` are their numbers, `_active` marks those that go on.
     """
 
-    def __init__(self, runs: Sequence[Run], keep_networks: bool) -> None:
+    def __init__(self, runs: Sequence[Run], keep_networks: bool, engine: JaxEngine) -> None:
+        self._engine, self._precision = engine.name, engine.precision
         self.runs, self.schedule = [run.drawn() for run in runs], runs[0].schedule
         self._keep, self._online = keep_networks, runs[0].source is not None
         self._members, self._active = np.arange(len(runs)), np.ones(len(runs), dtype=bool)
@@ -55,12 +58,8 @@ class RunBatch:
         self._pace = 16
         self._fired = np.zeros(len(runs), dtype=np.int64)
         self._records: list[list[tuple[float, ...]]] = [[] for _ in runs]
-        networks = [cast("TwoLayer", run.network) for run in self.runs]
-        hidden, bias, output, offset = (
-            np.stack([getattr(network, name) for network in networks], dtype=np.float32)
-            for name in ("hidden", "bias", "output", "offset")
-        )
-        parameters = (hidden, bias), (output[:, None], offset[:, None])
+        layers = [_layers(run.network) for run in self.runs]
+        parameters = jax.tree.map(lambda *parts: np.stack(parts, dtype=np.float32), *layers)
         counts = np.zeros(len(runs), dtype=np.uint32), np.zeros(len(runs), dtype=np.int32)
         memory = jax.vmap(transformation(self.schedule.optimiser, self.schedule.momentum).init)(parameters)
         self._state = jax.device_put(Trained(parameters, memory, *counts))
@@ -83,7 +82,7 @@ class RunBatch:
         labels = np.zeros(tables.shape[:2], dtype=np.float32)
         for i, (X, y) in enumerate(distinct.values()):
             tables[i, : len(X)], labels[i, : len(y)] = X, y
-        activations = [cast("TwoLayer", run.network).activation for run in self.runs]
+        activations = [cast("TwoLayer | Mlp", run.network).activation for run in self.runs]
         streams = [run.stream for run in self.runs]
         described = Runs(
             tables,
@@ -96,7 +95,8 @@ class RunBatch:
             pair([stream.id for stream in streams]),
             pair([stream.child("epochs").id for stream in streams]),
         )
-        return jax.device_put(described), np.array([bool(np.all(np.abs(y) == 1)) for _, y in pairs])
+        classes = self.runs[0].outputs > 1
+        return jax.device_put(described), np.array([classes or bool(np.all(np.abs(y) == 1)) for _, y in pairs])
 
     def train(self, notify: Callable[[int], object]) -> Iterator[tuple[int, Result]]:
         """The number of each run and its result, as it ends; `notify` gets the steps of all runs that are done."""
@@ -120,7 +120,7 @@ class RunBatch:
         choice: Choice = "all" if size is None else "in order" if self._online else self.schedule.sampling
         schedule = self.schedule
         rows = size or self._training.X.shape[1]
-        form = Form(schedule.loss, choice, rows, schedule.optimiser, schedule.momentum)
+        form = Form(schedule.loss, choice, rows, schedule.optimiser, schedule.momentum, self._precision)
         count = min(most, self._pace, max(1, _COUNTED // (form.batch * self.runs[0].width)))
         if self._online:
             fitting = _FRESH_BYTES // (len(self._members) * form.batch * self.runs[0].inputs)
@@ -202,7 +202,8 @@ class RunBatch:
         fit = max(16, _BLOCK_BYTES // (4 * len(rows) * self.runs[0].width))
         block = min(fit, int(rows.max()))
         blocks = -(-int(rows.max()) // block)
-        found = measure(self.schedule.loss, block, blocks, self._state.parameters, tables._replace(rows=rows))
+        seen = tables._replace(rows=rows)
+        found = measure(self.schedule.loss, self._precision, block, blocks, self._state.parameters, seen)
         return rows.astype(np.float64), Measured(*(np.asarray(part, dtype=np.float64) for part in found))
 
     def _ended(self, slot: int, stopped: Stopped, step: int) -> tuple[int, Result]:
@@ -211,19 +212,17 @@ class RunBatch:
         number = int(self._members[slot])
         run = self.runs[number]
         self._steps_of_ended += run.schedule.steps
-        initial = cast("TwoLayer", run.network)
+        initial = cast("TwoLayer | Mlp", run.network)
         error = None
         if stopped == "diverged":
             error = divergence(step, _rate_at(run.schedule, step))
             step -= 1
-        network: TwoLayer | None = initial if self._keep else None
+        network = initial if self._keep else None
         if network is not None and error is None:
-            (hidden, bias), (output, offset) = jax.tree.map(
-                lambda part: np.asarray(part)[slot].copy(), self._state.parameters
-            )
-            network = network.with_parameters(hidden=hidden, bias=bias, output=output[0], offset=float(offset[0]))
+            layers = jax.tree.map(lambda part: np.asarray(part[slot]), self._state.parameters)
+            network = _network(layers, initial)
         counters = dense_counters(run, step, int(self._fired[number]))
-        return number, Result(network, History.of(self._records[number]), counters, stopped, "jax", error)
+        return number, Result(network, History.of(self._records[number]), counters, stopped, self._engine, error)
 
     def _halve(self) -> None:
         """Leave out runs that have ended, as often as half of the slots are enough."""
@@ -236,6 +235,21 @@ class RunBatch:
         self._state = jax.tree.map(lambda part: part[kept], self._state)
         self._training, self._test = (_of_slots(runs, kept) for runs in (self._training, self._test))
         self._members, self._active = self._members[kept], self._active[kept]
+
+
+def _layers(network: Any) -> tuple[tuple[FloatArray, FloatArray], ...]:
+    """Weights and biases of each layer of a network, the outputs last."""
+    if isinstance(network, Mlp):
+        return tuple(zip(network.weights, network.biases, strict=True))
+    return (network.hidden, network.bias), (network.output[None], np.array([network.offset], np.float32))
+
+
+def _network(layers: Sequence[tuple[FloatArray, FloatArray]], like: TwoLayer | Mlp) -> TwoLayer | Mlp:
+    """The network of these layers, of the kind of another one."""
+    if isinstance(like, Mlp):
+        return Mlp([weights for weights, _ in layers], [bias for _, bias in layers], like.activation)
+    (hidden, bias), (output, offset) = layers
+    return like.with_parameters(hidden=hidden, bias=bias, output=output[0], offset=float(offset[0]))
 
 
 def _rate_at(schedule: Schedule, step: int) -> float:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from fewfire.engines._result import Result
     from fewfire.engines._run import Run
+    from fewfire.engines.jax._steps import Precision
 
 BATCH_BYTES = 1 << 30
 """Of drawn networks and examples in one batch of several runs."""
@@ -24,14 +25,15 @@ BATCH_BYTES = 1 << 30
 class JaxEngine:
     """Runs of one shape next to one another, compiled by JAX: the other engines' draws and updates, to rounding."""
 
-    name: ClassVar = "jax"
+    name: ClassVar[str] = "jax"
+    precision: ClassVar[Precision] = "float32"
     draws_problems: ClassVar[frozenset[str]] = frozenset()
     draws_starts: ClassVar[frozenset[str]] = frozenset()
     # A minute or two of two cores: a function is compiled once per batch of another size.
     batch_cost: ClassVar = 4e12
     batch_runs: ClassVar = 1024
     side_by_side: ClassVar = True
-    any_optimiser: ClassVar = True
+    general: ClassVar = True
 
     def unusable(self) -> str | None:
         """None when JAX and Optax are installed."""
@@ -62,7 +64,7 @@ class JaxEngine:
             def report(done: int, before: int = before) -> None:
                 notify(before + done, total)
 
-            batch = RunBatch([runs[index] for index in members], keep_networks)
+            batch = RunBatch([runs[index] for index in members], keep_networks, self)
             for number, result in batch.train(report):
                 if result.divergence is not None and on_divergence == "raise":
                     raise result.divergence
@@ -70,6 +72,20 @@ class JaxEngine:
             before += sum(runs[index].schedule.steps for index in members)
             notify(before, total)
         return [results[index] for index in range(len(runs))]
+
+
+class JaxTf32Engine(JaxEngine):
+    """With products as the device takes them by default: tf32 on recent GPUs, float32 on processors."""
+
+    name: ClassVar = "jax-tf32"
+    precision: ClassVar = "tf32"
+
+
+class JaxBf16Engine(JaxEngine):
+    """With products of factors rounded to bfloat16; weights, sums and updates are float32."""
+
+    name: ClassVar = "jax-bf16"
+    precision: ClassVar = "bf16"
 
 
 def _batches(runs: Sequence[Run]) -> Iterator[list[int]]:
@@ -95,7 +111,7 @@ def _shape(run: Run) -> Hashable:
     schedule = run.schedule
     rows = run.sample.rows if run.sample is not None else 0 if run.X is None else len(run.X)
     return (
-        *(run.inputs, run.width, run.source is None, run.X_test is None and run.test is None),
+        *(run.inputs, run.widths, run.outputs, run.source is None, run.X_test is None and run.test is None),
         *(
             schedule.optimiser,
             schedule.momentum,

@@ -1,10 +1,11 @@
 """What JAX compiles: steps of many runs of one shape, and what a checkpoint measures of them.
 
 A step is written for one run and mapped over runs; the slopes are JAX's. How many steps a call makes is no part of what
-is compiled. Products have the precision of float32 on every device.
+is compiled. Weights are float32; products have that precision on every device, or a lower one by name.
 
-Parameters of a network are pairs (weights, biases), one per layer: ((hidden, bias), (output, offset)), with `output` of
-shape (1, width) and `offset` of shape (1,). Those of many runs have an axis of runs in front.
+Parameters of a network are pairs (weights, biases), one per layer, the outputs last. Those of a `TwoLayer` are
+((hidden, bias), (output, offset)), with `output` of shape (1, width) and `offset` of shape (1,). Those of many runs
+have an axis of runs in front.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ jnp: Any = require("jax.numpy", "jax", "the jax engine")
 Array: TypeAlias = Any
 """A JAX array."""
 
+Precision = Literal["float32", "tf32", "bf16"]
+"""Of products: float32; what the device takes by default, tf32 on recent GPUs; factors rounded to bfloat16."""
+
 Choice = Literal["replacement", "epochs", "in order", "all"]
 """Which rows a step sees; rows of fresh examples come in their order."""
 
@@ -39,6 +43,7 @@ class Form:
     batch : int
         Rows of a step; of "all" those of the largest table.
     optimiser, momentum : str, float
+    precision : "float32", "tf32" or "bf16"
     """
 
     loss: str
@@ -46,6 +51,7 @@ class Form:
     batch: int
     optimiser: str
     momentum: float
+    precision: Precision
 
 
 class Runs(NamedTuple):
@@ -110,6 +116,7 @@ LOSSES: dict[str, Any] = {
     "logistic": lambda f, y: jnp.logaddexp(0, -y * f),
     "square": lambda f, y: (f - y) ** 2 / 2,
     "absolute": lambda f, y: jnp.abs(f - y),
+    "cross_entropy": lambda f, y: -jnp.take_along_axis(jax.nn.log_softmax(f), y[:, None].astype(int), axis=1)[:, 0],
 }
 """Those of `_dense/losses.py`."""
 
@@ -129,20 +136,36 @@ def transformation(optimiser: str, momentum: float) -> Any:
     return found
 
 
-def forward(parameters: Any, x: Array, threshold: Array, ceiling: Array) -> tuple[Array, Array]:
-    """Outputs (rows,) of one network on rows (rows, inputs), and how many neurons fired on each."""
+def forward(parameters: Any, x: Array, threshold: Array, ceiling: Array, precision: Precision) -> tuple[Array, Array]:
+    """Outputs (rows,) or (rows, outputs) of a network on rows (rows, inputs), and how many neurons fired on each."""
     *hidden, (output, offset) = parameters
+    times = PRODUCTS[precision]
     fired = jnp.zeros(len(x), jnp.uint32)
     for weights, bias in hidden:
-        z = _times(x, weights) + bias
+        z = times(x, weights) + bias
         fired += (z > threshold).sum(axis=1, dtype=jnp.uint32)
         # What is not a number stays so; the slope is 0 at every kink.
         x = jnp.where(z <= threshold, 0, jnp.where(z >= ceiling, ceiling, z))
-    return (_times(x, output) + offset)[:, 0], fired
+    values = times(x, output) + offset
+    return values if len(output) > 1 else values[:, 0], fired
 
 
-def _times(x: Array, weights: Array) -> Array:
-    return jnp.matmul(x, weights.T, precision=jax.lax.Precision.HIGHEST)
+def _narrow(x: Array, weights: Array) -> Array:
+    return jnp.matmul(x.astype(jnp.bfloat16), weights.T.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
+
+
+_bf16 = jax.custom_vjp(_narrow)
+_bf16.defvjp(
+    lambda x, weights: (_narrow(x, weights), (x, weights)),
+    lambda kept, slope: (_narrow(slope, kept[1].T), _narrow(slope.T, kept[0].T)),
+)
+
+PRODUCTS: dict[Precision, Any] = {
+    "float32": lambda x, weights: jnp.matmul(x, weights.T, precision=jax.lax.Precision.HIGHEST),
+    "tf32": lambda x, weights: jnp.matmul(x, weights.T, precision=jax.lax.Precision.DEFAULT),
+    "bf16": _bf16,
+}
+"""x (rows, inputs) times weights (neurons, inputs)."""
 
 
 @partial(jax.jit, static_argnums=0, donate_argnums=1)
@@ -152,11 +175,11 @@ def train(form: Form, state: Trained, runs: Runs, cursor: Cursor, rates: Array, 
     Parameters
     ----------
     rates : array of shape (steps or 1, runs, 3, 4)
-        Learning rate, 1 − decay and truncation of the layers at each step, or at all.
+        Learning rate, 1 − decay and truncation of hidden weights, biases, output and offset at each step, or at all.
     """
 
     def mean_loss(parameters: Any, x: Array, y: Array, weight: Array, run: tuple[Array, Array]) -> Any:
-        outputs, fired = forward(parameters, x, *run)
+        outputs, fired = forward(parameters, x, *run, form.precision)
         loss = (LOSSES[form.loss](outputs, y) * weight).sum()
         return loss, (jnp.isfinite(outputs).all(), fired)
 
@@ -173,10 +196,11 @@ def train(form: Form, state: Trained, runs: Runs, cursor: Cursor, rates: Array, 
         slope, (finite, fired) = slopes(parameters, x, y, weight, (runs.threshold, runs.ceiling))
         now = rates[jnp.minimum(i, len(rates) - 1)]
         leaves, tree = jax.tree.flatten(slope)
-        cut = [_truncated(part, now[:, 2, layer]) for layer, part in enumerate(leaves)]
+        layers = [number % 2 + 2 * (number >= len(leaves) - 2) for number in range(len(leaves))]
+        cut = [_truncated(part, now[:, 2, layer]) for layer, part in zip(layers, leaves, strict=True)]
         direction, memory = direct(jax.tree.unflatten(tree, cut), memory, parameters)
-        both = zip(jax.tree.leaves(parameters), jax.tree.leaves(direction), strict=True)
-        new = [_updated(*parts, now[:, 0, layer], now[:, 1, layer]) for layer, parts in enumerate(both)]
+        both = zip(layers, jax.tree.leaves(parameters), jax.tree.leaves(direction), strict=True)
+        new = [_updated(part, along, now[:, 0, layer], now[:, 1, layer]) for layer, part, along in both]
         going = diverged == 0
         pairs += jnp.where(going & finite, (fired * seen).sum(axis=1, dtype=jnp.uint32), 0)
         diverged = jnp.where(going & ~finite, cursor.step + i + 1, diverged)
@@ -251,13 +275,15 @@ class Measured(NamedTuple):
     fired: Array
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def measure(loss: str, block: int, blocks: int, parameters: Any, runs: Runs) -> Measured:
+@partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def measure(loss: str, precision: Precision, block: int, blocks: int, parameters: Any, runs: Runs) -> Measured:
     """What the networks do on the rows of their tables, `block` rows at a time."""
 
     def of_run(parameters: Any, x: Array, y: Array, seen: Array, threshold: Array, ceiling: Array) -> Measured:
-        outputs, fired = forward(parameters, x.astype(jnp.float32), threshold, ceiling)
-        of_rows = LOSSES[loss](outputs, y), (outputs - y) ** 2, outputs * y <= 0, fired
+        outputs, fired = forward(parameters, x.astype(jnp.float32), threshold, ceiling, precision)
+        classes = outputs.ndim > 1
+        wrong = outputs.argmax(axis=1) != y if classes else outputs * y <= 0
+        of_rows = LOSSES[loss](outputs, y), wrong if classes else (outputs - y) ** 2, wrong, fired
         kinds = jnp.float32, jnp.float32, jnp.uint32, jnp.uint32
         return Measured(*(jnp.where(seen, row, 0).sum(dtype=kind) for row, kind in zip(of_rows, kinds, strict=True)))
 
@@ -274,11 +300,14 @@ def measure(loss: str, block: int, blocks: int, parameters: Any, runs: Runs) -> 
 
 @partial(jax.jit)
 def weigh(parameters: Any, support: Array) -> Array:
-    """Of each network ‖hidden‖, ‖output‖, and the weight mass on all inputs and on the support (runs, inputs)."""
-    (hidden, _), (output, _) = parameters
+    """Of each network ‖hidden‖, ‖output‖, and the weight mass on all inputs and on the support (runs, inputs).
 
-    def norm(weights: Array) -> Array:
-        return jnp.sqrt((weights**2).sum(axis=2).sum(axis=1))
-
-    mass = (jnp.abs(output)[:, 0, :, None] * jnp.abs(hidden)).sum(axis=1)
-    return jnp.stack([norm(hidden), norm(output), mass.sum(axis=1), (mass * support).sum(axis=1)])
+    The mass is that of all paths from an input to an output: the product of the absolute weights of all layers.
+    """
+    *hidden, (output, _) = parameters
+    squares = sum((weights**2).sum(axis=2).sum(axis=1) for weights, _ in hidden)
+    mass = jnp.abs(output).sum(axis=1)
+    for weights, _ in reversed(hidden):
+        mass = (mass[:, :, None] * jnp.abs(weights)).sum(axis=1)
+    own = jnp.sqrt((output**2).sum(axis=2).sum(axis=1))
+    return jnp.stack([jnp.sqrt(squares), own, mass.sum(axis=1), (mass * support).sum(axis=1)])

@@ -80,7 +80,7 @@ def estimate_time(
     >>> estimate_time(sweep, make_plan(sweep, MemoryStore()), workers=1).seconds < 60
     True
     """
-    trainer = get_engine(engine, threads=1, work=plan.cost, schedules=sweep.schedules)
+    trainer = get_engine(engine, threads=1, work=plan.cost, general=sweep.general)
     devices = len(trainer.devices()) if isinstance(trainer, DeviceEngine) else 0
     if not len(plan.pending):
         return TimeEstimate(0.0, 0.0, trainer.name, devices, 0)
@@ -165,7 +165,10 @@ def _measure_shares(store: Store, known: dict[str, list[tuple[Float64Array, floa
 def _kind_and_point(setting: dict[str, Any]) -> tuple[str, Float64Array]:
     """What must be equal for two cells to be compared, and the logarithms that measure how near they are."""
     problem = {key: value for key, value in setting["problem"].items() if key not in ("n", "support")}
-    kind = json.dumps([problem, setting["network"]["start"], setting["training"]], sort_keys=True)
+    network = {key: value for key, value in setting["network"].items() if key != "width"}
+    kind = json.dumps([problem, network, setting["training"]], sort_keys=True)
     samples = setting["data"]["samples"]
     seen = ONLINE_SAMPLES if samples == "online" else samples
-    return kind, np.log(np.array([setting["problem"].get("n", 1), setting["network"]["width"], seen], dtype=np.float64))
+    return kind, np.log(
+        np.array([setting["problem"].get("n", 1), setting["network"].get("width", 1), seen], dtype=np.float64)
+    )

@@ -100,7 +100,7 @@ def execute(
             going.state = replace(going.state, executor=carrier.name)
             going.carry_out(chosen, carrier, in_device_order(sweep, numbers) if chosen.side_by_side else numbers)
             if engine == "auto" and going.refused:
-                other = get_engine(schedules=sweep.schedules)
+                other = get_engine(general=sweep.general)
                 work = sum(cost(sweep.run_at(i)) for i in going.refused)
                 going.carry_out(other, choose_executor(executor, other, work, workers), list(going.refused))
 
@@ -122,7 +122,7 @@ def _engine_for(engine: str, executor: str | Executor, sweep: Sweep, work: float
     elsewhere = "://" in executor if isinstance(executor, str) else isinstance(executor, DaskExecutor)
     if elsewhere and engine != "auto":
         return ENGINES[engine](None)
-    return get_engine(engine, work=work, schedules=sweep.schedules)
+    return get_engine(engine, work=work, general=sweep.general)
 
 
 @dataclass

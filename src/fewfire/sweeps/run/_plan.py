@@ -1,6 +1,6 @@
 """What a sweep has to do: its runs against those a store has, what they cost, in which order and in which batches.
 
-The cost of a run is the dense multiply-adds to its last step: 2·batch·width·(inputs + 1) per step, and a forward pass
+The cost of a run is the dense multiply-adds to its last step: 2·batch·weights per step, and a forward pass
 over what each checkpoint looks at. That is an upper bound (early stops, inactive neurons), good for cutting and
 estimates.
 """
@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fewfire.engines import MEASURED_ROWS
+from fewfire.engines._run import products
 from fewfire.sweeps.run._search import SearchRounds
+from fewfire.sweeps.spec._run_spec import outputs_of
 from fewfire.sweeps.store._row import final, succeeded
 
 if TYPE_CHECKING:
@@ -167,7 +169,8 @@ def cost(spec: RunSpec) -> float:
     samples = spec.samples or 0
     examples, checks = _work(spec.schedule, samples)
     looked_at = checks * (min(samples, MEASURED_ROWS) + spec.test_samples)
-    return spec.width * (spec.problem.inputs + 1) * (2.0 * examples + looked_at)
+    widths = (spec.width,) if isinstance(spec.width, int) else spec.width
+    return products(spec.problem.inputs, widths, outputs_of(spec.problem)) * (2.0 * examples + looked_at)
 
 
 @lru_cache(maxsize=4096)

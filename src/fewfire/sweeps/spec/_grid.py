@@ -4,7 +4,7 @@
 * a list stands for each of its members;
 * `{log = [10, 1000], points = 5}` and `{linear = [0, 1], points = 3}` are ranges;
 * a table stands for every combination of what its values stand for;
-* `support`, `table` and `secret` are vectors: a list of numbers is one value, a list of lists a grid;
+* `support`, `table`, `secret` and `widths` are vectors: a list of numbers is one value, a list of lists a grid;
 * `phases` is a sequence: one choice for each phase, in order.
 
 Ranges between integers give integers, rounded and without repeats; others are rounded to 12 digits, so that the
@@ -27,7 +27,7 @@ from fewfire.sweeps.spec._tables import VALUES, check_keys, join, too_many
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-VECTORS = ("support", "table", "secret")
+VECTORS = ("support", "table", "secret", "widths")
 SEQUENCES = ("phases",)
 RANGES = ("log", "linear")
 

@@ -21,6 +21,7 @@ from fewfire._errors import FileFormatError, invalid
 from fewfire._random import Stream, digest64
 from fewfire._validate import check_choice, check_integer
 from fewfire.engines import Run, Sample, Start
+from fewfire.engines._run import check_widths
 from fewfire.networks import init
 from fewfire.networks.init._base import INITIALISERS
 from fewfire.problems._base import CleanLabels
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
     from fewfire.engines import Schedule
+    from fewfire.engines._run import Widths
     from fewfire.networks.init._base import Initialiser
     from fewfire.problems import Problem
 
@@ -65,6 +67,9 @@ class Data(NamedTuple):
     test_labels: TestLabels = "clean"
 
 
+DEPTH = 100
+"""Hidden layers at most."""
+
 PARTS = ("data", "network", "problem", "training", "trial", "version")
 
 
@@ -77,7 +82,8 @@ class RunSpec:
     problem : Problem
     start : Initialiser
         How the network's weights are drawn.
-    width : int
+    width : int or tuple of int
+        Neurons of the hidden layer, or of each of several.
     samples : int or None
         Size of the training set; None is online, fresh examples every step.
     schedule : Schedule
@@ -92,7 +98,7 @@ class RunSpec:
 
     problem: Problem
     start: Initialiser
-    width: int
+    width: Widths
     samples: int | None
     schedule: Schedule
     trial: int = 0
@@ -100,7 +106,9 @@ class RunSpec:
     test_labels: TestLabels = "clean"
 
     def __post_init__(self) -> None:
-        for name, low in (("width", 1), ("samples", 1), ("trial", 0), ("test_samples", 1)):
+        if type(self.width) is not int:
+            object.__setattr__(self, "width", check_widths("width", self.width))
+        for name, low in (("samples", 1), ("trial", 0), ("test_samples", 1)):
             value = getattr(self, name)
             if (type(value) is not int or value < low) and not (name == "samples" and value is None):
                 object.__setattr__(self, name, check_integer(name, value, low))
@@ -162,7 +170,7 @@ class RunSpec:
     def describe(self) -> Run:
         """The engine's run, described: its streams "data", "init", "batches" and "test" are keyed by the whole spec."""
         problem, key = self.problem, digest64(self.canonical)
-        start = Start(self.start, problem.inputs, self.width, key)
+        start = Start(self.start, problem.inputs, self.width, key, outputs_of(problem))
         sample = None if self.samples is None else Sample(problem, self.samples, key)
         return Run(
             start,
@@ -175,11 +183,18 @@ class RunSpec:
         )
 
 
-def parse_network(value: object, path: str = "network") -> tuple[Initialiser, int]:
-    """The start and the width that a concrete table describes; a start is a name or a table with one."""
+def parse_network(value: object, path: str = "network") -> tuple[Initialiser, Widths]:
+    """The start and the widths that a concrete table describes; a start is a name or a table with one."""
     table = check_table(path, value)
-    check_keys(path, table, ("start", "width"), ("start", "width"))
-    width = check_integer(join(path, "width"), table["width"], 1)
+    if "widths" in table:
+        check_keys(path, table, ("start", "widths"), ("start",))
+        if not isinstance(table["widths"], list | tuple):
+            raise invalid(join(path, "widths"), "must be a list of widths", table["widths"], "write [100, 50]")
+        width = check_widths(join(path, "widths"), table["widths"])
+    else:
+        check_keys(path, table, ("start", "width", "depth"), ("start", "width"))
+        depth = check_integer(join(path, "depth"), table.get("depth", 1), 1, DEPTH)
+        width = check_widths(path, (check_integer(join(path, "width"), table["width"], 1),) * depth)
     start, where = table["start"], join(path, "start")
     given = dict(check_table(where, {"name": start} if isinstance(start, str) else start))
     check_given(where, given, ("name",))
@@ -211,9 +226,18 @@ def parse_data(value: object, path: str = "data") -> Data:
     return Data(size, test_samples, labels)
 
 
-def plain_network(start: Initialiser, width: int) -> dict[str, Any]:
-    """The table of a start and a width."""
-    return {"start": {"name": start.name, **start.parameters()}, "width": width}
+def plain_network(start: Initialiser, width: Widths) -> dict[str, Any]:
+    """The table of a start and its widths; of one hidden layer it has no key for the depth."""
+    table: dict[str, Any] = {"start": {"name": start.name, **start.parameters()}}
+    if isinstance(width, int):
+        return table | {"width": width}
+    equal = len(set(width)) == 1
+    return table | ({"width": width[0], "depth": len(width)} if equal else {"widths": list(width)})
+
+
+def outputs_of(problem: Problem) -> int:
+    """The outputs of a network for a problem: one, or as many as it says."""
+    return int(getattr(problem, "outputs", 1))
 
 
 def plain_data(samples: int | None, test_samples: int, test_labels: TestLabels | None) -> dict[str, Any]:

@@ -16,9 +16,18 @@ from typing import TYPE_CHECKING, Any
 from fewfire._errors import FileFormatError, InvalidArgument, invalid
 from fewfire._html import card, listed
 from fewfire._validate import check_integer, check_number
-from fewfire.engines import Phase, Run, Schedule
+from fewfire.engines import Phase, Run, Schedule, Start
 from fewfire.sweeps.spec._grid import expand
-from fewfire.sweeps.spec._run_spec import Data, RunSpec, is_noisy, parse_data, parse_network, plain_data, plain_network
+from fewfire.sweeps.spec._run_spec import (
+    Data,
+    RunSpec,
+    is_noisy,
+    outputs_of,
+    parse_data,
+    parse_network,
+    plain_data,
+    plain_network,
+)
 from fewfire.sweeps.spec._search import FrontierSearch
 from fewfire.sweeps.spec._tables import (
     DEPTH,
@@ -37,6 +46,7 @@ from fewfire.sweeps.spec._tables import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from fewfire.engines._run import Widths
     from fewfire.networks.init._base import Initialiser
     from fewfire.problems import Problem
     from fewfire.sweeps.executors._protocol import Executor
@@ -56,6 +66,7 @@ class Sweep:
     ----------
     problems : tuple of Problem
     networks : tuple of (start, width)
+        The width of the hidden layer, or a tuple of those of several.
     data : tuple of Data
         Each a number of samples or None for online, a number of test samples and "clean" or "noisy" test labels.
     schedules : tuple of Schedule
@@ -91,7 +102,7 @@ class Sweep:
     """
 
     problems: tuple[Problem, ...]
-    networks: tuple[tuple[Initialiser, int], ...]
+    networks: tuple[tuple[Initialiser, Widths], ...]
     data: tuple[Data, ...]
     schedules: tuple[Schedule, ...]
     trials: int = 1
@@ -189,6 +200,13 @@ class Sweep:
     def __len__(self) -> int:
         return self.settings * self.trials
 
+    @property
+    def general(self) -> bool:
+        """Whether it takes an engine for networks of several hidden layers or outputs, or for other optimisers."""
+        deep = any(not isinstance(width, int) for _, width in self.networks)
+        plain = all(schedule.plain for schedule in self.schedules)
+        return deep or not plain or any(outputs_of(problem) > 1 for problem in self.problems)
+
     @cached_property
     def settings(self) -> int:
         """The number of cells: combinations, not counting repetitions."""
@@ -285,7 +303,8 @@ def _check_combinations(sweep: Sweep) -> None:
     _check_test_labels(sweep)
     online = {data.samples is None for data in sweep.data}
     # Starts may ask for pairs of neurons, so a small width of the same parity stands for the others.
-    networks = list(dict.fromkeys((start, width if width < 6 else 4 + width % 2) for start, width in sweep.networks))
+    firsts = [(start, width if isinstance(width, int) else width[0]) for start, width in sweep.networks]
+    networks = list(dict.fromkeys((start, width if width < 6 else 4 + width % 2) for start, width in firsts))
     schedules = list(dict.fromkeys(_shortest(schedule) for schedule in sweep.schedules))
     tried: set[int] = set()
     for problem in sweep.problems:
@@ -294,7 +313,8 @@ def _check_combinations(sweep: Sweep) -> None:
             for schedule, fresh in product(schedules if number == 0 else schedules[:1], online):
                 examples: dict[str, Any] = {"source": problem} if fresh else {"X": X, "y": y}
                 try:
-                    Run(start(problem.inputs, width, 0), schedule, X_test=X, y_test=y, **examples)
+                    network = Start(start, problem.inputs, width, 0, outputs_of(problem)).draw()
+                    Run(network, schedule, X_test=X, y_test=y, **examples)
                 except InvalidArgument as error:
                     parts = f"{problem}, {start} and " + ("online data" if fresh else "a training set")
                     raise InvalidArgument(f"the spec combines {parts}, which cannot run: {error}") from None

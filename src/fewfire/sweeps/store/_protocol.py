@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _ALLOWED: dict[Any, set[type[Any]]] = {np.str_: {str}, np.int64: {int}, np.float64: {float, type(None)}}
 _TABLES = {
     "data": ("samples", "test_samples"),
-    "network": ("start", "width"),
+    "network": ("start",),
     "problem": ("name",),
     "training": ("phases", "stop_error"),
 }
@@ -131,8 +131,13 @@ class Setting:
 
     @property
     def width(self) -> int:
-        """The number of hidden neurons."""
-        return int(self.spec["network"]["width"])
+        """The number of neurons of the first hidden layer."""
+        return int(self.layers.get("width") or self.layers["widths"][0])
+
+    @property
+    def layers(self) -> dict[str, Any]:
+        """The network but for its start: `width`, with `depth` where that is not 1, or `widths`."""
+        return {key: value for key, value in self.spec["network"].items() if key != "start"}
 
     @property
     def samples(self) -> int | None:
