@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
@@ -78,6 +78,9 @@ class Phase:
         Whether weight_decay is multiplied by the learning rate.
     batch_size : int or None
         Examples per step; None is the whole training set (gradient descent).
+    epochs : int, optional
+        Instead of steps: as many as see so many times the rows of the training set. Batches are then no larger than
+        that set.
 
     Examples
     --------
@@ -86,15 +89,19 @@ class Phase:
     1000
     """
 
-    steps: int
+    steps: int = 0
     learning_rate: Value | PerLayer = 0.1
     weight_decay: Value | PerLayer = 0.0
     truncation: Value | PerLayer = 0.0
     decay: Decay = "coupled"
     batch_size: int | None = 32
+    epochs: int | None = None
 
     def __post_init__(self) -> None:
-        check_integer("steps", self.steps, 1)
+        if self.epochs is None:
+            check_integer("steps", self.steps, 1)
+        elif check_integer("epochs", self.epochs, 1) and self.steps:
+            raise invalid("steps", "must be left out where epochs are given", self.steps, "give one of both")
         check_choice("decay", self.decay, get_args(Decay))
         if self.batch_size is not None:
             check_integer("batch_size", self.batch_size, 1, remedy="use None for full-batch gradient descent")
@@ -103,6 +110,14 @@ class Phase:
             # A negative learning rate is pareto Theorem 21's own choice; only decay and truncation have a sign.
             if name != "learning_rate" and table.min() < 0:
                 raise invalid(name, "must not be negative", float(table.min()))
+
+    def of_rows(self, rows: int) -> Phase:
+        """The phase with its epochs as steps over a training set of so many rows."""
+        if self.epochs is None:
+            return self
+        size = min(rows, self.batch_size or rows)
+        batch = None if self.batch_size is None else size
+        return replace(self, steps=-(-self.epochs * rows // size), epochs=None, batch_size=batch)
 
     def tables(self) -> tuple[Float64Array, Float64Array, Float64Array]:
         """Learning rates, factors 1 − decay and truncation levels, read-only; columns hidden, bias, output, offset.
@@ -210,8 +225,16 @@ class Schedule:
 
     @property
     def steps(self) -> int:
-        """The number of steps of all phases together."""
+        """The number of steps of all phases together, those of epochs apart."""
         return sum(phase.steps for phase in self.phases)
+
+    def of_rows(self, rows: int | None) -> Schedule:
+        """The schedule with epochs as steps over a training set of so many rows; None where examples are fresh."""
+        if all(phase.epochs is None for phase in self.phases):
+            return self
+        if rows is None:
+            raise invalid("epochs", "must be left out where examples are fresh", "a source", "give steps")
+        return _with_steps(self, rows)
 
     @property
     def plain(self) -> bool:
@@ -225,6 +248,12 @@ class Schedule:
         else:
             grid = np.arange(0, self.steps, int(self.evaluate))
         return sorted({0, self.steps, *grid.tolist()})
+
+
+@lru_cache(maxsize=4096)
+def _with_steps(schedule: Schedule, rows: int) -> Schedule:
+    # Runs share what is computed of their phases.
+    return replace(schedule, phases=tuple(phase.of_rows(rows) for phase in schedule.phases))
 
 
 class Source(Protocol):
@@ -431,6 +460,8 @@ class Run:
             object.__setattr__(self, "test", held_out)
         if self.X is not None or self.X_test is not None:
             self._check_arrays()
+        rows = self.sample.rows if self.sample is not None else None if self.X is None else len(self.X)
+        object.__setattr__(self, "schedule", self.schedule.of_rows(rows))
         if self.source is not None and any(phase.batch_size is None for phase in self.schedule.phases):
             rule = "must be a number when examples come from a source"
             raise invalid("batch_size", rule, None, "choose one, e.g. 32")

@@ -8,6 +8,7 @@ from fewfire.problems._learning_with_rounding import LearningWithRounding
 from fewfire.problems._network_target import NetworkTarget
 from fewfire.problems._parity import CorrelatedParity, Parity
 from fewfire.problems._sphere_slice import SphereSlice, gamma, separation
+from fewfire.problems._table import TableFile
 
 __all__ = [
     "CorrelatedParity",
@@ -19,6 +20,7 @@ __all__ = [
     "Problem",
     "SignProblem",
     "SphereSlice",
+    "TableFile",
     "gamma",
     "register_problem",
     "separation",

@@ -252,13 +252,13 @@ class TheoryOverlay:
 
 
 def theory_info(group: Group) -> TheoryOverlay | None:
-    """The overlay of a group; None for problems that are not parities, and for online data alone."""
+    """The overlay of a group; None for what is no parity, for deeper networks, epochs, and online data alone."""
     problem = group.spec["problem"]
     finite = [m for m in group.samples if m is not None]
-    if problem["name"] != "parity" or not finite:
+    steps = sum(int(phase.get("steps", 0)) for phase in group.spec["training"]["phases"])
+    if problem["name"] != "parity" or not finite or group.spec.get("network") or not steps:
         return None
     parameters = [width * (problem["n"] + 2) + 1 for width in group.widths]
-    steps = sum(int(phase["steps"]) for phase in group.spec["training"]["phases"])
     ones = [frontier(problem["n"], problem["k"], r, steps, gradient_precision(1), ODDS) for r in parameters]
     unit = np.array([one.supply for one in ones])  # the cost of one example, by width
     lines = np.stack([_fit(unit, frontier.half) for frontier in group.frontiers])

@@ -147,13 +147,17 @@ def start_name(start: Mapping[str, Any]) -> str:
 def schedule(training: Mapping[str, Any]) -> str:
     """A schedule as a short text."""
     phases = training["phases"]
-    steps = sum(int(phase["steps"]) for phase in phases)
+    long = " and ".join(
+        f"{total:,} {unit}"
+        for unit in ("steps", "epochs")
+        if (total := sum(int(phase.get(unit, 0)) for phase in phases))
+    )
     if len(phases) > 1:
-        return f"{steps:,} steps in {len(phases)} phases, {training['loss']} loss"
+        return f"{long} in {len(phases)} phases, {training['loss']} loss"
     phase = phases[0]
     batch = phase["batch_size"]
     parts = [
-        f"{steps:,} steps",
+        long,
         f"batch {plain(batch)}" if isinstance(batch, int) else "full batch",
         f"learning rate {_rate(phase['learning_rate'])}",
         f"weight decay {_rate(phase['weight_decay'])}",

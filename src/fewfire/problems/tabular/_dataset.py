@@ -9,6 +9,7 @@ training set of a smaller fraction is part of that of a larger one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,7 @@ from fewfire._validate import check_integer, check_number
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fewfire._types import AnyArray, IdArray
+    from fewfire._types import AnyArray, Float64Array, IdArray
 
 
 FRACTIONS = (1, 0.6, 0.3, 0.2, 0.1, 0.06, 0.03, 0.02, 0.01, 0.006, 0.003, 0.002, 0.001, 0.0006, 0.0003, 0.0002, 0.0001)
@@ -66,6 +67,16 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.X)
+
+    def standardised(self, rows: IdArray) -> Float64Array:
+        """These rows, their columns with mean 0 and deviation 1 over the whole set, as the paper has them."""
+        centre, spread = self._moments
+        return np.asarray((self.X[rows] - centre) / spread)
+
+    @cached_property
+    def _moments(self) -> tuple[Float64Array, Float64Array]:
+        spread = self.X.std(axis=0, dtype=np.float64)
+        return self.X.mean(axis=0, dtype=np.float64), np.where(spread > 0, spread, 1)
 
 
 def encode_classes(labels: AnyArray) -> NDArray[np.int64]:
@@ -119,7 +130,7 @@ def split(dataset: Dataset, trial: int, fraction: float = 1.0, cap: int | None =
     rows = check_integer("rows of the data set", len(dataset), 2)
     size = training_rows(rows, fraction, cap)
     order = Stream.of_run(f"tabular/{dataset.name}/{trial}", "split").permutation(rows)
-    held_out = _test_rows(rows)
+    held_out = held_out_rows(rows)
     return Split(dataset, order[held_out : held_out + size], order[:held_out])
 
 
@@ -133,9 +144,10 @@ def training_rows(rows: int, fraction: float, cap: int | None = CAP) -> int:
     1800
     """
     check_number("fraction", fraction, 0.0, 1.0, open_low=True)
-    size = max(1, round(fraction * (rows - _test_rows(rows))))
+    size = max(1, round(fraction * (rows - held_out_rows(rows))))
     return size if cap is None else min(size, check_integer("cap", cap, 1))
 
 
-def _test_rows(rows: int) -> int:
+def held_out_rows(rows: int) -> int:
+    """How many rows of a data set are held out for testing: a tenth."""
     return max(1, round(rows / 10))

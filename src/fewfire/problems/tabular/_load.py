@@ -95,7 +95,7 @@ def load(name: str, directory: str | Path | None = None, *, download: bool = Tru
     info = DATASETS[check_choice("name", name, DATASETS)]
     folder = _folder(directory)
     if folder is not None and (path := folder / f"{name}.parquet").is_file():
-        return read_parquet(path, name, info.task)
+        return read_file(path, name, info.task)
     where = f"no {name}.parquet in {folder}" if folder is not None else f"no folder given and {VARIABLE} not set"
     if not download:
         raise _unavailable(name, where, "nothing is to be downloaded")
@@ -107,28 +107,32 @@ def load(name: str, directory: str | Path | None = None, *, download: bool = Tru
         raise FileFormatError(f"OpenML's answer for {name!r} cannot be used: {error}") from None
 
 
-def read_parquet(path: Path, name: str, task: str) -> Dataset:
-    """The data set of one file."""
-    arrow = require("pyarrow", "tabular", "reading Parquet")
-    parquet = require("pyarrow.parquet", "tabular", "reading Parquet")
+def read_file(path: Path, name: str, task: str, target: str = TARGET) -> Dataset:
+    """The data set of one file: CSV by its suffix, else Parquet."""
+    kind = "CSV" if path.suffix.lower() == ".csv" else "Parquet"
+    arrow = require("pyarrow", "tabular", f"reading {kind}")
+    reader = require(f"pyarrow.{kind.lower()}", "tabular", f"reading {kind}")
     try:
-        table = parquet.read_table(path)
+        if kind == "CSV":
+            table = reader.read_csv(path, convert_options=reader.ConvertOptions(auto_dict_encode=True))
+        else:
+            table = reader.read_table(path)
     except (arrow.ArrowException, OSError) as error:
-        raise FileFormatError(f"{path} is not a Parquet file that can be read ({error}).") from None
-    names = [column for column in table.column_names if column != TARGET]
-    if TARGET not in table.column_names or not names or not table.num_rows:
+        raise FileFormatError(f"{path} is not a {kind} file that can be read ({error}).") from None
+    names = [column for column in table.column_names if column != target]
+    if target not in table.column_names or not names or not table.num_rows:
         found = ", ".join(table.column_names) or "none"
         raise FileFormatError(
-            f"{path} must have rows, feature columns and a column {TARGET!r}; it has {table.num_rows} rows and the "
+            f"{path} must have rows, feature columns and a column {target!r}; it has {table.num_rows} rows and the "
             f"columns {found}."
         )
     columns = [_column(arrow, table.column(column), column, path) for column in names]
-    if arrow.types.is_nested(table.column(TARGET).type):
+    if arrow.types.is_nested(table.column(target).type):
         raise FileFormatError(
-            f"{path} has the column {TARGET!r} of type {table.column(TARGET).type}; classes are single."
+            f"{path} has the column {target!r} of type {table.column(target).type}; classes are single."
         )
-    labels = table.column(TARGET).to_numpy()
-    _refuse_missing(str(path), TARGET, np.array([label is None or label != label for label in labels]))
+    labels = table.column(target).to_numpy()
+    _refuse_missing(str(path), target, np.array([label is None or label != label for label in labels]))
     return Dataset(
         name,
         _finite(str(path), names, [values for values, _ in columns]),

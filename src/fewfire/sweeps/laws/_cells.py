@@ -101,7 +101,7 @@ def parity_cells(store: Store, success_error: float | None = None) -> list[Parit
     for setting in store.settings():
         problem, training, chosen = setting.problem, setting.training, (columns["setting"] == setting.id) & ended
         plain = problem["name"] == "parity" and not problem.get("noise") and len(training["phases"]) == 1
-        plain = plain and set(setting.layers) == {"width"}
+        plain = plain and set(setting.layers) == {"width"} and "epochs" not in training["phases"][0]
         if not plain or not chosen.any():
             continue
         (phase,) = training["phases"]

@@ -21,6 +21,7 @@ import numpy as np
 from fewfire._threads import usable_cores
 from fewfire.engines import MEASURED_ROWS, DeviceEngine, get_engine
 from fewfire.sweeps.run._plan import cost, one_of_each_shape, shape
+from fewfire.sweeps.spec._tables import parse_training
 from fewfire.sweeps.store._row import final
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ def _on_a_device(sweep: Sweep, plan: Plan, engine: DeviceEngine) -> Float64Array
     for cell in np.unique(plan.pending % sweep.settings):
         spec = sweep.run_at(int(cell))
         pace, evaluated = paces[shape(spec)], min(spec.samples or 0, MEASURED_ROWS) + spec.test_samples
-        seconds[int(cell)] = spec.schedule.steps * pace.step + len(spec.schedule.checkpoints()) * evaluated * pace.row
+        schedule = spec.resolved
+        seconds[int(cell)] = schedule.steps * pace.step + len(schedule.checkpoints()) * evaluated * pace.row
     return np.array([seconds[int(number) % sweep.settings] for number in plan.pending])
 
 
@@ -127,7 +129,7 @@ def _on_a_core(sweep: Sweep, plan: Plan, trainer: Engine) -> Float64Array:
 def _shortened(spec: RunSpec) -> RunSpec:
     """The same run, for a small part of its steps."""
     part = min(1.0, PROBE_COST / cost(spec))
-    phases = tuple(replace(phase, steps=max(1, round(phase.steps * part))) for phase in spec.schedule.phases)
+    phases = tuple(replace(phase, steps=max(1, round(phase.steps * part))) for phase in spec.resolved.phases)
     return replace(spec, schedule=replace(spec.schedule, phases=phases, stop_error=None))
 
 
@@ -157,7 +159,7 @@ def _measure_shares(store: Store, known: dict[str, list[tuple[Float64Array, floa
         taken = columns["steps"][finished & (columns["setting"] == setting.id)]
         if len(taken):
             kind, point = _kind_and_point(setting.spec)
-            most = sum(phase["steps"] for phase in setting.training["phases"])
+            most = parse_training(setting.training).of_rows(setting.samples).steps
             known.setdefault(kind, []).append((point, float(taken.mean()) / most))
     return int(finished.sum())
 

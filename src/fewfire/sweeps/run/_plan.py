@@ -161,13 +161,13 @@ def batches(specs: Iterable[RunSpec], engine: Engine) -> Iterator[list[RunSpec]]
 
 def shape(spec: RunSpec) -> tuple[Hashable, ...]:
     """What runs have in common that a device trains side by side: sizes, fresh examples or a set, the schedule."""
-    return spec.problem.inputs, spec.width, spec.samples is None, spec.schedule
+    return spec.problem.inputs, spec.width, spec.samples is None, spec.resolved
 
 
 def cost(spec: RunSpec) -> float:
     """The dense multiply-adds of a run that trains to its last step."""
     samples = spec.samples or 0
-    examples, checks = _work(spec.schedule, samples)
+    examples, checks = _work(spec.resolved, samples)
     looked_at = checks * (min(samples, MEASURED_ROWS) + spec.test_samples)
     widths = (spec.width,) if isinstance(spec.width, int) else spec.width
     return products(spec.problem.inputs, widths, outputs_of(spec.problem)) * (2.0 * examples + looked_at)

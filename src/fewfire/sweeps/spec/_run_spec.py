@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, get
 
 from fewfire._errors import FileFormatError, invalid
 from fewfire._random import Stream, digest64
-from fewfire._validate import check_choice, check_integer
+from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.engines import Run, Sample, Start
 from fewfire.engines._run import check_widths
 from fewfire.networks import init
@@ -56,13 +56,15 @@ TestLabels: TypeAlias = Literal["clean", "noisy"]
 class Data(NamedTuple):
     """The examples of a run: how many to train on (None: fresh ones), how many to test on, the labels of the latter.
 
+    Of a table the number to train on may be a share in (0, 1] of its rows; `Sweep.run_at` makes it a number.
+
     Examples
     --------
     >>> Data(300)
     Data(samples=300, test_samples=2000, test_labels='clean')
     """
 
-    samples: int | None
+    samples: int | float | None
     test_samples: int = TEST_SAMPLES
     test_labels: TestLabels = "clean"
 
@@ -129,12 +131,18 @@ class RunSpec:
         start, width = parse_network(table["network"])
         data = parse_data({"test_labels": "noisy", **check_table("data", table["data"])})
         problem, schedule = parse_problem(table["problem"]), _schedule_of(canonical(table["training"]))
-        return cls(problem, start, width, data.samples, schedule, table["trial"], *data[1:])
+        samples: Any = data.samples
+        return cls(problem, start, width, samples, schedule, table["trial"], *data[1:])
 
     @property
     def clean_test(self) -> bool:
         """Whether labels are noisy, and those of held-out examples are not."""
         return self.test_labels == "clean" and is_noisy(self.problem)
+
+    @property
+    def resolved(self) -> Schedule:
+        """The schedule with epochs as steps."""
+        return self.schedule.of_rows(self.samples)
 
     @cached_property
     def setting(self) -> str:
@@ -172,12 +180,13 @@ class RunSpec:
         problem, key = self.problem, digest64(self.canonical)
         start = Start(self.start, problem.inputs, self.width, key, outputs_of(problem))
         sample = None if self.samples is None else Sample(problem, self.samples, key)
+        rows = min(self.test_samples, getattr(problem, "test_rows", self.test_samples))
         return Run(
             start,
             self.schedule,
             sample=sample,
             source=problem if sample is None else None,
-            test=Sample(CleanLabels(problem) if self.clean_test else problem, self.test_samples, Stream(key, "test")),
+            test=Sample(CleanLabels(problem) if self.clean_test else problem, rows, Stream(key, "test")),
             seed=key,
             support=getattr(problem, "support", None),
         )
@@ -222,6 +231,10 @@ def parse_data(value: object, path: str = "data") -> Data:
         if samples != "online":
             raise invalid(join(path, "samples"), 'must be a number of examples or "online"', samples)
         return Data(None, test_samples, labels)
+    if isinstance(samples, float):
+        remedy = 'write a whole number of examples, a share of the rows of a table, or "online"'
+        share = check_number(join(path, "samples"), samples, 0.0, 1.0, open_low=True, remedy=remedy)
+        return Data(share, test_samples, labels)
     size = check_integer(join(path, "samples"), samples, 1, remedy='write "online" for fresh ones')
     return Data(size, test_samples, labels)
 
@@ -240,7 +253,7 @@ def outputs_of(problem: Problem) -> int:
     return int(getattr(problem, "outputs", 1))
 
 
-def plain_data(samples: int | None, test_samples: int, test_labels: TestLabels | None) -> dict[str, Any]:
+def plain_data(samples: int | float | None, test_samples: int, test_labels: TestLabels | None) -> dict[str, Any]:
     """The table of the numbers of examples, and of the labels where these are given."""
     sizes: dict[str, Any] = {"samples": "online" if samples is None else samples, "test_samples": test_samples}
     return sizes if test_labels is None else {**sizes, "test_labels": test_labels}

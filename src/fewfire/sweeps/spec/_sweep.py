@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from fewfire._errors import FileFormatError, InvalidArgument, invalid
 from fewfire._html import card, listed
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from fewfire.engines._run import Widths
     from fewfire.networks.init._base import Initialiser
-    from fewfire.problems import Problem
+    from fewfire.problems import Problem, TableFile
     from fewfire.sweeps.executors._protocol import Executor
     from fewfire.sweeps.run._progress import Progress
     from fewfire.sweeps.store._protocol import Store
@@ -224,8 +224,10 @@ class Sweep:
             rest, fourth = divmod(cell, len(self.schedules))
             rest, third = divmod(rest, len(self.data))
             one, second = divmod(rest, len(self.networks))
-            sizes, schedule = self.data[third], self.schedules[fourth]
-            first = RunSpec(self.problems[one], *self.networks[second], sizes.samples, schedule, 0, *sizes[1:])
+            problem, sizes, schedule = self.problems[one], self.data[third], self.schedules[fourth]
+            share = sizes.samples
+            samples = cast("TableFile", problem).training_rows(share) if isinstance(share, float) else share
+            first = RunSpec(problem, *self.networks[second], samples, schedule, 0, *sizes[1:])
             self._first_runs[cell] = first
         return first.with_trial(trial) if trial else first
 
@@ -287,7 +289,7 @@ class Sweep:
             "starts": listed(list(dict.fromkeys(start for start, _ in self.networks))),
             "widths": listed(list(dict.fromkeys(width for _, width in self.networks))),
             "examples": listed(["online" if data.samples is None else data.samples for data in self.data]),
-            "schedules": listed([f"{schedule.steps} steps, {schedule.loss} loss" for schedule in self.schedules]),
+            "schedules": listed([_length(schedule) for schedule in self.schedules]),
             "success": f"a test error of at most {self.success_error:g}",
         }
         if self.search is not None:
@@ -301,6 +303,12 @@ def _check_combinations(sweep: Sweep) -> None:
     A start is tried with each number of inputs, a schedule with each problem: they share nothing else.
     """
     _check_test_labels(sweep)
+    for data, problem in product(sweep.data, sweep.problems):
+        finite, samples = hasattr(problem, "training_rows"), data.samples
+        if isinstance(samples, float) and not finite:
+            raise invalid("data.samples", "must be a whole number: only tables have rows to take a share of", samples)
+        if samples is None and finite:
+            raise invalid("data.samples", "must be a number or a share where the problem is a table", "online")
     online = {data.samples is None for data in sweep.data}
     # Starts may ask for pairs of neurons, so a small width of the same parity stands for the others.
     firsts = [(start, width if isinstance(width, int) else width[0]) for start, width in sweep.networks]
@@ -331,6 +339,11 @@ def _check_test_labels(sweep: Sweep) -> None:
         if "noisy" in asked and is_noisy(problem) and sweep.success_error <= problem.bayes_error:
             rule = f"must be above {problem.bayes_error:g}, the error of {problem} itself on noisy test labels"
             raise invalid("success_error", rule, sweep.success_error, 'raise it, or leave test_labels at "clean"')
+
+
+def _length(schedule: Schedule) -> str:
+    epochs = sum(phase.epochs or 0 for phase in schedule.phases)
+    return f"{f'{epochs} epochs' if epochs else f'{schedule.steps} steps'}, {schedule.loss} loss"
 
 
 def _shortest(schedule: Schedule) -> Schedule:

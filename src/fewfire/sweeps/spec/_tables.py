@@ -16,14 +16,14 @@ import math
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from fewfire._dense.losses import LossName
 from fewfire._errors import InvalidArgument, invalid
 from fewfire._validate import check_choice, check_integer, check_number, did_you_mean
 from fewfire.engines import PerLayer, Phase, Schedule
-from fewfire.engines._gradients import LOSSES
 from fewfire.engines._run import LAYERS
 from fewfire.problems._base import PROBLEMS
 
@@ -173,7 +173,7 @@ def parse_training(value: object, path: str = "training") -> Schedule:
     if "phases" in table and flat:
         raise invalid(path, "must have either phases or the keys of one phase", sorted(flat), "move them into phases")
     if "loss" in table:
-        check_choice(join(path, "loss"), table["loss"], LOSSES)
+        check_choice(join(path, "loss"), table["loss"], get_args(LossName))
     if "phases" in table:
         if not isinstance(table["phases"], list | tuple):
             raise invalid(join(path, "phases"), "must be a list of tables", table["phases"], "write [{steps = 100}]")
@@ -201,8 +201,9 @@ def plain_training(schedule: Schedule) -> dict[str, Any]:
 
 def _phase(value: object, path: str) -> Phase:
     table = dict(check_table(path, value))
-    check_keys(path, table, PHASE_KEYS, ("steps",))
-    check_integer(join(path, "steps"), table["steps"], 1)
+    check_keys(path, table, PHASE_KEYS, () if "epochs" in table else ("steps",))
+    if "steps" in table:
+        check_integer(join(path, "steps"), table["steps"], 1)
     if "batch_size" in table:
         size = table["batch_size"]
         if isinstance(size, str) and size != "full":
@@ -225,7 +226,8 @@ def _per_layer(value: object, path: str) -> float | PerLayer:
 def _plain_phase(phase: Phase) -> dict[str, Any]:
     rates = {name: _plain_value(getattr(phase, name), name) for name in _PER_LAYER}
     size = "full" if phase.batch_size is None else int(phase.batch_size)
-    return {"steps": int(phase.steps), **rates, "decay": phase.decay, "batch_size": size}
+    length = {"steps": int(phase.steps)} if phase.epochs is None else {"epochs": int(phase.epochs)}
+    return {**length, **rates, "decay": phase.decay, "batch_size": size}
 
 
 def _plain_value(value: Any, name: str) -> float | dict[str, float]:

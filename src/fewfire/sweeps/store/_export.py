@@ -81,10 +81,11 @@ def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _shared(phases: list[dict[str, Any]]) -> dict[str, Any]:
-    """What all phases have in common, and how many steps they are together."""
+    """What all phases have in common, and how many steps or epochs they are together."""
     first = phases[0]
     same = {key: first[key] for key in first if all(phase.get(key) == first[key] for phase in phases)}
-    return dict.fromkeys(first) | same | {"steps": sum(phase["steps"] for phase in phases)}
+    units = [unit for unit in ("steps", "epochs") if any(unit in phase for phase in phases)]
+    return dict.fromkeys(first) | same | {unit: sum(phase.get(unit, 0) for phase in phases) for unit in units}
 
 
 def _column_order(name: str) -> tuple[int, int, bool, str]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from fewfire._types import AnyArray
     from fewfire.papers.pareto.tables._models import TabularModel
     from fewfire.problems.tabular import Dataset
     from fewfire.sweeps import Store
@@ -95,10 +96,11 @@ def measure(
 
 def _train(spec: str, dataset: Dataset, fraction: float, trial: int, model: TabularModel) -> Measurement:
     parts = tabular.split(dataset, trial, fraction, CAP)
+    X_train: AnyArray
+    X_test: AnyArray
     X_train, X_test = parts.X_train, parts.X_test
     if model.standardised:
-        centre, spread = dataset.X.mean(axis=0, dtype=np.float64), dataset.X.std(axis=0, dtype=np.float64)
-        X_train, X_test = ((X - centre) / np.where(spread > 0, spread, 1) for X in (X_train, X_test))
+        X_train, X_test = (dataset.standardised(rows) for rows in (parts.train, parts.test))
     begin = time.process_time()
     try:
         with warnings.catch_warnings(), threadpool_limits(1):  # one thread: seconds compare, sums round alike
