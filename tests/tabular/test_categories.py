@@ -198,6 +198,92 @@ def test_slopes_are_covariances_within_the_town_of_other_rows():
     assert not np.array_equal(again[folds[0], 2], crossed[folds[0], 2])
 
 
+def pair_table(rows=700, towns=16, seed=0):
+    """Columns x, town and trade: the sign of the town times that of the trade, which neither's mean shows."""
+    rng = np.random.default_rng(seed)
+    town, trade, x = rng.integers(0, towns, rows), rng.integers(0, 12, rows), rng.normal(size=rows)
+    score = rng.choice([-1, 1], towns)[town] * rng.choice([-1, 1], 12)[trade]
+    frame = pd.DataFrame({"x": x, "town": [f"town {t}" for t in town], "trade": [f"trade {t}" for t in trade]})
+    return frame, (score + 0.3 * x + 0.3 * rng.normal(size=rows) > 0).astype(int)
+
+
+def test_two_columns_that_act_together_get_a_number():
+    frame, y = pair_table()
+    frame.loc[::50, "trade"] = None
+    model = ff.TabularClassifier(**QUICK, warm_start=True).fit(frame[:500], y[:500])
+    assert list(model._categories.pairs) == [(2, 1)] and model._categories.slopes == {1: [], 2: []}
+    assert model.score(frame[500:], y[500:]) > 0.9  # means alone: 0.5
+    later = frame[500:].assign(town=["elsewhere", None] * 100)
+    assert np.isfinite(model.predict_proba(later)).all()
+    assert model.fit(frame[:500], y[:500]).score(frame[500:], y[500:]) > 0.9
+    few = frame.assign(trade=(frame["trade"].str.slice(6).astype(float) % 4).astype(str))  # indicators beside means
+    sign = np.where(frame["town"].str.slice(5).astype(int) % 2, 1, -1) * np.where(
+        few["trade"].isin(["0.0", "3.0"]), 1, -1
+    )
+    model.set_params(warm_start=False).fit(few[:500], sign[:500])
+    assert list(model._categories.pairs) == [(2, 1)] and model.score(few[500:], sign[500:]) > 0.9
+
+
+def test_factors_are_those_of_what_the_categories_leave():
+    rng = np.random.default_rng(0)
+    first, second = (part.ravel() for part in np.meshgrid(np.arange(11), np.arange(12)))
+    ours, theirs = (values - values.mean() for values in (rng.normal(size=11), rng.normal(size=12)))
+    main = rng.normal(size=11)[first] + rng.normal(size=12)[second]
+    target = np.column_stack([main + ours[first] * theirs[second], main, -3 * ours[first] * theirs[second]])
+    one, other = _frames._factors(first, second, target, np.full(132, 1e6), [11, 12])
+    assert one.shape == (13, 3) and other.shape == (14, 3)
+    np.testing.assert_allclose(one[first] * other[second], target - main[:, None] * [1, 1, 0], atol=1e-4)
+    table, weight = np.column_stack([first, second]).astype(float), np.full(132, 1.0)
+    weight[7] = 3
+    rows = np.repeat(np.arange(132), weight.astype(int))
+    weighted, repeated = (
+        _frames._factors(first[kept], second[kept], target[kept], mass, [11, 12])
+        for kept, mass in ((np.arange(132), weight), (rows, np.ones(134)))
+    )
+    np.testing.assert_allclose(weighted[0][first] * weighted[1][second], repeated[0][first] * repeated[1][second])
+    drawn = rng.integers(0, 132, 700)
+    learned = learn_categories({0: 11, 1: 12}, Rows(table[drawn], target[drawn], np.ones(700)))
+    assert list(learned.pairs) == [(0, 1)] and learned.transform(table).shape == (132, 3 + 3 + 3)
+    assert not learned.transform(np.array([[UNSEEN, 0.0]]))[:, -3:].any()
+
+
+def test_numbers_of_pairs_leave_out_their_own_targets():
+    frame, y = pair_table(400)
+    table = np.column_stack([pd.factorize(frame[name])[0] for name in ("town", "trade")]).astype(float)
+    target, weight = y[:, None].astype(np.float32), np.ones(400, np.float32)
+    learned = learn_categories({0: 16, 1: 12}, Rows(table, target, weight))
+    folds = [np.arange(400)[part::4] for part in range(4)]
+    crossed = learned.crossed(Rows(table, target, weight), folds)
+    other = target.copy()
+    other[folds[1]] = 1 - other[folds[1]]
+    again = learned.crossed(Rows(table, other, weight), folds)
+    assert np.array_equal(again[folds[1], -1], crossed[folds[1], -1])
+    assert not np.array_equal(again[folds[0], -1], crossed[folds[0], -1])
+
+
+@pytest.mark.parametrize("effect", [0.0, 0.2])
+def test_pairs_are_kept_by_chance_in_less_than_one_table_of_a_hundred(effect):
+    kept = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        table = rng.integers(0, 15, (300, 5)).astype(float)
+        target = rng.normal(size=300) + effect * (table[:, 0] - table[:, 1])  # what each does alone is no pair
+        rows = Rows(table, target[:, None], np.ones(300, np.float32))
+        kept += len(learn_categories(dict.fromkeys(range(5), 15), rows).pairs)
+    assert kept <= 4  # at a level of 1% per table more come up once in 270 times
+
+
+def test_pairs_are_few_and_those_of_columns_with_few_categories():
+    rng = np.random.default_rng(0)
+    table = np.column_stack([rng.integers(0, 11 + column, 3000) for column in range(20)])
+    sign = np.where(table % 2, 1, -1)
+    target = (sign[:, :-1] * sign[:, 1:]).sum(axis=1)[:, None].astype(float)
+    learned = learn_categories(
+        {column: 11 + column for column in range(20)}, Rows(table.astype(float), target, np.ones(3000))
+    )
+    assert len(learned.pairs) == 3 and all(b == a + 1 < 15 for a, b in learned.pairs)
+
+
 def test_rows_with_gaps_new_values_and_new_order_are_predicted():
     frame, y = town_table(80)
     frame.loc[::9, "town"] = None
