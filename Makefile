@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: help demo environment test coverage test-browser test-slow portable portable-quick check docs sanitize sanitize-quick torture \
+.PHONY: help demo environment test coverage test-browser test-slow portable portable-quick check docs docs-serve sanitize sanitize-quick torture \
   torture-quick release-check wheels minimum newest format bench clean
 .DEFAULT_GOAL := help
 
@@ -13,8 +13,9 @@ help:
 	@echo "make coverage       the same with every extra installed, and how much of the code the tests run"
 	@echo "make portable       run the tests as other processors would: other BLAS kernels and instruction sets"
 	@echo "make test-browser   the tests of the report's page in a headless Chromium"
-	@echo "make check   lint, types, import contracts, pages that follow the stored results"
+	@echo "make check   lint, types, import contracts, spelling, pages that follow the stored results"
 	@echo "make docs    build the documentation's site into build/docs and check it, without a network"
+	@echo "make docs-serve     build it and serve it on this machine, where its search works"
 	@echo "make sanitize       run the C++ part under the address, undefined-behaviour and thread sanitizers"
 	@echo "make torture        try to break it for half an hour: kills, full disks, damaged files, odd numbers"
 	@echo "make wheels         build sdist and wheels, install and try each in an empty environment without a compiler"
@@ -69,12 +70,17 @@ check:
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/codespell
 	@$(BIN)/python tools/results_page.py --check
 	@$(BIN)/python tools/readme_lines.py --check
 
 docs:
 	@$(PYTHON) tools/environment.py --with dev --with torch --with docs
 	@$(BIN)/python tools/docs.py
+
+docs-serve: docs
+	@echo "Open http://127.0.0.1:8000 in a browser; Ctrl-C ends it."
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs/html 8000
 
 # sanitize-quick is the part of it that every change runs, in three minutes or so.
 sanitize sanitize-quick:
