@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from sklearn.linear_model import LogisticRegression
 
 from fewfire._random import Stream
 from fewfire._sphere import RADIUS, on_slice, opening
+from fewfire.learners import RobustClassifier
 from fewfire.networks import init
-from fewfire.robustness import PGD, Layers, ball
+from fewfire.robustness import PGD, Layers, ball, certify
 from fewfire.robustness._gradient import find_worst
 from fewfire.robustness._problem import negative_margin
 from fewfire.robustness._threats import L1Ball, L2Ball, LinfBall, SliceCap, check_within, linear_minimum
@@ -215,6 +217,20 @@ def test_bounds_are_checked():
         check_within(np.array([[0.5, 2.0]]), ball("l2", 0.1, (0, 1), 2))
     with pytest.raises(ValueError, match="norm must be one of 'l1', 'l2', 'linf'; got 'l3'."):
         ball("l3", 0.1, None, 2)
+
+
+@pytest.mark.parametrize(("number", "name"), [(1, "l1"), (2, "l2"), (2.0, "l2"), (np.inf, "linf")])
+def test_norms_may_be_given_as_numbers(number, name):
+    assert type(ball(number, 0.1, None, 2)) is type(ball(name, 0.1, None, 2))
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = (X[:, 0] > 0).astype(int)
+    model = LogisticRegression().fit(X, y)
+    assert certify(model, X, y, 0.2, number).robust.tolist() == certify(model, X, y, 0.2, name).robust.tolist()
+    if name != "l1":
+        one, other = (
+            RobustClassifier(width=8, norm=norm, epochs=2, random_state=0).fit(X, y) for norm in (number, name)
+        )
+        assert np.array_equal(one.decision_function(X), other.decision_function(X))
 
 
 ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}

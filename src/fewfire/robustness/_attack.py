@@ -137,7 +137,7 @@ def attack(
     rho : float or array of shape (columns,)
         The radius in the units of X, or one per feature: ‖((x_j − x₀_j)/ρ_j)_j‖ ≤ 1; a feature of radius 0 stays. That
         of a RobustClassifier or RobustRegressor itself unless given.
-    norm : {"l2", "l1", "linf"}
+    norm : {"l2", "l1", "linf"} or 2, 1, np.inf
         "l2", or the model's own, unless given.
     bounds : pair (low, high) of numbers or arrays of shape (columns,)
         That no column may leave.

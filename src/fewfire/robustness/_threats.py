@@ -26,7 +26,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias, cast, get_args
 
 import numpy as np
 
@@ -124,8 +124,17 @@ def _ends(size: Float64Array, room: Float64Array, rho: Float64Array) -> Float64A
 
 SHARES: Final = {"l1": _greedy, "l2": _filled, "linf": _ends}
 
-Norm: TypeAlias = Literal["l1", "l2", "linf"]
-NORMS: Final = get_args(Norm)
+NormName: TypeAlias = Literal["l1", "l2", "linf"]
+NORMS: Final = get_args(NormName)
+Norm: TypeAlias = NormName | float
+"""By name, or 1, 2 and infinity as NumPy has them."""
+
+
+def norm_name(norm: Norm) -> NormName:
+    """The name of a norm that may be given as a number."""
+    numbers: dict[object, NormName] = {1: "l1", 2: "l2", math.inf: "linf"}
+    known = numbers.get(norm) if isinstance(norm, int | float) else None
+    return known or cast("NormName", check_choice("norm", norm, NORMS))
 
 
 def shown(threat: Threat) -> str:
@@ -428,7 +437,7 @@ def ball(norm: Norm, rho: float, bounds: tuple[object, object] | None, dimension
 
     Parameters
     ----------
-    norm : {"l1", "l2", "linf"}
+    norm : {"l1", "l2", "linf"} or 1, 2, np.inf
     rho : float
     bounds : pair (low, high) of numbers or arrays of shape (dimensions,), or None
         That no column may leave.
@@ -444,7 +453,7 @@ def ball(norm: Norm, rho: float, bounds: tuple[object, object] | None, dimension
     """
     low, high = (-math.inf, math.inf) if bounds is None else _check_bounds(bounds, dimensions)
     kinds: dict[str, type[Ball]] = {"l1": L1Ball, "l2": L2Ball, "linf": LinfBall}
-    return kinds[check_choice("norm", norm, NORMS)](rho, low, high)
+    return kinds[norm_name(norm)](rho, low, high)
 
 
 def check_within(points: Float64Array, threat: Threat) -> None:

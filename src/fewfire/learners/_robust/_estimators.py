@@ -28,7 +28,7 @@ from fewfire.learners._robust._inputs import DOMAINS
 from fewfire.robustness import Layers, ModelAdapter, SliceCap, ball, register_adapter
 from fewfire.robustness._adapter import encode
 from fewfire.robustness._gradient import check_adversary
-from fewfire.robustness._threats import check_within
+from fewfire.robustness._threats import check_within, norm_name
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
@@ -97,7 +97,7 @@ class RobustNetwork(BaseEstimator):  # type: ignore[misc]
         rho = check_number("rho", rho, 0.0)
         if check_choice("domain", self.domain, DOMAINS) == "ball":
             return ball(norm, rho, bounds, columns)
-        if norm != "l2":
+        if norm_name(norm) != "l2":
             raise invalid("norm", f"must be 'l2' in domain={self.domain!r}", norm)
         if bounds is not None:
             raise invalid("bounds", 'can be given in domain="ball" only', bounds, "leave it out")
@@ -181,7 +181,7 @@ class RobustClassifier(ScoreClassifier, RobustNetwork):
         threshold.
     rho : float
         Radius of the adversary, in the units of X ("ball") or of the slice.
-    norm : {"l2", "linf"}
+    norm : {"l2", "linf"} or 2, np.inf
     adversary : {"pgd", "fgm", "none"} or PGD
         How the worst points are looked for. "pgd": one step per epoch from where the last epoch left them, or for
         Algorithm 1 10 steps of projected gradient ascent; "fgm": one step; "none": not at all; or as given.
@@ -418,4 +418,4 @@ def _explain_algorithm_one(model: Any) -> list[str]:
 
 
 def _adversary(model: Any, how: str) -> str:
-    return f"adversary: rho {model.rho:g} ({model.norm}, {model.domain}), {how}"
+    return f"adversary: rho {model.rho:g} ({norm_name(model.norm)}, {model.domain}), {how}"
