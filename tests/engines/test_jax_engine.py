@@ -1,6 +1,7 @@
 """The JAX engine: conformance, draws equal to the bit, and agreement with the reference engine on awkward shapes."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from fewfire._dense.losses import LOSSES
 from fewfire._dense.network import Backprop, Layout
 from fewfire._dense.optimisers import SGD, AdamW
-from fewfire._errors import EngineUnavailable, InvalidArgument
+from fewfire._errors import DeviceMemoryError, EngineUnavailable, InvalidArgument
 from fewfire._random import Stream
 from fewfire.engines import PerLayer, Phase, ReferenceEngine, Run, Sample, Schedule, Start, get_engine, gradients
 from fewfire.networks import Mlp, TwoLayer, init, shifted_relu
@@ -115,16 +116,77 @@ def test_a_batch_shrinks_as_runs_end():
     assert batch._training.X.shape == (1, 600, 12)
 
 
-def test_large_examples_come_in_several_batches(monkeypatch):
+def described(count, rows=30):
     problem = Parity(9, 2)
-    runs = [
-        Run(Start(init.dense(), 9, 5, seed=i), Schedule(Phase(5)), sample=Sample(problem, 30, seed=i), seed=i)
-        for i in range(3)
+    return [
+        Run(Start(init.dense(), 9, 5, seed=i), Schedule(Phase(5)), sample=Sample(problem, rows, seed=i), seed=i)
+        for i in range(count)
     ]
+
+
+def test_memory_is_planned_in_batches_of_one_size():
+    runs = described(7)
+    most = 3 * _engine._bytes(runs[0])
+    assert [len(batch) for batch in _engine._batches(runs, most)] == [3, 3, 1]
+    assert [len(batch) for batch in _engine._batches(runs, most + most // 2)] == [4, 3]
+    assert [len(batch) for batch in _engine._batches(runs, 1)] == [1] * 7
+    assert len(list(_engine._batches([*runs, *described(2, 40)], 1 << 40))) == 1  # rows may differ
+
+
+def test_a_batch_that_finds_too_little_memory_is_split(monkeypatch):
+    runs, train, sizes = described(5), _batch.train, []
     together = JaxEngine().train(runs)
-    monkeypatch.setattr(_engine, "BATCH_BYTES", 1)
-    for first, second in zip(together, JaxEngine().train(runs), strict=True):
+
+    def full(form, state, *others):
+        sizes.append(len(state.diverged))
+        if sizes[-1] > 2:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes.\nat length")
+        return train(form, state, *others)
+
+    monkeypatch.setattr(_batch, "train", full)
+    seen = []
+    for first, second in zip(
+        together, JaxEngine().train(runs, progress=lambda *state: seen.append(state)), strict=True
+    ):
         assert_same_network(first.network, second.network, 1e-6)
+    assert sizes[:2] == [5, 3] and max(sizes[2:]) <= 2 and seen[-1] == (25, 25)
+
+    def always(*arguments):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes.")
+
+    monkeypatch.setattr(_batch, "train", always)
+    rule = r"a run of 9 inputs and widths \(5,\) takes about 0\.00 GiB, for .* \(RESOURCE_EXHAUSTED: .*\)\. Remedy: use fewer"
+    with pytest.raises(DeviceMemoryError, match=rule):
+        JaxEngine().train(runs)
+    monkeypatch.setattr(_batch, "train", lambda *arguments: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        JaxEngine().train(runs)
+
+
+def test_it_can_be_stopped_between_calls():
+    calls = []
+
+    def stop(done, total):
+        calls.append(done)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        JaxEngine().train([small_run(Schedule(Phase(100_000), evaluate=100_000))], progress=stop)
+    assert len(calls) == 1 and calls[0] <= 64  # the first call is short
+
+
+def test_compiled_functions_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEWFIRE_CACHE", str(tmp_path))
+    before = jax.config.jax_compilation_cache_dir
+    try:
+        jax.config.update("jax_compilation_cache_dir", None)
+        _batch.keep_compiled()
+        assert Path(jax.config.jax_compilation_cache_dir).parent == tmp_path / "jax"
+        jax.config.update("jax_compilation_cache_dir", "chosen")
+        _batch.keep_compiled()
+        assert jax.config.jax_compilation_cache_dir == "chosen"
+    finally:
+        jax.config.update("jax_compilation_cache_dir", before)
 
 
 def test_real_fresh_examples():

@@ -63,11 +63,11 @@ def compiled(source: KernelSource, file: str, architecture: int, definitions: Ma
     return code
 
 
-def cache_folder() -> Path:
-    """Where machine code is kept."""
+def cache_folder(kind: str = "cuda") -> Path:
+    """Where machine code of one kind is kept."""
     chosen = os.environ.get("FEWFIRE_CACHE")
     root = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fewfire"
-    return root / "cuda"
+    return root / kind
 
 
 def _keep(path: Path, code: bytes) -> None:

@@ -6,11 +6,13 @@ more than half of the batch goes on; then the batch is halved.
 
 from __future__ import annotations
 
+import platform
 import time
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from fewfire._cuda._compile import cache_folder
 from fewfire._optional import require
 from fewfire.engines._result import MEASURED_ROWS, History, Result, dense_counters, divergence
 from fewfire.engines.jax._philox import pair
@@ -41,6 +43,32 @@ _FRESH_BYTES = 1 << 24
 
 _BLOCK_BYTES = 1 << 26
 """Of preactivations that a checkpoint computes at a time for a batch."""
+
+
+SHARE = 0.5
+"""Of a device's free memory, for one batch of several runs."""
+
+
+def room() -> int:
+    """Bytes for one batch of several runs; 0 where the device does not report its memory."""
+    stats = jax.devices()[0].memory_stats() or {}
+    return int(SHARE * (stats.get("bytes_limit", 0) - stats.get("bytes_in_use", 0)))
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Whether the device, or this machine, had too little memory."""
+    return isinstance(error, MemoryError) or (
+        isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
+    )
+
+
+def keep_compiled() -> None:
+    """Let JAX keep what it compiles on disk, unless the program has named a folder for that itself.
+
+    The folder is this machine's: code for one processor need not run on another that shares the home folder.
+    """
+    if jax.config.jax_compilation_cache_dir is None:
+        jax.config.update("jax_compilation_cache_dir", str(cache_folder("jax") / platform.node()))
 
 
 class RunBatch:

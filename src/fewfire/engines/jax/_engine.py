@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, ClassVar, get_args
 
-from fewfire._errors import EngineUnavailable
+from fewfire._errors import DeviceMemoryError, EngineUnavailable
 from fewfire._optional import is_installed
 from fewfire._progress import progress_callback
 from fewfire._validate import check_choice
@@ -12,14 +13,14 @@ from fewfire.engines._result import OnDivergence
 from fewfire.engines._run import check_float32
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 
     from fewfire.engines._result import Result
     from fewfire.engines._run import Run
     from fewfire.engines.jax._steps import Precision
 
 BATCH_BYTES = 1 << 30
-"""Of drawn networks and examples in one batch of several runs."""
+"""Of one batch of several runs, on devices that do not report their memory."""
 
 
 class JaxEngine:
@@ -55,22 +56,30 @@ class JaxEngine:
         reason = self.unusable()
         if reason is not None:
             raise EngineUnavailable(f"engine {self.name!r} cannot run here: {reason}")
-        from fewfire.engines.jax._batch import RunBatch  # loads JAX
+        from fewfire.engines.jax._batch import RunBatch, keep_compiled, out_of_memory, room  # loads JAX
 
+        keep_compiled()
         results: dict[int, Result] = {}
-        total, before = sum(run.schedule.steps for run in runs), 0
-        for members in _batches(runs):
+        total, waiting = sum(run.schedule.steps for run in runs), deque(_batches(runs, room() or BATCH_BYTES))
+        while waiting:
+            members = waiting.popleft()
+            before, full = sum(runs[index].schedule.steps for index in results), ""
 
             def report(done: int, before: int = before) -> None:
                 notify(before + done, total)
 
-            batch = RunBatch([runs[index] for index in members], keep_networks, self)
-            for number, result in batch.train(report):
-                if result.divergence is not None and on_divergence == "raise":
-                    raise result.divergence
-                results[members[number]] = result
-            before += sum(runs[index].schedule.steps for index in members)
-            notify(before, total)
+            try:
+                for number, result in RunBatch([runs[index] for index in members], keep_networks, self).train(report):
+                    if result.divergence is not None and on_divergence == "raise":
+                        raise result.divergence
+                    results[members[number]] = result
+            except Exception as error:
+                if not out_of_memory(error):
+                    raise
+                full = str(error).splitlines()[0]
+            if full:  # what the batch took is free again
+                waiting.extendleft(reversed(_halves(members, results, runs, full)))
+        notify(total, total)
         return [results[index] for index in range(len(runs))]
 
 
@@ -88,22 +97,38 @@ class JaxBf16Engine(JaxEngine):
     precision: ClassVar = "bf16"
 
 
-def _batches(runs: Sequence[Run]) -> Iterator[list[int]]:
-    """The numbers of runs that train together."""
+def _halves(members: list[int], done: Container[int], runs: Sequence[Run], full: str) -> list[list[int]]:
+    """Two batches of what is left of one that found less memory than was planned; one run alone cannot be split."""
+    left = [index for index in members if index not in done]
+    if len(members) == 1:
+        run = runs[left[0]]
+        raise DeviceMemoryError(
+            f"a run of {run.inputs} inputs and widths {run.widths} takes about {_bytes(run) / 2**30:.2f} GiB, for "
+            f"which the device has no room ({full}). Remedy: use fewer examples, smaller batches or smaller widths."
+        )
+    middle = -(-len(left) // 2)
+    return [part for part in (left[:middle], left[middle:]) if part]
+
+
+def _bytes(run: Run) -> int:
+    """What a run takes on the device, generously: weights, slopes, an optimiser's memory, examples, and one batch."""
+    rows = run.sample.rows if run.sample is not None else 0 if run.X is None else len(run.X)
+    tested = run.test.rows if run.test is not None else 0 if run.X_test is None else len(run.X_test)
+    batch = max(phase.batch_size or rows for phase in run.schedule.phases)
+    weights = run.products + run.width + run.outputs
+    return 4 * (8 * weights + run.inputs * (rows + tested) + 4 * batch * (run.width + run.inputs))
+
+
+def _batches(runs: Sequence[Run], room: int) -> Iterator[list[int]]:
+    """The numbers of runs that train together: of one shape, in batches of one size within the room."""
     groups: dict[Hashable, list[int]] = {}
     for index, run in enumerate(runs):
         groups.setdefault(_shape(run), []).append(index)
     for members in groups.values():
-        batch: list[int] = []
-        used = 0
-        for index in members:
-            size = runs[index].array_bytes
-            if batch and used + size > BATCH_BYTES:
-                yield batch
-                batch, used = [], 0
-            batch.append(index)
-            used += size
-        yield batch
+        fitting = max(1, room // max(_bytes(runs[index]) for index in members))
+        size = -(-len(members) // -(-len(members) // fitting))
+        for start in range(0, len(members), size):
+            yield members[start : start + size]
 
 
 def _shape(run: Run) -> Hashable:
