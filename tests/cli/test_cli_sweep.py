@@ -116,7 +116,7 @@ def test_errors_are_one_line(spec, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert done.stderr == (
-        "error: network.wdthh is not a known key; the keys here are start, width; got 5. "
+        "error: network.wdthh is not a known key; the keys here are start, width, depth; got 5. "
         "Remedy: write 'width' if that is what was meant.\n"
     )
 

@@ -162,6 +162,24 @@ def test_a_network_without_rows_in_a_step_stays_as_it_is(gpu):
         np.testing.assert_allclose(networks[0].flat, alone.flat, atol=1e-5)
 
 
+def numbers_of(model, X):
+    """What a fit gives, as one vector."""
+    values = model.predict_proba(X) if hasattr(model, "classes_") else model.predict(X)
+    return np.concatenate([values.ravel(), model.loss_curve_, model.validation_curve_])
+
+
+def rounded_apart(build, X, *rest, **settings):
+    """How far eight fits on the processor come apart whose tables differ by the rounding of a sum of 16 terms.
+
+    It is 1e-6 or less, unless some row is so near a neuron's kink that a rounding decides on which side it is.
+    """
+    fits = []
+    for seed in range(8):
+        signs = np.random.default_rng(seed).choice([-1.0, 1.0], X.shape)
+        fits.append(numbers_of(build(**settings).fit(X * (1 + 2.0**-20 * signs), *rest), X))
+    return np.ptp(fits, axis=0).max()
+
+
 # Parts of 48 and 49 rows, 3 and 4 steps; of 112 and 113, 7 and 8 steps; of 143 and 144, batches of 17 and 18.
 @emulated
 @pytest.mark.parametrize("rows", [65, 150, 191])
@@ -170,12 +188,10 @@ def test_the_same_steps_on_parts_of_different_lengths(gpu, rows, rule, exact):
     X, y = classes(rows, 3)
     weight = np.where(np.arange(rows) % 5, 1.0, 0.0)  # a row of no weight is left out
     settings = {**SETTINGS, "hidden": (12,), "members": 4, "scaling": "standard", "gains": "none", "optimiser": rule}
-    theirs, ours = on_both(ff.TabularClassifier, X, y, weight, **settings)
-    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=exact)
-    np.testing.assert_allclose(ours.loss_curve_, theirs.loss_curve_, atol=exact)
-    theirs, ours = on_both(ff.TabularRegressor, X, X[:, 0], **settings)
-    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=exact)
-    np.testing.assert_allclose(ours.validation_curve_, theirs.validation_curve_, atol=exact)
+    for build, *data in ((ff.TabularClassifier, X, y, weight), (ff.TabularRegressor, X, X[:, 0])):
+        theirs, ours = on_both(build, *data, **settings)
+        apart = np.abs(numbers_of(ours, X) - numbers_of(theirs, X)).max()
+        assert apart <= exact or apart <= 2 * rounded_apart(build, *data, **settings)
 
 
 @emulated

@@ -60,7 +60,9 @@ def solve_output(
         fires = size > 0
         if fires.any():
             model = LogisticRegression(C=1e3, max_iter=iterations, tol=1e-6, solver=solver)
-            model.fit(features[:, fires] / size[fires], y)
+            # In float32 Newton's method may give up, and scikit-learn 1.6 then ends in an error.
+            kind = np.float64 if solver == "newton-cholesky" else features.dtype
+            model.fit((features[:, fires] / size[fires]).astype(kind), y)
             output[ids[fires]] = model.coef_[0] / size[fires]
             offset = float(model.intercept_[0])
     return network.with_parameters(output=output, offset=offset)
