@@ -168,6 +168,7 @@ class CorrelatedParityClassifier(ParityNetwork):
     weight_decay : float
         2λ, λ at most k/n. A parity needs large outputs, which a λ of 0.005 does not let grow.
     batch_size, max_steps : int
+        Descent ends before `max_steps` where no row that chooses the iterate is wrong. 1500 steps are too few at k = 5.
     restarts : int
         How often at most descent begins again, with other weights and minibatches decided by `random_state`, where the
         best iterate is no better than a half-space. If none of the starts leaves it, the best is kept and a
@@ -203,7 +204,7 @@ class CorrelatedParityClassifier(ParityNetwork):
     learning_rate: LearningRate = 0.5
     weight_decay: float = 0.0
     batch_size: int = 64
-    max_steps: int = 1500
+    max_steps: int = 5000
     restarts: int = 3
     strict: bool = True
     validation_fraction: float = 0.0
