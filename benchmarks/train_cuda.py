@@ -3,7 +3,7 @@
     python benchmarks/train_cuda.py [50x100 …]         # against PyTorch `bmm` over runs in a CUDA graph
     python benchmarks/train_cuda.py sweep              # a whole sweep against its steps alone
     python benchmarks/train_cuda.py agree cpu FILE     # a few minutes of one core; then, on the GPU:
-    python benchmarks/train_cuda.py agree cuda FILE
+    python benchmarks/train_cuda.py agree cuda FILE    # or jax, wherever that runs
 
 Speed: minibatch SGD on two-layer ReLU networks, batch 32, hinge loss, weight decay, (n, 3)-parity data of 1000 examples,
 drawn on the device; the device's seconds per step and run, as `CudaEngine.pace` measures them. Correctness first: weights
@@ -287,7 +287,7 @@ def specs(cell: tuple[Any, ...]) -> list[RunSpec]:
 
 def successes(engine: str) -> dict[str, str]:
     """For each cell a digit per run: 1 for a success."""
-    trainer, found = get_engine(engine, threads=None if engine == "cuda" else 1), {}
+    trainer, found = get_engine(engine, threads=1 if engine == "cpu" else None), {}
     for cell in CELLS:
         results = trainer.train([spec.describe() for spec in specs(cell)], keep_networks=False, on_divergence="record")
         found[label(cell)] = "".join(str(int(result.stopped == "test_error")) for result in results)
@@ -308,19 +308,19 @@ def noticed(share: float, trials: int, level: float, power: float = 0.8) -> floa
     return (z(1 - level / 2) + z(power)) * sqrt(2 * share * (1 - share) / trials)
 
 
-def judge(cpu: dict[str, str], cuda: dict[str, str]) -> int:
+def judge(cpu: dict[str, str], other: dict[str, str], engine: str = "cuda") -> int:
     figures: dict[str, Any] = {}
     for cell in CELLS:
         name = label(cell)
-        a, b = cpu[name].count("1"), cuda[name].count("1")
-        differ = sum(one != other for one, other in zip(cpu[name], cuda[name], strict=True))
-        figures[name] = {"cpu": a, "cuda": b, "p": round(fisher(a, b, TRIALS), 4), "runs_that_differ": differ}
-        print(f"{name}: cpu {a}, cuda {b} of {TRIALS}, p = {figures[name]['p']}; {differ} runs end differently")
+        a, b = cpu[name].count("1"), other[name].count("1")
+        differ = sum(one != two for one, two in zip(cpu[name], other[name], strict=True))
+        figures[name] = {"cpu": a, engine: b, "p": round(fisher(a, b, TRIALS), 4), "runs_that_differ": differ}
+        print(f"{name}: cpu {a}, {engine} {b} of {TRIALS}, p = {figures[name]['p']}; {differ} runs end differently")
         assert 0 < a < TRIALS, "a cell where all or none succeed tests nothing"
     worst = min(1.0, min(figure["p"] for figure in figures.values()) * len(CELLS))
     difference = noticed(0.5, TRIALS, LEVEL / len(CELLS))
     print(f"A difference of {difference:.0%} around one half would be noticed in 8 of 10 tries")
-    verdict = {"name": "train_cuda agree", "p": round(worst, 4), "asked": LEVEL, "noticed": round(difference, 3)}
+    verdict = {"name": f"train_{engine} agree", "p": round(worst, 4), "asked": LEVEL, "noticed": round(difference, 3)}
     print(json.dumps({**verdict, "trials": TRIALS, "figures": figures}))
     return int(worst <= LEVEL)
 
@@ -330,7 +330,7 @@ def agree(engine: str, path: Path) -> int:
     if engine == "cpu":
         path.write_text(json.dumps(successes("cpu"), indent=1) + "\n")
         return 0
-    return judge(json.loads(path.read_text()), successes("cuda"))
+    return judge(json.loads(path.read_text()), successes(engine), engine)
 
 
 def main() -> int:
