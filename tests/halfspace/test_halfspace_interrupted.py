@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -88,15 +89,21 @@ def test_an_insertion_that_builds_a_tree_can_be_interrupted(core, press_ctrl_c, 
 
 
 def test_a_batch_that_a_handler_lets_go_on_is_answered_whole(core, press_ctrl_c):
-    index, seen = Index(POINTS, method="scan", threads=2), []
+    index, seen, asked = Index(POINTS, method="scan", threads=2), [], 0
     before = signal.signal(signal.SIGINT, lambda *_: seen.append(len(index)))
     try:
-        press_ctrl_c()
-        found = index.query_batch(LONG[:20_000], 30.0)
+        for count in (1000, 5000, 25_000, 125_000):  # until the batch takes longer than until Ctrl-C
+            seen.clear()
+            press_ctrl_c()
+            found, asked = index.query_batch(LONG[:count], 30.0), asked + count
+            if seen:
+                break
+            while not seen:
+                time.sleep(0.01)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert seen == [len(POINTS)] and index.counters.queries == 20_000
-    for query in (0, 7, 999, 19_999):
+    assert seen == [len(POINTS)] and index.counters.queries == asked and len(found.indptr) == count + 1
+    for query in (0, 7, 999, count - 1):
         mine = found.indices[found.indptr[query] : found.indptr[query + 1]]
         np.testing.assert_array_equal(mine, index.query(LONG[query], 30.0))
 
