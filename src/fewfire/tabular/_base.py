@@ -6,7 +6,7 @@ import copy
 import warnings
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
     from fewfire.tabular._effects import Effects
     from fewfire.tabular._encodings import Columns
-    from fewfire.tabular._frames import CategoryColumns, CategoryReader
+    from fewfire.tabular._frames import CategoricalFeatures, CategoryColumns, CategoryReader
 
 
 PATIENCE = 8  # epochs without a better held-out loss
@@ -80,7 +80,29 @@ class Settings:
     device: str
 
 
-class TabularBase(BaseEstimator, ABC):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class TabularParameters(BaseEstimator):  # type: ignore[misc]
+    """The parameters of both estimators; see `TabularClassifier`."""
+
+    hidden: tuple[int, ...] = (256, 64)
+    _: KW_ONLY
+    sparsity: int | None = 2
+    members: int = 4
+    skip: bool = True
+    scaling: str = "auto"
+    gains: Gains = "auto"
+    trees: bool = True
+    categorical_features: CategoricalFeatures = "auto"
+    optimiser: Optimiser | None = None
+    early_stopping: Literal["auto"] | bool | int = "auto"
+    warm_start: bool = False
+    device: Device = "cpu"
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
+    verbose: bool = False
+
+
+class TabularBase(TabularParameters, ABC):
     """Fit, partial_fit and outputs; subclasses encode targets and decode outputs."""
 
     target_checks: ClassVar[dict[str, Any]] = {}

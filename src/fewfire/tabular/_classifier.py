@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -16,12 +17,10 @@ from fewfire.tabular._base import TabularBase
 if TYPE_CHECKING:
     from fewfire._dense.losses import TabularLoss
     from fewfire._dense.network import Rows
-    from fewfire._dense.optimisers import Optimiser
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.tabular._base import Device, Gains
-    from fewfire.tabular._frames import CategoricalFeatures
 
 
+@dataclass(eq=False, repr=False)
 class TabularClassifier(ClassifierMixin, TabularBase):  # type: ignore[misc]
     """Classify rows of a small table with an ensemble of networks, which start with few inputs per neuron, and trees.
 
@@ -108,46 +107,9 @@ class TabularClassifier(ClassifierMixin, TabularBase):  # type: ignore[misc]
     (1, 3)
     """
 
-    classes_: AnyArray
-
-    def __init__(
-        self,
-        hidden: tuple[int, ...] = (256, 64),
-        *,
-        sparsity: int | None = 2,
-        members: int = 4,
-        skip: bool = True,
-        scaling: str = "auto",
-        gains: Gains = "auto",
-        label_smoothing: float = 0.2,
-        trees: bool = True,
-        categorical_features: CategoricalFeatures = "auto",
-        optimiser: Optimiser | None = None,
-        early_stopping: Literal["auto"] | bool | int = "auto",
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        warm_start: bool = False,
-        device: Device = "cpu",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.hidden = hidden
-        self.sparsity = sparsity
-        self.members = members
-        self.skip = skip
-        self.scaling = scaling
-        self.gains = gains
-        self.label_smoothing = label_smoothing
-        self.trees = trees
-        self.categorical_features = categorical_features
-        self.optimiser = optimiser
-        self.early_stopping = early_stopping
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.device = device
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    _: KW_ONLY
+    label_smoothing: float = 0.2
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
 
     def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:
         """One epoch of every network over these rows; the first call needs all `classes` and learns the scaling.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -15,10 +15,7 @@ from fewfire.tabular._base import TabularBase
 if TYPE_CHECKING:
     from fewfire._dense.losses import TabularLoss
     from fewfire._dense.network import Rows
-    from fewfire._dense.optimisers import Optimiser
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.tabular._base import Device, Gains
-    from fewfire.tabular._frames import CategoricalFeatures
 
 
 class TabularRegressor(RegressorMixin, TabularBase):  # type: ignore[misc]
@@ -51,41 +48,6 @@ class TabularRegressor(RegressorMixin, TabularBase):  # type: ignore[misc]
     default_rate: ClassVar[float] = 2e-3  # errors of smooth targets follow the size of the last steps
     _centre: Float64Array
     _scale: Float64Array
-
-    def __init__(
-        self,
-        hidden: tuple[int, ...] = (256, 64),
-        *,
-        sparsity: int | None = 2,
-        members: int = 4,
-        skip: bool = True,
-        scaling: str = "auto",
-        gains: Gains = "auto",
-        trees: bool = True,
-        categorical_features: CategoricalFeatures = "auto",
-        optimiser: Optimiser | None = None,
-        early_stopping: Literal["auto"] | bool | int = "auto",
-        warm_start: bool = False,
-        device: Device = "cpu",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.hidden = hidden
-        self.sparsity = sparsity
-        self.members = members
-        self.skip = skip
-        self.scaling = scaling
-        self.gains = gains
-        self.trees = trees
-        self.categorical_features = categorical_features
-        self.optimiser = optimiser
-        self.early_stopping = early_stopping
-        self.warm_start = warm_start
-        self.device = device
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     def partial_fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """One epoch of every network over these rows; the first call learns the scaling of inputs and targets.
