@@ -23,10 +23,12 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from success_law import fit_success_law, law_table, spread
+
 from fewfire._errors import FileFormatError
 from fewfire._random import Stream
 from fewfire.sweeps import SqliteStore, Sweep
-from fewfire.sweeps.laws import fit_law, fit_success_law, parity_cells
+from fewfire.sweeps.laws import fit_law, parity_cells
 from fewfire.sweeps.laws._cells import ParityCell, merged_cells
 
 if TYPE_CHECKING:
@@ -235,9 +237,9 @@ def fit_laws() -> None:
 
 def fit_one(kin: list[ParityCell], others: list[ParityCell]) -> str:
     """The success law of one number of bits and one start, as JSON."""
-    law = fit_success_law(kin).spread(others)
+    law = spread(fit_success_law(kin), others)
     print(f"success law: k = {law.k}, {law.start}, {len(kin)} cells", flush=True)
-    return json.dumps(law.to_dict(), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(law_table(law), ensure_ascii=False, separators=(",", ":"))
 
 
 def main() -> int:

@@ -53,7 +53,7 @@ EXEMPT = {
     "fewfire.halfspace": {"unregister_method"},
     "fewfire.problems": {"register_problem"},
     "fewfire.sweeps": {"found_frontiers"},
-    "fewfire.sweeps.laws": {"fit_law", "fit_success_law"},
+    "fewfire.sweeps.laws": {"fit_law"},
     "fewfire.tabular": {"Encoding"},
 }
 

@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from shipped_cells import shipped_cells
+from success_law import CellCounts, fit_success_law, law_table
 
 from fewfire._errors import InvalidArgument
-from fewfire.sweeps.laws import diagnose, fit_success_law
+from fewfire.sweeps.laws import diagnose
 from fewfire.sweeps.laws._cells import ParityCell
-from fewfire.sweeps.laws._success_law import SuccessLaw, _Counts, predicted_shares, shipped_success_laws
+from fewfire.sweeps.laws._success_law import SuccessLaw, predicted_shares, shipped_success_laws
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
@@ -145,7 +146,7 @@ def test_intervals_contain_their_probability_and_are_the_same_each_time():
 
 def test_a_success_law_survives_json():
     law = shipped_success_laws()[3, "dense"]
-    copy = SuccessLaw.from_dict(json.loads(json.dumps(law.to_dict())))
+    copy = SuccessLaw.from_dict(json.loads(json.dumps(law_table(law))))
     assert copy.ranges == law.ranges
     assert copy.probability(30, 100, 450, 8000) == pytest.approx(law.probability(30, 100, 450, 8000), abs=1e-3)
 
@@ -153,7 +154,7 @@ def test_a_success_law_survives_json():
 def test_the_slope_of_the_likelihood_is_that_of_its_differences():
     law = shipped_success_laws()[3, "dense"]
     cells = [cell for cell in shipped_cells("random_cells") if (cell.k, cell.start) == (3, "dense")][:8]
-    counts = _Counts(cells)
+    counts = CellCounts(cells)
     at = law.parameters + 0.05
     slopes = counts.likelihood(at, (3, 3))[1]
     for place, move in enumerate(1e-4 * np.eye(len(at))):
@@ -166,7 +167,7 @@ def test_cells_of_a_likelihood_may_be_counted_more_often():
     law = shipped_success_laws()[3, "dense"]
     plain = ParityCell(30, 3, "dense", 20, 900, 8, (1000, 4000), (2, 2))
     often = ParityCell(30, 3, "dense", 20, 900, 8, (1000, 2000, 3000, 4000), (2, 2, 2, 2))
-    one, other = (_Counts([cell]).likelihood(law.parameters, (3, 3))[0] for cell in (plain, often))
+    one, other = (CellCounts([cell]).likelihood(law.parameters, (3, 3))[0] for cell in (plain, often))
     np.testing.assert_allclose(one, other, rtol=1e-12)
 
 

@@ -3,6 +3,5 @@
 from fewfire.sweeps.laws._cells import parity_cells
 from fewfire.sweeps.laws._diagnose import diagnose
 from fewfire.sweeps.laws._frontier_law import FrontierLaw, fit_law, shipped_law
-from fewfire.sweeps.laws._success_law import fit_success_law
 
-__all__ = ["FrontierLaw", "diagnose", "fit_law", "fit_success_law", "parity_cells", "shipped_law"]
+__all__ = ["FrontierLaw", "diagnose", "fit_law", "parity_cells", "shipped_law"]

@@ -147,7 +147,7 @@ def diagnose(
     runs : int
         How many runs the 90% intervals are for, up to 1000: fewer runs vary more.
     laws : dict, optional
-        Success laws by k and start, such as `fit_success_law` makes; by default those of the shipped sweeps.
+        Success laws by k and start; by default those of the shipped sweeps.
     law : FrontierLaw, optional
         The law of data; by default that of the shipped sweeps.
 

@@ -16,29 +16,25 @@ No cell follows the law exactly: each has a log T* of its own, and a log m* and 
 together, normal around those of the law with standard deviations τ. Without them a fit takes the misses of cells for
 differences between runs, and is too flat in the steps. Fitted by maximum likelihood to counts by time, the shifts of
 cells integrated out by quadrature, with weak normal priors that keep what a k was not swept for near a usual value; τ
-is then scaled by cells at other n (`SuccessLaw.spread`). A prediction is one for a cell that was not seen: laws drawn
-from the posterior (taken as normal), each with shifts of its own, and runs that succeed at random.
+is then scaled by cells at other n (`tools/success_law.py`). A prediction is one for a cell that was not seen: laws
+drawn from the posterior (taken as normal), each with shifts of its own, and runs that succeed at random.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire._errors import invalid
 from fewfire._random import Stream
 from fewfire._validate import check_integer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.sweeps.laws._cells import ParityCell
 
 PRIORS: dict[str, dict[str, tuple[float, float]]] = {
     "data": {"1": (5.5, 9.0), "L": (1.5, 1.5), "L²": (0.0, 0.3), "R": (-0.15, 0.5), "R²": (0.0, 0.1), "RL": (0.0, 0.3)},
@@ -95,7 +91,7 @@ class SuccessLaw:
     def draws(self, n: int, width: int, samples: int | None, steps: int) -> Float64Array:
         """Probabilities that a run succeeds, one per drawn law and cell, shape (draws,)."""
         laws, shifts = self._drawn
-        cell_features = _CellFeatures(np.array([float(n)]), np.array([float(width)]), np.array([_size(samples)]))
+        cell_features = CellFeatures(np.array([float(n)]), np.array([float(width)]), np.array([size_of(samples)]))
         values = {name: laws[:, columns] @ cell_features.features[name][0] for name, columns in _columns().items()}
         values = {name: value[:, None] for name, value in values.items()}
         return cell_features.probabilities(values, shifts, np.zeros(1, dtype=np.intp), np.array([float(steps)]))[:, 0]
@@ -125,47 +121,11 @@ class SuccessLaw:
         if not widths[0] <= width <= widths[1]:
             return f"width {width:,} (calibrated at this n: {widths[0]:,} to {widths[1]:,})"
         most = min(one.samples[1] for one in around)
-        if _size(samples) > most:
+        if size_of(samples) > most:
             size = "online" if samples is None else f"{samples:,} examples"
             return f"{size} (calibrated at this n: up to {most:,.0f})"
         longest = min(one.steps[1] for one in around)
         return f"{steps:,} steps (calibrated at this n: up to {longest:,})" if steps > longest else ""
-
-    def spread(self, cells: Sequence[ParityCell]) -> SuccessLaw:
-        """This law with the shifts of cells, τ, scaled so that cells which it was not fitted to are likeliest.
-
-        A fit bends to its own cells, so only others say how far a new one lies from it.
-        """
-        from scipy.optimize import minimize_scalar
-        from scipy.stats import binom
-
-        shifts = np.array([float(name.startswith("log τ") and "·" not in name) for name in NAMES])
-
-        def scaled(by: float) -> SuccessLaw:
-            return replace(self, parameters=self.parameters + by * shifts)
-
-        def loss(by: float) -> float:
-            law = scaled(by)
-            drawn = [law.draws(cell.n, cell.width, cell.samples, cell.steps[-1]) for cell in cells]
-            seen = [np.mean(binom.pmf(c.successes[-1], c.runs, d)) for c, d in zip(cells, drawn, strict=True)]
-            return -float(np.log(seen).sum())
-
-        return scaled(minimize_scalar(loss, bounds=(-1.5, 1.5), method="bounded", options={"xatol": 0.02}).x)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        ranges = [
-            {"n": r.n, "width": r.width, "samples": [low, None if np.isinf(most) else int(most)], "steps": r.steps}
-            for r in self.ranges
-            for low, most in [r.samples]
-        ]
-        return {
-            "k": self.k,
-            "start": self.start,
-            "parameters": {name: float(f"{value:.5g}") for name, value in zip(NAMES, self.parameters, strict=True)},
-            "factor": [[float(f"{value:.4g}") for value in row[: at + 1]] for at, row in enumerate(self.factor)],
-            "ranges": ranges,
-        }
 
     @classmethod
     def from_dict(cls, table: dict[str, Any]) -> SuccessLaw:
@@ -201,7 +161,8 @@ def predicted_shares(probabilities: Float64Array, runs: int, level: float = 0.9)
     return float(low[best] / runs), float(high[best] / runs)
 
 
-def _size(samples: int | None) -> float:
+def size_of(samples: int | None) -> float:
+    """A number of samples; infinite where they are online."""
     return np.inf if samples is None else float(samples)
 
 
@@ -211,48 +172,6 @@ def shipped_success_laws() -> dict[tuple[int, str], SuccessLaw]:
     table = json.loads((files(__package__) / "success_laws.json").read_text(encoding="utf-8"))
     laws = [SuccessLaw.from_dict(one) for one in table]
     return {(law.k, law.start): law for law in laws}
-
-
-def fit_success_law(cells: Sequence[ParityCell]) -> SuccessLaw:
-    """The law of cells that share k and start."""
-    from scipy.optimize import minimize
-
-    kinds = {(cell.k, cell.start) for cell in cells}
-    if len(kinds) != 1:
-        raise invalid("cells", "must share k and start", sorted(kinds), "fit each kind by itself")
-    ((k, start),) = kinds
-    counts = _Counts(cells)
-    means, spreads = np.array([prior for terms in PRIORS.values() for prior in terms.values()]).T
-    scales = np.minimum(spreads, 0.1)
-    located = [np.log(cell.samples) for cell in cells if cell.samples and 0.2 < cell.successes[-1] / cell.runs < 0.8]
-    found = means.copy()
-    found[0] = float(np.median(located)) if located else found[0]
-    for nodes in ((1, 1), NODES):  # first as if cells followed the law, which is quick and comes near
-
-        def loss(moved: Float64Array, at: Float64Array = found, nodes: tuple[int, ...] = nodes) -> Any:
-            each, slopes = counts.likelihood(at + scales * moved, nodes)
-            off = (at + scales * moved - means) / spreads
-            return 0.5 * off @ off - each.sum(), scales * (off / spreads - slopes.sum(axis=0))
-
-        moved = minimize(loss, np.zeros_like(found), jac=True, method="BFGS", options={"maxiter": 400, "gtol": 0.05}).x
-        found = found + scales * moved
-    # The information as products of slopes, which unlike second derivatives is never negative in a flat direction.
-    slopes = scales * counts.likelihood(found, NODES)[1]
-    covariance = np.linalg.inv(slopes.T @ slopes + np.diag((scales / spreads) ** 2))
-    factor = scales[:, None] * np.linalg.cholesky(covariance)
-    return SuccessLaw(k, start, found, factor, _ranges(cells))
-
-
-def _ranges(cells: Sequence[ParityCell]) -> tuple[Range, ...]:
-    found = []
-    for n in sorted({cell.n for cell in cells}):
-        here = [cell for cell in cells if cell.n == n]
-        widths = [cell.width for cell in here]
-        samples = [_size(cell.samples) for cell in here]
-        steps = [t for cell in here for t in cell.steps]
-        sizes = (int(min(samples)), float(max(samples)))
-        found.append(Range(n, (min(widths), max(widths)), sizes, (min(steps), max(steps))))
-    return tuple(found)
 
 
 @cache
@@ -265,7 +184,7 @@ def _columns() -> dict[str, slice]:
     return found
 
 
-class _CellFeatures:
+class CellFeatures:
     """The features of every quantity of cells, shape (cells, features)."""
 
     def __init__(self, n: Float64Array, width: Float64Array, samples: Float64Array) -> None:
@@ -312,66 +231,3 @@ def _exp(value: Float64Array) -> Float64Array:
 def _lottery(log_power: Float64Array, log_width: Float64Array) -> Float64Array:
     """1 − 2^−width^γ: the probability that some neuron wins, one half at width 1."""
     return np.asarray(1 - np.exp2(-np.exp(np.clip(_exp(log_power) * log_width, -30, 6))))
-
-
-class _Counts:
-    """Cells as arrays: successes between one number of steps and the next."""
-
-    def __init__(self, cells: Sequence[ParityCell]) -> None:
-        n, width, samples = (
-            np.array([float(one) for one in column])
-            for column in zip(*((cell.n, cell.width, _size(cell.samples)) for cell in cells), strict=True)
-        )
-        self.cell_features = _CellFeatures(n, width, samples)
-        # Where nothing succeeded in between, only the ends matter: few of the counts are points to look at.
-        points: dict[tuple[int, int], int] = {}
-        spans = []
-        for row, cell in enumerate(cells):
-            before, won = 0, 0
-            for steps, successes in zip(cell.steps, cell.successes, strict=True):
-                if successes > won:
-                    begin = points.setdefault((row, before), len(points)) if before else -1
-                    spans.append((row, begin, points.setdefault((row, steps), len(points)), successes - won))
-                before, won = steps, successes
-        self.end = np.array([points.setdefault((row, c.steps[-1]), len(points)) for row, c in enumerate(cells)])
-        self.row, looked = np.array(list(points)).T
-        self.steps = looked.astype(np.float64)
-        where, self.begin, self.until, new = np.array(spans, dtype=np.intp).reshape(-1, 4).T
-        self.new = np.zeros((len(spans), len(cells)))
-        self.new[np.arange(len(spans)), where] = new
-        self.never = np.array([float(cell.runs - cell.successes[-1]) for cell in cells])
-
-    def likelihood(self, parameters: Float64Array, nodes: tuple[int, ...]) -> tuple[Float64Array, Float64Array]:
-        """The logarithm of each cell's likelihood, (cells,), and its slopes by differences, (cells, parameters)."""
-        shifts, weights = _quadrature(nodes)
-        values = self.cell_features.values(parameters)
-        base = self._each(values, shifts, weights)
-        slopes = []
-        for name, value in values.items():
-            moved = self._each({**values, name: value + STEP}, shifts, weights)
-            slopes.append(((moved - base) / STEP)[:, None] * self.cell_features.features[name])
-        return base, np.concatenate(slopes, axis=1)
-
-    def _each(self, values: dict[str, Float64Array], shifts: Float64Array, weights: Float64Array) -> Float64Array:
-        """The logarithm of each cell's likelihood, shape (cells,)."""
-        from scipy.special import logsumexp
-
-        probabilities = self.cell_features.probabilities(values, shifts, self.row, self.steps)
-        before = np.where(self.begin < 0, 0.0, probabilities[:, self.begin])
-        during = np.maximum(probabilities[:, self.until] - before, 1e-7)
-        found = np.log(during) @ self.new + np.log(1 - probabilities[:, self.end]) * self.never
-        return np.asarray(logsumexp(found, axis=0, b=weights[:, None]))
-
-
-STEP = 1e-7  # for differences of likelihoods
-
-
-@cache
-def _quadrature(nodes: tuple[int, ...]) -> tuple[Float64Array, Float64Array]:
-    """Points, shape (2, points, 1), and weights for means over two standard normals."""
-    from numpy.polynomial.hermite_e import hermegauss
-
-    points, weights = zip(*(hermegauss(count) for count in nodes), strict=True)
-    grid = np.stack(np.meshgrid(*points, indexing="ij")).reshape(len(nodes), -1, 1)
-    product = np.prod(np.meshgrid(*weights, indexing="ij"), axis=0).ravel()
-    return grid, product / product.sum()
