@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -86,6 +87,7 @@ class Optimiser(BaseEstimator, ABC):  # type: ignore[misc]
         """The factors of the steps of so many networks on a device."""
 
 
+@dataclass(eq=False, repr=False)
 class AdamW(Optimiser):
     """Adam with decoupled weight decay.
 
@@ -108,19 +110,11 @@ class AdamW(Optimiser):
     >>> model = TabularClassifier(optimiser=AdamW(learning_rate=0.001))
     """
 
-    def __init__(
-        self,
-        learning_rate: float = 8e-3,
-        weight_decay: float | Auto = "auto",
-        batch_size: int | Auto = "auto",
-        epochs: int = 400,
-        betas: tuple[float, float] = (0.9, 0.999),
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.betas = betas
+    learning_rate: float = 8e-3
+    weight_decay: float | Auto = "auto"
+    batch_size: int | Auto = "auto"
+    epochs: int = 400
+    betas: tuple[float, float] = (0.9, 0.999)
 
     def check(self) -> None:
         """Raise on a setting outside its range."""
@@ -143,6 +137,7 @@ class AdamW(Optimiser):
         return _AdamStack(self, networks)
 
 
+@dataclass(eq=False, repr=False)
 class SGD(Optimiser):
     """Stochastic gradient descent with momentum; parameters as of `AdamW`.
 
@@ -158,19 +153,11 @@ class SGD(Optimiser):
     >>> model = TabularClassifier(optimiser=SGD(learning_rate=0.01))
     """
 
-    def __init__(
-        self,
-        learning_rate: float = 0.01,
-        weight_decay: float | Auto = 1e-3,
-        batch_size: int | Auto = "auto",
-        epochs: int = 200,
-        momentum: float = 0.9,
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.momentum = momentum
+    learning_rate: float = 0.01
+    weight_decay: float | Auto = 1e-3
+    batch_size: int | Auto = "auto"
+    epochs: int = 200
+    momentum: float = 0.9
 
     def check(self) -> None:
         """Raise on a setting outside its range."""
