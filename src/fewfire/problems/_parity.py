@@ -75,7 +75,7 @@ class Parity(SignProblem):
 
 @register_problem
 @dataclass(frozen=True)
-class CorrelatedParity(SignProblem):
+class CorrelatedParity(Parity):
     """The parity of k of n inputs, whose support bits are all equal in half of the examples.
 
     Parameters
@@ -101,10 +101,6 @@ class CorrelatedParity(SignProblem):
     """
 
     name: ClassVar = "correlated_parity"
-    n: int
-    k: int | Any = None
-    support: Given = None
-    noise: float = 0.0
 
     def __post_init__(self) -> None:
         n = check_integer("n", self.n, 3)
@@ -115,12 +111,7 @@ class CorrelatedParity(SignProblem):
         if len(support) == 1:
             why = "one bit is always equal to itself, so both halves are uniform"
             raise invalid("k", "must be odd and at least 3", 1, f"use Parity: {why}")
-        assign(self, n=n, k=len(support), support=support, noise=check_flip_probability(self.noise))
-
-    @property
-    def inputs(self) -> int:
-        """The number of columns of X: n."""
-        return self.n
+        super().__post_init__()
 
     def density(self, X: SignArray) -> Float64Array:
         """How much likelier than under uniform inputs each row of X (rows, n) is, shape (rows,): ½ or ½ + 2^{k−2}."""
@@ -134,9 +125,6 @@ class CorrelatedParity(SignProblem):
         equal = np.flatnonzero(coins[:, 0] < 0)
         X[np.ix_(equal, np.array(self.support))] = coins[equal, 1:]
         return X
-
-    def _values(self, X: SignArray) -> SignArray:
-        return parity(X, self.support)
 
 
 def resolve_support(n: int, k: object, support: Given) -> tuple[int, ...]:
