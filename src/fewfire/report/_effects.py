@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from fewfire._types import AnyArray
     from fewfire.report._figure import SomeAxes
+    from fewfire.tabular._effects import Effects
 
 ACROSS = 3
 """Panels side by side: a page of two columns is some seven inches wide."""
@@ -30,23 +30,8 @@ SIZE = "small"
 """Of all text: the panels are narrow."""
 
 
-class SeenEffects(Protocol):
-    """What `explain` of a tabular model gives: a `fewfire.tabular.Effects`."""
-
-    names: Any
-    importance: AnyArray
-    low: AnyArray
-    high: AnyArray
-    measure: Any
-    outputs: Any
-    curves: Any
-
-    def order(self) -> list[int]:
-        """Columns, the most important first."""
-
-
 def plot_effects(
-    effects: SeenEffects | Any, X: object = None, y: object = None, *, columns: int = 5, ax: SomeAxes | None = None
+    effects: Effects | Any, X: object = None, y: object = None, *, columns: int = 5, ax: SomeAxes | None = None
 ) -> Figure:
     """Importances of the columns, and the curves of the most important ones.
 
@@ -89,9 +74,9 @@ def plot_effects(
     return figure
 
 
-def _explained(effects: Any, X: object, y: object) -> SeenEffects:
+def _explained(effects: Any, X: object, y: object) -> Effects:
     if _are_effects(effects):
-        return cast("SeenEffects", effects)
+        return cast("Effects", effects)
     if not hasattr(effects, "explain") or X is None:
         got = f"a {type(effects).__name__}" + (" without X" if hasattr(effects, "explain") else "")
         remedy = "pass model.explain(X, y), or the model with X and y"
@@ -101,14 +86,14 @@ def _explained(effects: Any, X: object, y: object) -> SeenEffects:
     found = effects.explain(X, y)
     if not _are_effects(found):
         raise invalid("effects", "must be Effects, or a model whose explain gives them", f"a {type(effects).__name__}")
-    return cast("SeenEffects", found)
+    return cast("Effects", found)
 
 
 def _are_effects(found: object) -> bool:
     return all(hasattr(found, name) for name in ("importance", "curves", "outputs", "order"))
 
 
-def _draw_importances(axes: Axes, effects: SeenEffects, chosen: list[int]) -> None:
+def _draw_importances(axes: Axes, effects: Effects, chosen: list[int]) -> None:
     positions = range(len(chosen))
     axes.barh(positions, effects.importance[chosen], color=colour(0), height=0.6)
     axes.hlines(positions, effects.low[chosen], effects.high[chosen], color="black", linewidth=1)
@@ -118,7 +103,7 @@ def _draw_importances(axes: Axes, effects: SeenEffects, chosen: list[int]) -> No
     axes.set_xlabel(f"lost without the column:\n{effects.measure}", fontsize=SIZE)
 
 
-def _draw_curve(axes: Axes, effects: SeenEffects, curve: Any) -> None:
+def _draw_curve(axes: Axes, effects: Effects, curve: Any) -> None:
     """A line with a band over numbers; points with bars for categories; a dotted line where the value is missing."""
     known = [index for index, value in enumerate(curve.values) if value is not None]
     numbers, shade = curve.kind == "number", 0.2 if len(effects.outputs) == 1 else 0.1
@@ -153,11 +138,11 @@ def _draw_curve(axes: Axes, effects: SeenEffects, curve: Any) -> None:
         axes.set_ylabel("probability" if _are_classes(effects) else "prediction", fontsize=SIZE)
 
 
-def _are_classes(effects: SeenEffects) -> bool:
+def _are_classes(effects: Effects) -> bool:
     return str(effects.measure) == "log loss"
 
 
-def _output_name(effects: SeenEffects, output: int) -> str:
+def _output_name(effects: Effects, output: int) -> str:
     """A class without the words before it that name its probability, or a target."""
     name = str(effects.outputs[output])
     return name.partition(" of ")[2] or name if _are_classes(effects) else name

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from fewfire._types import AnyArray, Float64Array
+    from fewfire._types import Float64Array
     from fewfire.report._frontier import Group, SuccessFrontier
-    from fewfire.report._profile import SeenModel
     from fewfire.report._results import Results, StoreSummary
     from fewfire.report._settings import SettingsTable
     from fewfire.sweeps import Store
+    from fewfire.torch._profile import ModelProfile
 
 
 UNIT = 1e-3
@@ -120,7 +120,7 @@ def _start(frontier: SuccessFrontier) -> dict[str, Any]:
         *(part.ravel().tolist() for part in counts),
         *(part.ravel().round(4).tolist() for part in (frontier.low, frontier.high)),
         *(part.ravel().tolist() for part in troubles),
-        *(_whole(part.ravel()) for part in frontier.steps),
+        *([None if np.isnan(value) else round(float(value)) for value in part.ravel()] for part in frontier.steps),
     ]
     cells = [list(row) if row[0] else None for row in zip(*columns, strict=True)]
     half = [_samples(value) for value in frontier.half]
@@ -152,10 +152,6 @@ def _samples(value: float) -> float | str | None:
     return "above" if np.isinf(value) else round(float(value), 1)
 
 
-def _whole(values: AnyArray) -> list[int | None]:
-    return [None if np.isnan(value) else round(float(value)) for value in values]
-
-
 def _errors(values: Float64Array) -> list[int | None]:
     """In units of `UNIT`, without the missing ones at the end."""
     whole = [round(min(value, LARGEST) / UNIT) if value == value else None for value in values.tolist()]
@@ -174,7 +170,7 @@ def render_page(
     success_error: float | None = None,
     *,
     title: str | None = None,
-    profile: SeenModel | Mapping[str, Any] | None = None,
+    profile: ModelProfile | Mapping[str, Any] | None = None,
 ) -> str:
     """The report of a store as HTML; the same store gives the same text. Arguments are those of `write_page`."""
     if source is None and profile is None:
@@ -218,7 +214,7 @@ def write_page(
     success_error: float | None = None,
     *,
     title: str | None = None,
-    profile: SeenModel | Mapping[str, Any] | None = None,
+    profile: ModelProfile | Mapping[str, Any] | None = None,
 ) -> int:
     """Write the report of a store to a file, whole or not at all; gives its size in bytes.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,16 +14,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fewfire.report._figure import SomeAxes
+    from fewfire.torch._profile import ModelProfile
 
 
-class SeenModel(Protocol):
-    """A profile that converts to plain data, as `fewfire.torch.profile` gives it."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-
-
-def profile_info(profile: SeenModel | Mapping[str, Any]) -> dict[str, Any]:
+def profile_info(profile: ModelProfile | Mapping[str, Any]) -> dict[str, Any]:
     """A profile as the page shows it: `model`, `blocks` in order, the most `tokens` that any saw, torch's `threads`.
 
     Of a block `fire`, `low` and `high` are the mean share of neurons that fires on a token and its 5th and 95th
@@ -65,7 +59,7 @@ def _block(entry: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def plot_profile(profile: SeenModel | Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
+def plot_profile(profile: ModelProfile | Mapping[str, Any], *, ax: SomeAxes | None = None) -> Figure:
     """Share of neurons that fires by block, with its spread over tokens, and what a sparse path gains.
 
     `ax` draws into two axes of yours instead.

@@ -21,7 +21,7 @@ least, d, need not be differentiated (Danskin), so that the gradient takes two m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -41,11 +41,9 @@ if TYPE_CHECKING:
 TINY, TINY_LENGTH = np.float32(1e-30), np.float32(1e-20)
 
 
-class Moves(Protocol):
-    """The adversary of a training."""
-
-    def __call__(self, moved: FloatArray, centres: FloatArray, gradients: FloatArray, share: float) -> FloatArray:
-        """Moved inputs (rows, inputs) after a step of a share of ρ up the gradients, within the set about `centres`."""
+Moves: TypeAlias = "Callable[[FloatArray, FloatArray, FloatArray, float], FloatArray]"
+"""Moved inputs (rows, inputs), centres, gradients and a share: after a step of that share of ρ up the gradients, within
+the set about the centres."""
 
 
 class BallMoves:

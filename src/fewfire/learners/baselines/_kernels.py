@@ -144,15 +144,10 @@ class KernelClassifier(ScoreClassifier, BaseEstimator):  # type: ignore[misc]
         """f(x) for each row of X of shape (rows, n): shape (rows,) for two classes, else (rows, classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        blocks = [self._decide(X[start : start + _BLOCK]) for start in range(0, len(X), _BLOCK)]
-        values = np.concatenate(blocks)
+        decide = self.machine_.decision_function if self.loss == "hinge" else lambda gram: gram @ self.dual_coef_
+        grams = (self.kernel(X[start : start + _BLOCK], self.X_fit_) for start in range(0, len(X), _BLOCK))
+        values = np.concatenate([decide(gram) for gram in grams])
         return np.asarray(values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values)
-
-    def _decide(self, rows: Float64Array) -> Float64Array:
-        gram = self.kernel(rows, self.X_fit_)
-        if self.loss == "hinge":
-            return np.asarray(self.machine_.decision_function(gram))
-        return np.asarray(gram @ self.dual_coef_)
 
 
 class ConjugateKernel(KernelClassifier):

@@ -142,13 +142,10 @@ def _stops(sweep: Sweep, plan: Plan, stores: Sequence[Store]) -> tuple[Float64Ar
     shares = {}
     for cell in np.unique(plan.pending % sweep.settings):
         kind, point = _kind_and_point(json.loads(sweep.run_at(int(cell)).setting))
-        shares[int(cell)] = _nearest(known.get(kind, []), point)
+        distances = [float(np.abs(other - point).sum()) for other, _ in known.get(kind, [])]
+        # Of the nearest cell; all steps where there is none.
+        shares[int(cell)] = known[kind][int(np.argmin(distances))][1] if distances else 1.0
     return np.array([shares[int(number) % sweep.settings] for number in plan.pending]), runs
-
-
-def _nearest(known: list[tuple[Float64Array, float]], point: Float64Array) -> float:
-    """The share of the nearest cell; all steps where there is none."""
-    return min(known, key=lambda entry: float(np.abs(entry[0] - point).sum()), default=(point, 1.0))[1]
 
 
 def _measure_shares(store: Store, known: dict[str, list[tuple[Float64Array, float]]]) -> int:

@@ -13,6 +13,7 @@ empty; `training.phases` has them all, as JSON. A rate that is given per layer h
 from __future__ import annotations
 
 import csv
+from codecs import getwriter
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -187,23 +188,14 @@ def _write_csv(
     file: IO[bytes], settings: dict[str, dict[str, Any]], records: Iterator[tuple[dict[str, Any], Row]]
 ) -> int:
     """Write the records; gives their number."""
-    writer = csv.DictWriter(_Encoded(file), [*OWN, *setting_columns(settings.values()), "environment"], restval="")
+    names = [*OWN, *setting_columns(settings.values()), "environment"]
+    writer = csv.DictWriter(getwriter("utf-8")(file), names, restval="")  # no buffer that a full disk leaves for later
     writer.writeheader()
     count = 0
     for values, _ in records:
         writer.writerow(values)
         count += 1
     return count
-
-
-class _Encoded:
-    """Text to bytes, without a buffer that a full disk would leave for later."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def write(self, text: str) -> int:
-        return self._file.write(text.encode())
 
 
 def _write_parquet(
@@ -216,7 +208,10 @@ def _write_parquet(
     count = 0
     with parquet.ParquetWriter(file, schema) as writer:
         while chunk := list(islice(records, CHUNK)):
-            rows = [values | _history(row) for values, row in chunk]
+            rows = [
+                values | {f"history.{name}": getattr(row.history, name) for name in ("step", *CURVES)}
+                for values, row in chunk
+            ]
             columns = [
                 arrow.array([_fit(row.get(field.name), field, arrow) for row in rows], field.type) for field in schema
             ]
@@ -246,7 +241,3 @@ def _type(arrow: ModuleType, kinds: set[type[Any]]) -> Any:
 def _fit(value: Any, field: Any, arrow: ModuleType) -> Any:
     """Settings of several types, such as evaluate = 10 and evaluate = "log", share a column of texts."""
     return str(value) if value is not None and field.type == arrow.string() else value
-
-
-def _history(row: Row) -> dict[str, Any]:
-    return {f"history.{name}": getattr(row.history, name) for name in ("step", *CURVES)}
