@@ -22,6 +22,7 @@ NEEDS = {
     "fewfire.papers.sparse_activations.lazy_neurons": "torch",
     "fewfire.report._profile": "torch",
     "fewfire.report": "matplotlib",
+    "fewfire.problems._table": "pyarrow",
 }
 CPP = ("fewfire.engines.robust._registry", "fewfire.halfspace._index")  # print what the NumPy code does otherwise
 ROOT = Path(__file__).parents[2]
