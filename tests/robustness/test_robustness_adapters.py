@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import (
     ElasticNet,
@@ -16,10 +18,10 @@ from sklearn.linear_model import (
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PolynomialFeatures, RobustScaler, StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
-from fewfire import TabularClassifier, TabularRegressor
+from fewfire import FewfireWarning, TabularClassifier, TabularRegressor
 from fewfire.learners import ParityNetClassifier, RobustClassifier, RobustRegressor
 from fewfire.networks import TwoLayer, init
 from fewfire.problems import Parity
@@ -277,6 +279,88 @@ def test_torch_modules(labels):
         certify(module, X, labels, 0.3)
 
 
+SIDE_BY_SIDE = [("one", StandardScaler(), [2, 0]), ("left", "drop", [1])]
+BY_SLICE = [("as it is", "passthrough", slice(0, 1)), ("none", StandardScaler(), [])]
+LINEAR_STEPS = {
+    "RobustScaler": [RobustScaler()],
+    "no centre": [RobustScaler(with_centering=False, with_scaling=False), StandardScaler(with_mean=False)],
+    "PCA": [PCA(2)],
+    "whitened": [StandardScaler(), PCA(2, whiten=True), MaxAbsScaler()],
+    "columns": [ColumnTransformer(SIDE_BY_SIDE)],
+    "the rest": [ColumnTransformer(BY_SLICE, remainder=RobustScaler()), PCA(3)],
+    "the rest as it is": [ColumnTransformer([("two", MinMaxScaler(), [1])], remainder="passthrough")],
+}
+
+
+@pytest.mark.parametrize("name", LINEAR_STEPS)
+def test_linear_steps_of_pipelines_are_seen_through_and_certified(name):
+    for last in (LogisticRegression(), MLPRegressor(hidden_layer_sizes=(6,), max_iter=20, random_state=0)):
+        labels = TWO if isinstance(last, LogisticRegression) else REAL
+        model = make_pipeline(*LINEAR_STEPS[name], last).fit(X, labels)
+        expected = model.decision_function(X) if labels is TWO else model.predict(X)
+        assert np.allclose(adapter_of(model, X, labels).scores.scores(X)[:, 0], expected, rtol=1e-9, atol=1e-9)
+        check_gradient(model, X, labels)
+        found, proved = attack(model, X, labels, 0.05), certify(model, X, labels, 0.05)
+        assert (proved.margin <= found.margin + 1e-12).all() and (proved.upper >= proved.margin).all()
+
+
+def test_a_column_transformer_of_named_columns_is_seen_through():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    parts = ColumnTransformer([("one", StandardScaler(), ["c", "a"]), ("other", RobustScaler(), ["b"])])
+    model = make_pipeline(parts, LogisticRegression()).fit(frame, TWO)
+    assert np.allclose(adapter_of(model, X, TWO).scores.scores(X)[:, 0], model.decision_function(frame), rtol=1e-9)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3])
+def test_a_sequential_of_linear_layers_and_a_relu_is_certified(heads):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    labels = THREE if heads == 3 else TWO
+    body = [torch.nn.Flatten(), torch.nn.Linear(3, 8, bias=heads > 1), torch.nn.ReLU(), torch.nn.Dropout(0.5)]
+    module = torch.nn.Sequential(torch.nn.Sequential(*body), torch.nn.Linear(8, heads))
+    proved = certify(module, X, labels, 0.05)
+    assert (proved.margin <= attack(module, X, labels, 0.05).margin + 1e-4).all() and proved.robust.any()
+    head = torch.nn.Sigmoid() if heads == 1 else torch.nn.Softmax(dim=1)
+    assert np.allclose(certify(torch.nn.Sequential(module, head), X, labels, 0.05).margin, proved.margin)
+    weights = [part.detach().double().numpy() for part in module.parameters()]
+    hidden, bias, output, offset = weights if heads > 1 else (weights[0], np.zeros(8), *weights[1:])
+    network = TwoLayer(hidden, bias, output.T if heads > 1 else output[0], offset if heads > 1 else offset[0])
+    assert np.allclose(certify(network, X, labels, 0.05).margin, proved.margin, rtol=1e-9, atol=1e-9)
+
+
+def test_modules_that_compute_more_than_their_layers_are_not_certified():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    line, relu, last = torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)
+
+    class Doubled(torch.nn.Sequential):
+        def forward(self, x):
+            return 2 * super().forward(x)
+
+    hooked = torch.nn.Sequential(line, relu, last)
+    hooked.register_forward_hook(lambda module, inputs, output: output + 1)
+    own = torch.nn.Sequential(line, relu, last)
+    own.forward = lambda x: x[:, :2]
+    inside = torch.nn.Sequential(line, torch.nn.ReLU(), last)
+    inside[1].forward = lambda x: x.clamp(0, 0.1)
+    linear = torch.nn.Sequential(line, torch.nn.Linear(8, 2))
+    for module in (Doubled(line, relu, last), hooked, own, inside, linear, torch.nn.Sequential(line, relu)):
+        with pytest.raises(ValueError, match="to be certified; got a (Sequential|Doubled). Remedy: use attack"):
+            certify(module, X, TWO if module is not linear else THREE % 2, 0.05)
+    with pytest.raises(ValueError, match="got a perceptron of 2 hidden layers of relu"):
+        certify(torch.nn.Sequential(line, relu, torch.nn.Linear(8, 8), relu, last), X, TWO, 0.05)
+
+
+def test_a_radius_beyond_the_spread_of_a_column_is_warned_of():
+    model = LogisticRegression(C=1e6, max_iter=1000).fit(X, TWO)
+    with pytest.warns(
+        FewfireWarning, match=r"9 is \S+ standard deviations of column 2, and no row stands. Remedy: pass"
+    ):
+        assert robust_score(model, X, TWO, rho=9.0) == 0.0
+    assert robust_score(model, X, TWO, rho=9.0 * X.std(axis=0)) == 0.0  # no warning: the user chose each
+
+
 def test_torch_modules_of_float32_and_of_their_own_classes():
     torch = pytest.importorskip("torch")
 
@@ -303,13 +387,13 @@ def test_what_is_not_supported_is_named():
         "model must be a fitted TabularClassifier, TabularRegressor, ParityNetClassifier, RobustClassifier, "
         "RobustRegressor, TwoLayer, linear model of"
     )
-    for name in ("MLPClassifier, MLPRegressor", "Pipeline of scalers and one of these", "torch.nn.Module"):
+    for name in ("MLPClassifier, MLPRegressor", "Pipeline of scalers, PCA and one of these", "torch.nn.Module"):
         assert name in message
     assert message.count("ParityNetClassifier") == message.count("RobustRegressor") == 1
     remedy = "register an adapter for it with fewfire.robustness.register_adapter"
     assert message.endswith(f"; got a GaussianNB. Remedy: {remedy}.")
     with pytest.raises(
-        ValueError, match="MinMaxScaler and MaxAbsScaler; got a Pipeline with PolynomialFeatures. Remedy:"
+        ValueError, match="RobustScaler, PCA, or a ColumnTransformer of these; got a Pipeline with PolynomialFeatures."
     ):
         attack(make_pipeline(PolynomialFeatures(1), MLPClassifier((2,), max_iter=2)).fit(X, TWO), X, TWO, 0.1)
     with pytest.raises(ValueError, match=r"must have scalers that do not clip; got a MinMaxScaler\(clip=True\)"):

@@ -20,6 +20,7 @@ point that lies in the threat exactly; both are decided in float64.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 import numpy as np
 from sklearn.metrics import r2_score
 
-from fewfire._errors import invalid
+from fewfire._errors import FewfireWarning, invalid
 from fewfire._progress import progress_callback
 from fewfire._random import as_stream
 from fewfire._threads import calm_products
@@ -264,7 +265,14 @@ def robust_score(
     prediction = attack_adapted(adapter, X, y, threat, **options).prediction
     if adapter.classes is None:
         return float(r2_score(np.asarray(y), prediction))
-    return float(np.mean(prediction == np.asarray(y)))
+    score = float(np.mean(prediction == np.asarray(y)))
+    spread = np.std(adapter.check_rows(X), axis=0)
+    if score == 0.0 and rho is not None and np.ndim(rho) == 0 and np.any(spread) and rho > np.min(spread[spread > 0]):
+        column = int(np.flatnonzero(spread > 0)[np.argmin(spread[spread > 0])])
+        text = f"rho is in the units of X: {rho:g} is {rho / spread[column]:.3g} standard deviations of column {column}"
+        remedy = "pass a radius per column, such as rho=0.1 * X.std(axis=0)"
+        warnings.warn(f"{text}, and no row stands. Remedy: {remedy}.", FewfireWarning, stacklevel=2)
+    return score
 
 
 def _mistakes(

@@ -24,11 +24,10 @@ import numpy as np
 
 from fewfire._errors import InvalidArgument, invalid
 from fewfire.networks import Activation
-from fewfire.robustness._formula import Layers
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.robustness._formula import Scores
+    from fewfire.robustness._formula import Layers, Scores
     from fewfire.robustness._threats import Threat
 
 BOUNDS: Final = ("interval", "pattern", "relaxed", "floor")
@@ -40,20 +39,21 @@ ROUNDING: Final = 1e-12  # ranges are widened by this share, far more than what 
 def check_certifiable(scores: Scores, name: str = "") -> Layers:
     """The layers that a certificate bounds, one hidden layer with rows of neurons or none; others are refused."""
     rule = "must be linear or have one hidden layer of relu neurons to be certified"
-    if not isinstance(scores, Layers):
+    layers = scores.formula
+    if layers is None:
         raise invalid("model", rule, f"a {name}", "use attack, whose margins are upper bounds")
-    shape = scores.activation
-    if len(scores.weights) > 2 or (len(scores.weights) == 2 and not isinstance(shape, Activation)):
-        got = f"a perceptron of {len(scores.weights) - 1} hidden layers of {shape}"
+    shape = layers.activation
+    if len(layers.weights) > 2 or (len(layers.weights) == 2 and not isinstance(shape, Activation)):
+        got = f"a perceptron of {len(layers.weights) - 1} hidden layers of {shape}"
         raise invalid("model", "must have one hidden layer of relu neurons to be certified", got)
     if isinstance(shape, Activation) and np.isfinite(shape.ceiling):
         raise invalid("model", "must have a relu or shifted relu to be certified", str(shape))
-    if not all(np.isfinite(part).all() for part in (*scores.weights, *scores.biases)):
+    if not all(np.isfinite(part).all() for part in (*layers.weights, *layers.biases)):
         # A bound that is NaN would count as none at all.
         raise invalid("model", "must have finite weights to be certified", "NaN or infinity")
-    if len(scores.weights) == 1:
-        return scores
-    return replace(scores, weights=(np.ascontiguousarray(scores.weights[0].T).T, scores.weights[1]))
+    if len(layers.weights) == 1:
+        return layers
+    return replace(layers, weights=(np.ascontiguousarray(layers.weights[0].T).T, layers.weights[1]))
 
 
 def certifiable(scores: Scores) -> Layers | None:

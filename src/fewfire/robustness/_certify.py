@@ -118,7 +118,8 @@ def certify(
     """Prove a lower bound on the margin of each row within ρ of it.
 
     For classifiers the margin is y·f (two classes) or the true score less the largest other; for regressors −|f − y|.
-    Linear models and networks of one hidden layer with a ReLU or shifted ReLU only.
+    Linear models and networks of one hidden layer with a ReLU or shifted ReLU only, also as a Sequential of PyTorch
+    and behind scalers, a PCA or a ColumnTransformer of these.
 
     Parameters
     ----------

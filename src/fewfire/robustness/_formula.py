@@ -65,8 +65,13 @@ class Scores(ABC):
         """With gradients that see jumps within `distance` of a point; these scores themselves where nothing jumps."""
         return self
 
+    @property
+    def formula(self) -> Layers | None:
+        """The same scores as layers, which certificates bound; None where they are not known to be layers."""
+        return None
+
     def after(self, scale: Float64Array, shift: Float64Array) -> Scores:
-        """These scores at scale·x + shift, as scores of x; both arrays of shape (inputs,)."""
+        """These scores at scale·x + shift, or x·scale + shift of a matrix (columns of x, inputs), as scores of x."""
         return _Rescaled(self, scale, shift)
 
     def lead(self) -> Scores:
@@ -93,24 +98,42 @@ class _Wrapped(Scores):
 
 @dataclass(frozen=True, eq=False)
 class _Rescaled(_Wrapped):
-    """Other scores at scale·x + shift, both arrays of shape (inputs,)."""
+    """Other scores at scale·x + shift, or x·scale + shift where the scale is a matrix."""
 
     scale: Float64Array
     shift: Float64Array
 
+    @property
+    def inputs(self) -> int:
+        return len(self.scale)
+
+    @property
+    def formula(self) -> Layers | None:
+        return self.inner.formula and self.inner.formula.after(self.scale, self.shift)
+
     def scores(self, points: Float64Array) -> Float64Array:
-        return self.inner.scores(points * self.scale + self.shift)
+        return self.inner.scores(self._inner(points))
 
     def linearise(self, points: Float64Array) -> tuple[Float64Array, Pull]:
-        scores, pull = self.inner.linearise(points * self.scale + self.shift)
-        return scores, lambda weights: pull(weights) * self.scale
+        scores, pull = self.inner.linearise(self._inner(points))
+        if self.scale.ndim == 1:
+            return scores, lambda weights: pull(weights) * self.scale
+        return scores, lambda weights: pull(weights) @ self.scale.T
 
     def near(self, rho: float) -> Scores:
-        return replace(self, inner=self.inner.near(rho * float(abs(self.scale).max())))
+        most = abs(self.scale).max() if self.scale.ndim == 1 else np.linalg.norm(self.scale, 2)
+        return replace(self, inner=self.inner.near(rho * float(most)))
+
+    def _inner(self, points: Float64Array) -> Float64Array:
+        return np.asarray((points * self.scale if self.scale.ndim == 1 else points @ self.scale) + self.shift)
 
 
 class _Lead(_Wrapped):
     """The second of two scores less the first."""
+
+    @property
+    def formula(self) -> Layers | None:
+        return self.inner.formula and self.inner.formula.lead()
 
     def scores(self, points: Float64Array) -> Float64Array:
         scores = self.inner.scores(points)
@@ -194,6 +217,11 @@ class Layers(Scores):
         return sum(len(bias) for bias in self.biases[:-1]) or len(self.biases[-1])
 
     @property
+    def formula(self) -> Layers:
+        """These layers."""
+        return self
+
+    @property
     def threshold(self) -> float:
         """τ, above which a neuron fires."""
         return self.activation.threshold if isinstance(self.activation, Activation) else 0.0
@@ -221,7 +249,8 @@ class Layers(Scores):
 
     def after(self, scale: Float64Array, shift: Float64Array) -> Layers:
         """Layers whose first weights have taken the scaling in."""
-        first = (self.weights[0] * scale[:, None], *self.weights[1:])
+        taken_in = self.weights[0] * scale[:, None] if scale.ndim == 1 else scale @ self.weights[0]
+        first = (taken_in, *self.weights[1:])
         return replace(self, weights=first, biases=(self.biases[0] + shift @ self.weights[0], *self.biases[1:]))
 
     def lead(self) -> Layers:

@@ -1,4 +1,4 @@
-"""scikit-learn's linear models and perceptrons, and pipelines of scalers that end in any model with an adapter.
+"""scikit-learn's linear models and perceptrons, and pipelines of linear steps that end in any model with an adapter.
 
 Scores are those before the output's activation, so that a classifier decides by their sign or the largest of them.
 """
@@ -18,7 +18,8 @@ from fewfire.robustness._formula import Layers
 if TYPE_CHECKING:
     from fewfire._types import Float64Array
 
-Affine: TypeAlias = "tuple[Float64Array | float, Float64Array | float]"
+Affine: TypeAlias = "tuple[Float64Array, Float64Array]"
+"""scale, of shape (columns,) or a matrix (columns, outputs), and shift of x ↦ scale·x + shift."""
 
 _LINEAR: Final = ("LinearClassifierMixin", "LinearModel", "BaseSGDRegressor")
 """The base classes of linear models, discriminants and support vector machines."""
@@ -53,18 +54,18 @@ def perceptron(model: Any, X: object, y: object) -> ModelAdapter:
     return ModelAdapter(Layers(weights, biases, model.activation), classes, predict=model.predict)
 
 
-@register_adapter("sklearn.pipeline.Pipeline", described="Pipeline of scalers and one of these")
+@register_adapter("sklearn.pipeline.Pipeline", described="Pipeline of scalers, PCA and one of these")
 def pipeline(model: Any, X: object, y: object) -> ModelAdapter:
-    """The last step, seen through the scalers: in the user's units."""
+    """The last step, seen through the linear steps before it: in the user's units."""
     adapter = adapter_of(model.steps[-1][1], X, y)
     if adapter.space is not None:
         rule = "behind scalers must be attacked in the columns that it is given"
         remedy = "scale the table before the pipeline; of a robust estimator, use domain='ball'"
         raise invalid("model", rule, f"a {type(model.steps[-1][1]).__name__} with a space of its own", remedy)
     scores = adapter.scores
-    for _, scaler in reversed(model.steps[:-1]):
-        scale, shift = (np.broadcast_to(np.asarray(part, dtype=np.float64), scores.inputs) for part in _affine(scaler))
-        scores = scores.after(scale, shift)
+    for _, step in reversed(model.steps[:-1]):
+        if step not in ("passthrough", None):
+            scores = scores.after(*_affine(step))
     # The radius of the last step's own adversary is in other units than the user's.
     return replace(adapter, scores=scores, threat=None, predict=adapter.predict and model.predict)
 
@@ -73,21 +74,54 @@ def _several_outputs(model: Any, outputs: int) -> Exception:
     return invalid("model", "must have one label per row", f"a {type(model).__name__} of {outputs} outputs")
 
 
-def _affine(scaler: Any) -> Affine:
-    """scale and shift of a scaler x ↦ scale·x + shift."""
-    if scaler in ("passthrough", None):
-        return 1.0, 0.0
-    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+def _affine(step: Any) -> Affine:
+    """What a fitted scaler, a PCA or a ColumnTransformer of these does to rows."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.decomposition import PCA
+    from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
-    if not isinstance(scaler, MaxAbsScaler | MinMaxScaler | StandardScaler):
-        rule = "must have no other steps before its last than StandardScaler, MinMaxScaler and MaxAbsScaler"
-        raise invalid("model", rule, f"a Pipeline with {type(scaler).__name__}", "transform the table beforehand")
-    check_is_fitted(scaler)
-    if isinstance(scaler, MaxAbsScaler):
-        return 1.0 / scaler.scale_, 0.0
-    if isinstance(scaler, StandardScaler):
-        scale = 1.0 if scaler.scale_ is None else 1.0 / scaler.scale_
-        return scale, 0.0 if scaler.mean_ is None or not scaler.with_mean else -scaler.mean_ * scale
-    if scaler.clip:
-        raise invalid("model", "must have scalers that do not clip", "a MinMaxScaler(clip=True)", "pass bounds instead")
-    return scaler.scale_, scaler.min_
+    if isinstance(step, FunctionTransformer) and step.func is None:  # what "passthrough" has become in a fit
+        return np.ones(step.n_features_in_), np.zeros(step.n_features_in_)
+    if not isinstance(step, ColumnTransformer | MaxAbsScaler | MinMaxScaler | PCA | RobustScaler | StandardScaler):
+        rule = (
+            "must have only linear steps before its last: StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, PCA"
+        )
+        got = f"a Pipeline with {type(step).__name__}"
+        raise invalid("model", f"{rule}, or a ColumnTransformer of these", got, "transform the table beforehand")
+    check_is_fitted(step)
+    columns = step.n_features_in_
+    if isinstance(step, ColumnTransformer):
+        return _side_by_side(step)
+    if isinstance(step, PCA):
+        matrix = step.components_.T / (np.sqrt(step.explained_variance_) if step.whiten else 1.0)
+        return matrix, -step.mean_ @ matrix
+    ones, zeros = np.ones(columns), np.zeros(columns)
+    if isinstance(step, MaxAbsScaler):
+        return ones / step.scale_, zeros
+    if isinstance(step, MinMaxScaler):
+        if step.clip:
+            rule, got = "must have scalers that do not clip", "a MinMaxScaler(clip=True)"
+            raise invalid("model", rule, got, "pass bounds instead")
+        return step.scale_, step.min_
+    scale = ones if step.scale_ is None else ones / step.scale_
+    centre = step.center_ if isinstance(step, RobustScaler) else step.mean_ if step.with_mean else None
+    return scale, zeros if centre is None else -centre * scale
+
+
+def _side_by_side(transformer: Any) -> Affine:
+    """The parts of a ColumnTransformer as one matrix; a column that no part takes has a row of zeros."""
+    columns = np.arange(transformer.n_features_in_)
+    names = {name: column for column, name in enumerate(getattr(transformer, "feature_names_in_", ()))}
+    matrices, shifts = [np.zeros((len(columns), 0))], [np.zeros(0)]
+    for _, step, chosen in transformer.transformers_:
+        if isinstance(chosen, slice) or not len(np.atleast_1d(chosen)):
+            picked = columns[chosen] if isinstance(chosen, slice) else columns[:0]
+        else:
+            listed = np.atleast_1d(chosen)
+            picked = columns[[names[name] for name in listed] if isinstance(listed[0], str) else listed]
+        if picked.size and not (isinstance(step, str) and step == "drop"):
+            scale, shift = _affine(step)
+            matrices.append(np.zeros((len(columns), len(shift))))
+            matrices[-1][picked] = np.diag(scale) if scale.ndim == 1 else scale
+            shifts.append(shift)
+    return np.hstack(matrices), np.concatenate(shifts)

@@ -1,4 +1,7 @@
-"""Modules of PyTorch that take a table (rows, columns): attacked by autograd, in evaluation mode; not certified.
+"""Modules of PyTorch that take a table (rows, columns): attacked by autograd, in evaluation mode.
+
+A `Sequential` of linear layers and ReLUs is also read as layers, in float64, which is what `certify` bounds: what is
+proved is of the same weights without the rounding of the module's own precision.
 
 One output is a score: of two classes when all labels are ±1, or 0 and 1; otherwise the number that a regressor
 predicts. Several outputs are the scores of classes 0, 1, …, as in torch's cross-entropy.
@@ -21,7 +24,7 @@ from fewfire._errors import invalid
 from fewfire._optional import require
 from fewfire._validate import check_inputs
 from fewfire.robustness._adapter import ModelAdapter, check_score, register_adapter, two_classes
-from fewfire.robustness._formula import Scores
+from fewfire.robustness._formula import Layers, Scores
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -48,11 +51,11 @@ def torch_module(model: Any, X: object, y: object) -> ModelAdapter:
     heads, head = outputs.scores(table[:1]).shape[1], outputs.head(table[:1])
     classes = np.arange(heads) if heads > 1 else two_classes(labels, probability=head is not None)
     if classes is None:
-        return ModelAdapter(outputs, None)
+        return ModelAdapter(_with_layers(outputs, table), None)
     if head is None:
         if heads == 1:
             check_score(outputs, table, labels, classes)
-        return ModelAdapter(outputs, classes)
+        return ModelAdapter(_with_layers(outputs, table), classes)
 
     half = HEADS[head]
 
@@ -61,7 +64,7 @@ def torch_module(model: Any, X: object, y: object) -> ModelAdapter:
         index = values.argmax(axis=1) if heads > 1 or half is None else (values[:, 0] > half).astype(np.int64)
         return np.asarray(classes[index])
 
-    return ModelAdapter(replace(outputs, before_head=True), classes, predict=predict)
+    return ModelAdapter(_with_layers(replace(outputs, before_head=True), table), classes, predict=predict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +74,7 @@ class TorchScores(Scores):
     module: Any
     columns: int
     before_head: bool = False  # what goes into the last sigmoid or softmax instead
+    layers: Layers | None = None
 
     @property
     def inputs(self) -> int:
@@ -81,6 +85,11 @@ class TorchScores(Scores):
     def width(self) -> int:
         """ROW."""
         return ROW
+
+    @property
+    def formula(self) -> Layers | None:
+        """The layers that give these scores, where the module is a Sequential of them."""
+        return self.layers
 
     def scores(self, points: Float64Array) -> Float64Array:
         """Outputs at points (rows, inputs): shape (rows, heads)."""
@@ -127,6 +136,40 @@ class TorchScores(Scores):
             rule = "must end in the same sigmoid or softmax at every call"
             raise invalid("model", rule, "a call without one", "return the scores before it")
         return (inward if self.before_head else outputs).reshape(len(tensor), -1), name
+
+
+def _with_layers(scores: TorchScores, table: Float64Array) -> TorchScores:
+    """The scores with their layers, where these are known, and give the scores of the first rows."""
+    layers = _layers(scores.module)
+    if layers is None or layers.inputs != scores.columns:
+        return scores
+    given, expected = scores.scores(table[:16]), layers.scores(table[:16])
+    same = given.shape == expected.shape and np.allclose(given, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
+    return replace(scores, layers=layers) if same else scores
+
+
+def _layers(module: Any) -> Layers | None:
+    """A Sequential of Linear and ReLU in turn, a head left out, in float64; None where it is anything else."""
+    nn, weights, biases = _torch().nn, [], []
+    parts = _members(module)
+    if type(parts[-1]) in (nn.Sigmoid, nn.LogSigmoid, nn.Softmax, nn.LogSoftmax):
+        parts.pop()
+    parts = [part for part in parts if type(part) not in (nn.Identity, nn.Dropout, nn.Flatten)]
+    kinds = [type(part) for part in parts]
+    if not parts or kinds != ([nn.Linear, nn.ReLU] * len(parts))[: len(parts)] or kinds[-1] is not nn.Linear:
+        return None
+    for part in parts[::2]:
+        weights.append(part.weight.detach().double().cpu().numpy().T)
+        biases.append(np.zeros(part.out_features) if part.bias is None else part.bias.detach().double().cpu().numpy())
+    return Layers(tuple(weights), tuple(biases), "relu")
+
+
+def _members(module: Any) -> list[Any]:
+    """The members of a Sequential, of those in it as well; the module itself where more than they is called."""
+    changed = module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module)
+    if changed or not len(module._modules) or type(module) is not _torch().nn.Sequential:
+        return [None if changed else module]
+    return [part for member in module for part in _members(member)]
 
 
 def _watch_heads() -> Any:
