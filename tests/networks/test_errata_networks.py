@@ -149,3 +149,15 @@ def test_erratum_lifted_rounding_weights_are_not_signs():
             assert np.ptp(X @ signs - square) > 0  # no bias makes the two equal
     net = construct.learning_with_rounding(1, 2, 4, [1])
     np.testing.assert_array_equal(net.preactivations(X)[:, 3], 0.5 - (Y - 3) ** 2)
+
+
+@pytest.mark.parametrize(("p", "q", "secret"), [(2, 4, (1, 3)), (3, 5, (2, 4))])
+def test_erratum_the_square_is_inside_the_activation(p, q, secret):
+    """sparse-activations, section 4: λ(v) = Σ_a 2λ(a)σ(½ − (v − a))² is printed, which counts every a above v."""
+    values = np.arange(sum(secret) * (q - 1) + 1)
+    labels = values % q % p
+    distance = values[:, None] - np.arange(q * q * len(secret) + 1)
+    weights = 2 * (np.arange(distance.shape[1]) % q % p)
+    printed = np.maximum(0.5 - distance, 0) ** 2 @ weights
+    assert (printed > labels + 100).all()
+    np.testing.assert_array_equal(np.maximum(0.5 - distance**2, 0) @ weights, labels)

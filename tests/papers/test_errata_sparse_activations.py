@@ -58,6 +58,30 @@ def test_lemma_9_the_last_step_loses_root_n_and_root_log():
         assert first_line(n, s, 1.0, 1.0) <= 2 * corrected + 1
 
 
+def test_lemma_9_the_union_is_over_subsets_of_the_neurons():
+    """2n^k exp(−u²/(2‖w‖²)) is printed; there are s^k sets of neurons: here one of s = 2ⁿ is along every input."""
+    n, k = 10, 1
+    X = cube(n).astype(float)
+    net = TwoLayer(X, np.full(len(X), 1.0 - n), np.ones(len(X)))
+    assert ((net.preactivations(X) > 0).sum(axis=1) == k).all()
+    u = n - 0.5
+    probability = np.mean((np.abs(X @ X.T) > u).any(axis=1))
+    tail = math.exp(-(u**2) / (2 * n))
+    assert 2 * n**k * tail < 0.25 < probability == 1.0 <= 2 * net.width**k * tail
+
+
+def test_lemma_9_the_concavity_needs_more_neurons_than_may_fire():
+    """Σ p_j √log(1/p_j) ≤ k √log(s/k) for Σ p_j ≤ k: below s = √e·k = 1.65 k the sum is largest at p_j = e^(−1/2)."""
+    X = cube(4)
+    flips = np.mean([(X[:, 0] > 0) != (X[:, 0] * (-1) ** (i == 0) > 0) for i in range(4)])  # s = k = 1, p = ½
+    assert flips == 1 / 4 > math.sqrt(math.log(1 / 1)) / math.sqrt(4) == 0.0
+    for ratio in (1.0, 1.3, 1.6, 1.7, 3.0, 100.0):
+        p = min(1 / ratio, math.exp(-1 / 2))  # the function is concave: equal p_j are the largest
+        largest = ratio * p * math.sqrt(math.log(1 / p))  # of k = 1
+        assert (largest > math.sqrt(math.log(ratio)) + 1e-12) == (ratio < math.sqrt(math.e))
+        assert largest <= math.sqrt(max(math.log(ratio), 1 / 2)) + 1e-12
+
+
 def bucket_sensitivity(values, n, r):
     """E over z and buckets of AS(H_z), H_z(v) = h(v_bucket(i) z_i)."""
     total, count = 0.0, 0

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import binom, chi2, norm
 
 from fewfire._random import Stream
+from fewfire.halfspace import Index
 from fewfire.networks import TwoLayer, init, shifted_relu
 from fewfire.papers import sublinear as sl
 
@@ -264,3 +265,48 @@ def test_nets_have_many_points():
     needed = 2 * math.pi / spacing
     assert needed > m > (1 / m) ** 3
     assert needed < m**3
+
+
+def test_lemma_6_3_leaves_out_the_adversary():
+    """Four terms are added up, of queries, both passes and updates; line 10 of Algorithm 1 costs more than they.
+
+    Counted: multiply-adds of the two passes of an adversary of 50 gradient steps on the active neurons alone.
+    """
+    n, d, width, steps, threshold = 20, 5, 4000, 50, 0.03
+    network = init.ntk(threshold=threshold)(d, width, 0)
+    X = Stream(3, "adversary").normal((n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    moved, counted = X.copy(), 0
+    for _ in range(steps):
+        fires = network.preactivations(moved) > threshold
+        counted += int(fires.sum()) * (2 * d + 1)
+        moved = moved + 0.01 * (fires * network.output) @ network.hidden  # ∂f/∂x
+        moved /= np.linalg.norm(moved, axis=1, keepdims=True)
+    active = network.active(X).indptr[-1] / n
+    without = sl.iteration_cost(width, n, d, active)
+    printed = without.query + without.forward + without.backward + without.update
+    assert without.attack == 0 and printed == without.total
+    corrected = sl.iteration_cost(width, n, d, active, steps)
+    passes = steps * (corrected.forward + corrected.backward)
+    assert counted == pytest.approx(passes, rel=0.2)
+    assert counted > 2 * printed and corrected.total > 4 * printed
+    assert corrected.total - printed == pytest.approx(steps * (without.query + without.forward + without.backward))
+
+
+def test_algorithm_1_the_structure_needs_the_biases():
+    """Lines 5, 18 and 19 store w_r, and neurons fire by ⟨w_r, x⟩ + b_r > τ: no threshold on ⟨w_r, x⟩ reports them.
+
+    With (w_r, b_r) as points and (x, 1) as query it does; as x_d = 1/2, so do w_r + 2 b_r e_d in d dimensions.
+    """
+    network = init.ntk(threshold=0.02)(2, 3000, 0).astype(np.float64)
+    x = X_ONE[0]
+    fires = network.preactivations(X_ONE)[0] > 0.02
+    printed = network.hidden @ x
+    assert printed[fires].min() < printed[~fires].max()  # so every threshold adds or leaves out a neuron
+    assert not np.array_equal(printed > 0.02, fires)
+    lifted = np.column_stack([network.hidden, network.bias])
+    np.testing.assert_array_equal(lifted @ np.append(x, 1.0) > 0.02, fires)
+    folded = network.hidden + 2 * network.bias[:, None] * np.array([0.0, 1.0])
+    np.testing.assert_array_equal(folded @ x > 0.02, fires)
+    found = Index(network.hidden, network.bias, "tree").query(x, threshold=0.02)
+    np.testing.assert_array_equal(np.sort(found), np.flatnonzero(fires))

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from fewfire._cube import cube
 from fewfire._random import Stream
+from fewfire.networks import init
 from fewfire.papers import parities
+from fewfire.papers.parities.algorithms import population_step
+from fewfire.problems import CorrelatedParity
 
 
 @settings(max_examples=30)
@@ -28,6 +31,60 @@ def test_theorem_11_on_hinge_losses(seed, rate, steps):
     best = np.maximum(1 - x @ optimum, 0).mean()
     bound = parities.theorem_11(rate, float(np.linalg.norm(optimum)), float(start), norms)
     assert np.mean(losses) <= best + bound + 1e-9
+
+
+def test_erratum_of_the_proof_of_theorem_11_the_induction():
+    """Σ_{t<T} ⟨θ_{t+1} − θ₁, ∇_t⟩ ≤ Σ_{t<T} ⟨θ_{T+1} − θ₁, ∇_t⟩ is printed: ‖θ_{T+1} − θ₁‖²/(2η) is missing on the right.
+
+    Equal gradients exceed it, and the bound of R_{T−1}, which the induction has, is what is printed plus that term.
+    """
+    rate = 0.3
+
+    def sides(gradients):
+        moves = -rate * np.cumsum(gradients, axis=0)  # θ_{t+1} − θ₁
+        left, right = np.sum(moves[:-1] * gradients[:-1]), np.sum(moves[-1] * gradients[:-1])
+        return left, right, right + moves[-1] @ moves[-1] / (2 * rate)
+
+    left, printed, corrected = sides(np.ones((2, 3)))
+    assert printed < left <= corrected
+    for seed in range(50):
+        left, _, corrected = sides(Stream(seed, "gradients").normal((6, 4)))
+        assert left <= corrected + 1e-12
+
+
+def test_erratum_of_the_proof_of_theorem_2_its_two_constants():
+    """2q slopes of at most 6: ‖∂/∂u‖ ≤ 6√(2q), so 12·qk/√n + 72·ηq, where 6√2 and 36 are printed.
+
+    One example attains it. On the whole of D_A half of the labels are −1, so that a slope is at most 3: 6 and 18 hold.
+    """
+    n, k, q, eta = 11, 3, 20, 0.1
+    slopes = np.full(2 * q, 6.0)  # one example of y = −1 at which every neuron is at 6 and the hinge is active
+    first = np.full(2 * q, k / sqrt(n))  # Lemma 12
+    start, steps = np.linalg.norm(first) * np.linalg.norm(slopes), eta * slopes @ slopes
+    assert (start, steps) == pytest.approx((12 * q * k / sqrt(n), 72 * eta * q))
+    assert start > 6 * sqrt(2) * q * k / sqrt(n) and steps > 36 * eta * q
+    X = cube(n)
+    y, mass = X[:, :k].prod(axis=1), CorrelatedParity(n, k).density(X) / len(X)
+    assert mass.sum() == pytest.approx(1) and y @ mass == pytest.approx(0)
+    for seed in range(20):
+        stream = Stream(seed, "slopes")
+        scores = X @ stream.child("w").normal((n, 2 * q)) * 3 + stream.child("b").normal(2 * q)
+        active = stream.child("margin").normal(len(X)) < 0.5  # where the hinge has its slope −y
+        assert np.abs((mass * y * active) @ np.clip(scores, 0, 6)).max() <= 3
+    assert (mass * y * (y > 0)) @ np.full(len(X), 6.0) == pytest.approx(3)  # attained by 6·1[y = 1]
+
+
+def test_erratum_of_section_2_the_biases_are_trained():
+    """Section 2 updates w and u alone. Lemmas 7, 9 and 13 bound the moves of b, which the first step begins."""
+    n, k = 11, 3
+    start = init.symmetric(k)(n, 40, seed=0).astype(np.float64)
+    X = cube(n)
+    y, mass = X[:, :k].prod(axis=1), CorrelatedParity(n, k).density(X) / len(X)
+    z = start.preactivations(X)
+    slope = -start.output * ((mass * y) @ ((z > 0) & (z < 6)))  # ∂L/∂b at g = 0
+    after = population_step(start, range(k))
+    assert np.abs(slope).max() > 0.01  # so b⁽¹⁾ = b⁽⁰⁾, as printed, is not gradient descent on b
+    np.testing.assert_allclose(after.bias, start.bias - slope, atol=1e-6)
 
 
 def test_theorem_11_terms():
@@ -86,6 +143,19 @@ def test_the_norm_of_lemma_10_and_the_luck_of_lemma_9():
         assert sqrt(count * np.sum(weights**2)) <= parities.separator_norm(k, q)
         # Printed: of order k⁵/√q.
         assert parities.separator_norm(k, 4 * q) == pytest.approx(parities.separator_norm(k, q) / 2)
+
+
+@pytest.mark.parametrize("k", [7, 9])
+def test_erratum_of_the_proof_of_lemma_10_the_neurons_of_the_separator(k):
+    """√(q(k + 1)/(2240k²)) is printed for √‖u*‖₀: it is k^3.5, as in ‖u*‖₀ = O(q/k^2.5), and ‖u*‖ is O(k^4.25/√q)."""
+    q = 10**9
+    neurons = (k + 1) * parities.lemma_9(k, 1 / (10 * k)) * q / 2
+    assert neurons == pytest.approx(q * (k + 1) / (2240 * k**3.5))
+    assert q * (k + 1) / (2240 * k**2) == pytest.approx(k**1.5 * neurons)  # as printed
+    largest = 64 * k**2 / (parities.lemma_9(k, 1 / (10 * k)) * q)  # |u*_i|
+    assert parities.separator_norm(k, q) == pytest.approx(sqrt(neurons) * largest)
+    growth = parities.separator_norm(4 * k + 3, q) / parities.separator_norm(k, q)
+    assert growth == pytest.approx(sqrt((4 * k + 4) / (k + 1)) * ((4 * k + 3) / k) ** 3.75)
 
 
 def test_lemma_8_with_the_halved_slope():

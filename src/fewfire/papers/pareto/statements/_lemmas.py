@@ -1,4 +1,4 @@
-"""Lemmas 7 to 20 of pareto, corrected where they fail (docs/errata.md, rows 4, 9, 19 to 21, 47, 48 and 54).
+"""Lemmas 7 to 20 of pareto, corrected where they fail (docs/errata.md, rows 4, 9, 19 to 21, 47, 48, 54 and 58).
 
 - Lemmas 7 and 15: how many neurons start lucky. r′ is the expected number, with the exact probability.
 - Lemmas 8, 18, 19 and 20: the population gradient E[∂h_w/∂w_i·χ_S] at the start of one ReLU neuron against a parity. A

@@ -9,7 +9,9 @@ the scaling, here with constants 1. Theorem 16 is evaluated with the numbers of 
 corrected where they fail:
 
 - r′ is the true expected number of good neurons;
-- C_{k,s} and c_{k,s} are exact, so the mix-up of κ_k and 1/κ_k in the choice of τ does not matter;
+- C_{k,s} and c_{k,s} are exact, so the mix-up of κ_k and 1/κ_k in the choice of τ (docs/errata.md, row 57) does not
+  matter;
+- the samples have the factor log²(1/δ)/ε² that the proof needs and the theorem leaves out (row 56);
 - Lemma 14 is `lemma_14`, whose loss and steps are corrected.
 
 Theorems 5 and 21: one truncated step from an under-sparse start finds a correlated subnetwork. The proof of Theorem 21
@@ -54,23 +56,24 @@ class Requirement:
 
 
 def theorem_4(n: int, k: int, s: int, error: float = 0.1) -> Requirement:
-    """The scaling: s ≥ 1/ε², width (n/s)^k, samples (s/k)^(k−1) n² log n, steps 1/ε², for success 0.99.
+    """The scaling: s ≥ 1/ε², width (n/s)^k, samples (s/k)^(k−1) n·max(n, 1/ε²) log n, steps 1/ε², for success 0.99.
 
     Each has a constant that depends on k alone and is not given in the paper; 1 shows the scaling, not a promise.
+    n² is printed for n·max(n, 1/ε²): the features must not drift by more than ε, in the mean square over the inputs.
 
     Examples
     --------
     >>> from fewfire.papers import pareto
     >>> needs = pareto.theorem_4(50, 2, s=9)
     >>> round(needs.width), round(needs.samples)
-    (31, 44010)
+    (31, 88021)
     """
     k = check_integer("k", k, 2)
     check_even("k", k, "pareto, Theorem 4")
     n, s = check_integer("n", n, 2), check_integer("s", s, 1)
     error = check_number("error", error, 0.0, 0.5, open_low=True, open_high=True)
     steps = least_sparsity = 1 / error**2
-    return Requirement(s, power(n / s, k), power(s / k, k - 1) * n**2 * log(n), steps, least_sparsity)
+    return Requirement(s, power(n / s, k), power(s / k, k - 1) * n * max(n, steps) * log(n), steps, least_sparsity)
 
 
 def theorem_16(n: int, k: int, s: int, error: float = 0.1, delta: float = 0.01) -> Requirement:
