@@ -1,6 +1,7 @@
 """Write the claims of docs/results.md from docs/results/*.json, the files of `fewfire reproduce --all -o docs/results`.
 
-Only what lies between the two marks of the page is written; benchmarks and notes around it are kept by hand. Claims
+Whose a claim is, the paper's or ours, is a field of its recipe (`Recipe.from_paper`) and not in these files. Only what
+lies between the two marks of the page is written; benchmarks and notes around it are kept by hand. Claims
 that failed come first. With `--check` nothing is written, and a page that does not follow its files gives status 1.
 """
 
@@ -41,14 +42,20 @@ def _summary(results: list[RecipeResult]) -> list[str]:
     silent = [result for result in results if any(not _stated(entry) for entry in result.judgements)]
     weak = [(result, entry) for result, entry in claims if entry.power and entry.power.probability < 0.8]
     seconds = sum(recipes.find(result.recipe).work("quick") for result in results) / 2
+    own = [entry for result, entry in claims if _whose(result, entry) == "ours"]
+    lost = sum(not entry.passed for entry in own)
     lines = [
         f"{len(results)} recipes, {len(claims)} claims: {len(claims) - len(failed)} hold and {len(failed)} "
-        f"{'fails' if len(failed) == 1 else 'fail'} in the stored run. All recipes at quick scale, side by side, take "
-        f"about {round(seconds / 60)} minutes on two idle cores.",
+        f"{'fails' if len(failed) == 1 else 'fail'} in the stored run. The papers make {len(claims) - len(own)} of "
+        f"them, of which {len(failed) - lost} fail; {len(own)} are ours, of which {lost} fail. All recipes at quick "
+        f"scale, side by side, take about {round(seconds / 60)} minutes on two idle cores.",
     ]
     if failed:
         lines += ["", "Claims that fail:", ""]
-        lines += [f"- {_link(result)}: {_cell(entry.claim)} ({_cell(entry.test)})" for result, entry in failed]
+        lines += [
+            f"- {_link(result)}: {_cell(entry.claim)} ({_whose(result, entry)}; {_cell(entry.test)})"
+            for result, entry in failed
+        ]
     if weak:
         lines += ["", "Tests that would notice the effect of stated size in fewer than 8 of 10 runs:", ""]
         lines += [f"- {_link(result)}: {_cell(entry.claim)} ({_cell(str(entry.power))})" for result, entry in weak]
@@ -69,18 +76,19 @@ def _section(result: RecipeResult) -> list[str]:
         f"{recipe.title}. `fewfire reproduce {result.recipe}{scale} -o docs/results`; [picture](results/{file}.png), "
         f"[numbers](results/{file}.json).",
         "",
-        *_table(entries),
+        *_table(result, entries),
         *([""] if result.measured else []),
         *(f"- {_cell(line)}" for line in result.measured),
     ]
 
 
-def _table(entries: list[Judgement]) -> list[str]:
+def _table(result: RecipeResult, entries: list[Judgement]) -> list[str]:
     if not entries:
         return ["Nothing was judged."]
     rows = [
         (
             _cell(entry.claim),
+            _whose(result, entry),
             "holds" if entry.passed else "**fails**",
             _cell(entry.test),
             _cell(str(entry.effect or NOT_STATED)),
@@ -90,10 +98,14 @@ def _table(entries: list[Judgement]) -> list[str]:
         for entry in entries
     ]
     return [
-        "| claim | verdict | test | effect (95%) | power | refuted by |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| claim | whose | verdict | test | effect (95%) | power | refuted by |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
         *(f"| {' | '.join(row)} |" for row in rows),
     ]
+
+
+def _whose(result: RecipeResult, entry: Judgement) -> str:
+    return recipes.find(result.recipe).whose(entry.claim)
 
 
 def _stated(entry: Judgement) -> bool:

@@ -58,7 +58,7 @@ def test_the_settings_of_both_scales_can_be_listed(small):
 def test_runs_and_writes(small, tmp_path):
     result = runner.invoke(cli.app, ["reproduce", "a/holds", "--output", str(tmp_path / "out")])
     assert result.exit_code == 0
-    assert lines(result.output, "holds", "test") == ["holds       x is small", "test        x = 1, at most 2"]
+    assert lines(result.output, "holds", "test") == ["holds       x is small (ours)", "test        x = 1, at most 2"]
     stored = json.loads((tmp_path / "out" / "a-holds.json").read_text())
     assert stored["passed"] and stored["recipe"] == "a/holds" and stored["scale"] == "quick"
     assert (tmp_path / "out" / "a-holds.png").read_text() == "a/holds"
@@ -76,7 +76,7 @@ def test_the_text_has_what_when_and_where(small, tmp_path):
     output = runner.invoke(cli.app, ["reproduce", "a/holds", "-o", str(tmp_path)]).output
     wanted = (
         "a/holds: a title", "takes: about 1 s on two cores", "expect: an expectation", "measured: x is 1 in [0, 2]",
-        "holds       x is small", "test        x = 1, at most 2", "effect      not stated", "power       not stated",
+        "holds       x is small (ours)", "test        x = 1, at most 2", "effect      not stated", "power       not stated",
         "refuted by  not stated", "took 0 s", "written to", "drawn in",
     )  # fmt: skip
     places = [output.index(text) for text in wanted]
@@ -95,7 +95,10 @@ def test_without_matplotlib_the_result_is_written_and_the_remedy_named(small, tm
 def test_a_failed_claim_is_printed_and_gives_status_1(small):
     result = runner.invoke(cli.app, ["reproduce", "--all"])
     assert result.exit_code == 1
-    assert lines(result.output, "fails", "test")[1:] == ["fails       x is small", "test        x = 9, at most 2"]
+    assert lines(result.output, "fails", "test")[1:] == [
+        "fails       x is small (ours)",
+        "test        x = 9, at most 2",
+    ]
     assert "Not confirmed: a/fails" in result.output
 
 
@@ -126,11 +129,11 @@ def test_a_claim_is_printed_with_all_that_it_rests_on_in_few_columns(columns):
         power=Power("a gap of 15 points", 0.8713),
     )
     console = PlainConsole(file=io.StringIO(), width=columns)
-    console.print(command._verdict(entry))
+    console.print(command._verdict(entry, "the paper's"))
     shown = console.file.getvalue().splitlines()
     assert max(map(len, shown)) <= columns and len(shown) <= 12
     assert " ".join(" ".join(shown).split()) == (
-        "holds the sparse start beats the dense one at every width from 100 neurons on "
+        "holds the sparse start beats the dense one at every width from 100 neurons on (the paper's) "
         "test p of Fisher's test, widths from 100 = 2.464e-05, at most 0.01 "
         "effect sparse less dense share of successes [points]: 18 (9.25 to 26.5) "
         "power 0.87 for a gap of 15 points "

@@ -2,6 +2,7 @@
 
 import runpy
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -45,14 +46,31 @@ def test_the_page_names_every_recipe_and_every_claim():
             assert TOOL["_cell"](entry.claim) in text
 
 
+def test_every_mark_of_a_recipe_is_about_a_stored_claim():
+    for found in TOOL["load"](ROOT / "docs" / "results"):
+        for pattern in recipes.find(found.recipe).from_paper:
+            assert any(fnmatchcase(entry.claim, pattern) for entry in found.judgements), (found.recipe, pattern)
+
+
+def test_a_claim_is_the_papers_by_name_or_by_its_beginning():
+    parity = recipes.find("pareto/offline-parity")  # at C.1's settings, which are the paper's, and at others
+    assert parity.whose("width buys luck") == "the paper's"
+    assert parity.whose("width buys luck, decay 0") == "ours"
+    assert recipes.find("pareto/over-sparse").whose("k = 2: width grows as n^2") == "the paper's"
+    assert recipes.find("pareto/table2").whose("anything") == "ours"
+
+
 def test_a_claim_that_fails_comes_first_twice():
     lines = made(HOLDS, FAILS)
-    assert lines[2].startswith("1 recipes, 2 claims: 1 hold and 1 fails in the stored run.")
-    assert "- [`pareto/frontier`](#paretofrontier): and it falls (largest \\|c\\_i\\| = 2, at most 1)" in lines
+    assert lines[2].startswith(
+        "1 recipes, 2 claims: 1 hold and 1 fails in the stored run. The papers make 2 of them, of which 1 fail; 0 are ours"
+    )
+    link = "- [`pareto/frontier`](#paretofrontier)"
+    assert f"{link}: and it falls (the paper's; largest \\|c\\_i\\| = 2, at most 1)" in lines
     table = [line for line in lines if line.startswith("| ")][2:]
-    assert table[0].startswith("| and it falls | **fails** |")
+    assert table[0].startswith("| and it falls | the paper's | **fails** |")
     assert table[1] == (
-        "| \\|c\\_i\\| is small | holds | largest \\|c\\_i\\| = 0.5, at most 1 | c: 0.5 (0.4 to 0.6) "
+        "| \\|c\\_i\\| is small | the paper's | holds | largest \\|c\\_i\\| = 0.5, at most 1 | c: 0.5 (0.4 to 0.6) "
         "| 0.97 for 1.5 | a larger one |"
     )
     assert "- a\\*b" in lines
@@ -65,7 +83,9 @@ def test_weak_tests_are_named():
 
 def test_what_is_not_stated_is_reported():
     assert any("not stated yet for some claims of `pareto/frontier`" in line for line in made(HOLDS, UNSAID))
-    assert "| old claim | holds | x = 0, at most 1 | not stated | not stated | not stated |" in made(UNSAID)
+    assert "| old claim | the paper's | holds | x = 0, at most 1 | not stated | not stated | not stated |" in made(
+        UNSAID
+    )
     assert not any("not stated" in line for line in made(HOLDS))
     assert "Nothing was judged." in made()
 

@@ -118,7 +118,7 @@ def run_task(console: Console, task: RecipeTask) -> bool:
     if "text" in result.data:
         console.print(result.data["text"], soft_wrap=True)
     for entry in result.judgements:
-        console.print(_verdict(entry))
+        console.print(_verdict(entry, recipe.whose(entry.claim)))
     console.print(f"  took {time.perf_counter() - start:.0f} s")
     if task.output is not None:
         path = Path(task.output) / f"{task.name.replace('/', '-')}.json"
@@ -126,12 +126,13 @@ def run_task(console: Console, task: RecipeTask) -> bool:
     return result.passed
 
 
-def _verdict(entry: Judgement) -> Table:
-    """The claim next to its verdict, and below it the test, effect and power; long texts wrap within their column."""
+def _verdict(entry: Judgement, whose: str) -> Table:
+    """The claim and whose it is by its verdict, below it test, effect and power; long texts wrap in their column."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column()
-    table.add_row(Text("  holds", "green") if entry.passed else Text("  fails", "red"), Text(entry.claim, "bold"))
+    claim = Text(f"{entry.claim} ({whose})", "bold")
+    table.add_row(Text("  holds", "green") if entry.passed else Text("  fails", "red"), claim)
     table.add_row("  test", entry.test)
     table.add_row("  effect", str(entry.effect or NOT_STATED))
     table.add_row("  power", str(entry.power or NOT_STATED))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from fewfire._errors import invalid
@@ -203,6 +204,8 @@ class Recipe(Generic[Settings]):
         About how long scale "paper" takes on two cores, estimated from the work of both scales to a factor of three.
     busy : float
         How many of the two cores it keeps busy: 2 where it trains runs concurrently.
+    from_paper : tuple of str
+        The claims that the paper itself makes, "*" for any text. The others are ours.
     """
 
     name: str
@@ -214,6 +217,11 @@ class Recipe(Generic[Settings]):
     measure: Callable[..., RecipeOutcome]
     paper_seconds: int | None = None
     busy: float = 1.0
+    from_paper: tuple[str, ...] = ()
+
+    def whose(self, claim: str) -> Literal["the paper's", "ours"]:
+        """Whether the paper makes the claim, at whatever sizes and level it is tested."""
+        return "the paper's" if any(fnmatchcase(claim, pattern) for pattern in self.from_paper) else "ours"
 
     def work(self, scale: str) -> float:
         """Seconds of one core, about."""

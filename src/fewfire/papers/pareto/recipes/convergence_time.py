@@ -227,6 +227,7 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    from_paper=("*",),
     paper_seconds=1500,
     busy=2,
 )

@@ -92,6 +92,7 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    from_paper=("*",),
     paper_seconds=4500,
     busy=2,
 )

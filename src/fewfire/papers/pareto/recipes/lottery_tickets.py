@@ -240,6 +240,7 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    from_paper=("*(k = 5)",),
     paper_seconds=400,
     busy=2,
 )

@@ -234,6 +234,7 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    from_paper=("width buys luck", "sparse beats dense"),
     paper_seconds=1700,
     busy=2,
 )

@@ -228,6 +228,7 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    from_paper=("k = *", "the theorem's own steps*"),
     paper_seconds=4 * 3600,
     busy=1.6,
 )

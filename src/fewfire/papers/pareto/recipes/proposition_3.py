@@ -233,5 +233,6 @@ RECIPE = Recipe(
         "paper": HidingSettings(n=20, width=4, steps=16, draws=8),
     },
     measure=measure,
+    from_paper=("Lemma 6 holds*", "Proposition 3 holds*"),
     paper_seconds=500,
 )

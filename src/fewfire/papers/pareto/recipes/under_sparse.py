@@ -173,6 +173,7 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    from_paper=("k = 4, s = 2: *", "k = 6, *"),
     paper_seconds=20 * 60,
     busy=1.7,
 )

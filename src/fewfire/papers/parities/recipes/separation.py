@@ -377,6 +377,7 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    from_paper=("the dimension grows*", "the network needs*", "with as many features*"),
     paper_seconds=2400,
     busy=2,
 )

@@ -211,6 +211,7 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    from_paper=("*: gradient descent learns it",),
     paper_seconds=350,
     busy=1.5,
 )

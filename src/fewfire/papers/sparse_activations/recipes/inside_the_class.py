@@ -354,6 +354,7 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    from_paper=("trained alike, dense networks need more*", "fewer active neurons need fewer samples*"),
     paper_seconds=700,
     busy=2,
 )

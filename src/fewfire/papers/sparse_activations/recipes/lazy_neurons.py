@@ -213,5 +213,6 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    from_paper=("*: activity falls",),
     paper_seconds=170_000,
 )

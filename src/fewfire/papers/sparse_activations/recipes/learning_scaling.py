@@ -240,5 +240,6 @@ RECIPE = Recipe(
         "paper": ScalingSettings(inputs=(8, 12, 16, 24, 32, 40), degree_inputs=(8, 10, 12, 16, 18), seeds=24),
     },
     measure=measure,
+    from_paper=("so samples follow*", "the degree grows with log s"),
     paper_seconds=240,
 )

@@ -251,5 +251,6 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    from_paper=("eq. (15)*", "* as Conjecture 20 does", "no counterexample to * constant 1 *"),
     paper_seconds=1150,
 )

@@ -160,5 +160,6 @@ RECIPE = Recipe(
     figure=plot_statistical_queries,
     scales={"quick": QueriesSettings(n=10, targets=60), "paper": QueriesSettings(n=12, targets=200)},
     measure=measure,
+    from_paper=("no learner beats Theorem 14",),
     paper_seconds=500,
 )

@@ -219,5 +219,6 @@ RECIPE = Recipe(
         "paper": ActivitySettings(widths=(2**8, 2**10, 2**12, 2**14, 2**16), iterations=200),
     },
     measure=measure,
+    from_paper=("Lemma 5.15*", "and stays so in training"),
     paper_seconds=120,
 )

@@ -308,6 +308,7 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    from_paper=("an iteration costs o(mnd)", "half-space reporting searches*", "its exponent rises*"),
     paper_seconds=9500,
     busy=1.5,
 )

@@ -198,5 +198,6 @@ RECIPE = Recipe(
         "paper": RobustLossSettings(width=4096, iterations=2000, horizons=(25, 100, 400, 1600, 6400)),
     },
     measure=measure,
+    from_paper=("the robust loss falls",),
     paper_seconds=700,
 )
