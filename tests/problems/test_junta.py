@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fewfire import fourier
 from fewfire._errors import InvalidArgument
 from fewfire._random import Stream
-from fewfire.problems import Junta, Parity
+from fewfire.problems import HalfSpace, Junta, NamedJunta, Parity
 
 SIGN = st.sampled_from((1, -1))
 
@@ -117,3 +118,80 @@ def test_bad_random_arguments():
         Junta.random(3, 4)
     with pytest.raises(InvalidArgument, match=r"^p must be an integer of at least 0 and at most 20; got 21"):
         Junta.random(40, 21)
+
+
+def spectrum_by_definition(f, n):
+    """f̂(S) = E f·χ_S over the whole cube, at the number whose bits are S."""
+    rows = list(product((1, -1), repeat=n))
+    sets = [[j for j in range(n) if i >> j & 1] for i in range(2**n)]
+    return [np.mean([f(x) * np.prod([x[j] for j in S]) for x in rows]) for S in sets]
+
+
+BY_NAME = {
+    "and": lambda bits: all(b == -1 for b in bits),
+    "or": lambda bits: any(b == -1 for b in bits),
+    "majority": lambda bits: sum(bits) < 0,
+}
+
+
+@pytest.mark.parametrize("function", list(BY_NAME))
+@pytest.mark.parametrize("support", [(0, 1, 2), (1, 4, 3), (2,)])
+def test_named_juntas_by_definition(function, support):
+    problem = NamedJunta(5, support=support, function=function)
+    expected = spectrum_by_definition(lambda x: -1 if BY_NAME[function]([x[i] for i in support]) else 1, 5)
+    assert np.abs(fourier.spectrum(problem).coefficients - expected).max() < 1e-12
+
+
+@given(k=st.integers(1, 5), seed=st.integers(0, 2**63 - 1))
+def test_a_random_junta_depends_on_all_of_its_inputs_and_on_no_other(k, seed):
+    problem = NamedJunta(7, k, seed=seed)
+    influences = fourier.spectrum(problem).influences()
+    assert (influences[:k] > 1e-9).all() and (influences[k:] < 1e-9).all()
+
+
+def test_random_juntas_are_uniform():
+    # Of the 16 tables of two bits, 10 depend on both: each with probability 1/10.
+    seen = [tuple(NamedJunta(2, 2, seed=seed).target(list(product((1, -1), repeat=2))).tolist()) for seed in range(400)]
+    assert len(set(seen)) == 10
+    assert max(seen.count(table) for table in set(seen)) < 40 + 5 * 6
+
+
+def test_an_odd_majority_is_a_half_space():
+    rows = list(product((1, -1), repeat=6))
+    majority = NamedJunta(6, 5, function="majority")
+    assert majority.target(rows).tolist() == HalfSpace(6, [1] * 5).target(rows).tolist()
+
+
+@given(weights=st.lists(st.integers(-4, 4), min_size=1, max_size=5), threshold=st.integers(-6, 6))
+def test_half_spaces_by_definition(weights, threshold):
+    n = 5
+    expected = spectrum_by_definition(
+        lambda x: 1 if sum(w * x[i] for i, w in enumerate(weights)) > threshold else -1, n
+    )
+    problem = HalfSpace(n, weights, threshold)
+    assert np.abs(fourier.spectrum(problem).coefficients - expected).max() < 1e-12
+
+
+def test_sums_of_large_weights_are_exact():
+    # In float64 2⁵² + 1 terms would do; in float32 or int32 these would not.
+    problem = HalfSpace(3, [2**31, 2**31, 1], 2**32)
+    assert problem.target([[1, 1, 1], [1, 1, -1]]).tolist() == [1, -1]
+
+
+@pytest.mark.parametrize(
+    ("problem", "message"),
+    [
+        (lambda: NamedJunta(5, 4, function="majority"), "^k must be odd, so that there are no ties; got 4"),
+        (lambda: NamedJunta(30, 21), "^k must be an integer of at least 1 and at most 20; got 21. Remedy: name a"),
+        (lambda: NamedJunta(5, 2, function="nand"), "^function must be one of 'random', 'and', 'or', 'majority'"),
+        (lambda: NamedJunta(5, 2, seed=-1), "^seed must be an integer of at least 0"),
+        (lambda: HalfSpace(2, [1, 1, 1]), r"^weights must be 1 to n = 2 integers; got \(1, 1, 1\)"),
+        (lambda: HalfSpace(2, []), "^weights must be 1 to n = 2 integers"),
+        (lambda: HalfSpace(2, [0.5]), r"^weights\[0\] must be an integer"),
+        (lambda: HalfSpace(2, [1], 0.5), "^threshold must be an integer"),
+        (lambda: HalfSpace(2, 1), "^weights must be a sequence of integers; got 1"),
+    ],
+)
+def test_bad_named_juntas_and_half_spaces(problem, message):
+    with pytest.raises(InvalidArgument, match=message):
+        problem()

@@ -12,13 +12,16 @@ from fewfire._errors import InvalidArgument
 from fewfire._random import Stream
 from fewfire.problems import (
     CorrelatedParity,
+    HalfSpace,
     Indexing,
     Junta,
     LearningWithRounding,
+    NamedJunta,
     NetworkTarget,
     Parity,
     Problem,
     SphereSlice,
+    Staircase,
 )
 from fewfire.problems._base import SignProblem
 
@@ -41,6 +44,10 @@ NOISELESS = [
     Parity(130, 2, support=(129, 64)),
     CorrelatedParity(9, 5),
     Junta(6, (4, 1), (1, 1, 1, -1)),
+    NamedJunta(9, 4, seed=3),
+    NamedJunta(9, 3, function="majority"),
+    HalfSpace(6, (3, -2, 2, 1), 1),
+    Staircase(7, 6, leap=2),
     Indexing(3),
     LearningWithRounding(3, 4, 11),
     NetworkTarget(MAJORITY),
@@ -50,6 +57,9 @@ NOISY = [
     Parity(9, 3, noise=0.3),
     CorrelatedParity(9, 5, noise=0.2),
     Junta(6, (4, 1), (1, 1, 1, -1), noise=0.4),
+    NamedJunta(9, 4, seed=3, noise=0.1),
+    HalfSpace(6, (3, -2, 2, 1), noise=0.2),
+    Staircase(7, sets=[[0], [0, 5], [1, 2]], coefficients=[1, -0.5, 2], noise=0.4),
     Indexing(3, noise=0.3),
     LearningWithRounding(3, 4, 11, noise=0.5),
     NetworkTarget(MAJORITY, noise=0.7),
@@ -200,6 +210,8 @@ def test_any_number_type_of_signs_is_taken(problem, dtype):
         lambda noise: Parity(4, 2, noise=noise),
         lambda noise: CorrelatedParity(4, 3, noise=noise),
         lambda noise: Junta(4, (1,), (1, -1), noise=noise),
+        lambda noise: NamedJunta(4, 2, noise=noise),
+        lambda noise: HalfSpace(4, [1], noise=noise),
         lambda noise: Indexing(2, noise=noise),
         lambda noise: NetworkTarget(MAJORITY, noise=noise, threshold=0.0),
     ],

@@ -37,6 +37,8 @@ def test_ranges(given_range, expected):
 def test_vectors_are_one_value_and_lists_of_vectors_a_grid():
     assert expand({"support": [0, 3]}, "problem") == [{"support": (0, 3)}]
     assert expand({"support": [[0, 3], [1, 2]]}, "problem") == [{"support": (0, 3)}, {"support": (1, 2)}]
+    assert expand({"sets": [[0], [0, 1]]}, "problem") == [{"sets": ([0], [0, 1])}]
+    assert expand({"sets": [[[0], [0, 1]], [[2]]]}, "problem") == [{"sets": ([0], [0, 1])}, {"sets": ([2],)}]
 
 
 def test_phases_keep_their_order():

@@ -95,6 +95,8 @@ def test_every_run_is_rebuilt_from_its_text():
             {"name": "indexing", "b": 2},
             {"name": "junta", "n": 6, "support": [4, 2], "table": [1, 1, 1, -1]},
             {"name": "correlated_parity", "n": 7, "k": 3},
+            {"name": "named_junta", "n": 7, "k": 3, "function": ["random", "majority"], "seed": 5, "noise": 0.1},
+            {"name": "half_space", "n": 7, "weights": [[1, 1, 1], [3, -2]], "threshold": 1},
         ],
         network=[
             {"start": ["dense", {"name": "perturbed_sparse", "s": 2}, {"name": "ntk", "activity": 0.1}], "width": 6},
@@ -203,7 +205,7 @@ def changed(path, value):
         ("trails", 3, "trails is not a known key; the keys here are name, trials, success_error, problem, network, data, training, search; got 3. Remedy: write 'trials' if that is what was meant."),
         ("problem", None, "problem must be given; got a table without it. Remedy: add problem = … to the spec."),
         ("problem", "parity", "problem must be a table; got 'parity'. Remedy: write it under [problem]."),
-        ("problem.name", "party", "problem.name must be one of 'indexing', 'junta', 'learning_with_rounding', 'parity', 'correlated_parity', 'table'; got 'party'. Remedy: write 'parity' if that is what was meant."),
+        ("problem.name", "party", "problem.name must be one of 'indexing', 'parity', 'correlated_parity', 'staircase', 'junta', 'named_junta', 'half_space', 'learning_with_rounding', 'table'; got 'party'. Remedy: write 'parity' if that is what was meant."),
         ("problem.name", None, "problem.name must be given; got a table without it. Remedy: add name = … to [problem]."),
         ("problem.kk", 2, "problem.kk is not a known key; the keys here are n, k, support, noise; got 2. Remedy: write 'k' if that is what was meant."),
         ("problem.k", 9, "problem.k must be an integer of at least 1 and at most 8; got 9. Remedy: choose k between 1 and n = 8, or pass a support."),

@@ -24,9 +24,9 @@ LOSSES: Final = {name: EVERY_LOSS[name] for name in get_args(LossName) if name !
 """Losses that engines train networks of one output by."""
 
 
-def error_rate(outputs: FloatArray, labels: FloatArray) -> float:
-    """Share of wrong signs when all labels are ±1 (an output of 0 is wrong), else the mean squared error."""
-    if np.all(np.abs(labels) == 1):
+def error_rate(outputs: FloatArray, labels: FloatArray, *others: FloatArray) -> float:
+    """Share of wrong signs when all labels, others too, are ±1 (an output of 0 is wrong), else mean squared error."""
+    if all(np.all(np.abs(part) == 1) for part in (labels, *others)):
         return float(np.mean(outputs * labels <= 0))
     return float(np.mean((outputs - labels) ** 2))
 

@@ -44,7 +44,7 @@ class History:
     """What was measured at the recorded steps; each field is a vector of shape (records,).
 
     What is measured on the training set is measured on its first `MEASURED_ROWS` rows. Errors are shares of wrong signs
-    for ±1 labels, mean squared errors otherwise. `support_weight` is the share of the weight
+    where all labels of both sets are ±1, mean squared errors otherwise. `support_weight` is the share of the weight
     mass Σ_j |output_j|·|hidden_ji| on the inputs i of the run's `support`. NaN where there is no such data.
     """
 

@@ -131,14 +131,15 @@ class _Training:
     def _record(self, step: int) -> None:
         run, network = self.run, self.network
         loss = error = test_error = active = np.nan
+        labels = [y for y in (run.y, run.y_test) if y is not None]
         if run.X is not None and run.y is not None:
             X, y = run.X[:MEASURED_ROWS], run.y[:MEASURED_ROWS]
             outputs = network(X)
             loss = float(np.mean(LOSSES[run.schedule.loss].value(outputs, y)))
-            error = error_rate(outputs, y)
+            error = error_rate(outputs, y, *labels)
             active = network.activity(X).fraction
         if run.X_test is not None and run.y_test is not None:
-            test_error = error_rate(network(run.X_test), run.y_test)
+            test_error = error_rate(network(run.X_test), *labels[::-1])
         norms = float(np.linalg.norm(network.hidden)), float(np.linalg.norm(network.output))
         self.records.append((step, loss, error, test_error, *norms, active, self._support_weight()))
 

@@ -76,10 +76,10 @@ def _check_problem(kind: type) -> None:
         raise invalid("kind", "must be frozen, so that a run stays what it is", kind, "write @dataclass(frozen=True)")
     own = {field.name for field in fields(kind)}
     lacks = [name for name in ("inputs", "bayes_error") if name not in own and not hasattr(kind, name)]
-    lacks += [f"{name}()" for name in ("sample", "target") if not callable(getattr(kind, name, None))]
-    lacks += [f"{name}()" for name in sorted(getattr(kind, "__abstractmethods__", ())) if name != "inputs"]
-    if "inputs" in getattr(kind, "__abstractmethods__", ()):
+    if getattr(kind, "inputs", None) is CubeProblem.inputs and "n" not in own and not hasattr(kind, "n"):
         lacks.insert(0, "inputs")
+    lacks += [f"{name}()" for name in ("sample", "target") if not callable(getattr(kind, name, None))]
+    lacks += [f"{name}()" for name in sorted(getattr(kind, "__abstractmethods__", ()))]
     if lacks:
         raise invalid("kind", "must have inputs, bayes_error, sample() and target()", kind, f"add {', '.join(lacks)}")
     for name in ("inputs", "bayes_error"):
@@ -112,56 +112,57 @@ class DescribedProblem:
         return {"name": self.name, **{key: list(v) if isinstance(v, tuple) else v for key, v in values.items()}}
 
 
-class SignProblem(DescribedProblem, ABC):
-    """A ±1 function of ±1 inputs whose labels are flipped with probability `noise`.
+class CubeProblem(ABC):
+    """A function of ±1 inputs whose labels have Gaussian noise of standard deviation `noise`.
 
-    A subclass gives `inputs` and `_values`, and `_draw` when its inputs are not uniform.
+    A subclass gives `_values`, `inputs` unless it has a field n, and `_draw` when its inputs are not uniform.
     """
 
+    n: int
     noise: float
 
     @property
-    @abstractmethod
     def inputs(self) -> int:
-        """The number of columns of X."""
+        """The number of columns of X: n."""
+        return self.n
 
     @abstractmethod
-    def _values(self, X: SignArray) -> SignArray:
+    def _values(self, X: SignArray) -> AnyArray:
         """The target on rows that are known to be ±1."""
+
+    @property
+    def bayes_error(self) -> float:
+        """The mean squared error of the best predictor, which is the target: noise²."""
+        return self.noise**2
+
+    def target(self, X: ArrayLike) -> AnyArray:
+        """The noiseless label of each row of X, ±1 of shape (rows, inputs): shape (rows,), int8 where it is ±1."""
+        return self._values(check_signs("X", X, self.inputs))
+
+    def sample(self, m: int, seed: int | Stream = 0, start: int = 0) -> tuple[SignArray, AnyArray]:
+        """Rows start … start + m − 1 of the endless sequence of examples of a seed: X int8 (m, inputs), y (m,)."""
+        m, start = check_window(m, start)
+        stream = as_stream(seed, "data")
+        X = self._draw(stream, m, start)
+        return X, self._noisy(self._values(X), stream, start)
+
+    def _draw(self, stream: Stream, m: int, start: int) -> SignArray:
+        return stream.sign_rows(m, self.inputs, start)
+
+    def _noisy(self, labels: AnyArray, stream: Stream, start: int) -> AnyArray:
+        return labels + self.noise * stream.child("noise").normal(len(labels), start)
+
+
+class SignProblem(DescribedProblem, CubeProblem):
+    """A ±1 function of ±1 inputs whose labels are flipped with probability `noise`."""
 
     @property
     def bayes_error(self) -> float:
         """The share of wrong labels of the best predictor, which is the target: `noise`."""
         return self.noise
 
-    def target(self, X: ArrayLike) -> SignArray:
-        """The noiseless label of each row.
-
-        Parameters
-        ----------
-        X : array of ±1 of shape (rows, inputs)
-
-        Returns
-        -------
-        int8 array of shape (rows,)
-        """
-        return self._values(check_signs("X", X, self.inputs))
-
-    def sample(self, m: int, seed: int | Stream = 0, start: int = 0) -> tuple[SignArray, SignArray]:
-        """Rows start … start + m − 1 of the endless sequence of examples that the seed fixes.
-
-        Returns
-        -------
-        X : int8 array of ±1 of shape (m, inputs)
-        y : int8 array of ±1 of shape (m,)
-        """
-        m, start = check_window(m, start)
-        stream = as_stream(seed, "data")
-        X = self._draw(stream, m, start)
-        return X, flip(self._values(X), self.noise, stream, start)
-
-    def _draw(self, stream: Stream, m: int, start: int) -> SignArray:
-        return stream.sign_rows(m, self.inputs, start)
+    def _noisy(self, labels: AnyArray, stream: Stream, start: int) -> AnyArray:
+        return flip(labels, self.noise, stream, start)
 
 
 @dataclass(frozen=True)

@@ -108,16 +108,7 @@ class LearningWithRounding(DescribedProblem):
         return self.noise * (1.0 - 1.0 / self.p)
 
     def encode(self, Y: ArrayLike) -> SignArray:
-        """The ±1 digits of integers.
-
-        Parameters
-        ----------
-        Y : integer array of shape (rows, m), values in [0, q)
-
-        Returns
-        -------
-        int8 array of shape (rows, inputs)
-        """
+        """The ±1 digits, int8 of shape (rows, inputs), of integers in [0, q), of shape (rows, m)."""
         integers = np.asarray(Y)
         if integers.ndim != 2 or integers.shape[1] != self.m or not len(integers):
             raise invalid("Y", f"must be a non-empty table of shape (rows, {self.m})", f"shape {integers.shape}")
@@ -130,16 +121,7 @@ class LearningWithRounding(DescribedProblem):
         return np.asarray(2 * bits - 1, dtype=np.int8).reshape(len(integers), self.inputs)
 
     def decode(self, X: ArrayLike) -> IdArray:
-        """The integers that ±1 digits spell: the inverse of `encode`.
-
-        Parameters
-        ----------
-        X : array of ±1 of shape (rows, inputs)
-
-        Returns
-        -------
-        int64 array of shape (rows, m)
-        """
+        """The integers, int64 of shape (rows, m), that ±1 digits of shape (rows, inputs) spell: `encode`'s inverse."""
         signs = check_signs("X", X, self.inputs).reshape(-1, self.m, self.digits)
         integers = (signs > 0) @ (np.int64(1) << np.arange(self.digits, dtype=np.int64))
         if (integers >= self.q).any():
@@ -153,13 +135,7 @@ class LearningWithRounding(DescribedProblem):
         return self._values(self.decode(X))
 
     def sample(self, m: int, seed: int | Stream = 0, start: int = 0) -> tuple[SignArray, IdArray]:
-        """Rows start … start + m − 1 of the endless sequence of examples that the seed fixes.
-
-        Returns
-        -------
-        X : int8 array of ±1 of shape (m, inputs)
-        y : int64 array of shape (m,), values in [0, p)
-        """
+        """Rows start … start + m − 1 of the endless sequence of a seed: X int8 (m, inputs), y int64 (m,) in [0, p)."""
         rows, start = check_window(m, start)
         stream = as_stream(seed, "data")
         integers = uniform_integers(stream, self.q, rows * self.m, start * self.m).reshape(rows, self.m)

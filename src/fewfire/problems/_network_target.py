@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 
 from fewfire._errors import invalid
-from fewfire._random import Stream, as_stream
-from fewfire._validate import check_integer, check_number, check_signs
-from fewfire.problems._base import assign, check_flip_probability, check_outputs, check_window, flip
+from fewfire._validate import check_integer, check_number
+from fewfire.problems._base import CubeProblem, assign, check_flip_probability, check_outputs, flip
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
+    from fewfire._random import Stream
     from fewfire._types import AnyArray, SignArray
 
 
@@ -35,7 +33,7 @@ class Network(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkTarget:
+class NetworkTarget(CubeProblem):
     """The value of a network on uniform ±1 inputs, or its sign above a threshold.
 
     Two of these are equal when they hold the same network object and equal numbers.
@@ -84,34 +82,10 @@ class NetworkTarget:
         """What the target itself gets: mean squared error noise² for real labels, share of wrong labels for ±1."""
         return self.noise**2 if self.threshold is None else self.noise
 
-    def target(self, X: ArrayLike) -> AnyArray:
-        """The noiseless label of each row.
-
-        Parameters
-        ----------
-        X : array of ±1 of shape (rows, inputs)
-
-        Returns
-        -------
-        float64 array of shape (rows,), or int8 with a threshold
-        """
-        return self._values(check_signs("X", X, self.inputs))
-
-    def sample(self, m: int, seed: int | Stream = 0, start: int = 0) -> tuple[SignArray, AnyArray]:
-        """Rows start … start + m − 1 of the endless sequence of examples that the seed fixes.
-
-        Returns
-        -------
-        X : int8 array of ±1 of shape (m, inputs)
-        y : float64 array of shape (m,), or int8 with a threshold
-        """
-        m, start = check_window(m, start)
-        stream = as_stream(seed, "data")
-        X = stream.sign_rows(m, self.inputs, start)
-        values = self._values(X)
+    def _noisy(self, labels: AnyArray, stream: Stream, start: int) -> AnyArray:
         if self.threshold is not None:
-            return X, flip(values, self.noise, stream, start)
-        return X, values + self.noise * stream.child("noise").normal(m, start)
+            return flip(labels, self.noise, stream, start)
+        return super()._noisy(labels, stream, start)
 
     def _values(self, X: SignArray) -> AnyArray:
         values = check_outputs("network", self.network(X), len(X))

@@ -4,6 +4,9 @@ The distribution D_A of parities, section 2: half of the inputs are uniform; in 
 are all equal, to +1 or −1 with probability 1/2 each, and the rest uniform. So E[x_i y] is 1/2 on the support and 0 off
 it, which gradient descent sees in one step, while linear methods on few fixed features fail. Inputs are ±1 here. The
 paper scales them to ±1/√n: divide X by √n for its step sizes and biases.
+
+Staircases are sums Σ_S c_S χ_S. Their leap is the least number such that the sets can be ordered with at most so many
+new coordinates in each (Abbe, Boix-Adserà, Misiakiewicz 2023); leap 1 is the merged-staircase property (2022).
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from fewfire._errors import invalid
-from fewfire._validate import check_integer, check_support
+from fewfire._validate import check_integer, check_number, check_support
 from fewfire.problems._base import (
+    CubeProblem,
+    DescribedProblem,
     Given,
     SignProblem,
     assign,
@@ -30,9 +35,24 @@ if TYPE_CHECKING:
     from fewfire._types import Float64Array, SignArray
 
 
+@dataclass(frozen=True)
+class SparseProblem(SignProblem):
+    """A ±1 function of k of n ±1 inputs: its fields, checked."""
+
+    n: int
+    k: int | Any = None
+    support: Given = None
+    noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        n = check_integer("n", self.n, 1)
+        support = resolve_support(n, self.k, self.support)
+        assign(self, n=n, k=len(support), support=support, noise=check_flip_probability(self.noise))
+
+
 @register_problem
 @dataclass(frozen=True)
-class Parity(SignProblem):
+class Parity(SparseProblem):
     """The parity of k of n uniform ±1 inputs.
 
     Parameters
@@ -54,20 +74,6 @@ class Parity(SignProblem):
     """
 
     name: ClassVar = "parity"
-    n: int
-    k: int | Any = None
-    support: Given = None
-    noise: float = 0.0
-
-    def __post_init__(self) -> None:
-        n = check_integer("n", self.n, 1)
-        support = resolve_support(n, self.k, self.support)
-        assign(self, n=n, k=len(support), support=support, noise=check_flip_probability(self.noise))
-
-    @property
-    def inputs(self) -> int:
-        """The number of columns of X: n."""
-        return self.n
 
     def _values(self, X: SignArray) -> SignArray:
         return parity(X, self.support)
@@ -127,6 +133,69 @@ class CorrelatedParity(Parity):
         return X
 
 
+@register_problem
+@dataclass(frozen=True)
+class Staircase(DescribedProblem, CubeProblem):
+    """A sum of monomials of n uniform ±1 inputs; its labels are numbers, which take the loss "square" or "absolute".
+
+    Parameters
+    ----------
+    n : int
+        Number of inputs.
+    k, leap : int, optional
+        How many inputs the plain staircase x₀ + x₀x₁ + … + x₀⋯x_{k−1} has, and how many a step adds: 1 unless given.
+    sets : sequence of sets of coordinates, optional
+        The monomials, from which k and leap follow, instead of the plain staircase.
+    coefficients : sequence of numbers, optional
+        One for each set; all 1 unless given.
+    noise : float
+        Standard deviation of Gaussian noise added to labels.
+
+    Examples
+    --------
+    >>> Staircase(n=10, k=6, leap=2).sets
+    ((0, 1), (0, 1, 2, 3), (0, 1, 2, 3, 4, 5))
+    >>> Staircase(n=10, sets=[[0, 1, 2], [1], [0, 3]]).leap  # x₁ first, then two new ones, then x₃
+    2
+    """
+
+    name: ClassVar = "staircase"
+    n: int
+    k: int | Any = None
+    leap: int | Any = None
+    sets: Given = None
+    coefficients: Given = None
+    noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        n, given = check_integer("n", self.n, 1), self.sets
+        if given is None:
+            k = check_integer("k", self.k, 1, n, f"choose k between 1 and n = {n}, or pass sets")
+            given = [range(end) for end in range(k, 0, -check_integer("leap", self.leap or 1, 1, k))][::-1]
+        members = [check_members(f"sets[{i}]", one) for i, one in enumerate(check_members("sets", given))]
+        sets = tuple(tuple(sorted(check_support(f"sets[{i}]", one, n))) for i, one in enumerate(members))
+        factors = check_members("coefficients", [1] * len(sets) if self.coefficients is None else self.coefficients)
+        coefficients = tuple(check_number(f"coefficients[{i}]", factor) for i, factor in enumerate(factors))
+        if not sets or len(set(sets)) < len(sets) or len(coefficients) != len(sets) or 0.0 in coefficients:
+            rule = "must be one or more different sets, each with a coefficient other than 0"
+            raise invalid("sets", rule, f"{sets} with {coefficients}", "leave out what is repeated or 0")
+        for name, value in (("k", len(set().union(*sets))), ("leap", leap_of(sets))):
+            if getattr(self, name) not in (None, value):
+                raise invalid(name, f"must be {value}, as in the sets {sets}", getattr(self, name), "leave it out")
+            assign(self, **{name: value})
+        noise = check_number("noise", self.noise, 0.0, remedy="it is a standard deviation")
+        assign(self, n=n, sets=sets, coefficients=coefficients, noise=noise)
+
+    @property
+    def support(self) -> tuple[int, ...]:
+        """The inputs in some set, ascending."""
+        return tuple(sorted(set().union(*self.sets)))
+
+    def _values(self, X: SignArray) -> Float64Array:
+        terms = (factor * parity(X, members) for factor, members in zip(self.coefficients, self.sets, strict=True))
+        return np.asarray(sum(terms), dtype=np.float64)
+
+
 def resolve_support(n: int, k: object, support: Given) -> tuple[int, ...]:
     """The sorted support that k, the support, or both ask for."""
     if support is None:
@@ -138,3 +207,12 @@ def resolve_support(n: int, k: object, support: Given) -> tuple[int, ...]:
         rule = f"must be the size {len(members)} of the support {members}"
         raise invalid("k", rule, k, "leave k out or make them agree")
     return members
+
+
+def leap_of(sets: tuple[tuple[int, ...], ...]) -> int:
+    """The leap: the set of fewest new coordinates comes next, on which no order improves."""
+    left, known, leap = {frozenset(members) for members in sets}, frozenset[int](), 0
+    while left:
+        chosen = min(left, key=lambda members: len(members - known))
+        leap, known, left = max(leap, len(chosen - known)), known | chosen, left - {chosen}
+    return leap

@@ -93,6 +93,7 @@ class RunBatch:
         self._state = jax.device_put(Trained(parameters, memory, *counts))
         self._training, self._signs = self._tables([(run.X, run.y) for run in self.runs])
         self._test, self._test_signs = self._tables([(run.X_test, run.y_test) for run in self.runs])
+        self._signs = self._test_signs = self._signs & self._test_signs  # one kind of error per run
         self._support = np.zeros((len(runs), runs[0].inputs), dtype=np.float32)
         for row, run in zip(self._support, runs, strict=True):
             row[list(run.support or ())] = 1

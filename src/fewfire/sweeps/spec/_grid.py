@@ -4,7 +4,8 @@
 * a list stands for each of its members;
 * `{log = [10, 1000], points = 5}` and `{linear = [0, 1], points = 3}` are ranges;
 * a table stands for every combination of what its values stand for;
-* `support`, `table`, `secret` and `widths` are vectors: a list of numbers is one value, a list of lists a grid;
+* `support`, `table`, `secret`, `weights`, `coefficients` and `widths` are vectors: a list of numbers is one value, a
+  list of lists a grid; `sets` holds vectors, so a list of lists is one value;
 * `phases` is a sequence: one choice for each phase, in order.
 
 Ranges between integers give integers, rounded and without repeats; others are rounded to 12 digits, so that the
@@ -27,7 +28,8 @@ from fewfire.sweeps.spec._tables import VALUES, check_keys, join, too_many
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-VECTORS = ("support", "table", "secret", "widths")
+VECTORS = {"support": 1, "table": 1, "secret": 1, "weights": 1, "coefficients": 1, "widths": 1, "sets": 2}
+"""Keys whose value is a list, and how deep it is."""
 SEQUENCES = ("phases",)
 RANGES = ("log", "linear")
 
@@ -47,7 +49,7 @@ def _count(value: Any, key: str = "") -> int:
             points = value.get("points")
             return points if isinstance(points, int) else 1
         return math.prod(_count(member, name) for name, member in value.items())
-    if not isinstance(value, list | tuple) or (key in VECTORS and not any(isinstance(m, list | tuple) for m in value)):
+    if not isinstance(value, list | tuple) or _depth(value) <= VECTORS.get(key, 0):
         return 1
     if key in VECTORS:
         return len(value)
@@ -65,7 +67,7 @@ def _expand(value: Any, path: str, key: str = "") -> list[Any]:
         return [value]
     if not value:
         raise invalid(path, "must not be an empty list", value, "list at least one value, or leave the key out")
-    if key in VECTORS and not any(isinstance(member, list | tuple) for member in value):
+    if _depth(value) <= VECTORS.get(key, 0):
         return [tuple(value)]
     if key in VECTORS:
         return [tuple(member) if isinstance(member, list) else member for member in value]
@@ -73,6 +75,10 @@ def _expand(value: Any, path: str, key: str = "") -> list[Any]:
     if key in SEQUENCES:
         return [tuple(choice) for choice in product(*members)]
     return [concrete for choices in members for concrete in choices]
+
+
+def _depth(value: Any) -> int:
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, list | tuple) else 0
 
 
 def _range(table: Mapping[str, Any], path: str) -> list[int] | list[float]:
