@@ -6,9 +6,8 @@ The strength of a set S is |Σ_i y_i χ_S(x_i)|: 2·agreement − m for the bett
 strong sets the smaller, then the lexicographically first, wins. `search` runs csrc/kernels/parity_search.cpp, and
 `search_reference` is its reference implementation in NumPy.
 
-With `max_sets` only so many of the C(n, k) sets are searched, drawn uniformly and without repetition: with a share q of
-the sets the support is among them with probability q. A network of neurons on random sets of k inputs does the same,
-with repetitions: half of the networks hold the support from log 2·C(n, k) neurons on.
+With `max_sets` a share q of the sets is drawn without repetition and has the support with probability q. A network of
+neurons on random sets of k inputs draws with repetitions: half hold the support from log 2·C(n, k) neurons on.
 """
 
 from __future__ import annotations
@@ -40,8 +39,61 @@ BLOCK_WORDS = 1 << 18  # words of examples of sets at a time
 BLOCK_SETS = 1 << 16  # sets of the reference implementation at a time
 
 
+class ParityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier by the parity of some columns, or its negation; a subclass searches for it."""
+
+    binarize: Binarize | None
+
+    def _learn_signs(self, X: AnyArray, y: AnyArray) -> tuple[SignArray, SignArray]:
+        """The columns that vary as signs, shape (m, n), and labels ±1, shape (m,)."""
+        X, y = validate_data(self, X, y)
+        self.classes_, labels = two_classes(y)
+        self._sign_map = learn_signs(X, column_names(self), self.binarize)
+        return self._sign_map.transform(X), labels.astype(np.int8)
+
+    def predict(self, X: AnyArray) -> AnyArray:
+        """The class of each row of X of shape (rows, n): shape (rows,)."""
+        values = self._parity(X)
+        return np.asarray(self.classes_[(values > 0).astype(np.intp)])
+
+    def predict_proba(self, X: AnyArray) -> Float64Array:
+        """The probability of each class, shape (rows, 2): that of a label to agree, `agreement_`, for the parity's."""
+        values = self._parity(X)
+        second = np.where(values > 0, self.agreement_, 1.0 - self.agreement_)
+        return np.stack([1.0 - second, second], axis=1)
+
+    def _parity(self, X: AnyArray) -> SignArray:
+        """The parity found, or its negation, at each row: ±1 of shape (rows,)."""
+        check_is_fitted(self)
+        signs = self._sign_map.transform(validate_data(self, X, reset=False))
+        members = signs[:, self._sign_map.indices(self.support_)]
+        return np.asarray(self.sign_ * np.multiply.reduce(members, axis=1, dtype=np.int8))
+
+    def _record(self, found: Search, examples: int) -> None:
+        def support(hit: Hit) -> tuple[int, ...]:
+            return tuple(self._sign_map.active[list(hit.support)].tolist())
+
+        def agreement(hit: Hit) -> float:
+            return (examples + abs(hit.correlation)) / (2 * examples)
+
+        best, other = found.best, found.runner_up
+        self.support_, self.agreement_ = support(best), agreement(best)
+        self.sign_ = -1 if best.correlation < 0 else 1
+        self.runner_up_support_ = None if other is None else support(other)
+        self.runner_up_agreement_ = np.nan if other is None else agreement(other)
+        tail = float(binom.sf((examples + abs(best.correlation)) // 2 - 1, examples, 0.5))
+        self.p_value_ = min(1.0, 2 * found.sets * tail)
+        self.sets_searched_ = found.sets
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True  # one parity is no match for most data
+        return tags
+
+
 @dataclass(eq=False, repr=False)
-class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ExhaustiveParity(ParityClassifier):
     """The parity of k columns, or its negation, that agrees with the most labels, among all sets of k columns.
 
     Columns of ±1 are taken as they are; in any other column with two values the smaller becomes +1 and the larger −1.
@@ -99,67 +151,24 @@ class ExhaustiveParity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Search; X of shape (m, n), y of shape (m,) with two classes."""
         k = check_integer("k", self.k, 1, MAX_SIZE, "larger sets take too long to enumerate; train a network")
         threads = job_count(self.n_jobs)
-        X, y = validate_data(self, X, y)
-        classes, labels = two_classes(y)
-        sign_map = learn_signs(X, column_names(self), self.binarize)
-        signs, n = sign_map.transform(X), len(sign_map.active)
+        signs, labels = self._learn_signs(X, y)
+        n = signs.shape[1]
         if k > n and not self.at_most:
             rule = f"must be at most {n}, the number of columns that vary"
             raise invalid("k", rule, k, "choose a smaller k, or at_most=True")
         sizes = range(min(k, n) + 1) if self.at_most else [k]
         if self.max_sets is not None and self._fewer_than(comb(n, k)):
             random = check_random_state(self.random_state)
-            found = search_part(signs, labels.astype(np.int8), k, self.max_sets, int(random.randint(2**31 - 1)))
+            found = search_part(signs, labels, k, self.max_sets, int(random.randint(2**31 - 1)))
         else:
-            found = reduce(Search.joined, (search(signs, labels.astype(np.int8), size, threads) for size in sizes))
-        self.classes_, self._sign_map = classes, sign_map
-        self._record(found, len(labels), sign_map.active)
+            found = reduce(Search.joined, (search(signs, labels, size, threads) for size in sizes))
+        self._record(found, len(labels))
         return self
-
-    def predict(self, X: AnyArray) -> AnyArray:
-        """The class of each row of X of shape (rows, n): shape (rows,)."""
-        values = self._parity(X)
-        return np.asarray(self.classes_[(values > 0).astype(np.intp)])
-
-    def predict_proba(self, X: AnyArray) -> Float64Array:
-        """The probability of each class, shape (rows, 2): that of a label to agree, `agreement_`, for the parity's."""
-        values = self._parity(X)
-        second = np.where(values > 0, self.agreement_, 1.0 - self.agreement_)
-        return np.stack([1.0 - second, second], axis=1)
-
-    def _parity(self, X: AnyArray) -> SignArray:
-        """The parity found, or its negation, at each row: ±1 of shape (rows,)."""
-        check_is_fitted(self)
-        signs = self._sign_map.transform(validate_data(self, X, reset=False))
-        members = signs[:, self._sign_map.indices(self.support_)]
-        return np.asarray(self.sign_ * np.multiply.reduce(members, axis=1, dtype=np.int8))
 
     def _fewer_than(self, total: int) -> bool:
         if self.at_most:
             raise invalid("max_sets", "must be None with at_most=True", self.max_sets, "search the sets of one size")
         return check_integer("max_sets", self.max_sets, 1) < total
-
-    def _record(self, found: Search, examples: int, columns: IdArray) -> None:
-        def support(hit: Hit) -> tuple[int, ...]:
-            return tuple(columns[list(hit.support)].tolist())
-
-        def agreement(hit: Hit) -> float:
-            return (examples + abs(hit.correlation)) / (2 * examples)
-
-        best, other = found.best, found.runner_up
-        self.support_, self.agreement_ = support(best), agreement(best)
-        self.sign_ = -1 if best.correlation < 0 else 1
-        self.runner_up_support_ = None if other is None else support(other)
-        self.runner_up_agreement_ = np.nan if other is None else agreement(other)
-        tail = float(binom.sf((examples + abs(best.correlation)) // 2 - 1, examples, 0.5))
-        self.p_value_ = min(1.0, 2 * found.sets * tail)
-        self.sets_searched_ = found.sets
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.classifier_tags.poor_score = True  # one parity is no match for most data
-        return tags
 
 
 @dataclass(frozen=True)
@@ -245,13 +254,17 @@ def unrank(ranks: IdArray, n: int, size: int) -> IdArray:
 
 def correlations(X: SignArray, y: SignArray, sets: IdArray) -> IdArray:
     """Σ_i y_i χ_S(x_i) for each of the sets (sets, size): shape (sets,)."""
-    columns, labels = pack_columns(X), pack_columns(y[:, None])[0]
+    return packed_correlations(pack_columns(X), pack_columns(y[:, None])[0], len(X), sets)
+
+
+def packed_correlations(columns: WordArray, labels: WordArray, examples: int, sets: IdArray) -> IdArray:
+    """The same from bit vectors of columns (n, words) and labels (words,); bits past the examples are clear."""
     block = max(1, BLOCK_WORDS // columns.shape[1])
     found = np.empty(len(sets), dtype=np.int64)
     for first in range(0, len(sets), block):
         part = sets[first : first + block]
         words = np.bitwise_xor.reduce(columns[part], axis=1) ^ labels
-        found[first : first + block] = len(X) - 2 * _ones(words)
+        found[first : first + block] = examples - 2 * _ones(words)
     return found
 
 
