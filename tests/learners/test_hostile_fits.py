@@ -21,8 +21,10 @@ from fewfire.learners.baselines import (
     ConjugateKernel,
     ExhaustiveParity,
     GaussianElimination,
+    MeetInTheMiddleParity,
     RandomFeatures,
     TangentKernel,
+    WalshParity,
 )
 from fewfire.tabular import TabularRegressor
 
@@ -40,6 +42,8 @@ LEARNERS = {
     "tangent kernel, hinge": lambda: TangentKernel(loss="hinge"),
     "gaussian elimination": lambda: GaussianElimination(),
     "exhaustive parity": lambda: ExhaustiveParity(2, n_jobs=1),
+    "meet in the middle": lambda: MeetInTheMiddleParity(2, random_state=0),
+    "walsh parity": lambda: WalshParity(n_jobs=1),
 }
 
 

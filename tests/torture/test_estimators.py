@@ -19,8 +19,10 @@ from fewfire.learners.baselines import (
     ConjugateKernel,
     ExhaustiveParity,
     GaussianElimination,
+    MeetInTheMiddleParity,
     RandomFeatures,
     TangentKernel,
+    WalshParity,
 )
 from fewfire.tabular import SGD, AdamW, TabularClassifier, TabularRegressor
 
@@ -37,6 +39,8 @@ SMALL = {
     TangentKernel: {},
     RandomFeatures: {"width": 20},
     ExhaustiveParity: {"n_jobs": 1},
+    MeetInTheMiddleParity: {"k": 2},
+    WalshParity: {"n_jobs": 1},
     GaussianElimination: {},
     TabularClassifier: {**NETWORKS, "trees": False},
     TabularRegressor: {**NETWORKS, "trees": False},
