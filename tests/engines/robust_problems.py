@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from fewfire.halfspace import Index
 from fewfire.networks import TwoLayer, shifted_relu
 
 
@@ -24,3 +25,14 @@ def move(X, reach, rng):
 def close(got, expected, scale=1e-5):
     """Equal to `scale`, relative to the largest entry (or 1)."""
     assert np.abs(got - expected).max() <= scale * max(np.abs(expected).max(), 1.0)
+
+
+def verify(trainer, X):
+    """Compare what a trainer keeps with a scan of all pairs at the examples that it was asked about last."""
+    if trainer.name == "lists":
+        assert trainer._core.missing() is None  # an active pair (neuron, example) that no list holds
+    elif trainer.name == "index":
+        net = trainer.network()
+        scan = Index(net.hidden, net.bias, "scan").query_batch(X, np.float32(net.activation.threshold))
+        report = trainer.index.query_batch(X, np.float32(net.activation.threshold))
+        assert np.array_equal(scan.indptr, report.indptr) and np.array_equal(scan.indices, report.indices)

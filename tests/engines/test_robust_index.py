@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from robust_problems import move, problem
+from robust_problems import move, problem, verify
 
 from fewfire._errors import InvalidArgument
 from fewfire.engines import robust
@@ -11,11 +11,12 @@ from fewfire.networks import init
 
 def test_the_index_follows_the_weights(core):
     net, X, rng = problem(6000, 3, 40, threshold=2.0)
-    trainer = robust.trainer("index", net, X, 0.1, debug=True)
+    trainer = robust.trainer("index", net, X, 0.1)
     for _ in range(5):
         moved = move(X, 0.1, rng)
         trainer.values(moved)
         trainer.step(moved, rng.normal(size=40), 0.5)
+        verify(trainer, moved)
     after = trainer.network()
     changed = (after.hidden != net.hidden).any(axis=1)
     assert 0 < changed.sum() < 6000

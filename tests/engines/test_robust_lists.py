@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from robust_problems import move, problem
+from robust_problems import move, problem, verify
 
 from fewfire._errors import InvalidArgument
 from fewfire.engines import robust
@@ -27,6 +27,7 @@ def run(trainer, X, rng, reach, steps=6, rate=0.05):
         moved = move(X, reach, rng)
         seen.append(trainer.values(moved))
         trainer.step(moved, rng.normal(size=len(X)) / len(X), rate)
+        verify(trainer, moved)
     return [*seen, trainer.network().hidden]
 
 
@@ -58,11 +59,12 @@ def test_more_examples_than_sixteen_bits_number(core, isa):
         pytest.skip(f"no {isa} here")
     core.set_isa(isa)
     net, X, rng, reach = wide(width=48, inputs=3, examples=70_000)
-    lists, dense = ListTrainer(net, X, reach, debug=True), DenseTrainer(net, X, reach)
+    lists, dense = ListTrainer(net, X, reach), DenseTrainer(net, X, reach)
     for _ in range(3):
         moved = move(X, reach, rng)
         for ours, theirs in zip(lists.evaluate(moved), dense.evaluate(moved), strict=True):
             assert np.allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+        verify(lists, moved)
         slopes = rng.normal(size=len(X)) / len(X)
         lists.step(moved, slopes, 0.05)
         dense.step(moved, slopes, 0.05)
@@ -77,7 +79,7 @@ def test_other_instruction_sets_agree(core, isa):
     net, X, _, reach = wide(width=4000)
     best = run(ListTrainer(net, X, reach), X, np.random.default_rng(1), reach)
     core.set_isa(isa)
-    other = run(ListTrainer(net, X, reach, debug=True), X, np.random.default_rng(1), reach)
+    other = run(ListTrainer(net, X, reach), X, np.random.default_rng(1), reach)
     for a, b in zip(best, other, strict=True):
         assert np.allclose(a, b, rtol=1e-4, atol=1e-6)
 
@@ -199,7 +201,7 @@ def test_movement_is_followed_where_the_bound_is_tight(core, direction):
     X = np.linspace(0.95, 1.0, 64, dtype=np.float32)[:, None]
     hidden = np.linspace(0.9, 1.1, 80, dtype=np.float32)[:, None]
     net = TwoLayer(hidden, np.zeros(80), np.ones(80), activation=shifted_relu(1.0))
-    trainer, dense = (robust.trainer(name, net, X, 0.0, debug=True) for name in ("lists", "dense"))
+    trainer, dense = (robust.trainer(name, net, X, 0.0) for name in ("lists", "dense"))
     slopes = np.zeros(64)
     slopes[-1] = direction  # the neurons that fire on the last example move, all by the same
     for _ in range(40):
@@ -207,6 +209,7 @@ def test_movement_is_followed_where_the_bound_is_tight(core, direction):
         assert np.array_equal(trainer.active_counts, dense.active_counts)
         trainer.step(X, slopes, 0.003)
         dense.step(X, slopes, 0.003)
+        verify(trainer, X)
     assert 0 < trainer.counters.refreshes < 40 * 80 / 4
 
 

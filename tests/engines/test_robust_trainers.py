@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from robust_problems import close, move, problem
+from robust_problems import close, move, problem, verify
 
 from fewfire._errors import InvalidArgument
 from fewfire._extension import load
@@ -16,13 +16,14 @@ FAST = [name for name in TRAINERS if name != "dense"]
 SHAPES = [(40, 1, 7), (40, 2, 5), (30, 3, 1), (1, 17, 9), (300, 17, 20), (257, 64, 33), (100, 65, 18), (9000, 16, 40)]
 
 
-def train_both(method, net, X, rng, reach, rate, steps, **options):
+def train_both(method, net, X, rng, reach, rate, steps):
     """Both trainers through the same calls; values, gradients, active pairs and final weights are compared."""
-    fast, slow = robust.trainer(method, net, X, reach, **options), robust.trainer("dense", net, X, reach)
+    fast, slow = robust.trainer(method, net, X, reach), robust.trainer("dense", net, X, reach)
     for _ in range(steps):
         (values, gradients), expected = fast.evaluate(X), slow.evaluate(X)
         close(values, expected[0])
         close(gradients, expected[1])
+        verify(fast, X)
         assert np.array_equal(fast.active_counts, slow.active_counts)
         moved, slopes = move(X, reach, rng), rng.normal(size=len(X)) / len(X)
         close(fast.values(moved), slow.values(moved))
@@ -30,6 +31,7 @@ def train_both(method, net, X, rng, reach, rate, steps, **options):
         assert fast.counters.active_last == slow.counters.active_last == slow.active_counts.sum()
         fast.step(moved, slopes, rate)
         slow.step(moved, slopes, rate)
+        verify(fast, moved)
     close(fast.network().hidden, slow.network().hidden)
     return fast, slow
 
@@ -63,7 +65,7 @@ def test_dense_is_the_formula():
 @pytest.mark.parametrize("shape", SHAPES)
 def test_agrees_with_dense(core, method, shape):
     net, X, rng = problem(*shape)
-    fast, _ = train_both(method, net, X, rng, reach=0.3, rate=0.5, steps=8, debug=True)
+    fast, _ = train_both(method, net, X, rng, reach=0.3, rate=0.5, steps=8)
     trained = fast.network()
     assert np.array_equal(trained.bias, net.bias)
     assert (trained.offset, trained.activation) == (net.offset, net.activation)
@@ -75,7 +77,7 @@ def test_none_and_all_active(core, method, threshold):
     net, X, rng = problem(200, 6, 30, threshold=0.0 if threshold == "all" else threshold)
     if threshold == "all":
         net = net.with_parameters(bias=np.full(200, 100.0))
-    fast, slow = train_both(method, net, X, rng, 0.2, 0.1, 3, debug=True)
+    fast, slow = train_both(method, net, X, rng, 0.2, 0.1, 3)
     expected = {0.0: None, 50.0: 0, "all": 200 * 30}[threshold]
     assert expected is None or slow.counters.active_last == expected
     if threshold == 50.0:
@@ -88,7 +90,7 @@ def test_none_and_all_active(core, method, threshold):
 @pytest.mark.parametrize(("rate", "steps"), [(1e-6, 60), (0.03, 60), (20.0, 12)])
 def test_many_steps_large_and_tiny(core, method, rate, steps):
     net, X, rng = problem(400, 12, 25, threshold=1.2)
-    fast, slow = train_both(method, net, X, rng, 0.1, rate, steps, debug=True)
+    fast, slow = train_both(method, net, X, rng, 0.1, rate, steps)
     moved = np.linalg.norm(slow.network().hidden - net.hidden)
     wrong = np.linalg.norm(fast.network().hidden - slow.network().hidden)
     assert wrong <= 1e-4 * moved + 1e-6 * np.linalg.norm(net.hidden)
@@ -97,12 +99,12 @@ def test_many_steps_large_and_tiny(core, method, rate, steps):
 @pytest.mark.parametrize("method", FAST)
 def test_relu_and_sharp_threshold(core, method):
     net, X, rng = problem(150, 9, 12)
-    train_both(method, net.with_parameters(activation="relu"), X, rng, 0.2, 0.2, 5, debug=True)
+    train_both(method, net.with_parameters(activation="relu"), X, rng, 0.2, 0.2, 5)
     # A score exactly at the threshold is not active: the integer scores below are exact in any order.
     whole = net.with_parameters(hidden=np.sign(net.hidden), bias=np.zeros(150), activation=shifted_relu(3.0))
     corners = np.sign(X)
     scores = corners @ whole.hidden.T
-    trainer = robust.trainer(method, whole, corners, 0.0, debug=True)
+    trainer = robust.trainer(method, whole, corners, 0.0)
     trainer.values(corners)
     assert (scores == 3.0).any()
     assert np.array_equal(trainer.active_counts, (scores > 3.0).sum(axis=1))
@@ -118,9 +120,9 @@ def test_relu_and_sharp_threshold(core, method):
     reach=st.sampled_from([0.0, 0.05, 1.0]),
 )
 def test_lists_hold_every_active_pair(method, seed, shape, calls, reach):
-    """debug=True raises when a scan of all pairs finds an active one outside the lists, whatever the calls before."""
+    """A scan of all pairs finds no active one outside the lists, whatever the calls before."""
     net, X, rng = problem(*shape, seed=seed)
-    trainer = robust.trainer(method, net, X, reach, debug=True)
+    trainer = robust.trainer(method, net, X, reach)
     for call, rate in calls:
         # The bounds are tight for an example pulled along a neuron's weights, and weights along an example.
         hidden = trainer.network().hidden
@@ -133,6 +135,7 @@ def test_lists_hold_every_active_pair(method, seed, shape, calls, reach):
             trainer.values(moved)
         else:
             trainer.step(moved, slopes, rate)
+        verify(trainer, moved.astype(np.float32))
     assert trainer.counters.touched >= trainer.counters.active
 
 

@@ -14,24 +14,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from fewfire._errors import FewfireError
-from fewfire.engines.robust._trainer import TrainerBase, TrainerCounters
+from fewfire.engines.robust._trainer import ActiveTrainer, TrainerCounters
 from fewfire.halfspace import Index
 from fewfire.halfspace._plan import CHILDREN
 
 if TYPE_CHECKING:
-    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
+    from fewfire._types import AnyArray, Float64Array, FloatArray
     from fewfire.engines.robust._trainer import FloatTable
     from fewfire.halfspace._methods import MethodName
     from fewfire.networks import TwoLayer
 
 
-class IndexTrainer(TrainerBase):
+class IndexTrainer(ActiveTrainer):
     """Finds active neurons by half-space reporting.
 
     Parameters
     ----------
-    network, X, reach, threads, debug : as in `ActiveTrainer`
+    network, X, reach, threads : as in `ActiveTrainer`
     index_method : as `method` of `fewfire.halfspace.Index`
     """
 
@@ -44,18 +43,15 @@ class IndexTrainer(TrainerBase):
         reach: float,
         *,
         threads: int | None = None,
-        debug: bool = False,
         index_method: MethodName | str = "auto",
     ) -> None:
         super().__init__(network, X, reach)
         self._hidden = network.hidden.copy()
         self._index = Index(self._hidden, network.bias, index_method, threads)
-        self._debug = debug
         self._last: tuple[FloatTable, csr_array[np.float32]] | None = None  # examples asked about, and the answer
         self._products = self._pairs = self._active = self._updated = self._bytes = 0
 
     def evaluate(self, X_moved: AnyArray) -> tuple[Float64Array, FloatArray]:
-        """f, shape (n,), and ∇_x f, shape (n, inputs), at the moved examples."""
         moved = self._placed(X_moved)
         active = self._report(moved)
         self._products += 2
@@ -64,7 +60,6 @@ class IndexTrainer(TrainerBase):
         return self._sum(moved, active), gradients
 
     def values(self, X_moved: AnyArray) -> Float64Array:
-        """f at the moved examples: shape (n,)."""
         moved = self._placed(X_moved)
         self._products += 1
         return self._sum(moved, self._report(moved))
@@ -120,8 +115,6 @@ class IndexTrainer(TrainerBase):
         indptr, neurons = self._index.query_batch(moved, threshold)
         self._active_counts = np.diff(indptr)
         self._active += len(neurons)
-        if self._debug:
-            self._verify(moved, indptr, neurons)
         active: csr_array[np.float32] = csr_array(
             (self._net.output[neurons], neurons, indptr), shape=(self.examples, self._net.width)
         )
@@ -133,9 +126,3 @@ class IndexTrainer(TrainerBase):
         z = np.einsum("ij,ij->i", self._hidden[active.indices], moved[rows]) + self._net.bias[active.indices]
         sums = np.bincount(rows, weights=active.data * z, minlength=self.examples)
         return np.asarray(sums + self._net.offset, dtype=np.float64)
-
-    def _verify(self, moved: FloatTable, indptr: IdArray, neurons: IdArray) -> None:
-        threshold = np.float32(self._net.activation.threshold)
-        scan = Index(self._hidden, self._net.bias, "scan").query_batch(moved, threshold)
-        if not (np.array_equal(scan.indptr, indptr) and np.array_equal(scan.indices, neurons)):
-            raise FewfireError("the index does not report the neurons that a scan of the weights reports")

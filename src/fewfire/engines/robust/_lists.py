@@ -14,37 +14,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire._errors import FewfireError
 from fewfire._extension import load
 from fewfire._threads import thread_count
-from fewfire.engines.robust._trainer import TrainerBase, TrainerCounters
+from fewfire.engines.robust._trainer import ActiveTrainer, TrainerCounters
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
     from fewfire.networks import TwoLayer
 
 # In the order in which csrc/bindings/robust.cpp gives them.
-_COUNTS = [
-    "active_last",
-    "active",
-    "touched",
-    "scored",
-    "summed",
-    "slots",
-    "lists",
-    "updated",
-    "refreshed",
-]
+_COUNTS = ("active_last", "active", "touched", "scored", "summed", "slots", "lists", "updated", "refreshed")
 
 
-class ListTrainer(TrainerBase):
+class ListTrainer(ActiveTrainer):
     """Scores only pairs near the threshold, in C++; see `ActiveTrainer` for the parameters."""
 
     name = "lists"
 
-    def __init__(
-        self, network: TwoLayer, X: AnyArray, reach: float, *, threads: int | None = None, debug: bool = False
-    ) -> None:
+    def __init__(self, network: TwoLayer, X: AnyArray, reach: float, *, threads: int | None = None) -> None:
         super().__init__(network, X, reach)
         core: Any = load()
         self._core = core.ActiveTrainer(
@@ -57,18 +44,15 @@ class ListTrainer(TrainerBase):
             slack=self._slack,
             threads=thread_count(threads),
         )
-        self._debug = debug
         self._dense_products = 0  # matrix products that the same calls take when every pair is computed
 
     def evaluate(self, X_moved: AnyArray) -> tuple[Float64Array, FloatArray]:
-        """f, shape (n,), and ∇_x f, shape (n, inputs), at the moved examples."""
         gradients = np.empty(self._anchors.shape, dtype=np.float32)
         values = self._evaluate(X_moved, gradients)
         self._dense_products += 2
         return values, gradients
 
     def values(self, X_moved: AnyArray) -> Float64Array:
-        """f at the moved examples: shape (n,)."""
         values = self._evaluate(X_moved, None)
         self._dense_products += 1
         return values
@@ -81,10 +65,8 @@ class ListTrainer(TrainerBase):
         self._core.update(weights, number)
         self._length_bound = length
         self._dense_products += 2
-        self._verify("step")
 
     def network(self) -> TwoLayer:
-        """The network as trained so far."""
         hidden = np.empty_like(self._net.hidden)
         self._core.weights(hidden)
         return self._net.with_parameters(hidden=hidden)
@@ -112,7 +94,6 @@ class ListTrainer(TrainerBase):
 
     @property
     def active_counts(self) -> IdArray:
-        """Active neurons of each example in the last evaluation: shape (n,)."""
         fired = np.empty(self.examples, dtype=np.int64)
         self._core.fired(fired)
         return fired
@@ -126,11 +107,4 @@ class ListTrainer(TrainerBase):
         self._move_to(self._table(X_moved))
         sums = np.empty(self.examples, dtype=np.float64)
         self._core.evaluate(sums, gradients)
-        self._verify("evaluation")
         return sums + self._net.offset
-
-    def _verify(self, call: str) -> None:
-        pair = self._core.missing() if self._debug else None
-        if pair is not None:
-            neuron, example = pair
-            raise FewfireError(f"after the {call} neuron {neuron} is active on example {example} but not in its list")

@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 TrainerMethod: TypeAlias = Literal["auto", "dense", "lists", "index"]
 
 TRAINERS: dict[str, Callable[..., ActiveTrainer]] = {
-    "dense": DenseTrainer,
-    "lists": ListTrainer,
-    "index": IndexTrainer,
+    kind.name: kind for kind in (DenseTrainer, ListTrainer, IndexTrainer)
 }
-"""Classes by name, each made as `Trainer(network, X, reach, *, threads=None, debug=False)`."""
+"""Classes by name, each made as `Trainer(network, X, reach, *, threads=None)`."""
 
 
 def trainer(
@@ -36,7 +34,6 @@ def trainer(
     reach: float,
     *,
     threads: int | None = None,
-    debug: bool = False,
     index_method: MethodName | str = "auto",
 ) -> ActiveTrainer:
     """A trainer of the named method; without the C++ part "dense" replaces "lists", with one warning.
@@ -46,7 +43,7 @@ def trainer(
     method : a name of TRAINERS, or "auto"
         "auto" takes "dense" when over a quarter of the neurons is active on the anchors (up to 64 of them are tried)
         or the C++ part is missing, "lists" otherwise.
-    network, X, reach, threads, debug : as in `ActiveTrainer`
+    network, X, reach, threads : as in `ActiveTrainer`
     index_method : as `method` of `fewfire.halfspace.Index`
         How method "index" searches: "tree" as the paper has it, "scan" or "screen" of every neuron, what is measured
         to be fastest ("auto"), or a method that was registered.
@@ -63,11 +60,11 @@ def trainer(
     """
     name = check_choice("method", method, get_args(TrainerMethod))
     if name == "index":
-        return IndexTrainer(network, X, reach, threads=threads, debug=debug, index_method=index_method)
+        return IndexTrainer(network, X, reach, threads=threads, index_method=index_method)
     if index_method != "auto":
         raise invalid("index_method", f"must be 'auto' for method={method!r}", index_method, "use method='index'")
     if name == "auto":
         name = "dense" if network.activity(X[:: max(1, -(-len(X) // 64))]).fraction > 0.25 else "lists"
     if name == "lists" and core() is None:
         name = "dense"
-    return TRAINERS[name](network, X, reach, threads=threads, debug=debug)
+    return TRAINERS[name](network, X, reach, threads=threads)

@@ -11,8 +11,9 @@ are exact on every machine, so tests can assert them; its arguments are checked 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -67,11 +68,8 @@ class TrainerCounters:
         return TrainerCounters(**differences | {"active_last": self.active_last})
 
 
-@runtime_checkable
-class ActiveTrainer(Protocol):
+class ActiveTrainer(ABC):
     """Evaluates a network at moved examples and trains its hidden weights there.
-
-    Made as `Trainer(network, X, reach, *, threads=None, debug=False)`.
 
     Parameters
     ----------
@@ -83,42 +81,9 @@ class ActiveTrainer(Protocol):
         Largest ‖x̃_i − x_i‖₂; for an adversary that moves each coordinate by at most ρ it is ρ·√inputs.
     threads : int, optional
         All cores by default. Results do not depend on it.
-    debug : bool
-        Compare with a scan of all pairs after every call.
     """
 
-    name: str
-
-    def evaluate(self, X_moved: AnyArray) -> tuple[Float64Array, FloatArray]:
-        """f in float64, shape (n,), and ∇_x f, shape (n, inputs), at the moved examples; row i belongs to anchor i."""
-        ...
-
-    def values(self, X_moved: AnyArray) -> Float64Array:
-        """f in float64 at the moved examples: shape (n,)."""
-        ...
-
-    def step(self, X_moved: AnyArray, slopes: AnyArray, rate: float) -> None:
-        """W ← W − rate·Σ_i slopes_i ∂f(x̃_i)/∂W, with the active sets before the step; `slopes` has shape (n,)."""
-        ...
-
-    def network(self) -> TwoLayer:
-        """The network as trained so far."""
-        ...
-
-    @property
-    def counters(self) -> TrainerCounters:
-        """Work done so far."""
-        ...
-
-    @property
-    def active_counts(self) -> IdArray:
-        """How many neurons were active on each example in the last evaluation: shape (n,)."""
-        ...
-
-
-class TrainerBase:
-    """The anchors, the ball around them and the checks of moved examples and steps; weights in NumPy."""
-
+    name: ClassVar[str]
     _hidden: FloatArray
 
     def __init__(self, network: TwoLayer, X: AnyArray, reach: float) -> None:
@@ -141,6 +106,23 @@ class TrainerBase:
                 raise invalid(name, f"must have rows of norm at most {LARGEST_WEIGHT:g}", size, "rescale it")
         self._net = network
         self._active_counts: IdArray = np.zeros(len(self._anchors), dtype=np.int64)
+
+    @abstractmethod
+    def evaluate(self, X_moved: AnyArray) -> tuple[Float64Array, FloatArray]:
+        """f in float64, shape (n,), and ∇_x f, shape (n, inputs), at the moved examples; row i belongs to anchor i."""
+
+    @abstractmethod
+    def values(self, X_moved: AnyArray) -> Float64Array:
+        """f in float64 at the moved examples: shape (n,)."""
+
+    @abstractmethod
+    def step(self, X_moved: AnyArray, slopes: AnyArray, rate: float) -> None:
+        """W ← W − rate·Σ_i slopes_i ∂f(x̃_i)/∂W, with the active sets before the step; `slopes` has shape (n,)."""
+
+    @property
+    @abstractmethod
+    def counters(self) -> TrainerCounters:
+        """Work done so far."""
 
     @property
     def examples(self) -> int:
@@ -199,7 +181,7 @@ class TrainerBase:
         return np.ascontiguousarray(values, dtype=np.float32), number, length
 
 
-class DenseTrainer(TrainerBase):
+class DenseTrainer(ActiveTrainer):
     """The reference implementation: every neuron is scored on every example, in float32 matrix products.
 
     A pair within rounding of the threshold may be active here and not in another trainer, or the other way round.
@@ -208,28 +190,23 @@ class DenseTrainer(TrainerBase):
 
     name = "dense"
 
-    def __init__(
-        self, network: TwoLayer, X: AnyArray, reach: float, *, threads: int | None = None, debug: bool = False
-    ) -> None:
+    def __init__(self, network: TwoLayer, X: AnyArray, reach: float, *, threads: int | None = None) -> None:
         super().__init__(network, X, reach)
         self._hidden = network.hidden.copy()
         self._evaluations = self._products = self._active = self._updated = 0
 
     def evaluate(self, X_moved: AnyArray) -> tuple[Float64Array, FloatArray]:
-        """f, shape (n,), and ∇_x f, shape (n, inputs), at the moved examples."""
         z, active = self._score(self._placed(X_moved))
         self._products += 2
         weights = active * self._net.output  # ∂f/∂z of every pair
         return self._sum(z, weights), weights @ self._hidden
 
     def values(self, X_moved: AnyArray) -> Float64Array:
-        """f at the moved examples: shape (n,)."""
         z, active = self._score(self._placed(X_moved))
         self._products += 1
         return self._sum(z, active * self._net.output)
 
     def step(self, X_moved: AnyArray, slopes: AnyArray, rate: float) -> None:
-        """W ← W − rate·Σ_i slopes_i ∂f(x̃_i)/∂W."""
         moved = self._placed(X_moved)
         weights, number, self._length_bound = self._check_step(slopes, rate)
         _, active = self._score(moved)
