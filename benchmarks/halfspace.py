@@ -181,7 +181,8 @@ def check(plain: TwoLayer, indexed: TwoLayer, rows: Any) -> dict[str, float]:
     wide = plain.astype(np.float64)
     z = wide.preactivations(rows)
     sizes = np.abs(rows) @ np.abs(plain.hidden).T + np.abs(plain.bias)
-    fires = indexed.active(rows).to_scipy().toarray()
+    fires, sets = np.zeros(z.shape, dtype=bool), indexed.active(rows)
+    fires[np.repeat(np.arange(sets.rows), sets.counts), sets.indices] = True
     open_ = np.abs(z) <= (INPUTS + 1) * 2.0**-24 * sizes
     assert ((fires == (z > 0)) | open_).all(), "a neuron that fires was missed, or one that does not was found"
     exact = wide(rows)

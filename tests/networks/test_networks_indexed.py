@@ -53,7 +53,6 @@ def test_active_neurons_are_those_whose_score_is_above(method, activation):
         np.flatnonzero(halfspace.scores(HIDDEN, BIAS, row) > np.float32(indexed.activation.threshold)) for row in ROWS
     ]
     active = indexed.active(ROWS)
-    assert active.width == WIDTH
     for i, ids in enumerate(expected):
         np.testing.assert_array_equal(active.row(i), ids)
     activity = indexed.activity(ROWS)

@@ -64,14 +64,8 @@ class Arena:
         self._waiting.clear()
 
     def get(self, at: int, shape: int | tuple[int, ...], dtype: Any) -> AnyArray:
-        """What lies at an address, read while another batch may be training."""
+        """What lies at an address, read while kernels may run."""
         out = np.empty(shape, dtype)
-        self._copy(out.ctypes.data, at, out.nbytes, self._runtime.memcpyDeviceToHost)
-        return out
-
-    def peek(self, at: int, dtype: Any) -> AnyArray:
-        """One record at an address, as an array of length 1, read while a kernel runs."""
-        out = np.empty(1, dtype)
         self._copy(out.ctypes.data, at, out.nbytes, self._runtime.memcpyDeviceToHost)
         return out
 

@@ -1,7 +1,6 @@
 """Preactivations of a two-layer network in blocks of rows, so that memory does not grow with rows × width.
 
-`ActiveSets` lists the firing neurons of every input in compressed rows, the sparse counterpart of a (rows, width) table
-of bits; `Activity` counts them per input and per neuron. How many fire at most is `_sparsity`'s question.
+`Activity` counts firing neurons per input and per neuron. How many fire at most is `_sparsity`'s question.
 """
 
 from __future__ import annotations
@@ -11,13 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fewfire._compressed_rows import CompressedRows
 from fewfire._validate import check_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from scipy.sparse import csr_array
 
     from fewfire._types import AnyArray, FloatArray, IdArray
     from fewfire.networks._mlp import Mlp
@@ -46,30 +42,6 @@ def preactivation_blocks(network: TwoLayer, X: AnyArray) -> Iterator[FloatArray]
         z = rows.astype(network.dtype, copy=False) @ network.hidden.T
         z += network.bias
         yield z
-
-
-@dataclass(frozen=True, eq=False)
-class ActiveSets(CompressedRows):
-    """The active neurons of every input; unpacks as the pair `indptr, indices = network.active(X)`.
-
-    Parameters
-    ----------
-    indptr : int64 array of shape (rows + 1,)
-        Row i owns `indices[indptr[i]:indptr[i + 1]]`.
-    indices : int64 array of shape (total,)
-        Neuron ids, ascending within a row.
-    width : int
-        How many neurons there are.
-    """
-
-    width: int
-
-    def to_scipy(self) -> csr_array[np.bool_]:
-        """The same as a boolean `scipy.sparse.csr_array` of shape (rows, width)."""
-        from scipy.sparse import csr_array
-
-        fires = np.ones(len(self.indices), dtype=np.bool_)
-        return csr_array((fires, self.indices, self.indptr), shape=(self.rows, self.width))
 
 
 @dataclass(frozen=True, eq=False)

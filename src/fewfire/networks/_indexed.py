@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fewfire._compressed_rows import CompressedRows
 from fewfire._errors import invalid
 from fewfire._validate import check_inputs
 from fewfire.halfspace import Index
-from fewfire.networks._evaluate import ActiveSets, Activity, row_blocks
+from fewfire.networks._evaluate import Activity, row_blocks
 from fewfire.networks._two_layer import TwoLayer
 
 if TYPE_CHECKING:
@@ -81,23 +82,17 @@ class IndexedTwoLayer(TwoLayer):
         total += np.asarray(self.offset, dtype=self.dtype)
         return total
 
-    def active(self, X: AnyArray) -> ActiveSets:
-        """The neurons that fire on each row of X, as compressed rows `indptr, indices`."""
+    def active(self, X: AnyArray) -> CompressedRows:
         counts, indices = [np.zeros(1, dtype=np.int64)], []
         for rows in row_blocks(self, X):
             report = self.index.query_batch(rows, self.activation.threshold)
             counts.append(report.counts)
             indices.append(report.indices)
-        return ActiveSets(np.concatenate(counts).cumsum(dtype=np.int64), np.concatenate(indices), self.width)
+        return CompressedRows(np.concatenate(counts).cumsum(dtype=np.int64), np.concatenate(indices))
 
     def activity(self, X: AnyArray) -> Activity:
-        """How many neurons fire on each row of X, on how many rows each neuron fires, and which never do."""
-        per_input, per_neuron = [], np.zeros(self.width, dtype=np.int64)
-        for rows in row_blocks(self, X):
-            report = self.index.query_batch(rows, self.activation.threshold)
-            per_input.append(report.counts)
-            per_neuron += np.bincount(report.indices, minlength=self.width)
-        return Activity(np.concatenate(per_input), per_neuron)
+        sets = self.active(X)
+        return Activity(sets.counts, np.bincount(sets.indices, minlength=self.width))
 
     def _sums(self, report: ScoredRows) -> FloatArray:
         """Σ_{j fires} u_j σ(score_j) for each row of a report."""

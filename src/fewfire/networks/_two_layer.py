@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from fewfire import _archive
+from fewfire._compressed_rows import CompressedRows
 from fewfire._errors import InvalidArgument, invalid
 from fewfire._html import card
 from fewfire._validate import check_integer, check_number
 from fewfire.networks._activations import Activation
 from fewfire.networks._activations import activation as resolve
-from fewfire.networks._evaluate import ActiveSets, Activity, preactivation_blocks
+from fewfire.networks._evaluate import Activity, preactivation_blocks
 
 if TYPE_CHECKING:
     import os
@@ -152,7 +153,7 @@ class TwoLayer:
         """σ(⟨w_j, x⟩ + b_j) for each row of X: shape (rows, width)."""
         return self.activation.value(self.preactivations(X))
 
-    def active(self, X: AnyArray) -> ActiveSets:
+    def active(self, X: AnyArray) -> CompressedRows:
         """The neurons that fire on each row of X, as compressed rows `indptr, indices`."""
         counts, indices = [np.zeros(1, dtype=np.int64)], []
         for z in preactivation_blocks(self, X):
@@ -160,7 +161,7 @@ class TwoLayer:
             counts.append(np.count_nonzero(fires, axis=1))
             # Positions in the flat block, less those of the row starts: faster than the pairs of numpy.nonzero.
             indices.append(np.flatnonzero(fires) - np.repeat(self.width * np.arange(len(fires)), counts[-1]))
-        return ActiveSets(np.concatenate(counts).cumsum(dtype=np.int64), np.concatenate(indices), self.width)
+        return CompressedRows(np.concatenate(counts).cumsum(dtype=np.int64), np.concatenate(indices))
 
     def activity(self, X: AnyArray) -> Activity:
         """How many neurons fire on each row of X, on how many rows each neuron fires, and which never do."""

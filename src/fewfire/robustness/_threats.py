@@ -292,37 +292,22 @@ class L2Ball(_BoxedBall):
     def project(self, points: Float64Array, centres: Float64Array) -> Float64Array:
         """The nearest points of ball and box: x₀ + t·(x − x₀), clipped to the box, with the largest t ≤ 1 that fits.
 
-        t = 1 where clipping alone brings a point into the ball. Elsewhere Σ_j min(t·|δ_j|, room_j)² = ρ² is solved for
-        the coordinates that have not met the box, again while more of them meet it: after a few times t is exact.
+        t = 1 where clipping alone brings a point into the ball.
         """
         nearest = np.clip(points, self.low, self.high).astype(points.dtype, copy=False)
         far = (np.linalg.norm(nearest - centres, axis=1, keepdims=True) > self.rho)[:, 0]
         if far.any():
-            nearest[far] = self.take(far)._rim((points - centres)[far], centres[far], 1.0)
+            nearest[far] = self.take(far)._rim((points - centres)[far], centres[far])
         return np.asarray(nearest)
 
-    def _rim(self, delta: Float64Array, centres: Float64Array, longest: float) -> Float64Array:
-        """x₀ + t·δ clipped to the box, with the largest t ≤ longest for which that lies in the ball."""
+    def _rim(self, delta: Float64Array, centres: Float64Array) -> Float64Array:
+        """x₀ + t·δ clipped to the box, with the largest t for which that lies in the ball."""
         if np.all(np.isinf(self.low)) and np.all(np.isinf(self.high)):
             return np.asarray(centres + (self.rho * units(delta)).astype(centres.dtype, copy=False))
         centres, delta = centres.astype(np.float64), delta.astype(np.float64)
-        size = np.abs(delta)
         room = np.broadcast_to(np.where(delta > 0.0, self.high - centres, centres - self.low), delta.shape)
-        square = np.broadcast_to(np.asarray(self.rho, dtype=np.float64) ** 2, (len(delta), 1))
-        free = size > 0.0
-        while True:
-            # Coordinates that are taken to be free and are not make the move look longer, so that t only grows.
-            ended = np.where(free | (size == 0.0), 0.0, room)
-            left = np.maximum(square - (ended**2).sum(axis=1)[:, None], 0.0)
-            rest = np.where(free, size**2, 0.0).sum(axis=1)[:, None]
-            t = np.sqrt(np.divide(left, rest, out=np.full_like(rest, math.inf), where=rest > 0.0))
-            met = free & (np.where(rest > 0.0, t, 0.0) * size >= room)
-            if not met.any():
-                break
-            free &= ~met
-        far = np.where(np.isinf(t), np.divide(room, size, out=np.zeros_like(size), where=size > 0.0), 0.0)
-        t = np.minimum(longest, np.where(np.isinf(t[:, 0]), far.max(axis=1), t[:, 0]))  # infinite: all met the box
-        return np.asarray(np.clip(centres + t[:, None] * delta, self.low, self.high))
+        rho = np.broadcast_to(np.asarray(self.rho, dtype=np.float64), (len(delta), 1))
+        return np.asarray(np.clip(centres + np.sign(delta) * _filled(np.abs(delta), room, rho), self.low, self.high))
 
     def ascend(self, points: Float64Array, gradients: Float64Array, size: Radius) -> Float64Array:
         """Along the gradient."""
@@ -330,7 +315,7 @@ class L2Ball(_BoxedBall):
 
     def extreme(self, gradients: Float64Array, centres: Float64Array) -> Float64Array:
         """Where the gradient leaves the ball, coordinates that meet the box before staying there."""
-        return self._rim(units(gradients), centres, math.inf).astype(centres.dtype, copy=False)
+        return self._rim(units(gradients), centres).astype(centres.dtype, copy=False)
 
     def draw(self, centres: Float64Array, stream: Stream) -> Float64Array:
         """Uniform in the ball, then projected."""

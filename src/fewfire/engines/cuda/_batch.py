@@ -299,7 +299,7 @@ class Batch:
 
     def _control_word(self, name: str) -> int:
         """A word of the control record, which the running kernel writes."""
-        return int(self._arena.peek(self._control, records.CONTROL)[name][0])
+        return int(self._arena.get(self._control, 1, records.CONTROL)[name][0])
 
     # Reading back.
 
