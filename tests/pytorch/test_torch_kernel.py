@@ -1,6 +1,7 @@
 """The sparse block on arrays is the dense block, within its stated bound of a float64 oracle and to the bit of itself."""
 
 import threading
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -8,12 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewfire import _extension
+from fewfire.torch import _kernel
 from fewfire.torch._kernel import ACTIVATIONS, SparseBlock, SparseDown, SparseUp
 
 UNIT = 2.0**-24
 EVERYTHING = -3e38  # a threshold that every score is above
 CORE = _extension.load()
 ISAS = CORE.available_isas() if CORE is not None else []
+
+
+def residual_codes(used):
+    """Blocks built inside have them, or not, whatever their inputs."""
+    return patch.object(_kernel, "_RESIDUAL_FROM", 0 if used else 1 << 62)
 
 
 def roundings(count: int) -> float:
@@ -102,8 +109,9 @@ def block_of(layer, activation, threshold, gated, residual, biased=True):
     up_bias = bias if biased and gated is None else None
     threshold = threshold if activation in ("shifted", "threshold") else 0.0
     offset = np.linspace(-1, 1, down.shape[1], dtype=np.float32) if biased else None
-    options = {"activation": activation, "threshold": threshold, "residual": residual}
-    return SparseBlock(up, up_bias, down, offset, **screened, **options), x
+    options = {"activation": activation, "threshold": threshold}
+    with residual_codes(residual):
+        return SparseBlock(up, up_bias, down, offset, **screened, **options), x
 
 
 blocks = st.builds(
@@ -152,9 +160,9 @@ def test_the_reference_without_cpp_gives_the_same_block(drawn):
 @settings(max_examples=80)
 def test_exactly_the_neurons_whose_score_is_above_are_found(layer, threshold, residual):
     up, _, bias, _, x = layer
-    options = {"activation": "threshold", "residual": residual}
-    every = SparseUp(up, bias, threshold=EVERYTHING, **options)(x)
-    layer = SparseUp(up, bias, threshold=threshold, **options)
+    with residual_codes(residual):
+        every = SparseUp(up, bias, activation="threshold", threshold=EVERYTHING)(x)
+        layer = SparseUp(up, bias, activation="threshold", threshold=threshold)
     where, which = np.nonzero(every > np.float32(threshold))
     for isa in ISAS or [None]:
         if CORE is not None:
@@ -188,7 +196,8 @@ def test_inputs_along_what_the_codes_lose_hide_no_neuron(core, residual):
         x = (lost / np.linalg.norm(lost, axis=1, keepdims=True)).astype(np.float32)
         z = np.einsum("ij,ij->i", weight.astype(float), x.astype(float))
         bias = (3e-6 * np.linalg.norm(weight, axis=1) - z).astype(np.float32)
-        layer = SparseUp(weight, bias, residual=residual)
+        with residual_codes(residual):
+            layer = SparseUp(weight, bias)
         for isa in ISAS:
             core.set_isa(isa)
             assert (np.diagonal(layer(x)) > 0).all()
@@ -204,7 +213,8 @@ def test_every_instruction_set_thread_count_and_batch_gives_the_same_bits(core, 
         down, x = rng.standard_normal((width, outputs)).astype(np.float32), rng.standard_normal((9, inputs))
         bias, x = np.full(width, -1.5 * np.sqrt(inputs), dtype=np.float32), x.astype(np.float32)
         screened = {} if gated is None else {"gate": gate, "gate_bias": bias, "gated": gated}
-        block = SparseBlock(up, bias, down, None, **screened, residual=residual)
+        with residual_codes(residual):
+            block = SparseBlock(up, bias, down, None, **screened)
         results = []
         for isa in ISAS:
             core.set_isa(isa)
@@ -221,7 +231,10 @@ def test_few_neurons_are_scored_by_the_counters(core):
     up = (rng.standard_normal((width, inputs)) / 32).astype(np.float32)
     bias, down = np.full(width, -1.88, dtype=np.float32), rng.standard_normal((width, 256)).astype(np.float32)
     x = rng.standard_normal((1, inputs)).astype(np.float32)
-    one, two = (SparseBlock(up, bias, down, None, residual=residual) for residual in (False, True))
+    with residual_codes(False):
+        one = SparseBlock(up, bias, down, None)
+    with residual_codes(True):
+        two = SparseBlock(up, bias, down, None)
     (y, first), (again, second) = one.counted(x), two.counted(x)
     np.testing.assert_array_equal(y, again)
     assert first.screened == second.screened == width

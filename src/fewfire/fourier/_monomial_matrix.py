@@ -4,12 +4,11 @@ Both products take one table access per sample and subcube (`_subcubes`), which 
 about 0.6 ns where a float64 matrix product spends them at 16 per cycle at best. Sums are in float64 throughout.
 
 The functions `reference_…` are the reference implementations of csrc/kernels/subcubes.cpp and gram.cpp: the matrix
-is formed for a few rows at a time, each column from the column without its last member.
+is formed for a few rows at a time.
 """
 
 from __future__ import annotations
 
-from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +17,7 @@ from fewfire._errors import invalid
 from fewfire._extension import core
 from fewfire._threads import thread_count
 from fewfire._validate import check_finite, check_integer, check_signs
-from fewfire.fourier._monomials import monomial_count, monomials
+from fewfire.fourier._monomials import monomial_count, monomial_table, monomials
 from fewfire.fourier._subcubes import choose_groups, cover_of, product_cost
 
 if TYPE_CHECKING:
@@ -140,14 +139,7 @@ def reference_gram(signs: SignArray, degree: int, weights: Float64Array | None =
 
 def _blocks(signs: SignArray, degree: int) -> Iterator[Float64Array]:
     """The matrix in blocks of rows of at most BLOCK_ENTRIES entries."""
-    n = signs.shape[1]
-    sets = monomials(n, degree)
+    sets = monomials(signs.shape[1], degree)
     rows = max(1, BLOCK_ENTRIES // len(sets))
     for start in range(0, len(signs), rows):
-        part = signs[start : start + rows].astype(np.float64)
-        block = np.ones((len(part), len(sets)))
-        for size in range(1, degree + 1):
-            first = monomial_count(n, size - 1)
-            members = sets[first : first + comb(n, size), :size]
-            block[:, first : first + len(members)] = part[:, members].prod(axis=2)
-        yield block
+        yield monomial_table(signs[start : start + rows], sets)

@@ -17,7 +17,7 @@ from fewfire._validate import check_integer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fewfire._types import FloatArray, IdArray
+    from fewfire._types import Float64Array, FloatArray, IdArray, SignArray
 
 
 Term: TypeAlias = tuple[tuple[int, ...], float]
@@ -109,6 +109,15 @@ def monomial_members(n: int, index: int) -> tuple[int, ...]:
         members.append(member)
         member += 1
     return tuple(members)
+
+
+def monomial_table(signs: SignArray, sets: IdArray) -> Float64Array:
+    """χ_S of every row for every set, shape (rows, sets)."""
+    padded = np.concatenate([signs, np.ones((len(signs), 1), dtype=np.int8)], axis=1)  # −1 is the column of ones
+    product = np.ones((len(signs), len(sets)), dtype=np.int8)
+    for members in sets.T:
+        product *= padded[:, members]
+    return product.astype(np.float64)
 
 
 def members_of(index: int) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire._errors import InvalidArgument, invalid
+from fewfire._errors import invalid
 from fewfire._validate import check_finite
 
 if TYPE_CHECKING:
@@ -59,12 +59,6 @@ def check_ids(name: str, values: ArrayLike) -> IdArray:
     if same.any():
         raise invalid(name, "must not repeat an id", int(ordered[1:][same][0]), "pass each id once")
     return ids
-
-
-def unknown_id(id_: int, size: int) -> InvalidArgument:
-    """The error of an id that the index does not hold."""
-    remedy = f"index.ids lists the {size} it has; ids of removed points are not used again"
-    return invalid("ids", "must be in the index", id_, remedy)
 
 
 def _float32(name: str, array: NDArray[Any]) -> NDArray[np.float32]:

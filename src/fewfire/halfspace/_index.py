@@ -20,7 +20,7 @@ from fewfire._errors import InvalidArgument, invalid
 from fewfire._extension import core
 from fewfire._threads import thread_count
 from fewfire._validate import check_choice
-from fewfire.halfspace._arguments import check_column, check_ids, check_rows, check_vector, unknown_id
+from fewfire.halfspace._arguments import check_column, check_ids, check_rows, check_vector
 from fewfire.halfspace._methods import METHODS, MethodName, QueryCounters, Reporter
 from fewfire.halfspace._plan import MANY, SMALL, IndexPlan, measure
 from fewfire.halfspace._reference import scores_of
@@ -324,7 +324,8 @@ class Index:
                 raise
             if wrong >= 0:
                 self._kept = kept
-                raise unknown_id(int(ids[wrong]), size)
+                remedy = f"index.ids lists the {size} it has; ids of removed points are not used again"
+                raise invalid("ids", "must be in the index", int(ids[wrong]), remedy)
             after = {first: reporter}
             for name, other in others:
                 try:

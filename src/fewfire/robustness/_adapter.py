@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -28,20 +28,6 @@ if TYPE_CHECKING:
     Adapt = Callable[[Any, object, object], "ModelAdapter"]
 
 
-class PointSpace(Protocol):
-    """Where an adversary moves, when that is not the user's table itself."""
-
-    @property
-    def columns(self) -> int:
-        """Columns of the user's table."""
-
-    def points(self, X: Float64Array) -> Float64Array:
-        """The points that rows (rows, columns) are."""
-
-    def rows(self, points: Float64Array, X: Float64Array) -> Float64Array:
-        """The rows of moved points; X holds those they started from."""
-
-
 @dataclass(frozen=True, eq=False)
 class ModelAdapter:
     """A model as attacks and certificates see it.
@@ -52,8 +38,9 @@ class ModelAdapter:
         Of points of shape (rows, inputs): one for two classes (positive for the second) or a number, else one per
         class. Two scores of two classes are taken too: their difference counts.
     classes : array of shape (classes,), ascending, or None for a regressor
-    space : PointSpace, optional
-        Turns rows into points where they are not the same.
+    space : object, optional
+        Where the adversary moves, when that is not the user's table itself: `columns` of that table, `points(X)` of its
+        rows, and `rows(points, X)` of points moved from X.
     threat : function of (rho, norm, bounds), each None where the user gave none, optional
         The model's own adversary; a ball, whose rho the user must give, without it.
     predict : function from rows (rows, columns) to predictions (rows,), optional
@@ -62,7 +49,7 @@ class ModelAdapter:
 
     scores: Scores
     classes: AnyArray | None
-    space: PointSpace | None = None
+    space: Any = None
     threat: Callable[[float | None, Norm | None, Any], Threat] | None = None
     predict: Callable[[Float64Array], AnyArray] | None = None
 
@@ -73,11 +60,11 @@ class ModelAdapter:
 
     def points(self, X: Float64Array) -> Float64Array:
         """The points that rows (rows, columns) are."""
-        return X if self.space is None else self.space.points(X)
+        return X if self.space is None else np.asarray(self.space.points(X))
 
     def rows(self, points: Float64Array, X: Float64Array) -> Float64Array:
         """The rows of moved points."""
-        return points if self.space is None else self.space.rows(points, X)
+        return points if self.space is None else np.asarray(self.space.rows(points, X))
 
     def labels(self, y: object, rows: int) -> AnyArray:
         """Labels (rows,) as criteria take them."""

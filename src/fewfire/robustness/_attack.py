@@ -231,24 +231,13 @@ def attack_adapted(
     )
 
 
-def robust_score(
-    model: Any,
-    X: object,
-    y: object,
-    rho: Any = None,
-    norm: Norm | None = None,
-    *,
-    bounds: Any = None,
-    fixed: Any = None,
-    integers: Any = None,
-    **options: Any,
-) -> float:
+def robust_score(model: Any, X: object, y: object, rho: Any = None, norm: Norm | None = None, **options: Any) -> float:
     """The score of a model at the worst points an attack finds: accuracy of classifiers, R² of regressors.
 
     Parameters
     ----------
-    model, X, y, rho, norm, bounds, fixed, integers, **options
-        As in `attack`.
+    model, X, y, rho, norm, **options
+        As in `attack`, bounds, fixed and integers among them.
 
     Examples
     --------
@@ -260,13 +249,10 @@ def robust_score(
     >>> ff.robust_score(model, X, y, rho=0.2) < model.score(X, y)
     True
     """
-    adapter = adapter_of(model, X, y)
-    threat = adapter.adversary(rho, norm, bounds, fixed, integers)
-    prediction = attack_adapted(adapter, X, y, threat, **options).prediction
-    if adapter.classes is None:
-        return float(r2_score(np.asarray(y), prediction))
-    score = float(np.mean(prediction == np.asarray(y)))
-    spread = np.std(adapter.check_rows(X), axis=0)
+    found = attack(model, X, y, rho, norm, **options)
+    if found.regression:
+        return float(r2_score(np.asarray(y), found.prediction))
+    score, spread = float(np.mean(found.prediction == np.asarray(y))), np.std(np.asarray(X, dtype=np.float64), axis=0)
     if score == 0.0 and rho is not None and np.ndim(rho) == 0 and np.any(spread) and rho > np.min(spread[spread > 0]):
         column = int(np.flatnonzero(spread > 0)[np.argmin(spread[spread > 0])])
         text = f"rho is in the units of X: {rho:g} is {rho / spread[column]:.3g} standard deviations of column {column}"

@@ -41,8 +41,9 @@ Gated = Literal["reglu", "drelu"]
 ACTIVATIONS: tuple[Activation, ...] = ("relu", "shifted", "threshold", "relu2")
 """Activations whose formula is known; the others have exact zeros and a threshold, or neither."""
 
-# Inputs from which the codes leave open about twice the neurons that fire, where 3% do.
 _RESIDUAL_FROM = 2048
+"""Inputs from which the codes leave open about twice the neurons that fire, where 3% do: these are then compared by
+residual codes too, half a byte per weight more."""
 
 
 class SparseWork(NamedTuple):
@@ -59,8 +60,7 @@ class SparseWork(NamedTuple):
 class SparseUp:
     """The first layer of a block, or its gate: scores of the neurons that fire, those above the threshold.
 
-    `weight` has shape (width, inputs) and `bias` (width,), both float32. With `residual`, neurons that the codes leave
-    open are compared by residual codes, half a byte per weight more; None decides by the number of inputs.
+    `weight` has shape (width, inputs) and `bias` (width,), both float32.
     """
 
     def __init__(
@@ -70,12 +70,11 @@ class SparseUp:
         *,
         activation: Activation = "relu",
         threshold: float = 0.0,
-        residual: bool | None = None,
     ) -> None:
         self.weight, self.bias = weight, _contiguous(bias)
         self.width, self.inputs = weight.shape
         self.activation, self.threshold = activation, float(np.float32(threshold))
-        native, coded = core(), _residual(residual, self.inputs)
+        native, coded = core(), self.inputs >= _RESIDUAL_FROM
         self._native = native and native.ScreenedLayer(weight, self.bias, self.threshold, coded, usable_cores())
 
     def __call__(self, x: Floats, threads: int = 1) -> Floats:
@@ -142,8 +141,8 @@ class SparseDown:
 class SparseBlock:
     """Two layers at once, with or without a gate: the output of a block at the cost of the neurons that fire.
 
-    `up`, `up_bias` and `residual` are as in `SparseUp`, `down_t` and `down_bias` as in `SparseDown`; `gate` and
-    `gate_bias` have the shapes of `up` and `up_bias`. Only the gate is searched for firing neurons.
+    `up` and `up_bias` are as in `SparseUp`, `down_t` and `down_bias` as in `SparseDown`; `gate`, `gate_bias` are like
+    `up` and `up_bias`. Only the gate is searched for firing neurons.
     """
 
     def __init__(
@@ -158,7 +157,6 @@ class SparseBlock:
         activation: Activation = "relu",
         threshold: float = 0.0,
         gated: Gated | None = None,
-        residual: bool | None = None,
     ) -> None:
         self.up, self.down_t, self.gate = up, down_t, gate
         self.up_bias, self.down_bias, self.gate_bias = map(_contiguous, (up_bias, down_bias, gate_bias))
@@ -175,7 +173,7 @@ class SparseBlock:
             activation,
             self.threshold,
             gated or "",
-            _residual(residual, self.inputs),
+            self.inputs >= _RESIDUAL_FROM,
             usable_cores(),
         )
 
@@ -211,10 +209,6 @@ class SparseBlock:
     def extra_bytes(self) -> int:
         """Memory used in addition to the weights."""
         return 0 if self._native is None else int(self._native.memory)
-
-
-def _residual(given: bool | None, inputs: int) -> bool:
-    return inputs >= _RESIDUAL_FROM if given is None else bool(given)
 
 
 def _contiguous(bias: Floats | None) -> Floats | None:

@@ -126,8 +126,7 @@ class Batch:
             self._groups = min(self._groups, general_groups(current_device(), unit + space))
         self._arena = Arena(sum(run_bytes(run, layout) for run in runs) + self._groups * (unit + space) + (16 << 10))
         self._put_before: dict[Any, int] = {}
-        self._sample_tasks = _Tasks(np.zeros(2 * len(runs), records.SAMPLE_TASK))
-        self._start_tasks = _Tasks(np.zeros(len(runs), records.START_TASK))
+        self._sample_tasks, self._start_tasks = [], []
         self._orders: list[Callable[[], None]] = []
         self._record_size = record_size(layout)
         checks = [len(ScheduleTables.of(run.schedule).checkpoints) for run in runs]
@@ -142,9 +141,9 @@ class Batch:
             self._describe(run, self._jobs[index])
         self._arguments = self._kernel_arguments(self._arena.put(self._jobs), unit)
         self._drawings = [
-            (name, self._arena.put(tasks.filled), len(tasks.filled))
+            (name, self._arena.put(np.stack(tasks)), len(tasks))
             for name, tasks in (("draw_samples", self._sample_tasks), ("draw_starts", self._start_tasks))
-            if len(tasks.filled)
+            if tasks
         ]
 
     def _put_once(self, key: Any, make: Callable[[], AnyArray]) -> int:
@@ -230,7 +229,7 @@ class Batch:
         for name, size in sizes.items():
             job[name] = self._arena.reserve(size)
         assert isinstance(run.network, Start)  # no Mlp comes here
-        _fill_start(self._start_tasks.next(), run.network, job)
+        self._start_tasks.append(_start_task(run.network, job))
 
     def _add_examples(
         self, X: AnyArray | None, y: AnyArray | None, sample: Sample | None, inputs: int, part: AnyArray, job: AnyArray
@@ -243,10 +242,11 @@ class Batch:
             part["count"] = sample.rows
             if key not in self._put_before:
                 self._put_before[key] = self._arena.reserve(4 * words * sample.rows)
-                task = self._sample_tasks.next()
+                task = np.zeros((), records.SAMPLE_TASK)
                 support = self._support(description["support"], inputs)
                 task["source"] = records.source_record(description, sample.stream, support)
                 task["bits"], task["count"], task["words"] = self._put_before[key], sample.rows, words
+                self._sample_tasks.append(task)
             part["bits"] = self._put_before[key]
         elif X is not None and y is not None:
             part["count"] = len(X)
@@ -345,26 +345,9 @@ class Batch:
         )
 
 
-class _Tasks:
-    """Records to be filled one after the other."""
-
-    def __init__(self, space: AnyArray) -> None:
-        self._space, self._count = space, 0
-
-    def next(self) -> AnyArray:
-        """The next one."""
-        self._count += 1
-        return self._space[self._count - 1]  # type: ignore[no-any-return]
-
-    @property
-    def filled(self) -> AnyArray:
-        """Those handed out so far."""
-        return self._space[: self._count]
-
-
-def _fill_start(task: AnyArray, start: Start, job: AnyArray) -> None:
+def _start_task(start: Start, job: AnyArray) -> AnyArray:
     """The device's form of a described start."""
-    stream, given = start.stream, start.init.parameters()
+    task, stream, given = np.zeros((), records.START_TASK), start.stream, start.init.parameters()
     task["key"] = stream.key
     for name in ("hidden", "bias", "output", "offset"):
         task[name], task[f"to_{name}"] = stream.child(name).id, job[name]
@@ -372,6 +355,7 @@ def _fill_start(task: AnyArray, start: Start, job: AnyArray) -> None:
     task["inputs"], task["width"] = start.inputs, start.width
     if start.init.name == "sparse":
         task["ones"], task["value"] = given["s"], given["value"]
+    return task
 
 
 def _history(run: Run, table: AnyArray) -> History:

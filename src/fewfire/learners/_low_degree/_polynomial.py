@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fewfire.fourier import evaluate, monomial_count, monomial_index, monomials
+from fewfire.fourier._monomials import monomial_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,15 +106,6 @@ def padded_sets(members: Sequence[Sequence[int]]) -> IdArray:
     width = max(map(len, members), default=0)
     sets = np.array([[*row, *[-1] * (width - len(row))] for row in members], dtype=np.int64)
     return sets.reshape(len(members), width)
-
-
-def monomial_table(signs: SignArray, sets: IdArray) -> Float64Array:
-    """χ_S of every row for every set, shape (rows, sets)."""
-    padded = np.concatenate([signs, np.ones((len(signs), 1), dtype=np.int8)], axis=1)  # −1 is the column of ones
-    product = np.ones((len(signs), len(sets)), dtype=np.int8)
-    for members in sets.T:
-        product *= padded[:, members]
-    return product.astype(np.float64)
 
 
 def _padded(sets: IdArray, width: int) -> IdArray:

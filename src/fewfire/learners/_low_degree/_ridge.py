@@ -19,7 +19,8 @@ import numpy as np
 from fewfire.fourier import least_squares, monomial_count, monomials
 from fewfire.fourier._gram import centred_gram
 from fewfire.fourier._monomial_matrix import MonomialMatrix
-from fewfire.learners._low_degree._polynomial import Polynomial, full_polynomial, monomial_table
+from fewfire.fourier._monomials import monomial_table
+from fewfire.learners._low_degree._polynomial import Polynomial, full_polynomial
 from fewfire.learners._low_degree._sample import SMALL, Fit, SignSample, splits
 
 if TYPE_CHECKING:

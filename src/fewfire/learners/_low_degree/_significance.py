@@ -17,7 +17,7 @@ import numpy as np
 
 from fewfire.fourier import monomial_count
 from fewfire.fourier._monomial_matrix import MonomialMatrix
-from fewfire.learners._low_degree._polynomial import monomial_table
+from fewfire.fourier._monomials import monomial_table
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array

@@ -27,8 +27,8 @@ import numpy as np
 from sklearn.linear_model import enet_path
 
 from fewfire.fourier import estimate, monomial_count, monomial_members, monomials
-from fewfire.fourier._monomials import strongest
-from fewfire.learners._low_degree._polynomial import Polynomial, monomial_table, sparse_polynomial
+from fewfire.fourier._monomials import monomial_table, strongest
+from fewfire.learners._low_degree._polynomial import Polynomial, sparse_polynomial
 from fewfire.learners._low_degree._sample import Fit, SignSample, splits
 
 if TYPE_CHECKING:
@@ -144,17 +144,14 @@ def _sets(n: int, indices: IdArray, degree: int) -> IdArray:
 def _path(sample: SignSample, centred: Float64Array, sets: IdArray) -> Terms:
     """The lasso over some terms at every penalty, each followed by the refit of the terms it keeps."""
     n, rows = sample.signs.shape[1], len(sample)
-    roots = np.sqrt(sample.weights / sample.weights.sum())
     units = np.array([sqrt(2.0 * log(2.0 * comb(n, size))) for size in (sets >= 0).sum(axis=1).tolist()])
-    table = monomial_table(sample.signs, sets)
-    means = np.average(table, axis=0, weights=sample.weights)
-    table = roots[:, None] * (table - means)
-    gram, target = table.T @ table, table.T @ (roots * centred)
+    table, labels, means = _centred(sample, monomial_table(sample.signs, sets), centred)
+    gram, target = table.T @ table, table.T @ labels
     largest = float(np.abs(target / units).max(initial=0.0))
     if largest == 0.0:
         values = np.zeros((len(sets), 2 * len(PENALTIES)))
         return Terms(sets, values, np.full(values.shape[1], sample.mean))
-    lasso = _lasso(table / units, roots * centred, gram / units[:, None] / units, target / units, largest)
+    lasso = _lasso(table / units, labels, gram / units[:, None] / units, target / units, largest)
     lasso /= units[:, None]
     values = np.repeat(lasso, 2, axis=1)
     for index in range(len(PENALTIES)):
@@ -163,6 +160,15 @@ def _path(sample: SignSample, centred: Float64Array, sets: IdArray) -> Terms:
             ridged = gram[np.ix_(kept, kept)] + REFIT_RIDGE * np.eye(len(kept))
             values[kept, 2 * index + 1] = np.linalg.solve(ridged, target[kept])
     return Terms(sets, values, sample.mean - means @ values)
+
+
+def _centred(
+    sample: SignSample, table: Float64Array, centred: Float64Array
+) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """A table (rows, terms) and labels (rows,) as least squares of equal weights have them, and the terms' means."""
+    roots = np.sqrt(sample.weights / sample.weights.sum())
+    means = np.average(table, axis=0, weights=sample.weights)
+    return roots[:, None] * (table - means), roots * centred, means
 
 
 def _lasso(
@@ -247,9 +253,7 @@ def fit_subcube(
         return np.zeros((0, 0), dtype=np.int64), np.zeros((0, len(ratios))), np.full(len(ratios), sample.mean)
     sets = monomials(len(columns), min(degree, len(columns)))[1:]
     table = monomial_table(np.ascontiguousarray(sample.signs[:, columns]), sets)
-    roots = np.sqrt(sample.weights / sample.weights.sum())
-    means = np.average(table, axis=0, weights=sample.weights)
-    table = roots[:, None] * (table - means)
-    gram, target = table.T @ table, table.T @ (roots * (sample.labels - sample.mean))
+    table, labels, means = _centred(sample, table, sample.labels - sample.mean)
+    gram, target = table.T @ table, table.T @ labels
     values = np.stack([np.linalg.solve(gram + ratio * np.eye(len(gram)), target) for ratio in ratios], axis=1)
     return sets, values, sample.mean - means @ values
