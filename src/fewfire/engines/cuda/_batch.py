@@ -126,7 +126,8 @@ class Batch:
             self._groups = min(self._groups, general_groups(current_device(), unit + space))
         self._arena = Arena(sum(run_bytes(run, layout) for run in runs) + self._groups * (unit + space) + (16 << 10))
         self._put_before: dict[Any, int] = {}
-        self._sample_tasks, self._start_tasks = [], []
+        self._sample_tasks: list[AnyArray] = []
+        self._start_tasks: list[AnyArray] = []
         self._orders: list[Callable[[], None]] = []
         self._record_size = record_size(layout)
         checks = [len(ScheduleTables.of(run.schedule).checkpoints) for run in runs]
