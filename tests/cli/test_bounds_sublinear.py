@@ -7,9 +7,16 @@ from typer.testing import CliRunner
 
 from fewfire import cli
 from fewfire._errors import InvalidArgument
-from fewfire.cli.bounds import activity_rows, cost_rows, fit_rows, number, power_of_ten, theorem_rows
 from fewfire.networks.init import activity_threshold
 from fewfire.papers import sublinear as theory
+from fewfire.papers.sublinear.statements._table import (
+    activity_rows,
+    cost_rows,
+    fit_rows,
+    number,
+    power_of_ten,
+    theorem_rows,
+)
 
 
 def ask(*options):

@@ -36,7 +36,6 @@ class MemoryStore(StoreBase):
         self._measurements: dict[str, Measurement] = {}
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Keep these rows."""
         for row in rows:
             old = self._rows.get(row.hash)
             if old is None or not final(old.status):
@@ -44,54 +43,44 @@ class MemoryStore(StoreBase):
                 self._rows[row.hash] = row
 
     def finished(self) -> set[str]:
-        """The hashes of runs that are final."""
         return {hash for hash, row in self._rows.items() if final(row.status)}
 
     def counts(self) -> dict[str, int]:
-        """How many runs have each status."""
         found = Counter(row.status for row in self._rows.values())
         return {status: found[status] for status in STATUSES}
 
     def settings(self) -> list[Setting]:
-        """Every cell, in order of arrival."""
         return [Setting(number, text) for text, number in self._settings.items()]
 
     def columns(self) -> dict[str, AnyArray]:
-        """All rows without histories, one array per column."""
         rows = list(self.rows())
         values = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
         values["setting"] = [self._settings[row.setting] for row in rows]
         return {name: np.array(values[name], dtype=kind) for name, kind in COLUMNS.items()}
 
     def rows(self, setting: int | None = None) -> Iterator[Row]:
-        """All rows, or those of one setting, sorted by hash."""
         for hash in sorted(self._rows):
             if setting is None or self._settings[self._rows[hash].setting] == setting:
                 yield self._rows[hash]
 
     def history(self, hash: str) -> History:
-        """The history of one run."""
         if hash not in self._rows:
             raise unknown_run(hash)
         return self._rows[hash].history
 
     def record_sweep(self, record: SweepRecord) -> None:
-        """Note a spec that is run into this store."""
         self._sweeps[record.key] = record
 
     def sweeps(self) -> list[SweepRecord]:
-        """The specs that were run into this store."""
         return list(self._sweeps.values())
 
     def add_measurements(self, measurements: Sequence[Measurement]) -> None:
-        """Keep these."""
         for new in measurements:
             old = self._measurements.get(new.hash)
             if old is None or old.status == "failed":
                 self._measurements[new.hash] = new
 
     def measurements(self) -> Iterator[Measurement]:
-        """All measurements, sorted by hash."""
         return iter([self._measurements[hash] for hash in sorted(self._measurements)])
 
     def close(self) -> None:

@@ -141,7 +141,6 @@ class SqliteStore(StoreBase):
             raise
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Keep these rows, all or none."""
         with self._writing(f"The {len(rows)} newest runs were not kept; all others are.") as connection:
             for row in rows:
                 connection.execute(f"DELETE FROM runs WHERE hash = ? AND status NOT IN {FINAL}", (row.hash,))
@@ -154,13 +153,11 @@ class SqliteStore(StoreBase):
                     connection.execute("INSERT INTO histories VALUES (?, ?, ?)", (done.lastrowid, *blobs))
 
     def finished(self) -> set[str]:
-        """The hashes of runs that are final: done or diverged."""
         found = {hash for (hash,) in self._read(f"SELECT hash FROM runs WHERE status IN {FINAL}")}
         self._check(are(found, np.str_), "a hash is no text")
         return found
 
     def counts(self) -> dict[str, int]:
-        """How many runs have each status."""
         found = dict(self._read("SELECT status, count(*) FROM runs GROUP BY status"))
         self._check(found.keys() <= set(STATUSES), "a run has an unknown status")
         return {status: int(found.get(status, 0)) for status in STATUSES}
@@ -178,7 +175,6 @@ class SqliteStore(StoreBase):
         return [Setting(id, spec) for id, spec, *_ in found]
 
     def columns(self) -> dict[str, AnyArray]:
-        """All rows without histories, one array per column, sorted by hash."""
         return self._columns(self._read(f"SELECT {', '.join(COLUMNS)} FROM runs ORDER BY hash"))
 
     def _columns(self, rows: Iterable[tuple[Any, ...]]) -> dict[str, AnyArray]:
@@ -193,7 +189,6 @@ class SqliteStore(StoreBase):
         return {name: np.array(columns[name], dtype=kind) for name, kind in COLUMNS.items()}
 
     def rows(self, setting: int | None = None) -> Iterator[Row]:
-        """All rows, or those of one setting, with histories, sorted by hash."""
         names = [name for name in COLUMNS if name != "setting"]
         query = (
             "SELECT settings.spec, environments.environment, histories.steps, curves, "
@@ -215,7 +210,6 @@ class SqliteStore(StoreBase):
             yield Row(setting=spec, environment=environment, history=decode_history(steps, curves), **fields)
 
     def history(self, hash: str) -> History:
-        """The history of one run."""
         query = "SELECT histories.steps, curves FROM histories JOIN runs ON run = runs.id WHERE hash = ?"
         found = next(self._read(query, (hash,)), None)
         if found is None:
@@ -223,7 +217,6 @@ class SqliteStore(StoreBase):
         return decode_history(*found)
 
     def record_sweep(self, record: SweepRecord) -> None:
-        """Note a spec that is run into this store; a spec noted before gets its new name and success error."""
         with self._writing("All runs are kept.") as connection:
             connection.execute(
                 "INSERT INTO sweeps (spec, name, success_error) VALUES (?, ?, ?) ON CONFLICT (spec) "
@@ -232,7 +225,6 @@ class SqliteStore(StoreBase):
             )
 
     def sweeps(self) -> list[SweepRecord]:
-        """The specs that were run into this store, oldest first."""
         found = []
         for name, error, spec in self._read("SELECT name, success_error, spec FROM sweeps ORDER BY id"):
             self._check(isinstance(name, str) and isinstance(error, float), "a sweep has no name or success error")
@@ -242,7 +234,6 @@ class SqliteStore(StoreBase):
         return found
 
     def add_measurements(self, measurements: Sequence[Measurement]) -> None:
-        """Keep these, all or none."""
         with self._writing(f"The {len(measurements)} newest measurements were not kept; all others are.") as connection:
             for new in measurements:
                 connection.execute("DELETE FROM measurements WHERE hash = ? AND status = 'failed'", (new.hash,))
@@ -265,7 +256,6 @@ class SqliteStore(StoreBase):
                 yield found
 
     def close(self) -> None:
-        """Let go of the file; closing twice is harmless."""
         connection, self._connection = self._connection, None
         lock, self._lock = self._lock, None
         try:
