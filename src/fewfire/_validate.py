@@ -147,22 +147,22 @@ def check_labels(name: str, values: object, rows: int) -> FloatArray:
     return check_finite(name, array.astype(np.float64))
 
 
-def check_sample_weight(weight: object, rows: int) -> Float64Array:
+def check_sample_weight(weight: object, rows: int, name: str = "sample_weight") -> Float64Array:
     """Weights (rows,), float64, of an array, of one number, or of None, which is 1: at least 0, and not all 0."""
-    refuse_masked("sample_weight", weight, "pass 0 for rows that are to be left out")
+    refuse_masked(name, weight, "pass 0 for rows that are to be left out")
     try:
         found = np.array(1.0 if weight is None else weight, dtype=np.float64)
     except (TypeError, ValueError):
-        raise invalid("sample_weight", "must hold numbers", type(weight).__name__) from None
+        raise invalid(name, "must hold numbers", type(weight).__name__) from None
     if found.ndim == 0:
         found = np.full(rows, float(found))
     if found.shape != (rows,):
-        raise invalid("sample_weight", f"must have one weight for each of the {rows} rows", f"shape {found.shape}")
-    check_finite("sample_weight", found)
+        raise invalid(name, f"must have one weight for each of the {rows} rows", f"shape {found.shape}")
+    check_finite(name, found)
     if (found < 0).any():
-        raise invalid("sample_weight", "must not be negative", float(found.min()), "leave rows out by a weight of 0")
+        raise invalid(name, "must not be negative", float(found.min()), "leave rows out by a weight of 0")
     if not found.any():
-        raise invalid("sample_weight", "must be above 0 for at least one row", "an array of zeros")
+        raise invalid(name, "must be above 0 for at least one row", "an array of zeros")
     return found
 
 

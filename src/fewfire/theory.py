@@ -14,7 +14,7 @@ Assumption 2 must then be read for the target χ_S, not for the zero function.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb, inf, log, sqrt
+from math import comb, inf, sqrt
 
 from fewfire._validate import check_integer, check_number
 
@@ -88,21 +88,3 @@ def frontier(
     except OverflowError:
         demand = inf
     return ResourceFrontier(parameters, steps, tau, delta, demand)
-
-
-def gradient_precision(samples: int, parameters: float = 1, steps: float = 1, failure: float | None = None) -> float:
-    """τ that `samples` examples give: 1/√m, or with a failure probability the τ of Assumption 2 by Hoeffding.
-
-    There every one of r·T means of m numbers in [−1, 1] must be within τ/2: τ = √(8 log(2rT/failure)/m).
-
-    Examples
-    --------
-    >>> from fewfire.papers import pareto
-    >>> round(pareto.gradient_precision(10_000), 4)
-    0.01
-    """
-    samples = check_integer("samples", samples, 1)
-    if failure is None:
-        return 1 / sqrt(samples)
-    failure = check_number("failure", failure, 0.0, 1.0, open_low=True, open_high=True)
-    return sqrt(8 * log(2 * parameters * steps / failure) / samples)

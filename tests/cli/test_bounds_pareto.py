@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from fewfire import cli
 from fewfire._errors import InvalidArgument
-from fewfire.cli.bounds import advice, pareto
+from fewfire.cli.bounds import pareto
 from fewfire.networks import init
 from fewfire.papers.pareto import (
     Diagnosis,
@@ -21,6 +21,7 @@ from fewfire.papers.pareto import (
     theorem_21,
     verdicts,
 )
+from fewfire.papers.pareto.statements._diagnosis import advice
 
 
 def ask(*options):

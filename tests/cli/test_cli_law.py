@@ -78,7 +78,10 @@ def test_files_that_are_no_law_are_refused(tmp_path):
     file = tmp_path / "law.json"
     ask = ("predict", "--n", 40, "--k", 3, "--width", 200, "--law", file)
     assert "must be a file of JSON" in str(invoke(*ask).exception)
-    for content, match in (([], "it holds a list"), ({}, "this is no law: KeyError")):
+    for content, kind, match in (
+        ([], InvalidArgument, "--law must hold a table; got a list"),
+        ({}, FileFormatError, "this is no law: KeyError"),
+    ):
         file.write_text(json.dumps(content))
         result = invoke(*ask)
-        assert isinstance(result.exception, FileFormatError) and match in str(result.exception)
+        assert isinstance(result.exception, kind) and match in str(result.exception)

@@ -99,7 +99,7 @@ def test_a_section_of_a_report(tmp_path):
     (tmp_path / "p.json").write_text(profiled("my_models:fed", "--json", "--no-gains"))
     assert runner.invoke(cli.app, ["report", "s.sqlite", "--profile", "p.json"]).exit_code == 0
     assert '"label":"[0, 2]"' in (tmp_path / "report.html").read_text(encoding="utf-8")
-    for content, told in (("{", "--profile must be a file of JSON"), ("3", "--profile must hold a profile of a model")):
+    for content, told in (("{", "--profile must be a file of JSON"), ("3", "--profile must hold a table")):
         (tmp_path / "p.json").write_text(content)
         result = runner.invoke(cli.app, ["report", "s.sqlite", "--profile", "p.json"])
         assert isinstance(result.exception, InvalidArgument) and str(result.exception).startswith(told)

@@ -11,9 +11,9 @@ from fewfire._errors import DeviceMemoryError
 from fewfire.engines.cuda import CudaEngine, _batch, _engine
 from fewfire.engines.cuda import _records as records
 
-H200 = Device("NVIDIA H200", 90, 132, 232448, 65536, 149_557_477_376)
-A100 = Device("NVIDIA A100", 80, 108, 166912, 65536, 42_000_000_000)
-SMALL = Device("small", 90, 132, 232448, 65536, 40_000_000)
+H200 = Device("NVIDIA H200", 90, 132, 232448, 149_557_477_376)
+A100 = Device("NVIDIA A100", 80, 108, 166912, 42_000_000_000)
+SMALL = Device("small", 90, 132, 232448, 40_000_000)
 
 
 class FakeDevice:

@@ -192,7 +192,7 @@ def test_a_sweep_gives_the_rows_of_single_runs():
     for number in range(0, 160, 7):
         run_spec = sweep.run_at(number)
         result = CudaEngine().train([run_spec.describe()], keep_networks=False)[0]
-        assert rows[run_spec.hash].outcome() == row_of(run_spec, result, rows[run_spec.hash].environment).outcome()
+        assert rows[run_spec.hash].outcome() == row_of(run_spec, result).outcome()
 
 
 def test_the_pace_is_that_of_training():

@@ -81,7 +81,7 @@ def test_fewer_samples_may_be_asked_for_and_blocks_do_not_matter(monkeypatch):
 
     whole = fourier.goldreich_levin(rule, 15, 0.9, samples=300, seed=3)
     assert whole.samples == 300
-    monkeypatch.setattr(_goldreich_levin, "_BLOCK_VALUES", 15 * 64)
+    monkeypatch.setattr(_goldreich_levin, "BLOCK_VALUES", 15 * 64)
     assert fourier.goldreich_levin(rule, 15, 0.9, samples=300, seed=3) == whole
     assert whole.terms == [((2, 6), 1.0)]
 

@@ -336,12 +336,9 @@ def test_a_weight_counts_as_repetition(n, degree, samples, alpha, solver, extens
 @pytest.mark.parametrize(
     ("weights", "text"),
     [
-        ([1.0, 2.0], "weights must hold one number for each of 5 samples; got shape (2,)."),
-        (
-            [1, 1, -1, 1, 1],
-            "weights must be at least 0 and not all 0; got -1.0. Remedy: leave samples of no weight out.",
-        ),
-        (np.zeros(5), "weights must be at least 0 and not all 0; got 0.0. Remedy: leave samples of no weight out."),
+        ([1.0, 2.0], "weights must have one weight for each of the 5 rows; got shape (2,)."),
+        ([1, 1, -1, 1, 1], "weights must not be negative; got -1.0. Remedy: leave rows out by a weight of 0."),
+        (np.zeros(5), "weights must be above 0 for at least one row; got an array of zeros."),
         ([1, 1, 1, 1, np.nan], "weights must hold finite numbers; got a nan at index (4,). Remedy: drop or impute"),
     ],
 )

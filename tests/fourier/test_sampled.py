@@ -91,7 +91,7 @@ def test_the_tail_bound_is_claim_2_1_with_the_degree_above():
 def test_the_same_seed_gives_the_same_answer_in_any_blocks(monkeypatch):
     first = fourier.sampled(mixed, N, samples=300, seed=5)
     answers = first.norm_squared(), first.average_sensitivity(), first.noise_sensitivity(0.5), first.influences()
-    monkeypatch.setattr(_sampled, "_BLOCK_VALUES", 1000)
+    monkeypatch.setattr(_sampled, "BLOCK_VALUES", 1000)
     again = fourier.sampled(mixed, N, samples=300, seed=5)
     assert again.norm_squared() == answers[0]
     assert again.average_sensitivity() == answers[1]

@@ -61,11 +61,11 @@ def test_parseval(n, seed):
 
 @settings(max_examples=20)
 @given(n=st.integers(0, 14), dtype=st.sampled_from([np.float64, np.float32]), seed=st.integers(0, 2**32))
-def test_inverse_undoes_both_normalisations(n, dtype, seed):
+def test_inverse_undoes_the_transform(n, dtype, seed):
     values = table(n, dtype, seed)
     tolerance = 16 * (n + 1) * np.finfo(dtype).eps * np.abs(values).max()
-    for flag in (True, False):
-        back = fourier.inverse(fourier.transform(values, normalise=flag), normalised=flag)
+    sums = fourier.transform(values, normalise=False)
+    for back in (fourier.inverse(fourier.transform(values)), fourier.transform(sums)):
         assert back.dtype == dtype
         assert np.allclose(back, values, rtol=0, atol=tolerance)
 
@@ -115,7 +115,7 @@ def test_in_place_overwrites_and_returns_the_array():
     expected = fourier.transform(values)
     assert fourier.transform(values, inplace=True) is values
     assert np.array_equal(values, expected)
-    fourier.inverse(values, inplace=True)
+    fourier.transform(values, inplace=True, normalise=False)
     assert np.allclose(values, table(8), atol=1e-14)
 
 

@@ -16,7 +16,7 @@ from fewfire.torch.cuda import _device_block
 from fewfire.torch.cuda._codes import BIAS, SCALES, STEP
 from fewfire.torch.cuda._device_block import ACTIVATIONS, GATES
 
-H200 = Device("made up", 90, 132, 232448, 65536, 1 << 37)
+H200 = Device("made up", 90, 132, 232448, 1 << 37)
 
 
 def read(address, count, kind):

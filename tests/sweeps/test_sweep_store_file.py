@@ -104,7 +104,7 @@ def test_a_damaged_schema_is_reported_in_one_line(path, new, wrong):
 
 
 def test_an_error_that_is_no_text_is_kept(path):
-    row = failed_row(run_spec(9), OSError("no such file: \udcff"), "cpu", "{}")
+    row = failed_row(run_spec(9), OSError("no such file: \udcff"), "cpu")
     with SqliteStore(path, write=True) as store:
         store.add([row])
         assert [found.message for found in store.rows() if found.status == "failed"] == [

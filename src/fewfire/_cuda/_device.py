@@ -17,7 +17,6 @@ class Device:
     architecture: int
     multiprocessors: int
     shared_bytes: int
-    registers: int
     memory: int
 
 
@@ -79,6 +78,5 @@ def current_device() -> Device:
         10 * properties["major"] + properties["minor"],
         properties["multiProcessorCount"],
         properties["sharedMemPerBlockOptin"],
-        properties["regsPerMultiprocessor"],
         free + cupy.get_default_memory_pool().free_bytes(),
     )

@@ -117,7 +117,6 @@ class AdamW(Optimiser):
     betas: tuple[float, float] = (0.9, 0.999)
 
     def check(self) -> None:
-        """Raise on a setting outside its range."""
         super().check()
         try:
             count = len(self.betas)
@@ -129,11 +128,9 @@ class AdamW(Optimiser):
             check_number(f"betas[{position}]", beta, 0.0, 1.0, open_high=True)
 
     def start(self, size: int, decayed: int, rows: int = 1, dtype: DTypeLike = np.float32) -> Descent:
-        """The state of one network."""
         return _AdamDescent(self, decayed, rows, np.zeros((2, size), dtype))
 
     def start_stack(self, networks: int) -> StackDescent:
-        """The factors of networks on a device."""
         return _AdamStack(self, networks)
 
 
@@ -160,16 +157,13 @@ class SGD(Optimiser):
     momentum: float = 0.9
 
     def check(self) -> None:
-        """Raise on a setting outside its range."""
         super().check()
         check_number("momentum", self.momentum, 0.0, 1.0, open_high=True)
 
     def start(self, size: int, decayed: int, rows: int = 1, dtype: DTypeLike = np.float32) -> Descent:
-        """The state of one network."""
         return _SgdDescent(self, decayed, rows, np.zeros((1, size), dtype))
 
     def start_stack(self, networks: int) -> StackDescent:
-        """The factors of networks on a device."""
         return _SgdStack(self, networks)
 
 

@@ -170,13 +170,16 @@ def _check_name(option: str, rule: str, path: Path) -> None:
         raise invalid(option, f"{rule} ({getattr(error, 'strerror', None) or error})", str(path)) from None
 
 
-def read_json(option: str, path: Path, command: str) -> Any:
-    """What a file of JSON holds, which a command has written."""
+def read_json(option: str, path: Path, command: str) -> dict[str, Any]:
+    """The table that a file of JSON holds, which a command has written."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        table = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         rule = f"must be a file of JSON ({error})"
         raise invalid(option, rule, str(path), f"write it with: {command}") from None
+    if not isinstance(table, dict):
+        raise invalid(option, "must hold a table", f"a {type(table).__name__}", f"write it with: {command}")
+    return table
 
 
 def in_words(error: OSError) -> str:

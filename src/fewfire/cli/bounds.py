@@ -13,7 +13,6 @@ from fewfire._validate import check_number
 from fewfire.cli._output import flag, plain_table, wide_console
 
 if TYPE_CHECKING:
-    from fewfire.papers.pareto import Diagnosis
     from fewfire.papers.sparse_activations.members import Comparison
 
 
@@ -44,7 +43,12 @@ def sparse_activations(
     console = wide_console()
     console.print(f"Class: n = {n}, s = {s}, k = {k}, W = {W:.4g}, B = {B:.4g}; ε = {epsilon:g}, δ = {delta:g}.")
     console.print(f"Member: random, {kind}, seed {seed}, W = {own.W:.4g}, B = {own.B:.4g}.")
-    console.print(_comparisons(rows))
+    table, previous = _table(), ""
+    for row in rows:
+        repeated, previous = row.quantity == previous, row.quantity
+        bound = _number(row.bound, row.log10_bound)
+        table.add_row(*(("", "") if repeated else (row.quantity, _measured(row))), bound, row.statement)
+    console.print(table)
     console.print("Constants the paper leaves open are 1; sharp and explicit bounds have none.")
     for row in rows:
         if row.holds is False:
@@ -54,17 +58,6 @@ def sparse_activations(
 def _table(value: str = "measured") -> Table:
     table = plain_table("quantity", value, "bound", right=2)
     table.add_column("statement")
-    return table
-
-
-def _comparisons(rows: list[Comparison]) -> Table:
-    table = _table()
-    previous = ""
-    for row in rows:
-        repeated = row.quantity == previous
-        previous = row.quantity
-        bound = _number(row.bound, row.log10_bound)
-        table.add_row(*(("", "") if repeated else (row.quantity, _measured(row))), bound, row.statement)
     return table
 
 
@@ -103,7 +96,7 @@ def pareto(
     runs: int = typer.Option(20, help="Runs that the 90% intervals of the sweeps' predictions are for."),
 ) -> None:
     """Report which of data, width, steps and luck is short for a parity of k among n bits, by sweeps and theorems."""
-    from fewfire.papers.pareto.statements._diagnosis import network_parameters
+    from fewfire.papers.pareto.statements._diagnosis import advice, network_parameters
     from fewfire.sweeps.laws import diagnose
 
     statements = ff.papers.pareto
@@ -122,32 +115,6 @@ def pareto(
     console.print(table)
     for line in advice(findings):
         console.print(line)
-
-
-def advice(findings: list[Diagnosis]) -> list[str]:
-    """What is short and what would buy it, one line per statement; lower bounds first, since nothing gets past them."""
-    lines = [
-        f"{finding.statement}: short of {' or '.join(finding.short)}. Lifted by: {_ways(finding)}."
-        for finding in findings
-        if finding.verdict == "excluded"
-    ]
-    lines = lines or ["No lower bound that applies stands in the way."]
-    lines += [
-        f"{finding.statement}: short of {' and '.join(finding.short)}. Bought by: {_ways(finding)}."
-        for finding in findings
-        if finding.verdict in ("not promised", "not met")
-    ]
-    promised = [finding.statement for finding in findings if finding.verdict == "promised"]
-    return [*lines, f"Success is promised by: {', '.join(promised)}."] if promised else lines
-
-
-def _ways(finding: Diagnosis) -> str:
-    ways = [", ".join(f"{name} {_amount(value)}" for name, value in way.items()) for way in finding.remedies]
-    return "; or ".join(ways) or "nothing that could be counted"
-
-
-def _amount(value: float) -> str:
-    return f"{value:,.0f}" if value < 1e7 else f"{value:.3g}"
 
 
 @app.command()

@@ -26,7 +26,7 @@ from fewfire.sweeps.run._progress import duration
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from fewfire.engines import Run, Schedule
+    from fewfire.engines import Schedule
     from fewfire.problems import Parity
     from fewfire.report._frontier import Group, SuccessFrontier
     from fewfire.sweeps import Sweep
@@ -110,7 +110,12 @@ def _show(console: Console, sweep: Sweep, store: Path, output: Path) -> None:
 def _look_inside(console: Console, problem: Parity, steps: int, seed: int, engine: str) -> bool:
     """Train one network to the end and name what it looks at; whether that is the parity."""
     with console.status(f"One more network: {WIDTH} neurons, {SAMPLES:,} examples"):
-        result = ff.engines.get_engine(engine).train([final_run(problem, LONGER * steps, seed)])[0]
+        X, y = problem.sample(SAMPLES, ff.Stream(seed, "data"))
+        X_test, y_test = problem.sample(TESTS, ff.Stream(seed, "test"))
+        network = ff.networks.init.sparse(2)(problem.n, WIDTH, ff.Stream(seed, "init"))
+        schedule = _schedule(LONGER * steps, evaluate=500, stop_error=0.001)
+        run = ff.engines.Run(network, schedule, X, y, X_test, y_test, seed=seed)
+        result = ff.engines.get_engine(engine).train([run])[0]
     found = tuple(sorted(ff.networks.relevance(result.network).largest(problem.k)))
     taken = f"{result.counters.steps:,} steps"
     console.print(f"Inside one more network ({WIDTH} neurons, sparse start, {SAMPLES:,} examples, {taken}):")
@@ -141,14 +146,6 @@ def sweep_of(problem: Parity, grid: DemoGrid, steps: int) -> Sweep:
         name=f"A parity of {problem.k} hidden bits among {problem.n}",
         success_error=0.1,
     )
-
-
-def final_run(problem: Parity, steps: int, seed: int) -> Run:
-    """One network with plenty of examples, trained until it makes hardly any errors."""
-    X, y = problem.sample(SAMPLES, ff.Stream(seed, "data"))
-    X_test, y_test = problem.sample(TESTS, ff.Stream(seed, "test"))
-    network = ff.networks.init.sparse(2)(problem.n, WIDTH, ff.Stream(seed, "init"))
-    return ff.engines.Run(network, _schedule(steps, evaluate=500, stop_error=0.001), X, y, X_test, y_test, seed=seed)
 
 
 def _schedule(steps: int, evaluate: int, stop_error: float) -> Schedule:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import typer
 
 from fewfire import sweeps
 from fewfire._atomic import write_text
-from fewfire._errors import FileFormatError
 from fewfire.cli._output import check_file, flag, plain_table, read_json, say, wide_console
-
-if TYPE_CHECKING:
-    from fewfire.sweeps.laws import FrontierLaw
 
 app = typer.Typer(
     help="The law of data of sparse parities: fitted to stores, for predictions before a run.", no_args_is_help=True
@@ -38,14 +34,14 @@ def fit(
     ] = None,
 ) -> None:
     """Fit the examples that half of the runs need to the frontiers of stores, and say how well that predicts."""
-    from fewfire.sweeps.laws._cells import merged_cells
-    from fewfire.sweeps.laws._frontier_law import LEVEL
+    from fewfire.sweeps.laws._cells import merged_cells, parity_cells
+    from fewfire.sweeps.laws._frontier_law import LEVEL, fit_law
 
     check_file("--output", output)
     with ExitStack() as stack:
         opened = [stack.enter_context(sweeps.SqliteStore(path)) for path in stores]
-        cells = merged_cells(cell for store in opened for cell in sweeps.laws.parity_cells(store, success_error))
-    law = sweeps.laws.fit_law(cells, steps=steps)
+        cells = merged_cells(cell for store in opened for cell in parity_cells(store, success_error))
+    law = fit_law(cells, steps=steps)
     console = wide_console()
     left = f"; {law.unlocated} lines whose values do not bracket theirs are left out" if law.unlocated else ""
     say(f"log m* by {len(law.points)} frontiers of {sum(point.runs for point in law.points):,} runs{left}.", console)
@@ -89,15 +85,10 @@ def predict(
     extrapolate: bool = flag(False, help="Also beyond the n and the widths that were fitted."),
 ) -> None:
     """Predict the examples with which half of the runs will succeed, with an interval."""
-    from fewfire.sweeps.laws._frontier_law import LEVEL
+    from fewfire.sweeps.laws._frontier_law import LEVEL, FrontierLaw, shipped_law
 
-    chosen = sweeps.laws.shipped_law() if law is None else _read(law)
+    chosen = shipped_law()
+    if law is not None:
+        chosen = FrontierLaw.from_dict(read_json("--law", law, "fewfire law fit STORE -o FILE"))
     found = chosen.predict(n, k, width, init, level=LEVEL if level is None else level, extrapolate=extrapolate)
     say(f"({n}, {k})-parity, width {width:,}, {init} start: half of the runs need {found}.")
-
-
-def _read(path: Path) -> FrontierLaw:
-    table = read_json("--law", path, "fewfire law fit STORE -o FILE")
-    if not isinstance(table, dict):
-        raise FileFormatError(f"{path} is no law: it holds a {type(table).__name__}.")
-    return sweeps.laws.FrontierLaw.from_dict(table)

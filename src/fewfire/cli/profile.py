@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import itertools
 import json
+import pkgutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,10 +90,8 @@ def _made(text: str, torch: Any) -> tuple[Any, Any]:
         raise invalid("MODULE:FACTORY", "must be a module and a name in it", text, "write mymodels:build")
     sys.path.insert(0, "")  # as python -m does: modules of the current folder
     try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except ImportError as error:
+        found: Any = pkgutil.resolve_name(text)
+    except (ImportError, ValueError) as error:  # ValueError: no name of a module
         raise invalid("MODULE:FACTORY", f"must name a module that can be imported ({error})", text) from None
     except AttributeError as error:
         remedy = did_you_mean(error.name, dir(error.obj))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -67,7 +67,8 @@ def report(
     with ExitStack() as stack:
         opened = {name: stack.enter_context(ff.sweeps.SqliteStore(path)) for name, path in _named(stores).items()}
         results = read_results(opened, success_error)
-        activity = None if profile is None else _read_profile(profile)
+        command = "fewfire profile MODULE:FACTORY --json > FILE"
+        activity = None if profile is None else read_json("--profile", profile, command)
         size = ff.report.write_page(results, output, title=title, profile=activity)
         runs, cells = len(results.columns["hash"]), len(results.settings)
         console = Console(stderr=output == Path("/dev/stdout"))  # where the page goes, nothing else does
@@ -102,10 +103,3 @@ def _named(stores: list[Path]) -> dict[str, Path]:
         if sum(same_file(path, other) for other in stores) > 1:
             raise invalid("STORES", "must be different files", str(path), "name each store once")
     return named
-
-
-def _read_profile(path: Path) -> dict[str, Any]:
-    data = read_json("--profile", path, "fewfire profile MODULE:FACTORY --json > FILE")
-    if not isinstance(data, dict):
-        raise invalid("--profile", "must hold a profile of a model", f"a {type(data).__name__}")
-    return data

@@ -212,16 +212,8 @@ class Schedule:
         momentum = check_number("momentum", momentum, 0.0, 1.0, open_high=True)
         if momentum and optimiser != "sgd":
             raise invalid("momentum", f"must be 0 for the optimiser {optimiser}", momentum, "leave it out")
-        values: dict[str, Any] = {
-            "phases": several,
-            "loss": loss,
-            "sampling": sampling,
-            "evaluate": evaluate,
-            "stop_error": stop_error,
-        }
-        values |= {"optimiser": optimiser, "momentum": momentum}
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(phases=several, loss=loss, sampling=sampling, evaluate=evaluate)
+        vars(self).update(stop_error=stop_error, optimiser=optimiser, momentum=momentum)
 
     @property
     def steps(self) -> int:

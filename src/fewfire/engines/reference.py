@@ -14,7 +14,7 @@ from fewfire._progress import progress_callback
 from fewfire._threads import ONE_BLAS_THREAD
 from fewfire._validate import check_choice
 from fewfire.engines._gradients import LOSSES, Gradients, error_rate, unchecked_gradients
-from fewfire.engines._result import MEASURED_ROWS, Counters, History, OnDivergence, Result, divergence
+from fewfire.engines._result import MEASURED_ROWS, History, OnDivergence, Result, dense_counters, divergence
 from fewfire.engines._run import check_plain
 from fewfire.networks import TwoLayer, relevance
 
@@ -92,7 +92,7 @@ class _Training:
         assert isinstance(run.network, TwoLayer)  # the run is drawn
         self.network = self.initial = run.network
         self.position = 0  # examples drawn so far: where the next minibatch starts in its stream
-        self.counters = Counters()
+        self.steps = self.active_pairs = 0
         self.records: list[tuple[float, ...]] = []
 
     def carry_out(self, report: Callable[[int], None]) -> Result:
@@ -113,20 +113,13 @@ class _Training:
                     if not np.isfinite(gradient.outputs).all() or updated is None:
                         return self._result("diverged", divergence(step, float(rates[i].max())))
                     self.network = updated
-                    self._count(len(X), gradient.active_pairs)
+                    self.steps, self.active_pairs = step, self.active_pairs + gradient.active_pairs
                     if step in checkpoints:
                         self._record(step)
                         report(step)
                         if self._good_enough():
                             return self._result("test_error")
         return self._result("steps")
-
-    def _count(self, examples: int, active_pairs: int) -> None:
-        dense = 2 * examples * self.network.width * (self.network.inputs + 1)
-        old = self.counters
-        self.counters = Counters(
-            old.steps + 1, old.examples + examples, old.active_pairs + active_pairs, old.multiply_adds + dense
-        )
 
     def _record(self, step: int) -> None:
         run, network = self.run, self.network
@@ -141,13 +134,10 @@ class _Training:
         if run.X_test is not None and run.y_test is not None:
             test_error = error_rate(network(run.X_test), *labels[::-1])
         norms = float(np.linalg.norm(network.hidden)), float(np.linalg.norm(network.output))
-        self.records.append((step, loss, error, test_error, *norms, active, self._support_weight()))
-
-    def _support_weight(self) -> float:
-        mass = relevance(self.network).mass
-        if self.run.support is None or mass.sum() == 0:
-            return np.nan
-        return float(mass[list(self.run.support)].sum() / mass.sum())
+        mass = relevance(network).mass
+        known = run.support is not None and mass.sum() > 0
+        share = float(mass[list(run.support or ())].sum() / mass.sum()) if known else np.nan
+        self.records.append((step, loss, error, test_error, *norms, active, share))
 
     def _good_enough(self) -> bool:
         limit = self.run.schedule.stop_error
@@ -155,7 +145,8 @@ class _Training:
 
     def _result(self, stopped: Stopped, error: DivergenceError | None = None) -> Result:
         network = self.network if error is None else self.initial
-        return Result(network, History.of(self.records), self.counters, stopped, ReferenceEngine.name, error)
+        counters = dense_counters(self.run, self.steps, self.active_pairs)
+        return Result(network, History.of(self.records), counters, stopped, ReferenceEngine.name, error)
 
 
 def _updated(

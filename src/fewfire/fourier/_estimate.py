@@ -10,19 +10,18 @@ most (m/1024 + 512)·2⁻⁵³·mean|y| from the exact value. Neither depends on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import combinations
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fewfire._bits import pack, pack_columns, unpack
 from fewfire._errors import InvalidArgument
 from fewfire._extension import core
-from fewfire._progress import progress_callback
+from fewfire._progress import ProgressCallback, progress_callback
 from fewfire._threads import thread_count
 from fewfire._validate import check_integer, check_labels, check_number, check_signs, check_support
 from fewfire.fourier._monomials import (
@@ -37,13 +36,11 @@ from fewfire.fourier._monomials import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import ModuleType
 
     from fewfire._types import Float64Array, IdArray, SignArray, WordArray
 
-
-Progress: TypeAlias = Callable[[int, int], object]
-"""Called with the number of coefficients done and the number to do."""
 
 _SLICE_SECONDS = 0.1
 """Between slices of about this length, progress is reported and an interrupt can stop the call."""
@@ -89,7 +86,7 @@ class Estimate:
 
 
 def estimate(
-    X: object, y: object, degree: int, *, threads: int | None = None, progress: bool | Progress | None = None
+    X: object, y: object, degree: int, *, threads: int | None = None, progress: bool | ProgressCallback | None = None
 ) -> Estimate:
     """All empirical coefficients (1/m) Σ_i y_i χ_S(x_i) with |S| ≤ degree.
 
@@ -166,7 +163,7 @@ def _estimate_in_slices(
     labels: Float64Array,
     degree: int,
     threads: int,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
 ) -> Float64Array:
     """Run the kernel on ranges of coefficients, each about _SLICE_SECONDS long."""
     total = monomial_count(len(columns), degree)

@@ -24,6 +24,7 @@ from fewfire._random import Stream, as_stream
 from fewfire._validate import check_integer, check_number
 from fewfire.fourier._functions import Function, as_function
 from fewfire.fourier._monomials import members_of
+from fewfire.fourier._sampled import BLOCK_VALUES
 from fewfire.fourier._walsh import transform
 
 if TYPE_CHECKING:
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
 
 _STEP = 10
 """Coordinates by which buckets are split at a time."""
-
-_BLOCK_VALUES = 1 << 21
-"""Signs drawn at a time."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +141,7 @@ class _Counted:
     ) -> Float64Array:
         """Estimated weights of the buckets that coordinates from `known` on make of prefixes: (prefixes, 2^width)."""
         cells = np.zeros((len(prefixes), 2**width))
-        rows = max(1, _BLOCK_VALUES // n)
+        rows = max(1, BLOCK_VALUES // n)
         for start in range(0, samples, rows):
             count = min(rows, samples - start)
             points = stream.child("points").sign_rows(count, n, start)

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fewfire._extension import core
-from fewfire.fourier._estimate import Progress, estimate
+from fewfire.fourier._estimate import estimate
 from fewfire.fourier._monomial_matrix import reference_gram
 from fewfire.fourier._monomials import monomial_count, monomials
 
 if TYPE_CHECKING:
+    from fewfire._progress import ProgressCallback
     from fewfire._types import Float64Array, SignArray
 
 MAX_GRAM = 11_000
@@ -42,7 +43,7 @@ def centred_gram(
     signs: SignArray,
     degree: int,
     threads: int,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     weights: Float64Array | None = None,
 ) -> Float64Array:
     """The Gram matrix of the centred monomials without the constant one: its lower triangle; the rest is not set."""
@@ -67,7 +68,7 @@ def solve_by_gram(
     degree: int,
     alpha: float,
     threads: int,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     weights: Float64Array | None = None,
 ) -> Float64Array:
     """The solution v of (G + α·identity) v = target, G the centred Gram matrix; of least norm where that is singular.

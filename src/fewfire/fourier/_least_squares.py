@@ -21,17 +21,16 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 
 from fewfire._errors import ConvergenceWarning, invalid
-from fewfire._progress import progress_callback
+from fewfire._progress import ProgressCallback, progress_callback
 from fewfire._threads import thread_count
-from fewfire._validate import check_choice, check_finite, check_integer, check_labels, check_number, check_signs
+from fewfire._validate import check_choice, check_integer, check_labels, check_number, check_sample_weight, check_signs
 from fewfire.fourier._conjugate_gradients import conjugate_gradients, expected_iterations
-from fewfire.fourier._estimate import Estimate, Progress
+from fewfire.fourier._estimate import Estimate
 from fewfire.fourier._gram import gram_seconds, solve_by_gram
 from fewfire.fourier._monomial_matrix import MonomialMatrix
 from fewfire.fourier._monomials import monomial_count
 
 if TYPE_CHECKING:
-    from fewfire._types import Float64Array
     from fewfire.fourier._conjugate_gradients import Notify
 
 
@@ -86,7 +85,7 @@ def least_squares(
     max_iter: int = 2000,
     weights: object = None,
     threads: int | None = None,
-    progress: bool | Progress | None = None,
+    progress: bool | ProgressCallback | None = None,
 ) -> LeastSquares:
     """Fit all coefficients of degree at most `degree` by (ridge) least squares, the constant term unpenalised.
 
@@ -139,7 +138,7 @@ def least_squares(
     workers = thread_count(threads)
     notify = progress_callback(progress, "least squares")
     samples, n = signs.shape
-    row_weights = None if weights is None else _check_weights(weights, samples)
+    row_weights = None if weights is None else check_sample_weight(weights, samples, "weights")
     by_gram = gram_seconds(samples, n, degree)
     if solver == "gram" and by_gram == float("inf"):
         count = monomial_count(n, degree)
@@ -185,17 +184,7 @@ def _steps_worth_trying(matrix: MonomialMatrix, alpha: float, tol: float, max_it
     return min(max_iter, max(ceil(gram_cost / step), _FEWEST_STEPS))
 
 
-def _check_weights(weights: object, samples: int) -> Float64Array:
-    found = check_finite("weights", np.asarray(weights, dtype=np.float64))
-    if found.shape != (samples,):
-        raise invalid("weights", f"must hold one number for each of {samples} samples", f"shape {found.shape}")
-    if found.min() < 0.0 or not found.any():
-        smallest = float(found.min())
-        raise invalid("weights", "must be at least 0 and not all 0", smallest, "leave samples of no weight out")
-    return np.ascontiguousarray(found)
-
-
-def _reporter(progress: Progress | None, tol: float, max_iter: int) -> Notify:
+def _reporter(progress: ProgressCallback | None, tol: float, max_iter: int) -> Notify:
     """Turns steps and errors into (done, total) calls, about ten per second."""
     reported = perf_counter()
 

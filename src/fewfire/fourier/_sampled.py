@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from fewfire._types import Float64Array, SignArray
 
-_BLOCK_VALUES = 1 << 21
+BLOCK_VALUES = 1 << 21
 """Signs drawn at a time."""
 
 
@@ -121,7 +121,7 @@ class SampledSpectrum:
         return 0.25 * (self.function(points) - self.function(others)) ** 2
 
     def _blocks(self) -> Iterator[tuple[SignArray, int]]:
-        rows = max(1, _BLOCK_VALUES // self.n)
+        rows = max(1, BLOCK_VALUES // self.n)
         for start in range(0, self.samples, rows):
             count = min(rows, self.samples - start)
             yield self.stream.child("points").sign_rows(count, self.n, start), start

@@ -58,19 +58,15 @@ def transform(values: object, *, inplace: bool = False, normalise: bool = True, 
     return _transform("values", values, inplace, normalise, threads)
 
 
-def inverse(
-    coefficients: object, *, inplace: bool = False, normalised: bool = True, threads: int | None = None
-) -> AnyArray:
+def inverse(coefficients: object, *, threads: int | None = None) -> AnyArray:
     """Values on the cube of the function with given Fourier coefficients: f(x) = Σ_S f̂(S) χ_S(x).
+
+    The sum is that of `transform` with normalise=False, which also does it in place.
 
     Parameters
     ----------
     coefficients : array of shape (2ⁿ,)
-        As `transform` returns them.
-    inplace : bool
-        Overwrite `coefficients` and return it.
-    normalised : bool
-        Whether the coefficients are f̂(S), or Σ_x f(x) χ_S(x), which is divided by 2ⁿ here.
+        f̂(S), as `transform` returns them.
     threads : int, optional
         All cores unless given.
 
@@ -85,7 +81,7 @@ def inverse(
     >>> ff.fourier.inverse([0.0, 0.0, 0.0, 1.0]).tolist()
     [1.0, -1.0, -1.0, 1.0]
     """
-    return _transform("coefficients", coefficients, inplace, not normalised, threads)
+    return _transform("coefficients", coefficients, False, False, threads)
 
 
 def aligned_empty(length: int, dtype: np.dtype[Any]) -> AnyArray:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from fewfire._cube import MAX_EXACT, cube_blocks
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
 from fewfire._validate import check_integer, check_number
+from fewfire.fourier._sampled import Interval
 from fewfire.networks._evaluate import row_blocks, rows_per_block
 from fewfire.networks._two_layer import TwoLayer
 
@@ -32,14 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fewfire._types import AnyArray, IdArray
-
-
-class Exceedance(NamedTuple):
-    """Pr[more than k neurons fire]: the share seen, and the ends of its confidence interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +73,7 @@ class SparsityReport:
         """On how many of the inputs checked more than k neurons fire."""
         return int(self.counts[self._bound(k) + 1 :].sum())
 
-    def exceeds(self, k: int | None = None, *, confidence: float = 0.95) -> Exceedance:
+    def exceeds(self, k: int | None = None, *, confidence: float = 0.95) -> Interval:
         """Pr[more than k neurons fire] with Clopper and Pearson's interval; its ends are the value when exact.
 
         Parameters
@@ -95,9 +88,9 @@ class SparsityReport:
         over, total = self.exceeding(k), self.inputs_checked
         share = over / total
         if self.exact:
-            return Exceedance(share, share, share)
+            return Interval(share, share, share)
         interval = binomtest(over, total).proportion_ci(level, method="exact")
-        return Exceedance(share, float(interval.low), float(interval.high))
+        return Interval(share, float(interval.low), float(interval.high))
 
     def _bound(self, k: int | None) -> int:
         return check_integer("k", self.k if k is None else k, 0, remedy="pass k here or to check_sparsity")

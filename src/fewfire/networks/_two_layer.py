@@ -103,15 +103,13 @@ class TwoLayer:
         double = matrix.dtype.kind == "f" and matrix.dtype.itemsize == 8
         dtype = np.dtype(np.float64 if double else np.float32)
         shape = _output_shape(output, len(matrix))
-        state = {
-            "hidden": _frozen("hidden", matrix, matrix.shape, dtype),
-            "bias": _frozen("bias", bias, shape[:1], dtype),
-            "output": _frozen("output", output, shape, dtype),
-            "offset": _offset(offset, shape[1:], dtype),
-            "activation": resolve(activation),
-        }
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(
+            hidden=_frozen("hidden", matrix, matrix.shape, dtype),
+            bias=_frozen("bias", bias, shape[:1], dtype),
+            output=_frozen("output", output, shape, dtype),
+            offset=_offset(offset, shape[1:], dtype),
+            activation=resolve(activation),
+        )
 
     @property
     def inputs(self) -> int:

@@ -132,10 +132,8 @@ def _draw_curve(axes: Axes, effects: Effects, curve: Any) -> None:
         slanted: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
         axes.set_xticks(positions, labels, **(slanted if len("".join(labels)) > LONGEST else {}))
     axes.set_xlabel(_short(curve.name), fontsize=SIZE)
-    if len(effects.outputs) == 1:
-        axes.set_ylabel(_short(effects.outputs[0]), fontsize=SIZE)
-    else:
-        axes.set_ylabel("probability" if _are_classes(effects) else "prediction", fontsize=SIZE)
+    several = "probability" if _are_classes(effects) else "prediction"
+    axes.set_ylabel(_short(effects.outputs[0]) if len(effects.outputs) == 1 else several, fontsize=SIZE)
 
 
 def _are_classes(effects: Effects) -> bool:

@@ -16,16 +16,15 @@ import numpy as np
 
 from fewfire.report._findings import pair_counts, shared_runs
 from fewfire.report._results import Results, read_results
-from fewfire.report._settings import call, flatten, schedule, start_name, varying
+from fewfire.report._settings import call, flatten, grouped, schedule, start_name, varying
 from fewfire.sweeps import estimate_frontier
 from fewfire.sweeps.store._protocol import wilson_interval
 from fewfire.sweeps.store._row import final
-from fewfire.theory import frontier, gradient_precision
+from fewfire.theory import frontier
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, IdArray
     from fewfire.sweeps import Store
-    from fewfire.sweeps.store._protocol import Setting
 
 
 PRECISION = 0.1
@@ -116,11 +115,7 @@ def frontier_info(source: Store | Results, success_error: float | None = None) -
     [('dense start', (3, 5)), ('sparse(s=2) start', (3, 5))]
     """
     results = read_results(source, success_error)
-    members: dict[str, list[Setting]] = {}
-    for setting in results.settings:
-        network = {key: value for key, value in setting.layers.items() if key != "width"}
-        shared = {**setting.spec, "network": network, "data": {**setting.spec["data"], "samples": None}}
-        members.setdefault(json.dumps(shared, sort_keys=True), []).append(setting)
+    members = grouped(results.settings, ("start", "width"))
     specs = [{name: json.loads(key)[name] for name in ("problem", "training", "data", "network")} for key in members]
     names = _names(specs)
     status, quartiles = results.columns["status"], _quartiles(results)
@@ -259,7 +254,7 @@ def theory_info(group: Group) -> TheoryOverlay | None:
     if problem["name"] != "parity" or not finite or group.spec.get("network") or not steps:
         return None
     parameters = [width * (problem["n"] + 2) + 1 for width in group.widths]
-    ones = [frontier(problem["n"], problem["k"], r, steps, gradient_precision(1), ODDS) for r in parameters]
+    ones = [frontier(problem["n"], problem["k"], r, steps, tau=1.0, delta=ODDS) for r in parameters]
     unit = np.array([one.supply for one in ones])  # the cost of one example, by width
     lines = np.stack([_fit(unit, frontier.half) for frontier in group.frontiers])
     return TheoryOverlay(ones[0].demand, float(unit[0] * finite[0]), lines)

@@ -14,7 +14,7 @@ from fewfire.networks.init._base import INITIALISERS
 from fewfire.report._results import Results, read_results
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from fewfire.sweeps import Store
     from fewfire.sweeps.store._protocol import Setting
@@ -43,7 +43,12 @@ class SettingsTable:
 def settings_info(source: Store | Results) -> SettingsTable:
     """The table of every setting."""
     results = read_results(source)
-    settings = _map_by_map(results.settings)
+    maps = grouped(results.settings, ("width",)).values()
+    settings = [
+        setting
+        for cells in maps  # cells of one map next to each other
+        for setting in sorted(cells, key=lambda cell: (cell.width, cell.samples is None, cell.samples or 0))
+    ]
     rows = [_row(setting, results.sources.get(setting.id)) for setting in settings]
     keys = varying(rows)
     apart = set(keys)
@@ -64,19 +69,15 @@ def _leaves(text: str) -> Flat:
     return _named(flatten({table: spec[table] for table in TABLES}))
 
 
-def _map_by_map(settings: tuple[Setting, ...]) -> list[Setting]:
-    """Cells of one map next to each other, maps in order of arrival."""
-    maps: dict[str, list[Setting]] = {}
+def grouped(settings: Iterable[Setting], without: Collection[str]) -> dict[str, list[Setting]]:
+    """Settings, in order of arrival, by what they share as JSON: all but the samples and some keys of the network."""
+    groups: dict[str, list[Setting]] = {}
     for setting in settings:
         spec = setting.spec
-        network = {name: value for name, value in spec["network"].items() if name != "width"}
+        network = {name: value for name, value in spec["network"].items() if name not in without}
         key = {**spec, "network": network, "data": {**spec["data"], "samples": None}}
-        maps.setdefault(json.dumps(key, sort_keys=True), []).append(setting)
-    return [
-        setting
-        for cells in maps.values()
-        for setting in sorted(cells, key=lambda cell: (cell.width, cell.samples is None, cell.samples or 0))
-    ]
+        groups.setdefault(json.dumps(key, sort_keys=True), []).append(setting)
+    return groups
 
 
 def _named(leaves: Flat) -> Flat:

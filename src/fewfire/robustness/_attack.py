@@ -345,7 +345,8 @@ class Suite:
         return Worst(found.points, found.value)
 
     def _from_worst(self, problem: AttackProblem) -> Worst:
-        return apgd(problem, problem.criterion_of, problem.starts, self.steps, first=1.0)
+        labels, adapter = problem.labels, problem.adapter
+        return apgd(problem, lambda rows: criterion(adapter, labels[rows]), problem.starts, self.steps, first=1.0)
 
     def _targeted(self, problem: AttackProblem) -> Worst:
         weights, constants = problem.directions(problem.scores.scores(problem.starts), NEAREST)
@@ -382,12 +383,12 @@ class Suite:
                     start = Worst(drawn, value)
                 start.add(all_rows, drawn, value)
             assert start is not None  # there is one probe at least
-            return apgd(
-                problem,
-                lambda rows: difference_of_logits(problem.labels[rows], heads) if ratio else problem.criterion_of(rows),
-                start.points,
-                self.steps,
-            )
+
+            def climb(rows: AnyArray) -> Criterion:
+                labels = problem.labels[rows]
+                return difference_of_logits(labels, heads) if ratio else criterion(problem.adapter, labels)
+
+            return apgd(problem, climb, start.points, self.steps)
 
         return search
 

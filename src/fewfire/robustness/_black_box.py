@@ -48,7 +48,6 @@ class BlackBoxScores(Scores):
 
     @property
     def inputs(self) -> int:
-        """How many coordinates a point has."""
         return self.columns
 
     @property
@@ -57,7 +56,6 @@ class BlackBoxScores(Scores):
         return 100 * (2 * self.inputs + 1)
 
     def scores(self, points: Float64Array) -> Float64Array:
-        """Scores at points (rows, inputs): shape (rows, heads)."""
         table = np.asarray(self.values(points), dtype=np.float64).reshape(len(points), -1)
         if table.shape[1] != self.heads:
             rule = f"must give {self.heads} score{'s' if self.heads > 1 else ''} per row"
@@ -65,7 +63,6 @@ class BlackBoxScores(Scores):
         return table
 
     def linearise(self, points: Float64Array) -> tuple[Float64Array, Pull]:
-        """Scores, and the map from weights c (rows, heads) to Σ_k c_k·(slopes of score k), shape (rows, inputs)."""
         moves = self.chord * np.eye(self.inputs)
         moves = np.concatenate([np.zeros((1, self.inputs)), moves, -moves])
         moved = (points[:, None, :] + moves).reshape(-1, self.inputs)
@@ -74,7 +71,6 @@ class BlackBoxScores(Scores):
         return table[:, 0], lambda weights: np.einsum("idk,ik->id", slopes, weights)
 
     def near(self, rho: float) -> BlackBoxScores:
-        """With chords of an attack of radius ρ."""
         return replace(self, chord=CHORD * rho)
 
     def after(self, scale: Float64Array, shift: Float64Array) -> BlackBoxScores:

@@ -208,7 +208,6 @@ class Layers(Scores):
 
     @property
     def inputs(self) -> int:
-        """How many coordinates a point has."""
         return len(self.weights[0])
 
     @property
@@ -227,11 +226,9 @@ class Layers(Scores):
         return self.activation.threshold if isinstance(self.activation, Activation) else 0.0
 
     def scores(self, points: Float64Array) -> Float64Array:
-        """The last layer's values at points (rows, inputs): shape (rows, heads)."""
         return np.concatenate([self._forward(points[part])[1] for part in self._parts(points)])
 
     def linearise(self, points: Float64Array) -> tuple[Float64Array, Pull]:
-        """Scores, and the map from weights c (rows, heads) to Σ_k c_k ∂score_k/∂x by backpropagation."""
         parts, kind = self._parts(points), self.precision
         slopes, values = zip(*(self._forward(points[part], slopes=True) for part in parts), strict=True)
 

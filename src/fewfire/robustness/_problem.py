@@ -113,10 +113,6 @@ class AttackProblem:
         """−margin of a classifier, the error of a regressor."""
         return criterion(self.adapter, self.labels)
 
-    def criterion_of(self, rows: AnyArray) -> Criterion:
-        """The same of some rows."""
-        return criterion(self.adapter, self.labels[rows])
-
     @property
     def is_classifier(self) -> bool:
         """Whether a row is done with once its criterion is above 0; a regressor can always be moved further."""

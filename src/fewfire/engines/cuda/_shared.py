@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,13 +16,11 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray
     from fewfire.engines._run import Schedule, Source
 
-T = TypeVar("T")
 
-
-class Same(Generic[T]):
+class Same:
     """An object as a key: equal only to itself, because schedules and problems may hold what cannot be hashed."""
 
-    def __init__(self, of: T) -> None:
+    def __init__(self, of: Any) -> None:
         self.of = of
 
     def __hash__(self) -> int:
@@ -38,7 +36,7 @@ def description_of(source: Source) -> tuple[dict[str, Any] | None, str]:
 
 
 @lru_cache(maxsize=1024)
-def _description(same: Same[Source]) -> tuple[dict[str, Any] | None, str]:
+def _description(same: Same) -> tuple[dict[str, Any] | None, str]:
     description = describe(same.of)
     return description, repr(description)
 
@@ -78,7 +76,7 @@ class ScheduleTables:
 
 
 @lru_cache(maxsize=1024)
-def _tables(same: Same[Schedule]) -> ScheduleTables:
+def _tables(same: Same) -> ScheduleTables:
     schedule, segments, tables, row, fast = same.of, [], [], 0, True
     for phase in schedule.phases:
         rates, keeps, truncations = phase.tables()

@@ -40,6 +40,7 @@ from fewfire.learners._low_degree._polynomial import full_polynomial
 from fewfire.learners._low_degree._ridge import ridge_fits, ridge_words
 from fewfire.learners._low_degree._sample import SMALL, SignSample, draw_folds
 from fewfire.learners._low_degree._search import (
+    ESTIMATION,
     Found,
     Method,
     combine,
@@ -47,7 +48,6 @@ from fewfire.learners._low_degree._search import (
     dense_degrees,
     estimated,
     estimation_fits,
-    estimation_words,
     sparse_degrees,
 )
 from fewfire.learners._low_degree._significance import Correction, Evidence, gather_evidence
@@ -183,7 +183,8 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
         values[1:][np.abs(values[1:]) < prune] = 0.0
         evidence = gather_evidence(polynomial, degree, sample, found.held_out, threads)
         self._evidence = Evidence(evidence.effects * unit, evidence.deviation * unit, evidence.tests)
-        self._polynomial = polynomial.with_values(values)
+        split = len(polynomial.full)
+        self._polynomial = replace(polynomial, full=values[:split], values=values[split:])
         self._sign_map = sign_map
         self.mapping_ = sign_map.mapping
         self.active_ = sign_map.active
@@ -276,7 +277,7 @@ class LowDegreeBase(BaseEstimator):  # type: ignore[misc]
         if self.method == "estimation":
             values = estimated(sample, degree, threads, self._progress)
             polynomial = full_polynomial(sample.signs.shape[1], degree, values)
-            return Found(polynomial, [(1.0, estimation_words(degree))], nothing, "estimate")
+            return Found(polynomial, [(1.0, ESTIMATION.format(degree))], nothing, "estimate")
         fit = least_squares(
             sample.signs,
             sample.labels,

@@ -10,9 +10,8 @@ per row: with K = L Lᵀ the inner products of the rows' monomials (`_ridge.mono
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -24,6 +23,8 @@ from fewfire.learners._low_degree._ridge import monomial_kernel
 from fewfire.learners._low_degree._sample import SMALL, Fit, SignSample, splits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fewfire._types import AnyArray, Float64Array, IdArray
 
 PENALTIES = (100.0, 20.0, 5.0, 1.0, 0.1, 0.01)  # the values of α, in rows; each fit starts from the one before
@@ -34,21 +35,12 @@ STEPS = 200  # most steps of the solver per penalty; where it ends there, what i
 JITTER = 1e-10  # added to the diagonal of K, in shares of it: rows may be equal
 
 
-@dataclass(frozen=True, eq=False)
-class TableProducts:
-    """Products with a matrix in memory, as `MonomialMatrix` has them."""
+class Products(NamedTuple):
+    """A matrix known by its columns, A·coefficients and Aᵀ·weights."""
 
-    entries: Float64Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.entries.shape[0], self.entries.shape[1]
-
-    def values(self, coefficients: Float64Array, /) -> Float64Array:
-        return np.asarray(self.entries @ coefficients)
-
-    def sums(self, weights: Float64Array, /) -> Float64Array:
-        return np.asarray(weights @ self.entries)
+    columns: int
+    values: Callable[[Float64Array], Float64Array]
+    sums: Callable[[Float64Array], Float64Array]
 
 
 class LogisticPath:
@@ -84,11 +76,13 @@ class LogisticPath:
             values[0] = constant
         return full_polynomial(self.sample.signs.shape[1], self.degree, values)
 
-    def _products(self, rows: AnyArray) -> MonomialMatrix | TableProducts:
+    def _products(self, rows: AnyArray) -> Products:
         """The matrix of some rows, given as a mask: of monomials, or of the coordinates that stand for them."""
         if self.factor is not None:
-            return TableProducts(np.insert(self.factor[rows], 0, 1.0, axis=1))
-        return MonomialMatrix(np.ascontiguousarray(self.sample.signs[rows]), self.degree, self.threads)
+            table = np.insert(self.factor[rows], 0, 1.0, axis=1)
+            return Products(table.shape[1], lambda values: table @ values, lambda weights: weights @ table)
+        matrix = MonomialMatrix(np.ascontiguousarray(self.sample.signs[rows]), self.degree, self.threads)
+        return Products(matrix.shape[1], matrix.values, matrix.sums)
 
 
 def logistic_degrees(n: int, rows: int, max_degree: int) -> list[int]:
@@ -107,14 +101,12 @@ def logistic_fits(sample: SignSample, degree: int, folds: IdArray, threads: int)
     ]
 
 
-def _minimise(
-    matrix: MonomialMatrix | TableProducts, sample: SignSample, penalties: tuple[float, ...]
-) -> list[Float64Array]:
+def _minimise(matrix: Products, sample: SignSample, penalties: tuple[float, ...]) -> list[Float64Array]:
     """The coefficients of each penalty, the constant first, of shape (columns of the matrix,)."""
     from scipy.optimize import minimize
 
     labels, weights = sample.labels, sample.weights / sample.weights.sum()
-    found = [np.zeros(matrix.shape[1])]
+    found = [np.zeros(matrix.columns)]
     for penalty in penalties:
         strength = penalty / len(sample)
 

@@ -60,11 +60,6 @@ class Polynomial:
         """The coefficient of every set in `all_sets`; the constant comes first."""
         return np.concatenate([self.full, self.values])
 
-    def with_values(self, values: Float64Array) -> Polynomial:
-        """The same sets with other coefficients, in the order of `all_values`."""
-        split = len(self.full)
-        return Polynomial(self.n, self.full_degree, values[:split], self.sets, values[split:])
-
     def dense(self, degree: int) -> Float64Array:
         """The coefficients of all monomials up to a degree not below the polynomial's."""
         table = np.zeros(monomial_count(self.n, degree))

@@ -65,6 +65,7 @@ SURELY = 2.0  # standard deviations by which shares of wrong predictions have to
 EXPLAINED = 0.5
 """Share of the variance that a single fit must explain; where none does, all are uncertain and better mixed."""
 
+ESTIMATION = "empirical coefficients of degree at most {}"
 NEGLIGIBLE = 0.01  # share of a mixture below which a fit is left out
 
 
@@ -116,14 +117,9 @@ def estimation_fits(sample: SignSample, degrees: list[int], folds: IdArray, thre
         return full_polynomial(n, degree, estimated(sample, degree, threads))
 
     return [
-        Fit("estimation", degree, estimation_words(degree), predicted, partial(polynomial, degree))
+        Fit("estimation", degree, ESTIMATION.format(degree), predicted, partial(polynomial, degree))
         for degree, predicted in zip(degrees, held_out, strict=True)
     ]
-
-
-def estimation_words(degree: int) -> str:
-    """A fit in a few words."""
-    return f"empirical coefficients of degree at most {degree}"
 
 
 def estimated(
@@ -143,7 +139,9 @@ def combine(fits: list[Fit], sample: SignSample, folds: IdArray, *, classes: boo
     fits = [fit for fit in fits if np.isfinite(fit.held_out[seen]).all()]
     predictions = np.stack([fit.held_out for fit in fits])[:, seen]
     losses = squared_losses(predictions, validation, clip=classes)
-    scores = _wrong(predictions, validation) if classes else losses
+    scores = losses
+    if classes:  # the weighted share of wrong signs
+        scores = ((predictions > 0.0) != (validation.labels > 0.0)) @ validation.weights / validation.weights.sum()
     by_degree: dict[int, float] = {}
     for degree in sorted({fit.degree for fit in fits}):
         of_degree = [index for index, fit in enumerate(fits) if fit.degree == degree]
@@ -175,12 +173,6 @@ def combine(fits: list[Fit], sample: SignSample, folds: IdArray, *, classes: boo
     rest = 0.0 if family == "logistic" else validation.mean * (1.0 - float(weights.sum()))
     parts = [full_polynomial(sample.signs.shape[1], 0, np.array([rest])), *[fits[i].polynomial() for i in chosen]]
     return Found(add(parts, [1.0, *weights[chosen]]), words, held_out, family, by_degree)
-
-
-def _wrong(predictions: Float64Array, sample: SignSample) -> Float64Array:
-    """Weighted share of wrong signs of each row of predictions."""
-    wrong = (predictions > 0.0) != (sample.labels > 0.0)
-    return np.asarray(wrong @ sample.weights / sample.weights.sum())
 
 
 def mixture_weights(

@@ -111,18 +111,17 @@ def fit_terms(sample: SignSample, degree: int, threads: int) -> Terms:
     return path
 
 
-def penalty_units(n: int, degree: int) -> Float64Array:
-    """√(2 ln(2N)) for every monomial, N the number of those of its size; infinite for the constant."""
-    sizes = [np.full(comb(n, size), sqrt(2.0 * log(2.0 * comb(n, size)))) for size in range(1, degree + 1)]
-    return np.concatenate([[np.inf], *sizes])
-
-
 def _screen(sample: SignSample, labels: Float64Array, degree: int, count: int, threads: int) -> IdArray:
     """Indices of the `count` monomials of largest empirical coefficient in the unit of its size, largest first."""
-    weighted = labels * sample.weights
-    found = estimate(sample.signs, weighted, degree, threads=threads).values
-    found /= penalty_units(sample.signs.shape[1], degree)
+    found = estimate(sample.signs, labels * sample.weights, degree, threads=threads).values
+    counts = [comb(sample.signs.shape[1], size) for size in range(degree + 1)]
+    found /= np.repeat([np.inf, *map(_unit, counts[1:])], counts)
     return strongest(found, min(count, len(found) - 1))
+
+
+def _unit(count: int) -> float:
+    """√(2 ln(2N)), the unit of the N monomials of one size."""
+    return sqrt(2.0 * log(2.0 * count))
 
 
 @lru_cache(maxsize=8)
@@ -144,7 +143,7 @@ def _sets(n: int, indices: IdArray, degree: int) -> IdArray:
 def _path(sample: SignSample, centred: Float64Array, sets: IdArray) -> Terms:
     """The lasso over some terms at every penalty, each followed by the refit of the terms it keeps."""
     n, rows = sample.signs.shape[1], len(sample)
-    units = np.array([sqrt(2.0 * log(2.0 * comb(n, size))) for size in (sets >= 0).sum(axis=1).tolist()])
+    units = np.array([_unit(comb(n, size)) for size in (sets >= 0).sum(axis=1).tolist()])
     table, labels, means = _centred(sample, monomial_table(sample.signs, sets), centred)
     gram, target = table.T @ table, table.T @ labels
     largest = float(np.abs(target / units).max(initial=0.0))

@@ -157,18 +157,15 @@ class ExhaustiveParity(ParityClassifier):
             rule = f"must be at most {n}, the number of columns that vary"
             raise invalid("k", rule, k, "choose a smaller k, or at_most=True")
         sizes = range(min(k, n) + 1) if self.at_most else [k]
-        if self.max_sets is not None and self._fewer_than(comb(n, k)):
+        if self.max_sets is not None and self.at_most:
+            raise invalid("max_sets", "must be None with at_most=True", self.max_sets, "search the sets of one size")
+        if self.max_sets is not None and check_integer("max_sets", self.max_sets, 1) < comb(n, k):
             random = check_random_state(self.random_state)
             found = search_part(signs, labels, k, self.max_sets, int(random.randint(2**31 - 1)))
         else:
             found = reduce(Search.joined, (search(signs, labels, size, threads) for size in sizes))
         self._record(found, len(labels))
         return self
-
-    def _fewer_than(self, total: int) -> bool:
-        if self.at_most:
-            raise invalid("max_sets", "must be None with at_most=True", self.max_sets, "search the sets of one size")
-        return check_integer("max_sets", self.max_sets, 1) < total
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """pareto (Edelman, Goel, Kakade, Malach, Zhang): what sparse parities cost in data, width, time and luck."""
 
-from fewfire.papers.pareto.statements._diagnosis import Diagnosis, Resources, verdicts
+from fewfire.papers.pareto.statements._diagnosis import Diagnosis, Resources, gradient_precision, verdicts
 from fewfire.papers.pareto.statements._lemmas import (
     FourierGap,
     OverSparseStep,
@@ -30,7 +30,7 @@ from fewfire.papers.pareto.statements._theorems import (
     theorem_16,
     theorem_21,
 )
-from fewfire.theory import ResourceFrontier, frontier, gradient_precision
+from fewfire.theory import ResourceFrontier, frontier
 
 __all__ = [
     "Diagnosis",

@@ -78,7 +78,6 @@ class TorchScores(Scores):
 
     @property
     def inputs(self) -> int:
-        """How many coordinates a point has."""
         return self.columns
 
     @property
@@ -92,12 +91,10 @@ class TorchScores(Scores):
         return self.layers
 
     def scores(self, points: Float64Array) -> Float64Array:
-        """Outputs at points (rows, inputs): shape (rows, heads)."""
         with _evaluating(self.module):
             return _numbers(self._run(self._tensor(points))[0])
 
     def linearise(self, points: Float64Array) -> tuple[Float64Array, Pull]:
-        """Outputs, and the map from weights c (rows, heads) to Σ_k c_k ∂output_k/∂x, shape (rows, inputs)."""
         torch = _torch()
         with _evaluating(self.module), torch.enable_grad():
             tensor = self._tensor(points).requires_grad_(True)

@@ -26,7 +26,7 @@ from fewfire._threads import usable_cores
 from fewfire.engines import DeviceEngine
 from fewfire.engines._protocol import ENGINES
 from fewfire.sweeps.executors._protocol import Work
-from fewfire.sweeps.store._row import environment_text, failed_row
+from fewfire.sweeps.store._row import failed_row
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -124,7 +124,7 @@ class DaskExecutor:
                         else:
                             how = f"and so it went {TRIES} times while the run was alone there"
                             died = ExecutorError(f"the workers that had it died, {how}")
-                            rows = [failed_row(batch[0], died, engine, environment_text())]
+                            rows = [failed_row(batch[0], died, engine)]
                     fill()
                     if rows:
                         yield rows

@@ -27,7 +27,7 @@ from fewfire._errors import ExecutorError
 from fewfire._threads import usable_cores
 from fewfire._validate import check_integer
 from fewfire.sweeps.executors._protocol import SharedBatches, Work
-from fewfire.sweeps.store._row import environment_text, failed_row
+from fewfire.sweeps.store._row import failed_row
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -102,7 +102,7 @@ class _RetriedBatches(SharedBatches):
             self._deaths[spec.hash] += 1
             if self._deaths[spec.hash] == TRIES:
                 error = ExecutorError(f"its process {how}, and so it went {TRIES} times while the run was alone in it")
-                self.answers.put([failed_row(spec, error, self.work.engine, environment_text())])
+                self.answers.put([failed_row(spec, error, self.work.engine)])
                 return
         with self._lock:
             self._again.extend(batch)

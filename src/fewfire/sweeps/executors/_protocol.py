@@ -18,7 +18,7 @@ from fewfire.engines import DeviceEngine, get_engine
 from fewfire.engines._protocol import ENGINES
 from fewfire.problems._base import PROBLEMS
 from fewfire.sweeps.spec._run_spec import RunSpec
-from fewfire.sweeps.store._row import Row, environment_text, failed_row, row_of
+from fewfire.sweeps.store._row import Row, failed_row, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -98,7 +98,7 @@ def run_batch(
         try:
             good.append((spec, spec.describe()))
         except Exception as error:
-            rows[spec.hash] = failed_row(spec, error, engine.name, environment_text())
+            rows[spec.hash] = failed_row(spec, error, engine.name)
     rows |= {row.hash: row for row in _train(good, engine, progress)}
     return [rows[spec.hash] for spec in specs]
 
@@ -113,8 +113,8 @@ def _train(pairs: list[tuple[RunSpec, Run]], engine: Engine, progress: Callable[
         if len(pairs) > 1:  # find the run that raises it, by halves: a device's batches hold thousands
             middle = len(pairs) // 2
             return [row for part in (pairs[:middle], pairs[middle:]) for row in _train(part, engine, progress)]
-        return [failed_row(pairs[0][0], error, engine.name, environment_text())]
-    return [row_of(spec, result, environment_text()) for (spec, _), result in zip(pairs, results, strict=True)]
+        return [failed_row(pairs[0][0], error, engine.name)]
+    return [row_of(spec, result) for (spec, _), result in zip(pairs, results, strict=True)]
 
 
 class SharedBatches:

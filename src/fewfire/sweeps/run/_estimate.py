@@ -25,7 +25,7 @@ from fewfire.sweeps.spec._tables import parse_training
 from fewfire.sweeps.store._row import final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from fewfire._types import Float64Array
     from fewfire.engines import Engine
@@ -98,13 +98,13 @@ def _on_a_device(sweep: Sweep, plan: Plan, engine: DeviceEngine) -> Float64Array
     probes = {shape(spec): spec.describe() for spec in one_of_each_shape(sweep, plan.pending)}
     engine.prepare(list(probes.values()))
     paces = {name: engine.pace(run) for name, run in probes.items()}
-    seconds = {}
-    for cell in np.unique(plan.pending % sweep.settings):
-        spec = sweep.run_at(int(cell))
+
+    def seconds(spec: RunSpec) -> float:
         pace, evaluated = paces[shape(spec)], min(spec.samples or 0, MEASURED_ROWS) + spec.test_samples
         schedule = spec.resolved
-        seconds[int(cell)] = schedule.steps * pace.step + len(schedule.checkpoints()) * evaluated * pace.row
-    return np.array([seconds[int(number) % sweep.settings] for number in plan.pending])
+        return schedule.steps * pace.step + len(schedule.checkpoints()) * evaluated * pace.row
+
+    return _by_cell(sweep, plan, seconds)
 
 
 def _on_a_core(sweep: Sweep, plan: Plan, trainer: Engine) -> Float64Array:
@@ -139,13 +139,20 @@ def _stops(sweep: Sweep, plan: Plan, stores: Sequence[Store]) -> tuple[Float64Ar
     runs = sum(_measure_shares(store, known) for store in stores)
     if not runs:
         return None, 0
-    shares = {}
-    for cell in np.unique(plan.pending % sweep.settings):
-        kind, point = _kind_and_point(json.loads(sweep.run_at(int(cell)).setting))
-        distances = [float(np.abs(other - point).sum()) for other, _ in known.get(kind, [])]
-        # Of the nearest cell; all steps where there is none.
-        shares[int(cell)] = known[kind][int(np.argmin(distances))][1] if distances else 1.0
-    return np.array([shares[int(number) % sweep.settings] for number in plan.pending]), runs
+
+    def share(spec: RunSpec) -> float:
+        """Of the nearest cell; all steps where there is none."""
+        kind, point = _kind_and_point(json.loads(spec.setting))
+        nearest = min(known.get(kind, []), key=lambda cell: float(np.abs(cell[0] - point).sum()), default=(point, 1.0))
+        return nearest[1]
+
+    return _by_cell(sweep, plan, share), runs
+
+
+def _by_cell(sweep: Sweep, plan: Plan, number: Callable[[RunSpec], float]) -> Float64Array:
+    """A number of every run that is to do, which those of a cell share."""
+    cells, places = np.unique(plan.pending % sweep.settings, return_inverse=True)
+    return np.array([number(sweep.run_at(int(cell))) for cell in cells])[places]
 
 
 def _measure_shares(store: Store, known: dict[str, list[tuple[Float64Array, float]]]) -> int:

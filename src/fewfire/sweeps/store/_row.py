@@ -112,8 +112,8 @@ def succeeded(status: Any, best_test_error: Any, success_error: float) -> Any:
     return (status == "done") & (best_test_error <= success_error)
 
 
-def row_of(spec: RunSpec, result: Result, environment: str) -> Row:
-    """The row of a trained run."""
+def row_of(spec: RunSpec, result: Result) -> Row:
+    """The row of a run trained here."""
     history, counters = single(result.history), result.counters
     diverged = result.divergence is not None
     errors = result.history.test_error
@@ -133,20 +133,18 @@ def row_of(spec: RunSpec, result: Result, environment: str) -> Row:
         multiply_adds=counters.multiply_adds,
         message=str(result.divergence or ""),
         engine=result.engine,
-        environment=environment,
+        environment=environment_text(),
         history=history,
     )
 
 
-def failed_row(spec: RunSpec, error: BaseException, engine: str, environment: str) -> Row:
+def failed_row(spec: RunSpec, error: BaseException, engine: str) -> Row:
     """The row of a run that ended in an error."""
     errors, counters = (math.nan,) * 4, (0,) * 4
     text = f"{type(error).__name__}: {error}"
     message = text.encode(errors="backslashreplace").decode()  # names of files need not be text, what is kept must be
-    nothing = (*errors, *counters)
-    return Row(
-        spec.hash, spec.setting, spec.trial, "failed", "", *nothing, message, engine, environment, History.of([])
-    )
+    made = (*errors, *counters, message, engine, environment_text())
+    return Row(spec.hash, spec.setting, spec.trial, "failed", "", *made, History.of([]))
 
 
 @cache

@@ -9,7 +9,7 @@ lacks is measured, not proved: `fewfire.sweeps.laws.diagnose`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, comb, inf, isfinite, log10
+from math import ceil, comb, inf, isfinite, log, log10, sqrt
 from typing import TYPE_CHECKING
 
 from fewfire._validate import check_integer, check_number
@@ -20,7 +20,7 @@ from fewfire.papers.pareto.statements._theorems import (
     theorem_4,
     theorem_21,
 )
-from fewfire.theory import ResourceFrontier, frontier, gradient_precision
+from fewfire.theory import ResourceFrontier, frontier
 
 if TYPE_CHECKING:
     from fewfire.papers.pareto.statements._theorems import Requirement
@@ -180,3 +180,47 @@ def _exhaustive(n: int, k: int, have: Resources, noise: float) -> Diagnosis:
 def _size(number: int, digits: int) -> str:
     """So many digits of a whole number, which may be past the floats."""
     return f"{number:.{digits}g}" if number < 10**300 else f"10^{log10(number):.0f}"
+
+
+def advice(findings: list[Diagnosis]) -> list[str]:
+    """What is short and what would buy it, one line per statement; lower bounds first, since nothing gets past them."""
+    lines = [
+        f"{finding.statement}: short of {' or '.join(finding.short)}. Lifted by: {_ways(finding)}."
+        for finding in findings
+        if finding.verdict == "excluded"
+    ]
+    lines = lines or ["No lower bound that applies stands in the way."]
+    lines += [
+        f"{finding.statement}: short of {' and '.join(finding.short)}. Bought by: {_ways(finding)}."
+        for finding in findings
+        if finding.verdict in ("not promised", "not met")
+    ]
+    promised = [finding.statement for finding in findings if finding.verdict == "promised"]
+    return [*lines, f"Success is promised by: {', '.join(promised)}."] if promised else lines
+
+
+def _ways(finding: Diagnosis) -> str:
+    ways = [", ".join(f"{name} {_amount(value)}" for name, value in way.items()) for way in finding.remedies]
+    return "; or ".join(ways) or "nothing that could be counted"
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if value < 1e7 else f"{value:.3g}"
+
+
+def gradient_precision(samples: int, parameters: float = 1, steps: float = 1, failure: float | None = None) -> float:
+    """τ that `samples` examples give: 1/√m, or with a failure probability the τ of Assumption 2 by Hoeffding.
+
+    There every one of r·T means of m numbers in [−1, 1] must be within τ/2: τ = √(8 log(2rT/failure)/m).
+
+    Examples
+    --------
+    >>> from fewfire.papers import pareto
+    >>> round(pareto.gradient_precision(10_000), 4)
+    0.01
+    """
+    samples = check_integer("samples", samples, 1)
+    if failure is None:
+        return 1 / sqrt(samples)
+    failure = check_number("failure", failure, 0.0, 1.0, open_low=True, open_high=True)
+    return sqrt(8 * log(2 * parameters * steps / failure) / samples)
