@@ -100,15 +100,3 @@ def test_majority_in_closed_form(n):
     # boofun's Maj is 1, that is −1 in signs, when most inputs are 1, that is −1: our Maj.
     expected = [pareto.majority_coefficient(n, index.bit_count()) for index in range(2**n)]
     assert np.allclose(theirs, expected, rtol=0, atol=1e-12)
-
-
-def test_heavy_coefficients_of_both_searches():
-    signs = fourier.inverse(np.eye(1, 2**8, 0b10110101)[0])  # a parity of five among eight
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        function = boofun.create([bool(value < 0) for value in signs])
-        learning = pytest.importorskip("boofun.analysis.learning")
-        theirs = learning.goldreich_levin(function, threshold=0.5, rng=np.random.default_rng(0))
-    ours = fourier.goldreich_levin(lambda X: X[:, [0, 2, 4, 5, 7]].prod(axis=1), 8, 0.5)
-    assert ours.terms == [((0, 2, 4, 5, 7), 1.0)]
-    assert theirs == [(0b10110101, 1.0)]

@@ -1,8 +1,6 @@
-"""Boolean Fourier analysis: Walsh–Hadamard, spectra, sensitivities, low-degree estimates, heavy coefficients."""
+"""Boolean Fourier analysis: Walsh–Hadamard, spectra, sensitivities, low-degree estimates."""
 
 from fewfire.fourier._estimate import estimate
-from fewfire.fourier._goldreich_levin import goldreich_levin
-from fewfire.fourier._heavy import heavy
 from fewfire.fourier._least_squares import least_squares
 from fewfire.fourier._monomial_matrix import evaluate
 from fewfire.fourier._monomials import monomial_count, monomial_index, monomial_members, monomials
@@ -14,8 +12,6 @@ __all__ = [
     "Spectrum",
     "estimate",
     "evaluate",
-    "goldreich_levin",
-    "heavy",
     "inverse",
     "least_squares",
     "monomial_count",
