@@ -43,6 +43,8 @@ FEWEST_ROWS, MOST_ROWS = 16, 1024
 BUFFERS = 2**24
 """Bytes the layers of those rows may take; an embedding of a wide table keeps much."""
 CACHE_LINE = 64
+STRATA = 100
+"""Strata that folds of groups are balanced by, at most; of more, quantiles."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class Rows:
         All rows by default.
     gains : array (inputs,), optional
         1 by default.
+    groups : array (all rows,), optional
+        Numbers of the groups that folds keep together.
     """
 
     X: Any
@@ -68,6 +72,7 @@ class Rows:
     strata: AnyArray | None = None
     chosen: IdArray | None = None
     gains: FloatArray | None = None
+    groups: IdArray | None = None
 
     def __getitem__(self, rows: IdArray) -> Rows:
         return replace(self, chosen=rows if self.chosen is None else self.chosen[rows])
@@ -109,17 +114,39 @@ class Rows:
         return X if self.gains is None else X * self.gains
 
 
-def held_out_folds(strata: AnyArray, networks: int, folds: int, stream: Stream) -> list[IdArray]:
+def held_out_folds(
+    strata: AnyArray, networks: int, folds: int, stream: Stream, groups: IdArray | None = None
+) -> list[IdArray]:
     """For each network the rows it does not train on; `folds` successive networks together hold out every row once.
 
-    Rows are dealt out stratum by stratum (classes, or sorted targets), so that every fold sees the same mix.
+    Rows are dealt out stratum by stratum (classes, or sorted targets), so that every fold sees the same mix; or group
+    by group, the largest first, each to the fold that has the least of its strata and rows so far.
     """
     held: list[IdArray] = []
     for partition in range(-(-networks // folds)):
         order = stream.child(f"folds{partition}").permutation(len(strata))
         dealt = order[np.argsort(strata[order], kind="stable")]
-        held.extend(np.sort(dealt[fold::folds]) for fold in range(folds))
+        if groups is None:
+            held.extend(np.sort(dealt[fold::folds]) for fold in range(folds))
+        else:
+            of_row = _dealt_groups(dealt, strata, groups, folds)
+            held.extend(np.flatnonzero(of_row == fold) for fold in range(folds))
     return held[:networks]
+
+
+def _dealt_groups(order: IdArray, strata: AnyArray, groups: IdArray, folds: int) -> IdArray:
+    """The fold of each row (rows,); groups of one size come in the order of their first rows in `order`."""
+    distinct, level = np.unique(strata, return_inverse=True)
+    level = level if len(distinct) <= STRATA else np.argsort(np.argsort(strata, kind="stable")) * STRATA // len(strata)
+    members = np.split(order[np.argsort(groups[order], kind="stable")], np.cumsum(np.bincount(groups))[:-1])
+    first = np.argsort(order)
+    scale = 1 / np.append(np.bincount(level), len(level))
+    filled, fold_of = np.zeros((folds, len(scale))), np.empty(len(groups), np.int64)
+    for ids in sorted((ids for ids in members if len(ids)), key=lambda ids: (-len(ids), first[ids[0]])):
+        counts = np.append(np.bincount(level[ids], minlength=len(scale) - 1), len(ids))
+        fold_of[ids] = fold = int(np.argmin(filled @ (counts * scale)))
+        filled[fold] += counts
+    return fold_of
 
 
 class EmbeddingLayer(Protocol):

@@ -33,11 +33,13 @@ from fewfire.tabular._encodings import ENCODINGS, varies
 from fewfire.tabular._ensemble import TRIAL_ROWS, Ensemble, columns_for
 from fewfire.tabular._frames import (
     category_folds,
+    check_groups,
     learn_categories,
     learn_reader,
     readable,
     refuse_infinite,
     refuse_sparse_frame,
+    row_groups,
 )
 
 if TYPE_CHECKING:
@@ -112,7 +114,13 @@ class TabularBase(TabularParameters, ABC):
     _categories: CategoryColumns | None = None
 
     def fit(
-        self, X: object, y: object, sample_weight: object = None, *, validation_data: tuple[Any, ...] | None = None
+        self,
+        X: object,
+        y: object,
+        sample_weight: object = None,
+        *,
+        groups: object = None,
+        validation_data: tuple[Any, ...] | None = None,
     ) -> Self:
         """Fit the ensemble.
 
@@ -124,12 +132,15 @@ class TabularBase(TabularParameters, ABC):
         y : (rows,) labels, or numbers of shape (rows,) or (rows, outputs) for the regressor
         sample_weight : (rows,), optional
             A row of weight 2 counts as two; rows of weight 0 are left out.
+        groups : (rows,), optional
+            Labels of what rows come from, a patient or a day: rows of one are held out together. Copies of a row always
+            are, where 20 rows or more differ.
         validation_data : (X, y) or (X, y, sample_weight), optional
             Rows to stop early by; every network then trains on all of X.
         """
         continued = check_flag("warm_start", self.warm_start) and hasattr(self, "_ensemble")
         with _unchanged_on_error(self):
-            rows = self._rows(X, y, sample_weight, reset=not continued)
+            rows = self._rows(X, y, sample_weight, groups, reset=not continued)
             if not continued:
                 self._learn_target(rows)
             targets = self._targets(rows)
@@ -235,8 +246,7 @@ class TabularBase(TabularParameters, ABC):
 
     def _crossed(self, targets: Rows, categories: CategoryColumns, stream: Stream) -> Rows:
         """The rows with numbers in place of codes that are not made of their own targets."""
-        assert targets.strata is not None
-        return replace(targets, X=categories.crossed(targets, category_folds(targets.strata, stream)))
+        return replace(targets, X=categories.crossed(targets, category_folds(targets, stream)))
 
     def _numbers(self, table: Float64Array) -> Float64Array:
         """A table (rows, columns) with numbers in place of codes."""
@@ -250,7 +260,7 @@ class TabularBase(TabularParameters, ABC):
         self.mixing_weights_ = ensemble.mixing_weights()
         return self
 
-    def _rows(self, X: object, y: object, sample_weight: object, *, reset: bool) -> Rows:
+    def _rows(self, X: object, y: object, sample_weight: object, groups: object = None, *, reset: bool) -> Rows:
         """Checked rows: X (rows, columns) with NaN and codes of categories, y as given, weights in (0, 1]."""
         refuse_masked("y", y, "leave out the rows where y is masked")
         self._refuse_targets(y)
@@ -265,7 +275,8 @@ class TabularBase(TabularParameters, ABC):
                 table, target = check_X_y(self._reader.read(X), y, **NUMBERS, **self.target_checks)
         refuse_infinite(table, getattr(self, "feature_names_in_", None))
         weight, kept = _relative(check_sample_weight(sample_weight, len(table)))
-        return Rows(table[kept], target[kept], weight[kept])
+        given = None if groups is None else check_groups(groups, len(table))[kept]
+        return Rows(table[kept], target[kept], weight[kept], groups=given)
 
     def _targets(self, rows: Rows) -> Rows:
         """Rows with encoded targets (rows, outputs), weights of mean 1, and strata; all float32 but the strata."""
@@ -276,7 +287,8 @@ class TabularBase(TabularParameters, ABC):
             raise invalid("class_weight", "must leave some row a weight above 0", self.class_weight)
         weight = weight[kept]
         scaled = (weight / weight.mean()).astype(np.float32)
-        return Rows(rows.X[kept], target[kept], scaled, self._strata(rows.target[kept]))
+        table, given = rows.X[kept], None if rows.groups is None else rows.groups[kept]
+        return Rows(table, target[kept], scaled, self._strata(rows.target[kept]), groups=row_groups(table, given))
 
     def _validation_rows(self, validation_data: tuple[Any, ...]) -> Rows:
         if not isinstance(validation_data, tuple) or len(validation_data) not in (2, 3):

@@ -31,7 +31,7 @@ from scipy.special import log_expit, log_softmax, softmax
 from sklearn.base import clone
 
 from fewfire._dense.losses import TABLE_LOSSES
-from fewfire._dense.network import Layout, held_out_folds
+from fewfire._dense.network import Layout, Rows, held_out_folds
 from fewfire._threads import Helpers
 from fewfire.tabular._encodings import (
     AUTO,
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from fewfire._dense.losses import TabularLoss
-    from fewfire._dense.network import Rows
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array, IdArray
     from fewfire.tabular._base import Settings
@@ -220,7 +219,8 @@ class Ensemble:
         chosen = self.stream.child("trial").permutation(len(rows))[:TRIAL_ROWS]
         assert rows.strata is not None
         parts = rows.target[chosen], rows.weight[chosen], rows.strata[chosen]
-        sample = replace(rows, X=rows.X.part(chosen), target=parts[0], weight=parts[1], strata=parts[2])
+        groups = None if rows.groups is None else rows.groups[chosen]
+        sample = Rows(rows.X.part(chosen), *parts, groups=groups)
         division = self._divide(sample, validation, settings)
         with Helpers(1) as helper:
             if settings.threads > 1:  # the inputs of the finalists
@@ -235,7 +235,8 @@ class Ensemble:
         if validation is not None or settings.patience is None or len(rows) < 2:
             return Division(rows, None, validation)
         assert rows.strata is not None
-        folds = held_out_folds(rows.strata, count, folds_of(len(rows)), self.stream.child("folds"))
+        groups = len(rows) if rows.groups is None else len(np.unique(rows.groups))
+        folds = held_out_folds(rows.strata, count, folds_of(groups), self.stream.child("folds"), rows.groups)
         return Division(rows, folds, None)
 
     def _shares_of(self, division: Division) -> list[Float64Array]:

@@ -33,6 +33,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from scipy.stats import f as f_distribution
 from scipy.stats import norm
 from sklearn.utils import check_array
@@ -71,6 +73,8 @@ ROUNDS = 10
 CENTRED = 3
 """Times that the effects of either column of a pair are taken off in turn; rarely anything is left after two."""
 TINY = 1e-300
+DISTINCT = 20
+"""Rows that differ, from which on copies are in one fold; as many rows as early stopping needs."""
 CATEGORY_FOLDS = 4
 """Parts of the rows, each of which gets statistics of the others."""
 
@@ -444,15 +448,50 @@ def learn_categories(codes: dict[int, int], rows: Rows) -> CategoryColumns:
         for pair in combinations(paired[:PAIRED], 2)
         if pair[0] in many or pair[1] in many
     }
-    for pair in _chosen_pairs(candidates, target, mass):
+    sides = (np.arange(len(table)) if rows.groups is None else rows.groups) % 2
+    for pair in _chosen_pairs(candidates, target, mass, sides):
         (first, one), (second, other) = candidates[pair]
         learned.pairs[pair] = _factors(first, second, target, mass, [one, other])
     return learned
 
 
-def category_folds(strata: AnyArray, stream: Stream) -> list[IdArray]:
+def category_folds(rows: Rows, stream: Stream) -> list[IdArray]:
     """Parts of the rows, each of which gets statistics of the others; a single row is alone and gets the mean."""
-    return held_out_folds(strata, CATEGORY_FOLDS, CATEGORY_FOLDS, stream)
+    assert rows.strata is not None
+    return held_out_folds(rows.strata, CATEGORY_FOLDS, CATEGORY_FOLDS, stream, rows.groups)
+
+
+def check_groups(groups: object, rows: int) -> IdArray:
+    """Numbers (rows,) of the labels of groups."""
+    labels = np.asarray(groups)
+    if labels.shape != (rows,):
+        raise invalid("groups", f"must have one label for each of the {rows} rows", f"shape {labels.shape}")
+    if any(_missing(label) for label in labels.tolist()):
+        rule, remedy = "must have a label for every row", "give rows without one a label each, or leave them out"
+        raise invalid("groups", rule, "a missing value", remedy)
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(label, len(numbers)) for label in labels.tolist()])
+
+
+def row_groups(table: Float64Array, given: IdArray | None) -> IdArray | None:
+    """Numbers (rows,), the same for rows that folds keep together: copies, and rows of one group; None if none are.
+
+    Fewer distinct rows than `DISTINCT` are cells of a small design, and may be in several folds.
+    """
+    rows = np.where(np.isnan(table), np.nan, table) + 0.0
+    numbers: dict[bytes, int] = {}
+    found = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows])
+    if given is not None:
+        size = len(numbers) + int(given.max()) + 1
+        edges = coo_array((np.ones(len(rows)), (found, len(numbers) + given)), (size, size))
+        found = np.asarray(connected_components(edges, directed=False)[1][found], np.int64)
+        if (largest := np.bincount(found).max()) > len(rows) - 2:
+            rule = "must leave two rows or more outside of each (those with copies of a row in common are one)"
+            got, remedy = f"a group of {largest} of the {len(rows)} rows", "pass validation_data in place of groups"
+            raise invalid("groups", rule, got, remedy)
+    elif len(numbers) < DISTINCT:
+        return None
+    return None if len(np.unique(found)) == len(found) else found
 
 
 def _sums(slots: IdArray, values: AnyArray, mass: Float64Array, count: int) -> Float64Array:
@@ -565,14 +604,14 @@ def _regressed(
 
 
 def _chosen_pairs(
-    candidates: dict[tuple[int, int], Any], target: AnyArray, mass: Float64Array
+    candidates: dict[tuple[int, int], Any], target: AnyArray, mass: Float64Array, sides: IdArray
 ) -> list[tuple[int, int]]:
     """Pairs whose products, learned on half of the rows, predict the other half best, if by more than chance."""
     found = []
     for pair, ((first, one), (second, other)) in candidates.items():
         gains = np.zeros(target.shape)
         for half in (0, 1):
-            shown, kept = mass.copy(), np.arange(half, len(mass), 2)
+            shown, kept = mass.copy(), np.flatnonzero(sides == half)
             shown[kept] = 0.0
             ours, theirs = _factors(first, second, target, shown, [one, other])
             left = _left(first, second, target, shown, [one, other])
