@@ -118,7 +118,7 @@ def test_statistics_of_training_rows_leave_out_their_own_targets():
     assert np.corrcoef(plain[:, 0], target[:, 0])[0, 1] > 0.5
     assert abs(np.corrcoef(crossed[:, 0], target[:, 0])[0, 1]) < 0.25
     frame = pd.DataFrame({"id": [f"row {row}" for row in range(200)]})  # a name per row explains nothing
-    model = ff.TabularClassifier(**QUICK).fit(frame, target[:, 0])
+    model = ff.TabularClassifier(**QUICK, categorical_features=["id"]).fit(frame, target[:, 0])
     assert model.predict_proba(frame)[:, 1].std() < 0.1
 
 
@@ -476,7 +476,7 @@ def test_a_warm_fit_shows_no_row_its_own_target(monkeypatch):
     shown = []
     encode = Columns.encode
     monkeypatch.setattr(Columns, "encode", lambda self, table: shown.append(table) or encode(self, table))
-    model = ff.TabularRegressor(**QUICK, trees=False, warm_start=True)
+    model = ff.TabularRegressor(**QUICK, trees=False, warm_start=True, categorical_features=["id"])
     model.fit(frame, y).fit(frame, y)
     first, again = shown[:2]
     assert np.array_equal(first, again)

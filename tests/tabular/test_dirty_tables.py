@@ -4,9 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 import fewfire as ff
-from fewfire import InvalidArgument
+from fewfire import FewfireWarning, InvalidArgument
 from fewfire.tabular import AdamW, _trees
 
 pl = pytest.importorskip("polars")
@@ -98,6 +101,7 @@ TAKEN = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:column 'm' of X holds 48 different values")
 @pytest.mark.parametrize("kind", ESTIMATORS)
 @pytest.mark.parametrize("dirt", TAKEN)
 def test_taken(dirt, kind):
@@ -130,10 +134,6 @@ REFUSED = {
     "integers beyond floats": (
         framed(pd.Series([10**400 + row for row in range(ROWS)], dtype=object)),
         r"must hold numbers below 1\.8e308; got an integer beyond\. Remedy: divide",
-    ),
-    "a frame of sparse columns": (
-        pd.DataFrame(X).astype(pd.SparseDtype(float, 0.0)),
-        r"X must be dense; got a frame of sparse columns\. Remedy: pass X\.sparse\.to_dense\(\)\.$",
     ),
     "a frame of no columns": (
         pd.DataFrame(index=range(ROWS)),
@@ -173,11 +173,101 @@ def test_refused_in_prediction(kind):
         said(named, frame[["a", "b"]])
 
 
+SPARSE = np.where(X > 0.5, X, 0.0)
+
+
 @pytest.mark.parametrize("kind", ESTIMATORS)
-@pytest.mark.parametrize("form", [scipy.sparse.csr_matrix, scipy.sparse.coo_array])
-def test_sparse_matrices_are_refused_with_what_to_do(kind, form):
-    with pytest.raises(TypeError, match=r"Sparse data was passed for X.*toarray"):
-        fitted(kind, form(X))
+@pytest.mark.parametrize(
+    "form",
+    [
+        scipy.sparse.csr_matrix,
+        scipy.sparse.coo_array,
+        lambda X: pd.DataFrame(X).astype(pd.SparseDtype(float, 0.0)).set_axis(["a", "b", "c"], axis=1),
+    ],
+)
+def test_sparse_tables_are_made_dense(kind, form):
+    dense, sparse = fitted(kind, SPARSE), fitted(kind, form(SPARSE))
+    assert np.array_equal(said(sparse, form(SPARSE)), said(dense, SPARSE))
+    target = (X[:, 0] > 0).astype(int)
+    sparse.fit(form(SPARSE), target, validation_data=(form(SPARSE), target))
+    dense.fit(SPARSE, target, validation_data=(SPARSE, target))
+    assert np.array_equal(said(sparse, form(SPARSE)), said(dense, SPARSE))
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_one_hot_columns_of_a_pipeline(kind):
+    """Sparse by default; the remedy for those that would be too large when dense fits into the same place."""
+    table = pd.DataFrame({"town": [f"t{row % 12}" for row in range(ROWS)], "a": X[:, 0]})
+    target = np.arange(ROWS) % 2
+    predicted = []
+    for sparse in (True, False):
+        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=sparse)
+        columns = ColumnTransformer(
+            [("town", encoder, ["town"])], remainder="passthrough", sparse_threshold=float(sparse)
+        )
+        predicted.append(make_pipeline(columns, ESTIMATORS[kind](**QUICK)).fit(table, target).predict(table))
+        assert scipy.sparse.issparse(columns.fit_transform(table)) == sparse
+    assert np.array_equal(*predicted)
+
+
+@pytest.mark.parametrize("call", ["fit", "partial_fit", "predict", "explain"])
+def test_sparse_tables_that_would_be_too_large_when_dense(call):
+    model, large = fitted("regressor", X), scipy.sparse.csr_array((2**14, 2**14))
+    with pytest.raises(InvalidArgument) as caught:
+        getattr(model, call)(large, *([np.zeros(2**14)] if "fit" in call else []))
+    assert str(caught.value) == (
+        "X may be sparse where it takes 1 GiB at most when dense; got a table of 2.0 GiB. Remedy: pass columns of "
+        "categories as they are, or OneHotEncoder(sparse_output=False) where there is memory."
+    )
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("table", [X, CATEGORIES, pl.from_pandas(CATEGORIES)], ids=["array", "pandas", "polars"])
+def test_zero_rows_predict_to_zero_rows(kind, table):
+    model = fitted(kind, table)
+    assert model.predict(table[:0]).shape == (0,)
+    assert model.predict(table[:0]).dtype == model.predict(table).dtype
+    if kind == "classifier":
+        assert model.predict_proba(table[:0]).shape == (0, 2) and model.decision_function(table[:0]).shape == (0,)
+    else:
+        assert fitted(kind, table, np.c_[X[:, 0], X[:, 1]]).predict(table[:0]).shape == (0, 2)
+    with pytest.raises(ValueError, match=r"0 sample|two rows"):
+        model.explain(table[:0])
+
+
+DATED = pd.date_range("2020-01-01", periods=ROWS)
+DATES_AS_TEXT = ["%Y-%m-%d", "%m/%d/%y", "%d.%m.%Y", "%Y-%m-%dT%H:%M:%SZ", "%d %b %Y", "%B %d, %Y", "%d-%b-%y"]
+
+
+@pytest.mark.parametrize("form", DATES_AS_TEXT)
+def test_text_that_is_dates_is_named(form):
+    days = DATED.strftime(form).to_series(index=range(ROWS)).where(np.arange(ROWS) % 7 > 0)
+    with pytest.warns(FewfireWarning) as caught:
+        fitted("classifier", framed(days))
+    assert str(caught[0].message) == (
+        f"column 'm' of X holds text that is dates ({min(days.dropna())!r}), and is taken as categories. "
+        "Remedy: put numbers in its place: days since a fixed date; year, month, weekday."
+    )
+
+
+@pytest.mark.parametrize("form", [pd.DataFrame, pl.DataFrame])
+def test_text_that_is_nearly_unique_is_named(form):
+    ids = [f"id{max(row, 2):02d}" for row in range(ROWS)]
+    with pytest.warns(FewfireWarning) as caught:
+        ff.TabularRegressor(**QUICK).fit(form({"m": ids, "a": X[:, 0]}), X[:, 0])
+    assert str(caught[0].message) == (
+        "column 'm' of X holds 46 different values in 48 rows, as ids have ('id02'), and is taken as categories. "
+        "Remedy: drop the column, keep the part of it that repeats, or name it in categorical_features."
+    )
+    fitted("regressor", form({"m": ids, "a": X[:, 0]}), categorical_features=["m"])  # which is no oversight
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "values", [["1.2.3", "2.0.11"] * 24, ["2020-01-05", "late"] * 24, [f"k{r % 40}" for r in range(ROWS)]]
+)
+def test_text_that_repeats_is_not_named(values):
+    fitted("classifier", framed(values))  # a warning would be an error
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)

@@ -6,7 +6,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
 
 import fewfire as ff
 from fewfire.tabular import SGD, AdamW
@@ -170,10 +169,6 @@ OTHERS = "leave rows of other classes out, or start afresh with all classes"
             "validation_data: sample_weight must have one weight for each of the 30 rows; got shape (3,).",
         ),
         (
-            lambda m: m.fit(X, Y, validation_data=(scipy.sparse.csr_array(X), Y)),
-            "validation_data: Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert to a dense numpy array.",
-        ),
-        (
             lambda m: m.fit(X, Y, validation_data=(np.where(X > 2, np.inf, X), Y)),
             "validation_data: X must hold finite numbers, or NaN where a value is missing; got an infinite value in row 26 of column 1. Remedy: put NaN in its place.",
         ),
@@ -274,6 +269,14 @@ def test_labels_that_are_neither_numbers_nor_texts(labels, kind, remedy):
 def test_infinite_values_are_refused():
     with pytest.raises(ValueError, match=r"got an infinite value in row \d+ of column \d"):
         ff.TabularClassifier(**QUICK).fit(np.where(X > 2, np.inf, X), Y)
+
+
+@pytest.mark.parametrize("name", ["monotonic_cst", "monotone_constraints"])
+def test_monotone_constraints_are_refused_by_name(name):
+    with pytest.raises(TypeError, match=name):
+        ff.TabularRegressor(**{name: [1, 0, 0]})
+    with pytest.raises(ValueError, match=f"Invalid parameter '{name}'"):
+        ff.TabularRegressor().set_params(**{name: [1, 0, 0]})
 
 
 def test_divergence_names_the_rate_and_the_remedy():

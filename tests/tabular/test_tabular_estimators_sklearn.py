@@ -4,7 +4,7 @@ import pytest
 
 from fewfire.tabular import AdamW, TabularClassifier, TabularRegressor
 from fewfire.tabular._trees import load_lightgbm
-from learners.sklearn_checks import DENSE, check_weights_count, checks_that_hold
+from learners.sklearn_checks import DENSE, SPARSE, check_weights_count, checks_that_hold
 
 WHOLE = {"members": 1, "early_stopping": False, "scaling": "standard", "gains": "none"}
 SMALL = {"hidden": (16, 8), "members": 2, "trees": False, "optimiser": AdamW(0.01, epochs=20)}
@@ -17,7 +17,7 @@ def left_out(estimator):
     A network on whole batches draws nothing, but trains in float32, where 60 epochs magnify the order of sums a thousand
     times; test_a_weight_of_two_is_two_rows in test_tabular_estimators.py asserts what float32 allows.
     """
-    return {DENSE: "folds and minibatches are drawn by row, and training is in float32"}
+    return dict.fromkeys((DENSE, SPARSE), "folds and minibatches are drawn by row, and training is in float32")
 
 
 ESTIMATORS = [

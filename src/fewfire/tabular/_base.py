@@ -34,11 +34,11 @@ from fewfire.tabular._ensemble import TRIAL_ROWS, Ensemble, columns_for
 from fewfire.tabular._frames import (
     category_folds,
     check_groups,
+    dense,
     learn_categories,
     learn_reader,
     readable,
     refuse_infinite,
-    refuse_sparse_frame,
     row_groups,
 )
 
@@ -264,11 +264,11 @@ class TabularBase(TabularParameters, ABC):
         """Checked rows: X (rows, columns) with NaN and codes of categories, y as given, weights in (0, 1]."""
         refuse_masked("y", y, "leave out the rows where y is masked")
         self._refuse_targets(y)
+        X = dense(X)
         with readable(X):
             if reset:
                 self._categories, self._reader = None, learn_reader(X, self.categorical_features)
             if self._reader is None:
-                refuse_sparse_frame(X)
                 table, target = validate_data(self, X, y, reset=reset, **NUMBERS, **self.target_checks)
             else:
                 validate_data(self, X, y, reset=reset, skip_check_array=True)  # names and numbers of columns
@@ -297,7 +297,7 @@ class TabularBase(TabularParameters, ABC):
         X, y, *weight = validation_data
         try:
             return self._targets(self._rows(X, y, weight[0] if weight else None, reset=False))
-        except (TypeError, ValueError) as error:  # scikit-learn's of sparse matrices is a TypeError
+        except (TypeError, ValueError) as error:
             raise InvalidArgument(f"validation_data: {error}") from None
 
     def _outputs(self, X: object) -> Float64Array:
@@ -308,13 +308,13 @@ class TabularBase(TabularParameters, ABC):
     def _table(self, X: object) -> Float64Array:
         """Checked numbers and codes of categories (rows, columns)."""
         check_is_fitted(self)
+        X = dense(X)
         with readable(X):
             if self._reader is None:
-                refuse_sparse_frame(X)
-                table = validate_data(self, X, reset=False, **NUMBERS)
+                table = validate_data(self, X, reset=False, ensure_min_samples=0, **NUMBERS)
             else:
                 validate_data(self, X, reset=False, skip_check_array=True)
-                table = check_array(self._reader.read(X), **NUMBERS)
+                table = check_array(self._reader.read(X), ensure_min_samples=0, **NUMBERS)
         return refuse_infinite(table, getattr(self, "feature_names_in_", None))
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -322,7 +322,7 @@ class TabularBase(TabularParameters, ABC):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
 
     @abstractmethod

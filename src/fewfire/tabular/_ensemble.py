@@ -177,8 +177,8 @@ class Ensemble:
 
     def outputs(self, table: Float64Array) -> Float64Array:
         """Weighted mean output (rows, outputs) at a table (rows, columns), scaled by the temperature."""
-        starts = range(0, max(1, len(table)), BLOCK)
-        return np.concatenate([self._outputs_of_block(table[start : start + BLOCK]) for start in starts])
+        blocks = [self._outputs_of_block(table[at : at + BLOCK]) for at in range(0, len(table), BLOCK)]
+        return np.concatenate(blocks) if blocks else np.zeros((0, len(self.offset)))
 
     def mixing_weights(self) -> dict[str, float]:
         """Weights of the variants of the networks and of the kinds of trees, by name; 1 together."""

@@ -27,20 +27,22 @@ from __future__ import annotations
 import datetime
 import decimal
 import numbers
+import re
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, issparse
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import f as f_distribution
 from scipy.stats import norm
 from sklearn.utils import check_array
 
 from fewfire._dense.network import held_out_folds
-from fewfire._errors import invalid
+from fewfire._errors import FewfireWarning, invalid
 from fewfire._validate import refuse_masked
 from fewfire.tabular._encodings import column_ranks
 
@@ -52,10 +54,18 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, IdArray
 
 UNSEEN = -1.0
+DENSE = 2**30
+"""Bytes that a sparse table may take when it is dense."""
 NUMBER = (numbers.Real, decimal.Decimal)
 DATE = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 ODD = ("NAType", "NaTType", "Timestamp", "Timedelta", "Period", "datetime.datetime", "datetime.date")
 """Types that float() names when it meets them in an array of objects."""
+DATED = re.compile(
+    r"\s*((19|20)\d\d([-/.]\d{1,2}){1,2}|(\d{1,2}[-/.]){2}(\d{2}|\d{4})"
+    r"|\d{1,2}[-. ]{1,2}[A-Za-z]{3,9}[ -](\d{2}|\d{4})|[A-Za-z]{3,9} \d{1,2},? \d{4})([T ]+\d{1,2}:\d{2}.*)?\s*$"
+)
+NEARLY = 0.9
+"""Share of the rows that have a category of their own from which on these are nearly unique."""
 FEW = 10
 """Categories of a column that get an indicator each, at most."""
 SHRINK = 10.0
@@ -148,11 +158,19 @@ def refuse_infinite(table: Float64Array, names: Sequence[object] | None) -> Floa
     return table
 
 
-def refuse_sparse_frame(X: Any) -> None:
-    """Refuse a frame of sparse columns alone: scikit-learn takes it for a matrix, and advises a method of those."""
-    kinds = [str(kind) for kind in X.dtypes] if hasattr(X, "iloc") and hasattr(X, "columns") else []
-    if kinds and all(kind.startswith("Sparse") for kind in kinds):
-        raise invalid("X", "must be dense", "a frame of sparse columns", "pass X.sparse.to_dense()")
+def dense(X: Any) -> Any:
+    """X itself, or, of a sparse matrix or a frame of sparse columns alone, a dense one of `DENSE` bytes at most."""
+    framed = hasattr(X, "iloc") and hasattr(X, "sparse")
+    if not framed and not issparse(X):
+        return X
+    if X.ndim == 2 and (size := 8 * X.shape[0] * X.shape[1]) > DENSE:
+        rule, got = (
+            f"may be sparse where it takes {DENSE >> 30} GiB at most when dense",
+            f"a table of {size / 2**30:.1f} GiB",
+        )
+        remedy = "pass columns of categories as they are, or OneHotEncoder(sparse_output=False) where there is memory"
+        raise invalid("X", rule, got, remedy)
+    return X.sparse.to_dense() if framed else X.toarray()
 
 
 def learn_reader(X: object, categorical_features: object) -> CategoryReader | None:
@@ -172,7 +190,7 @@ def learn_reader(X: object, categorical_features: object) -> CategoryReader | No
         got = f"{twice[0]!r} {names.count(twice[0])} times"
         raise invalid("X", "must have columns of different names", got, "rename a column, or pass X.to_numpy()")
     indices = set() if categorical_features is None else _named(categorical_features, columns)
-    objects = False
+    objects, named = False, set(indices)
     if framed:
         for index, column in enumerate(columns):
             kind = column.kind()
@@ -183,7 +201,10 @@ def learn_reader(X: object, categorical_features: object) -> CategoryReader | No
             objects |= kind == "number" and column.holds_objects()
     if not indices and not objects:
         return None
-    return CategoryReader({index: _learn_codes(columns[index]) for index in sorted(indices)})
+    codes = {index: _learn_codes(columns[index]) for index in sorted(indices)}
+    for index in codes.keys() - named:
+        _warn_of_categories(columns[index], [*codes[index]])
+    return CategoryReader(codes)
 
 
 def _learn_codes(column: _Column) -> dict[Any, int]:
@@ -195,6 +216,20 @@ def _learn_codes(column: _Column) -> dict[Any, int]:
         raise _date(column)
     ordered = sorted(distinct, key=lambda value: (type(value).__name__, str(value)))
     return {value: code for code, value in enumerate(ordered)}
+
+
+def _warn_of_categories(column: _Column, categories: list[Any]) -> None:
+    """Warn of text that is dates, and of values that hardly occur twice."""
+    known = sum(not _missing(value) for value in column.values())
+    if known >= DISTINCT and all(isinstance(value, str) and DATED.match(value) for value in categories):
+        what, remedy = "text that is dates", "put numbers in its place: days since a fixed date; year, month, weekday"
+    elif len(categories) > max(DISTINCT, NEARLY * known):
+        what = f"{len(categories)} different values in {known} rows, as ids have"
+        remedy = "drop the column, keep the part of it that repeats, or name it in categorical_features"
+    else:
+        return
+    text = f"column {column.name!r} of X holds {what} ({categories[0]!r}), and is taken as categories"
+    warnings.warn(f"{text}. Remedy: {remedy}.", FewfireWarning, stacklevel=5)
 
 
 def _missing(value: Any) -> bool:
