@@ -10,9 +10,9 @@ import pytest
 
 import fewfire as ff
 from fewfire._dense.network import Rows
-from fewfire.tabular import AdamW, _frames
+from fewfire.tabular import AdamW, _frames, _trees
 from fewfire.tabular._encodings import Columns
-from fewfire.tabular._frames import UNSEEN, learn_categories, learn_reader
+from fewfire.tabular._frames import MOST_OUTPUTS, UNSEEN, _few_outputs, learn_categories, learn_reader
 
 pl = pytest.importorskip("polars")
 QUICK = {"hidden": (16,), "members": 2, "optimiser": AdamW(0.02, epochs=15), "random_state": 0}
@@ -482,3 +482,26 @@ def test_a_warm_fit_shows_no_row_its_own_target(monkeypatch):
     assert np.array_equal(first, again)
     assert abs(np.corrcoef(again[:, 1], y)[0, 1]) < 0.5
     assert np.corrcoef(model._numbers(model._table(frame))[:, 1], y)[0, 1] > 0.99  # means of all rows do leak it
+
+
+def test_many_classes_share_numbers_and_trees(monkeypatch):
+    """A hundred per column of many categories, and trees for each, took minutes and gigabytes."""
+    for name in ("MOST_TREES", "FEWEST_TREES", "MOST_ROUNDS"):
+        monkeypatch.setattr(_trees, name, 25)
+    rng = np.random.default_rng(0)
+    towns, y = rng.integers(0, 40, (2, 800)), rng.permutation(np.arange(800) % 100)
+    frame = pd.DataFrame({"town": [f"t{t}" for t in towns[0]], "trade": [f"t{t}" for t in towns[1]]})
+    model = ff.TabularClassifier(**{**QUICK, "scaling": "rank", "gains": "none"}).fit(frame, y)
+    shown = model._numbers(model._table(frame)).shape[1]
+    assert 2 * MOST_OUTPUTS <= shown <= 5 * MOST_OUTPUTS  # means and a slope of each, one pair at most
+    forest, boosting = (model._ensemble.trees[name].models[0].boosters for name in ("random forest", "boosting"))
+    assert len(forest) == 100 and forest[0].num_trees() == 4 and boosting[0].num_trees() <= 100 * 4
+    np.testing.assert_allclose(model.predict_proba(frame).sum(axis=1), 1.0)
+
+
+def test_sums_of_many_outputs_distinguish_all_of_them():
+    target = np.eye(100)
+    codes = _few_outputs(target)
+    assert codes.shape == (100, MOST_OUTPUTS) and len(np.unique(codes, axis=0)) == 100
+    assert _few_outputs(target[:, :MOST_OUTPUTS]).shape == (100, MOST_OUTPUTS)
+    np.testing.assert_array_equal(_few_outputs(target[:, :MOST_OUTPUTS]), target[:, :MOST_OUTPUTS])

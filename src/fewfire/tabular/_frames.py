@@ -43,6 +43,7 @@ from sklearn.utils import check_array
 
 from fewfire._dense.network import held_out_folds
 from fewfire._errors import FewfireWarning, invalid
+from fewfire._random import Stream
 from fewfire._validate import refuse_masked
 from fewfire.tabular._encodings import column_ranks
 
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fewfire._dense.network import Rows
-    from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array, IdArray
 
 UNSEEN = -1.0
@@ -82,6 +82,8 @@ ROUNDS = 10
 """Alternating regressions of a pair; ten bring even 100 by 100 categories with 1500 rows to where they end."""
 CENTRED = 3
 """Times that the effects of either column of a pair are taken off in turn; rarely anything is left after two."""
+MOST_OUTPUTS = 16
+"""Outputs that have numbers of their own; more become so many sums of them with random signs."""
 TINY = 1e-300
 DISTINCT = 20
 """Rows that differ, from which on copies are in one fold; as many rows as early stopping needs."""
@@ -406,7 +408,7 @@ class CategoryColumns:
 
     def crossed(self, rows: Rows, folds: list[IdArray]) -> Float64Array:
         """As `transform`, with the statistics of each fold from the rows of the others."""
-        table, target, weight = rows.X, rows.target, rows.weight
+        table, target, weight = rows.X, _few_outputs(rows.target), rows.weight
         shown, others = {}, self._others(table)
         masses = []
         for fold in folds:
@@ -459,7 +461,7 @@ def learn_categories(codes: dict[int, int], rows: Rows) -> CategoryColumns:
 
     Only codes that occur in them count: rows that were left out may have had others.
     """
-    table, target, mass = rows.X, rows.target, rows.weight.astype(np.float64)
+    table, target, mass = rows.X, _few_outputs(rows.target), rows.weight.astype(np.float64)
     learned = CategoryColumns({}, {})
     for index, number in codes.items():
         known = np.unique(table[:, index][table[:, index] >= 0]).astype(np.int64)
@@ -527,6 +529,13 @@ def row_groups(table: Float64Array, given: IdArray | None) -> IdArray | None:
     elif len(numbers) < DISTINCT:
         return None
     return None if len(np.unique(found)) == len(found) else found
+
+
+def _few_outputs(target: AnyArray) -> AnyArray:
+    """Targets (rows, outputs), or sums of them: a hundred numbers per column take minutes to learn."""
+    if (outputs := target.shape[1]) <= MOST_OUTPUTS:
+        return target
+    return np.einsum("ro,on->rn", target, Stream(0, "categories").signs((outputs, MOST_OUTPUTS)))  # type: ignore[no-any-return]
 
 
 def _sums(slots: IdArray, values: AnyArray, mass: Float64Array, count: int) -> Float64Array:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 MOST_TREES = 100  # of a model on MANY rows or fewer
 MANY = 2000  # rows; of more, fewer trees: they are larger, and their mean is less in need of number
 FEWEST_TREES = 25
+MOST_OUTPUTS = 16  # outputs that have so many trees, or rounds, each; more share those of so many
 LARGE_ROWS = 5000  # of more, boosting has LARGE trees
 FIRST_ROUNDS, STRETCH, MOST_ROUNDS = 60, 20, 500  # of boosting
 ENOUGH = 0.7  # of the rounds so far: a best round before it ends boosting
@@ -102,6 +103,7 @@ class TreeGroup(ABC):
     def __init__(self, loss: TabularLoss, outputs: int, stream: Stream) -> None:
         load_lightgbm()
         self.loss, self.outputs, self.stream = loss, outputs, stream
+        self.share = min(1.0, MOST_OUTPUTS / outputs)
         self.models: list[TreeModel] = []
 
     def train(self, rows: Rows, folds: Sequence[IdArray] | None, validation: Rows | None) -> Job:
@@ -171,7 +173,7 @@ class RandomForest(TreeGroup):
         leaves = {"num_leaves": min(MOST_LEAVES, max(2, len(part) // FOREST["min_data_in_leaf"]))}
         chosen = _part(table, part, target, weight)
         booster = load_lightgbm().Booster(self._parameters(FOREST | leaves, number), chosen)
-        for _ in range(tree_count(len(part))):
+        for _ in range(max(1, round(self.share * tree_count(len(part))))):
             booster.update()
         return _grown(booster)
 
@@ -198,10 +200,11 @@ class Boosting(TreeGroup):
             for number, ids in cases
             for target in targets
         ]
-        losses, stretch = np.zeros(0), FIRST_ROUNDS
-        while len(losses) < MOST_ROUNDS:
+        most = max(1, round(self.share * MOST_ROUNDS))
+        losses, stretch = np.zeros(0), min(FIRST_ROUNDS, most)
+        while len(losses) < most:
             found = yield [partial(booster.advance, stretch) for booster in growing]
-            losses, stretch = np.append(losses, np.sum(found, axis=0)), min(STRETCH, MOST_ROUNDS - len(losses))
+            losses, stretch = np.append(losses, np.sum(found, axis=0)), min(STRETCH, most - len(losses))
             self.rounds = int(losses.argmin()) + 1
             if self.rounds < ENOUGH * len(losses):
                 break
