@@ -37,16 +37,19 @@ def progress_callback(progress: object, what: str) -> ProgressCallback | None:
 
 
 class Bar:
-    """One bar for a call that reports (done, total), with a note of what is done; a new call begins a new one."""
+    """One bar for a call that reports (done, total), with a note of what is done; a new call begins a new one.
 
-    def __init__(self, what: str) -> None:
-        self.what = what
+    With `forecast` it shows the time left as well, at the rate so far.
+    """
+
+    def __init__(self, what: str, *, forecast: bool = False) -> None:
+        self.what, self.forecast = what, forecast
         self._page = NotebookBar() if in_notebook() else None
         self._drawn = self._page is None and sys.stderr.isatty()
         self._began = self._shown = time.monotonic()
         self._ended = False
 
-    def __call__(self, done: int, total: int, note: str = "") -> None:
+    def __call__(self, done: float, total: float, note: str = "") -> None:
         """Draw this state, if the last is not too fresh."""
         now, last = time.monotonic(), done >= total
         if self._ended:
@@ -55,7 +58,9 @@ class Bar:
         if not last and now - self._shown < pause:
             return
         self._ended, self._shown = last, now
-        line = f"{self.what}: {done} of {total}{note and f', {note}'}, {now - self._began:.0f} s"
+        spent = now - self._began
+        left = f", {spent * (total / done - 1):.0f} s left" if self.forecast and 0 < done < total else ""
+        line = f"{self.what}: {done:.0f} of {total:.0f}{note and f', {note}'}, {spent:.0f} s{left}"
         if self._page is not None:
             self._page.show(done, total, line)
         elif self._drawn:
@@ -70,7 +75,7 @@ class NotebookBar:
     def __init__(self) -> None:
         self._handle: Any = None
 
-    def show(self, done: int, total: int, line: str) -> None:
+    def show(self, done: float, total: float, line: str) -> None:
         """Draw a state."""
         from IPython import display  # type: ignore[import-not-found, unused-ignore]
 
@@ -81,7 +86,7 @@ class NotebookBar:
             self._handle.update(bar)
 
 
-def drawing(done: int, total: int, line: str) -> str:
+def drawing(done: float, total: float, line: str) -> str:
     """The line of a terminal: a bar where there is room for one, then the words, cut to the width.
 
     >>> drawing(1, 4, "fit: 1 of 4, 2 s").rstrip()

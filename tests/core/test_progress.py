@@ -57,6 +57,15 @@ def test_elsewhere_lines_come_every_half_minute_and_at_the_end(capsys, clock):
     assert capsys.readouterr().err.splitlines() == ["fit: 30 of 70, 30 s", "fit: 60 of 70, 60 s", "fit: 70 of 70, 70 s"]
 
 
+def test_a_forecast_is_what_is_left_at_the_rate_so_far(capsys, clock):
+    bar = Bar("fit", forecast=True)
+    clock[0] = 40.0
+    bar(2.0, 10.0)
+    clock[0] = 90.0
+    bar(10, 10)
+    assert capsys.readouterr().err.splitlines() == ["fit: 2 of 10, 40 s, 160 s left", "fit: 10 of 10, 90 s"]
+
+
 def test_a_notebook_has_one_display_per_call(monkeypatch, clock):
     shown = []
 

@@ -79,7 +79,7 @@ def test_mixing_weights_are_a_distribution_and_name_what_was_asked():
 
 def test_many_rows_hold_a_trial_of_the_variants(capsys):
     X, y = table(2001)
-    settings = {"hidden": (8,), "members": 1, "optimiser": AdamW(0.01, epochs=2), "random_state": 0, "verbose": True}
+    settings = {"hidden": (8,), "members": 1, "optimiser": AdamW(0.01, epochs=2), "random_state": 0, "verbose": 2}
     settings["trees"] = False
     trained = []
     for rows in (2000, 2001):

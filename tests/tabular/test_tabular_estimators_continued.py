@@ -140,7 +140,7 @@ def test_targets_keep_their_number_of_columns(call):
 
 
 def test_progress_of_partial_fit_reports_no_old_held_out_loss(capsys):
-    model = ff.TabularClassifier(**QUICK, optimiser=AdamW(epochs=1), verbose=True).fit(X, Y).partial_fit(X, Y)
+    model = ff.TabularClassifier(**QUICK, optimiser=AdamW(epochs=1), verbose=2).fit(X, Y).partial_fit(X, Y)
     fitted, annealed, partly = capsys.readouterr().err.splitlines()
     assert model.validation_curve_
     assert "held out" in fitted and "held out" not in annealed + partly

@@ -1,6 +1,7 @@
 """The errors of the tabular learners when something is wrong, and that nothing is changed by it."""
 
 import datetime
+import re
 import sys
 
 import numpy as np
@@ -8,6 +9,7 @@ import pandas as pd
 import pytest
 
 import fewfire as ff
+from fewfire import _progress
 from fewfire.tabular import SGD, AdamW
 
 RNG = np.random.default_rng(0)
@@ -79,9 +81,9 @@ QUICK = {"hidden": (8,), "members": 1, "scaling": "standard", "gains": "none", "
         ({"skip": "no"}, "skip must be True or False; got 'no'."),
         ({"warm_start": "no"}, "warm_start must be True or False; got 'no'."),
         ({"warm_start": np.ones(2)}, "warm_start must be True or False; got array([1., 1.])."),
-        ({"verbose": "no"}, "verbose must be True or False; got 'no'."),
-        ({"verbose": -1}, "verbose must be True or False; got -1."),
-        ({"verbose": None}, "verbose must be True or False; got None."),
+        ({"verbose": "no"}, "verbose must be True, False or 2, which logs every epoch; got 'no'."),
+        ({"verbose": -1}, "verbose must be True, False or 2, which logs every epoch; got -1."),
+        ({"verbose": None}, "verbose must be True, False or 2, which logs every epoch; got None."),
     ],
 )
 def test_settings(settings, text):
@@ -310,16 +312,42 @@ def test_without_cupy_the_error_names_the_remedy(monkeypatch):
     )
 
 
-def test_levels_of_verbose_are_numbers_too(capsys):
-    for level, lines in ((0, 0), (np.int64(1), 2), (2, 2)):  # an epoch, and one of annealing
+def test_two_logs_every_epoch(capsys):
+    for level, lines in ((0, 0), (np.int64(2), 2), (10, 2)):  # an epoch, and one of annealing
         ff.TabularClassifier(**QUICK, optimiser=AdamW(epochs=1), verbose=level).fit(X, Y)
         assert len(capsys.readouterr().err.splitlines()) == lines
 
 
-def test_progress_names_variant_epoch_and_losses(capsys):
-    ff.TabularClassifier(**QUICK, optimiser=AdamW(epochs=2), verbose=True).fit(X, Y)
+def test_the_log_names_variant_epoch_and_losses(capsys):
+    ff.TabularClassifier(**QUICK, optimiser=AdamW(epochs=2), verbose=2).fit(X, Y)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
     assert lines[0].startswith("standard, none gains: epoch 1 of at most 2: loss 0.")
     assert ", held out 0." in lines[1]
     assert lines[2].startswith("standard, none gains, annealing: epoch 1 of 1: loss 0.")
+
+
+@pytest.mark.parametrize("level", [True, np.True_, 1])
+def test_progress_is_one_line(capsys, level):
+    model = ff.TabularClassifier(**QUICK, optimiser=AdamW(epochs=3), verbose=level).fit(X, Y)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(rf"fit, epochs: (\d) of \1, done, best loss {min(model.validation_curve_):.4f}, \d+ s", line)
+    model.partial_fit(X, Y)
+    assert re.fullmatch(r"fit, epochs: 1 of 1, done, \d+ s", capsys.readouterr().err.strip())
+
+
+def test_a_terminal_shows_what_is_trained_and_the_time_left(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(_progress, "_FRAMES", 0.0)
+    monkeypatch.setenv("COLUMNS", "120")
+    ff.TabularClassifier(**QUICK, optimiser=AdamW(epochs=8), verbose=True).fit(X, Y)
+    written = capsys.readouterr().err
+    assert written.count("\n") == 1 and written.endswith("\n")  # one line, written anew
+    states = [state.rstrip() for state in written.split("\r")[1:]]
+    assert len(states) > 8
+    assert re.fullmatch(
+        r"\[#*-*\] fit, epochs: 1 of \d+, standard, none gains, best loss 0\.\d{4}, \d+ s, \d+ s left", states[0]
+    )
+    assert "annealing, best loss" in states[-2] and states[-1].startswith("[####################] fit, epochs: ")
+    shares = [float(done) / float(total) for done, total in re.findall(r"epochs: (\d+) of (\d+)", written)]
+    assert shares[0] < 0.3 and shares[-1] == 1.0 and all(share < 1 for share in shares[:-1])

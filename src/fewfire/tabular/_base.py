@@ -41,6 +41,7 @@ from fewfire.tabular._frames import (
     refuse_infinite,
     row_groups,
 )
+from fewfire.tabular._training import FitProgress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,6 +81,7 @@ class Settings:
     patience: int | None
     threads: int
     device: str
+    progress: FitProgress | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -101,7 +103,7 @@ class TabularParameters(BaseEstimator):  # type: ignore[misc]
     device: Device = "cpu"
     n_jobs: int | None = None
     random_state: int | np.random.RandomState | None = None
-    verbose: bool = False
+    verbose: bool | int = False
 
 
 class TabularBase(TabularParameters, ABC):
@@ -149,10 +151,10 @@ class TabularBase(TabularParameters, ABC):
             ensemble, encoded = self._continue(targets, crossed=True) if continued else self._begin(targets, settings)
             if validation is not None:
                 validation = replace(validation, X=ensemble.columns.encode(self._numbers(validation.X)))
-            ensemble.train(encoded, validation, settings, bool(self.verbose))
+            ensemble.train(encoded, validation, settings)
             if not self.warm_start:
                 ensemble.forget_training()
-            return self._finish(ensemble)
+            return self._finish(ensemble, settings)
 
     def summary(self) -> str:
         """A description of the fitted model: members with weights and held-out losses, and how the time was spent."""
@@ -217,8 +219,8 @@ class TabularBase(TabularParameters, ABC):
             ensemble, encoded = self._begin(targets, settings) if first else self._continue(targets)
             if first:
                 _check_first_rows(targets.X, ensemble.columns, getattr(self, "feature_names_in_", None))
-            ensemble.train_epoch(encoded, settings, bool(self.verbose))
-            return self._finish(ensemble)
+            ensemble.train_epoch(encoded, settings)
+            return self._finish(ensemble, settings)
 
     def _begin(self, targets: Rows, settings: Settings) -> tuple[Ensemble, Rows]:
         """A fresh ensemble, and the rows encoded for it."""
@@ -252,7 +254,9 @@ class TabularBase(TabularParameters, ABC):
         """A table (rows, columns) with numbers in place of codes."""
         return table if self._categories is None else self._categories.transform(table)
 
-    def _finish(self, ensemble: Ensemble) -> Self:
+    def _finish(self, ensemble: Ensemble, settings: Settings) -> Self:
+        if settings.progress is not None:
+            settings.progress.finish()
         self._ensemble, curves = ensemble, ensemble.main().curves
         self.loss_curve_, self.validation_curve_ = list(curves.training), list(curves.validation)
         self.n_iter_, self.device_ = len(curves.training), self.device
@@ -412,9 +416,9 @@ def resolve(estimator: Any, rows: int, *, validated: bool) -> Settings:
     optimiser.check()
     sparsity = estimator.sparsity
     check_flag("warm_start", estimator.warm_start)
-    verbose = estimator.verbose  # scikit-learn's users also write levels, of which 0 is silent and all others are alike
+    verbose = estimator.verbose
     if not isinstance(verbose, bool | np.bool_ | int | np.integer) or verbose < 0:
-        raise invalid("verbose", "must be True or False", verbose)
+        raise invalid("verbose", "must be True, False or 2, which logs every epoch", verbose)
     smoothing = getattr(estimator, "label_smoothing", 0.0)  # a regressor has none
     remedy = "0 trains on the labels as they are"
     return Settings(
@@ -430,6 +434,7 @@ def resolve(estimator: Any, rows: int, *, validated: bool) -> Settings:
         patience=patience,
         threads=job_count(estimator.n_jobs),
         device=_device(estimator.device),
+        progress=FitProgress(int(verbose)) if verbose else None,
     )
 
 

@@ -77,8 +77,9 @@ class TabularClassifier(ClassifierMixin, TabularBase):  # type: ignore[misc]
         Networks trained at a time, of any variant, one per thread; −1 is one per core, None is one. The fit is the
         same for every number.
     random_state : int, RandomState or None
-    verbose : bool
-        Report every epoch on standard error.
+    verbose : bool or int
+        True shows a bar, on standard error or in a notebook: what is trained, best held-out loss, time left; 2 logs
+        every epoch instead.
 
     Attributes
     ----------

@@ -41,7 +41,7 @@ from fewfire.tabular._encodings import (
     learn_columns,
     relevance_gains,
 )
-from fewfire.tabular._training import NetworkGroup, SuccessiveHalving, run_jobs
+from fewfire.tabular._training import FOLDED, NetworkGroup, SuccessiveHalving, run_jobs
 from fewfire.tabular._trees import TREES, TreeGroup
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ FOLDS = 4  # each network trains on three of four parts
 TRIAL_ROWS = 2000  # of more rows, so many choose the variants of the inputs
 TRIAL_EPOCHS = 20  # at most: which variant is best shows early
 TRIAL_NETWORKS = 2  # of each variant, at most; they are validated on the same rows
+EXPECTED = 30  # epochs of each finalist, for all that is known during the trial
 FINALISTS = 4  # variants that are then trained on all rows
 WORTH = 4  # bins per column from which on their tables are worth it (Layout.ladders)
 BLOCK = 16_384  # rows that are encoded at a time for predictions: an encoding takes many times the room of its table
@@ -143,7 +144,7 @@ class Ensemble:
         self.seconds: dict[str, float] = {}  # of the last training, by what was done
         self._leave_trees_out()
 
-    def train(self, rows: Rows, validation: Rows | None, settings: Settings, verbose: bool) -> None:
+    def train(self, rows: Rows, validation: Rows | None, settings: Settings) -> None:
         """Train every group on encoded rows; with held-out rows, weigh the groups by them.
 
         Of many rows only the best of a trial are trained.
@@ -158,21 +159,22 @@ class Ensemble:
         validated = validation is not None or settings.patience is not None
         begun = any(group.weights is not None for group in self.groups.values())
         if validated and len(rows) > TRIAL_ROWS and len(self.groups) > FINALISTS and not begun:
-            self._hold_trial(rows, validation, settings, verbose)
-        stops, of_trees = self._train_groups(division, settings, verbose, "networks", trees)
+            self._hold_trial(rows, validation, settings)
+        if settings.progress is not None:
+            settings.progress.begin(anneals=division.folds is not None)
+        stops, of_trees = self._train_groups(division, settings, "networks", trees)
         if held_out is not None:
             mixed = self._weigh(stops, *held_out)
             if division.folds is not None:
-                self._anneal(rows, settings, verbose)
+                self._anneal(rows, settings)
             if trees:
                 self.shares_of_kinds = tree_shares(self.loss, mixed, of_trees, *held_out)
 
-    def train_epoch(self, rows: Rows, settings: Settings, verbose: bool) -> None:
+    def train_epoch(self, rows: Rows, settings: Settings) -> None:
         """One epoch of every network over all encoded rows."""
         self._learn_shares(rows, settings.threads)
-        jobs = []
-        for variant, group in self.groups.items():
-            jobs.append(group.train_epoch(self._shown(rows, variant), settings, str(variant) if verbose else ""))
+        groups = self.groups.items()
+        jobs = [group.train_epoch(self._shown(rows, variant), settings, str(variant)) for variant, group in groups]
         self._run(jobs, settings)
 
     def outputs(self, table: Float64Array) -> Float64Array:
@@ -210,7 +212,7 @@ class Ensemble:
         if not len(self.shares):
             self.shares = explained_shares(rows.X["rank"], rows.target, rows.weight, threads)
 
-    def _hold_trial(self, rows: Rows, validation: Rows | None, settings: Settings, verbose: bool) -> None:
+    def _hold_trial(self, rows: Rows, validation: Rows | None, settings: Settings) -> None:
         """Train a few networks of every group on TRIAL_ROWS rows, for a while; go on, afresh, with the FINALISTS."""
         optimiser = clone(settings.optimiser)
         optimiser.epochs = min(optimiser.epochs, TRIAL_EPOCHS)
@@ -225,7 +227,10 @@ class Ensemble:
         with Helpers(1) as helper:
             if settings.threads > 1:  # the inputs of the finalists
                 helper.submit(lambda: [rows.X[variant.encoding] for variant in self.groups])
-            stops, _ = self._train_groups(division, shortened, verbose, "trial of the variants")
+            if settings.progress is not None:
+                cost = TRIAL_ROWS * shortened.members / (len(rows) * settings.members)
+                settings.progress.begin(cost, FINALISTS * EXPECTED)
+            stops, _ = self._train_groups(division, shortened, "trial of the variants")
         losses = {variant: stop.loss for variant, stop in zip(self.groups, stops, strict=True)}
         self.groups = {variant: self._fresh(variant, settings) for variant in finalists(losses, FINALISTS)}
 
@@ -261,22 +266,23 @@ class Ensemble:
         return replace(rows, X=rows.X[variant.encoding]).with_gains(self._gains(variant, self.shares))
 
     def _train_groups(
-        self, division: Division, settings: Settings, verbose: bool, phase: str, trees: Sequence[Job] = ()
+        self, division: Division, settings: Settings, phase: str, trees: Sequence[Job] = ()
     ) -> tuple[list[Stop], list[Float64Array]]:
         """Where the groups stopped, and predictions of trees, which are grown concurrently, for the rows held out."""
         shares = self._shares_of(division)
-        jobs = [self._training(variant, division, shares, settings, verbose) for variant in self.groups]
+        jobs = [self._training(variant, division, shares, settings) for variant in self.groups]
         target, weight = division.held_out() or (division.rows.target, division.rows.weight)
         weigh = partial(mixing_weights, self.loss, target=target, weight=weight)
         found = self._run(jobs, settings, phase, SuccessiveHalving(weigh, len(jobs)), trees)
         return found[: len(jobs)], found[len(jobs) :]
 
-    def _anneal(self, rows: Rows, settings: Settings, verbose: bool) -> None:
+    def _anneal(self, rows: Rows, settings: Settings) -> None:
         """Take the groups that are left through their last epochs, on all rows (_dense/optimisers.py)."""
-        jobs, phase = [], "annealing"
-        for variant, group in self.groups.items():
-            jobs.append(group.anneal(self._shown(rows, variant), settings, f"{variant}, {phase}" if verbose else ""))
-        self._run(jobs, settings, phase)
+        if settings.progress is not None:
+            settings.progress.begin(FOLDED)
+        groups = self.groups.items()
+        jobs = [group.anneal(self._shown(rows, variant), settings, str(variant)) for variant, group in groups]
+        self._run(jobs, settings, "annealing")
 
     def _run(
         self,
@@ -300,16 +306,13 @@ class Ensemble:
             self.seconds["trees"] = sum(seconds[len(jobs) :])
         return found
 
-    def _training(
-        self, variant: Variant, division: Division, shares: list[Float64Array], settings: Settings, verbose: bool
-    ) -> Job:
+    def _training(self, variant: Variant, division: Division, shares: list[Float64Array], settings: Settings) -> Job:
         gains = [self._gains(variant, of_network) for of_network in shares]
         rows, validation = division.rows, division.validation
         rows = replace(rows, X=rows.X[variant.encoding])
         if validation is not None:
             validation = replace(validation, X=validation.X[variant.encoding])
-        label = str(variant) if verbose else ""
-        return self.groups[variant].train(rows, gains, division.folds, validation, settings, label)
+        return self.groups[variant].train(rows, gains, division.folds, validation, settings, str(variant))
 
     def _weigh(self, stops: list[Stop], target: AnyArray, weight: AnyArray) -> Float64Array:
         """Weigh the groups by the rows held out, drop the least, and learn the temperature; their mixed outputs."""

@@ -39,6 +39,7 @@ from fewfire._dense.losses import TABLE_LOSSES
 from fewfire._dense.network import MOST_ROWS, Backprop, FusedNetwork, evaluate, mean_outputs, packing
 from fewfire._dense.optimisers import BestEpoch, annealing_factors
 from fewfire._errors import DivergenceError
+from fewfire._progress import Bar
 from fewfire._threads import ONE_BLAS_THREAD, Helpers
 
 if TYPE_CHECKING:
@@ -55,9 +56,11 @@ if TYPE_CHECKING:
 
 RUNGS = (10, 20, 40, 80)  # after so many epochs groups are compared, and the worse are pruned
 ENOUGH = 500  # held-out rows; of fewer, no group is pruned
+FOLDED = 4 / 3  # an epoch of annealing, on all rows, in those of training
 NEWEST = 0.2  # share of the newest epoch in the mean of weights
 
 Task = Callable[[], Any]
+Report = Callable[[int, int, "Curves", BestEpoch | None], None]
 
 
 class Rung(NamedTuple):
@@ -368,12 +371,12 @@ class NetworkGroup:
         folds: list[IdArray] | None,
         validation: Rows | None,
         settings: Settings,
-        label: str = "",
+        label: str,
     ) -> Job:
         """A job: train until the validation rows, or the epochs, end it; it returns a `Stop`.
 
         Inputs come without gains, which are those of each network (inputs,). Networks do not train on their fold, which
-        they are stopped by; `validation`, if given, takes its place. Progress is reported if there is a label.
+        they are stopped by; `validation`, if given, takes its place. Progress is reported under the label.
         """
         pooled, smoothed = None, rows.smoothed(settings.smoothing)
         if folds is not None and validation is None:
@@ -388,14 +391,14 @@ class NetworkGroup:
             pooled = PooledValidation(validation, every, [validation.with_gains(gains[0])] * self.count, self.loss)
         return self._run(parts, pooled, settings.optimiser.epochs, settings, label)
 
-    def train_epoch(self, rows: Rows, settings: Settings, label: str = "") -> Job:
+    def train_epoch(self, rows: Rows, settings: Settings, label: str) -> Job:
         """A job of one epoch of every network over all rows, gains included, from the weights that predict."""
         if self.annealed and self.weights is not None:
             for network, flat in zip(self.networks, self.weights, strict=False):  # none, if training was forgotten
                 network.flat[:] = flat
         return self._run([rows.smoothed(settings.smoothing)] * self.count, None, 1, settings, label)
 
-    def anneal(self, rows: Rows, settings: Settings, label: str = "") -> Job:
+    def anneal(self, rows: Rows, settings: Settings, label: str) -> Job:
         """A job that anneals copies of the networks on all rows, with the gains of predictions; the copies predict."""
         rows, factors, rule = rows.smoothed(settings.smoothing), annealing_factors(self.reached), settings.optimiser
         copies = []
@@ -403,8 +406,8 @@ class NetworkGroup:
             # Names of streams outlive renamings: the same seed, the same fit.
             flat, stream = network.flat.copy(), self.stream.child(f"member{number}").child("cool down")
             copies.append(TrainedNetwork(self.layout, flat, rule, self.loss, stream, len(rows), factors))
-        trainer = _trainer(copies, [rows] * self.count, [], settings)
-        stop = yield from train_together(trainer, len(factors), Curves(), label=label, phase=" of annealing")
+        trainer, report = _trainer(copies, [rows] * self.count, [], settings), _report(settings, f"{label}, annealing")
+        stop = yield from train_together(trainer, len(factors), Curves(), report=report, phase=" of annealing")
         weights = np.stack([network.flat for network in copies])
         if not np.isfinite(weights).all():  # those of the last steps; nothing is computed by them here
             raise _divergence(trainer, "a weight at the end of annealing")
@@ -430,7 +433,8 @@ class NetworkGroup:
         if not self.networks:
             self.networks = yield [partial(self._network, *case, before, settings) for case in enumerate(parts)]
         trainer = _trainer(self.networks, parts, [] if pooled is None else pooled.parts, settings)
-        best = yield from train_together(trainer, epochs, self.curves, pooled, settings.patience or epochs, label)
+        patience, report = settings.patience or epochs, _report(settings, label)
+        best = yield from train_together(trainer, epochs, self.curves, pooled, patience, report)
         self._set_weights(np.stack([network.flat for network in self.networks]))
         self.annealed = 0
         self.reached += epochs if pooled is None else best.epochs
@@ -470,12 +474,12 @@ def train_together(
     curves: Curves,
     validation: PooledValidation | None = None,
     patience: int = 1,
-    label: str = "",
+    report: Report | None = None,
     phase: str = "",
 ) -> Job:
     """A job that trains networks for up to `epochs` epochs and, with validation rows, goes back to the best.
 
-    Curves are continued; progress is reported if there is a label. `phase` follows the number of an epoch in errors.
+    Curves are continued. `phase` follows the number of an epoch in errors.
     """
     stop, best = Stop(), BestEpoch(patience)
     try:
@@ -492,14 +496,12 @@ def train_together(
                     # The weights diverged in the epoch's last steps, or the rows lie far outside those trained on.
                     rows = ", or look for extreme values in the held-out rows (validation_data, where it is passed)"
                     raise _divergence(trainer, f"the held-out loss of epoch {len(curves.training)}", rows)
-            if label:
-                _report(label, epoch, epochs, curves, validation is not None)
-            if pooled is None:
-                continue
-            if best.better(curves.validation[-1]):
+            if pooled is not None and best.better(curves.validation[-1]):
                 stop = Stop(curves.validation[-1], pooled, epoch + 1)
                 trainer.keep()
-            if best.over or (epoch + 1 in RUNGS and not (yield Rung(stop))):
+            if report is not None:
+                report(epoch + 1, epochs, curves, None if pooled is None else best)
+            if pooled is not None and (best.over or (epoch + 1 in RUNGS and not (yield Rung(stop)))):
                 break
         if validation is not None:
             trainer.restore()
@@ -508,9 +510,46 @@ def train_together(
     return stop
 
 
-def _report(label: str, epoch: int, epochs: int, curves: Curves, validated: bool) -> None:
-    most, held_out = ("at most ", f", held out {curves.validation[-1]:.4f}") if validated else ("", "")
-    sys.stderr.write(f"{label}: epoch {epoch + 1} of {most}{epochs}: loss {curves.training[-1]:.4f}{held_out}\n")
+class FitProgress:
+    """How far a fit is: one bar (`verbose` 1), or a line per epoch (more).
+
+    What is left of groups in training is a guess: half as many epochs again as so far, then patience and annealing.
+    """
+
+    def __init__(self, verbose: int) -> None:
+        self.bar, self.best, self.done = Bar("fit, epochs", forecast=True) if verbose == 1 else None, np.inf, 0.0
+        self.begin()
+
+    def begin(self, cost: float = 1.0, left: float = 0.0, *, anneals: bool = False) -> None:
+        """A phase whose epochs count as `cost`; `left` are those of later phases, but for annealing."""
+        self.cost, self.left, self.anneals = cost, {"": left}, anneals
+
+    def epoch(self, label: str, epoch: int, epochs: int, curves: Curves, best: BestEpoch | None) -> None:
+        """Take in an epoch, counted from 1; `best` is None where nothing is held out."""
+        if self.bar is None:
+            most, held_out = ("at most ", f", held out {curves.validation[-1]:.4f}") if best else ("", "")
+            sys.stderr.write(f"{label}: epoch {epoch} of {most}{epochs}: loss {curves.training[-1]:.4f}{held_out}\n")
+            return
+        annealing, self.done = 0.0, self.done + self.cost
+        if best:
+            self.best = min(self.best, curves.validation[-1])
+            epochs = epoch if best.over else min(epochs, max(epoch, best.epoch + (best.patience or 0)) + epoch // 2)
+            annealing = FOLDED * len(annealing_factors(best.epoch)) if self.anneals else 0.0
+        self.left[label] = self.cost * (epochs - epoch) + annealing
+        self._draw(label, self.done + max(1.0, sum(self.left.values())))
+
+    def finish(self) -> None:
+        """The bar ends full."""
+        if self.bar is not None:
+            self._draw("done", self.done)
+
+    def _draw(self, what: str, total: float) -> None:
+        assert self.bar is not None
+        self.bar(self.done, total, what + (f", best loss {self.best:.4f}" if self.best < np.inf else ""))
+
+
+def _report(settings: Settings, label: str) -> Report | None:
+    return None if settings.progress is None else partial(settings.progress.epoch, label)
 
 
 def _divergence(trainer: CpuTrainer | GpuTrainer, what: str, otherwise: str = "") -> DivergenceError:
