@@ -210,6 +210,11 @@ def test_one_hot_columns_of_a_pipeline(kind):
     assert np.array_equal(*predicted)
 
 
+def test_a_column_named_sparse_is_a_column():
+    frame = pd.DataFrame(X, columns=["sparse", "iloc", "shape"])
+    assert np.array_equal(said(fitted("regressor", frame), frame), said(fitted("regressor", X), X))
+
+
 @pytest.mark.parametrize("call", ["fit", "partial_fit", "predict", "explain"])
 def test_sparse_tables_that_would_be_too_large_when_dense(call):
     model, large = fitted("regressor", X), scipy.sparse.csr_array((2**14, 2**14))

@@ -10,7 +10,7 @@ import fewfire as ff
 from fewfire._dense.network import held_out_folds
 from fewfire._random import Stream
 from fewfire.tabular import AdamW, _ensemble, _frames
-from fewfire.tabular._frames import row_groups
+from fewfire.tabular._frames import check_groups, row_groups
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -84,6 +84,13 @@ def test_groups_of_single_rows_change_nothing():
     assert np.array_equal(alone.predict_proba(X), without.fit(X, Y).predict_proba(X))
 
 
+def test_a_row_without_a_label_is_a_group_of_its_own():
+    labels = np.where(np.arange(60) < 20, None, np.arange(60) // 4)
+    numbers = check_groups(labels, 60)
+    assert len(set(numbers)) == 30 and len(set(numbers[:20])) == 20
+    assert len(set(check_groups(np.where(np.arange(60) < 20, np.nan, 1.0), 60))) == 21
+
+
 def test_copies_of_a_row_are_held_out_together(splits):
     gaps = np.where(X > 1.5, np.nan, X)
     ff.TabularRegressor(**QUICK).fit(np.tile(gaps, (5, 1)), np.tile(X[:, 0], 5))
@@ -124,11 +131,6 @@ def test_repeated_rows_are_no_new_evidence():
     ("groups", "text"),
     [
         (np.zeros(59), "groups must have one label for each of the 60 rows; got shape (59,)."),
-        (
-            [None, *range(59)],
-            "groups must have a label for every row; got a missing value. "
-            "Remedy: give rows without one a label each, or leave them out.",
-        ),
         (
             [1] * 60,
             "groups must leave two rows or more outside of each (those with copies of a row in common are one); "

@@ -43,8 +43,7 @@ FEWEST_ROWS, MOST_ROWS = 16, 1024
 BUFFERS = 2**24
 """Bytes the layers of those rows may take; an embedding of a wide table keeps much."""
 CACHE_LINE = 64
-STRATA = 100
-"""Strata that folds of groups are balanced by, at most; of more, quantiles."""
+STRATA = 100  # that folds of groups are balanced by, at most; of more, quantiles
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ class Settings:
     patience: int | None
     threads: int
     device: str
-    progress: FitProgress | None = None
+    progress: FitProgress
 
 
 @dataclass(eq=False, repr=False)
@@ -116,13 +116,7 @@ class TabularBase(TabularParameters, ABC):
     _categories: CategoryColumns | None = None
 
     def fit(
-        self,
-        X: object,
-        y: object,
-        sample_weight: object = None,
-        *,
-        groups: object = None,
-        validation_data: tuple[Any, ...] | None = None,
+        self, X: object, y: object, sample_weight: object = None, *, groups: object = None, validation_data: Any = None
     ) -> Self:
         """Fit the ensemble.
 
@@ -135,8 +129,8 @@ class TabularBase(TabularParameters, ABC):
         sample_weight : (rows,), optional
             A row of weight 2 counts as two; rows of weight 0 are left out.
         groups : (rows,), optional
-            Labels of what rows come from, a patient or a day: rows of one are held out together. Copies of a row always
-            are, where 20 rows or more differ.
+            Labels of what rows come from, such as patients: rows of one are held out together, and a row without a
+            label alone. Copies of a row always are, where 20 rows or more differ.
         validation_data : (X, y) or (X, y, sample_weight), optional
             Rows to stop early by; every network then trains on all of X.
         """
@@ -255,8 +249,7 @@ class TabularBase(TabularParameters, ABC):
         return table if self._categories is None else self._categories.transform(table)
 
     def _finish(self, ensemble: Ensemble, settings: Settings) -> Self:
-        if settings.progress is not None:
-            settings.progress.finish()
+        settings.progress.finish()
         self._ensemble, curves = ensemble, ensemble.main().curves
         self.loss_curve_, self.validation_curve_ = list(curves.training), list(curves.validation)
         self.n_iter_, self.device_ = len(curves.training), self.device
@@ -294,7 +287,7 @@ class TabularBase(TabularParameters, ABC):
         table, given = rows.X[kept], None if rows.groups is None else rows.groups[kept]
         return Rows(table, target[kept], scaled, self._strata(rows.target[kept]), groups=row_groups(table, given))
 
-    def _validation_rows(self, validation_data: tuple[Any, ...]) -> Rows:
+    def _validation_rows(self, validation_data: object) -> Rows:
         if not isinstance(validation_data, tuple) or len(validation_data) not in (2, 3):
             got = f"a {type(validation_data).__name__}"
             raise invalid("validation_data", "must be a tuple (X, y) or (X, y, sample_weight)", got)
@@ -434,7 +427,7 @@ def resolve(estimator: Any, rows: int, *, validated: bool) -> Settings:
         patience=patience,
         threads=job_count(estimator.n_jobs),
         device=_device(estimator.device),
-        progress=FitProgress(int(verbose)) if verbose else None,
+        progress=FitProgress(int(verbose)),
     )
 
 

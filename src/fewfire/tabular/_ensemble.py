@@ -160,8 +160,7 @@ class Ensemble:
         begun = any(group.weights is not None for group in self.groups.values())
         if validated and len(rows) > TRIAL_ROWS and len(self.groups) > FINALISTS and not begun:
             self._hold_trial(rows, validation, settings)
-        if settings.progress is not None:
-            settings.progress.begin(anneals=division.folds is not None)
+        settings.progress.begin(anneals=division.folds is not None)
         stops, of_trees = self._train_groups(division, settings, "networks", trees)
         if held_out is not None:
             mixed = self._weigh(stops, *held_out)
@@ -221,15 +220,13 @@ class Ensemble:
         chosen = self.stream.child("trial").permutation(len(rows))[:TRIAL_ROWS]
         assert rows.strata is not None
         parts = rows.target[chosen], rows.weight[chosen], rows.strata[chosen]
-        groups = None if rows.groups is None else rows.groups[chosen]
-        sample = Rows(rows.X.part(chosen), *parts, groups=groups)
+        sample = Rows(rows.X.part(chosen), *parts, groups=None if rows.groups is None else rows.groups[chosen])
         division = self._divide(sample, validation, settings)
         with Helpers(1) as helper:
             if settings.threads > 1:  # the inputs of the finalists
                 helper.submit(lambda: [rows.X[variant.encoding] for variant in self.groups])
-            if settings.progress is not None:
-                cost = TRIAL_ROWS * shortened.members / (len(rows) * settings.members)
-                settings.progress.begin(cost, FINALISTS * EXPECTED)
+            cost = TRIAL_ROWS * shortened.members / (len(rows) * settings.members)
+            settings.progress.begin(cost, FINALISTS * EXPECTED)
             stops, _ = self._train_groups(division, shortened, "trial of the variants")
         losses = {variant: stop.loss for variant, stop in zip(self.groups, stops, strict=True)}
         self.groups = {variant: self._fresh(variant, settings) for variant in finalists(losses, FINALISTS)}
@@ -278,10 +275,9 @@ class Ensemble:
 
     def _anneal(self, rows: Rows, settings: Settings) -> None:
         """Take the groups that are left through their last epochs, on all rows (_dense/optimisers.py)."""
-        if settings.progress is not None:
-            settings.progress.begin(FOLDED)
+        settings.progress.begin(FOLDED)
         groups = self.groups.items()
-        jobs = [group.anneal(self._shown(rows, variant), settings, str(variant)) for variant, group in groups]
+        jobs = [group.anneal(self._shown(rows, v), settings, f"{v}, annealing") for v, group in groups]
         self._run(jobs, settings, "annealing")
 
     def _run(

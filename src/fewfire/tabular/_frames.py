@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import math
 import numbers
 import re
 import warnings
@@ -54,8 +55,7 @@ if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array, IdArray
 
 UNSEEN = -1.0
-DENSE = 2**30
-"""Bytes that a sparse table may take when it is dense."""
+DENSE = 2**30  # bytes that a sparse table may take when it is dense
 NUMBER = (numbers.Real, decimal.Decimal)
 DATE = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 ODD = ("NAType", "NaTType", "Timestamp", "Timedelta", "Period", "datetime.datetime", "datetime.date")
@@ -64,8 +64,7 @@ DATED = re.compile(
     r"\s*((19|20)\d\d([-/.]\d{1,2}){1,2}|(\d{1,2}[-/.]){2}(\d{2}|\d{4})"
     r"|\d{1,2}[-. ]{1,2}[A-Za-z]{3,9}[ -](\d{2}|\d{4})|[A-Za-z]{3,9} \d{1,2},? \d{4})([T ]+\d{1,2}:\d{2}.*)?\s*$"
 )
-NEARLY = 0.9
-"""Share of the rows that have a category of their own from which on these are nearly unique."""
+NEARLY = 0.9  # categories per row from which on they are nearly unique
 FEW = 10
 """Categories of a column that get an indicator each, at most."""
 SHRINK = 10.0
@@ -82,11 +81,9 @@ ROUNDS = 10
 """Alternating regressions of a pair; ten bring even 100 by 100 categories with 1500 rows to where they end."""
 CENTRED = 3
 """Times that the effects of either column of a pair are taken off in turn; rarely anything is left after two."""
-MOST_OUTPUTS = 16
-"""Outputs that have numbers of their own; more become so many sums of them with random signs."""
+MOST_OUTPUTS = 16  # outputs that have numbers of their own; more become so many sums of them with random signs
 TINY = 1e-300
-DISTINCT = 20
-"""Rows that differ, from which on copies are in one fold; as many rows as early stopping needs."""
+DISTINCT = 20  # rows that differ, from which on copies are in one fold; as many as early stopping needs
 CATEGORY_FOLDS = 4
 """Parts of the rows, each of which gets statistics of the others."""
 
@@ -162,16 +159,14 @@ def refuse_infinite(table: Float64Array, names: Sequence[object] | None) -> Floa
 
 def dense(X: Any) -> Any:
     """X itself, or, of a sparse matrix or a frame of sparse columns alone, a dense one of `DENSE` bytes at most."""
-    framed = hasattr(X, "iloc") and hasattr(X, "sparse")
+    kinds = [str(kind) for kind in X.dtypes] if hasattr(X, "iloc") and hasattr(X, "columns") else []
+    framed = bool(kinds) and all(kind.startswith("Sparse") for kind in kinds)
     if not framed and not issparse(X):
         return X
-    if X.ndim == 2 and (size := 8 * X.shape[0] * X.shape[1]) > DENSE:
-        rule, got = (
-            f"may be sparse where it takes {DENSE >> 30} GiB at most when dense",
-            f"a table of {size / 2**30:.1f} GiB",
-        )
+    if (size := 8 * math.prod(X.shape)) > DENSE:
         remedy = "pass columns of categories as they are, or OneHotEncoder(sparse_output=False) where there is memory"
-        raise invalid("X", rule, got, remedy)
+        rule = f"may be sparse where it takes {DENSE >> 30} GiB at most when dense"
+        raise invalid("X", rule, f"a table of {size / 2**30:.1f} GiB", remedy)
     return X.sparse.to_dense() if framed else X.toarray()
 
 
@@ -204,7 +199,7 @@ def learn_reader(X: object, categorical_features: object) -> CategoryReader | No
     if not indices and not objects:
         return None
     codes = {index: _learn_codes(columns[index]) for index in sorted(indices)}
-    for index in codes.keys() - named:
+    for index in sorted(codes.keys() - named):
         _warn_of_categories(columns[index], [*codes[index]])
     return CategoryReader(codes)
 
@@ -499,15 +494,13 @@ def category_folds(rows: Rows, stream: Stream) -> list[IdArray]:
 
 
 def check_groups(groups: object, rows: int) -> IdArray:
-    """Numbers (rows,) of the labels of groups."""
+    """Numbers (rows,) of the labels of groups; a row without a label is a group of its own."""
     labels = np.asarray(groups)
     if labels.shape != (rows,):
         raise invalid("groups", f"must have one label for each of the {rows} rows", f"shape {labels.shape}")
-    if any(_missing(label) for label in labels.tolist()):
-        rule, remedy = "must have a label for every row", "give rows without one a label each, or leave them out"
-        raise invalid("groups", rule, "a missing value", remedy)
     numbers: dict[Any, int] = {}
-    return np.array([numbers.setdefault(label, len(numbers)) for label in labels.tolist()])
+    named = ((row,) if _missing(label) else label for row, label in enumerate(labels.tolist()))
+    return np.array([numbers.setdefault(label, len(numbers)) for label in named])
 
 
 def row_groups(table: Float64Array, given: IdArray | None) -> IdArray | None:
@@ -535,7 +528,7 @@ def _few_outputs(target: AnyArray) -> AnyArray:
     """Targets (rows, outputs), or sums of them: a hundred numbers per column take minutes to learn."""
     if (outputs := target.shape[1]) <= MOST_OUTPUTS:
         return target
-    return np.einsum("ro,on->rn", target, Stream(0, "categories").signs((outputs, MOST_OUTPUTS)))  # type: ignore[no-any-return]
+    return np.asarray(np.einsum("ro,on->rn", target, Stream(0, "categories").signs((outputs, MOST_OUTPUTS))))
 
 
 def _sums(slots: IdArray, values: AnyArray, mass: Float64Array, count: int) -> Float64Array:

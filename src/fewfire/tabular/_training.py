@@ -60,7 +60,6 @@ FOLDED = 4 / 3  # an epoch of annealing, on all rows, in those of training
 NEWEST = 0.2  # share of the newest epoch in the mean of weights
 
 Task = Callable[[], Any]
-Report = Callable[[int, int, "Curves", BestEpoch | None], None]
 
 
 class Rung(NamedTuple):
@@ -406,7 +405,7 @@ class NetworkGroup:
             # Names of streams outlive renamings: the same seed, the same fit.
             flat, stream = network.flat.copy(), self.stream.child(f"member{number}").child("cool down")
             copies.append(TrainedNetwork(self.layout, flat, rule, self.loss, stream, len(rows), factors))
-        trainer, report = _trainer(copies, [rows] * self.count, [], settings), _report(settings, f"{label}, annealing")
+        trainer, report = _trainer(copies, [rows] * self.count, [], settings), partial(settings.progress.epoch, label)
         stop = yield from train_together(trainer, len(factors), Curves(), report=report, phase=" of annealing")
         weights = np.stack([network.flat for network in copies])
         if not np.isfinite(weights).all():  # those of the last steps; nothing is computed by them here
@@ -433,8 +432,8 @@ class NetworkGroup:
         if not self.networks:
             self.networks = yield [partial(self._network, *case, before, settings) for case in enumerate(parts)]
         trainer = _trainer(self.networks, parts, [] if pooled is None else pooled.parts, settings)
-        patience, report = settings.patience or epochs, _report(settings, label)
-        best = yield from train_together(trainer, epochs, self.curves, pooled, patience, report)
+        patience, report = settings.patience or epochs, partial(settings.progress.epoch, label)
+        best = yield from train_together(trainer, epochs, self.curves, pooled, patience, report=report)
         self._set_weights(np.stack([network.flat for network in self.networks]))
         self.annealed = 0
         self.reached += epochs if pooled is None else best.epochs
@@ -474,7 +473,8 @@ def train_together(
     curves: Curves,
     validation: PooledValidation | None = None,
     patience: int = 1,
-    report: Report | None = None,
+    *,
+    report: Callable[..., None],
     phase: str = "",
 ) -> Job:
     """A job that trains networks for up to `epochs` epochs and, with validation rows, goes back to the best.
@@ -499,8 +499,7 @@ def train_together(
             if pooled is not None and best.better(curves.validation[-1]):
                 stop = Stop(curves.validation[-1], pooled, epoch + 1)
                 trainer.keep()
-            if report is not None:
-                report(epoch + 1, epochs, curves, None if pooled is None else best)
+            report(epoch + 1, epochs, curves, None if pooled is None else best)
             if pooled is not None and (best.over or (epoch + 1 in RUNGS and not (yield Rung(stop)))):
                 break
         if validation is not None:
@@ -511,13 +510,11 @@ def train_together(
 
 
 class FitProgress:
-    """How far a fit is: one bar (`verbose` 1), or a line per epoch (more).
-
-    What is left of groups in training is a guess: half as many epochs again as so far, then patience and annealing.
-    """
+    """How far a fit is: nothing (`verbose` 0), one bar (1), or a line per epoch (more). What is left is a guess."""
 
     def __init__(self, verbose: int) -> None:
-        self.bar, self.best, self.done = Bar("fit, epochs", forecast=True) if verbose == 1 else None, np.inf, 0.0
+        self.logs, self.bar = verbose > 1, Bar("fit, epochs", forecast=True) if verbose == 1 else None
+        self.best, self.done = np.inf, 0.0
         self.begin()
 
     def begin(self, cost: float = 1.0, left: float = 0.0, *, anneals: bool = False) -> None:
@@ -526,12 +523,11 @@ class FitProgress:
 
     def epoch(self, label: str, epoch: int, epochs: int, curves: Curves, best: BestEpoch | None) -> None:
         """Take in an epoch, counted from 1; `best` is None where nothing is held out."""
-        if self.bar is None:
+        if self.logs:
             most, held_out = ("at most ", f", held out {curves.validation[-1]:.4f}") if best else ("", "")
             sys.stderr.write(f"{label}: epoch {epoch} of {most}{epochs}: loss {curves.training[-1]:.4f}{held_out}\n")
-            return
         annealing, self.done = 0.0, self.done + self.cost
-        if best:
+        if best:  # half as many epochs again as so far, and what patience adds
             self.best = min(self.best, curves.validation[-1])
             epochs = epoch if best.over else min(epochs, max(epoch, best.epoch + (best.patience or 0)) + epoch // 2)
             annealing = FOLDED * len(annealing_factors(best.epoch)) if self.anneals else 0.0
@@ -540,16 +536,11 @@ class FitProgress:
 
     def finish(self) -> None:
         """The bar ends full."""
-        if self.bar is not None:
-            self._draw("done", self.done)
+        self._draw("done", self.done)
 
     def _draw(self, what: str, total: float) -> None:
-        assert self.bar is not None
-        self.bar(self.done, total, what + (f", best loss {self.best:.4f}" if self.best < np.inf else ""))
-
-
-def _report(settings: Settings, label: str) -> Report | None:
-    return None if settings.progress is None else partial(settings.progress.epoch, label)
+        if self.bar is not None:
+            self.bar(self.done, total, what + (f", best loss {self.best:.4f}" if self.best < np.inf else ""))
 
 
 def _divergence(trainer: CpuTrainer | GpuTrainer, what: str, otherwise: str = "") -> DivergenceError:
