@@ -37,10 +37,7 @@ def progress_callback(progress: object, what: str) -> ProgressCallback | None:
 
 
 class Bar:
-    """One bar for a call that reports (done, total), with a note of what is done; a new call begins a new one.
-
-    With `forecast` it shows the time left as well, at the rate so far.
-    """
+    """One bar for a call that reports (done, total), with a note and a forecast; a new call begins a new one."""
 
     def __init__(self, what: str, *, forecast: bool = False) -> None:
         self.what, self.forecast = what, forecast

@@ -1,9 +1,13 @@
 """Importances and main effects of a fitted model: a known additive function, names, categories, gaps, frames."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import make_friedman1
+from sklearn.feature_selection import SelectFromModel
 
 import fewfire as ff
 from fewfire import InvalidArgument
@@ -195,3 +199,36 @@ def test_what_is_refused(model):
         model.explain(X, y, repeats=1, points=2)["size"]
     with pytest.raises(ValueError, match="not fitted"):
         clone(model).explain(X, y)
+
+
+def test_feature_importances_select_columns():
+    X, y = make_friedman1(200, n_features=8, random_state=0)  # of which five matter
+    model = ff.TabularRegressor(hidden=(32,), members=2, scaling="rank", random_state=0)
+    assert not hasattr(model, "feature_importances_")
+    shares = model.fit(X, y).feature_importances_
+    assert shares.shape == (8,) and shares.min() >= 0 and shares.sum() == pytest.approx(1.0)
+    assert shares[:5].min() > shares[5:].max()
+    assert SelectFromModel(model, threshold=1e-2).fit(X, y).get_support().tolist() == [True] * 5 + [False] * 3
+    assert SelectFromModel(model, prefit=True, max_features=2, threshold=-np.inf).transform(X).shape == (200, 2)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.feature_importances_, shares)
+    assert not np.array_equal(again.fit(X[:, ::-1], y).feature_importances_, shares)  # those of the last fit
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_feature_importances_of_frames_rows_and_weights(classes):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=90), "town": [f"t{row % 15}" for row in range(90)]})
+    y = np.where(
+        frame["town"].isin([f"t{t}" for t in range(7)]), "a", np.where(rng.random(90) < 0.5, "b", "bc"[classes - 2])
+    )
+    model = ff.TabularClassifier(hidden=(8,), members=2, random_state=0)
+    importances = model.fit(frame, y, sample_weight=np.arange(90) % 3).feature_importances_
+    assert importances[1] > 0.5
+    frame.loc[np.arange(90) % 3 == 0, "x"] = 1e9  # rows of weight 0 are not looked at
+    assert np.array_equal(model.fit(frame, y, sample_weight=np.arange(90) % 3).feature_importances_, importances)
+
+
+def test_columns_that_are_of_no_use_have_no_importance():
+    model = ff.TabularRegressor(hidden=(8,), members=1, trees=False, random_state=0)
+    assert model.fit(np.zeros((30, 2)), np.arange(30)).feature_importances_.tolist() == [0.0, 0.0]

@@ -28,7 +28,7 @@ from fewfire._validate import (
     refuse_masked,
 )
 from fewfire.robustness import black_box, register_adapter
-from fewfire.tabular._effects import Explained, find_effects
+from fewfire.tabular._effects import Explained, find_effects, find_importances
 from fewfire.tabular._encodings import ENCODINGS, varies
 from fewfire.tabular._ensemble import TRIAL_ROWS, Ensemble, columns_for
 from fewfire.tabular._frames import (
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 8  # epochs without a better held-out loss
 PATIENCE_OF_MANY = 6  # of more than TRIAL_ROWS rows, whose held-out loss varies less; and in their trial
+SEEN = 200  # training rows that are kept for importances
 FEWEST = 20  # rows; below, nothing is held out
 SHORT = 30  # epochs where nothing is held out and the optimiser is the default one
 SHOWN = 5  # columns that a warning names
@@ -114,6 +115,7 @@ class TabularBase(TabularParameters, ABC):
     _ensemble: Ensemble
     _reader: CategoryReader | None = None
     _categories: CategoryColumns | None = None
+    _importances: Float64Array | None
 
     def fit(
         self, X: object, y: object, sample_weight: object = None, *, groups: object = None, validation_data: Any = None
@@ -158,6 +160,16 @@ class TabularBase(TabularParameters, ABC):
         heading = f"{type(self).__name__} of {self.n_features_in_} columns{of_these}"
         return _described(heading, self._ensemble, self.device_)
 
+    @property
+    def feature_importances_(self) -> Float64Array:
+        """Importances (columns,) as `explain` finds them on up to 200 training rows: shares of 1, none below 0."""
+        check_is_fitted(self)
+        if self._importances is None:
+            table, target = self._seen
+            lost, *_ = find_importances(self._explained(table), table, self._described_target(target), 2, 0)
+            self._importances = np.maximum(lost, 0.0) / (np.maximum(lost, 0.0).sum() or 1.0)
+        return self._importances
+
     def explain(
         self,
         X: object,
@@ -190,16 +202,18 @@ class TabularBase(TabularParameters, ABC):
         target = None if y is None else self._described_target(check_array(y, ensure_2d=False, dtype=None))
         if target is not None:
             check_consistent_length(table, target)
+        random, about = check_random_state(random_state), self._explained(table)
+        return find_effects(about, table, target, repeats=repeats, points=points, max_rows=max_rows, random=random)
+
+    def _explained(self, table: Float64Array) -> Explained:
         codes = {} if self._reader is None else self._reader.codes
-        about = Explained(
+        return Explained(
             self,
             lambda rows: self._decoded(self._ensemble.outputs(self._numbers(rows))),
             [str(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(table.shape[1])])],
             {index: list(categories) for index, categories in codes.items()},
             getattr(self, "classes_", None),
         )
-        random = check_random_state(random_state)
-        return find_effects(about, table, target, repeats=repeats, points=points, max_rows=max_rows, random=random)
 
     def _partial_fit(self, X: object, y: object, sample_weight: object, classes: AnyArray | None = None) -> Self:
         """One epoch of every network over the rows; `classes` are those of a first call."""
@@ -250,6 +264,7 @@ class TabularBase(TabularParameters, ABC):
 
     def _finish(self, ensemble: Ensemble, settings: Settings) -> Self:
         settings.progress.finish()
+        self._importances = None
         self._ensemble, curves = ensemble, ensemble.main().curves
         self.loss_curve_, self.validation_curve_ = list(curves.training), list(curves.validation)
         self.n_iter_, self.device_ = len(curves.training), self.device
@@ -261,8 +276,7 @@ class TabularBase(TabularParameters, ABC):
         """Checked rows: X (rows, columns) with NaN and codes of categories, y as given, weights in (0, 1]."""
         refuse_masked("y", y, "leave out the rows where y is masked")
         self._refuse_targets(y)
-        X = dense(X)
-        with readable(X):
+        with readable(X := dense(X)):
             if reset:
                 self._categories, self._reader = None, learn_reader(X, self.categorical_features)
             if self._reader is None:
@@ -273,6 +287,9 @@ class TabularBase(TabularParameters, ABC):
         refuse_infinite(table, getattr(self, "feature_names_in_", None))
         weight, kept = _relative(check_sample_weight(sample_weight, len(table)))
         given = None if groups is None else check_groups(groups, len(table))[kept]
+        if reset:
+            chosen = np.random.RandomState(0).permutation(np.flatnonzero(kept))[:SEEN]
+            self._seen = table[chosen], target[chosen]
         return Rows(table[kept], target[kept], weight[kept], groups=given)
 
     def _targets(self, rows: Rows) -> Rows:
@@ -305,8 +322,7 @@ class TabularBase(TabularParameters, ABC):
     def _table(self, X: object) -> Float64Array:
         """Checked numbers and codes of categories (rows, columns)."""
         check_is_fitted(self)
-        X = dense(X)
-        with readable(X):
+        with readable(X := dense(X)):
             if self._reader is None:
                 table = validate_data(self, X, reset=False, ensure_min_samples=0, **NUMBERS)
             else:

@@ -94,6 +94,8 @@ class TabularClassifier(ClassifierMixin, TabularBase):  # type: ignore[misc]
     temperature_ : float
         What the distance of the networks' outputs from those of the class frequencies is divided by so that held-out
         rows are predicted best; 1 if none are held out.
+    feature_importances_ : array (columns,)
+        Importances that `explain` finds on up to 200 training rows, which are kept: shares of 1, computed when read.
     n_features_in_, feature_names_in_, device_
 
     Examples

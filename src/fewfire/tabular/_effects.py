@@ -205,7 +205,7 @@ class Explained:
         return np.asarray(np.minimum(lost, WORST).mean(axis=1))
 
 
-def _importances(
+def find_importances(
     about: Explained, table: Float64Array, target: AnyArray, repeats: int, seed: int
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Means and ends of 95% intervals (columns,) of what is lost when a column is shuffled."""
@@ -251,7 +251,7 @@ def find_effects(
     chosen = random.permutation(len(table))[:max_rows]
     table = table[chosen]
     given = about.predict(table) if target is None else target[chosen]
-    importances = _importances(about, table, given, repeats, random.randint(2**31 - 1))
+    importances = find_importances(about, table, given, repeats, random.randint(2**31 - 1))
     curves = tuple(_curve(about, table, index, points) for index in range(table.shape[1]))
     if about.classes is None:
         count = curves[0].mean.shape[1]

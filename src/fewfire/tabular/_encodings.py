@@ -50,12 +50,9 @@ if TYPE_CHECKING:
 
 FARTHEST = 1e30  # deviations; float32 holds it
 SWING = 0.25  # an input of the piecewise-linear encoding goes from −SWING to SWING
-CLIP = 4.0
-"""Where columns are smoothly clipped that an encoding is added to."""
-PLAIN = "plain"
-"""Names them, with the flags, among the encodings of a table."""
-BLURRED = 2.0**-12
-"""Of a column's size, the spread below which float32 has too few steps for it, some two thousand."""
+CLIP = 4.0  # where columns are smoothly clipped that an encoding is added to
+PLAIN = "plain"  # names them, with the flags, among the encodings of a table
+BLURRED = 2.0**-12  # of a column's size, the spread below which float32 has too few steps for it, some two thousand
 GAINS = ("none", "mild", "strong")
 BINS = 5
 FLOOR = 0.1

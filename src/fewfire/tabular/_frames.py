@@ -65,27 +65,18 @@ DATED = re.compile(
     r"|\d{1,2}[-. ]{1,2}[A-Za-z]{3,9}[ -](\d{2}|\d{4})|[A-Za-z]{3,9} \d{1,2},? \d{4})([T ]+\d{1,2}:\d{2}.*)?\s*$"
 )
 NEARLY = 0.9  # categories per row from which on they are nearly unique
-FEW = 10
-"""Categories of a column that get an indicator each, at most."""
-SHRINK = 10.0
-"""Rows of the overall mean that every category is given in addition to its own."""
-SLOPES = 3
-"""Numbers that slopes add to a column of many categories, at most; or one per output, where outputs are more."""
-LEVEL = 0.01
-"""Probability that a column of categories gets a slope although none differs."""
-PAIRS = 3
-"""Pairs of columns of categories that get a number per output, at most."""
-PAIRED = 15
-"""Columns of categories whose pairs are looked at, those of the fewest categories: the time grows with their square."""
-ROUNDS = 10
-"""Alternating regressions of a pair; ten bring even 100 by 100 categories with 1500 rows to where they end."""
-CENTRED = 3
-"""Times that the effects of either column of a pair are taken off in turn; rarely anything is left after two."""
+FEW = 10  # categories of a column that get an indicator each, at most
+SHRINK = 10.0  # rows of the overall mean that every category is given in addition to its own
+SLOPES = 3  # numbers that slopes add to a column of many categories, at most; or one per output, where outputs are more
+LEVEL = 0.01  # probability that a column of categories gets a slope although none differs
+PAIRS = 3  # pairs of columns of categories that get a number per output, at most
+PAIRED = 15  # columns of categories whose pairs are looked at, of the fewest categories: time grows with the square
+ROUNDS = 10  # alternating regressions of a pair; ten bring even 100 by 100 categories with 1500 rows to where they end
+CENTRED = 3  # times that the effects of either column of a pair are taken off; rarely anything is left after two
 MOST_OUTPUTS = 16  # outputs that have numbers of their own; more become so many sums of them with random signs
 TINY = 1e-300
 DISTINCT = 20  # rows that differ, from which on copies are in one fold; as many as early stopping needs
-CATEGORY_FOLDS = 4
-"""Parts of the rows, each of which gets statistics of the others."""
+CATEGORY_FOLDS = 4  # parts of the rows, each of which gets statistics of the others
 
 CategoricalFeatures = Literal["auto"] | None | list[int] | list[str] | list[bool]
 
@@ -300,9 +291,6 @@ class _PolarsColumn(_Column):
     def values(self) -> Sequence[Any]:
         return self.column.to_list()  # type: ignore[no-any-return]
 
-    def numbers(self) -> AnyArray:
-        return np.array([np.nan if _missing(value) else float(value) for value in self.values()])
-
 
 def _kind_of_objects(values: Sequence[Any]) -> Literal["number", "category", "date"]:
     """Objects that are all numbers, or missing, are numbers; dates among objects that are missing or dates, dates."""
@@ -508,16 +496,16 @@ def row_groups(table: Float64Array, given: IdArray | None) -> IdArray | None:
 
     Fewer distinct rows than `DISTINCT` are cells of a small design, and may be in several folds.
     """
-    rows = np.where(np.isnan(table), np.nan, table) + 0.0
     numbers: dict[bytes, int] = {}
-    found = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows])
+    rows = (row.tobytes() for row in np.where(np.isnan(table), np.nan, table) + 0.0)
+    found = np.array([numbers.setdefault(row, len(numbers)) for row in rows])
     if given is not None:
         size = len(numbers) + int(given.max()) + 1
-        edges = coo_array((np.ones(len(rows)), (found, len(numbers) + given)), (size, size))
+        edges = coo_array((np.ones(len(table)), (found, len(numbers) + given)), (size, size))
         found = np.asarray(connected_components(edges, directed=False)[1][found], np.int64)
-        if (largest := np.bincount(found).max()) > len(rows) - 2:
+        if (largest := np.bincount(found).max()) > len(table) - 2:
             rule = "must leave two rows or more outside of each (those with copies of a row in common are one)"
-            got, remedy = f"a group of {largest} of the {len(rows)} rows", "pass validation_data in place of groups"
+            got, remedy = f"a group of {largest} of the {len(table)} rows", "pass validation_data in place of groups"
             raise invalid("groups", rule, got, remedy)
     elif len(numbers) < DISTINCT:
         return None
