@@ -102,8 +102,7 @@ class TreeGroup(ABC):
 
     def __init__(self, loss: TabularLoss, outputs: int, stream: Stream) -> None:
         load_lightgbm()
-        self.loss, self.outputs, self.stream = loss, outputs, stream
-        self.share = min(1.0, MOST_OUTPUTS / outputs)
+        self.loss, self.outputs, self.stream, self.share = loss, outputs, stream, min(1.0, MOST_OUTPUTS / outputs)
         self.models: list[TreeModel] = []
 
     def train(self, rows: Rows, folds: Sequence[IdArray] | None, validation: Rows | None) -> Job:
@@ -189,7 +188,8 @@ class Boosting(TreeGroup):
 
     def _grow(self, rows: Rows, parts: list[IdArray], held_out: list[IdArray]) -> Growth:
         """Until the best round is not among the last."""
-        rule = (LARGE if len(parts[0]) > LARGE_ROWS else SMALL) | {"objective": OBJECTIVES[self.loss]}
+        large = self.share == 1 and len(parts[0]) > LARGE_ROWS
+        rule = (LARGE if large else SMALL) | {"objective": OBJECTIVES[self.loss]}
         targets = [*rows.target.T]
         if self.loss == "cross_entropy":
             rule["num_class"], targets = self.outputs, [rows.target.argmax(axis=1)]
