@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 MOST_TREES = 100  # of a model on MANY rows or fewer
 MANY = 2000  # rows; of more, fewer trees: they are larger, and their mean is less in need of number
 FEWEST_TREES = 25
-MOST_OUTPUTS = 16  # outputs that have so many trees, or rounds, each; more share those of so many
+MOST_OUTPUTS = 32  # outputs that have so many trees, or rounds, each; more share those of so many
 LARGE_ROWS = 5000  # of more, boosting has LARGE trees
 FIRST_ROUNDS, STRETCH, MOST_ROUNDS = 60, 20, 500  # of boosting
 ENOUGH = 0.7  # of the rounds so far: a best round before it ends boosting
