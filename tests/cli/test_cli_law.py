@@ -85,3 +85,25 @@ def test_files_that_are_no_law_are_refused(tmp_path):
         file.write_text(json.dumps(content))
         result = invoke(*ask)
         assert isinstance(result.exception, kind) and match in str(result.exception)
+
+
+def test_a_copy_of_a_store_does_not_count_twice(store, tmp_path):
+    copy = tmp_path / "copy.sqlite"
+    copy.write_bytes(store.read_bytes())
+    refused = str(invoke("fit", store, copy).exception)
+    assert refused.startswith("STORES must not share runs, which would count twice; got ")
+
+
+def test_runs_evaluated_after_different_steps_need_a_number_of_steps(tmp_path):
+    """They were called a store without parities."""
+    path = tmp_path / "steps.sqlite"
+    table = {
+        "problem": {"name": "parity", "n": 6, "k": 2},
+        "network": {"start": {"name": "sparse", "s": 2}, "width": 8},
+        "data": {"samples": [10, 40], "test_samples": 50},
+        "training": {"steps": [20, 30], "learning_rate": 0.1},
+    }
+    Sweep.from_dict(table).run(path, executor="inline")
+    refused = str(invoke("fit", path).exception)
+    assert "steps must be given" in refused and "no common number of steps" in refused and "[20, 30]" in refused
+    assert str(invoke("fit", path, "--steps", 20).exception).startswith("store must have at least 4 frontiers")

@@ -170,6 +170,17 @@ def test_a_copy_is_no_second_observation(stores):
     assert verdict.endswith("the stores hold the same runs, which says nothing about a difference")
 
 
+def test_compare_names_the_other_success_error(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("one.sqlite", [made_up_row(0, error=0.2)], "First")
+    with SqliteStore("other.sqlite", write=True) as store:
+        store.add([made_up_row(1, error=0.2)])
+        store.record_sweep(SweepRecord("Second", 0.3, {"name": "Second"}))
+    told = "other.sqlite counts a test error of 0.3 as success, one.sqlite 0.1, which counts here"
+    assert sweep("compare", "one.sqlite", "other.sqlite")[0][1] == told
+    assert told not in sweep("compare", "one.sqlite", "other.sqlite", "--success-error", "0.1")[0]
+
+
 def test_compare_of_runs_that_are_not_shared_is_cell_by_cell(tmp_path, monkeypatch):
     """8 of 10 against 2 of 10 in one cell: by the variance of drawing without replacement z = 2.62."""
     monkeypatch.chdir(tmp_path)

@@ -12,6 +12,7 @@ import typer
 
 from fewfire import sweeps
 from fewfire._atomic import write_text
+from fewfire._errors import invalid
 from fewfire.cli._output import check_file, flag, plain_table, read_json, say, wide_console
 
 app = typer.Typer(
@@ -40,6 +41,10 @@ def fit(
     check_file("--output", output)
     with ExitStack() as stack:
         opened = [stack.enter_context(sweeps.SqliteStore(path)) for path in stores]
+        hashes = [hash for store in opened for hash in store.finished()]
+        if twice := len(hashes) - len(set(hashes)):
+            remedy = "fewfire sweep merge makes one store of them"
+            raise invalid("STORES", "must not share runs, which would count twice", f"{twice:,} shared runs", remedy)
         cells = merged_cells(cell for store in opened for cell in parity_cells(store, success_error))
     law = fit_law(cells, steps=steps)
     console = wide_console()

@@ -294,9 +294,12 @@ def compare(
         error = success_error or newest_success_error(one.sweeps())
         ours, theirs = ({cell.setting.text: cell for cell in sweeps.cells(store, error)} for store in (one, other))
         columns, more = one.columns(), other.columns()
+        wanted = newest_success_error(other.sweeps())
     shared = [text for text in ours if text in theirs and ours[text].runs and theirs[text].runs]
     only = len(ours) - len(shared), len(theirs) - len(shared)
     say(f"{len(shared):,} cells in both; {only[0]:,} only in {first}, {only[1]:,} only in {second}", console)
+    if success_error is None and wanted != error:
+        say(f"{second} counts a test error of {wanted:g} as success, {first} {error:g}, which counts here", console)
     if not shared:
         return
     cells = [(ours[text], theirs[text]) for text in shared]

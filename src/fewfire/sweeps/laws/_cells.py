@@ -130,7 +130,7 @@ def _evaluated_at(training: str) -> frozenset[int]:
 
 
 def merged_cells(cells: Iterable[ParityCell]) -> list[ParityCell]:
-    """Cells that agree in n, k, start, width and samples as one, with the steps that all of them have; sorted."""
+    """Cells that agree in n, k, start, width and samples as one, where they have steps in common; sorted."""
     groups: dict[tuple[int, int, str, int, int | None], list[ParityCell]] = {}
     for cell in cells:
         groups.setdefault((*cell.line, cell.samples), []).append(cell)
@@ -138,7 +138,7 @@ def merged_cells(cells: Iterable[ParityCell]) -> list[ParityCell]:
     for (n, k, start, width, samples), members in groups.items():
         steps = sorted(set.intersection(*(set(cell.steps) for cell in members)))
         counts = tuple(sum(cell.at(t) or 0 for cell in members) for t in steps)
-        if steps:
-            runs = sum(cell.runs for cell in members)
-            found.append(ParityCell(n, k, start, width, samples, runs, tuple(steps), counts))
+        runs = sum(cell.runs for cell in members)
+        one = ParityCell(n, k, start, width, samples, runs, tuple(steps), counts)
+        found.extend([one] if steps else members)
     return sorted(found, key=lambda cell: (*cell.line, cell.samples or np.inf))

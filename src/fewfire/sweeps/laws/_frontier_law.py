@@ -291,6 +291,10 @@ def frontier_points(cells: Iterable[ParityCell], steps: int | None) -> tuple[lis
     points, unlocated = [], 0
     for (n, k, start, width), line in sorted(lines.items()):
         time = steps or max(set.intersection(*(set(cell.steps) for cell in line)), default=0)
+        if not time:
+            line_of = f"({n}, {k}), width {width}, {start}"
+            rule = f"must be given: cells of {line_of} were evaluated after no common number of steps"
+            raise invalid("steps", rule, None, f"pass one of {sorted({t for cell in line for t in cell.steps})}")
         counts = sorted((cell.samples or 0, cell.at(time) or 0, cell.runs) for cell in line)
         share = [won / runs for _, won, runs in counts]
         counts = counts[: len(share) - share[::-1].index(max(share))]
