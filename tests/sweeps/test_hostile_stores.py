@@ -79,6 +79,12 @@ TAMPERED = {
         "ALTER TABLE sweeps RENAME TO kept", f"CREATE VIEW sweeps AS {ENDLESS} kept.* FROM n JOIN kept"
     ),
     "no histories": statements("DROP TABLE histories"),
+    "a time that is bytes": statements("UPDATE runs SET finished = x'ff'"),
+    "records without end": with_setting(
+        lambda spec: (
+            spec["training"].update(evaluate=1, stop_error=0.1) or spec["training"]["phases"][0].update(steps=10**12)
+        )
+    ),
     "a trigger": statements("CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM runs; END"),
 }
 COMMANDS = [
@@ -129,6 +135,14 @@ def test_every_command_ends_in_a_line(what):
     assert told and all("\n" not in text and "Traceback" not in text for text in told)
     with pytest.raises(FewfireError):
         LivePage({"bad": "bad.sqlite"})
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "[" * 100_000])
+def test_environments_that_are_no_table(text):
+    """Merge asks them for the arithmetic of runs that differ."""
+    tamper(lambda connection: connection.execute("UPDATE environments SET environment = ?", (text,)))
+    result = CliRunner().invoke(cli.app, ["sweep", "merge", "good.sqlite", "bad.sqlite"])
+    assert isinstance(result.exception, FewfireError) and str(result.exception).startswith("an environment is damaged")
 
 
 def test_untouched_stores_are_read():

@@ -129,13 +129,12 @@ class _Handler(BaseHTTPRequestHandler):
         kind, make = found
         try:
             body, tag = make()
-        except (
-            FewfireError
-        ) as error:  # the store is not there yet, gone, or damaged: the page shows what it has, and this text
-            return self._send(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", f"{error}\n".encode())
         except Exception as error:  # nothing a store may hold should end in an answer that never comes
-            text = f"The page could not be made: {type(error).__name__}: {error}\n".encode(errors="backslashreplace")
-            return self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", text)
+            # The store is not there yet, gone, or damaged: the page shows what it has, and this text.
+            known = isinstance(error, FewfireError)
+            status = HTTPStatus.SERVICE_UNAVAILABLE if known else HTTPStatus.INTERNAL_SERVER_ERROR
+            text = f"{error}" if known else f"The page could not be made: {type(error).__name__}: {error}"
+            return self._send(status, "text/plain; charset=utf-8", f"{text}\n".encode(errors="backslashreplace"))
         if self.headers.get("If-None-Match") == f'"{tag}"':
             return self._send(HTTPStatus.NOT_MODIFIED, kind, b"", tag)
         return self._send(HTTPStatus.OK, kind, body, tag)

@@ -115,7 +115,7 @@ class StoreFollower:
         found = store._columns(row[: len(COLUMNS)] for row in rows)
         try:
             times = np.array([row[-1].removesuffix("Z") for row in rows], dtype="datetime64[s]")
-        except (AttributeError, ValueError):
+        except (AttributeError, TypeError, ValueError):
             raise damaged(self.path, "the time at which a run finished is no time") from None
         found |= {"id": np.array([row[-2] for row in rows]), "finished": times.astype(np.int64).astype(np.float64)}
         for name, values in found.items():

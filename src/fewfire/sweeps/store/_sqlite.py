@@ -19,6 +19,7 @@ import re
 import sqlite3
 from contextlib import contextmanager, suppress
 from dataclasses import fields
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -204,6 +205,7 @@ class SqliteStore(StoreBase):
             for name, value in fields.items():
                 self._check(are((value,), COLUMNS[name]), f"a value of {name} has the wrong type")
             self._check(are((spec, environment), np.str_), "a run has no setting or environment")
+            _check_environment(environment)
             self._check(fields["status"] in STATUSES, "a run has an unknown status")
             self._check(run_hash(spec, fields["trial"]) == fields["hash"], "the hash of a run is not that of its spec")
             fields |= {name: math.nan for name in _REALS if fields[name] is None}
@@ -407,6 +409,11 @@ def check_schema(connection: sqlite3.Connection, path: Path) -> bool:
     if connection.execute("SELECT count(*) FROM sqlite_master WHERE type = 'trigger'").fetchone()[0]:
         raise damaged(path, "it has triggers, which change what is kept")
     return True
+
+
+@lru_cache(maxsize=256)  # runs of one machine share theirs
+def _check_environment(text: str) -> None:
+    table_of(text, "an environment")
 
 
 def in_words(error: Exception, path: Path, kept: str) -> FewfireError:
