@@ -20,8 +20,8 @@ rows, account for.
 
 Logistic fits are of another scale, half log odds, and squares do not measure how good they are. The average of those of
 one degree is taken instead of the mixture where it explains enough and has fewer held-out rows wrong, beyond doubt, or
-else a lower log loss on them, each with its best slope. It is scaled to the least squared error, so that coefficients
-have one unit whichever was taken.
+else a lower log loss on them, each with its best slope and the mixture's weights paid for. It is scaled to the least
+squared error, so that coefficients have one unit whichever was taken.
 """
 
 from __future__ import annotations
@@ -57,8 +57,10 @@ CAUTION = 0.5  # share of the anchor that goes to forests, whatever the other gr
 PER_WEIGHT = 1.0
 """Relative gain in held-out error, times the number of rows, that each weight of a mixture has to bring (Akaike)."""
 
-INFORMED = 0.2
-"""Share of the labels' entropy that logistic fits must save: where log odds are small, squares are as good."""
+INFORMED = 0.2, 0.03
+"""Share of the labels' entropy that logistic fits must save instead of one fit, and of a mixture fitted to one part.
+
+Where log odds are small, squares are as good."""
 
 SURELY = 2.0  # standard deviations by which shares of wrong predictions have to differ to decide alone
 
@@ -154,7 +156,11 @@ def combine(fits: list[Fit], sample: SignSample, folds: IdArray, *, classes: boo
         weights = np.zeros(len(fits))
         weights[~odds], mixed = mixture_weights(predictions[~odds], groups, forests, validation, classes)
         degrees = np.array([fit.degree for fit in fits])[odds]
-        better = better_odds(predictions[odds], degrees, validation, mixed) if odds.any() else None
+        # Folds give every row to the weights of a mixture, a single part gives a fifth: those weights cost.
+        terms = (
+            1 if seen.all() else len({group for group, weight in zip(groups, weights[~odds], strict=True) if weight})
+        )
+        better = better_odds(predictions[odds], degrees, validation, mixed, terms) if odds.any() else None
         if better is not None:
             weights[~odds], (weights[odds], mixed), family = 0.0, better, "logistic"
     else:
@@ -220,9 +226,9 @@ def mixture_weights(
 
 
 def better_odds(
-    held_out: Float64Array, degrees: Float64Array, sample: SignSample, mixed: Float64Array
+    held_out: Float64Array, degrees: Float64Array, sample: SignSample, mixed: Float64Array, terms: int
 ) -> tuple[Float64Array, Float64Array] | None:
-    """Weights (fits,) and held-out predictions of logistic fits, half log odds, if they beat those of the mixture."""
+    """Weights (fits,) and held-out predictions of logistic fits, half log odds, if they beat a mixture of so many."""
     rows, labels, shares = sample.effective, sample.labels, sample.weights / sample.weights.sum()
 
     def loss(values: Float64Array) -> float:
@@ -239,11 +245,12 @@ def better_odds(
             least, weights, average = loss(inner @ held_out), inner, inner @ held_out
     scale = float((labels * average) @ shares) / max(float(average**2 @ shares), 1e-300)
     share = float(shares[labels > 0.0].sum())
-    if scale <= 0.0 or least > (1.0 - INFORMED) * float(entr(share) + entr(1.0 - share)):
+    if scale <= 0.0 or least > (1.0 - INFORMED[terms > 1]) * float(entr(share) + entr(1.0 - share)):
         return None
     gains = shares * ((labels * average > 0.0).astype(np.float64) - (labels * mixed > 0.0))
     gain, deviation = float(gains.sum()), float(np.sqrt(gains @ gains))
-    better = gain > 0.0 if abs(gain) > SURELY * deviation else least < loss(mixed)
+    price = 0.5 * np.log(rows) * (terms - 1) / rows  # of weights fitted to these rows (Schwarz)
+    better = gain > 0.0 if abs(gain) > SURELY * deviation else least < loss(mixed) + price
     return (scale * weights, scale * average) if better else None
 
 
