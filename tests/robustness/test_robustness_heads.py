@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fewfire._errors import FewfireWarning
+from fewfire._errors import FewfireWarning, InvalidArgument
 from fewfire.networks import TwoLayer
 from fewfire.robustness import Layers, ModelAdapter, attack, certify, register_adapter, robust_score
 
@@ -60,6 +60,17 @@ def test_a_sigmoid_at_the_end_is_seen_through(head, labels):
     probability = np.exp(probability) if "log" in head.lower() else probability
     assert np.array_equal(found.prediction, np.where(probability > 0.5, labels.max(), labels.min()))
     assert robust_score(module, X, labels, 0.0) == robust_score(body, X, signs, 0.0)
+
+
+def test_labels_that_no_sigmoid_gives_are_refused():
+    """Classes 1 and 2 made it a regressor, of R² about −3; numbers within [0, 1] are one's."""
+    torch, body = trained_score()
+    module = torch.nn.Sequential(body, torch.nn.Sigmoid())
+    with pytest.raises(
+        InvalidArgument, match="y must be ±1, 0 and 1, or numbers within .* encode the classes as 0 and 1"
+    ):
+        robust_score(module, X, TWO + 1, 0.3)
+    assert robust_score(module, X, 0.25 + 0.5 * TWO, 1e-6) <= 1.0
 
 
 def test_a_sigmoid_that_saturates_does_not_hide_a_row():

@@ -51,6 +51,10 @@ def torch_module(model: Any, X: object, y: object) -> ModelAdapter:
     heads, head = outputs.scores(table[:1]).shape[1], outputs.head(table[:1])
     classes = np.arange(heads) if heads > 1 else two_classes(labels, probability=head is not None)
     if classes is None:
+        values = np.unique(labels)
+        if head == "sigmoid" and len(values) == 2 and (values[0] < 0 or values[1] > 1):
+            rule = "must be ±1, 0 and 1, or numbers within [0, 1] for a model that ends in a sigmoid"
+            raise invalid("y", rule, values, "encode the classes as 0 and 1")
         return ModelAdapter(_with_layers(outputs, table), None)
     if head is None:
         if heads == 1:
