@@ -109,6 +109,8 @@ def test_merge_separates_last_digits_from_contradictions(tmp_path, monkeypatch):
         "1 runs contradict those in one.sqlite, with the same engine and arithmetic; those are kept. "
         f"First: {rows[3].hash}. Remedy: repeat them into a new store, and compare"
     ]
+    write("again.sqlite", [changed(rows[3], arithmetic=2, host="another")])
+    assert sweep("merge", "one.sqlite", "wrong.sqlite", "again.sqlite")[0][1:] == lines[1:]  # it is one run
     with SqliteStore("one.sqlite") as store:
         assert [row.outcome() for row in store.rows()] == sorted(
             (row.outcome() for row in rows), key=lambda outcome: outcome[0]

@@ -75,7 +75,7 @@ def merge(target: Store, sources: Iterable[Store]) -> Merged:
                 sweeps.append((mine, record))
         target.add_measurements(list(source.measurements()))
     new = len(set(target.columns()["hash"].tolist()) - before)
-    return Merged(new, same, rounded, tuple(contradicting), tuple(sweeps))
+    return Merged(new, same, rounded, tuple(dict.fromkeys(contradicting)), tuple(sweeps))
 
 
 def _identity(row: Row) -> tuple[bytes, tuple[object, ...]]:
