@@ -150,10 +150,6 @@ class Phase:
         return np.array([check_number(f"{name}[{i}]", number) for i, number in enumerate(value)])
 
 
-EVALUATIONS = 1_000_000
-"""At most so many records of a run."""
-
-
 @dataclass(frozen=True, init=False)
 class Schedule:
     """How a run is trained.
@@ -209,10 +205,6 @@ class Schedule:
         check_choice("sampling", sampling, get_args(Sampling))
         if evaluate != "log":
             check_integer("evaluate", evaluate, 1, remedy='give a number of steps or "log"')
-            least = -(-sum(phase.steps for phase in several) // EVALUATIONS)
-            if evaluate < least:
-                rule = f"must be at least {least} for at most {EVALUATIONS:,} evaluations"
-                raise invalid("evaluate", rule, evaluate, 'raise it, or pass "log"')
         if stop_error is not None:
             check_number("stop_error", stop_error, 0.0)
         if not (isinstance(optimiser, str) and optimiser.startswith(OPTAX)):

@@ -22,7 +22,7 @@ from fewfire._html import card, listed
 from fewfire._validate import check_number
 from fewfire.problems._base import PROBLEMS
 from fewfire.sweeps.spec._run_spec import canonical, parse_data, parse_network, text_hash
-from fewfire.sweeps.spec._tables import check_plain, parse_problem, parse_training
+from fewfire.sweeps.spec._tables import check_plain, check_work, parse_problem, parse_training
 from fewfire.sweeps.store._row import final, succeeded
 
 if TYPE_CHECKING:
@@ -85,11 +85,15 @@ def _problem(table: dict[str, Any]) -> None:
         parse_problem(table)
 
 
+def _training(table: dict[str, Any]) -> None:
+    check_work(parse_training(table), "training")
+
+
 _PARSERS: dict[str, Callable[[dict[str, Any]], object]] = {
     "data": parse_data,
     "network": parse_network,
     "problem": _problem,
-    "training": parse_training,
+    "training": _training,
 }
 
 
