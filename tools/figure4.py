@@ -29,13 +29,12 @@ from scipy.special import xlogy
 
 from fewfire._atomic import write_text
 from fewfire.engines import DeviceEngine, get_engine
-from fewfire.papers._claims._effects import difference_of_shares
-from fewfire.papers._claims._recipe import Judgement, Power
-from fewfire.papers._claims._statistics import more_often_power
-from fewfire.papers.pareto.recipes import _claims as claims
+from fewfire.papers._claims import Judgement, Power
+from fewfire.papers._effects import difference_of_shares
+from fewfire.papers._statistics import more_often_power
+from fewfire.papers.pareto.recipes import _grid as claims
 from fewfire.papers.pareto.recipes import frontier
-from fewfire.papers.pareto.recipes._claims import LEVEL, longer_within
-from fewfire.papers.pareto.recipes._grid import times
+from fewfire.papers.pareto.recipes._grid import LEVEL, longer_within, times
 from fewfire.sweeps import Sweep, estimate_time, make_plan, succeeded
 from fewfire.sweeps.executors import InlineExecutor
 from fewfire.sweeps.executors._device import DeviceExecutor

@@ -24,9 +24,9 @@ from figure4 import markdown
 
 from fewfire._random import Stream
 from fewfire.engines import get_engine
-from fewfire.papers._claims._effects import mean, share
-from fewfire.papers._claims._statistics import in_most
+from fewfire.papers._effects import mean, share
 from fewfire.papers._second_layer import neurons
+from fewfire.papers._statistics import in_most
 from fewfire.papers.pareto.recipes.lottery_tickets import START, largest, learned, online_run
 from fewfire.problems import Parity
 

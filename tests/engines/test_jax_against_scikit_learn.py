@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from fewfire.papers.pareto.tables._models import PaperNetwork
+from fewfire.papers.pareto.tables import PaperNetwork
 from fewfire.sweeps import MemoryStore, Sweep
 
 pytest.importorskip("jax", reason="JAX is not installed (WITH_JAX=1 make test installs it)")

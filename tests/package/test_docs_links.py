@@ -81,5 +81,4 @@ def test_every_public_package_is_in_the_reference():
 ELSEWHERE = {  # for those who work on the package, not with it
     "fewfire.engines.cuda",
     "fewfire.engines.jax",
-    "fewfire.papers.pareto.tables",
 }

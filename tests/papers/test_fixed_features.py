@@ -8,7 +8,7 @@ import pytest
 from fewfire._cube import cube
 from fewfire._random import Stream
 from fewfire.papers.parities import halfspace_accuracy
-from fewfire.papers.parities._fixed_features import FAMILIES, dimension_needed, fit_linear
+from fewfire.papers.parities.recipes.separation import FAMILIES, dimension_needed, fit_linear
 from fewfire.problems import CorrelatedParity
 
 

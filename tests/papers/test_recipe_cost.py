@@ -8,7 +8,7 @@ from scipy.stats import ttest_1samp
 
 from fewfire.engines import robust
 from fewfire.networks import init
-from fewfire.papers._claims._statistics import spread_power
+from fewfire.papers._statistics import spread_power
 from fewfire.papers.sublinear.recipes import cost
 from fewfire.problems import SphereSlice
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from fewfire._random import Stream
 from fewfire.papers import recipes
-from fewfire.papers._claims._statistics import mean_power
+from fewfire.papers._statistics import mean_power
 from fewfire.papers.parities.recipes import digits
 from fewfire.papers.parities.recipes.digits import METHODS, DigitParitySettings, judge, train_gated
 
@@ -92,10 +93,11 @@ def test_a_tiny_run_returns_every_cell_and_its_figure():
 
 
 def test_test_images_are_never_trained_on():
-    images = digits._split(3)
-    assert len(images.test) == 500 and len(images.train) == 1297
-    assert not set(images.test) & set(images.train)
-    X, y = images.draw(images.test, 3, 7, Stream(0, "t"))
+    train, test = digits._split(3)
+    assert len(test.pixels) == 500 and len(train.pixels) == 1297
+    scaled = (load_digits().data / 8 - 1).astype(np.float32)
+    assert sorted(map(bytes, [*train.pixels, *test.pixels])) == sorted(map(bytes, scaled))  # each image once
+    X, y = test.draw(3, 7, Stream(0, "t"))
     assert X.shape == (7, 192) and set(y) <= {-1.0, 1.0} and np.abs(X).max() <= 1
 
 

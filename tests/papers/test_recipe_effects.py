@@ -5,7 +5,7 @@ from math import inf, isinf, isnan, nan
 import numpy as np
 import pytest
 
-from fewfire.papers._claims import _effects as effects
+from fewfire.papers import _effects as effects
 
 
 def test_exact_numbers_have_no_width():

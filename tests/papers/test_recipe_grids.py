@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from fewfire.papers.pareto.recipes import _claims as claims
+from fewfire.papers.pareto.recipes import _grid as claims
 from fewfire.papers.pareto.recipes import convergence_time, frontier
 from fewfire.papers.pareto.recipes._grid import ParityGrid, cell, run_grid, times
 from fewfire.sweeps import MemoryStore

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from fewfire._random import Stream
-from fewfire.papers import recipes
-from fewfire.papers._claims import _effects
-from fewfire.papers._claims._statistics import spread_power
+from fewfire.papers import _effects, recipes
+from fewfire.papers._statistics import spread_power
 from fewfire.papers.sparse_activations.recipes import inside_the_class
 from fewfire.papers.sparse_activations.recipes.inside_the_class import MemberCell, MembersSettings, samples_needed
 

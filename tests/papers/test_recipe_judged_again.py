@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fewfire.papers._claims import grouped
 from fewfire.papers.parities.recipes import digits, error_terms, separation, theorem_2
 from fewfire.papers.sparse_activations.recipes import (
     bounds,
@@ -37,10 +38,10 @@ def of_error_terms(info):
 
 
 def of_separation(info):
-    quick, dimensions = separation.RECIPE.scales["quick"], info["dimensions"]
+    dimensions = info["dimensions"]
     families = dict.fromkeys(row["family"] for row in dimensions)
     powers = {name: separation._growth([row for row in dimensions if row["family"] == name]) for name in families}
-    leads = [separation._lead(info["rows"], size, range(quick.seeds)) for size in quick.comparisons]
+    leads = [separation._lead(rows) for rows in grouped(info["rows"], "n", "k", "width", "samples").values()]
     return separation.judge(dimensions, powers, info["neurons"], leads)
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from fewfire.papers._claims._statistics import mean_power
+from fewfire.papers._statistics import mean_power
 from fewfire.papers.sparse_activations.recipes import inducing, lazy_neurons, learn_back
 
 

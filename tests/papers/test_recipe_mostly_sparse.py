@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fewfire.papers import recipes
-from fewfire.papers._claims._statistics import share_power
+from fewfire.papers._statistics import share_power
 from fewfire.papers.sparse_activations.recipes import mostly_sparse
 from fewfire.papers.sparse_activations.recipes.mostly_sparse import MostlySparseSettings
 

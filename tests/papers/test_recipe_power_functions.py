@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fewfire.papers._claims import _effects
-from fewfire.papers._claims import _statistics as power
-from fewfire.papers._claims._statistics import in_most, larger, more_often, rising
+from fewfire.papers import _effects
+from fewfire.papers import _statistics as power
+from fewfire.papers._statistics import in_most, larger, more_often, rising
 
 DRAWS = 1500
 ERROR = 4 * sqrt(0.25 / DRAWS)
@@ -71,9 +71,9 @@ def test_page_on_normal_values():
     def notices(rng):
         return rising(rng.normal(means, deviation, (5, 4))) <= 0.05
 
-    assert power.rising_power(means, deviation, 5) == pytest.approx(drawn(notices), abs=ERROR)
-    assert power.rising_power([0.0] * 4, 1.0, 20) == pytest.approx(0.05, abs=0.02)
-    assert power.rising_power([0.0, 1.0, 2.0], 0.0, 1) == 0.0  # one row is no test
+    assert power.rising_power(tuple(means), deviation, 5) == pytest.approx(drawn(notices), abs=ERROR)
+    assert power.rising_power((0.0,) * 4, 1.0, 20) == pytest.approx(0.05, abs=0.02)
+    assert power.rising_power((0.0, 1.0, 2.0), 0.0, 1) == 0.0  # one row is no test
 
 
 def test_page_on_shares_with_ties_and_constant_rows():
@@ -82,7 +82,7 @@ def test_page_on_shares_with_ties_and_constant_rows():
     def notices(rng):
         return rising(rng.binomial(5, chances, (6, 3))) <= 0.05
 
-    assert power.rising_power(chances, 0.0, 6, trials=5) == pytest.approx(drawn(notices), abs=ERROR)
+    assert power.rising_power(tuple(chances), 0.0, 6, trials=5) == pytest.approx(drawn(notices), abs=ERROR)
 
 
 def test_ends_of_intervals_for_means():

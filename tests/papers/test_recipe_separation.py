@@ -5,9 +5,8 @@ import pytest
 from scipy.stats import norm
 
 from fewfire.papers import recipes
-from fewfire.papers.parities._fixed_features import FAMILIES
 from fewfire.papers.parities.recipes import separation
-from fewfire.papers.parities.recipes.separation import ComparisonSize, NeuronSize, SeparationSettings
+from fewfire.papers.parities.recipes.separation import FAMILIES, ComparisonSize, NeuronSize, SeparationSettings
 from fewfire.papers.recipes import Effect
 from fewfire.problems import CorrelatedParity
 

@@ -5,7 +5,7 @@ from math import comb, inf
 import numpy as np
 import pytest
 
-from fewfire.papers._claims._statistics import in_most, larger, more_often, rising
+from fewfire.papers._statistics import in_most, larger, more_often, rising
 
 
 def test_fisher_is_exact():

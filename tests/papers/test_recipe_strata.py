@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from fewfire.papers._claims._statistics import more_often
-from fewfire.papers.pareto.recipes._claims import (
+from fewfire.papers._statistics import more_often
+from fewfire.papers.pareto.recipes._grid import (
     gain,
     gain_power,
     longer_power,

@@ -11,7 +11,7 @@ from scipy.stats import binom, norm
 from fewfire._random import Stream
 from fewfire.networks import init
 from fewfire.papers import sublinear as sl
-from fewfire.papers.sublinear.statements._activity import binomial_quantile
+from fewfire.papers.sublinear.statements._coupling import binomial_quantile
 
 UNIT = (math.sqrt(0.75), 0.5)
 WIDTHS = st.integers(2, 10**7)

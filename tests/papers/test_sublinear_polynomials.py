@@ -14,7 +14,7 @@ from scipy.stats import binom
 from fewfire._errors import InvalidArgument
 from fewfire._random import Stream
 from fewfire.papers import sublinear as sl
-from fewfire.papers.sublinear.statements._sign_polynomial import sign_weights
+from fewfire.papers.sublinear.statements._robust_fit import sign_weights
 from fewfire.problems import SphereSlice, gamma, separation
 
 GRID = [(gap, error) for gap in (0.9, 0.5, 0.2, 0.05, 0.02) for error in (0.9, 0.3, 0.01, 1e-6)]

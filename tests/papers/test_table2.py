@@ -15,8 +15,7 @@ from tiny_tables import COUNTED, Majority, write_tables
 from fewfire import FewfireError, InvalidArgument
 from fewfire.papers import recipes
 from fewfire.papers.pareto.recipes import table2
-from fewfire.papers.pareto.tables import TabularModel, find_models, measure
-from fewfire.papers.pareto.tables._summary import table_rows, text_table
+from fewfire.papers.pareto.tables import TabularModel, find_models, measure, table_rows, text_table
 from fewfire.problems.tabular import DATASETS
 from fewfire.sweeps import MemoryStore, SqliteStore
 
@@ -75,7 +74,7 @@ def test_failures_are_reported_and_tried_again(tmp_path):
 def test_what_is_missing_is_skipped_with_the_reason(tmp_path, monkeypatch):
     folder = write_tables(tmp_path, "pol")
     (tmp_path / "credit.parquet").write_text("not a table")
-    monkeypatch.setattr("fewfire.papers.pareto.tables._models.is_installed", lambda name: False)
+    monkeypatch.setattr("fewfire.papers.pareto.tables.is_installed", lambda name: False)
     models = [COUNTING, *find_models(["xgboost", "catboost"])]
     measured, skipped = measure(MemoryStore(), ["pol", "credit", "heloc"], [0.5], 1, models, directory=folder)
     assert len(measured) == 1 and list(skipped) == ["xgboost", "catboost", "credit", "heloc"]
@@ -202,7 +201,7 @@ def test_the_interval_and_the_power_are_those_of_drawn_medians():
 
 
 def test_a_cap_makes_figures_that_do_not_compare(tmp_path, monkeypatch):
-    monkeypatch.setattr("fewfire.papers.pareto.tables._measure.CAP", 500)
+    monkeypatch.setattr("fewfire.papers.pareto.tables.CAP", 500)
     folder = write_tables(tmp_path, "pol", rows=10_082)
     measured, _ = measure(MemoryStore(), ["pol"], [0.01, 1.0], 1, [COUNTING], directory=folder)
     rows = {row["fraction"]: row for row in table_rows(measured, [COUNTING])}

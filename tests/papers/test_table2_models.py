@@ -24,7 +24,7 @@ def test_names_and_families():
 
 
 def test_packages_that_are_missing_are_named(monkeypatch):
-    monkeypatch.setattr("fewfire.papers.pareto.tables._models.is_installed", lambda name: False)
+    monkeypatch.setattr("fewfire.papers.pareto.tables.is_installed", lambda name: False)
     assert MODELS["catboost"].missing() == "the package 'catboost' is not installed (pip install --no-deps catboost)"
     assert MODELS["forest"].missing() == ""
 
@@ -33,7 +33,7 @@ def test_deep_rivals_come_from_pytabkit_by_their_defaults(monkeypatch):
     """The package is not needed for this: what is asked of it is a name, a seed and one thread."""
     names = ("RealMLP_TD_Classifier", "TabM_D_Classifier")
     package = SimpleNamespace(**{name: lambda name=name, **given: (name, given) for name in names})
-    monkeypatch.setattr("fewfire.papers.pareto.tables._models.import_module", {"pytabkit": package}.__getitem__)
+    monkeypatch.setattr("fewfire.papers.pareto.tables.import_module", {"pytabkit": package}.__getitem__)
     for model, name in zip(find_models(["realmlp", "tabm"]), names, strict=True):
         assert model.package == "pytabkit"
         assert model.build(3, **model.settings) == (name, {"random_state": 3, "n_threads": 1})
@@ -47,7 +47,7 @@ def test_keys_change_with_settings_and_versions():
 
 def test_the_defaults_of_fewfire_are_part_of_its_key(monkeypatch):
     import fewfire
-    from fewfire.papers.pareto.tables import _models
+    from fewfire.papers.pareto import tables
 
     class Estimator:
         def __init__(self, width=7, random_state=None):
@@ -57,10 +57,10 @@ def test_the_defaults_of_fewfire_are_part_of_its_key(monkeypatch):
             return {"width": self.width, "random_state": self.random_state}
 
     monkeypatch.setattr(fewfire, "TabularClassifier", Estimator, raising=False)
-    assert _models.MODELS["fewfire"].missing() == ""
-    assert _models.MODELS["fewfire"].key()["settings"] == {"width": "7"}
+    assert tables.MODELS["fewfire"].missing() == ""
+    assert tables.MODELS["fewfire"].key()["settings"] == {"width": "7"}
     monkeypatch.setattr(fewfire, "TabularClassifier", lambda random_state: Estimator(8))
-    assert _models.MODELS["fewfire"].key()["settings"] == {"width": "8"}
+    assert tables.MODELS["fewfire"].key()["settings"] == {"width": "8"}
 
 
 def test_the_forest_of_table_2_cannot_have_depth_minus_one():

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from fewfire.papers.pareto.tables._summary import calibration, mean_calibration
+from fewfire.papers.pareto.tables import calibration, mean_calibration
 from fewfire.sweeps.store._protocol import Measurement
 
 

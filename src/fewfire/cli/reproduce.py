@@ -68,7 +68,7 @@ def _list(console: Console, settings: bool) -> None:
     table.columns[0].no_wrap = True
     for name in recipes.RECIPES:
         recipe = recipes.find(name)
-        table.add_row(name, recipe.title, str(recipe.seconds), recipe.expectation)
+        table.add_row(name, recipe.title, str(recipe.seconds[0]), recipe.expectation)
     console.print(table)
     if settings:
         for name in recipes.RECIPES:

@@ -76,11 +76,8 @@ def population_correlations(
         rule = f"must have at most {MAX_EXACT} inputs to visit the whole cube"
         raise invalid("network", rule, network.inputs, "use sample_correlations on a large sample")
 
-    def labels(block: AnyArray) -> Float64Array:
-        values = np.asarray(target(block), dtype=np.float64)
-        return values if density is None else values * np.asarray(density(block), dtype=np.float64)
-
-    return _mean(network, ((block, labels(block)) for block in cube_blocks(network.inputs)))
+    blocks = ((block, 1.0 if density is None else density(block)) for block in cube_blocks(network.inputs))
+    return _mean(network, ((block, np.asarray(target(block) * mass, dtype=np.float64)) for block, mass in blocks))
 
 
 def fourier_gap(correlations: AnyArray, support: Sequence[int]) -> Float64Array:

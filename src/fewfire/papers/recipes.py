@@ -16,7 +16,7 @@ from fewfire._atomic import replacing
 from fewfire._errors import invalid
 from fewfire._optional import require
 from fewfire._validate import check_choice
-from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, RecipeResult, Scale
+from fewfire.papers._claims import Effect, Judgement, Power, Recipe, RecipeOutcome, RecipeResult, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

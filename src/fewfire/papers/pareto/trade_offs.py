@@ -89,7 +89,9 @@ def over_sparse_samples(
     pairs = ceil(good * (k // 2) / good_neuron_probability(n, k, s))
     draw = init.over_sparse(k, s, strict=False)
     starts = (draw(n, 2 * pairs, Stream(seed, f"init/{trial}" if trial else "init")) for trial in range(100))
-    start = next(start for start in starts if _good_start(start, k))
+    # Every bias has a neuron whose ones contain the support, the first k coordinates.
+    good_biases = ((start, start.bias[(start.hidden[:, :k] == 1).all(axis=1)]) for start in starts)
+    start = next(start for start, biases in good_biases if len(np.unique(biases)) == k // 2)
     return NeededRun(n, k, s, _samples(start, step, Parity(n, k), seed, OVER_SPARSE_ERROR), start.width)
 
 
@@ -135,12 +137,6 @@ def under_sparse_width(n: int, k: int, s: int, seed: int, *, ample: float = 3.0)
 
 def _examples(step: StartStep, n: int, k: int, s: int, ample: float) -> int:
     return ceil(ample * log(2 * n / good_neuron_probability(n, k, s)) / step.signal**2)
-
-
-def _good_start(start: TwoLayer, k: int) -> bool:
-    """Whether every bias has a neuron whose ones contain the support, the first k coordinates."""
-    good = (start.hidden[:, :k] == 1).all(axis=1)
-    return len(np.unique(start.bias[good])) == k // 2
 
 
 def _inside(n: int, k: int, s: int, epsilon: float, pairs: int, stream: Stream) -> TwoLayer:
@@ -200,7 +196,9 @@ def _width(
         fires = (after.features(train[0]) > 0).any(axis=0) & step.moved(network, after)
         for neuron in np.flatnonzero(fires[: half.width] | fires[half.width :]):
             kept.append(neurons(after, np.array([neuron, neuron + half.width])))
-            together = _joined(kept)
+            names = ("hidden", "bias", "output")
+            hidden, bias, output = (np.concatenate([getattr(one, name) for one in kept]) for name in names)
+            together = after.with_parameters(hidden, bias, output)
             if second_layer_error(together, np.ones(together.width, dtype=bool), train, test) <= error:
                 return 2.0 * float(drawn[neuron])
     return inf
@@ -226,13 +224,6 @@ def _sums(half: TwoLayer, problem: Parity, stream: Stream, first: int, last: int
 def _first_half(network: TwoLayer) -> TwoLayer:
     """The neurons without their mirrored copies, whose gradients are the same."""
     return neurons(network, np.arange(network.width // 2))
-
-
-def _joined(parts: list[TwoLayer]) -> TwoLayer:
-    hidden, bias, output = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("hidden", "bias", "output")
-    )
-    return parts[0].with_parameters(hidden, bias, output)
 
 
 @dataclass(frozen=True)

@@ -12,21 +12,21 @@ from fewfire.papers.parities.statements._first_step import (
     lemma_6,
     lemma_12,
 )
-from fewfire.papers.parities.statements._linear import embedding_dimension, forster_bound, halfspace_accuracy
-from fewfire.papers.parities.statements._separator import (
+from fewfire.papers.parities.statements._theorems import (
+    Drift,
+    embedding_dimension,
     feature_probability,
+    forster_bound,
+    halfspace_accuracy,
+    learning_rates,
     lemma_9,
+    lemma_13,
+    lemma_14,
     separator_coefficients,
     separator_features,
     separator_margin,
     separator_norm,
     separator_thresholds,
-)
-from fewfire.papers.parities.statements._theorem_2 import (
-    Drift,
-    learning_rates,
-    lemma_13,
-    lemma_14,
     theorem_2,
     theorem_11,
 )

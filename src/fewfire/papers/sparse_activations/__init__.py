@@ -9,24 +9,8 @@ Functions named `…_sharp` and `…_explicit` are not in the paper: they are th
 known, each with its proof in the docstring; those named `…_mostly_sparse` carry Remark 11 out.
 """
 
-from fewfire.papers.sparse_activations.statements._lower_bounds import (
+from fewfire.papers.sparse_activations.statements._bounds import (
     JuntaClass,
-    junta_class,
-    junta_size,
-    log10_junta_time,
-    parity_queries,
-    parity_queries_explicit,
-    parity_success_explicit,
-)
-from fewfire.papers.sparse_activations.statements._rademacher import (
-    general_samples,
-    rademacher,
-    rademacher_classical,
-    rademacher_conjectured,
-    rademacher_explicit,
-    rademacher_samples,
-)
-from fewfire.papers.sparse_activations.statements._uniform import (
     average_sensitivity,
     average_sensitivity_mostly_sparse,
     average_sensitivity_sharp,
@@ -34,12 +18,24 @@ from fewfire.papers.sparse_activations.statements._uniform import (
     degree_mostly_sparse,
     degree_sharp,
     exceedance_allowed,
+    general_samples,
     halfspace_sensitivity,
+    junta_class,
+    junta_size,
+    log10_junta_time,
     log10_samples,
     low_degree_samples,
     noise_sensitivity,
     noise_sensitivity_sharp,
     output_bound,
+    parity_queries,
+    parity_queries_explicit,
+    parity_success_explicit,
+    rademacher,
+    rademacher_classical,
+    rademacher_conjectured,
+    rademacher_explicit,
+    rademacher_samples,
     samples,
     tail,
 )

@@ -82,14 +82,13 @@ class SQOracle:
         if self._noise:
             mean += self._noise * (self._mean(phi, -self._y) - mean)
         if self.answers == "adversarial":
-            mean = min(max(self._mean_without_labels(phi), mean - self.tolerance), mean + self.tolerance)
+            # E[φ(x, y')] with y' drawn like the labels but independently of x.
+            bias = (1 - 2 * self._noise) * float(self._y.mean())
+            shares = {label: (1 + label * bias) / 2 for label in (-1, 1)}
+            hidden = sum(part * self._mean(phi, np.full_like(self._y, label)) for label, part in shares.items())
+            mean = min(max(hidden, mean - self.tolerance), mean + self.tolerance)
         self.queries += 1
         return mean
-
-    def _mean_without_labels(self, phi: Query) -> float:
-        """E[φ(x, y')] with y' drawn like the labels but independently of x."""
-        bias = (1 - 2 * self._noise) * float(self._y.mean())
-        return sum((1 + label * bias) / 2 * self._mean(phi, np.full_like(self._y, label)) for label in (-1, 1))
 
     def _mean(self, phi: Query, y: SignArray) -> float:
         values = np.asarray(phi(self._X, y))

@@ -1,57 +1,55 @@
 """sublinear (Gao, Qin, Song, Wang: A Sublinear Adversarial Training Algorithm): statements as plain functions."""
 
-from fewfire.papers.sublinear.statements._activity import (
+from fewfire.papers.sublinear.statements._coupling import (
     active_interval,
     active_probability,
     activity_bound,
     activity_failure,
     activity_scale,
     claim_5_16,
+    claim_5_19,
     claim_radius,
+    coupling_bound,
+    distance_bound,
     expected_active,
     flip_probability,
     flip_probability_bound,
+    gradient_coupling,
+    largest_norm,
     lemma_threshold,
+    perturbation,
+    perturbation_bound,
+    pseudo_distance,
+    pseudo_network,
     reachable_active,
+    theorem_5_1,
 )
-from fewfire.papers.sublinear.statements._cost import cost_exponent, iteration_cost, reporting_fast, reporting_small
-from fewfire.papers.sublinear.statements._features import feature_function
-from fewfire.papers.sublinear.statements._good_network import good_network, small_step_polynomial
 from fewfire.papers.sublinear.statements._parameters import (
     complexity,
     complexity_at,
+    cost_exponent,
+    iteration_cost,
     log10_complexity,
     log10_complexity_at,
     regret,
+    reporting_fast,
+    reporting_small,
     theorem_parameters,
 )
-from fewfire.papers.sublinear.statements._pseudo_network import (
-    distance_bound,
-    pseudo_distance,
-    pseudo_network,
-    theorem_5_1,
-)
-from fewfire.papers.sublinear.statements._robust_target import (
+from fewfire.papers.sublinear.statements._robust_fit import (
+    feature_function,
+    good_network,
     inner_product_bands,
+    power_sign_polynomial,
     robust_degree,
     robust_target,
+    sign_polynomial,
+    sign_powers,
+    small_step_polynomial,
     step_degree,
     step_is_buildable,
     step_polynomial,
-)
-from fewfire.papers.sublinear.statements._sign_polynomial import (
-    power_sign_polynomial,
-    sign_polynomial,
-    sign_powers,
     truncated_power,
-)
-from fewfire.papers.sublinear.statements._stability import (
-    claim_5_19,
-    coupling_bound,
-    gradient_coupling,
-    largest_norm,
-    perturbation,
-    perturbation_bound,
 )
 
 __all__ = [

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.parallel import Parallel, delayed
 
 from fewfire._threads import usable_cores
-from fewfire.papers._claims import Figure, Info, Row, Rows
-from fewfire.papers._claims import _effects as effects
-from fewfire.papers._claims._recipe import Effect, Judgement, Power, grouped, rows_of
+from fewfire.papers import _effects as effects
+from fewfire.papers._claims import Effect, Figure, Info, Judgement, Power, Row, grouped, rows_of
 from fewfire.papers.pareto.trade_offs import fit_exponents
-from fewfire.report._figure import canvas, colour, marked
+from fewfire.report._figure import SomeAxes, canvas, colour, marked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from fewfire.papers.pareto.trade_offs import FittedPower, NeededRun
-    from fewfire.report._figure import SomeAxes
 
 WITHIN = 0.5  # how far from the theorem's power the interval may reach
 OFF = 1.0  # the error in a power whose detection is stated
@@ -139,11 +137,27 @@ def plot_trade_off(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     theorem = "Theorem 4, over-sparse starts" if by_s else "Theorem 5, under-sparse starts"
     left.set_title(f"pareto, {theorem}: width", fontsize=10)
     middle.set_title("examples", fontsize=10)
-    _draw_powers(right, powers)
+    # One line per power; the theorem's is a bar, or the end of an arrow where it is an upper bound.
+    labels = []
+    for index, row in enumerate(powers):
+        shade = colour(0 if row["resource"] == "width" else 1)
+        if isfinite(row["power"]):
+            ends = [[row["power"] - row["low"]], [row["high"] - row["power"]]]
+            right.errorbar(row["power"], index, xerr=ends, color=shade, marker="o", capsize=3, markersize=5)
+        exact = row["rule"] == "equal"
+        right.plot(row["theorem"], index, color="black", marker="|" if exact else "<", markersize=14 if exact else 7)
+        start = f", s = {row['s']}" if "s" in row else (", s = k" if row["quantity"] == "C(n, k)" else "")
+        step = ", theorem's step" if row["method"] == "theorem" else ""
+        labels.append(f"k = {row['k']}{start}{step}:\n{row['resource']} in {row['quantity']}")
+    right.set_yticks(range(len(powers)), labels, fontsize=8)
+    right.set_ylim(len(powers) - 0.5, -0.5)
+    right.grid(axis="x", alpha=0.3)
+    right.set_xlabel("power with 95% interval\nblack: the theorem's, ◂ at most", fontsize=9)
+    right.set_title("powers fitted to all runs", fontsize=10)
     return figure
 
 
-def _draw_cells(axis: Axes, rows: Rows, along: str) -> None:
+def _draw_cells(axis: Axes, rows: list[Row], along: str) -> None:
     """A line per k, method and the other of n and s, with the 95% interval of every median."""
     other = "s" if along == "n" else "n"
     labelled = [{**row, "other": row["k" if row["method"] == "s = k" else other]} for row in rows]
@@ -166,23 +180,3 @@ def _draw_cells(axis: Axes, rows: Rows, along: str) -> None:
     axis.set_xticks(shown, [str(tick) for tick in shown], fontsize=8)
     axis.minorticks_off()
     axis.legend(frameon=False, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
-
-
-def _draw_powers(axis: Axes, rows: Rows) -> None:
-    """One line per power; the theorem's is a bar, or the end of an arrow where it is an upper bound."""
-    labels = []
-    for index, row in enumerate(rows):
-        shade = colour(0 if row["resource"] == "width" else 1)
-        if isfinite(row["power"]):
-            ends = [[row["power"] - row["low"]], [row["high"] - row["power"]]]
-            axis.errorbar(row["power"], index, xerr=ends, color=shade, marker="o", capsize=3, markersize=5)
-        exact = row["rule"] == "equal"
-        axis.plot(row["theorem"], index, color="black", marker="|" if exact else "<", markersize=14 if exact else 7)
-        start = f", s = {row['s']}" if "s" in row else (", s = k" if row["quantity"] == "C(n, k)" else "")
-        step = ", theorem's step" if row["method"] == "theorem" else ""
-        labels.append(f"k = {row['k']}{start}{step}:\n{row['resource']} in {row['quantity']}")
-    axis.set_yticks(range(len(rows)), labels, fontsize=8)
-    axis.set_ylim(len(rows) - 0.5, -0.5)
-    axis.grid(axis="x", alpha=0.3)
-    axis.set_xlabel("power with 95% interval\nblack: the theorem's, ◂ at most", fontsize=9)
-    axis.set_title("powers fitted to all runs", fontsize=10)

@@ -14,25 +14,27 @@ success takes Fisher's test, the starts within cells van Elteren's.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fewfire.papers._claims import Figure, Info, Row
-from fewfire.papers._claims import _statistics as tests
-from fewfire.papers._claims._effects import difference_of_shares, probability_of_larger, share
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
-from fewfire.papers.pareto.recipes._claims import SPREAD, sparse_saves_time
-from fewfire.papers.pareto.recipes._grid import ParityGrid, cell, group_of, problem_of, run_grid, spaced_in_log, times
+from fewfire.papers import _statistics as tests
+from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
+from fewfire.papers._effects import difference_of_shares, probability_of_larger, share
+from fewfire.papers.pareto.recipes._grid import (
+    SPREAD,
+    ParityGrid,
+    cell,
+    group_of,
+    problem_of,
+    run_grid,
+    spaced_in_log,
+    sparse_saves_time,
+    times,
+)
 from fewfire.papers.pareto.recipes.frontier import starts_by_width
-from fewfire.report._figure import canvas, label_axes
+from fewfire.report._figure import SomeAxes, canvas, label_axes
 from fewfire.report._plots import TEST, TRAIN, draw_widths
-
-if TYPE_CHECKING:
-    from fewfire.report._figure import SomeAxes
-    from fewfire.sweeps import MemoryStore
 
 LAG = 2.0
 LEVEL = 0.01
@@ -59,11 +61,32 @@ def measure(settings: ConvergenceSettings) -> RecipeOutcome:
     if settings.large is not None:
         rows += run_grid(settings.large)[0]
     compared = {key: getattr(settings, key) for key in ("least", "narrow", "wide", "edge", "middle")}
+    # Errors of some runs of a cell from the dense start, at steps about evenly spaced in the log.
+    setting = next(
+        s for s in store.settings() if (s.start["name"], s.width, s.samples) == ("dense", settings.wide, settings.edge)
+    )
+    curves = []
+    for row in islice(store.rows(setting.id), CURVES):
+        history, chosen = row.history, spaced_in_log(row.history, POINTS)
+        errors = {"train_error": history.train_error, "test_error": history.test_error}
+        rounded = {key: np.round(values[chosen].astype(np.float64), 4).tolist() for key, values in errors.items()}
+        curves.append({"step": history.step[chosen].tolist(), **rounded})
+    lines = []
+    for (start, width), cells in grouped(rows, "start", "width").items():
+        found = [(np.median(times(row)), row["samples"] or "online") for row in cells]
+        # Unknown where half of the runs did not converge.
+        medians = ", ".join(f"{steps:.0f} at {m}" if np.isfinite(steps) else f"none at {m}" for steps, m in found)
+        lines.append(f"{start} start, width {width}, median steps: {medians}")
+    if lags := _lags(cell(rows, "dense", settings.wide, settings.edge)):
+        where = f"width {settings.wide} and {settings.edge}"
+        lines.append(f"median lag of the test error at {where}: {np.median(lags):.1f}-fold")
+    both = [row for row in rows if len({other["start"] for other in rows if other["width"] == row["width"]}) > 1]
+    lines += [starts_by_width(both)] if both else []
     return RecipeOutcome(
         parameters={**settings.grid.parameters(), **compared, "end": None},
         judgements=judge(rows, settings),
-        measured=_measured(rows, settings),
-        data={"rows": rows, "curves": _curves(store, settings.wide, settings.edge)},
+        measured=lines,
+        data={"rows": rows, "curves": curves},
     )
 
 
@@ -74,12 +97,34 @@ def judge(rows: list[Row], settings: ConvergenceSettings) -> list[Judgement]:
     more = f"data buys time: {few} samples take longer than {best} (width {wide})"
     online = f"double descent: online takes longer than {best} samples (width {narrow})"
     wider = f"width buys time: width {narrow} takes longer than {wide} ({best} samples)"
+    # Success falls again with more data, in the narrowest networks.
+    narrowest, most = (cell(rows, "dense", settings.least, m) for m in (best, None))
+    trials, won, less = narrowest["trials"], narrowest["successes"], most["successes"]
+    name = f"from {best} samples less online, share of runs"
+    lags = _lags(cell(rows, "dense", wide, few))
+    late = sum(lag > LAG for lag in lags)
     return [
         _longer(more, rows, (wide, few), (wide, best)),
         _longer(online, rows, (narrow, None), (narrow, best)),
-        _less_often(rows, settings),
+        Judgement(
+            f"success falls again: online succeeds less often than {best} samples (width {settings.least})",
+            f"p of Fisher's test, {less} and {won} of {trials} runs",
+            tests.more_often(won, less, trials),
+            LEVEL,
+            refuted_by="as many successes with the most data as in between",
+            effect=difference_of_shares(name, won, trials, less, trials),
+            power=Power("9 in 10 against 3 in 10", tests.more_often_power(0.9, 0.3, trials, LEVEL)),
+        ),
         _longer(wider, rows, (narrow, best), (wide, best)),
-        _grokking(cell(rows, "dense", wide, few), f"width {wide}, {few} samples"),
+        Judgement(
+            f"grokking: the test error lags {LAG:.0f}-fold in most runs (width {wide}, {few} samples)",
+            f"p of the sign test, {late} of {len(lags)} runs",
+            tests.in_most(late, len(lags)),
+            LEVEL,
+            refuted_by=f"half of the runs, or more, in which the test error follows within {LAG:.0f} times the steps",
+            effect=share(f"share of runs that lag {LAG:.0f}-fold", late, len(lags)) if lags else None,
+            power=Power("19 runs in 20 lag", tests.in_most_power(0.95, len(lags), LEVEL)),
+        ),
         sparse_saves_time(numbered),
     ]
 
@@ -94,42 +139,9 @@ def _longer(claim: str, rows: list[Row], *sides: tuple[int, int | None]) -> Judg
         LEVEL,
         refuted_by="times that are no longer",
         effect=probability_of_larger("chance that such a run takes longer than the other", slow, fast),
-        power=Power("times twice as long", _twice_power(len(slow), len(fast))),
-    )
-
-
-@cache
-def _twice_power(slow: int, fast: int) -> float:
-    return tests.larger_power((slow, fast), float(np.log(2.0)) / SPREAD, LEVEL)
-
-
-def _less_often(rows: list[Row], settings: ConvergenceSettings) -> Judgement:
-    """Success falls again with more data, in the narrowest networks."""
-    best, most = (cell(rows, "dense", settings.least, m) for m in (settings.middle, None))
-    trials, won, less = best["trials"], best["successes"], most["successes"]
-    name = f"from {settings.middle} samples less online, share of runs"
-    return Judgement(
-        f"success falls again: online succeeds less often than {settings.middle} samples (width {settings.least})",
-        f"p of Fisher's test, {less} and {won} of {trials} runs",
-        tests.more_often(won, less, trials),
-        LEVEL,
-        refuted_by="as many successes with the most data as in between",
-        effect=difference_of_shares(name, won, trials, less, trials),
-        power=Power("9 in 10 against 3 in 10", tests.more_often_power(0.9, 0.3, trials, LEVEL)),
-    )
-
-
-def _grokking(row: Row, where: str) -> Judgement:
-    lags = _lags(row)
-    late = sum(lag > LAG for lag in lags)
-    return Judgement(
-        f"grokking: the test error lags {LAG:.0f}-fold in most runs ({where})",
-        f"p of the sign test, {late} of {len(lags)} runs",
-        tests.in_most(late, len(lags)),
-        LEVEL,
-        refuted_by=f"half of the runs, or more, in which the test error follows within {LAG:.0f} times the steps",
-        effect=share(f"share of runs that lag {LAG:.0f}-fold", late, len(lags)) if lags else None,
-        power=Power("19 runs in 20 lag", tests.in_most_power(0.95, len(lags), LEVEL)),
+        power=Power(
+            "times twice as long", tests.larger_power((len(slow), len(fast)), float(np.log(2.0)) / SPREAD, LEVEL)
+        ),
     )
 
 
@@ -139,53 +151,22 @@ def _lags(row: Row) -> list[float]:
     return [test / max(1.0, train) for test, train in pairs if test is not None]
 
 
-def _measured(rows: list[Row], settings: ConvergenceSettings) -> list[str]:
-    lines = []
-    for (start, width), cells in grouped(rows, "start", "width").items():
-        medians = ", ".join(f"{_median(row)} at {row['samples'] or 'online'}" for row in cells)
-        lines.append(f"{start} start, width {width}, median steps: {medians}")
-    if lags := _lags(cell(rows, "dense", settings.wide, settings.edge)):
-        where = f"width {settings.wide} and {settings.edge}"
-        lines.append(f"median lag of the test error at {where}: {np.median(lags):.1f}-fold")
-    both = [row for row in rows if len({other["start"] for other in rows if other["width"] == row["width"]}) > 1]
-    return [*lines, starts_by_width(both)] if both else lines
-
-
-def _median(row: Row) -> str:
-    """The median time, unknown where half of the runs did not converge."""
-    values = sorted(times(row))
-    return f"{np.median(values):.0f}" if np.isfinite(values[len(values) // 2]) else "none"
-
-
-def _curves(store: MemoryStore, width: int, samples: int) -> list[Row]:
-    """Training and test error of some runs of a cell from the dense start, at steps about evenly spaced in the log."""
-    setting = next(s for s in store.settings() if (s.start["name"], s.width, s.samples) == ("dense", width, samples))
-    curves = []
-    for row in islice(store.rows(setting.id), CURVES):
-        history, chosen = row.history, spaced_in_log(row.history, POINTS)
-        errors = {"train_error": history.train_error, "test_error": history.test_error}
-        rounded = {key: np.round(values[chosen].astype(np.float64), 4).tolist() for key, values in errors.items()}
-        curves.append({"step": history.step[chosen].tolist(), **rounded})
-    return curves
-
-
-STEPS = [digit * 10**power for power in range(2, 6) for digit in (1, 2, 5)]
-
-
 def plot_convergence_time(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """pareto/convergence-time: median steps with quartiles against samples, and the errors of runs that grok."""
     curves, setting = rows_of(info, "curves", "parameters")
     group = group_of(info)
     figure, axes = canvas(len(group.frontiers) + 1, size=(9.0, 7.0), across=2, ax=ax, title=problem_of(info))
     everything = np.stack([frontier.steps for frontier in group.frontiers])
+    sizes = ["online" if m is None else f"{m / 1000:g}k" if m >= 1000 else f"{m}" for m in group.samples]
     least, most = float(np.nanmin(everything)) / 1.25, float(np.nanmax(everything)) * 1.25
     for axis, frontier in zip(axes, group.frontiers, strict=False):
         low, middle, high = frontier.steps
         draw_widths(axis, group, middle, low, high)
-        axis.set_xticks(axis.get_xticks(), [_thousands(m) for m in group.samples], fontsize=8)
+        axis.set_xticks(axis.get_xticks(), sizes, fontsize=8)
         axis.set(xlabel="training examples (k: thousands)", ylabel="steps, median and quartiles")
         axis.set(yscale="log", ylim=(least, most))  # the same for all starts, which are to be compared
-        axis.set_yticks([at for at in STEPS if least <= at <= most], minor=False)
+        steps = (digit * 10**power for power in range(2, 6) for digit in (1, 2, 5))
+        axis.set_yticks([at for at in steps if least <= at <= most], minor=False)
         axis.yaxis.set_major_formatter("{x:,.0f}")
         axis.yaxis.minorticks_off()
         axis.set_title(f"{frontier.start} start: time to convergence", fontsize=10)
@@ -199,35 +180,25 @@ def plot_convergence_time(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     return figure
 
 
-def _thousands(samples: int | None) -> str:
-    if samples is None:
-        return "online"
-    return f"{samples / 1000:g}k" if samples >= 1000 else f"{samples}"
-
-
 RECIPE = Recipe(
-    name="pareto/convergence-time",
     title="Figure 2: steps to convergence against samples, with grokking and sample-wise double descent",
-    seconds=36,
+    seconds=(36, 1500),
     expectation="time falls with samples, is least in between and rises again; test error lags where data is scarce",
     figure=plot_convergence_time,
-    scales={
-        "quick": ConvergenceSettings(
-            ParityGrid(
-                75, 3, (10, 30, 300), (2000, 4000, 10_000, 30_000, None), 20, 30_000, evaluate=300, starts=("dense",)
-            ),
-            edge=2000,
-            middle=10_000,
-            large=ParityGrid(75, 3, (1000,), (4000, 10_000, None), trials=20, steps=30_000, evaluate=300),
+    quick=ConvergenceSettings(
+        ParityGrid(
+            75, 3, (10, 30, 300), (2000, 4000, 10_000, 30_000, None), 20, 30_000, evaluate=300, starts=("dense",)
         ),
-        "paper": ConvergenceSettings(
-            ParityGrid(100, 3, (10, 30, 100, 300, 1000), PAPER_SAMPLES, trials=50, steps=100_000, evaluate=250),
-            edge=3000,
-            middle=20_000,
-        ),
-    },
+        edge=2000,
+        middle=10_000,
+        large=ParityGrid(75, 3, (1000,), (4000, 10_000, None), trials=20, steps=30_000, evaluate=300),
+    ),
+    paper=ConvergenceSettings(
+        ParityGrid(100, 3, (10, 30, 100, 300, 1000), PAPER_SAMPLES, trials=50, steps=100_000, evaluate=250),
+        edge=3000,
+        middle=20_000,
+    ),
     measure=measure,
     from_paper=("*",),
-    paper_seconds=1500,
     busy=2,
 )

@@ -12,20 +12,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fewfire.papers._claims._recipe import Recipe, RecipeOutcome, grouped
-from fewfire.papers.pareto.recipes import _claims as claims
-from fewfire.papers.pareto.recipes._grid import ParityGrid, group_of, run_grid, times
+from fewfire.papers._claims import Figure, Info, Judgement, Recipe, RecipeOutcome, Row, grouped
+from fewfire.papers.pareto.recipes import _grid as grids
+from fewfire.papers.pareto.recipes._grid import ParityGrid, times
 from fewfire.report import plot_frontier
 
 if TYPE_CHECKING:
-    from fewfire.papers._claims import Figure, Info, Row
-    from fewfire.papers._claims._recipe import Judgement
     from fewfire.report._figure import SomeAxes
 
 
 def measure(settings: ParityGrid) -> RecipeOutcome:
     """One row per cell."""
-    rows, _ = run_grid(settings)
+    rows, _ = grids.run_grid(settings)
     return RecipeOutcome(
         parameters=settings.parameters(), judgements=judge(rows), measured=_measured(rows), data={"rows": rows}
     )
@@ -35,12 +33,12 @@ def judge(rows: list[Row]) -> list[Judgement]:
     """The claims, from rows with start, width, samples, trials, successes and steps."""
     widest = max(row["width"] for row in rows)  # a small grid compares the starts of its widest networks
     return [
-        claims.buys_success(rows, "width"),
-        claims.no_step_costs_success(rows),
-        claims.no_cell_loses_by_width(rows),
-        claims.buys_success(rows, "samples"),
-        claims.sparse_beats_dense(rows, min(claims.WIDE, widest)),
-        claims.sparse_saves_time(rows, min(claims.LARGE, widest)),
+        grids.buys_success(rows, "width"),
+        grids.no_step_costs_success(rows),
+        grids.no_cell_loses_by_width(rows),
+        grids.buys_success(rows, "samples"),
+        grids.sparse_beats_dense(rows, min(grids.WIDE, widest)),
+        grids.sparse_saves_time(rows, min(grids.LARGE, widest)),
     ]
 
 
@@ -65,34 +63,30 @@ def starts_by_width(rows: list[Row]) -> str:
             [times(row) for row in rows if (row["start"], row["width"]) == (start, width)]
             for start in ("dense", "sparse")
         )
-        found = claims.probability_of_longer("", dense, sparse)
+        found = grids.probability_of_longer("", dense, sparse)
         shares.append(f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f}) at width {width}")
     return f"chance that a dense run takes longer than a sparse one: {', '.join(shares)}"
 
 
 def plot_success_frontier(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """pareto/frontier: a heat map of success per start, with the line of even odds."""
-    group = group_of(info)
+    group = grids.group_of(info)
     label = f"{group.label}: share of {info['parameters']['trials']} runs that succeed"
     return plot_frontier(replace(group, label=label), ax=ax)
 
 
 RECIPE = Recipe(
-    name="pareto/frontier",
     title="Figures 1 and 4: success by width and samples, sparse and dense starts",
-    seconds=37,
+    seconds=(37, 4500),
     expectation="success rises with width, which nowhere hurts, and with samples; a 2-sparse start needs less of both",
     figure=plot_success_frontier,
-    scales={
-        "quick": ParityGrid(
-            30, 3, (10, 30, 100, 300, 1000), samples=(300, 400, 500, 700), trials=20, steps=8000, evaluate=250
-        ),
-        "paper": ParityGrid(
-            50, 3, (10, 30, 100, 300, 1000, 3000), (200, 300, 600, 1000, 2000, 3000), 50, steps=100_000, evaluate=1000
-        ),
-    },
+    quick=ParityGrid(
+        30, 3, (10, 30, 100, 300, 1000), samples=(300, 400, 500, 700), trials=20, steps=8000, evaluate=250
+    ),
+    paper=ParityGrid(
+        50, 3, (10, 30, 100, 300, 1000, 3000), (200, 300, 600, 1000, 2000, 3000), 50, steps=100_000, evaluate=1000
+    ),
     measure=measure,
     from_paper=("*",),
-    paper_seconds=4500,
     busy=2,
 )

@@ -18,13 +18,13 @@ from fewfire._random import Stream
 from fewfire._validate import check_integer
 from fewfire.engines import History, Phase, Run, Schedule, get_engine
 from fewfire.networks import TwoLayer, init
-from fewfire.papers._claims._effects import mean, share
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, rows_of
-from fewfire.papers._claims._statistics import in_most, in_most_power, simulated_power
+from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, rows_of
+from fewfire.papers._effects import mean, share
 from fewfire.papers._second_layer import neurons
+from fewfire.papers._statistics import in_most, in_most_power, simulated_power
 from fewfire.papers.pareto.recipes._grid import spaced_in_log
 from fewfire.problems import Parity
-from fewfire.report._figure import canvas
+from fewfire.report._figure import SomeAxes, canvas
 from fewfire.report._plots import TEST
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from fewfire._types import Float64Array, IdArray, SignArray
     from fewfire.engines import Result
-    from fewfire.papers._claims import Figure, Info, Row
-    from fewfire.report._figure import SomeAxes
 
 LEARNED, BEGUN = 0.1, 0.3  # test errors of a training that has learned, and of one that has found much of the parity
 START = init.sparse(2)
@@ -58,11 +56,31 @@ class LotterySettings:
 
 def measure(settings: tuple[LotterySettings, ...]) -> RecipeOutcome:
     """Per parity: steps to 10% error of every network and training, None where it was not reached, and some curves."""
-    parities = [_parity(entry) for entry in settings]
+    parities, measured = [], []
+    for entry in settings:
+        groups = lottery_tickets(entry)
+        steps = {name: [history.first_step(LEARNED) for history in group] for name, group in groups.items()}
+        last = {name: [round(float(history.test_error[-1]), 3) for history in groups[name]] for name in ALONE}
+        curves: Row = {name: [] for name in groups}
+        for name, history in ((name, history) for name, group in groups.items() for history in group[:CURVES]):
+            chosen = spaced_in_log(history, 24)
+            errors = np.round(history.test_error[chosen], 3).tolist()
+            curves[name].append({"step": history.step[chosen].tolist(), "error": errors})
+        parities.append({"n": entry.n, "k": entry.k, **steps, "last": last, "curves": curves})
+        parts = []
+        for name, ends in steps.items():
+            reached = [step for step in ends if step is not None]
+            middle = f", after {np.median(reached):.0f} steps in the median" if reached else ""
+            parts.append(f"{len(reached)} of {len(ends)} {name} learn{middle}")
+        moved = " and ".join(f"{sum(error <= BEGUN for error in last[name])} {name}" for name in ALONE)
+        measured += [
+            f"({entry.n}, {entry.k})-parity: {'; '.join(parts)}",
+            f"(n, k) = ({entry.n}, {entry.k}), at most {BEGUN:.0%} error at the end: {moved}",
+        ]
     return RecipeOutcome(
         parameters={"parities": [asdict(entry) for entry in settings]},
         judgements=[entry for table in parities for entry in judge(table)],
-        measured=[line for table in parities for line in _measured(table)],
+        measured=measured,
         data={"parities": parities},
     )
 
@@ -166,38 +184,9 @@ def largest(network: TwoLayer, keep: int, rank: str = "product") -> IdArray:
     return np.sort(np.argsort(-size, kind="stable")[:keep])
 
 
-def _parity(settings: LotterySettings) -> Row:
-    groups = lottery_tickets(settings)
-    return {
-        "n": settings.n,
-        "k": settings.k,
-        **{name: [history.first_step(LEARNED) for history in group] for name, group in groups.items()},
-        "last": {name: [round(float(history.test_error[-1]), 3) for history in groups[name]] for name in ALONE},
-        "curves": {name: [_curve(history) for history in group[:CURVES]] for name, group in groups.items()},
-    }
-
-
-def _curve(history: History) -> dict[str, list[float]]:
-    chosen = spaced_in_log(history, 24)
-    return {"step": history.step[chosen].tolist(), "error": np.round(history.test_error[chosen], 3).tolist()}
-
-
 def learned(steps: Sequence[int | None]) -> Float64Array:
     """1.0 for each run that learned."""
     return np.array([step is not None for step in steps], dtype=np.float64)
-
-
-def _measured(table: Row) -> list[str]:
-    parts = []
-    for name in ("wide", *ALONE):
-        reached = [step for step in table[name] if step is not None]
-        middle = f", after {np.median(reached):.0f} steps in the median" if reached else ""
-        parts.append(f"{len(reached)} of {len(table[name])} {name} learn{middle}")
-    moved = (f"{sum(error <= BEGUN for error in table['last'][name])} {name}" for name in ALONE)
-    return [
-        f"({table['n']}, {table['k']})-parity: {'; '.join(parts)}",
-        f"(n, k) = ({table['n']}, {table['k']}), at most {BEGUN:.0%} error at the end: {' and '.join(moved)}",
-    ]
 
 
 def plot_lottery(info: Info, *, ax: SomeAxes | None = None) -> Figure:
@@ -224,23 +213,19 @@ def plot_lottery(info: Info, *, ax: SomeAxes | None = None) -> Figure:
 
 
 RECIPE = Recipe(
-    name="pareto/lottery-tickets",
     title="Figure 5: rewound neurons beat redrawn ones, over many wide networks",
-    seconds=30,
+    seconds=(30, 400),
     expectation="wide networks learn; neurons that end up large learn alone more often than redrawn ones",
     figure=plot_lottery,
-    scales={
-        "quick": (
-            LotterySettings(n=50, k=4, width=100, keep=5, networks=40, steps=40_000, retrain_steps=60_000),
-            LotterySettings(n=50, k=5, width=100, keep=5, networks=40, steps=60_000, retrain_steps=150_000),
-        ),
-        "paper": (
-            LotterySettings(n=50, k=4, width=100, keep=5, networks=100, steps=100_000, retrain_steps=100_000),
-            LotterySettings(n=50, k=5, width=100, keep=5, networks=100, steps=300_000, retrain_steps=300_000),
-        ),
-    },
+    quick=(
+        LotterySettings(n=50, k=4, width=100, keep=5, networks=40, steps=40_000, retrain_steps=60_000),
+        LotterySettings(n=50, k=5, width=100, keep=5, networks=40, steps=60_000, retrain_steps=150_000),
+    ),
+    paper=(
+        LotterySettings(n=50, k=4, width=100, keep=5, networks=100, steps=100_000, retrain_steps=100_000),
+        LotterySettings(n=50, k=5, width=100, keep=5, networks=100, steps=300_000, retrain_steps=300_000),
+    ),
     measure=measure,
     from_paper=("*(k = 5)",),
-    paper_seconds=400,
     busy=2,
 )

@@ -16,17 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewfire.papers._claims._effects import difference_of_shares, share
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
-from fewfire.papers._claims._statistics import more_often, more_often_power, share_power
+from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
+from fewfire.papers._effects import difference_of_shares, share
+from fewfire.papers._statistics import more_often, more_often_power, share_power
 from fewfire.papers.pareto.recipes._grid import NAMES, ParityGrid, cell, problem_of, run_grid
-from fewfire.report._figure import MARKERS, canvas, colour
+from fewfire.report._figure import MARKERS, SomeAxes, canvas, colour
 from fewfire.sweeps.store._protocol import wilson_interval
 
 if TYPE_CHECKING:
     from fewfire._dense.losses import LossName
-    from fewfire.papers._claims import Figure, Info, Row, Rows
-    from fewfire.report._figure import SomeAxes
 
 LEVEL = 0.01
 NOTICED = (0.8, 0.2)  # a difference worth noticing: 8 in 10 against 2 in 10
@@ -78,7 +76,9 @@ def measure(settings: OfflineParitySettings) -> RecipeOutcome:
     """One row per cell: start, width, samples, trials, successes; those of the variations by themselves."""
     grid = settings.grid
     rows, _ = run_grid(grid)
-    ends = _ends(grid) if settings.ends else []
+    easy = replace(grid, starts=("sparse",), widths=(1000,), samples=(1000,))
+    hard = replace(grid, widths=(100,), samples=(300,))
+    ends = [row for end in (easy, hard) for row in run_grid(end)[0]] if settings.ends else []
     pair = replace(grid, widths=(grid.widths[0], grid.widths[-1]))
     varied = [
         {"group": kind.group, "variation": kind.name, **row}
@@ -87,17 +87,42 @@ def measure(settings: OfflineParitySettings) -> RecipeOutcome:
     ]
     for row in (*rows, *ends, *varied):
         del row["steps"], row["train_steps"]  # not of this recipe's claims; the file stays small
+    starts = ("sparse", "dense")
+    lines = [_counts(rows, start, f"{start} start") for start in starts]
+    kinds = grouped(varied, "variation").items()
+    each = [[_counts(mine, start, f"{name}, {start}") for name, mine in kinds] for start in starts]
     return RecipeOutcome(
         parameters=grid.parameters(),
         judgements=judge(rows, ends, varied),
-        measured=_measured(rows, varied),
+        measured=[*lines, *("; ".join(pair) for pair in zip(*each, strict=True))],
         data={"rows": [*rows, *ends], "variations": varied},
     )
 
 
 def judge(rows: list[Row], ends: list[Row], varied: list[Row]) -> list[Judgement]:
     """The claims at C.1's settings, at the ends, and under each group of variations."""
-    judgements = [*_both_claims("", [rows]), *(_at_the_ends(ends) if ends else [])]
+    judgements = _both_claims("", [rows])
+    if ends:
+        easy, *hard = ends
+        failed, runs = sum(row["successes"] for row in hard), sum(row["trials"] for row in hard)
+        few, many = share("share of runs that succeed", failed, runs), easy["trials"]
+        most = share("share of runs that succeed", easy["successes"], many)
+        judgements += [
+            most.at_least(
+                "1000 neurons learn from 1000 examples",
+                "lower end of the share of successes",
+                0.85,
+                "a share that may be below 85 in 100",
+                Power("a true share of 75 in 100, which refutes it", 1 - share_power(0.75, 0.85, many)),
+            ),
+            few.at_most(
+                "100 neurons fail on 300 examples",
+                "upper end of the share of successes",
+                0.04,
+                "a single success, of about a hundred runs",
+                Power("a true share of 1 in 20, which refutes it", 1 - 0.95**runs),
+            ),
+        ]
     for group in grouped(varied, "group").values():
         tables = grouped(group, "variation")
         judgements += _both_claims(f", {' and '.join(tables)}", list(tables.values()))
@@ -131,42 +156,6 @@ def _wins(claim: str, what: str, tables: list[list[Row]], first: Any, second: An
         effect=difference_of_shares(f"{what}, share of runs", won, trials, other, trials),
         power=Power(f"8 in 10 against 2 in 10{under_each}", more_often_power(*NOTICED, trials, LEVEL) ** len(tables)),
     )
-
-
-def _ends(grid: ParityGrid) -> list[Row]:
-    easy = replace(grid, starts=("sparse",), widths=(1000,), samples=(1000,))
-    hard = replace(grid, widths=(100,), samples=(300,))
-    return [*run_grid(easy)[0], *run_grid(hard)[0]]
-
-
-def _at_the_ends(ends: list[Row]) -> list[Judgement]:
-    easy, *hard = ends
-    failed, runs = sum(row["successes"] for row in hard), sum(row["trials"] for row in hard)
-    few, many = share("share of runs that succeed", failed, runs), easy["trials"]
-    most = share("share of runs that succeed", easy["successes"], many)
-    return [
-        most.at_least(
-            "1000 neurons learn from 1000 examples",
-            "lower end of the share of successes",
-            0.85,
-            "a share that may be below 85 in 100",
-            Power("a true share of 75 in 100, which refutes it", 1 - share_power(0.75, 0.85, many)),
-        ),
-        few.at_most(
-            "100 neurons fail on 300 examples",
-            "upper end of the share of successes",
-            0.04,
-            "a single success, of about a hundred runs",
-            Power("a true share of 1 in 20, which refutes it", 1 - 0.95**runs),
-        ),
-    ]
-
-
-def _measured(rows: list[Row], varied: list[Row]) -> list[str]:
-    lines = [_counts(rows, start, f"{start} start") for start in ("sparse", "dense")]
-    for name, mine in grouped(varied, "variation").items():
-        lines.append("; ".join(_counts(mine, start, f"{name}, {start}") for start in ("sparse", "dense")))
-    return lines
 
 
 def _counts(rows: list[Row], start: str, head: str) -> str:
@@ -211,7 +200,7 @@ def plot_offline_parity(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     return figure
 
 
-def _shares(rows: Rows) -> tuple[np.ndarray, list[np.ndarray]]:
+def _shares(rows: list[Row]) -> tuple[np.ndarray, list[np.ndarray]]:
     """Shares of success, and how far their intervals reach down and up."""
     won, runs = (np.array([row[key] for row in rows]) for key in ("successes", "trials"))
     low, high = wilson_interval(won, runs)
@@ -219,22 +208,15 @@ def _shares(rows: Rows) -> tuple[np.ndarray, list[np.ndarray]]:
 
 
 RECIPE = Recipe(
-    name="pareto/offline-parity",
     title="Success of SGD by width and start, at C.1's settings and at others",
-    seconds=29,
+    seconds=(29, 1700),
     expectation="success rises with width, the 2-sparse start beats the dense one, at other rates and decays too",
     figure=plot_offline_parity,
-    scales={
-        "quick": OfflineParitySettings(
-            ParityGrid(30, 3, (30, 100, 300), samples=(400,), trials=24, steps=8000, evaluate=500)
-        ),
-        "paper": OfflineParitySettings(
-            ParityGrid(50, 3, (30, 100, 300, 1000, 3000), samples=(600,), trials=48, steps=20_000, evaluate=2000),
-            ends=True,
-        ),
-    },
+    quick=OfflineParitySettings(ParityGrid(30, 3, (30, 100, 300), samples=(400,), trials=24, steps=8000, evaluate=500)),
+    paper=OfflineParitySettings(
+        ParityGrid(50, 3, (30, 100, 300, 1000, 3000), samples=(600,), trials=48, steps=20_000, evaluate=2000), ends=True
+    ),
     measure=measure,
     from_paper=("width buys luck", "sparse beats dense"),
-    paper_seconds=1700,
     busy=2,
 )

@@ -23,9 +23,8 @@ import numpy as np
 from scipy import stats
 
 from fewfire.learners.baselines import ExhaustiveParity
-from fewfire.papers._claims import Row
-from fewfire.papers._claims import _effects as effects
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped
+from fewfire.papers import _effects as effects
+from fewfire.papers._claims import Judgement, Power, Recipe, RecipeOutcome, Row, grouped
 from fewfire.papers.pareto import samples_sufficient
 from fewfire.papers.pareto.algorithms import OverSparseParityClassifier
 from fewfire.papers.pareto.recipes import _trade_off as trade_off
@@ -63,7 +62,18 @@ def measure(settings: OverSparseSettings) -> RecipeOutcome:
     examples = {part.k: part.measure(over_sparse_samples, good=GOOD) for part in settings.examples}
     theorem = settings.theorem.measure(over_sparse_samples, good=GOOD, method="theorem")
     subsets = {part.k: part.measure(over_sparse_width, ample=AMPLE_AT_K) for part in settings.subsets}
-    found = shares_found(*settings.search, settings.trials)
+    # How often a random share of the sets holds the support.
+    n, k = settings.search
+    enough, sets = samples_sufficient(n, k), comb(n, k)
+    found = []
+    for share in SHARES:
+        hits = 0
+        for trial in range(settings.trials):
+            problem = Parity(n, k)
+            X, y = problem.sample(enough, seed=trial)
+            model = ExhaustiveParity(k=k, max_sets=round(share * sets), random_state=trial).fit(X, y)
+            hits += model.support_ == problem.support
+        found.append({"n": n, "k": k, "share": share, "sets": sets, "found": hits, "trials": settings.trials})
     reached = [row for reach in settings.reach for row in reach_of(reach)]
     parameters = {"share": 0.5, "error": LEARNED, "good": GOOD, "search": [*settings.search], "trials": settings.trials}
     return judge(widths, examples, theorem, subsets, found, reached, parameters)
@@ -99,38 +109,27 @@ def judge(
         found.append(claim(f"s = k = {k}: width grows", fitted, "C(n, k)", 1, within=0.25, **labels))
         rows += cells(runs, resource="width", method="s = k")
     judgements, table = zip(*found, strict=True)
-    return RecipeOutcome(
-        parameters=parameters,
-        judgements=[*judgements, search_judgement(searched), reach_judgement(reached)],
-        measured=[*map(trade_off.power_sentence, table), *_subset_sentences(rows), *_reach_sentences(reached)],
-        data={"cells": rows, "powers": list(table), "search": searched, "reached": reached},
-    )
-
-
-def shares_found(n: int, k: int, trials: int) -> list[Row]:
-    """How often a random share of the sets holds the support, one row per share."""
-    examples, sets = samples_sufficient(n, k), comb(n, k)
-    rows = []
-    for share in SHARES:
-        hits = 0
-        for trial in range(trials):
-            problem = Parity(n, k)
-            X, y = problem.sample(examples, seed=trial)
-            model = ExhaustiveParity(k=k, max_sets=round(share * sets), random_state=trial).fit(X, y)
-            hits += model.support_ == problem.support
-        rows.append({"n": n, "k": k, "share": share, "sets": sets, "found": hits, "trials": trials})
-    return rows
-
-
-def search_judgement(rows: list[Row]) -> Judgement:
-    """A verdict on "a share q of the sets succeeds with probability q": the χ² test of all shares together."""
-    expected = [(row["share"], row["found"], row["trials"]) for row in rows]
+    sentences = [
+        f"s = k = {row['k']}, n = {row['n']}: half of the networks need {row['needed'] / 2:,.0f} pairs of neurons "
+        f"({row['low'] / 2:,.0f} to {row['high'] / 2:,.0f}), {row['needed'] / 2 / comb(row['n'], row['k']):.2f} of the "
+        f"{comb(row['n'], row['k']):,} sets"
+        for row in rows
+        if row["method"] == "s = k"
+    ]
+    for (n, k, s, method, second), mine in grouped(reached, "n", "k", "s", "method", "second_layer").items():
+        errors, losses = ([row[key] for row in mine] for key in ("error", "loss"))
+        sentences.append(
+            f"({n}, {k}), s = {s}, {mine[0]['examples']:,} examples: step {method}, second layer {second}: test error "
+            f"{min(errors):.3f} to {max(errors):.3f}, hinge loss {min(losses):.2f} to {max(losses):.2f}"
+        )
+    # A share q of the sets succeeds with probability q: the χ² test of all shares together.
+    expected = [(row["share"], row["found"], row["trials"]) for row in searched]
     total = sum((won - q * tried) ** 2 / (q * (1 - q) * tried) for q, won, tried in expected)
     # Were success no more likely than at two thirds of the share, each term would be shifted by this.
     shift = sum((q / 3) ** 2 * tried / (q * (1 - q)) for q, _, tried in expected)
     freedom = len(expected)
     power = float(stats.ncx2.sf(stats.chi2.isf(0.05, freedom), freedom, shift))
-    return Judgement(
+    search = Judgement(
         "a random share of the sets succeeds as often as the share",
         "p of the χ² test that success is the share",
         float(stats.chi2.sf(total, freedom)),
@@ -139,6 +138,25 @@ def search_judgement(rows: list[Row]) -> Judgement:
         refuted_by="shares of successes that differ from the shares of sets, p below 0.05",
         effect=effects.mean("success less share, mean", [won / tried - q for q, won, tried in expected]),
         power=Power("success at two thirds of the share", power),
+    )
+    # The theorem's own steps, first layer and second, at two bits.
+    descents = [row for row in reached if row["k"] == 2 and row["second_layer"] == "descent"]
+    won, total = sum(row["error"] <= LEARNED for row in descents), len(descents)
+    reach = Judgement(
+        "the theorem's own steps, Lemma 14's descent included, learn two bits",
+        f"seeds with a test error of at most {LEARNED:g}",
+        won / total,
+        1.0,
+        "at least",
+        refuted_by=f"a seed with a test error above {LEARNED:g}",
+        effect=effects.share("share of seeds", won, total),
+        power=Power("failure of every fourth run", 1 - 0.75**total),
+    )
+    return RecipeOutcome(
+        parameters=parameters,
+        judgements=[*judgements, search, reach],
+        measured=[*map(trade_off.power_sentence, table), *sentences],
+        data={"cells": rows, "powers": list(table), "search": searched, "reached": reached},
     )
 
 
@@ -164,71 +182,30 @@ def reach_of(reach: Fits) -> list[Row]:
     return rows
 
 
-def reach_judgement(rows: list[Row]) -> Judgement:
-    """A verdict on the theorem's own steps, first layer and second, at two bits."""
-    own = [row for row in rows if row["k"] == 2 and row["second_layer"] == "descent"]
-    won, total = sum(row["error"] <= LEARNED for row in own), len(own)
-    return Judgement(
-        "the theorem's own steps, Lemma 14's descent included, learn two bits",
-        f"seeds with a test error of at most {LEARNED:g}",
-        won / total,
-        1.0,
-        "at least",
-        refuted_by=f"a seed with a test error above {LEARNED:g}",
-        effect=effects.share("share of seeds", won, total),
-        power=Power("failure of every fourth run", 1 - 0.75**total),
-    )
-
-
-def _subset_sentences(rows: list[Row]) -> list[str]:
-    return [
-        f"s = k = {row['k']}, n = {row['n']}: half of the networks need {row['needed'] / 2:,.0f} pairs of neurons "
-        f"({row['low'] / 2:,.0f} to {row['high'] / 2:,.0f}), {row['needed'] / 2 / comb(row['n'], row['k']):.2f} of the "
-        f"{comb(row['n'], row['k']):,} sets"
-        for row in rows
-        if row["method"] == "s = k"
-    ]
-
-
-def _reach_sentences(rows: list[Row]) -> list[str]:
-    sentences = []
-    for (n, k, s, method, second), mine in grouped(rows, "n", "k", "s", "method", "second_layer").items():
-        errors, losses = ([row[key] for row in mine] for key in ("error", "loss"))
-        sentences.append(
-            f"({n}, {k}), s = {s}, {mine[0]['examples']:,} examples: step {method}, second layer {second}: test error "
-            f"{min(errors):.3f} to {max(errors):.3f}, hinge loss {min(losses):.2f} to {max(losses):.2f}"
-        )
-    return sentences
-
-
 RECIPE = Recipe(
-    name="pareto/over-sparse",
     title="Theorem 4 as a trade-off: powers of n and s in width and examples",
-    seconds=43,
+    seconds=(43, 4 * 3600),
     expectation="width as (n/s)^k, examples as s^(k−1) and no faster than n²; at s = k width as C(n, k)",
     figure=trade_off.plot_trade_off,
-    scales={
-        "quick": OverSparseSettings(
-            widths=(SweptCells(2, (48, 72, 108), (9, 15, 23), 60),),
-            examples=(SweptCells(2, (24, 40, 64), (9, 13, 19), 12), SweptCells(4, (40,), (17, 37), 28)),
-            theorem=SweptCells(2, (24, 40, 64), (9, 13, 19), 20),
-            subsets=(SweptCells(2, (12, 20, 34), (2,), 140), SweptCells(4, (8, 10, 13), (4,), 45)),
-            search=(16, 3),
-            trials=100,
-            reach=(Fits(50, 2, 25, 100, 5000, 10, 500), Fits(30, 4, 17, 200, 300_000, 1, 30)),
-        ),
-        "paper": OverSparseSettings(
-            widths=(SweptCells(2, (48, 72, 108, 160), (9, 15, 23), 200), SweptCells(4, (36, 48, 64), (17, 25), 100)),
-            examples=(SweptCells(2, (24, 40, 64, 100), (9, 13, 19), 40), SweptCells(4, (40, 60), (17, 25, 37), 30)),
-            theorem=SweptCells(2, (24, 40, 64, 100), (9, 13, 19), 40),
-            subsets=(SweptCells(2, (12, 20, 34, 58), (2,), 200), SweptCells(4, (8, 11, 15, 20), (4,), 100)),
-            search=(24, 4),
-            trials=400,
-            reach=(Fits(50, 2, 25, 400, 100_000, 20, 10_000), Fits(30, 4, 17, 800, 2_000_000, 3, 3000)),
-        ),
-    },
+    quick=OverSparseSettings(
+        widths=(SweptCells(2, (48, 72, 108), (9, 15, 23), 60),),
+        examples=(SweptCells(2, (24, 40, 64), (9, 13, 19), 12), SweptCells(4, (40,), (17, 37), 28)),
+        theorem=SweptCells(2, (24, 40, 64), (9, 13, 19), 20),
+        subsets=(SweptCells(2, (12, 20, 34), (2,), 140), SweptCells(4, (8, 10, 13), (4,), 45)),
+        search=(16, 3),
+        trials=100,
+        reach=(Fits(50, 2, 25, 100, 5000, 10, 500), Fits(30, 4, 17, 200, 300_000, 1, 30)),
+    ),
+    paper=OverSparseSettings(
+        widths=(SweptCells(2, (48, 72, 108, 160), (9, 15, 23), 200), SweptCells(4, (36, 48, 64), (17, 25), 100)),
+        examples=(SweptCells(2, (24, 40, 64, 100), (9, 13, 19), 40), SweptCells(4, (40, 60), (17, 25, 37), 30)),
+        theorem=SweptCells(2, (24, 40, 64, 100), (9, 13, 19), 40),
+        subsets=(SweptCells(2, (12, 20, 34, 58), (2,), 200), SweptCells(4, (8, 11, 15, 20), (4,), 100)),
+        search=(24, 4),
+        trials=400,
+        reach=(Fits(50, 2, 25, 400, 100_000, 20, 10_000), Fits(30, 4, 17, 800, 2_000_000, 3, 3000)),
+    ),
     measure=measure,
     from_paper=("k = *", "the theorem's own steps*"),
-    paper_seconds=4 * 3600,
     busy=1.6,
 )

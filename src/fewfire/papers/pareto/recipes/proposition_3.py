@@ -25,17 +25,15 @@ from fewfire._cube import cube
 from fewfire.engines import Phase, Run, Schedule, get_engine
 from fewfire.fourier import transform
 from fewfire.networks import init
-from fewfire.papers._claims import Figure, Info, Row
-from fewfire.papers._claims import _effects as effects
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, rows_of
-from fewfire.papers._claims._statistics import spread_power
-from fewfire.report._figure import canvas, colour, label_axes, log_axis
+from fewfire.papers import _effects as effects
+from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, rows_of
+from fewfire.papers._statistics import spread_power
+from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, log_axis
 from fewfire.theory import frontier
 
 if TYPE_CHECKING:
     from fewfire._types import AnyArray, Float64Array
     from fewfire.networks import TwoLayer
-    from fewfire.report._figure import SomeAxes
 
 SUCCESS = (0.05, 0.1, 0.25, 0.5)  # the probabilities δ at which the proposition is checked
 FEATURES = 4  # parameters of the model whose slopes are parities
@@ -223,16 +221,12 @@ def plot_proposition_3(info: Info, *, ax: SomeAxes | None = None) -> Figure:
 
 
 RECIPE = Recipe(
-    name="pareto/proposition-3",
     title="Lemma 6 and Proposition 3: the noise that hides a parity from gradient descent, and the bound",
-    seconds=1,
+    seconds=(1, 500),
     expectation="both hold and are attained by parities; networks need noise of order C(n, k)^(−0.9)",
     figure=plot_proposition_3,
-    scales={
-        "quick": HidingSettings(n=16, width=2, steps=4, draws=12),
-        "paper": HidingSettings(n=20, width=4, steps=16, draws=8),
-    },
+    quick=HidingSettings(n=16, width=2, steps=4, draws=12),
+    paper=HidingSettings(n=20, width=4, steps=16, draws=8),
     measure=measure,
     from_paper=("Lemma 6 holds*", "Proposition 3 holds*"),
-    paper_seconds=500,
 )

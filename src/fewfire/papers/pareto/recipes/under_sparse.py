@@ -19,10 +19,9 @@ from dataclasses import dataclass, replace
 from math import comb, log, log2
 from typing import TYPE_CHECKING, Any
 
-from fewfire.papers._claims import Row
-from fewfire.papers._claims import _effects as effects
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome
-from fewfire.papers._claims._statistics import share_power
+from fewfire.papers import _effects as effects
+from fewfire.papers._claims import Power, Recipe, RecipeOutcome, Row
+from fewfire.papers._statistics import share_power
 from fewfire.papers.pareto.algorithms import UnderSparseParityClassifier
 from fewfire.papers.pareto.recipes import _trade_off as trade_off
 from fewfire.papers.pareto.recipes._trade_off import Fits, SweptCells, cells, claim, powers
@@ -60,7 +59,15 @@ def measure(settings: UnderSparseSettings) -> RecipeOutcome:
         for part in settings.widths
     ]
     examples = [(part.k, part.s[0], part.measure(under_sparse_samples, good=GOOD)) for part in settings.examples]
-    fits = [row for part in settings.learned for row in fits_of(part)]
+    fits = []
+    for part in settings.learned:
+        for seed in range(part.seeds):
+            problem = Parity(part.n, part.k)
+            X, y = problem.sample(part.examples, seed=2 * seed)
+            model = UnderSparseParityClassifier(part.k, sparsity=part.s, width=part.width, random_state=seed)
+            error = 1 - float(model.fit(X, y).score(*problem.sample(5000, seed=2 * seed + 1)))
+            setting = {key: getattr(part, key) for key in ("n", "k", "s", "width", "examples")}
+            fits.append({**setting, "seed": seed, "error": error, "support_found": model.support_ == problem.support})
     return judge(widths, examples, fits, {"share": 0.5, "error": CORRELATED, "good": GOOD})
 
 
@@ -84,96 +91,71 @@ def judge(
         found.append(claim(what, fitted, "n − s", power, at_most=s >= k, **labels))
         rows += cells(runs, resource="examples", method="practical")
     judgements, table = zip(*found, strict=True)
-    return RecipeOutcome(
-        parameters=parameters,
-        judgements=[*judgements, learner_judgement(fits)],
-        measured=[*map(trade_off.power_sentence, table), *_compute_sentences(rows)],
-        data={"cells": rows, "powers": list(table), "fits": fits},
-    )
-
-
-def fits_of(part: Fits) -> list[Row]:
-    """The test error of the learner, one row per seed."""
-    rows = []
-    for seed in range(part.seeds):
-        problem = Parity(part.n, part.k)
-        X, y = problem.sample(part.examples, seed=2 * seed)
-        model = UnderSparseParityClassifier(part.k, sparsity=part.s, width=part.width, random_state=seed)
-        error = 1 - float(model.fit(X, y).score(*problem.sample(5000, seed=2 * seed + 1)))
-        setting = {key: getattr(part, key) for key in ("n", "k", "s", "width", "examples")}
-        rows.append({**setting, "seed": seed, "error": error, "support_found": model.support_ == problem.support})
-    return rows
-
-
-def learner_judgement(rows: list[Row]) -> Judgement:
-    """A verdict on the learner, all settings together."""
-    won, total = sum(row["error"] <= CORRELATED for row in rows), len(rows)
+    # Where both were measured: the multiply-adds of the step over the sets and labels of exhaustive search.
+    needed = {(row["resource"], row["n"], row["k"], row["s"]): row["needed"] for row in rows}
+    sentences = []
+    for (resource, n, k, s), width in needed.items():
+        sampled = needed.get(("examples", n, k, s))
+        if resource == "width" and sampled is not None:
+            sets = comb(n, k)
+            sentences.append(
+                f"compute at n = {n}, k = {k}, s = {s}: width {width:,.0f} times {sampled:,.0f} examples is "
+                f"{width * sampled / (sets * log2(sets)):,.0f} times what exhaustive search looks at ({sets:,} sets, "
+                f"{log2(sets):.0f} examples)"
+            )
+    won, total = sum(row["error"] <= CORRELATED for row in fits), len(fits)
     seen = effects.share("share of the fits", won, total)
-    return seen.at_least(
+    learner = seen.at_least(
         "the learner finds the subnetwork without knowing the support",
         f"lower end of the 95% interval for the share of fits with test error at most {CORRELATED:g}",
         OFTEN,
         f"a 95% interval of the share that is not above {OFTEN:g}",
         Power("a share of 0.6", 1 - share_power(0.6, OFTEN, total)),
     )
-
-
-def _compute_sentences(rows: list[Row]) -> list[str]:
-    """Where both were measured: the multiply-adds of the step over the sets and labels of exhaustive search."""
-    needed = {(row["resource"], row["n"], row["k"], row["s"]): row["needed"] for row in rows}
-    sentences = []
-    for (resource, n, k, s), width in needed.items():
-        examples = needed.get(("examples", n, k, s))
-        if resource == "width" and examples is not None:
-            sets = comb(n, k)
-            sentences.append(
-                f"compute at n = {n}, k = {k}, s = {s}: width {width:,.0f} times {examples:,.0f} examples is "
-                f"{width * examples / (sets * log2(sets)):,.0f} times what exhaustive search looks at ({sets:,} sets, "
-                f"{log2(sets):.0f} examples)"
-            )
-    return sentences
+    return RecipeOutcome(
+        parameters=parameters,
+        judgements=[*judgements, learner],
+        measured=[*map(trade_off.power_sentence, table), *sentences],
+        data={"cells": rows, "powers": list(table), "fits": fits},
+    )
 
 
 RECIPE = Recipe(
-    name="pareto/under-sparse",
     title="Theorem 5 as a trade-off: powers of n in width and examples",
-    seconds=36,
+    seconds=(36, 20 * 60),
     expectation="width as n^s, examples / log n as (n − s)^(k−s−1), at s = k no growth; the learner succeeds",
     figure=trade_off.plot_trade_off,
-    scales={
-        "quick": UnderSparseSettings(
-            widths=(
-                SweptCells(4, (41, 81, 161), (2,), 60),
-                SweptCells(4, (41, 81, 161), (4,), 80),
-                SweptCells(6, (41, 81, 161), (4,), 30),
-            ),
-            examples=(
-                SweptCells(4, (21, 41, 81), (2,), 12),
-                SweptCells(4, (21, 41, 81), (4,), 12),
-                SweptCells(6, (17, 35), (2,), 30),
-                SweptCells(6, (21, 41, 81), (4,), 12),
-            ),
-            learned=(Fits(21, 4, 2, 1000, 10_000, 20), Fits(31, 4, 2, 1600, 20_000, 12)),
+    quick=UnderSparseSettings(
+        widths=(
+            SweptCells(4, (41, 81, 161), (2,), 60),
+            SweptCells(4, (41, 81, 161), (4,), 80),
+            SweptCells(6, (41, 81, 161), (4,), 30),
         ),
-        "paper": UnderSparseSettings(
-            widths=(
-                SweptCells(4, (41, 81, 161, 321), (2,), 100),
-                SweptCells(4, (41, 81, 161, 321), (4,), 100),
-                SweptCells(6, (41, 81, 161), (4,), 100),
-                SweptCells(8, (41, 81, 161), (6,), 100),
-            ),
-            examples=(
-                SweptCells(4, (21, 41, 81, 161), (2,), 40),
-                SweptCells(4, (21, 41, 81, 161), (4,), 40),
-                SweptCells(6, (21, 31, 45, 61), (2,), 20),
-                SweptCells(6, (21, 41, 81, 161), (4,), 40),
-                SweptCells(8, (21, 41, 81, 161), (6,), 40),
-            ),
-            learned=(Fits(21, 4, 2, 1000, 10_000, 100), Fits(41, 4, 2, 3000, 50_000, 50)),
+        examples=(
+            SweptCells(4, (21, 41, 81), (2,), 12),
+            SweptCells(4, (21, 41, 81), (4,), 12),
+            SweptCells(6, (17, 35), (2,), 30),
+            SweptCells(6, (21, 41, 81), (4,), 12),
         ),
-    },
+        learned=(Fits(21, 4, 2, 1000, 10_000, 20), Fits(31, 4, 2, 1600, 20_000, 12)),
+    ),
+    paper=UnderSparseSettings(
+        widths=(
+            SweptCells(4, (41, 81, 161, 321), (2,), 100),
+            SweptCells(4, (41, 81, 161, 321), (4,), 100),
+            SweptCells(6, (41, 81, 161), (4,), 100),
+            SweptCells(8, (41, 81, 161), (6,), 100),
+        ),
+        examples=(
+            SweptCells(4, (21, 41, 81, 161), (2,), 40),
+            SweptCells(4, (21, 41, 81, 161), (4,), 40),
+            SweptCells(6, (21, 31, 45, 61), (2,), 20),
+            SweptCells(6, (21, 41, 81, 161), (4,), 40),
+            SweptCells(8, (21, 41, 81, 161), (6,), 40),
+        ),
+        learned=(Fits(21, 4, 2, 1000, 10_000, 100), Fits(41, 4, 2, 3000, 50_000, 50)),
+    ),
     measure=measure,
     from_paper=("k = 4, s = 2: *", "k = 6, *"),
-    paper_seconds=20 * 60,
     busy=1.7,
 )

@@ -25,15 +25,15 @@ from sklearn.utils.parallel import Parallel, delayed
 from fewfire._dense.optimisers import AdamW
 from fewfire._random import Stream
 from fewfire._threads import usable_cores
-from fewfire.papers._claims import Figure, Info, _effects
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
-from fewfire.papers._claims._statistics import spread_power
+from fewfire.papers import _effects
+from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
+from fewfire.papers._statistics import spread_power
 from fewfire.report._figure import SomeAxes, canvas, colour, legend_below, marked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fewfire._types import Float64Array, FloatArray, IdArray
+    from fewfire._types import FloatArray
 
 TEST_IMAGES, TESTS, BATCH_SIZE = 500, 4000, 128
 RATES = {"network": 0.003, "galu": 0.01}
@@ -69,16 +69,14 @@ class DigitParitySettings:
 
 @dataclass(frozen=True)
 class _Images:
-    """Images in [−1, 1], shape (images, 64), the signs of their digits' parities, and which are for training."""
+    """Images in [−1, 1], shape (images, 64), and the signs of their digits' parities."""
 
     pixels: FloatArray
     signs: FloatArray
-    train: IdArray
-    test: IdArray
 
-    def draw(self, ids: IdArray, k: int, rows: int, stream: Stream, start: int = 0) -> tuple[FloatArray, FloatArray]:
+    def draw(self, k: int, rows: int, stream: Stream, start: int = 0) -> tuple[FloatArray, FloatArray]:
         """Examples and labels of random k-tuples of these images, from this draw of the stream on."""
-        chosen = ids[stream.integers(len(ids), (rows, k), start=start)]
+        chosen = stream.integers(len(self.pixels), (rows, k), start=start)
         return self.pixels[chosen].reshape(rows, -1), self.signs[chosen].prod(axis=1)
 
 
@@ -144,44 +142,52 @@ def judge(table: Mapping[int, Mapping[str, Sequence[float]]]) -> list[Judgement]
 
 def _seed(settings: DigitParitySettings, seed: int) -> dict[int, dict[str, float]]:
     """Accuracies by number of digits and method."""
-    images = _split(seed)
-    return {k: _accuracies(settings, images, k, seed) for k in settings.digits}
+    train, test = _split(seed)
+    return {k: _accuracies(settings, train, test, k, seed) for k in settings.digits}
 
 
-def _split(seed: int) -> _Images:
+def _split(seed: int) -> list[_Images]:
+    """The images to train on, and those to test on."""
     pixels, digits = load_digits(return_X_y=True)
     order = Stream(seed, "digits/split").permutation(len(pixels))
-    signs = np.where(digits % 2, -1.0, 1.0).astype(np.float32)
-    scaled = (pixels / 8 - 1).astype(np.float32)
-    return _Images(scaled, signs, train=order[TEST_IMAGES:], test=order[:TEST_IMAGES])
+    scaled, signs = (pixels / 8 - 1).astype(np.float32), np.where(digits % 2, -1.0, 1.0).astype(np.float32)
+    return [_Images(scaled[ids], signs[ids]) for ids in (order[TEST_IMAGES:], order[:TEST_IMAGES])]
 
 
-def _accuracies(settings: DigitParitySettings, images: _Images, k: int, seed: int) -> dict[str, float]:
-    tests, truth = images.draw(images.test, k, TESTS, Stream(seed, f"digits/test {k}"))
+def _accuracies(settings: DigitParitySettings, train: _Images, test: _Images, k: int, seed: int) -> dict[str, float]:
+    tests, truth = test.draw(k, TESTS, Stream(seed, f"digits/test {k}"))
     batches, found = Stream(seed, f"digits/batches {k}"), {}
 
     def fresh(step: int) -> tuple[FloatArray, FloatArray]:
-        return images.draw(images.train, k, BATCH_SIZE, batches, step * BATCH_SIZE * k)
+        return train.draw(k, BATCH_SIZE, batches, step * BATCH_SIZE * k)
 
     for name, rate in RATES.items():
         gates: Gates = "learned" if name == "network" else "fixed"
         start = Stream(seed, "digits/init")
         network = train_gated(fresh, settings.width, settings.steps, gates=gates, learning_rate=rate, stream=start)
         found[name] = _accuracy(network(tests), truth)
-    X, y = images.draw(images.train, k, settings.samples, Stream(seed, f"digits/data {k}"))
+    X, y = train.draw(k, settings.samples, Stream(seed, f"digits/data {k}"))
     stream = Stream(seed, f"digits/features {k}")
     # float32 throughout but for the solver: the smallest penalty is a thousand times its rounding.
     normal = stream.child("directions").normal((settings.features, X.shape[1]))
     directions = (normal / sqrt(X.shape[1])).astype(np.float32)
     biases = stream.child("bias").normal(settings.features).astype(np.float32)
     scores_of = [part @ directions.T for part in (X, tests)]
-    found["relu"] = _ridge([np.maximum(scores + biases, 0) for scores in scores_of], y, truth)
+
+    def of_features(features: FloatArray, on_tests: FloatArray) -> float:
+        gram = features.T @ features
+        return _ridge(gram, np.trace(gram) / len(gram), features.T @ y, on_tests, truth)
+
+    found["relu"] = of_features(*(np.maximum(scores + biases, 0) for scores in scores_of))
     found["cosine"] = max(
-        _ridge([np.cos(scores / np.float32(width) + 7 * biases) for scores in scores_of], y, truth)
-        for width in BANDWIDTHS
+        of_features(*(np.cos(scores / np.float32(width) + 7 * biases) for scores in scores_of)) for width in BANDWIDTHS
     )
     few = slice(settings.kernel_samples)
-    found["kernel"] = max(_kernel_ridge(X[few], y[few], tests, truth, width) for width in BANDWIDTHS)
+    # The kernel exp(−‖x − x'‖²/(2 n width²)), of infinite dimension.
+    found["kernel"] = max(
+        _ridge(_gaussian(X[few], X[few], width), 1.0, y[few], _gaussian(tests, X[few], width), truth)
+        for width in BANDWIDTHS
+    )
     return found
 
 
@@ -222,31 +228,20 @@ def _accuracy(scores: FloatArray, truth: FloatArray) -> float:
     return float(np.mean((scores > 0) == (truth > 0)))
 
 
-def _ridge(tables: Sequence[FloatArray], y: FloatArray, truth: FloatArray) -> float:
-    """The accuracy of ridge regression at the best penalty; the tables are features for training and for tests."""
-    features, tests = tables
-    gram, target = features.T @ features, features.T @ y
-    scale = np.trace(gram) / len(gram)
-    weights = (_solve(gram, penalty * scale, target) for penalty in PENALTIES)
-    return max(_accuracy(tests @ found.astype(np.float32), truth) for found in weights)
-
-
-def _kernel_ridge(X: FloatArray, y: FloatArray, tests: FloatArray, truth: FloatArray, width: float) -> float:
-    """The same with the kernel exp(−‖x − x'‖²/(2 n width²)), of infinite dimension."""
-    gram, across = _gaussian(X, X, width), _gaussian(tests, X, width)
-    weights = (_solve(gram, penalty, y) for penalty in PENALTIES)
-    return max(_accuracy(across @ found.astype(np.float32), truth) for found in weights)
+def _ridge(gram: FloatArray, scale: float, target: FloatArray, tests: FloatArray, truth: FloatArray) -> float:
+    """The accuracy of ridge regression at the best penalty, in units of the scale; `tests` are features of tests."""
+    found = []
+    for penalty in PENALTIES:
+        shifted = gram.astype(np.float64)
+        shifted[np.diag_indices_from(shifted)] += penalty * scale
+        weights = np.asarray(cho_solve(cho_factor(shifted, overwrite_a=True), target))
+        found.append(_accuracy(tests @ weights.astype(np.float32), truth))
+    return max(found)
 
 
 def _gaussian(rows: FloatArray, others: FloatArray, width: float) -> FloatArray:
     squares = np.sum(rows**2, axis=1)[:, None] + np.sum(others**2, axis=1) - 2 * rows @ others.T
     return np.asarray(np.exp(np.maximum(squares, 0) * np.float32(-0.5 / (rows.shape[1] * width**2))))
-
-
-def _solve(gram: FloatArray, penalty: float, target: FloatArray) -> Float64Array:
-    shifted = gram.astype(np.float64)
-    shifted[np.diag_indices_from(shifted)] += penalty
-    return np.asarray(cho_solve(cho_factor(shifted, overwrite_a=True), target))
 
 
 def plot_digit_parities(info: Info, *, ax: SomeAxes | None = None) -> Figure:
@@ -271,16 +266,12 @@ def plot_digit_parities(info: Info, *, ax: SomeAxes | None = None) -> Figure:
 
 
 RECIPE = Recipe(
-    name="parities/digits",
     title="Parity of k handwritten digits: a ReLU network against gated linear units, fixed features and a kernel",
-    seconds=27,
+    seconds=(27, 5000),
     expectation="one digit: all alike; two and three: the network leads by at least 5 and 10 points",
     figure=plot_digit_parities,
-    scales={
-        "quick": DigitParitySettings((1, 2, 3), 256, 2000, 1024, 10_000, 2000, seeds=5),
-        "paper": DigitParitySettings((1, 2, 3, 4), 512, 20_000, 4096, 40_000, 8000, seeds=10),
-    },
+    quick=DigitParitySettings((1, 2, 3), 256, 2000, 1024, 10_000, 2000, seeds=5),
+    paper=DigitParitySettings((1, 2, 3, 4), 512, 20_000, 4096, 40_000, 8000, seeds=10),
     measure=measure,
-    paper_seconds=5000,
     busy=2,
 )

@@ -13,17 +13,16 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from fewfire._random import Stream
-from fewfire.papers import parities
-from fewfire.papers._claims import Figure, Info, Row, _effects
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
-from fewfire.papers._claims._statistics import rising
+from fewfire.papers import _effects, parities
+from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
+from fewfire.papers._statistics import rising
 from fewfire.papers.parities.algorithms import CorrelatedParityClassifier, learn_correlated_parity
 from fewfire.problems import CorrelatedParity
 from fewfire.report._figure import MARKERS, SomeAxes, canvas, colour, legend_below
@@ -79,7 +78,10 @@ def measure(settings: ErrorTermSettings) -> RecipeOutcome:
     for resource in CLAIMS:
         sizes = [replace(settings.base, **{resource: value}) for value in getattr(settings, resource)]
         found = [descent_errors(size, settings.seeds) for size in sizes]
-        rows += [{"resource": resource, **_row(size, cell)} for size, cell in zip(sizes, found, strict=True)]
+        for size, errors in zip(sizes, found, strict=True):
+            bound = parities.theorem_2(size.n, size.k, size.width // 2, size.steps)
+            terms = {name: getattr(bound, name) for name in TERMS}
+            rows.append({"resource": resource, **asdict(size), "errors": errors, **terms})
         tables[resource] = np.array(found).T
     means = ", ".join(f"{mean:.3f}" for mean in tables["n"].mean(axis=0))
     return RecipeOutcome(
@@ -125,37 +127,19 @@ def _step_power(seeds: int, levels: int) -> float:
 def descent_errors(size: ErrorSize, seeds: int) -> list[float]:
     """Test errors of the iterates chosen, one per seed."""
     problem = CorrelatedParity(size.n, size.k)
-    if size.examples is not None:
-        return [_sample_error(problem, size, size.examples, seed) for seed in range(seeds)]
-    options: dict[str, Any] = {"width": size.width, "steps": size.steps, "batch_size": BATCH_SIZE}
-    found = learn_correlated_parity(
-        problem, problem.support, learning_rate=LEARNING_RATE, seeds=range(seeds), **options
-    )
-    return [best.error(problem, TESTS, seed) for seed, best in enumerate(found)]
-
-
-def _sample_error(problem: CorrelatedParity, size: ErrorSize, examples: int, seed: int) -> float:
-    model = CorrelatedParityClassifier(
-        size.k,
-        width=size.width,
-        max_steps=size.steps,
-        learning_rate=LEARNING_RATE,
-        batch_size=BATCH_SIZE,
-        second_layer="descent",
-        restarts=0,
-        validation_fraction=0.2,
-        random_state=seed,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # runs that stay at the half-space are part of the mean
-        model.fit(*problem.sample(examples, Stream(seed, "data")))
-    return 1 - float(model.score(*problem.sample(TESTS, Stream(seed, "test"))))
-
-
-def _row(size: ErrorSize, errors: list[float]) -> Row:
-    bound = parities.theorem_2(size.n, size.k, size.width // 2, size.steps)
-    terms = {name: getattr(bound, name) for name in TERMS}
-    return {**asdict(size), "errors": errors, **terms}
+    options: Row = {"width": size.width, "batch_size": BATCH_SIZE, "learning_rate": LEARNING_RATE}
+    if size.examples is None:
+        seen = learn_correlated_parity(problem, problem.support, steps=size.steps, seeds=range(seeds), **options)
+        return [best.error(problem, TESTS, seed) for seed, best in enumerate(seen)]
+    options |= {"second_layer": "descent", "restarts": 0, "validation_fraction": 0.2}
+    errors = []
+    for seed in range(seeds):
+        model = CorrelatedParityClassifier(size.k, max_steps=size.steps, random_state=seed, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # runs that stay at the half-space are part of the mean
+            model.fit(*problem.sample(size.examples, Stream(seed, "data")))
+        errors.append(1 - float(model.score(*problem.sample(TESTS, Stream(seed, "test")))))
+    return errors
 
 
 def plot_error_terms(info: Info, *, ax: SomeAxes | None = None) -> Figure:
@@ -183,32 +167,28 @@ def plot_error_terms(info: Info, *, ax: SomeAxes | None = None) -> Figure:
 
 
 RECIPE = Recipe(
-    name="parities/error-terms",
     title="Theorem 2, term by term: the error as inputs, bits, neurons, steps and examples change",
-    seconds=35,
+    seconds=(35, 700),
     expectation="error falls with neurons, steps and examples and rises with bits (Page's test, p at most 0.01)",
     figure=plot_error_terms,
-    scales={
-        "quick": ErrorTermSettings(
-            base=ErrorSize(101, 3, 400, 300),
-            n=(51, 101, 201, 401),
-            k=(3, 5, 7),
-            width=(20, 60, 200, 600),
-            steps=(30, 100, 300, 900),
-            examples=(1000, 4000, 16_000, 64_000),
-            seeds=9,
-        ),
-        "paper": ErrorTermSettings(
-            base=ErrorSize(201, 3, 400, 300),
-            n=(51, 101, 201, 401, 801),
-            k=(3, 5, 7, 9),
-            width=(20, 60, 200, 600, 2000),
-            steps=(30, 100, 300, 900, 2700),
-            examples=(1000, 4000, 16_000, 64_000, 256_000),
-            seeds=30,
-        ),
-    },
+    quick=ErrorTermSettings(
+        base=ErrorSize(101, 3, 400, 300),
+        n=(51, 101, 201, 401),
+        k=(3, 5, 7),
+        width=(20, 60, 200, 600),
+        steps=(30, 100, 300, 900),
+        examples=(1000, 4000, 16_000, 64_000),
+        seeds=9,
+    ),
+    paper=ErrorTermSettings(
+        base=ErrorSize(201, 3, 400, 300),
+        n=(51, 101, 201, 401, 801),
+        k=(3, 5, 7, 9),
+        width=(20, 60, 200, 600, 2000),
+        steps=(30, 100, 300, 900, 2700),
+        examples=(1000, 4000, 16_000, 64_000, 256_000),
+        seeds=30,
+    ),
     measure=measure,
-    paper_seconds=700,
     busy=1.1,
 )

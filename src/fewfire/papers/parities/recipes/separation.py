@@ -3,22 +3,34 @@
 Theorem 1, made explicit: features of which a linear classifier realises each (n, k)-parity with probability one half
 number at least √(C(n, k)/2).
 
-1. Dimensions. On D_A, exactly, over the whole cube: how many features of a family of `_fixed_features` a linear
-   classifier needs for 95%, draw by draw. Claims are on the median, and on its growth by the bootstrap over seeds.
+1. Dimensions. On D_A, exactly, over the whole cube: how many features of a family a linear classifier needs for 95%,
+   draw by draw. Claims are on the median, and on its growth by the bootstrap over seeds.
 2. Neurons. How many the network of Theorem 2 needs for 95% from a sample, in its practical mode.
 3. Accuracies from the same sample. Linear rivals have as many features as the network has neurons, and the penalty
    that does best *on the test set*, in their favour; one more is the best half-space of the inputs. Methods without
    that limit are reported for two seeds: kernels, and `LowDegreeClassifier`, which looks at the labels.
+
+A family draws N features without seeing labels or the support, nested: the first N of 2N are those of N. Families:
+
+- "relu": σ(⟨w, x⟩/√n + b), w and b normal; what a wide network has before training;
+- "cosine": cos(⟨w, x⟩/√n + b), w normal of deviation k/4, b uniform;
+- "galu": 1[⟨w, x⟩/√n + b > 0] times each of 1, x_1, …, x_n, so n + 1 features per gate: gated linear units;
+- "monomials": the products of k inputs, in random order; all C(n, k) of them hold every parity.
+
+Deviations are near the best in a scan; without biases no number of the first or the third suffices.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import asdict, dataclass
 from functools import partial
-from math import comb, inf, log, nan, sqrt
+from itertools import combinations
+from math import comb, inf, log, log2, nan, pi, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.stats import binom, norm
 from sklearn.svm import SVC
 from sklearn.utils.parallel import Parallel, delayed
@@ -29,10 +41,9 @@ from fewfire._threads import usable_cores
 from fewfire.learners import LowDegreeClassifier
 from fewfire.learners.baselines import TangentKernel
 from fewfire.networks import init
-from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
-from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
+from fewfire.papers import _effects
+from fewfire.papers._claims import Effect, Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
 from fewfire.papers.parities import embedding_dimension, halfspace_accuracy
-from fewfire.papers.parities._fixed_features import FAMILIES, dimension_needed, fit_linear
 from fewfire.papers.parities.algorithms import CorrelatedParityClassifier
 from fewfire.problems import CorrelatedParity
 from fewfire.report._figure import SomeAxes, canvas, legend_below, marked
@@ -43,6 +54,106 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from fewfire._types import AnyArray, Float64Array, SignArray
+
+PENALTY = 1e-7
+"""Of the squared weights, as a share of the mean squared length of a feature: only to keep the equations regular."""
+
+NEWTON_STEPS, TOO_FAR = 6, 0.12
+"""Steps of Newton's method, and the error of the first, least squares, from which no later one came below 5%."""
+
+STEPS_PER_DOUBLING = 4  # how finely dimensions are searched: by factors of 2^(1/4)
+
+
+def relu_features(X: SignArray, k: int, dimension: int, stream: Stream) -> Float64Array:
+    """Gaussian ReLU features with biases."""
+    return np.asarray(np.maximum(_projections(X, dimension, stream) + stream.child("bias").normal(dimension), 0.0))
+
+
+def cosine_features(X: SignArray, k: int, dimension: int, stream: Stream) -> Float64Array:
+    """Random Fourier features."""
+    phases = stream.child("bias").uniform(dimension, 0.0, 2 * pi)
+    return np.asarray(np.cos(k / 4 * _projections(X, dimension, stream) + phases))
+
+
+def galu_features(X: SignArray, k: int, dimension: int, stream: Stream) -> Float64Array:
+    """Gated linear units: every gate passes 1 and all inputs; the last one perhaps not all."""
+    rows, n = X.shape
+    gates = -(-dimension // (n + 1))
+    is_open = _projections(X, gates, stream) + stream.child("bias").normal(gates) > 0
+    passed = np.hstack([np.ones((rows, 1)), X])
+    return np.asarray((is_open[:, :, None] * passed[:, None, :]).reshape(rows, -1)[:, :dimension])
+
+
+def monomial_features(X: SignArray, k: int, dimension: int, stream: Stream) -> Float64Array:
+    """Products of k inputs in random order; at most C(n, k) of them."""
+    n = X.shape[1]
+    total = comb(n, k)
+    if total > 10**6:  # too many to list; repetitions are rare
+        chosen = stream.child("monomials").subsets(dimension, n, k)
+    else:
+        everything = np.array(list(combinations(range(n), k)))
+        chosen = everything[stream.child("monomials").permutation(total)[:dimension]]
+    return np.stack([X[:, monomial].prod(axis=1) for monomial in chosen], axis=1).astype(np.float64)
+
+
+FAMILIES: dict[str, Callable[..., Float64Array]] = {
+    "relu": relu_features,
+    "cosine": cosine_features,
+    "galu": galu_features,
+    "monomials": monomial_features,
+}
+"""Functions of X (rows, n), k, dimension and stream: the first so many features, shape (rows, dimension)."""
+
+
+def fit_linear(
+    features: Float64Array, y: Float64Array, mass: Float64Array, *, goal: float = 0.0, penalty: float = PENALTY
+) -> tuple[Float64Array, float]:
+    """Weights of a linear classifier and the mass that it gets wrong: logistic regression by Newton's method."""
+    weights = np.zeros(features.shape[1])
+    best, least = weights, 1.0
+    for _ in range(NEWTON_STEPS):
+        margin = np.clip(y * (features @ weights), -30, 30)
+        right = 1 / (1 + np.exp(-margin))
+        slope = features.T @ (mass * (1 - right) * y)
+        curvature = np.maximum(mass * right * (1 - right), 1e-12 * mass)
+        scaled = features * np.sqrt(curvature)[:, None]
+        hessian = scaled.T @ scaled  # NumPy sees the symmetry, and computes half of it
+        ridge = penalty * np.trace(hessian) / len(weights) + 1e-14
+        hessian[np.diag_indices_from(hessian)] += ridge
+        try:
+            weights = weights + cho_solve(cho_factor(hessian, overwrite_a=True), slope - ridge * weights)
+        except LinAlgError:
+            break  # separated so well that nothing curves
+        error = float(mass @ ((features @ weights > 0) != (y > 0)))
+        if error < least:
+            best, least = weights, error
+        if least <= goal or (goal and least > TOO_FAR):
+            break
+    return best, least
+
+
+def dimension_needed(error_at: Callable[[int], float], goal: float, start: int, largest: int) -> float:
+    """The least dimension, to a factor 2^(1/4), at which the error is at most the goal; infinity above `largest`."""
+
+    def size(exponent: int) -> int:
+        return min(largest, round(start * 2 ** (exponent / STEPS_PER_DOUBLING)))
+
+    def enough(exponent: int) -> bool:
+        return error_at(size(exponent)) <= goal
+
+    doublings = range(int(log2(max(largest / start, 1))) + 2)
+    first = next((number for number in doublings if enough(STEPS_PER_DOUBLING * number)), None)
+    if first is None:
+        return float("inf")
+    high = STEPS_PER_DOUBLING * first
+    low = max(0, high - STEPS_PER_DOUBLING + 1)
+    return float(size(bisect_left(range(high), True, low, high, key=enough)))
+
+
+def _projections(X: SignArray, dimension: int, stream: Stream) -> Float64Array:
+    directions = stream.child("directions").normal((dimension, X.shape[1]))
+    return np.asarray(X.astype(np.float64) @ directions.T / sqrt(X.shape[1]))
+
 
 ACCURACY = 0.95
 PENALTIES = (1e-4, 1e-2, 1.0)
@@ -96,7 +207,14 @@ def measure(settings: SeparationSettings) -> RecipeOutcome:
         compared = processes(delayed(_compare)(size, seed) for size in settings.comparisons for seed in seeds)
     rows = [row for found in compared for row in found]
     powers = {name: _growth([row for row in dimensions if row["family"] == name]) for name in FAMILIES}
-    leads = [_lead(rows, size, seeds) for size in settings.comparisons]
+    of_size = list(grouped(rows, "n", "k", "width", "samples").values())
+    sentences = []
+    for mine in of_size:
+        accuracies = {
+            name: np.mean([row["accuracy"] for row in same]) for name, same in grouped(mine, "method").items()
+        }
+        size = "({n}, {k}), {width} neurons or features, {samples} examples".format(**mine[0])
+        sentences.append(f"{size}: {', '.join(f'{name} {mean:.1%}' for name, mean in accuracies.items())}.")
     listed = ", ".join(f"{name} {found.value:.2f} (at least {found.low:.2f})" for name, found in powers.items())
     return RecipeOutcome(
         parameters={
@@ -106,10 +224,10 @@ def measure(settings: SeparationSettings) -> RecipeOutcome:
             "penalties": list(PENALTIES),
             "tests": TESTS,
         },
-        judgements=judge(dimensions, powers, neurons, leads),
+        judgements=judge(dimensions, powers, neurons, [_lead(mine) for mine in of_size]),
         measured=[
             f"the dimension grows like C(n, k) to the power: {listed}; 1/2 would be the bound's.",
-            *(_accuracies_text(rows, size) for size in settings.comparisons),
+            *sentences,
         ],
         data={
             "dimensions": dimensions,
@@ -121,14 +239,19 @@ def measure(settings: SeparationSettings) -> RecipeOutcome:
 
 
 def judge(
-    dimensions: Rows, powers: Mapping[str, Effect], neurons: Rows, leads: Sequence[Sequence[float]]
+    dimensions: list[Row], powers: Mapping[str, Effect], neurons: list[Row], leads: Sequence[Sequence[float]]
 ) -> list[Judgement]:
     """The claims on dimensions and neurons needed, on powers of C(n, k), and on leads by size and seed."""
     name = "median dimension over √(C(n, k)/2), the smallest"
     medians = [_effects.median(name, np.array(row["needed"]) / sqrt(row["monomials"] / 2)) for row in dimensions]
     fewest = min(medians, key=lambda found: found.low)
     draws = min(len(row["needed"]) for row in dimensions)
+    allowed = int(binom.ppf(0.025, draws, 0.5)) - 1  # as many may be below, and the median's lower end is not
     slowest = min(powers.values(), key=lambda found: found.low)
+    # How often all lower ends are above the bound's power, when all true powers are FULL, with the spreads seen.
+    errors = [(found.high - found.low) / (2 * NORMAL) for found in powers.values()]
+    missed = [norm.cdf(NORMAL - (FULL - HALF) / error) if error else 0.0 for error in errors]
+    growth = float(max(0.0, 1 - sum(missed))) if np.isfinite(errors).all() else 0.0
     ratios = [needed / row["bound"] for row in neurons for needed in row["needed"]]
     means = [_effects.mean("mean lead over the best rival of the same dimension, the smallest", lead) for lead in leads]
     smallest = min(means, key=lambda found: found.low)
@@ -139,14 +262,14 @@ def judge(
             "smallest median dimension over √(C(n, k)/2), lower end of its interval",
             1.0,
             "a family and size at which half of the draws may get by with fewer features",
-            Power("half of the draws of a family get by with fewer", _low_end_below(draws)),
+            Power("half of the draws of a family get by with fewer", float(binom.sf(allowed, draws, 0.5))),
         ),
         slowest.at_least(
             "the dimension grows at least like √C(n, k)",
             "smallest power of C(n, k) of the median, lower end of its interval",
             HALF,
             "a family whose dimension may grow more slowly, or is not reached",
-            Power("growth like C(n, k) in every family", _growth_seen(list(powers.values()))),
+            Power("growth like C(n, k) in every family", growth),
         ),
         Judgement(
             "the network needs fewer than √C(n, k) neurons for 95%",
@@ -165,21 +288,6 @@ def judge(
             Power("a run in five stays at the best half-space", 1 - (1 - STUCK) ** runs),
         ),
     ]
-
-
-def _low_end_below(draws: int) -> float:
-    """How often the median's lower end is below a bound that a draw is below with probability one half."""
-    allowed = int(binom.ppf(0.025, draws, 0.5)) - 1  # as many may be below, and the end is not
-    return float(binom.sf(allowed, draws, 0.5))
-
-
-def _growth_seen(powers: Sequence[Effect]) -> float:
-    """How often all lower ends are above the bound's power, when all true powers are FULL, with the spreads seen."""
-    errors = [(found.high - found.low) / (2 * NORMAL) for found in powers]
-    if not np.isfinite(errors).all():
-        return 0.0
-    missed = [norm.cdf(NORMAL - (FULL - HALF) / error) if error else 0.0 for error in errors]
-    return float(max(0.0, 1 - sum(missed)))
 
 
 def _dimensions(n: int, k: int, name: str, seeds: range) -> Row:
@@ -215,24 +323,13 @@ def _growth(rows: list[Row]) -> Effect:
     return Effect(name, float(slopes[0]), *(float(end) for end in np.quantile(slopes[1:], (0.025, 0.975))))
 
 
-def _of(rows: list[Row], size: ComparisonSize) -> list[Row]:
-    return [row for row in rows if asdict(size).items() <= row.items()]
-
-
-def _lead(rows: list[Row], size: ComparisonSize, seeds: range) -> list[float]:
+def _lead(rows: list[Row]) -> list[float]:
     """For each seed the network's accuracy less that of the best rival of the same dimension."""
     found = []
-    for seed in seeds:
-        mine = [row for row in _of(rows, size) if row["seed"] == seed]
+    for mine in grouped(rows, "seed").values():
         network = next(row["accuracy"] for row in mine if row["method"] == "network")
         found.append(network - max(row["accuracy"] for row in mine if row["rival"]))
     return found
-
-
-def _accuracies_text(rows: list[Row], size: ComparisonSize) -> str:
-    methods = grouped(_of(rows, size), "method").items()
-    listed = ", ".join(f"{name} {np.mean([row['accuracy'] for row in mine]):.1%}" for name, mine in methods)
-    return f"({size.n}, {size.k}), {size.width} neurons or features, {size.samples} examples: {listed}."
 
 
 def correlated_network(k: int, width: int, X: SignArray, y: SignArray, seed: int) -> Callable[[SignArray], AnyArray]:
@@ -311,12 +408,26 @@ def plot_separation(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     left.set(xscale="log", yscale="log", ylim=(4, 2e4))
     left.set_title("Dimension of fixed features, width of the network", fontsize=11)
     legend_below(left, ax, "left", ncols=2)
-    _draw_accuracies(right, rows)
+    # Every seed of every method, a marker per size; below the line, methods that may use more dimensions.
+    sizes, methods = grouped(rows, "n", "k"), list(grouped(rows, "method"))
+    limited = [name for name in methods if name == "network" or name in {row["method"] for row in rows if row["rival"]}]
+    methods = [*limited, *(name for name in methods if name not in limited)]
+    for index, (size, mine) in enumerate(sizes.items()):
+        shift = 0.22 * (index - (len(sizes) - 1) / 2)
+        heights = [methods.index(row["method"]) + shift for row in mine]
+        style = marked(index, linestyle="none")
+        label = f"({size[0]}, {size[1]}), {mine[0]['width']} neurons or features"
+        right.plot([row["accuracy"] for row in mine], heights, **style, label=label, clip_on=False)
+    right.axhline(len(limited) - 0.5, color="black", linewidth=0.8)
+    right.set_yticks(range(len(methods)), methods, fontsize=8)
+    right.invert_yaxis()
+    right.set(xlim=(0.45, 1.0), xlabel="test accuracy of every seed\n(below the line: more dimensions)")
+    right.set_title("At equal size, from the same examples", fontsize=11)
     legend_below(right, ax, "right")
     return figure
 
 
-def _draw_needed(axis: Axes, rows: Rows, index: int, label: str, linestyle: str = "-") -> None:
+def _draw_needed(axis: Axes, rows: list[Row], index: int, label: str, linestyle: str = "-") -> None:
     """Median and range over seeds; what was not reached is left out."""
     reached = [row for row in rows if max(row["needed"]) < float("inf")]
     middles = [sorted(row["needed"])[len(row["needed"]) // 2] for row in reached]
@@ -326,58 +437,36 @@ def _draw_needed(axis: Axes, rows: Rows, index: int, label: str, linestyle: str 
     axis.errorbar([row["monomials"] for row in reached], middles, yerr=ends, label=label, **style)
 
 
-def _draw_accuracies(axis: Axes, rows: Rows) -> None:
-    """Every seed of every method, a marker per size; below the line, methods that may use more dimensions."""
-    sizes, methods = grouped(rows, "n", "k"), list(grouped(rows, "method"))
-    limited = [name for name in methods if name == "network" or name in {row["method"] for row in rows if row["rival"]}]
-    methods = [*limited, *(name for name in methods if name not in limited)]
-    for index, (size, mine) in enumerate(sizes.items()):
-        shift = 0.22 * (index - (len(sizes) - 1) / 2)
-        heights = [methods.index(row["method"]) + shift for row in mine]
-        style = marked(index, linestyle="none")
-        label = f"({size[0]}, {size[1]}), {mine[0]['width']} neurons or features"
-        axis.plot([row["accuracy"] for row in mine], heights, **style, label=label, clip_on=False)
-    axis.axhline(len(limited) - 0.5, color="black", linewidth=0.8)
-    axis.set_yticks(range(len(methods)), methods, fontsize=8)
-    axis.invert_yaxis()
-    axis.set(xlim=(0.45, 1.0), xlabel="test accuracy of every seed\n(below the line: more dimensions)")
-    axis.set_title("At equal size, from the same examples", fontsize=11)
-
-
 RECIPE = Recipe(
-    name="parities/separation",
     title="Dimensions of fixed features against √C(n, k), neurons of a network, and accuracies at equal size, on D_A",
-    seconds=24,
+    seconds=(24, 2400),
     expectation="features: C(n, k) to a power near 1; network: fewer than √C(n, k) neurons, and a lead of 10 points",
     figure=plot_separation,
-    scales={
-        "quick": SeparationSettings(
-            dimensions=((9, 3), (10, 3), (11, 3), (12, 3)),
-            dimension_seeds=9,
-            neurons=NEURONS,
-            comparisons=(
-                ComparisonSize(61, 3, 100, 3000),
-                ComparisonSize(61, 5, 300, 3000),
-                ComparisonSize(201, 3, 300, 3000),
-            ),
-            seeds=3,
+    quick=SeparationSettings(
+        dimensions=((9, 3), (10, 3), (11, 3), (12, 3)),
+        dimension_seeds=9,
+        neurons=NEURONS,
+        comparisons=(
+            ComparisonSize(61, 3, 100, 3000),
+            ComparisonSize(61, 5, 300, 3000),
+            ComparisonSize(201, 3, 300, 3000),
         ),
-        "paper": SeparationSettings(
-            dimensions=((9, 3), (10, 3), (11, 3), (12, 3), (13, 3), (14, 3), (12, 5), (13, 5)),
-            dimension_seeds=15,
-            neurons=(*NEURONS, NeuronSize(31, 7, 10_000), NeuronSize(61, 7, 10_000), NeuronSize(501, 5, 10_000)),
-            comparisons=(
-                ComparisonSize(61, 3, 100, 6000),
-                ComparisonSize(101, 5, 500, 6000),
-                ComparisonSize(201, 3, 300, 6000),
-                ComparisonSize(301, 5, 1000, 10_000),
-                ComparisonSize(501, 7, 1000, 20_000),
-            ),
-            seeds=11,
+        seeds=3,
+    ),
+    paper=SeparationSettings(
+        dimensions=((9, 3), (10, 3), (11, 3), (12, 3), (13, 3), (14, 3), (12, 5), (13, 5)),
+        dimension_seeds=15,
+        neurons=(*NEURONS, NeuronSize(31, 7, 10_000), NeuronSize(61, 7, 10_000), NeuronSize(501, 5, 10_000)),
+        comparisons=(
+            ComparisonSize(61, 3, 100, 6000),
+            ComparisonSize(101, 5, 500, 6000),
+            ComparisonSize(201, 3, 300, 6000),
+            ComparisonSize(301, 5, 1000, 10_000),
+            ComparisonSize(501, 7, 1000, 20_000),
         ),
-    },
+        seeds=11,
+    ),
     measure=measure,
     from_paper=("the dimension grows*", "the network needs*", "with as many features*"),
-    paper_seconds=2400,
     busy=2,
 )

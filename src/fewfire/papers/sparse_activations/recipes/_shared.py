@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -9,16 +10,15 @@ import numpy as np
 
 from fewfire._optional import is_installed, require
 from fewfire.learners import LowDegreeRegressor
-from fewfire.papers._claims import _effects
-from fewfire.papers._claims._recipe import RecipeOutcome, as_parameters
-from fewfire.papers._claims._statistics import rising, rising_power
+from fewfire.papers import _effects
+from fewfire.papers._claims import Effect, RecipeOutcome
+from fewfire.papers._statistics import rising, rising_power
 from fewfire.problems import NetworkTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fewfire.networks import TwoLayer
-    from fewfire.papers._claims._recipe import Effect
 
 TESTS = 10_000
 
@@ -40,7 +40,7 @@ def pooled_deviation(table: np.ndarray) -> float:
 
 def falling(table: np.ndarray, step: float, level: float, noise: float = 0.0) -> tuple[float, np.ndarray, float]:
     """Page's test that a table falls by `step` per column: its p, the change from first to last, its power."""
-    means = [step * place for place in range(table.shape[1])]
+    means = tuple(step * place for place in range(table.shape[1]))
     power = rising_power(means, noise or pooled_deviation(table), len(table), level)
     return rising(-table), table[:, -1] - table[:, 0], power
 
@@ -62,7 +62,7 @@ def needs_torch(measure: Callable[[Any], RecipeOutcome]) -> Callable[[Any], Reci
         if not is_installed("torch"):
             reason = "PyTorch is not installed: pip install 'fewfire[torch]'"
             data = {"rows": [], "skipped": reason}
-            return RecipeOutcome(parameters=as_parameters(settings), judgements=[], measured=[reason], data=data)
+            return RecipeOutcome(parameters=asdict(settings), judgements=[], measured=[reason], data=data)
         torch: Any = require("torch", "torch", "this recipe")
         before = torch.get_num_threads()
         torch.set_num_threads(1)

@@ -17,9 +17,9 @@ import numpy as np
 from fewfire._cube import cube
 from fewfire.fourier import spectrum
 from fewfire.networks import TwoLayer, construct
+from fewfire.papers import _effects
 from fewfire.papers import sparse_activations as theory
-from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
+from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
 from fewfire.report._figure import SomeAxes, canvas, colour, legend_below
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def measure(settings: BoundsSettings) -> RecipeOutcome:
     )
 
 
-def judge(rows: Rows) -> list[Judgement]:
+def judge(rows: list[Row]) -> list[Judgement]:
     """The claims on measured quantities and bounds, case by case; all are exact."""
     judgements = []
     for name, least, where in TIGHT:
@@ -162,15 +162,11 @@ def plot_bounds(info: Info, *, ax: SomeAxes | None = None) -> Figure:
 
 
 RECIPE = Recipe(
-    name="sparse-activations/bounds",
     title="Measured sensitivities and degrees beside the sharp forms of Lemma 9, Lemma 10 and Theorem 8",
-    seconds=1,
+    seconds=(1, 170),
     expectation="every sharp bound holds and is tight: attained, within 5%, within 20%",
     figure=plot_bounds,
-    scales={
-        "quick": BoundsSettings(inputs=(8, 12), seeds=2),
-        "paper": BoundsSettings(inputs=(8, 12, 16), seeds=5),
-    },
+    quick=BoundsSettings(inputs=(8, 12), seeds=2),
+    paper=BoundsSettings(inputs=(8, 12, 16), seeds=5),
     measure=measure,
-    paper_seconds=170,
 )

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
-from fewfire.papers._claims._statistics import spread_power
-from fewfire.papers.sparse_activations.recipes import _shared
-from fewfire.papers.sparse_activations.recipes._shared import needs_torch
+from fewfire.papers import _effects
+from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
+from fewfire.papers._statistics import spread_power
+from fewfire.papers.sparse_activations.recipes._shared import falling, needs_torch
 from fewfire.report._figure import SomeAxes, canvas, label_axes, log_axis, marked
 
 WIDTH, SHARE = 512, 0.2
@@ -45,14 +44,19 @@ def measure(settings: InducingSettings) -> RecipeOutcome:
     for seed in range(settings.seeds):
         rows += measure_induced(WIDTH, settings.epochs, settings.tuning, seed)
     parameters = {"width": WIDTH, **asdict(settings)}
-    return RecipeOutcome(parameters=parameters, judgements=judge(rows), measured=_sentences(rows), data={"rows": rows})
+    sentences = []
+    for method in grouped(rows, "method"):
+        points = _points(rows, method).items()
+        parts = [f"{s:g}: {p['activity'].mean():.1%} fire, {p['accuracy'].mean():.1%} right" for s, p in points]
+        sentences.append(f"{method}, {'; '.join(parts)}")
+    return RecipeOutcome(parameters=parameters, judgements=judge(rows), measured=sentences, data={"rows": rows})
 
 
-def judge(rows: Rows) -> list[Judgement]:
+def judge(rows: list[Row]) -> list[Judgement]:
     """The claims on activities and accuracies by method, setting and seed."""
     plain, smooth, relued = (_points(rows, method)[0.0]["accuracy"] for method in ("l1", "gelu", "relufied"))
     activity = np.stack([point["activity"] for point in _points(rows, "l1").values()], axis=1)
-    trend, change, noticed = _shared.falling(activity, FALL, LEVEL)
+    trend, change, noticed = falling(activity, FALL, LEVEL)
     aimed = [point["activity"] / target for target, point in _points(rows, "target").items()]
     targets = [(_effects.mean("activity over its target, the largest", values), values) for values in aimed]
     most, worst = max(targets, key=lambda pair: pair[0].high)
@@ -95,22 +99,13 @@ def _cost(claim: str, before: Any, after: Any, allowed: float) -> Judgement:
     return effect.at_most(claim, "points of accuracy lost, upper end", allowed, refuted_by, noticed)
 
 
-def _points(rows: Rows, method: str) -> dict[float, Row]:
+def _points(rows: list[Row], method: str) -> dict[float, Row]:
     """Activities and accuracies over seeds, by setting in the order measured."""
     mine = grouped(grouped(rows, "method")[method], "setting")
     return {
         setting: {key: np.array([row[key] for row in found]) for key in ("activity", "accuracy")}
         for setting, found in mine.items()
     }
-
-
-def _sentences(rows: Rows) -> list[str]:
-    sentences = []
-    for method in grouped(rows, "method"):
-        points = _points(rows, method).items()
-        parts = [f"{s:g}: {p['activity'].mean():.1%} fire, {p['accuracy'].mean():.1%} right" for s, p in points]
-        sentences.append(f"{method}, {'; '.join(parts)}")
-    return sentences
 
 
 def plot_inducing(info: Info, *, ax: SomeAxes | None = None) -> Figure:
@@ -132,15 +127,11 @@ def plot_inducing(info: Info, *, ax: SomeAxes | None = None) -> Figure:
 
 
 RECIPE = Recipe(
-    name="sparse-activations/inducing",
     title="Accuracy against activity on digits: relufication, ℓ1, a target activity, a top-k teacher",
-    seconds=33,
+    seconds=(33, 500),
     expectation="a few percent of the neurons fire at about one point of accuracy",
     figure=plot_inducing,
-    scales={
-        "quick": InducingSettings(seeds=4, epochs=30, tuning=5),
-        "paper": InducingSettings(seeds=20, epochs=60, tuning=15),
-    },
+    quick=InducingSettings(seeds=4, epochs=30, tuning=5),
+    paper=InducingSettings(seeds=20, epochs=60, tuning=15),
     measure=measure,
-    paper_seconds=500,
 )

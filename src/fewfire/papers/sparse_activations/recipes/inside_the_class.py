@@ -25,10 +25,10 @@ from sklearn.utils.parallel import Parallel, delayed
 from fewfire._threads import usable_cores
 from fewfire.learners import SparseActivationRegressor
 from fewfire.networks import check_sparsity, construct
+from fewfire.papers import _effects
 from fewfire.papers import sparse_activations as theory
-from fewfire.papers._claims import Figure, Info, Rows, _effects
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, as_parameters, grouped, rows_of
-from fewfire.papers._claims._statistics import LEVEL, spread_power
+from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
+from fewfire.papers._statistics import LEVEL, spread_power
 from fewfire.papers.sparse_activations.recipes._shared import mean_ratio
 from fewfire.problems import NetworkTarget
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
@@ -85,7 +85,12 @@ class MembersSettings:
 
 def measure(settings: MembersSettings) -> RecipeOutcome:
     """Rows of cell and errors per target; samples needed per class and target; comparisons with intervals."""
-    cells, seeds = _cells(settings), range(settings.first, settings.first + settings.targets)
+    kinds = [side for pair in _pairs(settings) for side in pair]
+    kinds += [(settings.n[0], settings.s[0], other, settings.steps) for other in settings.k[1:]]
+    kinds += [(settings.n[0], settings.s[0], side, LONGER * settings.steps) for side in settings.patient]
+    keys = product(kinds, settings.multiples)
+    cells = [MemberCell(*key[:3], multiple, key[3], _target(settings, key[1])) for key, multiple in keys]
+    seeds = range(settings.first, settings.first + settings.targets)
     learned = learn_all(list(product(cells, seeds)))
     rows = []
     for place, cell in enumerate(cells):
@@ -106,7 +111,7 @@ def measure(settings: MembersSettings) -> RecipeOutcome:
         needed = found["needed"].tolist()
         classes.append({"n": n, "s": s, "k": k, "steps": steps, "needed": needed, "predicted": predicted})
     return RecipeOutcome(
-        parameters={**as_parameters(settings), "goal": GOAL, "target_neurons": TARGET_NEURONS, "effect": EFFECT},
+        parameters={**asdict(settings), "goal": GOAL, "target_neurons": TARGET_NEURONS, "effect": EFFECT},
         judgements=judge(settings, seen),
         measured=_sentences(settings, seen),
         data={"rows": rows, "classes": classes},
@@ -218,16 +223,7 @@ def _target(settings: MembersSettings, s: int) -> int:
     return max(2, TARGET_NEURONS * s // settings.s[0])
 
 
-def _cells(settings: MembersSettings) -> list[MemberCell]:
-    n, s = settings.n[0], settings.s[0]
-    classes = [side for pair in _pairs(settings) for side in pair]
-    classes += [(n, s, other, settings.steps) for other in settings.k[1:]]
-    classes += [(n, s, side, LONGER * settings.steps) for side in settings.patient]
-    cells = product(classes, settings.multiples)
-    return [MemberCell(*key[:3], multiple, key[3], _target(settings, key[1])) for key, multiple in cells]
-
-
-def per_target(rows: Rows) -> Seen:
+def per_target(rows: list[Row]) -> Seen:
     """By class, of each target: samples needed, error at the most samples, Pr[more than k or 1 fire], gap of errors."""
     seen = {}
     for key, mine in grouped(rows, "n", "s", "k", "steps").items():
@@ -337,24 +333,20 @@ def _spread(axis: Axes, sizes: Any, table: np.ndarray, index: int, label: str) -
 
 
 RECIPE = Recipe(
-    name="sparse-activations/inside-the-class",
     title="Learning inside H(n, s, k) beside dense networks of the same width: samples needed, errors, patience",
-    seconds=43,
+    seconds=(43, 700),
     expectation="trained alike, members need fewer samples; dense networks trained longer need no more, being sparse",
     figure=plot_inside_the_class,
-    scales={
-        "quick": MembersSettings(targets=9, multiples=(2.0, 3.0, 4.5), n=(16, 12), s=(64, 128), k=(4, 1)),
-        "paper": MembersSettings(
-            targets=20,
-            multiples=(2.0, 3.0, 4.5, 6.75),
-            n=(16, 12, 24),
-            s=(64, 32, 128, 256),
-            k=(4, 1, 2, 8),
-            patient=(DENSE, 4),
-        ),
-    },
+    quick=MembersSettings(targets=9, multiples=(2.0, 3.0, 4.5), n=(16, 12), s=(64, 128), k=(4, 1)),
+    paper=MembersSettings(
+        targets=20,
+        multiples=(2.0, 3.0, 4.5, 6.75),
+        n=(16, 12, 24),
+        s=(64, 32, 128, 256),
+        k=(4, 1, 2, 8),
+        patient=(DENSE, 4),
+    ),
     measure=measure,
     from_paper=("trained alike, dense networks need more*", "fewer active neurons need fewer samples*"),
-    paper_seconds=700,
     busy=2,
 )

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
-from fewfire.papers._claims._statistics import in_most, in_most_power, spread_power
+from fewfire.papers import _effects
+from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
+from fewfire.papers._statistics import in_most, in_most_power, spread_power
 from fewfire.papers.sparse_activations.recipes import _shared
 from fewfire.report._figure import SomeAxes, canvas, colour
 
@@ -50,18 +50,31 @@ class LazySettings:
 @_shared.needs_torch
 def measure(settings: LazySettings) -> RecipeOutcome:
     """Activity by epoch, layer, width and depth on digits ("perceptrons"), by step, layer and width on text."""
-    perceptrons, decoders = _digits(settings), _text(settings)
+    from fewfire.papers.sparse_activations.lazy_neurons import language
+
+    perceptrons = _digits(settings)
     width, narrow = next(iter(grouped(perceptrons, "width").items()))
     parts = ", ".join(f"{np.mean(row['final']):.0%} at depth {row['depth']}" for row in narrow)
+    sentences, decoders = [f"digits at width {width}: {parts}"], []
+    text = language.standard_library()
+    training = language.LanguageTraining(settings.steps, settings.batch_size, settings.learning_rate)
+    for width, seed in settings.decoders:
+        shape = language.DecoderShape(settings.model, width, settings.layers, settings.heads, settings.context)
+        trained = language.train_decoder(shape, training, text, seed=seed)
+        count, last = trained.model.count(), trained.curve[-1]
+        decoders.append({"width": width, "seed": seed, "parameters": count, "curve": trained.curve})
+        layers = ", ".join(f"{a:.1%} ± {h:.1%}" for a, h in zip(last["activity"], last["half_width"], strict=True))
+        kind = f"transformer of {count:,} parameters, width {width}, seed {seed}"
+        sentences.append(f"{kind}: {layers} fire by layer")
     return RecipeOutcome(
         parameters={"seeds": settings.seeds, "epochs": settings.epochs, "steps": settings.steps},
         judgements=judge(perceptrons, decoders),
-        measured=[f"digits at width {width}: {parts}", *(_sentence(row) for row in decoders)],
+        measured=sentences,
         data={"perceptrons": perceptrons, "transformers": decoders},
     )
 
 
-def judge(perceptrons: Rows, decoders: Rows) -> list[Judgement]:
+def judge(perceptrons: list[Row], decoders: list[Row]) -> list[Judgement]:
     """The claims on activities of perceptrons by width and depth, and of transformers, at both ends of training."""
     widths = sorted({row["width"] for row in perceptrons})
     wide = grouped(perceptrons, "width")[widths[-1]]
@@ -119,7 +132,7 @@ def judge(perceptrons: Rows, decoders: Rows) -> list[Judgement]:
     ]
 
 
-def _digits(settings: LazySettings) -> Rows:
+def _digits(settings: LazySettings) -> list[Row]:
     """One row per shape: activity by epoch and layer, and mean activities at both ends per network."""
     from fewfire.papers.sparse_activations.lazy_neurons._digits import train_digits
 
@@ -135,26 +148,6 @@ def _digits(settings: LazySettings) -> Rows:
         accuracy = float(np.mean(found["accuracy"]))
         rows.append({"depth": depth, "width": width, "epochs": found["epochs"], **numbers, "accuracy": accuracy})
     return rows
-
-
-def _text(settings: LazySettings) -> Rows:
-    """One row per decoder, in the order of the settings."""
-    from fewfire.papers.sparse_activations.lazy_neurons import language
-
-    rows, text = [], language.standard_library()
-    training = language.LanguageTraining(settings.steps, settings.batch_size, settings.learning_rate)
-    for width, seed in settings.decoders:
-        shape = language.DecoderShape(settings.model, width, settings.layers, settings.heads, settings.context)
-        trained = language.train_decoder(shape, training, text, seed=seed)
-        rows.append({"width": width, "seed": seed, "parameters": trained.model.count(), "curve": trained.curve})
-    return rows
-
-
-def _sentence(row: Row) -> str:
-    last = row["curve"][-1]
-    layers = ", ".join(f"{a:.1%} ± {h:.1%}" for a, h in zip(last["activity"], last["half_width"], strict=True))
-    shape = f"transformer of {row['parameters']:,} parameters, width {row['width']}, seed {row['seed']}"
-    return f"{shape}: {layers} fire by layer"
 
 
 def plot_lazy_neurons(info: Info, *, ax: SomeAxes | None = None) -> Figure:
@@ -190,29 +183,25 @@ def plot_lazy_neurons(info: Info, *, ax: SomeAxes | None = None) -> Figure:
 
 
 RECIPE = Recipe(
-    name="sparse-activations/lazy-neurons",
     title="Activity falling in training, by depth and width: perceptrons on digits, a ReLU transformer on source code",
-    seconds=75,
+    seconds=(75, 170_000),
     expectation="from one half to a third of that in the transformer's later layers; on digits the wider, the lazier",
     figure=plot_lazy_neurons,
-    scales={
-        "quick": LazySettings(),
-        "paper": LazySettings(
-            widths=(32, 128, 512, 2048),
-            depths=(1, 2, 4),
-            seeds=10,
-            epochs=64,
-            model=512,
-            decoders=((1024, 0), (1024, 1), (4096, 0), (4096, 1)),
-            layers=5,
-            heads=8,
-            context=512,
-            steps=2500,
-            batch_size=64,
-            learning_rate=1e-3,
-        ),
-    },
+    quick=LazySettings(),
+    paper=LazySettings(
+        widths=(32, 128, 512, 2048),
+        depths=(1, 2, 4),
+        seeds=10,
+        epochs=64,
+        model=512,
+        decoders=((1024, 0), (1024, 1), (4096, 0), (4096, 1)),
+        layers=5,
+        heads=8,
+        context=512,
+        steps=2500,
+        batch_size=64,
+        learning_rate=1e-3,
+    ),
     measure=measure,
     from_paper=("*: activity falls",),
-    paper_seconds=170_000,
 )

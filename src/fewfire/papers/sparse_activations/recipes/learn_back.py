@@ -25,12 +25,11 @@ from scipy.stats import binom, spearmanr
 
 from fewfire.fourier import monomial_count, spectrum
 from fewfire.networks import TwoLayer, check_sparsity
+from fewfire.papers import _effects
 from fewfire.papers import sparse_activations as theory
-from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
-from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
-from fewfire.papers._claims._statistics import mean_power, spread_power
-from fewfire.papers.sparse_activations.recipes import _shared
-from fewfire.papers.sparse_activations.recipes._shared import relative_error
+from fewfire.papers._claims import Effect, Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
+from fewfire.papers._statistics import mean_power, spread_power
+from fewfire.papers.sparse_activations.recipes._shared import needs_torch, relative_error
 from fewfire.report._figure import SomeAxes, canvas, label_axes, log_axis, marked
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ class LearnBackSettings:
     samples: int
 
 
-@_shared.needs_torch
+@needs_torch
 def measure(settings: LearnBackSettings) -> RecipeOutcome:
     """One row per neuron, and one per block."""
     from fewfire.papers.sparse_activations.lazy_neurons._digits import sign_block
@@ -68,17 +67,39 @@ def measure(settings: LearnBackSettings) -> RecipeOutcome:
         block, accuracy = sign_block(settings.width, settings.epochs, target, seed)
         found = _neurons(block, settings.samples, seed)
         rows += [_rounded({"block": kind, "seed": seed, **row}) for row in found]
-        blocks.append(_rounded({"block": kind, "seed": seed, "accuracy": accuracy, **_whole(block)}))
+        # The first output of the block as a member of H(n, s, k): its degree and the bound.
+        network = block.with_parameters(output=block.output[:, 0], offset=float(np.asarray(block.offset)[0]))
+        picture, k, W = spectrum(network), check_sparsity(network).max_active, network.norms().W
+        allowed = 0.1 * picture.tail(0)
+        whole = {
+            "k": k,
+            "W": W,
+            "degree": picture.degree_for(allowed),
+            "degree_bound": theory.degree_sharp(k, W, allowed),
+            "sensitivity": picture.average_sensitivity(),
+            "sensitivity_bound": theory.average_sensitivity_sharp(k, W),
+        }
+        blocks.append(_rounded({"block": kind, "seed": seed, "accuracy": accuracy, **whole}))
     shown = {key: getattr(settings, key) for key in ("samples", "width", "seeds", "target")}
+    sentences = []
+    for (kind, mine), own in zip(grouped(rows, "block").items(), grouped(blocks, "block").values(), strict=True):
+        mean = {key: np.mean([row[key] for row in mine]) for key in ("fires", "error", "variance")}
+        absolute = np.mean([row["error"] * row["variance"] for row in mine])
+        sentences.append(
+            f"{kind}: {len(mine)} neurons that fire on {mean['fires']:.1%} of the cube, error {mean['error']:.2f} of "
+            f"the variance, {absolute:.2g} itself; accuracy {np.mean([row['accuracy'] for row in own]):.1%}, "
+            f"k = {max(row['k'] for row in own)}, degree {np.mean([row['degree'] for row in own]):.1f} where the bound "
+            f"has {np.mean([row['degree_bound'] for row in own]):.0f}"
+        )
     return RecipeOutcome(
         parameters={"inputs": INPUTS, "degree": DEGREE, **shown},
         judgements=judge(rows, attained(INPUTS)),
-        measured=_sentences(rows, blocks),
+        measured=sentences,
         data={"rows": rows, "blocks": blocks},
     )
 
 
-def judge(rows: Rows, at_one_point: float) -> list[Judgement]:
+def judge(rows: list[Row], at_one_point: float) -> list[Judgement]:
     """The claims on rows of neurons; `at_one_point` is AS/(2p‖w‖²) of the neuron that fires there only."""
     off = np.sort([abs(math.log(row["error"] / row["predicted"])) for row in rows])
     place = math.ceil(0.95 * len(off)) - 1
@@ -129,7 +150,7 @@ def attained(inputs: int) -> float:
     return float(spectrum(neuron).average_sensitivity() / (2 * inputs / 2**inputs))
 
 
-def _rank_correlation(rows: Rows) -> tuple[Effect, float]:
+def _rank_correlation(rows: list[Row]) -> tuple[Effect, float]:
     """Fisher's transform of the rank correlation between sensitivity and error within a block, and the test's power."""
     blocks = ([(row["sensitivity"], row["error"]) for row in mine] for mine in grouped(rows, "seed").values())
     found = [float(spearmanr(np.array(block)).statistic) for block in blocks]
@@ -162,38 +183,9 @@ def _neurons(block: TwoLayer, samples: int, seed: int) -> Iterator[Row]:
         }
 
 
-def _whole(block: TwoLayer) -> Row:
-    """The first output of a block as a member of H(n, s, k): its degree and the bound."""
-    network = block.with_parameters(output=block.output[:, 0], offset=float(np.asarray(block.offset)[0]))
-    picture, k, W = spectrum(network), check_sparsity(network).max_active, network.norms().W
-    allowed = 0.1 * picture.tail(0)
-    return {
-        "k": k,
-        "W": W,
-        "degree": picture.degree_for(allowed),
-        "degree_bound": theory.degree_sharp(k, W, allowed),
-        "sensitivity": picture.average_sensitivity(),
-        "sensitivity_bound": theory.average_sensitivity_sharp(k, W),
-    }
-
-
 def _rounded(row: Row) -> Row:
     """Floats to five digits: files are for reading."""
     return {key: float(f"{value:.5g}") if isinstance(value, float) else value for key, value in row.items()}
-
-
-def _sentences(rows: Rows, blocks: Rows) -> list[str]:
-    sentences = []
-    for (kind, mine), own in zip(grouped(rows, "block").items(), grouped(blocks, "block").values(), strict=True):
-        mean = {key: np.mean([row[key] for row in mine]) for key in ("fires", "error", "variance")}
-        absolute = np.mean([row["error"] * row["variance"] for row in mine])
-        sentences.append(
-            f"{kind}: {len(mine)} neurons that fire on {mean['fires']:.1%} of the cube, error {mean['error']:.2f} of "
-            f"the variance, {absolute:.2g} itself; accuracy {np.mean([row['accuracy'] for row in own]):.1%}, "
-            f"k = {max(row['k'] for row in own)}, degree {np.mean([row['degree'] for row in own]):.1f} where the bound "
-            f"has {np.mean([row['degree_bound'] for row in own]):.0f}"
-        )
-    return sentences
 
 
 def plot_learn_back(info: Info, *, ax: SomeAxes | None = None) -> Figure:
@@ -215,15 +207,11 @@ def plot_learn_back(info: Info, *, ax: SomeAxes | None = None) -> Figure:
 
 
 RECIPE = Recipe(
-    name="sparse-activations/learn-back",
     title="Neurons of a trained, sparsified block learned back by low degree: what sensitivity and degree predict",
-    seconds=10,
+    seconds=(10, 1300),
     expectation="errors as the degree says; sensitivity ranks them; sparser neurons harder relative to their variance",
     figure=plot_learn_back,
-    scales={
-        "quick": LearnBackSettings(seeds=4, width=32, epochs=60, target=0.1, samples=4000),
-        "paper": LearnBackSettings(seeds=8, width=128, epochs=200, target=0.05, samples=16_000),
-    },
+    quick=LearnBackSettings(seeds=4, width=32, epochs=60, target=0.1, samples=4000),
+    paper=LearnBackSettings(seeds=8, width=128, epochs=200, target=0.05, samples=16_000),
     measure=measure,
-    paper_seconds=1300,
 )

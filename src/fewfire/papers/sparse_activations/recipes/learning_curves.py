@@ -19,9 +19,9 @@ import numpy as np
 from fewfire._random import Stream
 from fewfire.fourier import monomial_count, spectrum
 from fewfire.networks import construct
-from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
-from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
-from fewfire.papers._claims._statistics import spread_power
+from fewfire.papers import _effects
+from fewfire.papers._claims import Effect, Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
+from fewfire.papers._statistics import spread_power
 from fewfire.papers.sparse_activations.recipes._shared import relative_error
 from fewfire.report._figure import SomeAxes, canvas, colour, legend_below, marked
 
@@ -63,7 +63,7 @@ def measure(settings: CurvesSettings) -> RecipeOutcome:
     return RecipeOutcome(parameters=parameters, judgements=judge(rows), data={"rows": rows})
 
 
-def judge(rows: Rows) -> list[Judgement]:
+def judge(rows: list[Row]) -> list[Judgement]:
     """The claims on errors by target, degree and samples."""
     largest = [row for row in rows if row["samples"] == max(row["samples"] for row in rows)]
     missed = [np.log(np.array(row["errors"]) / row["predicted"]) for row in largest if row["tail"] >= NONE]
@@ -122,15 +122,11 @@ def plot_learning_curves(info: Info, *, ax: SomeAxes | None = None) -> Figure:
 
 
 RECIPE = Recipe(
-    name="sparse-activations/learning-curves",
     title="Low-degree learning curves on juntas, indexing, Appendix A networks and random members of H(n, s, k)",
-    seconds=2,
+    seconds=(2, 150),
     expectation="test error within 5% of the tail above the degree times m/(m − D); 0 where the tail is 0",
     figure=plot_learning_curves,
-    scales={
-        "quick": CurvesSettings(samples=(500, 2000, 8000), seeds=8),
-        "paper": CurvesSettings(samples=(250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000), seeds=8),
-    },
+    quick=CurvesSettings(samples=(500, 2000, 8000), seeds=8),
+    paper=CurvesSettings(samples=(250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000), seeds=8),
     measure=measure,
-    paper_seconds=150,
 )

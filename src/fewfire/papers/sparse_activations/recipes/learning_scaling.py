@@ -21,12 +21,11 @@ from scipy.stats import binom
 
 from fewfire.fourier import monomial_count, spectrum
 from fewfire.networks import TwoLayer, construct
+from fewfire.papers import _effects
 from fewfire.papers import sparse_activations as theory
-from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
-from fewfire.papers._claims._statistics import mean_power, spread_power
-from fewfire.papers.sparse_activations.recipes import _shared
-from fewfire.papers.sparse_activations.recipes._shared import relative_error
+from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
+from fewfire.papers._statistics import mean_power, spread_power
+from fewfire.papers.sparse_activations.recipes._shared import falling, pooled_deviation, relative_error
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, log_axis, marked
 
 if TYPE_CHECKING:
@@ -59,18 +58,28 @@ def measure(settings: ScalingSettings) -> RecipeOutcome:
     samples = [_samples_needed(n, seeds) for n in settings.inputs]
     over_n = [_degrees(n, 16, 2, kind, seeds) for kind in KINDS for n in settings.degree_inputs]
     over_s = [_degrees(INPUTS, s, 1, kind, seeds) for kind in KINDS for s in (4, 8, 16, 32, 64, 128)]
-    over_k = [_errors(k, kind, seeds) for kind in KINDS for k in (1, 2, 4, 8, 16)]
+    over_k = [_degrees(INPUTS, NEURONS, k, kind, seeds) for kind in KINDS for k in (1, 2, 4, 8, 16)]
+    for row in over_k:
+        members = [(seed, varying_member(INPUTS, NEURONS, row["k"], seed, row["kind"])) for seed in seeds]
+        row["errors"] = [relative_error(member, DEGREE, SAMPLES, seed) for seed, member in members]
     kinds = {"n": grouped(over_n, "kind"), "s": grouped(over_s, "kind")}
     slopes = {kind: {key: _slopes(rows[kind], key) for key, rows in kinds.items()} for kind in KINDS}
+    parts = []
+    for kind, mine in grouped(over_k, "kind").items():
+        degrees = ", ".join(f"{np.mean(row['degrees']):.1f}" for row in mine)
+        bounds = ", ".join(f"{row['bound']:.0f}" for row in mine)
+        parts.append(f"{kind} {degrees} (4k²W²/ε: {bounds})")
+    ks = ", ".join(map(str, grouped(over_k, "k")))
+    sentence = f"degree that holds 90% of the variance at k = {ks} of {NEURONS} neurons: {'; '.join(parts)}."
     return RecipeOutcome(
         parameters={"degree": DEGREE, "goal": GOAL, "seeds": settings.seeds, "neurons": NEURONS},
         judgements=judge(samples, slopes, over_k),
-        measured=[_sentence(over_k)],
+        measured=[sentence],
         data={"samples": samples, "over_n": over_n, "over_s": over_s, "over_k": over_k, "slopes": slopes},
     )
 
 
-def judge(samples: Rows, slopes: Row, over_k: Rows) -> list[Judgement]:
+def judge(samples: list[Row], slopes: Row, over_k: list[Row]) -> list[Judgement]:
     """The claims on samples by n, on slopes by kind over "n" and "s", and on errors by kind and k."""
     members = len(over_k[0]["errors"])
     over_n = [_effects.mean("slope of the degree over log₂ n, the largest", slopes[kind]["n"]) for kind in KINDS]
@@ -84,8 +93,8 @@ def judge(samples: Rows, slopes: Row, over_k: Rows) -> list[Judgement]:
     noticed = spread_power(exponents, OTHER_DEGREE - HALF_POWER, 1 - END)
     exponent = _effects.mean("power of C(n, ≤ 3) that samples grow with", exponents)
     tables = [np.array([row["errors"] for row in mine]).T for mine in grouped(over_k, "kind").values()]
-    noise = max(map(_shared.pooled_deviation, tables))
-    trends = [_shared.falling(table, FALL, LEVEL, noise) for table in tables]
+    noise = max(map(pooled_deviation, tables))
+    trends = [falling(table, FALL, LEVEL, noise) for table in tables]
     trend, change, power = max(trends, key=lambda found: found[0])
     return [
         steepest.at_most(
@@ -176,26 +185,10 @@ def _degrees(n: int, s: int, k: int, kind: str, seeds: range) -> Row:
     return {"kind": kind, "n": n, "s": s, "k": k, "degrees": degrees, "bound": float(np.mean(bounds))}
 
 
-def _errors(k: int, kind: str, seeds: range) -> Row:
-    """`_degrees` at one number of neurons, and the relative error of each member at degree 3 from 2000 samples."""
-    errors = [relative_error(varying_member(INPUTS, NEURONS, k, seed, kind), DEGREE, SAMPLES, seed) for seed in seeds]
-    return _degrees(INPUTS, NEURONS, k, kind, seeds) | {"errors": errors}
-
-
-def _slopes(mine: Rows, key: str) -> list[float]:
+def _slopes(mine: list[Row], key: str) -> list[float]:
     """For each seed the slope of the degree over the logarithm of n or s."""
     slopes = np.polyfit(np.log2([row[key] for row in mine]), np.array([row["degrees"] for row in mine]), 1)[0]
     return [round(float(slope), 12) for slope in slopes]
-
-
-def _sentence(over_k: Rows) -> str:
-    parts = []
-    for kind, mine in grouped(over_k, "kind").items():
-        degrees = ", ".join(f"{np.mean(row['degrees']):.1f}" for row in mine)
-        bounds = ", ".join(f"{row['bound']:.0f}" for row in mine)
-        parts.append(f"{kind} {degrees} (4k²W²/ε: {bounds})")
-    ks = ", ".join(map(str, grouped(over_k, "k")))
-    return f"degree that holds 90% of the variance at k = {ks} of {NEURONS} neurons: {'; '.join(parts)}."
 
 
 def plot_scaling(info: Info, *, ax: SomeAxes | None = None) -> Figure:
@@ -217,7 +210,7 @@ def plot_scaling(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     return figure
 
 
-def _draw_members(axis: Axes, rows: Rows, along: str, key: str, label: str, title: str) -> None:
+def _draw_members(axis: Axes, rows: list[Row], along: str, key: str, label: str, title: str) -> None:
     """Every member, and a line through the means of each kind."""
     for place, (kind, mine) in enumerate(grouped(rows, "kind").items()):
         for row in mine:
@@ -230,16 +223,12 @@ def _draw_members(axis: Axes, rows: Rows, along: str, key: str, label: str, titl
 
 
 RECIPE = Recipe(
-    name="sparse-activations/learning-scaling",
     title="Degree and samples against n, degree against s, error against k at fixed s, on random members of H(n, s, k)",
-    seconds=5,
+    seconds=(5, 240),
     expectation="degree flat in n, samples like C(n, ≤ 3), degree like log s, error falling with k at fixed s",
     figure=plot_scaling,
-    scales={
-        "quick": ScalingSettings(inputs=(8, 12, 16, 24), degree_inputs=(8, 10, 12, 16), seeds=12),
-        "paper": ScalingSettings(inputs=(8, 12, 16, 24, 32, 40), degree_inputs=(8, 10, 12, 16, 18), seeds=24),
-    },
+    quick=ScalingSettings(inputs=(8, 12, 16, 24), degree_inputs=(8, 10, 12, 16), seeds=12),
+    paper=ScalingSettings(inputs=(8, 12, 16, 24, 32, 40), degree_inputs=(8, 10, 12, 16, 18), seeds=24),
     measure=measure,
     from_paper=("so samples follow*", "the degree grows with log s"),
-    paper_seconds=240,
 )

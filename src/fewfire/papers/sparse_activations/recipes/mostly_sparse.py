@@ -11,7 +11,7 @@ The margin of silent neurons is 0.1 unless varied. It and the slack of the bound
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 
 import numpy as np
@@ -20,12 +20,11 @@ from scipy.stats import binomtest
 from fewfire.fourier import spectrum
 from fewfire.learners import SparseActivationClassifier, SparseActivationRegressor
 from fewfire.networks import check_sparsity, construct
+from fewfire.papers import _effects
 from fewfire.papers import sparse_activations as theory
-from fewfire.papers._claims import Figure, Info, Row, Rows, _effects
-from fewfire.papers._claims._recipe import Judgement, Power, Recipe, RecipeOutcome, as_parameters, grouped, rows_of
-from fewfire.papers._claims._statistics import rising, rising_power, share_power
-from fewfire.papers.sparse_activations.recipes import _shared
-from fewfire.papers.sparse_activations.recipes._shared import falling
+from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
+from fewfire.papers._statistics import rising, rising_power, share_power
+from fewfire.papers.sparse_activations.recipes._shared import falling, mean_share
 from fewfire.problems import NetworkTarget
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
 
@@ -55,15 +54,35 @@ def measure(settings: MostlySparseSettings) -> RecipeOutcome:
     over_k = [_row(k, 0.1, settings) for k in (*settings.k, WIDTH)]
     over_margin = [_row(settings.k[0], margin, settings) for margin in settings.margins]
     cube = [_on_cube(*cell) for cell in product((1, 2), settings.samples, _seeds(settings))]
+
+    def describe(row: Row) -> str:
+        share, ends = sum(row["exceeding"]) / sum(row["images"]), f"{min(row['low']):.1%} to {max(row['high']):.1%}"
+        return f"{share:.1%} ({ends}), accuracy {np.mean(row['accuracy']):.1%}"
+
+    several = "; ".join(f"k = {row['k']}: {describe(row)}" for row in over_k[:-1])
+    margins = "; ".join(f"margin {row['margin']:g}: {describe(row)}" for row in over_margin)
+    dense = over_k[-1]
+    price = [row["bound"] / row["sparse_bound"] for row in cube]
+    loose = [row["bound"] / row["sensitivity"] for row in cube]
+    within = sum(row["p"] <= row["allowed"] for row in cube)
+    measured = [
+        f"Pr[more than k fire] on new digits (widest 95% ends of all seeds), {several}",
+        f"a dense network: more than 8 fire on {sum(dense['exceeding_8']) / sum(dense['images']):.1%}, "
+        f"accuracy {np.mean(dense['accuracy']):.1%}",
+        f"k = {over_margin[0]['k']} by margin, {margins}",
+        f"on the cube the remark costs {min(price):.2f} to {max(price):.2f} times the bound of the class; "
+        f"{within} of {len(cube)} fits keep to p ≤ (k/s)², where it costs at most 1.5; "
+        f"the bound is {min(loose):.0f} to {max(loose):.0f} times the average sensitivity",
+    ]
     return RecipeOutcome(
-        parameters={**as_parameters(settings), "width": WIDTH, "held_out": TEST_SHARE},
+        parameters={**asdict(settings), "width": WIDTH, "held_out": TEST_SHARE},
         judgements=judge(over_k, cube),
-        measured=_sentences(over_k, over_margin, cube),
+        measured=measured,
         data={"over_k": over_k, "over_margin": over_margin, "cube": cube},
     )
 
 
-def judge(over_k: Rows, cube: Rows) -> list[Judgement]:
+def judge(over_k: list[Row], cube: list[Row]) -> list[Judgement]:
     """The claims on counts of images over k, dense networks last, and on shares of the cube by k, samples and seed."""
     *sparse, dense = over_k
     first, last = sparse[0], sparse[-1]
@@ -75,8 +94,8 @@ def judge(over_k: Rows, cube: Rows) -> list[Judgement]:
     spread = float(np.sqrt(np.max(np.maximum(shares.var(axis=0, ddof=1) - means * (1 - means) / images, 0.0))))
     # Shares of the cube, a row per k and seed, a column per number of samples.
     exact = np.array([[row["p"] for row in mine] for mine in grouped(cube, "k", "seed").values()])
-    halving = [OFTEN * 2.0**-place for place in range(len(sparse))]
-    noticed = rising_power(halving[::-1], spread, networks, LEVEL, images)
+    halving = tuple(OFTEN * 2.0**-place for place in reversed(range(len(sparse))))
+    noticed = rising_power(halving, spread, networks, LEVEL, images)
     trend, change, power = falling(exact, FALL, LEVEL)
     return [
         Judgement(
@@ -86,7 +105,7 @@ def judge(over_k: Rows, cube: Rows) -> list[Judgement]:
             SEEN,
             "at least",
             refuted_by="one network that may keep to k on all but half a percent of new images",
-            effect=_shared.mean_share(fire.format(few), shares[:, 0]),
+            effect=mean_share(fire.format(few), shares[:, 0]),
             power=Power("3% of the images in every network", share_power(FAILS, SEEN, images) ** networks),
         ),
         Judgement(
@@ -95,7 +114,7 @@ def judge(over_k: Rows, cube: Rows) -> list[Judgement]:
             max(last["high"]),
             RARE,
             refuted_by="one network on which more may fire on 3% of new images",
-            effect=_shared.mean_share(fire.format(many), shares[:, -1]),
+            effect=mean_share(fire.format(many), shares[:, -1]),
             # An upper end above the bound is what `share_power` would count as not passing.
             power=Power("5% of the images in one network", 1 - share_power(1 - OFTEN, 1 - RARE, images)),
         ),
@@ -115,7 +134,7 @@ def judge(over_k: Rows, cube: Rows) -> list[Judgement]:
             HALF,
             "at least",
             refuted_by="one dense network that may keep to k on half of the images",
-            effect=_shared.mean_share(fire.format(many), np.divide(dense["exceeding_8"], dense["images"])),
+            effect=mean_share(fire.format(many), np.divide(dense["exceeding_8"], dense["images"])),
             power=Power("60% of the images in every network", share_power(DENSE, HALF, images) ** networks),
         ),
         Judgement(
@@ -179,28 +198,6 @@ def _on_cube(k: int, samples: int, seed: int) -> Row:
     }
 
 
-def _sentences(over_k: Rows, over_margin: Rows, cube: Rows) -> list[str]:
-    def describe(row: Row) -> str:
-        share, ends = sum(row["exceeding"]) / sum(row["images"]), f"{min(row['low']):.1%} to {max(row['high']):.1%}"
-        return f"{share:.1%} ({ends}), accuracy {np.mean(row['accuracy']):.1%}"
-
-    several = "; ".join(f"k = {row['k']}: {describe(row)}" for row in over_k[:-1])
-    margins = "; ".join(f"margin {row['margin']:g}: {describe(row)}" for row in over_margin)
-    dense = over_k[-1]
-    price = [row["bound"] / row["sparse_bound"] for row in cube]
-    loose = [row["bound"] / row["sensitivity"] for row in cube]
-    within = sum(row["p"] <= row["allowed"] for row in cube)
-    return [
-        f"Pr[more than k fire] on new digits (widest 95% ends of all seeds), {several}",
-        f"a dense network: more than 8 fire on {sum(dense['exceeding_8']) / sum(dense['images']):.1%}, "
-        f"accuracy {np.mean(dense['accuracy']):.1%}",
-        f"k = {over_margin[0]['k']} by margin, {margins}",
-        f"on the cube the remark costs {min(price):.2f} to {max(price):.2f} times the bound of the class; "
-        f"{within} of {len(cube)} fits keep to p ≤ (k/s)², where it costs at most 1.5; "
-        f"the bound is {min(loose):.0f} to {max(loose):.0f} times the average sensitivity",
-    ]
-
-
 def plot_mostly_sparse(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """sparse-activations/mostly-sparse: Pr[more than k fire] on new digits over k, and on the cube over samples."""
     over_k, cube = rows_of(info, "over_k", "cube")
@@ -224,15 +221,11 @@ def plot_mostly_sparse(info: Info, *, ax: SomeAxes | None = None) -> Figure:
 
 
 RECIPE = Recipe(
-    name="sparse-activations/mostly-sparse",
     title="Remark 11: how often more than k neurons fire on new digits, and what that costs on the cube",
-    seconds=6,
+    seconds=(6, 600),
     expectation="k = 1 fails on some new digits, k = 8 on at most 3%; rarer with k and with samples",
     figure=plot_mostly_sparse,
-    scales={
-        "quick": MostlySparseSettings(),
-        "paper": MostlySparseSettings(20, margins=(0.0, 0.1, 0.3, 1.0), samples=(50, 100, 300, 1000), steps=2000),
-    },
+    quick=MostlySparseSettings(),
+    paper=MostlySparseSettings(20, margins=(0.0, 0.1, 0.3, 1.0), samples=(50, 100, 300, 1000), steps=2000),
     measure=measure,
-    paper_seconds=600,
 )

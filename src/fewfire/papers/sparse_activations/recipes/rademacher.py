@@ -21,14 +21,12 @@ from scipy.stats import norm
 
 from fewfire._cube import cube
 from fewfire._random import Stream
-from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
+from fewfire.papers._claims import Effect, Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
 from fewfire.papers.sparse_activations.rademacher_table import rademacher_table, sample_row
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from fewfire.papers._claims import Figure, Info, Row, Rows
 
 
 INPUTS, W, B = 12, 1.0, 2.0  # inputs of the cube, and the scales of the class
@@ -61,8 +59,27 @@ def measure(settings: RademacherSettings) -> RecipeOutcome:
     powers = [1 << power for power in range(largest.bit_length())]
     over_s = [table.row(s, 1) for s in powers]
     over_k = [table.row(largest, k) for k in powers]
-    over_n = _over_n(settings)
-    on_sample = _on_sample(settings, powers)
+    # All points of small cubes, repeated, and as many neurons as points: there addresses cost least.
+    over_n = []
+    for n in (1, 2, 3, 4):
+        points = np.tile(cube(n), (settings.m // 2**n, 1))
+        # The weights ±W/√n of a neuron that fires at one point only leave it this bias, at n = 2 none.
+        bias = W * max(abs(2 - n) / n**0.5, 1e-6)
+        small = rademacher_table(points, W, bias, max_block=2**n, draws=settings.draws, restarts=1, steps=100)
+        over_n.append({"n": n, **small.row(2**n, 1)})
+    # Networks that are sparse on the sample, at the bias that serves s = 2 best.
+    draws: Any = {"draws": settings.draws}
+    orthogonal = hadamard(2**settings.power, dtype=np.int8)
+    sizes = [(s, 1) for s in powers] + [(largest, k) for k in powers[1:]]
+    on_sample = [{"points": "orthogonal", **sample_row(orthogonal, s, k, W, W, **draws)} for s, k in sizes]
+    for n in settings.random_inputs:
+        points = Stream(n, "recipe/rademacher").sign_rows(settings.points, n)
+        bias = W * (n / settings.points) ** 0.5
+        on_sample += [{"points": "random", **sample_row(points, s, 1, W, bias, **draws)} for s in (2, 8)]
+    few = hadamard(2 ** (settings.power // 2 + 1), dtype=np.int8)
+    repeated = np.tile(few, (len(orthogonal) // len(few), 1))
+    bias = W * (len(few) / len(repeated)) ** 0.5
+    on_sample += [{"points": "repeated", **sample_row(repeated, s, 1, W, bias, **draws)} for s in (2, 4, 8)]
     on_cube = over_s + over_k + over_n
     most = max(on_cube, key=lambda row: _ratio(row, 0))
     sentence = (
@@ -78,7 +95,7 @@ def measure(settings: RademacherSettings) -> RecipeOutcome:
     )
 
 
-def judge(on_cube: Rows, on_sample: Rows) -> list[Judgement]:
+def judge(on_cube: list[Row], on_sample: list[Row]) -> list[Judgement]:
     """The claims on rows of estimates by networks that are sparse on the whole cube, and on the sample."""
     everything = [*on_cube, *on_sample]
     line = [row for row in on_sample if row["points"] == "orthogonal" and row["k"] == 1]
@@ -90,7 +107,7 @@ def judge(on_cube: Rows, on_sample: Rows) -> list[Judgement]:
     smaller = _noticed(_ratio(explicit, 0, "explicit"), 1 / EXPLICIT, _error(explicit, "explicit"))
     most_on_sample = max(on_sample, key=lambda row: _ratio(row, ERRORS))
 
-    def keeps(claim: str, rows: Rows, constant: float) -> Judgement:
+    def keeps(claim: str, rows: list[Row], constant: float) -> Judgement:
         """Conjecture 20 with this constant; the power is at the estimate that is known least well."""
         most = max(rows, key=lambda row: _ratio(row, ERRORS))
         power = Power("an estimate a third above it", _noticed(THIRD * constant, constant, max(map(_error, rows))))
@@ -158,35 +175,6 @@ def _ratio(row: Row, errors: float, bound: str = "conjecture_20") -> float:
     return float((row["estimate"] - errors * row["standard_error"]) / row[bound])
 
 
-def _over_n(settings: RademacherSettings) -> list[Row]:
-    """All points of small cubes, repeated, and as many neurons as points: there addresses cost least."""
-    rows = []
-    for n in (1, 2, 3, 4):
-        X = np.tile(cube(n), (settings.m // 2**n, 1))
-        # The weights ±W/√n of a neuron that fires at one point only leave it this bias, at n = 2 none.
-        bias = W * max(abs(2 - n) / n**0.5, 1e-6)
-        table = rademacher_table(X, W, bias, max_block=2**n, draws=settings.draws, restarts=1, steps=100)
-        rows.append({"n": n, **table.row(2**n, 1)})
-    return rows
-
-
-def _on_sample(settings: RademacherSettings, powers: list[int]) -> list[Row]:
-    """Rows of networks that are sparse on the sample, at the bias that serves s = 2 best."""
-    draws = settings.draws
-    orthogonal = hadamard(2**settings.power, dtype=np.int8)
-    most = powers[-1]
-    sizes = [(s, 1) for s in powers] + [(most, k) for k in powers[1:]]
-    rows = [{"points": "orthogonal", **sample_row(orthogonal, s, k, W, W, draws=draws)} for s, k in sizes]
-    for n in settings.random_inputs:
-        X = Stream(n, "recipe/rademacher").sign_rows(settings.points, n)
-        bias = W * (n / settings.points) ** 0.5
-        rows += [{"points": "random", **sample_row(X, s, 1, W, bias, draws=draws)} for s in (2, 8)]
-    few = hadamard(2 ** (settings.power // 2 + 1), dtype=np.int8)
-    repeated = np.tile(few, (len(orthogonal) // len(few), 1))
-    bias = W * (len(few) / len(repeated)) ** 0.5
-    return rows + [{"points": "repeated", **sample_row(repeated, s, 1, W, bias, draws=draws)} for s in (2, 4, 8)]
-
-
 BOUNDS: dict[str, tuple[str, Any]] = {
     "theorem_19": ("Theorem 19, eq. (15)", "--"),
     "explicit": ("eq. (15), every constant", "-."),
@@ -207,12 +195,7 @@ def plot_rademacher(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     _draw_bounds(panels[1], over_k, "k", f"active neurons k, s = {over_k[0]['s']}")
     panels[0].set_ylabel("Rademacher complexity")
     panels[0].legend(fontsize="small")
-    _draw_shares(panels[2], over_s, on_sample)
-    return figure
-
-
-def _draw_shares(axis: Axes, over_s: Rows, on_sample: Rows) -> None:
-    """Estimates over Conjecture 20 at k = 1, by kind of points; what is above 1 refutes the constant 1."""
+    # Estimates over Conjecture 20 at k = 1, by kind of points; what is above 1 refutes the constant 1.
     lines = {"sparse on the whole cube": list(over_s)}
     for (points, n), mine in grouped((row for row in on_sample if row["k"] == 1), "points", "n").items():
         label = f"random points, n = {n // mine[0]['m']} m" if points == "random" else f"{points} points"
@@ -220,15 +203,16 @@ def _draw_shares(axis: Axes, over_s: Rows, on_sample: Rows) -> None:
     for place, (label, mine) in enumerate(lines.items()):
         errors = [2 * _error(row) for row in mine]
         sizes, ratios = [row["s"] for row in mine], [_ratio(row, 0) for row in mine]
-        axis.errorbar(sizes, ratios, yerr=errors, label=label, **marked(place, capsize=2))
-    axis.axhline(1, color="black", linestyle=":")
-    axis.axhline(2**0.5, color="black", linestyle="--", label="√2")
-    axis.set_xscale("log", base=2)
-    axis.set_ylim(0, 2.2)
-    label_axes(axis, "hidden neurons s, k = 1", "estimate / Conjecture 20")
+        panels[2].errorbar(sizes, ratios, yerr=errors, label=label, **marked(place, capsize=2))
+    panels[2].axhline(1, color="black", linestyle=":")
+    panels[2].axhline(2**0.5, color="black", linestyle="--", label="√2")
+    panels[2].set_xscale("log", base=2)
+    panels[2].set_ylim(0, 2.2)
+    label_axes(panels[2], "hidden neurons s, k = 1", "estimate / Conjecture 20")
+    return figure
 
 
-def _draw_bounds(axes: Axes, rows: Rows, along: str, label: str) -> None:
+def _draw_bounds(axes: Axes, rows: list[Row], along: str, label: str) -> None:
     places = [row[along] for row in rows]
     for place, (name, (title, dashes)) in enumerate(BOUNDS.items()):
         axes.plot(places, [row[name] for row in rows], label=title, color=colour(place), linestyle=dashes)
@@ -239,18 +223,14 @@ def _draw_bounds(axes: Axes, rows: Rows, along: str, label: str) -> None:
 
 
 RECIPE = Recipe(
-    name="sparse-activations/rademacher",
     title="Rademacher complexity over n, s and k, under Theorem 19 and the classical bound, against Conjecture 20",
-    seconds=23,
+    seconds=(23, 1150),
     expectation="all below the explicit eq. (15); on samples up to √2 times Conjecture 20, which has no constant",
     figure=plot_rademacher,
-    scales={
-        "quick": RademacherSettings(),
-        "paper": RademacherSettings(
-            m=2048, largest=256, draws=80, restarts=8, steps=100, power=10, points=256, random_inputs=(512, 2048, 8192)
-        ),
-    },
+    quick=RademacherSettings(),
+    paper=RademacherSettings(
+        m=2048, largest=256, draws=80, restarts=8, steps=100, power=10, points=256, random_inputs=(512, 2048, 8192)
+    ),
     measure=measure,
     from_paper=("eq. (15)*", "* as Conjecture 20 does", "no counterexample to * constant 1 *"),
-    paper_seconds=1150,
 )

@@ -18,11 +18,10 @@ from scipy.stats import binom, binomtest
 from fewfire._random import Stream
 from fewfire.learners import RobustClassifier
 from fewfire.networks import init
+from fewfire.papers import _effects as effects
 from fewfire.papers import sublinear
-from fewfire.papers._claims import Figure, Info, Row
-from fewfire.papers._claims import _effects as effects
-from fewfire.papers._claims._recipe import Effect, Judgement, Power, Recipe, RecipeOutcome, rows_of
-from fewfire.papers._claims._statistics import share_power, spread_power
+from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, rows_of
+from fewfire.papers._statistics import share_power, spread_power
 from fewfire.papers.sublinear.recipes.cost import power_of_width, powers_by_seed
 from fewfire.problems import SphereSlice
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, log_axis
@@ -60,6 +59,8 @@ def judge(starts: list[Row], trained: list[Row]) -> tuple[list[Judgement], list[
     of = {name: [row for row in starts if row["threshold"] == name] for name in THRESHOLDS}
     level = 0.01 / len(starts)
     furthest = max(starts, key=lambda row: abs(row["fired"] / (row["trials"] * row["probability"]) - 1))
+    # Measured over exact activity of one input over all starts.
+    name = f"activity over the exact one, furthest from 1, m = {furthest['width']}, {furthest['threshold']} threshold"
     half = min(of["theorem"], key=lambda row: row["fired"] / row["trials"])
     share = effects.share(f"share of active neurons, m = {half['width']}", half["fired"], half["trials"])
     bounded = [row for row in of["quantile"] if row["bound"] < row["width"]]
@@ -77,7 +78,9 @@ def judge(starts: list[Row], trained: list[Row]) -> tuple[list[Judgement], list[
             level,
             "at least",
             refuted_by=f"a count whose exact test has p below 0.01/{len(starts)}",
-            effect=_activity(furthest),
+            effect=effects.share(name, furthest["fired"], furthest["trials"]).map(
+                lambda end: end / furthest["probability"]
+            ),
             power=Power(f"an activity off by {OFF:.0%}, at any width", min(_notices(row, level) for row in starts)),
         ),
         effects.exact("largest count over the bound", largest).at_most(
@@ -118,13 +121,6 @@ def _sublinear(claim: str, powers: list[float], bound: float) -> Judgement:
         f"a power of m that is not surely below {bound}",
         Power(f"a power of {bound - OFF:.2f}", spread_power(powers, OFF, 0.025)),
     )
-
-
-def _activity(row: Row) -> Effect:
-    """Measured over exact activity of one input over all starts, with Wilson's interval."""
-    found = effects.share("", row["fired"], row["trials"])
-    name = f"activity over the exact one, furthest from 1, m = {row['width']}, {row['threshold']} threshold"
-    return Effect(name, *(value / row["probability"] for value in (found.value, found.low, found.high)))
 
 
 def _notices(row: Row, level: float) -> float:
@@ -209,16 +205,12 @@ def plot_activity(info: Info, *, ax: SomeAxes | None = None) -> Figure:
 
 
 RECIPE = Recipe(
-    name="sublinear/activity",
     title="Lemma 5.15, Remark 5.17: active neurons against the width",
-    seconds=8,
+    seconds=(8, 120),
     expectation="exactly binomial counts; half of the neurons at τ = 1/m; sublinear in m with τ from the quantile",
     figure=plot_activity,
-    scales={
-        "quick": ActivitySettings(widths=(2**8, 2**10, 2**12, 2**14), iterations=60),
-        "paper": ActivitySettings(widths=(2**8, 2**10, 2**12, 2**14, 2**16), iterations=200),
-    },
+    quick=ActivitySettings(widths=(2**8, 2**10, 2**12, 2**14), iterations=60),
+    paper=ActivitySettings(widths=(2**8, 2**10, 2**12, 2**14, 2**16), iterations=200),
     measure=measure,
     from_paper=("Lemma 5.15*", "and stays so in training"),
-    paper_seconds=120,
 )

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import brentq
 
-from fewfire.papers._claims._recipe import Effect
+from fewfire.papers._claims import Effect
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

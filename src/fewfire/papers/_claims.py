@@ -1,6 +1,6 @@
 """What a recipe is: a claim of a paper that can be run, at the scales it states, with verdicts that can fail.
 
-A module of `papers/PAPER/recipes/` holds its settings, `measure(settings)`, its figure and `RECIPE`, which names them.
+A module of `papers/PAPER/recipes/` holds its settings, `measure(settings)`, its figure and `RECIPE`, of these two.
 `measure` may take further keyword arguments: these are the options of the recipe.
 
 A verdict is informative only if it could have been another. So a judgement names the outcome that would have refuted
@@ -10,19 +10,24 @@ the claim, and with what probability the test notices an effect of a stated size
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from fewfire._errors import invalid
 from fewfire._threads import ONE_BLAS_THREAD
 from fewfire._validate import check_choice, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from matplotlib import figure
 
-    from _typeshed import DataclassInstance
-    from matplotlib.figure import Figure
+Row: TypeAlias = dict[str, Any]
+"""What was measured of a cell, as JSON has it."""
+
+Info: TypeAlias = Mapping[str, Any]
+Figure: TypeAlias = "figure.Figure"
+"""Of plots: the result of a recipe, and what is drawn of it."""
 
 Scale = Literal["quick", "paper"]
 """About a minute at most, or the sizes of the paper."""
@@ -137,6 +142,10 @@ class RecipeOutcome:
     measured: Sequence[str] = ()
     data: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        plain = {key: list(value) if isinstance(value, tuple) else value for key, value in self.parameters.items()}
+        object.__setattr__(self, "parameters", plain)  # as JSON has them
+
     @property
     def passed(self) -> bool:
         """Whether every claim was seen."""
@@ -182,40 +191,37 @@ class RecipeResult(RecipeOutcome):
 _RESULT_KEYS = ("recipe", "scale", "parameters", "measured", "judgement", "passed")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Recipe(Generic[Settings]):
     """A claim of a paper that can be run.
 
     Parameters
     ----------
-    name : str
-        "paper/recipe", as its module lies in `recipes/`.
     title : str
         What it shows, in one line.
-    seconds : int
-        About how long scale "quick" takes on two cores.
+    seconds : tuple of int
+        About how long the scales "quick" and "paper" take on two cores, the latter estimated from the work of both to a
+        factor of three.
     expectation : str
         What to expect.
     figure : callable (info, *, ax=None) -> Figure
         Draws a result.
-    scales : mapping from "quick" and "paper" to settings
+    quick, paper : settings
+        Of the two scales.
     measure : callable (settings, **options) -> RecipeOutcome
-    paper_seconds : int, optional
-        About how long scale "paper" takes on two cores, estimated from the work of both scales to a factor of three.
     busy : float
         How many of the two cores it keeps busy: 2 where it trains runs concurrently.
     from_paper : tuple of str
         The claims that the paper itself makes, "*" for any text. The others are ours.
     """
 
-    name: str
     title: str
-    seconds: int
+    seconds: tuple[int, int]
     expectation: str
     figure: Callable[..., Figure]
-    scales: Mapping[Scale, Settings]
+    quick: Settings
+    paper: Settings
     measure: Callable[..., RecipeOutcome]
-    paper_seconds: int | None = None
     busy: float = 1.0
     from_paper: tuple[str, ...] = ()
 
@@ -223,17 +229,30 @@ class Recipe(Generic[Settings]):
         """Whether the paper makes the claim, at whatever sizes and level it is tested."""
         return "the paper's" if any(fnmatchcase(claim, pattern) for pattern in self.from_paper) else "ours"
 
+    @property
+    def name(self) -> str:
+        """ "paper/recipe", as the module of `measure` lies in `recipes/`."""
+        paper, _, recipe = self.measure.__module__.split(".")[-3:]
+        return f"{paper}/{recipe}".replace("_", "-")
+
+    @property
+    def scales(self) -> dict[Scale, Settings]:
+        """The settings of both scales."""
+        return {"quick": self.quick, "paper": self.paper}
+
     def work(self, scale: str) -> float:
         """Seconds of one core, about."""
-        return self.busy * (self.seconds if scale == "quick" else self.paper_seconds or self.seconds)
+        return self.busy * self.seconds[scale == "paper"]
 
     def takes(self, scale: str) -> str:
         """About how long a scale takes on two cores, in words."""
+        quick, paper = self.seconds
         if scale == "quick":
-            return f"about {self.seconds} s on two cores"
-        if self.paper_seconds is None:
-            return "not estimated"
-        return f"about {_duration(self.paper_seconds)} on two cores, estimated to a factor of three"
+            return f"about {quick} s on two cores"
+        # In the largest unit of which there are two.
+        units = (("days", 86_400), ("hours", 3600), ("minutes", 60), ("s", 1))
+        length = next(f"{paper / size:.0f} {name}" for name, size in units if paper >= 2 * size)
+        return f"about {length} on two cores, estimated to a factor of three"
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -255,17 +274,6 @@ class Recipe(Generic[Settings]):
             found = self.measure(self.scales[scale] if settings is None else settings, **options)
         fields = vars(found) | {"judgements": tuple(found.judgements), "measured": tuple(found.measured)}
         return RecipeResult(recipe=self.name, scale=scale, **fields)
-
-
-def as_parameters(settings: DataclassInstance) -> dict[str, Any]:
-    """Settings as JSON has them: tuples are lists."""
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(settings).items()}
-
-
-def _duration(seconds: int) -> str:
-    """In the largest unit of which there are two."""
-    units = (("days", 86_400), ("hours", 3600), ("minutes", 60))
-    return next((f"{seconds / size:.0f} {name}" for name, size in units if seconds >= 2 * size), f"{seconds} s")
 
 
 def rows_of(info: Mapping[str, Any], *keys: str) -> list[Any]:
