@@ -101,6 +101,7 @@ def fit(method, second_layer, **options):
     return model, float(np.mean(np.maximum(1 - y * model.decision_function(X), 0))), 1 - model.score(X, y)
 
 
+@pytest.mark.usefixtures("core")  # minutes without it
 def test_the_theorems_own_steps_learn_two_bits():
     """No truncation, and descent on the whole sample with λ = ε/B_k²; truncation leaves weights on the support alone."""
     theorem, loss, error = fit("theorem", "descent", max_steps=1500)
