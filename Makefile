@@ -32,9 +32,10 @@ demo:
 
 # WITH_TORCH=1 also installs torch, for the tests that compare with autograd; WITH_SWEEP=1 Dask and pyarrow;
 # WITH_BROWSER=1 what drives a Chromium; WITH_CUDA=1 NVRTC, which compiles the CUDA kernels without a GPU (200 MB);
-# WITH_JAX=1 JAX for processors (85 MB).
+# WITH_JAX=1 JAX for processors (85 MB); WITH_ONNX=1 onnx and onnxruntime (33 MB).
 EXTRAS = $(if $(WITH_TORCH),--with torch) $(if $(WITH_SWEEP),--with sweep) $(if $(WITH_BROWSER),--with browser) \
-  $(if $(WITH_CUDA),--with cuda) $(if $(WITH_JAX),--with jax)
+  $(if $(WITH_CUDA),--with cuda) $(if $(WITH_JAX),--with jax) \
+  $(if $(WITH_ONNX),--with onnx)
 environment:
 	@$(PYTHON) tools/environment.py --with dev $(EXTRAS)
 
@@ -50,6 +51,7 @@ coverage: WITH_TORCH = 1
 coverage: WITH_SWEEP = 1
 coverage: WITH_CUDA = 1
 coverage: WITH_JAX = 1
+coverage: WITH_ONNX = 1
 coverage: environment
 	@$(PYTEST) --cov --cov-append --cov-report=term:skip-covered $(TESTS)
 
@@ -104,7 +106,7 @@ minimum newest:
 release-check: docs sanitize torture test-slow portable wheels minimum newest
 
 bench:
-	@$(PYTHON) tools/environment.py --with dev --with torch --with bench
+	@$(PYTHON) tools/environment.py --with dev --with torch --with onnx --with bench
 	@$(BIN)/python tools/benchmarks.py
 
 format:

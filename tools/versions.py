@@ -33,7 +33,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 MINORS = range(11, 15)
-EXTRAS = ("sweep", "plot", "tabular", "jax")
+EXTRAS = ("sweep", "plot", "tabular", "jax", "onnx")
 DEPRECATIONS = (
     *("DeprecationWarning", "PendingDeprecationWarning", "FutureWarning"),
     "numpy.exceptions.VisibleDeprecationWarning",

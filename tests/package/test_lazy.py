@@ -30,6 +30,7 @@ HEAVY = [
     "plotly",
     "sqlite3",
     "lightgbm",
+    "onnx",
 ]
 OWN = [f"fewfire.{name}" for name in ("engines", "networks", "problems", "report", "learners", "tabular", "robustness")]
 

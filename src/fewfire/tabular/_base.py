@@ -44,6 +44,7 @@ from fewfire.tabular._frames import (
 from fewfire.tabular._training import FitProgress
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Sequence
 
     from fewfire._dense.losses import TabularLoss
@@ -169,6 +170,18 @@ class TabularBase(TabularParameters, ABC):
             lost, *_ = find_importances(self._explained(table), table, self._described_target(target), 2, 0)
             self._importances = np.maximum(lost, 0.0) / (np.maximum(lost, 0.0).sum() or 1.0)
         return self._importances
+
+    def export_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write the whole model, from raw columns to predictions, as an ONNX file (extra `onnx`).
+
+        Inputs are `X` (rows, columns), float64, NaN where a value is missing, and, where there are columns of text,
+        `categories` (rows, columns of text), which X then lacks; an empty text is a missing value. Outputs are
+        `probabilities` (rows, classes) and `label`, or `prediction`. onnxruntime from 1.21 on runs it.
+        """
+        check_is_fitted(self)
+        from fewfire.tabular._export import export  # late: few export, and it needs a package
+
+        export(self, path)
 
     def explain(
         self,

@@ -137,8 +137,9 @@ def readable(X: object) -> Iterator[None]:
 
 def refuse_infinite(table: Float64Array, names: Sequence[object] | None) -> Float64Array:
     """The table (rows, columns) itself, if it has no infinite number; NaN is a missing value."""
-    if np.isfinite(table.sum()):  # quick, and true of most tables
-        return table
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(table.sum()):  # quick, and true of most tables
+            return table
     infinite = np.isinf(table)
     if infinite.any():
         row, index = np.argwhere(infinite)[0]
@@ -420,7 +421,7 @@ class CategoryColumns:
 
     def _others(self, table: Float64Array) -> Float64Array:
         """Numbers, then indicators: what slopes may go along."""
-        few = [self._indicators(table, index) for index in self.counts if self.counts[index] <= FEW]
+        few = [self.indicators(index, self._slots(table, index)) for index in self.counts if self.counts[index] <= FEW]
         return np.hstack([np.delete(table, list(self.counts), axis=1), *few])
 
     def _stacked(
@@ -428,12 +429,12 @@ class CategoryColumns:
     ) -> Float64Array:
         parts = [np.delete(table, list(self.counts), axis=1)]
         for index in self.counts:
-            parts.append(shown[index] if index in shown else self._indicators(table, index))
+            parts.append(shown[index] if index in shown else self.indicators(index, self._slots(table, index)))
         return np.hstack(parts + together)
 
-    def _indicators(self, table: Float64Array, index: int) -> Float64Array:
-        """Of each category and of missing values; two categories need one."""
-        slots, count = self._slots(table, index), self.counts[index]
+    def indicators(self, index: int, slots: IdArray) -> Float64Array:
+        """Of each category of a column and of missing values; two categories need one."""
+        count = self.counts[index]
         if index in self.seconds:
             return np.column_stack([self.seconds[index][slots], slots == count])
         return np.asarray(slots[:, None] == np.arange(count + 1), dtype=np.float64)
