@@ -495,7 +495,7 @@ def test_many_classes_share_numbers_and_trees(monkeypatch):
     shown = model._numbers(model._table(frame)).shape[1]
     assert 2 * MOST_OUTPUTS <= shown <= 5 * MOST_OUTPUTS  # means and a slope of each, one pair at most
     forest, boosting = (model._ensemble.trees[name].models[0].boosters for name in ("random forest", "boosting"))
-    assert len(forest) == 100 and forest[0].num_trees() == 4 and boosting[0].num_trees() <= 100 * 4
+    assert len(forest) == 100 and forest[0].num_trees() == 8 and boosting[0].num_trees() <= 100 * 8
     np.testing.assert_allclose(model.predict_proba(frame).sum(axis=1), 1.0)
 
 
@@ -505,3 +505,18 @@ def test_sums_of_many_outputs_distinguish_all_of_them():
     assert codes.shape == (100, MOST_OUTPUTS) and len(np.unique(codes, axis=0)) == 100
     assert _few_outputs(target[:, :MOST_OUTPUTS]).shape == (100, MOST_OUTPUTS)
     np.testing.assert_array_equal(_few_outputs(target[:, :MOST_OUTPUTS]), target[:, :MOST_OUTPUTS])
+
+
+def test_a_frame_of_numbers_is_read_as_its_array():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    frame = pd.DataFrame(X, columns=list("abc"))
+    model = ff.TabularClassifier(**QUICK, trees=False).fit(frame, X[:, 0] > 0)
+    expected = model.predict_proba(frame)
+    for other in (frame.astype({"a": object}), frame.astype("Float64"), pl.DataFrame(frame.to_dict("list"))):
+        assert np.array_equal(model.predict_proba(other), expected)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict_proba(frame[["b", "a", "c"]])
+    with pytest.raises(ff.InvalidArgument, match="an infinite value in row 3 of column 'b'"):
+        model.predict_proba(frame.assign(b=np.where(np.arange(60) == 3, np.inf, 0.0)))
+    with pytest.raises(ff.InvalidArgument, match="sparse"):
+        model.predict_proba(frame.astype(pd.SparseDtype(float)))

@@ -2,6 +2,7 @@
 
 import builtins
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -295,3 +296,23 @@ def test_a_class_that_no_tree_expects_keeps_the_chance_of_the_networks():
     mixed = mix("logistic", np.array([0.5, 0.5]), outputs, [np.array([[1.0, 0.0], [0.0, 1.0]])])
     chance = 1 / (1 + np.exp(-mixed[:, 0]))
     np.testing.assert_allclose(chance, 0.5 / (1 + np.exp(-outputs[:, 0])) + [0.0, 0.5])
+
+
+def test_pickles_keep_predictions_and_what_explains_them():
+    X, y = steps()
+    model = ff.TabularClassifier(**QUICK).fit(X, y > 1)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    for name in TREES:
+        one, other = (fitted._ensemble.trees[name].models[0].boosters[0] for fitted in (model, again))
+        assert np.array_equal(one.predict(X, pred_contrib=True), other.predict(X, pred_contrib=True))
+        assert np.array_equal(one.feature_importance("gain"), other.feature_importance("gain"))
+
+
+def test_threads_that_predict_together_predict_what_one_does():
+    X, y = steps()
+    model = ff.TabularClassifier(**QUICK).fit(X, y > 1)
+    expected, parts = model.predict_proba(X), [slice(start, start + 7) for start in range(0, 400, 7)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda part: model.predict_proba(X[part]), parts))
+    assert all(np.array_equal(some, expected[part]) for some, part in zip(found, parts, strict=True))

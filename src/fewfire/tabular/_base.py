@@ -37,6 +37,7 @@ from fewfire.tabular._frames import (
     dense,
     learn_categories,
     learn_reader,
+    plain_numbers,
     readable,
     refuse_infinite,
     row_groups,
@@ -335,13 +336,16 @@ class TabularBase(TabularParameters, ABC):
     def _table(self, X: object) -> Float64Array:
         """Checked numbers and codes of categories (rows, columns)."""
         check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        if self._reader is None and (plain := plain_numbers(X, names)) is not None:
+            return refuse_infinite(plain, names)
         with readable(X := dense(X)):
             if self._reader is None:
                 table = validate_data(self, X, reset=False, ensure_min_samples=0, **NUMBERS)
             else:
                 validate_data(self, X, reset=False, skip_check_array=True)
                 table = check_array(self._reader.read(X), ensure_min_samples=0, **NUMBERS)
-        return refuse_infinite(table, getattr(self, "feature_names_in_", None))
+        return refuse_infinite(table, names)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_iter_")

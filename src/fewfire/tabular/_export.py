@@ -13,7 +13,6 @@ they are shown one below all thresholds, above them, or 0, as the node asks for.
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,7 +30,7 @@ from fewfire.tabular._encodings import (
     StandardScaling,
     relevance_gains,
 )
-from fewfire.tabular._trees import LEAST_PROBABILITY, TreeModel
+from fewfire.tabular._trees import LEAST_PROBABILITY, TreeModel, tree_texts
 
 if TYPE_CHECKING:
     import os
@@ -119,7 +118,7 @@ def export(estimator: Any, path: str | os.PathLike[str]) -> None:
 
 
 def _table(graph: Graph, estimator: Any) -> tuple[str, dict[str, Any]]:
-    """The table that encodings see, with numbers in the place of categories, and metadata of the inputs."""
+    """The table that encodings see, with numbers instead of categories, and metadata of the inputs."""
     count, codes = estimator.n_features_in_, {} if estimator._reader is None else estimator._reader.codes
     names = [str(name) for name in getattr(estimator, "feature_names_in_", [f"x{index}" for index in range(count)])]
     keys = {index: _keys(codes[index], names[index]) for index in codes}
@@ -379,10 +378,9 @@ class _Booster(NamedTuple):
 
 
 def _read_booster(booster: Any) -> _Booster:
-    head, *blocks = re.split(r"\n\nTree=\d+\n", booster.model_to_string().partition("\nend of trees")[0])
-    header, trees = dict(line.partition("=")[::2] for line in head.splitlines()), []
-    for block in blocks:
-        lines = dict(line.partition("=")[::2] for line in block.splitlines())
+    (header, texts), trees = tree_texts(booster), []
+    for text in texts:
+        lines = dict(line.partition("=")[::2] for line in text.splitlines())
         trees.append({name: np.array(lines.get(name, "").split(), float) for name in FIELDS})
     outputs = int(header["num_tree_per_iteration"])
     factor = outputs / len(trees) if "average_output" in header else 1.0

@@ -15,6 +15,9 @@ Growing is a job that runs with those of the networks. To add a kind of tree, wr
 
 from __future__ import annotations
 
+import math
+import re
+import zlib
 from abc import ABC, abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -68,6 +71,12 @@ FOREST = SHARED | {
 BOOSTING = SHARED | {"learning_rate": 0.1, "lambda_l2": 1.0}
 SMALL = BOOSTING | {"num_leaves": 8, "min_data_in_leaf": 5, "max_bin": 63}
 LARGE = BOOSTING | {"num_leaves": 31, "min_data_in_leaf": 20, "max_bin": 127}
+UNUSED = re.compile("^(internal_value|internal_weight|leaf_weight|tree_sizes)=.*\n", re.M)
+"""Lines of LightGBM's text that neither predictions nor importances nor SHAP values need."""
+DROPPED = ("objective", "average_output", "tree_sizes")
+"""Lines of its head that do not hold of boosters put together."""
+NO_SPLIT = "num_leaves=1\nnum_cat=0\nleaf_value=0\nis_linear=0\nshrinkage=1"
+FEW_ROWS = 8  # of which the calls of several boosters take longer than their trees
 MOST_LEAVES = 131_072  # LightGBM's limit
 OBJECTIVES = {"squared": "regression", "logistic": "binary", "cross_entropy": "multiclass"}
 
@@ -86,19 +95,71 @@ def load_lightgbm() -> ModuleType:
 
 
 class TreeModel(NamedTuple):
-    """Boosters that share the outputs among them, and what is added to their predictions (outputs,)."""
+    """Boosters that share the outputs among them, and what is to be added to their predictions (outputs,)."""
 
     boosters: list[Booster]
     baseline: Float64Array
 
     def values(self, table: AnyArray) -> Float64Array:
-        """Predictions (rows, outputs) for a table (rows, columns)."""
-        found = [booster.predict(table, num_threads=1) for booster in self.boosters]
-        return np.asarray(np.column_stack(found) + self.baseline)  # type: ignore[arg-type]
+        """What the boosters predict (rows, outputs) for a table (rows, columns)."""
+        found: list[Any] = [booster.predict(table, num_threads=1) for booster in self.boosters]
+        return np.column_stack(found)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        texts = (UNUSED.sub("", booster.model_to_string()).encode() for booster in self.boosters)
+        return _unpacked, ([zlib.compress(text) for text in texts], self.baseline)
+
+
+def _unpacked(texts: list[bytes], baseline: Float64Array) -> TreeModel:
+    """A pickled model: LightGBM's text is four to six times as long uncompressed."""
+    return TreeModel([load_lightgbm().Booster(model_str=zlib.decompress(text).decode()) for text in texts], baseline)
+
+
+class _MergedBooster:
+    """Boosters as one of many outputs, for predictions to the same bits: of one row the time is that of the call."""
+
+    def __init__(self, boosters: list[Booster]) -> None:
+        heads, texts = zip(*(tree_texts(booster) for booster in boosters), strict=True)
+        outputs = [int(head["num_tree_per_iteration"]) for head in heads]
+        columns = [trees[k::count] for trees, count in zip(texts, outputs, strict=True) for k in range(count)]
+        rounds = [max(1, len(column)) for column in columns]
+        # Boosters may differ in their number of rounds: trees that add 0 make up for that.
+        trees = [column[i] if i < len(column) else NO_SPLIT for i in range(max(rounds)) for column in columns]
+        head = heads[0] | {"num_class": str(len(columns)), "num_tree_per_iteration": str(len(columns))}
+        lines = [f"{key}={value}" if value else key for key, value in head.items() if key not in DROPPED]
+        lines += [f"\nTree={number}\n{tree}\n" for number, tree in enumerate(trees)]
+        self.booster = load_lightgbm().Booster(model_str="\n".join([*lines, "end of trees\n"]))
+        self.outputs, self.objective = outputs[0], heads[0]["objective"].split()[0]
+        self.rounds = np.array(rounds if "average_output" in heads[0] else [1] * len(rounds))
+
+    def values(self, table: AnyArray) -> Float64Array:
+        """What the boosters predict, next to one another: (rows, outputs of all)."""
+        found = np.asarray(self.booster.predict(table, raw_score=True, num_threads=1))
+        sums = found.reshape(len(table), len(self.rounds))
+        if self.objective == "binary":
+            return np.asarray(1 / (1 + _exp(-sums)))
+        if self.objective == "multiclass":
+            parts = sums.reshape(len(table), len(self.rounds) // self.outputs, self.outputs)
+            powers = _exp(parts - parts.max(axis=2, keepdims=True))
+            return np.asarray(powers / np.cumsum(powers, axis=2)[..., -1:]).reshape(sums.shape)  # summed one by one
+        return np.asarray(sums / self.rounds)
+
+
+def _exp(values: Float64Array) -> Float64Array:
+    """exp as LightGBM computes it; NumPy's differs in the last bit."""
+    return np.asarray(np.frompyfunc(math.exp, 1, 1)(np.minimum(values, 700.0)), dtype=np.float64)
+
+
+def tree_texts(booster: Booster) -> tuple[dict[str, str], list[str]]:
+    """LightGBM's text of a booster: its head by key, and what it says of each tree."""
+    head, *trees = re.split(r"\n\nTree=\d+\n", booster.model_to_string().partition("\nend of trees")[0])
+    return dict(line.partition("=")[::2] for line in head.splitlines()), trees
 
 
 class TreeGroup(ABC):
     """Models of one kind of tree, one per fold; they predict targets (loss "squared") or probabilities of classes."""
+
+    _merged: _MergedBooster | None = None
 
     def __init__(self, loss: TabularLoss, outputs: int, stream: Stream) -> None:
         load_lightgbm()
@@ -118,6 +179,7 @@ class TreeGroup(ABC):
         else:
             everything, held_out = _stacked(rows, validation), [np.arange(len(rows), len(rows) + len(validation))]
             parts = [np.arange(len(rows))]
+        self._merged = None
         yield from self._grow(everything, parts, held_out)
         cases = zip(self.models, held_out, strict=True)
         predicted = yield [partial(self._predict, model, everything.X[ids]) for model, ids in cases]
@@ -125,7 +187,17 @@ class TreeGroup(ABC):
 
     def predictions(self, table: Float64Array) -> Float64Array:
         """Mean prediction (rows, outputs) of the models at a table (rows, columns)."""
-        return np.asarray(sum(self._predict(model, table) for model in self.models) / len(self.models))
+        if len(table) > FEW_ROWS:  # then one model after the other stays in cache
+            values = np.stack([model.values(table) for model in self.models], axis=1)
+        else:
+            if self._merged is None:  # two threads may each make one: they are equal
+                self._merged = _MergedBooster([booster for model in self.models for booster in model.boosters])
+            values = np.stack(np.split(self._merged.values(table), len(self.models), axis=1), axis=1)
+        found = self._normalised(values, np.stack([model.baseline for model in self.models]))
+        return np.asarray(sum(found[:, index] for index in range(len(self.models))) / len(self.models))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_merged"}
 
     @abstractmethod
     def description(self) -> str:
@@ -137,14 +209,20 @@ class TreeGroup(ABC):
 
     def _predict(self, model: TreeModel, table: AnyArray) -> Float64Array:
         """Predictions (rows, outputs) of one model for a table (rows, columns)."""
-        values = model.values(table)
+        return self._normalised(model.values(table)[:, None], model.baseline[None])[:, 0]
+
+    def _normalised(self, values: Float64Array, baselines: Float64Array) -> Float64Array:
+        """Predictions (rows, models, outputs) from what boosters predict, and baselines (models, outputs)."""
+        values = values + baselines
         if self.loss == "squared":
             return values
         if self.loss == "logistic":
-            values = np.hstack([1 - values, values])
+            values = np.concatenate([1 - values, values], axis=2)
         values[values < LEAST_PROBABILITY] = 0.0
-        values[~values.any(axis=1)] = model.baseline  # one forest per class: each may predict that a row is of another
-        return np.asarray(values / values.sum(axis=1, keepdims=True))
+        none = ~values.any(axis=2)  # one forest per class: each may predict that a row is of another
+        if none.any():
+            values[none] = np.broadcast_to(baselines, values.shape)[none]
+        return np.asarray(values / values.sum(axis=2, keepdims=True))
 
     def _parameters(self, rule: dict[str, Any], number: int) -> dict[str, Any]:
         """The rule with the seed of model `number`."""
