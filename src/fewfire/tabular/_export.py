@@ -13,7 +13,7 @@ they are shown one below all thresholds, above them, or 0, as the node asks for.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from fewfire.tabular._encodings import (
     StandardScaling,
     relevance_gains,
 )
-from fewfire.tabular._trees import LEAST_PROBABILITY, TreeModel, tree_texts
+from fewfire.tabular._trees import LEAST_PROBABILITY, MergedBooster, TreeModel, tree_texts
 
 if TYPE_CHECKING:
     import os
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 ML = "ai.onnx.ml"
 OPSETS, IR_VERSION = (("", 18), (ML, 5)), 10
-"""onnxruntime 1.20 (2024) and later have them; before version 5 of the second, trees take several times the room."""
+"""onnxruntime 1.21 (2025) and later have them; before version 5 of the second, trees take several times the room."""
 ZERO = float(np.float32(1e-35))  # numbers of this size and less are 0 to LightGBM
 FIELDS = ("split_feature", "threshold", "decision_type", "left_child", "right_child", "leaf_value")
 """What a tree is made of in LightGBM's text."""
@@ -368,40 +368,21 @@ def _prepared(parts: Any, gains: AnyArray, share: np.float32) -> tuple[list[AnyA
     return matrices, parts.biases, [parts.output.T * share], [parts.offset * share], skip, embedding
 
 
-class _Booster(NamedTuple):
-    """A booster of LightGBM as its text describes it; tree i adds to output i % outputs."""
-
-    objective: str
-    outputs: int
-    factor: float
-    trees: list[dict[str, AnyArray]]
-
-
-def _read_booster(booster: Any) -> _Booster:
-    (header, texts), trees = tree_texts(booster), []
-    for text in texts:
-        lines = dict(line.partition("=")[::2] for line in text.splitlines())
-        trees.append({name: np.array(lines.get(name, "").split(), float) for name in FIELDS})
-    outputs = int(header["num_tree_per_iteration"])
-    factor = outputs / len(trees) if "average_output" in header else 1.0
-    return _Booster(header["objective"].split()[0], outputs, factor, trees)
-
-
 def _predictions_of_trees(graph: Graph, ensemble: Ensemble, raw: str) -> Iterator[str]:
     """The mean prediction (rows, classes or outputs) of each kind of tree, float64: `TreeGroup.predictions`."""
-    kinds = []
-    for name, group in ensemble.trees.items():
+    groups, merged, end = ensemble.trees, [], 0
+    for name, group in groups.items():
         if not all(isinstance(model, TreeModel) for model in group.models):
             raise invalid("export_onnx", "exports trees of LightGBM", name, "fit with trees=False")
-        kinds.append([[_read_booster(booster) for booster in model.boosters] for model in group.models])
-    sums, end = _sums_of_trees(graph, raw, [booster for kind in kinds for model in kind for booster in model]), 0
-    for kind, group in zip(kinds, ensemble.trees.values(), strict=True):
-        outputs = sum(booster.outputs for booster in kind[0])
-        start, end = end, end + len(kind) * outputs
-        values = graph("Reshape", graph("Slice", sums, [start], [end], [1]), [-1, len(kind), outputs])
-        if kind[0][0].objective == "binary":
+        merged.append(MergedBooster([booster for model in group.models for booster in model.boosters]))
+    sums = _sums_of_trees(graph, raw, merged)
+    for boosters, group in zip(merged, groups.values(), strict=True):
+        models, start, end = len(group.models), end, end + len(boosters.rounds)
+        outputs = len(boosters.rounds) // models
+        values = graph("Reshape", graph("Slice", sums, [start], [end], [1]), [-1, models, outputs])
+        if boosters.objective == "binary":
             values = graph("Sigmoid", values)
-        elif kind[0][0].objective == "multiclass":
+        elif boosters.objective == "multiclass":
             values = graph("Softmax", values, axis=2)
         baseline = np.array([np.zeros(outputs) + model.baseline for model in group.models])
         values = graph("Add", values, baseline)
@@ -414,25 +395,27 @@ def _predictions_of_trees(graph: Graph, ensemble: Ensemble, raw: str) -> Iterato
         yield graph("ReduceMean", values, [1], keepdims=0)
 
 
-def _sums_of_trees(graph: Graph, raw: str, boosters: list[_Booster]) -> str:
-    """What the trees add up to for every output of every booster (rows, all outputs), float64."""
+def _sums_of_trees(graph: Graph, raw: str, merged: list[MergedBooster]) -> str:
+    """What the trees add up to, or their mean, for every output of the boosters (rows, all outputs), float64."""
     trees, first = _Trees(), 0
-    for booster in boosters:
-        for number, tree in enumerate(booster.trees):
+    for boosters in merged:
+        for number, text in enumerate(tree_texts(boosters.booster)[1]):
+            lines, output = dict(line.partition("=")[::2] for line in text.splitlines()), number % len(boosters.rounds)
+            tree = {name: np.array(lines.get(name, "").split(), float) for name in FIELDS}
             nodes, leaves = len(trees.nodes), len(trees.leaves)
-            values = (booster.factor * tree["leaf_value"]).tolist()
+            values = (tree["leaf_value"] / boosters.rounds[output]).tolist()
             trees.roots.append(nodes)
             if len(values) == 1:
-                trees.constant(first + number % booster.outputs, values[0])
+                trees.constant(first + output, values[0])
                 continue
-            trees.leaves += [(first + number % booster.outputs, value) for value in values]
+            trees.leaves += [(first + output, value) for value in values]
             kind, threshold = tree["decision_type"].astype(int), np.minimum(tree["threshold"], np.finfo(float).max)
             threshold[threshold == -ZERO] = np.nextafter(-ZERO, -np.inf)  # -ZERO itself is 0, and goes right
             # Where bits 2 and 3 are 2, NaN goes to the left if bit 1 is set, else to the right; elsewhere it is 0.
             missing = np.where(kind >> 2 & 3 == 2, np.where(kind & 2, 1, 2), 0)
             ways = [np.where(tree[way] < 0, tree[way] - leaves, tree[way] + nodes) for way in FIELDS[3:5]]
             trees.nodes += np.column_stack([3 * tree["split_feature"] + missing, threshold, *ways]).tolist()
-        first += booster.outputs
+        first += len(boosters.rounds)
     table = np.array(trees.nodes)
     shown, table[:, 0] = np.unique(table[:, 0].astype(int), return_inverse=True)
     thresholds = []

@@ -115,7 +115,7 @@ def _unpacked(texts: list[bytes], baseline: Float64Array) -> TreeModel:
     return TreeModel([load_lightgbm().Booster(model_str=zlib.decompress(text).decode()) for text in texts], baseline)
 
 
-class _MergedBooster:
+class MergedBooster:
     """Boosters as one of many outputs, for predictions to the same bits: of one row the time is that of the call."""
 
     def __init__(self, boosters: list[Booster]) -> None:
@@ -159,7 +159,7 @@ def tree_texts(booster: Booster) -> tuple[dict[str, str], list[str]]:
 class TreeGroup(ABC):
     """Models of one kind of tree, one per fold; they predict targets (loss "squared") or probabilities of classes."""
 
-    _merged: _MergedBooster | None = None
+    _merged: MergedBooster | None = None
 
     def __init__(self, loss: TabularLoss, outputs: int, stream: Stream) -> None:
         load_lightgbm()
@@ -191,7 +191,7 @@ class TreeGroup(ABC):
             values = np.stack([model.values(table) for model in self.models], axis=1)
         else:
             if self._merged is None:  # two threads may each make one: they are equal
-                self._merged = _MergedBooster([booster for model in self.models for booster in model.boosters])
+                self._merged = MergedBooster([booster for model in self.models for booster in model.boosters])
             values = np.stack(np.split(self._merged.values(table), len(self.models), axis=1), axis=1)
         found = self._normalised(values, np.stack([model.baseline for model in self.models]))
         return np.asarray(sum(found[:, index] for index in range(len(self.models))) / len(self.models))
