@@ -15,9 +15,9 @@ Growing is a job that runs with those of the networks. To add a kind of tree, wr
 
 from __future__ import annotations
 
+import bz2
 import math
 import re
-import zlib
 from abc import ABC, abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -106,13 +106,27 @@ class TreeModel(NamedTuple):
         return np.column_stack(found)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        texts = (UNUSED.sub("", booster.model_to_string()).encode() for booster in self.boosters)
-        return _unpacked, ([zlib.compress(text) for text in texts], self.baseline)
+        texts = (UNUSED.sub("", booster.model_to_string()) for booster in self.boosters)
+        return _unpacked, ([_packed(text) for text in texts], self.baseline)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TreeModel:
+        return self  # grown models do not change
 
 
-def _unpacked(texts: list[bytes], baseline: Float64Array) -> TreeModel:
-    """A pickled model: LightGBM's text is four to six times as long uncompressed."""
-    return TreeModel([load_lightgbm().Booster(model_str=zlib.decompress(text).decode()) for text in texts], baseline)
+def _packed(text: str) -> tuple[bytes, list[int]]:
+    """LightGBM's text at a sixth of its length: lines of one key side by side, compressed, and where they were."""
+    lines = text.split("\n")
+    order = sorted(range(len(lines)), key=lambda index: lines[index].partition("=")[0])
+    return bz2.compress("\n".join(lines[index] for index in order).encode()), order
+
+
+def _unpacked(packed: list[tuple[bytes, list[int]]], baseline: Float64Array) -> TreeModel:
+    boosters = []
+    for compressed, order in packed:
+        lines = dict(zip(order, bz2.decompress(compressed).decode().split("\n"), strict=True))
+        text = "\n".join(lines[index] for index in range(len(lines)))
+        boosters.append(load_lightgbm().Booster(model_str=text))
+    return TreeModel(boosters, baseline)
 
 
 class MergedBooster:
