@@ -253,9 +253,8 @@ def robust_score(model: Any, X: object, y: object, rho: Any = None, norm: Norm |
     if found.regression:
         return float(r2_score(np.asarray(y), found.prediction))
     score, spread = float(np.mean(found.prediction == np.asarray(y))), np.std(np.asarray(X, dtype=np.float64), axis=0)
-    if score == 0.0 and rho is not None and np.ndim(rho) == 0 and np.any(spread) and rho > np.min(spread[spread > 0]):
-        column = int(np.flatnonzero(spread > 0)[np.argmin(spread[spread > 0])])
-        text = f"rho is in the units of X: {rho:g} is {rho / spread[column]:.3g} standard deviations of column {column}"
+    if score == 0.0 and rho is not None and np.ndim(rho) == 0 and spread.any() and rho > np.median(spread[spread > 0]):
+        text = f"rho is in the units of X: {rho:g} is beyond the standard deviation of half of its columns"
         remedy = "pass a radius per column, such as rho=0.1 * X.std(axis=0)"
         warnings.warn(f"{text}, and no row stands. Remedy: {remedy}.", FewfireWarning, stacklevel=2)
     return score
