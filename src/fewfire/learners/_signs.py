@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from fewfire._errors import InvalidArgument, invalid
+from fewfire._errors import invalid
 from fewfire._validate import check_choice
 
 if TYPE_CHECKING:
@@ -66,7 +66,10 @@ class SignMap:
             lower = ~upper if cuts[column] else values == self.low[column]
             known = lower | upper
             if not known.all():
-                raise self._unseen(column, values[~known][0])
+                ends = f"{self.low[column].item()!r} and {self.high[column].item()!r}"
+                rule = f"may hold only {ends} in column {self.names[column]!r}, as when fitted"
+                value = values[~known][0].item()
+                raise invalid("X", rule, value, "map the value to one of the two, or fit again with it")
             negative = lower if identity[column] else upper
             np.subtract(1, negative.view(np.int8) << 1, out=signs[position])
         return np.ascontiguousarray(signs.T)
@@ -83,11 +86,6 @@ class SignMap:
         if not np.isnan(cut):
             return f"<= {cut:g}", f"> {cut:g}"
         return (high, low) if identity else (low, high)
-
-    def _unseen(self, column: int, value: AnyArray) -> InvalidArgument:
-        low, high = self.low[column].item(), self.high[column].item()
-        rule = f"may hold only {low!r} and {high!r} in column {self.names[column]!r}, as when fitted"
-        return invalid("X", rule, value.item(), "map the value to one of the two, or fit again with it")
 
 
 def learn_signs(
@@ -117,7 +115,10 @@ def learn_signs(
         if ((values != low[column]) & (values != high[column])).any():
             distinct = np.unique(values)
             if binarize is None:
-                raise _too_many_values(names[column], distinct)
+                shown = ", ".join(str(value.item()) for value in distinct[:4]) + (", …" if len(distinct) > 4 else "")
+                got = f"a column {names[column]!r} with {len(distinct)} values ({shown})"
+                remedy = "threshold it (binarize='median' does so at the median), or one-hot encode it"
+                raise invalid("X", "must have at most two distinct values in every column", got, remedy)
             cut[column] = _median_cut(values, distinct, weights)
     return SignMap(low, high, cut, names)
 
@@ -139,29 +140,19 @@ def _refuse_text(table: AnyArray, names: list[str]) -> None:
                 raise invalid("X", "must hold numbers", got, "encode its two values as 0 and 1")
 
 
-def _too_many_values(name: str, distinct: AnyArray) -> InvalidArgument:
-    shown = ", ".join(str(value.item()) for value in distinct[:4]) + (", …" if len(distinct) > 4 else "")
-    return invalid(
-        "X",
-        "must have at most two distinct values in every column",
-        f"a column {name!r} with {len(distinct)} values ({shown})",
-        "threshold it (binarize='median' does so at the median), or one-hot encode it",
-    )
-
-
 def _median_cut(values: AnyArray, distinct: AnyArray, weights: NDArray[np.float64] | None) -> float:
-    """The median, lowered to the next value where nothing lies above it, so that both sides are filled."""
-    median = float(np.median(values)) if weights is None else _weighted_median(values, weights)
+    """The median, lowered to the next value where nothing lies above it, so that both sides are filled.
+
+    With weights, of every value repeated as often as its weight says; halfway between the two in the middle.
+    """
+    if weights is None:
+        median = float(np.median(values))
+    else:
+        order = np.argsort(values, kind="stable")
+        reached = np.cumsum(weights[order])
+        lower, upper = (np.searchsorted(reached, reached[-1] / 2, side) for side in ("left", "right"))
+        median = float((values[order[lower]] + values[order[min(upper, len(order) - 1)]]) / 2)
     return median if median < distinct[-1] else float(distinct[-2])
-
-
-def _weighted_median(values: AnyArray, weights: NDArray[np.float64]) -> float:
-    """The median with every value repeated as often as its weight says; halfway between the two in the middle."""
-    order = np.argsort(values, kind="stable")
-    reached = np.cumsum(weights[order])
-    half = reached[-1] / 2
-    lower, upper = np.searchsorted(reached, half, "left"), np.searchsorted(reached, half, "right")
-    return float((values[order[lower]] + values[order[min(upper, len(order) - 1)]]) / 2)
 
 
 def _columns(table: AnyArray, wanted: IdArray) -> Iterator[tuple[int, AnyArray]]:

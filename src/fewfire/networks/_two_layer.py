@@ -102,7 +102,10 @@ class TwoLayer:
             raise invalid("hidden", rule, f"shape {matrix.shape}", "put the weights of one neuron in each row")
         double = matrix.dtype.kind == "f" and matrix.dtype.itemsize == 8
         dtype = np.dtype(np.float64 if double else np.float32)
-        shape = _output_shape(output, len(matrix))
+        shape, width = np.shape(output), len(matrix)
+        if shape != (width,) and (len(shape) != 2 or shape[0] != width or not shape[1]):
+            rule = f"must have shape ({width},) or ({width}, outputs), one entry or row per row of hidden"
+            raise invalid("output", rule, f"shape {shape}")
         vars(self).update(
             hidden=_frozen("hidden", matrix, matrix.shape, dtype),
             bias=_frozen("bias", bias, shape[:1], dtype),
@@ -322,17 +325,6 @@ def relevance(network: TwoLayer) -> Relevance:
     if size.ndim == 2:
         size = size.sum(axis=1, dtype=np.float64)
     return Relevance(np.einsum("j,ji->i", size, np.abs(network.hidden), dtype=np.float64))
-
-
-def _output_shape(output: ArrayLike, width: int) -> tuple[int, ...]:
-    """The shape of the output weights: (width,), or (width, outputs)."""
-    shape = np.shape(output)
-    if len(shape) == 2 and shape[0] == width and shape[1] > 0:
-        return shape
-    if shape != (width,):
-        rule = f"must have shape ({width},) or ({width}, outputs), one entry or row per row of hidden"
-        raise invalid("output", rule, f"shape {shape}")
-    return shape
 
 
 def _offset(offset: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> float | FloatArray:

@@ -82,7 +82,12 @@ def curves_info(
             continue
         histories = [results.history(int(index)) for index in chosen]
         steps = _shared_steps(histories, points)
-        tables = [np.stack([_at(h, name, steps) for h in histories]) for name in ("test_error", "train_error")]
+        tables = [np.full((len(histories), len(steps)), np.nan) for _ in range(2)]  # NaN where there is no record
+        for run, history in enumerate(histories):
+            recorded = np.isin(steps, history.step)
+            places = np.searchsorted(history.step, steps[recorded])
+            for table, values in zip(tables, (history.test_error, history.train_error), strict=True):
+                table[run, recorded] = values[places]
         trials = tuple(int(trial) for trial in columns["trial"][chosen])
         won = tuple(bool(good) for good in results.success[chosen])
         found[key] = CellCurves(setting, trials, won, steps, *tables)
@@ -109,11 +114,3 @@ def _shared_steps(histories: list[History], points: int) -> IdArray:
     lasts = [history.step[-1] for history in histories if len(history.step)]
     steps: IdArray = np.unique(np.concatenate([known, lasts])).astype(np.int64)
     return steps
-
-
-def _at(history: History, name: str, steps: IdArray) -> Float64Array:
-    """The recorded values at these steps, NaN where there is no record."""
-    recorded = np.isin(steps, history.step)
-    found = np.full(len(steps), np.nan)
-    found[recorded] = getattr(history, name)[np.searchsorted(history.step, steps[recorded])]
-    return found

@@ -227,7 +227,11 @@ class LivePage:
         self._data, self._latest = PageData(), dict[str, Any]()
         self._lock = Lock()
         self._version = 1  # goes up with everything new in the stores
-        self._progress = _Rested(self._look, self._make_progress, SHARE[0], REST[0], clock)
+
+        def progress() -> Any:
+            return {"stores": [asdict(reader.read()) for reader in self._readers]}
+
+        self._progress = _Rested(self._look, progress, SHARE[0], REST[0], clock)
         self._shown = _Rested(self._look, self._make_data, SHARE[1], REST[1], clock)
         if all(follower.path.exists() for follower in self._followers.values()):
             self.progress()
@@ -253,9 +257,6 @@ class LivePage:
     def _look(self) -> int:
         self._version += sum(follower.look() for follower in self._followers.values())
         return self._version
-
-    def _make_progress(self) -> Any:
-        return {"stores": [asdict(reader.read()) for reader in self._readers]}
 
     def _make_data(self) -> Any:
         parts: dict[str, Results] = {}

@@ -19,7 +19,7 @@ from fewfire.report._frontier import frontier_info, theory_info
 from fewfire.report._results import Results, read_results
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -85,9 +85,7 @@ def plot_frontier(group: Group, *, theory: bool = False, ax: SomeAxes | None = N
         axis.set_xlabel("training examples")
     axes[0].set_ylabel("width")
     figure.colorbar(image, ax=axes, label="success")
-    drawn = [axis.get_legend_handles_labels() for axis in axes]
-    handles = {label: line for lines, labels in drawn for line, label in zip(lines, labels, strict=True)}
-    if handles:
+    if handles := _drawn(axes):
         legend_below(axes[0], ax, handles=handles, ncols=len(handles))
     return figure
 
@@ -141,23 +139,32 @@ def plot_success(group: Group, *, ax: SomeAxes | None = None) -> Figure:
     >>> figure = report.plot_success(group)  # a notebook shows it
     >>> figure.savefig("success.pdf")
     """
-    figure, axes = _panels(group, ax)
-    for axis, frontier in zip(axes, group.frontiers, strict=True):
-        draw_widths(axis, group, frontier.success, frontier.low, frontier.high)
+    values = [(frontier.success, frontier.low, frontier.high) for frontier in group.frontiers]
+    figure, axes = _by_width(group, ax, "runs that succeed", values, "no finished runs")
+    for axis in axes:
         axis.set_ylim(-0.03, 1.03)
-        if not frontier.runs.any():
-            nothing_here(axis, "no finished runs")
-    axes[0].set_ylabel("runs that succeed")
-    _add_widths(axes)
     return figure
 
 
-def _add_widths(axes: Sequence[Axes]) -> None:
-    """A legend, next to the last panel, of the widths that are drawn in any."""
-    drawn = {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    if drawn:
+def _by_width(
+    group: Group, ax: SomeAxes | None, label: str, values: Sequence[Iterable[Float64Array]], empty: str
+) -> tuple[Figure, list[Axes]]:
+    """Middle, low and high values of each panel, a line per width; a legend next to the last panel names the widths."""
+    figure, axes = _panels(group, ax)
+    for axis, (middle, low, high) in zip(axes, values, strict=True):
+        draw_widths(axis, group, middle, low, high)
+        if np.isnan(middle).all():
+            nothing_here(axis, empty)
+    axes[0].set_ylabel(label)
+    if drawn := _drawn(axes):
         location: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
         axes[-1].legend(drawn.values(), drawn.keys(), title="width", fontsize=8, **location)
+    return figure, axes
+
+
+def _drawn(axes: Sequence[Axes]) -> dict[str, Any]:
+    """What is drawn in any of the panels, by its label."""
+    return {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
 
 
 def plot_convergence(group: Group, *, ax: SomeAxes | None = None) -> Figure:
@@ -171,18 +178,12 @@ def plot_convergence(group: Group, *, ax: SomeAxes | None = None) -> Figure:
     >>> figure = report.plot_convergence(group)  # a notebook shows it
     >>> figure.savefig("convergence.pdf")
     """
-    figure, axes = _panels(group, ax)
-    for axis, frontier in zip(axes, group.frontiers, strict=True):
-        low, middle, high = frontier.steps
-        draw_widths(axis, group, middle, low, high)
-        if np.isnan(middle).all():
-            nothing_here(axis, "no run succeeds")
+    values = [frontier.steps[[1, 0, 2]] for frontier in group.frontiers]
+    figure, axes = _by_width(group, ax, "steps to convergence", values, "no run succeeds")
     if any(frontier.successes.any() for frontier in group.frontiers):
         log_axis(axes[0], "y")  # of all panels: they share it
     else:
         axes[0].set_yticks([])
-    axes[0].set_ylabel("steps to convergence")
-    _add_widths(axes)
     return figure
 
 

@@ -49,7 +49,8 @@ def settings_info(source: Store | Results) -> SettingsTable:
         for cells in maps  # cells of one map next to each other
         for setting in sorted(cells, key=lambda cell: (cell.width, cell.samples is None, cell.samples or 0))
     ]
-    rows = [_row(setting, results.sources.get(setting.id)) for setting in settings]
+    stores = [{"store": results.sources[one.id]} if one.id in results.sources else {} for one in settings]
+    rows = [{**store, **_leaves(setting.text)} for store, setting in zip(stores, settings, strict=True)]
     keys = varying(rows)
     apart = set(keys)
     shared = {path: value for path, value in (rows[0] if rows else {}).items() if path not in apart}
@@ -57,16 +58,14 @@ def settings_info(source: Store | Results) -> SettingsTable:
     return SettingsTable(shared, tuple(keys), tuple(setting.id for setting in settings), values)
 
 
-def _row(setting: Setting, source: str | None) -> Flat:
-    leaves = dict(_leaves(setting.text))
-    return leaves if source is None else {"store": source, **leaves}
-
-
 @lru_cache(maxsize=1 << 16)
 def _leaves(text: str) -> Flat:
-    """A setting as texts; remembered, since a page that follows a sweep asks again and again."""
-    spec = json.loads(text)
-    return _named(flatten({table: spec[table] for table in TABLES}))
+    """A setting as texts by short keys, as in its file; remembered, since a page that follows a sweep asks again."""
+    spec, short = json.loads(text), Flat()
+    for path, value in flatten({table: spec[table] for table in TABLES}).items():
+        long, brief = next(((long, brief) for long, brief in SHORT.items() if path.startswith(long)), ("", ""))
+        short[brief + path.removeprefix(long)] = value
+    return short
 
 
 def grouped(settings: Iterable[Setting], without: Collection[str]) -> dict[str, list[Setting]]:
@@ -78,15 +77,6 @@ def grouped(settings: Iterable[Setting], without: Collection[str]) -> dict[str, 
         key = {**spec, "network": network, "data": {**spec["data"], "samples": None}}
         groups.setdefault(json.dumps(key, sort_keys=True), []).append(setting)
     return groups
-
-
-def _named(leaves: Flat) -> Flat:
-    """Short keys, as the spec file has them within its tables."""
-    short: Flat = {}
-    for path, value in leaves.items():
-        long, brief = next(((long, brief) for long, brief in SHORT.items() if path.startswith(long)), ("", ""))
-        short[brief + path.removeprefix(long)] = value
-    return short
 
 
 def flatten(table: Mapping[str, Any], path: str = "") -> Flat:

@@ -72,79 +72,64 @@ class Scores(ABC):
 
     def after(self, scale: Float64Array, shift: Float64Array) -> Scores:
         """These scores at scale·x + shift, or x·scale + shift of a matrix (columns of x, inputs), as scores of x."""
-        return _Rescaled(self, scale, shift)
+        return _Wrapped(self, scale, shift)
 
     def lead(self) -> Scores:
         """Two scores, one per class, as one: the second less the first, positive for the second class."""
-        return _Lead(self)
+        return _Wrapped(self, one=True)
 
 
 @dataclass(frozen=True, eq=False)
 class _Wrapped(Scores):
-    """Scores made from other scores."""
+    """Other scores at scale·x + shift, or x·scale + shift of a matrix; with `one` the second of two less the first."""
 
     inner: Scores
+    scale: Float64Array | None = None
+    shift: Float64Array | float = 0.0
+    one: bool = False
 
     @property
     def inputs(self) -> int:
-        """As of the inner scores."""
-        return self.inner.inputs
+        return self.inner.inputs if self.scale is None else len(self.scale)
 
     @property
     def width(self) -> int:
-        """As of the inner scores."""
         return self.inner.width
 
-
-@dataclass(frozen=True, eq=False)
-class _Rescaled(_Wrapped):
-    """Other scores at scale·x + shift, or x·scale + shift where the scale is a matrix."""
-
-    scale: Float64Array
-    shift: Float64Array
-
-    @property
-    def inputs(self) -> int:
-        return len(self.scale)
-
     @property
     def formula(self) -> Layers | None:
-        return self.inner.formula and self.inner.formula.after(self.scale, self.shift)
+        known = self.inner.formula
+        if known is None:
+            return None
+        known = known if self.scale is None else known.after(self.scale, np.asarray(self.shift))
+        return known.lead() if self.one else known
 
     def scores(self, points: Float64Array) -> Float64Array:
-        return self.inner.scores(self._inner(points))
+        return self._led(self.inner.scores(self._moved(points)))
 
     def linearise(self, points: Float64Array) -> tuple[Float64Array, Pull]:
-        scores, pull = self.inner.linearise(self._inner(points))
-        if self.scale.ndim == 1:
-            return scores, lambda weights: pull(weights) * self.scale
-        return scores, lambda weights: pull(weights) @ self.scale.T
+        scores, pull = self.inner.linearise(self._moved(points))
+
+        def back(weights: Float64Array) -> Float64Array:
+            gradients = pull(weights * np.array([-1.0, 1.0]) if self.one else weights)
+            if self.scale is None:
+                return gradients
+            return gradients * self.scale if self.scale.ndim == 1 else gradients @ self.scale.T
+
+        return self._led(scores), back
 
     def near(self, rho: float) -> Scores:
-        most = abs(self.scale).max() if self.scale.ndim == 1 else np.linalg.norm(self.scale, 2)
-        return replace(self, inner=self.inner.near(rho * float(most)))
+        if self.scale is not None:
+            rho *= float(abs(self.scale).max() if self.scale.ndim == 1 else np.linalg.norm(self.scale, 2))
+        return replace(self, inner=self.inner.near(rho))
 
-    def _inner(self, points: Float64Array) -> Float64Array:
+    def _moved(self, points: Float64Array) -> Float64Array:
+        if self.scale is None:
+            return points
         return np.asarray((points * self.scale if self.scale.ndim == 1 else points @ self.scale) + self.shift)
 
-
-class _Lead(_Wrapped):
-    """The second of two scores less the first."""
-
-    @property
-    def formula(self) -> Layers | None:
-        return self.inner.formula and self.inner.formula.lead()
-
-    def scores(self, points: Float64Array) -> Float64Array:
-        scores = self.inner.scores(points)
-        return scores[:, 1:] - scores[:, :1]
-
-    def linearise(self, points: Float64Array) -> tuple[Float64Array, Pull]:
-        scores, pull = self.inner.linearise(points)
-        return scores[:, 1:] - scores[:, :1], lambda weights: pull(weights * np.array([-1.0, 1.0]))
-
-    def near(self, rho: float) -> Scores:
-        return replace(self, inner=self.inner.near(rho))
+    def _led(self, scores: Float64Array) -> Float64Array:
+        return scores[:, 1:] - scores[:, :1] if self.one else scores
 
 
 # name: (σ(z), σ′ written in terms of the value s = σ(z)); "relu" is an Activation of fewfire.networks

@@ -103,7 +103,11 @@ class SmallRidge:
         for _, rows in splits(folds):
             part, share = self.vectors[rows], constant[rows]
             hat = (part * shrinkage) @ part.T + np.outer(share, share)
-            left = _solve(np.eye(len(share)) - hat, residual[rows])
+            kept = np.eye(len(share)) - hat
+            try:
+                left = np.linalg.solve(kept, residual[rows])
+            except np.linalg.LinAlgError:  # the rest of the sample does not determine it
+                left = np.linalg.lstsq(kept, residual[rows], rcond=None)[0]
             predicted[rows] = self.sample.labels[rows] - left / self.roots[rows]
         return predicted
 
@@ -157,14 +161,6 @@ def _large_fits(train: SignSample, test: SignArray, degree: int, alphas: Float64
         values = vectors @ (target / (spectrum + alpha))
         predicted.append(matrix.values(np.concatenate([[train.mean - means @ values], values])))
     return np.stack(predicted)
-
-
-def _solve(matrix: Float64Array, target: Float64Array) -> Float64Array:
-    """The solution; of least norm where the rest of the sample does not determine it."""
-    try:
-        return np.asarray(np.linalg.solve(matrix, target))
-    except np.linalg.LinAlgError:
-        return np.asarray(np.linalg.lstsq(matrix, target, rcond=None)[0])
 
 
 def _floor(spectrum: Float64Array) -> float:

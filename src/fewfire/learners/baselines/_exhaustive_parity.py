@@ -261,12 +261,7 @@ def packed_correlations(columns: WordArray, labels: WordArray, examples: int, se
     for first in range(0, len(sets), block):
         part = sets[first : first + block]
         words = np.bitwise_xor.reduce(columns[part], axis=1) ^ labels
-        found[first : first + block] = examples - 2 * _ones(words)
+        new = hasattr(np, "bitwise_count")
+        bits = np.bitwise_count(words) if new else np.unpackbits(words.view(np.uint8), axis=1)
+        found[first : first + block] = examples - 2 * bits.sum(axis=1, dtype=np.int64)
     return found
-
-
-def _ones(words: WordArray) -> IdArray:
-    """The set bits of each row."""
-    if hasattr(np, "bitwise_count"):
-        return np.asarray(np.bitwise_count(words).sum(axis=1, dtype=np.int64))
-    return np.asarray(np.unpackbits(words.view(np.uint8), axis=1).sum(axis=1, dtype=np.int64))

@@ -211,16 +211,14 @@ def _phase(value: object, path: str) -> Phase:
         table["batch_size"] = None if size == "full" else size
     for name in _PER_LAYER:
         if name in table:
-            table[name] = _per_layer(table[name], join(path, name))
+            where, value = join(path, name), table[name]
+            if isinstance(value, dict):
+                check_keys(where, value, LAYERS)
+                table[name] = PerLayer(**{layer: check_number(join(where, layer), x) for layer, x in value.items()})
+            else:
+                table[name] = check_number(where, value)
     with at(path):
         return Phase(**table)
-
-
-def _per_layer(value: object, path: str) -> float | PerLayer:
-    if not isinstance(value, dict):
-        return check_number(path, value)
-    check_keys(path, value, LAYERS)
-    return PerLayer(**{layer: check_number(join(path, layer), number) for layer, number in value.items()})
 
 
 def _plain_phase(phase: Phase) -> dict[str, Any]:

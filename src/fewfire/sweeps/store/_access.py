@@ -105,7 +105,10 @@ class WriterLock:
         while True:
             file = os.open(self._path, _OPEN, 0o644)
             try:
-                if not _is_lock(file):
+                state, ours = os.fstat(file), _WRITER.encode()
+                # Not a file that a writer made, or another name of a foreign one.
+                regular = stat.S_ISREG(state.st_mode) and state.st_nlink <= 1
+                if not regular or not ours.startswith(_content(file)[: len(ours)]):
                     raise foreign(self._store, self._path)
                 if _fcntl is not None:
                     _fcntl.flock(file, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
@@ -125,14 +128,6 @@ class WriterLock:
                 os.close(file)
                 raise
             os.close(file)  # the holder before us removed it in the meantime
-
-
-def _is_lock(file: int) -> bool:
-    """Whether this is a file that a writer made, and not another name of a foreign file."""
-    found = os.fstat(file)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-        return False
-    return _WRITER.encode().startswith(_content(file)[: len(_WRITER)])
 
 
 def _content(file: int) -> bytes:
