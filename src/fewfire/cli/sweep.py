@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from fewfire._types import AnyArray, IdArray
+    from fewfire._types import IdArray
     from fewfire.sweeps import FrontierSearch
     from fewfire.sweeps.run._estimate import TimeEstimate
     from fewfire.sweeps.run._progress import Progress
@@ -314,29 +314,24 @@ def compare(
     cell = {pair[0].setting.id: number for number, pair in enumerate(cells)}
     numbers = np.array([cell[id] for id in columns["setting"][indices[0]].tolist()], dtype=np.int64)
     pairs = pair_counts(good, bad, numbers, len(cells))
+    same = np.ones(len(indices[0]), dtype=bool)
+    for name in DECIDED:
+        a, b = columns[name][indices[0]], more[name][indices[1]]
+        same &= (a == b) | ((a != a) & (b != b))  # NaN where nothing was measured
     console.print(_table(shared, cells, (str(first), str(second))))
     if len(cells) > SHOWN:
         say(f"{SHOWN} of {len(cells):,} cells are shown, those that differ most", console)
-    say(_shared(pairs, _same(columns, more, indices), (str(first), str(second))), console)
+    say(_shared(pairs, int(same.sum()), (str(first), str(second))), console)
     shares = f"{won.sum() / runs.sum():.1%} and {other_won.sum() / other_runs.sum():.1%} succeed"
     opening = f"Test error of at most {error:g}: {shares}"
     if not is_comparable(runs, other_runs, pairs):
-        same = bool((runs + other_runs).sum() == 2 * pairs.sum())
-        alike = "the stores hold the same runs" if same else "shared runs end alike, and no cell has others in both"
+        alone = (runs + other_runs).sum() == 2 * pairs.sum()
+        alike = "the stores hold the same runs" if alone else "shared runs end alike, and no cell has others in both"
         say(f"{opening}; {alike}, which says nothing about a difference", console)
         return
     z = compared_z(won, runs, other_won, other_runs, pairs)
     verdict = "differ clearly" if abs(z) > CLEAR else "do not differ clearly"
     say(f"{opening}; the stores {verdict} (z = {z:.2f})", console)
-
-
-def _same(one: dict[str, AnyArray], other: dict[str, AnyArray], indices: tuple[IdArray, IdArray]) -> int:
-    """How many shared runs agree in every number that training decides."""
-    same = np.ones(len(indices[0]), dtype=bool)
-    for name in DECIDED:
-        a, b = one[name][indices[0]], other[name][indices[1]]
-        same &= (a == b) | ((a != a) & (b != b))  # NaN where nothing was measured
-    return int(same.sum())
 
 
 def _shared(pairs: IdArray, same: int, names: tuple[str, str]) -> str:

@@ -16,7 +16,6 @@ from fewfire.sweeps.store._row import final
 
 if TYPE_CHECKING:
     from fewfire._types import Float64Array, IdArray
-    from fewfire.engines import History
     from fewfire.sweeps import Store
 
 CURVES, POINTS = 10, 60
@@ -81,13 +80,19 @@ def curves_info(
             found[key] = before[key]
             continue
         histories = [results.history(int(index)) for index in chosen]
-        steps = _shared_steps(histories, points)
+        # Evenly spread in logarithm, and the last one of each run.
+        recorded = np.unique(np.concatenate([history.step for history in histories]))
+        if len(recorded) > points:
+            wanted = np.geomspace(1, recorded[-1] + 1, points)
+            recorded = recorded[np.unique(np.searchsorted(recorded + 1, wanted, side="left"))]
+        lasts = [history.step[-1] for history in histories if len(history.step)]
+        steps = np.unique(np.concatenate([recorded, lasts])).astype(np.int64)
         tables = [np.full((len(histories), len(steps)), np.nan) for _ in range(2)]  # NaN where there is no record
         for run, history in enumerate(histories):
-            recorded = np.isin(steps, history.step)
-            places = np.searchsorted(history.step, steps[recorded])
+            seen = np.isin(steps, history.step)
+            places = np.searchsorted(history.step, steps[seen])
             for table, values in zip(tables, (history.test_error, history.train_error), strict=True):
-                table[run, recorded] = values[places]
+                table[run, seen] = values[places]
         trials = tuple(int(trial) for trial in columns["trial"][chosen])
         won = tuple(bool(good) for good in results.success[chosen])
         found[key] = CellCurves(setting, trials, won, steps, *tables)
@@ -103,14 +108,3 @@ def fit_budget(cells: int, curves: int = CURVES, points: int = POINTS) -> tuple[
     curves = int(np.clip(room // (2 * min(points, 16)), 1, curves))
     points = int(np.clip(room // (2 * curves), min(points, 10), points))
     return curves, points
-
-
-def _shared_steps(histories: list[History], points: int) -> IdArray:
-    """The steps at which all runs of a cell are shown: evenly spread in logarithm, and the last one of each."""
-    known = np.unique(np.concatenate([history.step for history in histories]))
-    if len(known) > points:
-        wanted = np.geomspace(1, known[-1] + 1, points)
-        known = known[np.unique(np.searchsorted(known + 1, wanted, side="left"))]
-    lasts = [history.step[-1] for history in histories if len(history.step)]
-    steps: IdArray = np.unique(np.concatenate([known, lasts])).astype(np.int64)
-    return steps

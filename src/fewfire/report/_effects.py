@@ -60,7 +60,13 @@ def plot_effects(
     panels = 1 + len(chosen)
     across = min(ACROSS, panels)
     figure, axes = canvas(panels, size=(PANEL[0] * across, PANEL[1] * -(-panels // across)), across=across, ax=ax)
-    _draw_importances(axes[0], found, chosen)
+    bars, positions = axes[0], range(len(chosen))
+    bars.barh(positions, found.importance[chosen], color=colour(0), height=0.6)
+    bars.hlines(positions, found.low[chosen], found.high[chosen], color="black", linewidth=1)
+    bars.set_yticks(positions, [_short(found.names[index]) for index in chosen])
+    bars.invert_yaxis()
+    bars.axvline(0, color=MUTED, linewidth=0.8)
+    bars.set_xlabel(f"lost without the column:\n{found.measure}", fontsize=SIZE)
     curves = [found.curves[index] for index in chosen]
     low, high = min(float(curve.low.min()) for curve in curves), max(float(curve.high.max()) for curve in curves)
     margin = 0.06 * (high - low) or 0.5
@@ -91,16 +97,6 @@ def _explained(effects: Any, X: object, y: object) -> Effects:
 
 def _are_effects(found: object) -> bool:
     return all(hasattr(found, name) for name in ("importance", "curves", "outputs", "order"))
-
-
-def _draw_importances(axes: Axes, effects: Effects, chosen: list[int]) -> None:
-    positions = range(len(chosen))
-    axes.barh(positions, effects.importance[chosen], color=colour(0), height=0.6)
-    axes.hlines(positions, effects.low[chosen], effects.high[chosen], color="black", linewidth=1)
-    axes.set_yticks(positions, [_short(effects.names[index]) for index in chosen])
-    axes.invert_yaxis()
-    axes.axvline(0, color=MUTED, linewidth=0.8)
-    axes.set_xlabel(f"lost without the column:\n{effects.measure}", fontsize=SIZE)
 
 
 def _draw_curve(axes: Axes, effects: Effects, curve: Any) -> None:

@@ -81,7 +81,11 @@ class ProgressReader:
         won = succeeded(status, follower.column("best_test_error"), error)
         ended = final(status)
         record, wanted = self._running()
-        costs, trials = self._by_setting(wanted)
+        size = len(follower.settings) + 1
+        costs, trials = np.zeros(size), np.zeros(size, dtype=np.int64)  # by id; 0 where it is not wanted
+        for known in follower.settings if wanted else ():
+            if wanted and known.text in wanted.settings:
+                costs[known.id], trials[known.id] = wanted.settings[known.text], wanted.trials
         setting = follower.column("setting")
         ours = ended & (follower.column("trial") < trials[setting])
         spent = np.where(ours, costs[setting], 0.0)
@@ -119,17 +123,6 @@ class ProgressReader:
         if key not in self._wanted:
             self._wanted[key] = _Wanted.of(record)
         return self._wanted[key]
-
-    def _by_setting(self, wanted: _Wanted | None) -> tuple[Float64Array, AnyArray]:
-        """Cost and number of trials of the wanted settings by id; 0 for the others."""
-        size = len(self._follower.settings) + 1
-        costs, trials = np.zeros(size), np.zeros(size, dtype=np.int64)
-        if wanted is not None:
-            for setting in self._follower.settings:
-                cost = wanted.settings.get(setting.text)
-                if cost is not None:
-                    costs[setting.id], trials[setting.id] = cost, wanted.trials
-        return costs, trials
 
 
 @dataclass(frozen=True)

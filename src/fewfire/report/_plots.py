@@ -328,12 +328,15 @@ def save_figures(
         raise invalid("folder", f"must be a folder that can be made ({error.strerror})", str(folder)) from None
     written = []
     for number, group in enumerate(groups, start=1):
+        cells = [cell for one in group.frontiers for cell in np.ndenumerate(one.success)]
+        known = [(abs(share - 0.5), -row, column) for (row, column), share in cells if not np.isnan(share)]
+        _, row, column = min(known, default=(np.inf, 0, 0))  # the cell nearest to even odds, the widest of several
         figures = {
             "frontier": plot_frontier(group, theory=True),
             "even-odds": plot_even_odds(group),
             "success": plot_success(group),
             "convergence": plot_convergence(group),
-            "curves": plot_curves(group, curves, *_near_even_odds(group)),
+            "curves": plot_curves(group, curves, group.widths[-row], group.samples[column]),
         }
         for name, figure in figures.items():
             for suffix in formats:
@@ -347,11 +350,3 @@ def save_figures(
                     raise invalid("folder", rule, str(folder)) from None
                 written.append(path)
     return written
-
-
-def _near_even_odds(group: Group) -> tuple[int, int | None]:
-    """The width and samples of the cell nearest to even odds; the widest of several."""
-    cells = [cell for frontier in group.frontiers for cell in np.ndenumerate(frontier.success)]
-    known = [(abs(share - 0.5), -row, column) for (row, column), share in cells if not np.isnan(share)]
-    _, row, column = min(known, default=(np.inf, 0, 0))
-    return group.widths[-row], group.samples[column]

@@ -135,7 +135,18 @@ def branch(
         for start in range(0, len(busy), TOGETHER):
             some = busy[start : start + TOGETHER]
             work = [(tree, *item) for tree in some for item in _split(tree, TOGETHER // len(some), not curved)]
-            _bound(work, points, threat, search, inner, curved)
+            # Bound them together from their parents' multipliers, and enter them in their trees.
+            joined = Cells.joined([cell for _, _, cell in work])
+            begun = Multipliers.joined([parent.relaxed for _, parent, _ in work])
+            enough = np.array([search.enough(tree.upper) for tree, _, _ in work])
+            found = improve(joined, begun, ITERATIONS, RATE, enough, None if curved else inner)
+            for i, (tree, parent, cell) in enumerate(work):
+                relaxed, linear = found.take(slice(i, i + 1)), not cell.undecided.any()
+                if (linear or cell.output.shape[1] <= SMALL) and relaxed.bound[0] <= enough[i]:
+                    relaxed = polish(cell, relaxed, inner, float(enough[i]))
+                met = descend(cell, points, threat, relaxed.move, 3)
+                tree.upper = min(tree.upper, float(met[0]))
+                tree.push(_Node(max(parent.bound, float(relaxed.bound[0])), cell, relaxed, linear))
     return tuple(np.array([getattr(tree, name) for tree in trees]) for name in ("lower", "upper", "nodes"))
 
 
@@ -153,28 +164,6 @@ def _split(tree: _Tree, count: int, lines: bool) -> list[tuple[_Node, Cells]]:
         silent[0, worst] = active[0, worst] = False
         found += [(node, replace(cell, high=high, active=active)), (node, replace(cell, low=low, silent=silent))]
     return found
-
-
-def _bound(
-    work: list[tuple[_Tree, _Node, Cells]],
-    points: Float64Array,
-    threat: Threat,
-    search: BranchSearch,
-    inner: Inner,
-    curved: bool,
-) -> None:
-    """Bound nodes together from their parents' multipliers and enter them in their trees."""
-    cells = Cells.joined([cell for _, _, cell in work])
-    start = Multipliers.joined([parent.relaxed for _, parent, _ in work])
-    enough = np.array([search.enough(tree.upper) for tree, _, _ in work])
-    found = improve(cells, start, ITERATIONS, RATE, enough, None if curved else inner)
-    for i, (tree, parent, cell) in enumerate(work):
-        relaxed, linear = found.take(slice(i, i + 1)), not cell.undecided.any()
-        if (linear or cell.output.shape[1] <= SMALL) and relaxed.bound[0] <= enough[i]:
-            relaxed = polish(cell, relaxed, inner, float(enough[i]))
-        met = descend(cell, points, threat, relaxed.move, 3)
-        tree.upper = min(tree.upper, float(met[0]))
-        tree.push(_Node(max(parent.bound, float(relaxed.bound[0])), cell, relaxed, linear))
 
 
 CUTS: Final = 25

@@ -343,15 +343,30 @@ def refine(
         if chosen.size:
             cells = block.cells(pairs, chosen)
             curved = method == "sdp" or (method != "alpha" and cells.down.shape[1] <= LARGEST)
-            relaxed = _relax(block, cells, pairs, chosen, upper, ("alpha", "sdp")[: 1 + curved], search)
+            relaxed: Relaxed | None = None  # of every cell, the last one
+            for name in ("alpha", "sdp")[: 1 + curved]:
+                relaxed, now = None, np.arange(len(cells))
+                for iterations, rate in SCHEDULE[name]:
+                    some = cells.take(now)
+                    start = first_multipliers(some) if relaxed is None else relaxed.take(now)
+                    enough = np.array([search.enough(float(upper[row])) for row in some.row])
+                    found = improve(some, start, iterations, rate, enough, lines if name == "alpha" else None)
+                    np.minimum.at(upper, some.row, descend(some, block.points, block.threat, found.move, 5))
+                    _enter(pairs, chosen[now], found.bound, name)
+                    relaxed = found if relaxed is None else relaxed.put(now, found)
+                    now = np.flatnonzero(np.isin(chosen, _matters(pairs, chosen, upper, search)))
+                    if not now.size:
+                        break
+            assert relaxed is not None
+            relaxed = replace(relaxed, bound=pairs.lower[chosen])
             left = np.isin(chosen, _matters(pairs, chosen, upper, search))
             if method == "branch" and left.any():
-                some, cells, relaxed = chosen[left], cells.take(left), relaxed.take(left)
+                cells, relaxed = cells.take(left), relaxed.take(left)
                 lower, least, used = branch(
                     cells, relaxed, upper[cells.row], block.points, block.threat, search, lines, curved=curved
                 )
-                _enter(pairs, some, lower, "branch")
-                pairs.nodes[some] = used
+                _enter(pairs, chosen[left], lower, "branch")
+                pairs.nodes[chosen[left]] = used
                 np.minimum.at(upper, cells.row, least)
         yield
 
@@ -366,34 +381,6 @@ def _parts(block: RowBlock, pairs: Pairs, chosen: AnyArray, count: int) -> list[
         parts.append(order[start:end])
         end = start
     return parts[::-1]
-
-
-def _relax(
-    block: RowBlock,
-    cells: Cells,
-    pairs: Pairs,
-    chosen: AnyArray,
-    upper: Float64Array,
-    names: tuple[str, ...],
-    search: BranchSearch,
-) -> Relaxed:
-    """Bounds by lines and then by parabolas, entered in pairs; the last relaxation of every cell."""
-    lines, state = block.inner(), None
-    for name in names:
-        state, now = None, np.arange(len(cells))
-        for iterations, rate in SCHEDULE[name]:
-            some = cells.take(now)
-            start = first_multipliers(some) if state is None else state.take(now)
-            enough = np.array([search.enough(float(upper[row])) for row in some.row])
-            found = improve(some, start, iterations, rate, enough, lines if name == "alpha" else None)
-            np.minimum.at(upper, some.row, descend(some, block.points, block.threat, found.move, 5))
-            _enter(pairs, chosen[now], found.bound, name)
-            state = found if state is None else state.put(now, found)
-            now = np.flatnonzero(np.isin(chosen, _matters(pairs, chosen, upper, search)))
-            if not now.size:
-                break
-    assert state is not None
-    return replace(state, bound=pairs.lower[chosen])
 
 
 def _enter(pairs: Pairs, chosen: AnyArray, lower: Float64Array, name: str) -> None:

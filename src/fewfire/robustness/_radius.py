@@ -23,8 +23,6 @@ from fewfire.robustness._certify import certify
 from fewfire.robustness._threats import FeatureBall, SliceCap, columns_mask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fewfire._progress import ProgressCallback
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array
@@ -126,14 +124,18 @@ def minimal_radius(
     listener(rounds + 1, 2 * rounds + 1)  # what is left is proofs, in no more than as many rounds
     movable: Any = 1.0 if fixed is None else ~columns_mask("fixed", fixed, table.shape[1])
 
-    def proved(rows: AnyArray, radius: float) -> AnyArray:
-        return certify(model, table[rows], truth[rows], radius * movable, norm, bounds=bounds).robust
-
-    lower = np.zeros(len(table))
-    if certifiable(adapter.scores) is not None:
-        lower = _proved(proved, np.minimum(upper, rho), rho, rounds)
+    lower = np.zeros(len(table), dtype=np.int64)  # the largest multiples of ρ/2^rounds that are proved, by bisection
+    # Radii at which the proof must fail, or beyond ρ; radii are shared by rows.
+    above = np.floor(np.minimum(upper, rho) / rho * 2**rounds).astype(np.int64) + 1
+    known = certifiable(adapter.scores) is not None
+    while known and (rows := np.flatnonzero(above - lower > 1)).size:
+        middle = (lower[rows] + above[rows]) // 2
+        for radius in np.unique(middle):
+            chosen, size = rows[middle == radius], rho * float(radius) / 2**rounds * movable
+            sure = certify(model, table[chosen], truth[chosen], size, norm, bounds=bounds).robust
+            lower[chosen[sure]], above[chosen[~sure]] = radius, radius
     listener(2 * rounds + 1, 2 * rounds + 1)
-    return AdversarialRadius(lower, upper, points)
+    return AdversarialRadius(lower * (rho / 2**rounds), upper, points)
 
 
 def _draw_back(
@@ -148,18 +150,3 @@ def _draw_back(
         wrong = (adapter.own_predictions(there, scores) != truth)[:, None]
         near, far = np.where(wrong, near, middle), np.where(wrong, middle, far)
     return np.where(far == 1.0, points, rows + far * (points - rows))
-
-
-def _proved(
-    proved: Callable[[AnyArray, float], AnyArray], upper: Float64Array, rho: float, rounds: int
-) -> Float64Array:
-    """The largest multiples of ρ/2^rounds below `upper` that are proved, by bisection; radii are shared by rows."""
-    lower = np.zeros(len(upper), dtype=np.int64)
-    above = np.floor(upper / rho * 2**rounds).astype(np.int64) + 1  # radii at which the proof must fail, or beyond ρ
-    while (rows := np.flatnonzero(above - lower > 1)).size:
-        middle = (lower[rows] + above[rows]) // 2
-        for radius in np.unique(middle):
-            chosen = rows[middle == radius]
-            sure = proved(chosen, rho * float(radius) / 2**rounds)
-            lower[chosen[sure]], above[chosen[~sure]] = radius, radius
-    return np.asarray(lower * (rho / 2**rounds))

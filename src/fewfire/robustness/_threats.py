@@ -199,6 +199,18 @@ class _BoxedBall:
         """ρ."""
         return float(np.max(self.rho))
 
+    def project(self, points: Float64Array, centres: Float64Array) -> Float64Array:
+        """The nearest points of ball and box: clipped where that brings a point into the ball, else on its rim."""
+        nearest = np.clip(points, self.low, self.high).astype(points.dtype, copy=False)
+        far = (np.linalg.norm(nearest - centres, ord=self.order, axis=1, keepdims=True) > self.rho)[:, 0]
+        if far.any():
+            nearest[far] = self.take(far)._rim((points - centres)[far], centres[far])
+        return np.asarray(nearest)
+
+    def _rim(self, delta: Float64Array, centres: Float64Array) -> Float64Array:
+        """The nearest points of ball and box for x₀ + δ outside the ball."""
+        raise NotImplementedError
+
     def settle(self, points: Float64Array, centres: Float64Array) -> Float64Array:
         """Clipped, then drawn in by a rounding."""
         return pull_inside(np.clip(points, self.low, self.high), centres, self.rho, self.order)
@@ -225,19 +237,12 @@ class L1Ball(_BoxedBall):
 
     order = 1
 
-    def project(self, points: Float64Array, centres: Float64Array) -> Float64Array:
-        """The nearest points of ball and box: every |δ_j| lessened by one λ, but not below 0, then clipped to the box.
+    def _rim(self, delta: Float64Array, centres: Float64Array) -> Float64Array:
+        """Every |δ_j| lessened by one λ, but not below 0, then clipped to the box.
 
-        λ = 0 where clipping alone brings a point into the ball. Elsewhere Σ_j clip(|δ_j| − λ, 0, room_j) is linear in λ
-        between the points |δ_j| and |δ_j| − room_j, so λ is found exactly.
+        Σ_j clip(|δ_j| − λ, 0, room_j) is linear in λ between the points |δ_j| and |δ_j| − room_j: λ is found exactly.
         """
-        nearest = np.clip(points, self.low, self.high).astype(points.dtype, copy=False)
-        far = (np.abs(nearest - centres).sum(axis=1, keepdims=True) > self.rho)[:, 0]
-        if far.any():
-            nearest[far] = self.take(far)._soften((points - centres)[far].astype(np.float64), centres[far])
-        return np.asarray(nearest)
-
-    def _soften(self, delta: Float64Array, centres: Float64Array) -> Float64Array:
+        delta = delta.astype(np.float64)
         size, rows = np.abs(delta), np.arange(len(delta))
         room = np.broadcast_to(np.where(delta > 0.0, self.high - centres, centres - self.low), delta.shape)
         room = np.minimum(room, size)
@@ -288,17 +293,6 @@ class L2Ball(_BoxedBall):
     """‖x − x₀‖₂ ≤ ρ."""
 
     order = 2
-
-    def project(self, points: Float64Array, centres: Float64Array) -> Float64Array:
-        """The nearest points of ball and box: x₀ + t·(x − x₀), clipped to the box, with the largest t ≤ 1 that fits.
-
-        t = 1 where clipping alone brings a point into the ball.
-        """
-        nearest = np.clip(points, self.low, self.high).astype(points.dtype, copy=False)
-        far = (np.linalg.norm(nearest - centres, axis=1, keepdims=True) > self.rho)[:, 0]
-        if far.any():
-            nearest[far] = self.take(far)._rim((points - centres)[far], centres[far])
-        return np.asarray(nearest)
 
     def _rim(self, delta: Float64Array, centres: Float64Array) -> Float64Array:
         """x₀ + t·δ clipped to the box, with the largest t for which that lies in the ball."""

@@ -317,20 +317,14 @@ AROUND = 1.5  # how far around, in the logarithm
 class LineSearch:
     """One frontier under way: the values that may be tried, and their runs and successes, shape (values,) each."""
 
-    def __init__(self, search: FrontierSearch) -> None:
+    def __init__(self, search: FrontierSearch, runs: IdArray | None = None, successes: IdArray | None = None) -> None:
         self.search = search
         self.values = np.array(search.values(), dtype=np.float64)
-        self.runs: IdArray = np.zeros(len(self.values), dtype=np.int64)
-        self.successes: IdArray = np.zeros(len(self.values), dtype=np.int64)
+        self.runs, self.successes = (
+            np.zeros(len(self.values), dtype=np.int64) if known is None else known.copy() for known in (runs, successes)
+        )
         # A falling axis is a rising one of the reciprocals.
         self._scale = self.values if search.rising else 1 / self.values
-
-    @classmethod
-    def at(cls, search: FrontierSearch, runs: IdArray, successes: IdArray) -> LineSearch:
-        """A search that has got so far; its whole state."""
-        line = cls(search)
-        line.runs, line.successes = runs.copy(), successes.copy()
-        return line
 
     @cached_property
     def _posterior(self) -> FrontierPosterior:
@@ -389,7 +383,7 @@ class LineSearch:
     def foreseen(self, seed: int) -> list[tuple[int, int]]:
         """The runs that would follow if a curve drawn from what is known were the truth: one guess at what is left."""
         stream = Stream(seed, "frontier/foreseen")
-        line = LineSearch.at(self.search, self.runs, self.successes)
+        line = LineSearch(self.search, self.runs, self.successes)
         runs: list[tuple[int, int]] = []
         weights = self._posterior.weights
         at = int(np.searchsorted(np.cumsum(weights), float(stream.child("curve").uniform(1)[0])))
@@ -414,4 +408,4 @@ class LineSearch:
 @lru_cache(maxsize=256)  # frontiers with the same counts, all of them at first, continue in the same way
 def _batch(search: FrontierSearch, runs: bytes, successes: bytes) -> tuple[tuple[int, int], ...]:
     counts = (np.frombuffer(counted, dtype=np.int64) for counted in (runs, successes))
-    return tuple(LineSearch.at(search, *counts)._next_batch())
+    return tuple(LineSearch(search, *counts)._next_batch())

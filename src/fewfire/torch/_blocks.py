@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from fewfire._errors import InvalidArgument
@@ -234,21 +236,12 @@ def _block(model: Any, prefix: str, match: Match) -> MlpBlock:
         reason = f"{kind.name} has no exact zeros"
     elif match.weighed:
         reason = "its activation has weights of its own, which may change"
-    name = _common_owner([layer for layer in (up, gate, down) if layer is not None])
+    owners = [layer.split(".")[:-1] for layer in (up, gate, down) if layer is not None]
+    # The smallest module that holds all of them: how far their paths agree.
+    name = ".".join(parts[0] for parts in takewhile(lambda parts: len(set(parts)) == 1, zip(*owners, strict=False)))
     threshold = kind.threshold if kind.exact else None
     sizes = (inputs, width, outputs)
     return MlpBlock(name, up, gate, down, kind.name, threshold, match.gating, *sizes, reason=reason)
-
-
-def _common_owner(names: list[str]) -> str:
-    """The smallest module that holds all of these layers."""
-    owners = [name.split(".")[:-1] for name in names]
-    shared = []
-    for parts in zip(*owners, strict=False):
-        if len(set(parts)) > 1:
-            break
-        shared.append(parts[0])
-    return ".".join(shared)
 
 
 def _try_whole(model: Any, block: MlpBlock, rows: Any) -> MlpBlock:
@@ -266,24 +259,17 @@ def _try_whole(model: Any, block: MlpBlock, rows: Any) -> MlpBlock:
         return replace(block, members=())
     made_up = _made_up(layers[0])[0].to(rows)
     probe = torch.cat([rows[:12], 30 * rows[:12], 1e5 * rows[:12], made_up])[:64]  # caps far above the batch show too
-    probe = probe[_stays_finite(owner, layers, probe)]
+    finite = torch.isfinite(probe).all(dim=1)  # in half precision large rows overflow, and prove nothing
+    with suppress(Exception):  # it is the user's: whether it takes such rows is tried afterwards
+        for part in (*layers[:-1], owner):
+            finite &= torch.isfinite(part(probe.clone()).reshape(len(probe), -1)).all(dim=1)
+    probe = probe[finite]
     if not len(probe):
         return replace(block, members=())
     probe = probe.repeat(-(-64 // len(probe)), 1)[:64]  # the same rows again where there are fewer
     shapes = {1: (block.inputs,), 2: (64, block.inputs), 3: (4, 16, block.inputs), 4: (2, 2, 16, block.inputs)}
     ranks = tuple(rank for rank, shape in shapes.items() if _is_block(owner, layers, block, probe, shape))
     return replace(block, whole=True, ranks=ranks) if 2 in ranks else replace(block, members=())
-
-
-def _stays_finite(owner: Any, layers: list[Any], probe: Any) -> Any:
-    """Which rows give finite scores and outputs; in half precision large ones overflow, and prove nothing."""
-    finite = torch.isfinite(probe).all(dim=1)
-    try:
-        for part in (*layers[:-1], owner):
-            finite &= torch.isfinite(part(probe.clone()).reshape(len(probe), -1)).all(dim=1)
-    except Exception:  # it is the user's: whether it takes such rows is tried afterwards
-        pass
-    return finite
 
 
 def _members(model: Any, block: MlpBlock) -> tuple[str, ...]:

@@ -77,7 +77,12 @@ class SparseForward(StandIn, ABC):
         self._handles: list[Any] = []
         usable = {kind: platform for kind, platform in PLATFORMS.items() if platform.parts or not self.parts}
         self._types = {kind: platform.types(*sizes) for kind, platform in usable.items()}
-        self._supported = _in_words(self._types)
+        names = [
+            f"{', '.join(str(dtype).removeprefix('torch.') for dtype in dtypes)} on {PLATFORMS[kind].label}"
+            for kind, dtypes in self._types.items()
+            if dtypes
+        ]
+        self._supported = f"only {' and '.join(names)} {'is' if len(names) == 1 else 'are'} supported"
         self._start()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -404,16 +409,6 @@ class DownForward(SparseForward):
     def _build(self, kind: str) -> SparseKernel:
         rows = as_array(neuron_rows(self.module, first=False))
         return ArrayKernel(SparseDown(rows, as_array(self.module.bias)), self.policy.threads)
-
-
-def _in_words(types: dict[str, tuple[Any, ...]]) -> str:
-    """What has a sparse path."""
-    names = [
-        f"{', '.join(str(dtype).removeprefix('torch.') for dtype in dtypes)} on {PLATFORMS[kind].label}"
-        for kind, dtypes in types.items()
-        if dtypes
-    ]
-    return f"only {' and '.join(names)} {'is' if len(names) == 1 else 'are'} supported"
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]

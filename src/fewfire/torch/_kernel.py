@@ -85,7 +85,7 @@ class SparseUp:
             out = np.empty((len(x), self.width), dtype=np.float32)
             self._native.scores(x, float(rest), out, threads)
             return out
-        z = reference_scores(x, self.weight, self.bias)
+        z = affine(x, self.weight.T, self.bias)
         return np.where(fires(z, self.threshold), z, rest)
 
     def firing(self, x: Floats, threads: int = 1) -> tuple[IdArray, IdArray, Floats]:
@@ -94,7 +94,7 @@ class SparseUp:
         if self._native is not None:
             indptr, indices, values, _ = self._native.firing(x, threads)
             return indptr, indices, values
-        z = reference_scores(x, self.weight, self.bias)
+        z = affine(x, self.weight.T, self.bias)
         where, which = np.nonzero(fires(z, self.threshold))
         indptr = np.searchsorted(where, np.arange(len(x) + 1)).astype(np.int64)
         return indptr, which.astype(np.int64), z[where, which]
@@ -127,7 +127,7 @@ class SparseDown:
         """h·weight_t + bias of the neurons' values h, of shape (batch, width): shape (batch, outputs)."""
         h, native = np.ascontiguousarray(h), core()
         if native is None:
-            return reference_down(h, self.weight_t, self.bias)
+            return affine(h, self.weight_t, self.bias)
         out = np.empty((len(h), self.outputs), dtype=np.float32)
         native.sparse_down(self.weight_t, self.bias, self._unbounded, h, out, threads)
         return out
@@ -190,12 +190,12 @@ class SparseBlock:
         return out, SparseWork(*self._native.forward(x, out, threads))
 
     def _reference(self, x: Floats) -> tuple[Floats, SparseWork]:
-        z = reference_scores(x, self.up, self.up_bias)
+        z = affine(x, self.up.T, self.up_bias)
         if self.gate is None:
             firing = fires(z, self.threshold)
             h = activate(z, self.activation, self.threshold)
         else:
-            g = reference_scores(x, self.gate, self.gate_bias)
+            g = affine(x, self.gate.T, self.gate_bias)
             firing = fires(g, self.threshold)
             value = z if self.gated == "reglu" else activate(z, self.activation, self.threshold)
             with np.errstate(all="ignore"):
@@ -203,7 +203,7 @@ class SparseBlock:
         layers = [array for array in (self.up, self.gate, self.down_t) if array is not None]
         products = len(x) * sum(array.size for array in layers)
         work = SparseWork(z.size, z.size, z.size, int(firing.sum()), products, sum(array.nbytes for array in layers))
-        return reference_down(h, self.down_t, self.down_bias), work
+        return affine(h, self.down_t, self.down_bias), work
 
     @property
     def extra_bytes(self) -> int:
@@ -215,10 +215,10 @@ def _contiguous(bias: Floats | None) -> Floats | None:
     return None if bias is None else np.ascontiguousarray(bias)
 
 
-def reference_scores(x: Floats, weight: Floats, bias: Floats | None) -> Floats:
-    """⟨w_j, x⟩ + b_j of each row and neuron: shape (batch, width)."""
+def affine(x: Floats, matrix: Floats, bias: Floats | None) -> Floats:
+    """x·matrix + bias of each row: shape (batch, columns of the matrix)."""
     with np.errstate(all="ignore"):
-        z = x @ weight.T
+        z = x @ matrix
         return z if bias is None else z + bias
 
 
@@ -237,10 +237,3 @@ def activate(z: Floats, activation: str, threshold: float) -> Floats:
 def resting(activation: str, threshold: float) -> float:
     """A score that the activation maps to 0; 0 itself where it can be."""
     return min(0.0, threshold) if activation == "shifted" else 0.0
-
-
-def reference_down(h: Floats, weight: Floats, bias: Floats | None) -> Floats:
-    """Σ_j h_j·v_j + c of each row: shape (batch, outputs)."""
-    with np.errstate(all="ignore"):
-        y = h @ weight
-        return y if bias is None else y + bias

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fewfire._errors import InvalidArgument, MissingDependency, invalid
+from fewfire._errors import MissingDependency, invalid
 from fewfire._optional import require
 from fewfire._validate import check_choice, check_integer
 from fewfire.torch._batches import check_model
@@ -175,7 +175,13 @@ def sparsify(
     found = found_with_rows(model, batches)
     passed_over = tuple(missed(model, [block for block, _ in found]))
     if not any(block.reason is None for block, _ in found):
-        raise _nothing_found([block for block, _ in found], passed_over, batches is None)
+        rule = "must hold an MLP block whose zeros are exact: Linear, ReLU, Linear, with or without a gate"
+        got = "a model without a block" + (f" that could be seen ({', '.join(passed_over)})" if passed_over else "")
+        if found:
+            reasons = sorted({str(block.reason) for block, _ in found})
+            got = f"a model whose {len(found)} blocks cannot be used: {'; '.join(reasons)}"
+        remedy = "pass batches, so that the model can be watched at work" if batches is None else "train it with a ReLU"
+        raise invalid("model", rule, got, remedy)
     policy = Policy(dense_above or sys.maxsize, gradients, unsupported, threads)
     with ExitStack() as undo, torch.no_grad():
         entries = _replace(model, found, policy, dense_above is None, undo)
@@ -246,17 +252,6 @@ def densely(model: Any) -> Iterator[None]:
     finally:
         for module, forward in inside:
             put_in(module, forward)
-
-
-def _nothing_found(blocks: list[MlpBlock], passed_over: tuple[str, ...], alone: bool) -> InvalidArgument:
-    rule = "must hold an MLP block whose zeros are exact: Linear, ReLU, Linear, with or without a gate"
-    if blocks:
-        reasons = sorted({str(block.reason) for block in blocks})
-        got = f"a model whose {len(blocks)} blocks cannot be used: {'; '.join(reasons)}"
-    else:
-        got = "a model without a block" + (f" that could be seen ({', '.join(passed_over)})" if passed_over else "")
-    remedy = "pass batches, so that the model can be watched at work" if alone else "train it with a ReLU"
-    return invalid("model", rule, got, remedy)
 
 
 def _replace(

@@ -150,8 +150,20 @@ def _path(sample: SignSample, centred: Float64Array, sets: IdArray) -> Terms:
     if largest == 0.0:
         values = np.zeros((len(sets), 2 * len(PENALTIES)))
         return Terms(sets, values, np.full(values.shape[1], sample.mean))
-    lasso = _lasso(table / units, labels, gram / units[:, None] / units, target / units, largest)
-    lasso /= units[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of slow convergence at small penalties, which held-out rows judge
+        path = enet_path(
+            np.asfortranarray(table / units),
+            labels,
+            l1_ratio=1.0,
+            alphas=PENALTIES * largest / rows,
+            tol=1e-3,
+            max_iter=300,
+            precompute=gram / units[:, None] / units,
+            Xy=target / units,
+            check_input=False,
+        )
+    lasso = np.asarray(path[1]) / units[:, None]
     values = np.repeat(lasso, 2, axis=1)
     for index in range(len(PENALTIES)):
         kept = np.flatnonzero(lasso[:, index])
@@ -168,26 +180,6 @@ def _centred(
     roots = np.sqrt(sample.weights / sample.weights.sum())
     means = np.average(table, axis=0, weights=sample.weights)
     return roots[:, None] * (table - means), roots * centred, means
-
-
-def _lasso(
-    table: Float64Array, labels: Float64Array, gram: Float64Array, target: Float64Array, largest: float
-) -> Float64Array:
-    """Coefficients at every penalty, shape (terms, penalties), by scikit-learn's coordinate descent."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of slow convergence at small penalties, which held-out rows judge
-        path = enet_path(
-            np.asfortranarray(table),
-            labels,
-            l1_ratio=1.0,
-            alphas=PENALTIES * largest / len(table),
-            tol=1e-3,
-            max_iter=300,
-            precompute=gram,
-            Xy=target,
-            check_input=False,
-        )
-    return np.asarray(path[1])
 
 
 def subcube_fits(sample: SignSample, max_degree: int, folds: IdArray, orders: Sequence[IdArray]) -> list[Fit]:

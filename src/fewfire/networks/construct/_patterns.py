@@ -140,7 +140,14 @@ def dense_weights(
     if weights is None:
         vectors = unit_rows(as_stream(seed, "construct"), 2**b, q)
     else:
-        vectors = _checked(np.asarray(weights, dtype=np.float64), (2**b, q))
+        vectors, shape = np.asarray(weights, dtype=np.float64), (2**b, q)
+        if vectors.shape != shape:
+            raise invalid("weights", f"must have shape {shape}, one row per pattern of x", f"shape {vectors.shape}")
+        lengths = np.linalg.norm(vectors, axis=1)
+        wrong = np.flatnonzero(~(np.abs(lengths - 1) <= 1e-6))  # written so that NaN is wrong too
+        if len(wrong):
+            got = f"a norm of {lengths[wrong[0]]:g} in row {wrong[0]}"
+            raise invalid("weights", "must have rows of norm 1", got, "divide each row by its norm")
     hidden = np.concatenate([gamma * cube(b), vectors], axis=1)
     return TwoLayer(hidden, np.full(2**b, -gamma * b), np.ones(2**b))
 
@@ -181,17 +188,6 @@ def random_member(n: int, s: int, k: int, seed: int | Stream, kind: str = "dense
     blocks = [_block(stream.child(f"block {i}"), n, size, dense) for i, size in enumerate(sizes)]
     hidden, bias = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return TwoLayer(hidden, bias, stream.child("output").signs(s))
-
-
-def _checked(vectors: Float64Array, shape: tuple[int, int]) -> Float64Array:
-    if vectors.shape != shape:
-        raise invalid("weights", f"must have shape {shape}, one row per pattern of x", f"shape {vectors.shape}")
-    lengths = np.linalg.norm(vectors, axis=1)
-    wrong = np.flatnonzero(~(np.abs(lengths - 1) <= 1e-6))  # written so that NaN is wrong too
-    if len(wrong):
-        got = f"a norm of {lengths[wrong[0]]:g} in row {wrong[0]}"
-        raise invalid("weights", "must have rows of norm 1", got, "divide each row by its norm")
-    return vectors
 
 
 def _block(stream: Stream, n: int, size: int, dense: bool) -> tuple[Float64Array, Float64Array]:

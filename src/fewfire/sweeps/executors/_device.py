@@ -9,6 +9,7 @@ Ctrl-C does not reach threads. When the caller stops, the engine's next call of 
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fewfire.sweeps.executors._protocol import SharedBatches, Work
@@ -24,26 +25,21 @@ _END_SECONDS = 2.0  # seconds for a thread to end; an engine that does not repor
 
 
 class DeviceExecutor:
-    """Batches one after the other on one device (the engine's choice by default), prepared during the training."""
+    """Batches one after the other on one device, the engine's choice, prepared during the training."""
 
     name = "device"
 
-    def __init__(self, device: int | None = None) -> None:
-        self.device = device
-
     def run(self, batches: Iterator[list[RunSpec]], engine: str) -> Generator[list[Row], None, None]:
         """The rows of each batch as it ends."""
-        work = Work(engine, device=self.device)
+        work = Work(engine)
         shared = SharedBatches(batches, work)
 
         def look(done: int, total: int) -> None:
             if shared.stopped.is_set():
                 raise _Stopped
 
-        def rows(batch: list[RunSpec]) -> list[Row]:
-            return work.rows(batch, look)
-
-        threads = [threading.Thread(target=shared.serve, args=(rows,), daemon=True) for _ in range(THREADS)]
+        serve = partial(shared.serve, partial(work.rows, progress=look))
+        threads = [threading.Thread(target=serve, daemon=True) for _ in range(THREADS)]
         try:
             for thread in threads:
                 thread.start()

@@ -174,23 +174,18 @@ def diagnose(
     if beyond := known.outside(n, width, samples, steps):
         return Advice(None, (), None, beyond)
     now = known.draws(n, width, samples, steps)
-    ways = (
-        _way(known, "data", MORE * samples, n, width, MORE * samples, steps, runs),
-        _way(known, "width", MORE * width, n, MORE * width, samples, steps, runs),
-        _way(known, "steps", MORE * steps, n, width, samples, MORE * steps, runs),
-        FourTimes("luck", MORE, _probability(1 - (1 - now) ** MORE, runs)),
-    )
+    have: dict[Resource, int] = {"width": width, "data": samples, "steps": steps}
+    ways = []
+    resources: tuple[Resource, ...] = ("data", "width", "steps")
+    for resource in resources:
+        more = have | {resource: MORE * have[resource]}
+        beyond = known.outside(n, *more.values())
+        found = None if beyond else _probability(known.draws(n, *more.values()), runs)
+        ways.append(FourTimes(resource, more[resource], found, beyond))
+    ways.append(FourTimes("luck", MORE, _probability(1 - (1 - now) ** MORE, runs)))
     law = shipped_law() if law is None else law
     inside = not law.outside(n, k, width, start)
-    return Advice(_probability(now, runs), ways, law.predict(n, k, width, start) if inside else None, "")
-
-
-def _way(
-    law: SuccessLaw, resource: Resource, amount: int, n: int, width: int, samples: int, steps: int, runs: int
-) -> FourTimes:
-    if beyond := law.outside(n, width, samples, steps):
-        return FourTimes(resource, amount, None, beyond)
-    return FourTimes(resource, amount, _probability(law.draws(n, width, samples, steps), runs))
+    return Advice(_probability(now, runs), tuple(ways), law.predict(n, k, width, start) if inside else None, "")
 
 
 def _probability(drawn: Float64Array, runs: int) -> PredictedProbability:

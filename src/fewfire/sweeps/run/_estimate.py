@@ -114,7 +114,10 @@ def _on_a_core(sweep: Sweep, plan: Plan, trainer: Engine) -> Float64Array:
     sweep.run_at(int(plan.pending[chosen[0]])).describe().drawn()  # the first call pays for imports
     preparing, paces = [], []
     for i in chosen:
-        short = _shortened(sweep.run_at(int(plan.pending[i])))
+        spec = sweep.run_at(int(plan.pending[i]))
+        part = min(1.0, PROBE_COST / cost(spec))  # of its steps
+        phases = tuple(replace(phase, steps=max(1, round(phase.steps * part))) for phase in spec.resolved.phases)
+        short = replace(spec, schedule=replace(spec.schedule, phases=phases, stop_error=None))
         start = time.perf_counter()
         run = short.describe().drawn()
         middle = time.perf_counter()
@@ -124,13 +127,6 @@ def _on_a_core(sweep: Sweep, plan: Plan, trainer: Engine) -> Float64Array:
     costs = np.log(np.maximum(plan.costs, 1.0))
     seconds: Float64Array = np.interp(costs, costs[chosen], paces) * plan.costs + np.mean(preparing)
     return seconds
-
-
-def _shortened(spec: RunSpec) -> RunSpec:
-    """The same run, for a small part of its steps."""
-    part = min(1.0, PROBE_COST / cost(spec))
-    phases = tuple(replace(phase, steps=max(1, round(phase.steps * part))) for phase in spec.resolved.phases)
-    return replace(spec, schedule=replace(spec.schedule, phases=phases, stop_error=None))
 
 
 def _stops(sweep: Sweep, plan: Plan, stores: Sequence[Store]) -> tuple[Float64Array | None, int]:

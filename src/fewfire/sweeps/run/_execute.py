@@ -110,7 +110,9 @@ def execute(
         rounds = SearchRounds(sweep, outcomes_of(kept, sweep.success_error))
         with carrier.lasting(chosen.name) if isinstance(carrier, DaskExecutor) else nullcontext(executor) as lasting:
             while numbers := rounds.missing():
-                going.expect(len(numbers))
+                # The guess at the total is not below what is known.
+                total = max(going.state.total, going.state.done + len(numbers))
+                going.state = replace(going.state, total=total)
                 train(numbers, lasting, sum(cost(sweep.run_at(i)) for i in numbers))
                 rounds.learn(going.outcomes)
                 going.outcomes.clear()
@@ -186,10 +188,6 @@ class _Going:
             seconds=time.perf_counter() - self.start,
             share=min(1.0, self.spent / self.plan.cost) if self.plan.cost else 1.0,
         )
-
-    def expect(self, runs: int) -> None:
-        """So many runs are next: the guess at the total of a search is not below what is known."""
-        self.state = replace(self.state, total=max(self.state.total, self.state.done + runs))
 
     def end(self, rounds: SearchRounds) -> Progress:
         """A search is over, or needs failed runs first: its total is known, and how many runs the store had."""

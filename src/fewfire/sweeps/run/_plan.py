@@ -77,7 +77,12 @@ def make_plan(sweep: Sweep, store: Store | None = None) -> Plan:
         values = (columns[name].tolist() for name in ("hash", "status", "best_test_error"))
         known = {hash: (status, best) for hash, status, best in zip(*values, strict=True) if final(status)}
     if sweep.search is not None:
-        return _search_plan(sweep, known)
+        error = sweep.success_error
+        rounds = SearchRounds(sweep, {hash: succeeded(*found, error) for hash, found in known.items()})
+        trained, to_do = rounds.trained(), np.array(rounds.foreseen(), dtype=np.int64)
+        diverged = sum(known[sweep.run_at(number).hash][0] == "diverged" for number in trained)
+        costs = np.array([cost(sweep.run_at(int(number))) for number in to_do])
+        return Plan(len(trained) + len(to_do), len(trained), rounds.successes(), diverged, to_do, costs)
     cells = np.array([cost(sweep.run_at(cell)) for cell in range(sweep.settings)])  # trials cost the same
     if not known:
         return Plan(len(sweep), 0, 0, 0, np.arange(len(sweep)), np.tile(cells, sweep.trials))
@@ -91,16 +96,6 @@ def make_plan(sweep: Sweep, store: Store | None = None) -> Plan:
             successes += succeeded(*found, sweep.success_error)
     to_do = np.array(pending, dtype=np.int64)
     return Plan(len(sweep), len(sweep) - len(to_do), successes, diverged, to_do, cells[to_do % sweep.settings])
-
-
-def _search_plan(sweep: Sweep, known: dict[str, tuple[str, float]]) -> Plan:
-    rounds = SearchRounds(sweep, {hash: succeeded(*found, sweep.success_error) for hash, found in known.items()})
-    trained = [known[sweep.run_at(number).hash] for number in rounds.trained()]
-    to_do = np.array(rounds.foreseen(), dtype=np.int64)
-    successes = sum(succeeded(*found, sweep.success_error) for found in trained)
-    diverged = sum(status == "diverged" for status, _ in trained)
-    costs = np.array([cost(sweep.run_at(int(number))) for number in to_do])
-    return Plan(len(trained) + len(to_do), len(trained), successes, diverged, to_do, costs)
 
 
 def in_device_order(sweep: Sweep, numbers: Sequence[int] | IdArray) -> IdArray:

@@ -23,7 +23,7 @@ import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._validate import check_integer, check_number
-from fewfire.sweeps.spec._tables import VALUES, check_keys, join, too_many
+from fewfire.sweeps.spec._tables import FEWER, VALUES, check_keys, join
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ def expand(value: Any, path: str) -> list[Any]:
     """Every concrete value that a value of a spec stands for; refused, with the count, where they are too many."""
     count = _count(value)
     if count > VALUES:
-        raise too_many(path, count, VALUES, "values")
+        raise invalid(path, f"must stand for at most {VALUES:,} values", f"a grid of {count:,}", FEWER)
     return _expand(value, path)
 
 

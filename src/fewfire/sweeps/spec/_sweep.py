@@ -119,7 +119,7 @@ class Sweep:
             object.__setattr__(self, "trials", trials)
         check_number("success_error", self.success_error, 0.0)
         for schedule in self.schedules:
-            plain_training(check_work(schedule, "training"))  # refuses rates that change from step to step
+            plain_training(check_work(schedule))  # refuses rates that change from step to step
             if schedule.stop_error is not None and schedule.stop_error > self.success_error:
                 rule = f"must be at most success_error = {self.success_error:g}, or runs end before they can succeed"
                 raise invalid("training.stop_error", rule, schedule.stop_error, "lower it, or raise success_error")

@@ -66,19 +66,14 @@ def check_plain(value: object, path: str, depth: int = DEPTH) -> None:
         raise invalid(path, "must be Unicode text", value, "remove the lone surrogates")
 
 
-def too_many(path: str, count: int, most: int, unit: str) -> InvalidArgument:
-    """The error of a grid that is too large, with its size; raise what it returns."""
-    return invalid(path, f"must stand for at most {most:,} {unit}", f"a grid of {count:,}", FEWER)
-
-
-def check_work(schedule: Schedule, path: str) -> Schedule:
+def check_work(schedule: Schedule) -> Schedule:
     """Refuse schedules that never end, or that record more than a store should hold."""
     if schedule.steps > STEPS:
-        raise invalid(f"{path}.steps", f"must be at most {STEPS:,} in all phases together", schedule.steps)
+        raise invalid("training.steps", f"must be at most {STEPS:,} in all phases together", schedule.steps)
     records = 0 if schedule.evaluate == "log" else schedule.steps // schedule.evaluate
     if records > RECORDS:
         rule = f"must be so large that a run of {schedule.steps:,} steps has at most {RECORDS:,} records"
-        raise invalid(f"{path}.evaluate", rule, schedule.evaluate, 'choose a larger one, or "log"')
+        raise invalid("training.evaluate", rule, schedule.evaluate, 'choose a larger one, or "log"')
     return schedule
 
 

@@ -224,18 +224,12 @@ def _schema(arrow: ModuleType, settings: Collection[dict[str, Any]]) -> Any:
     plain = {np.str_: arrow.string(), np.int64: arrow.int64(), np.float64: arrow.float64()}
     types = {name: plain[COLUMNS[name]] for name in OWN}
     for name in setting_columns(settings):
-        types[name] = _type(arrow, {type(table.get(name)) for table in settings} - {type(None)})
+        kinds = {type(table.get(name)) for table in settings} - {type(None)}
+        numbers = plain[np.float64] if kinds and kinds <= {int, float} else plain[np.str_]
+        types[name] = arrow.bool_() if kinds == {bool} else plain[np.int64] if kinds == {int} else numbers
     types |= {"environment": arrow.string(), "history.step": arrow.list_(arrow.int64())}
     types |= {f"history.{name}": arrow.list_(arrow.float32()) for name in CURVES}
     return arrow.schema(list(types.items()))
-
-
-def _type(arrow: ModuleType, kinds: set[type[Any]]) -> Any:
-    if kinds == {bool}:
-        return arrow.bool_()
-    if kinds == {int}:
-        return arrow.int64()
-    return arrow.float64() if kinds and kinds <= {int, float} else arrow.string()
 
 
 def _fit(value: Any, field: Any, arrow: ModuleType) -> Any:

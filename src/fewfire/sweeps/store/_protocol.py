@@ -85,15 +85,11 @@ def _problem(table: dict[str, Any]) -> None:
         parse_problem(table)
 
 
-def _training(table: dict[str, Any]) -> None:
-    check_work(parse_training(table), "training")
-
-
 _PARSERS: dict[str, Callable[[dict[str, Any]], object]] = {
     "data": parse_data,
     "network": parse_network,
     "problem": _problem,
-    "training": _training,
+    "training": lambda table: check_work(parse_training(table)),
 }
 
 
