@@ -132,8 +132,17 @@ class SparseActivationBase(BaseEstimator):  # type: ignore[misc]
         x = np.ascontiguousarray(inputs.points(table), dtype=rule.precision)
         scores: dict[float, float] = {}
         with calm_products(len(x) * rule.width * x.shape[1]):
-            if given is None:
-                given, scores = self._chosen(x, weights, loss_of, rule, share, random, stream)
+            if given is None and len(x) < FEWEST:
+                given = DECAY
+            elif given is None:  # the decay of least loss on held-out rows
+                order = random.permutation(len(x))
+                count = min(max(1, round(share * len(x))), len(x) - 1)
+                held, kept = np.sort(order[:count]), np.sort(order[count:])
+                fitted = weights[kept] / weights[kept].mean()
+                stack = train_members(x[kept], loss_of(kept), fitted, DECAYS, rule, stream)
+                losses = loss_of(held).value(stack.scores(stack.preactivations(x[held])))
+                means = np.average(losses, axis=1, weights=weights[held])
+                given, scores = DECAYS[int(np.argmin(means))], dict(zip(DECAYS, means.tolist(), strict=True))
             indices = np.arange(len(x))
             progress = progress_callback(bool(self.verbose), "training")
             stack = train_members(x, loss_of(indices), weights / weights.mean(), [given], rule, stream, progress)
@@ -146,27 +155,6 @@ class SparseActivationBase(BaseEstimator):  # type: ignore[misc]
         self.alive_ = int(np.count_nonzero(self.firing_))
         self.weight_decay_, self.decay_scores_ = given, scores
         self.n_iter_ = rule.steps
-
-    def _chosen(
-        self,
-        x: AnyArray,
-        weights: Float64Array,
-        loss_of: Callable[[IdArray], MemberLoss],
-        rule: TrainingRule,
-        share: float,
-        random: np.random.RandomState,
-        stream: Stream,
-    ) -> tuple[float, dict[float, float]]:
-        """The decay of least loss on held-out rows, and that loss for each decay."""
-        if len(x) < FEWEST:
-            return DECAY, {}
-        order = random.permutation(len(x))
-        count = min(max(1, round(share * len(x))), len(x) - 1)
-        held, kept = np.sort(order[:count]), np.sort(order[count:])
-        stack = train_members(x[kept], loss_of(kept), weights[kept] / weights[kept].mean(), DECAYS, rule, stream)
-        losses = loss_of(held).value(stack.scores(stack.preactivations(x[held])))
-        means = np.average(losses, axis=1, weights=weights[held])
-        return DECAYS[int(np.argmin(means))], dict(zip(DECAYS, means.tolist(), strict=True))
 
     def _outputs(self, X: object) -> Float64Array:
         """The network at every row, shape (rows,) or (rows, outputs)."""
