@@ -107,7 +107,7 @@ def dense_counters(run: Run, steps: int, active_pairs: int) -> Counters:
     """What the first steps of a run take where every neuron is computed on every example."""
     examples, left = 0, steps
     for phase in run.schedule.phases:
-        size = phase.batch_size or (run.sample.rows if run.sample is not None else len(run.X))  # type: ignore[arg-type]
+        size = phase.batch_size or run.rows
         examples += min(left, phase.steps) * size
         left -= min(left, phase.steps)
     return Counters(steps, examples, active_pairs, 2 * examples * run.products)

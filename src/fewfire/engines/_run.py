@@ -452,14 +452,23 @@ class Run:
             object.__setattr__(self, "test", held_out)
         if self.X is not None or self.X_test is not None:
             self._check_arrays()
-        rows = self.sample.rows if self.sample is not None else None if self.X is None else len(self.X)
-        object.__setattr__(self, "schedule", self.schedule.of_rows(rows))
+        object.__setattr__(self, "schedule", self.schedule.of_rows(self.rows or None))
         if self.source is not None and any(phase.batch_size is None for phase in self.schedule.phases):
             rule = "must be a number when examples come from a source"
             raise invalid("batch_size", rule, None, "choose one, e.g. 32")
         limit = self.schedule.stop_error
         if limit is not None and self.X_test is None and self.test is None:
             raise invalid("stop_error", "needs held-out data", limit, "pass X_test and y_test, or test=Sample(…)")
+
+    @property
+    def rows(self) -> int:
+        """How many examples the training set has, 0 where they are fresh."""
+        return self.sample.rows if self.sample is not None else 0 if self.X is None else len(self.X)
+
+    @property
+    def test_rows(self) -> int:
+        """How many examples are held out."""
+        return self.test.rows if self.test is not None else 0 if self.X_test is None else len(self.X_test)
 
     @property
     def inputs(self) -> int:
@@ -571,14 +580,6 @@ class Run:
         return labels
 
 
-def check_float32(runs: Sequence[Run], engine: str) -> None:
-    """Refuse runs whose given weights are float64, which only the reference engine trains."""
-    for run in runs:
-        if not isinstance(run.network, Start) and run.network.dtype != np.float32:
-            rule, got = f"must be float32 for the {engine} engine", f"dtype {run.network.dtype}"
-            raise invalid("network", rule, got, "use the reference engine, or cast the weights")
-
-
 def products(inputs: int, widths: Sequence[int], outputs: int = 1) -> int:
     """Multiply-adds of a forward pass over one example: the weights of a network, its biases apart."""
     sizes = [inputs, *widths, outputs]
@@ -586,19 +587,6 @@ def products(inputs: int, widths: Sequence[int], outputs: int = 1) -> int:
 
 
 GENERAL = "use engine='jax' (pip install 'fewfire[jax]')"
-
-
-def check_plain(runs: Sequence[Run], engine: str) -> None:
-    """Refuse runs of other networks than those of two layers, and by other optimisers than plain SGD."""
-    for run in runs:
-        schedule = run.schedule
-        if len(run.widths) > 1 or run.outputs > 1:
-            rule = f"must have one hidden layer and one output for the {engine} engine"
-            raise invalid("network", rule, f"widths {run.widths} and {run.outputs} outputs", GENERAL)
-        if not schedule.plain:
-            rule = f"must be plain 'sgd' for the {engine} engine"
-            got = f"{schedule.optimiser} with momentum {schedule.momentum:g}"
-            raise invalid("optimiser", rule, got, GENERAL)
 
 
 def draw_batch(sampling: Sampling, stream: Stream, examples: int, batch_size: int, position: int) -> IdArray:

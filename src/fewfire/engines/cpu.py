@@ -9,24 +9,23 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
 from fewfire._bits import pack
-from fewfire._errors import DivergenceError, EngineUnavailable, InvalidArgument
+from fewfire._errors import DivergenceError, InvalidArgument
 from fewfire._extension import MISSING, load
-from fewfire._progress import progress_callback
 from fewfire._threads import thread_count
-from fewfire._validate import check_choice
-from fewfire.engines._result import Counters, History, OnDivergence, Result, Stopped, divergence
-from fewfire.engines._run import check_float32, check_plain
+from fewfire.engines._base import OwnEngine
+from fewfire.engines._result import Counters, History, Result, Stopped, divergence
 from fewfire.networks import TwoLayer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fewfire._types import AnyArray
+    from fewfire.engines._base import Trained
     from fewfire.engines._run import Run
 
 _SLICE_SECONDS = 0.2
@@ -36,7 +35,7 @@ ARRAY_BYTES = 1 << 28
 _ONLINE_SIGNS = 1 << 22  # how many inputs of fresh examples are drawn ahead for an online run
 
 
-class CpuEngine:
+class CpuEngine(OwnEngine):
     """C++ on all cores, exact to rounding: the same minibatches and updates as the reference engine.
 
     Parameters
@@ -46,12 +45,9 @@ class CpuEngine:
     """
 
     name: ClassVar = "cpu"
-    draws_problems: ClassVar[frozenset[str]] = frozenset()
-    draws_starts: ClassVar[frozenset[str]] = frozenset()
     # About two seconds of one core, so that little is in flight when a sweep is stopped and scheduling costs nothing.
     batch_cost: ClassVar = 2e10
     batch_runs: ClassVar = 64
-    side_by_side: ClassVar = False
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = thread_count(threads)
@@ -60,25 +56,8 @@ class CpuEngine:
         """None when the C++ part is installed."""
         return MISSING if load() is None else None
 
-    def train(
-        self,
-        runs: Sequence[Run],
-        *,
-        keep_networks: bool = True,
-        on_divergence: OnDivergence = "raise",
-        progress: bool | Callable[[int, int], object] | None = None,
-    ) -> list[Result]:
-        """Train the runs; results come in the order of the runs, whatever order they end in."""
-        notify = progress_callback(progress, "training")
-        check_choice("on_divergence", on_divergence, get_args(OnDivergence))
-        check_float32(runs, self.name)
-        check_plain(runs, self.name)
-        results: dict[int, Result] = {}
-        total, finished_steps = sum(run.schedule.steps for run in runs), 0
-        reason = self.unusable()
-        if reason is not None:
-            raise EngineUnavailable(f"engine {self.name!r} cannot run here: {reason}")
-        preparing = _Preparing(self, keep_networks)
+    def _train(self, runs: Sequence[Run], keep_networks: bool, notify: Callable[[int], object]) -> Trained:
+        finished_steps, preparing = 0, _Preparing(self, keep_networks)
         waiting, active = list(enumerate(runs))[::-1], dict[int, _Job]()
         while waiting or active:
             # Each thread has a run, and a few more are kept ready where they are small; the rest wait as described.
@@ -93,13 +72,9 @@ class CpuEngine:
             preparing.core.advance([job.trainer for job in active.values()], _SLICE_SECONDS, self.threads)
             for index in [index for index, job in active.items() if job.trainer.stopped]:
                 job = active.pop(index)
-                results[index] = result = job.result()
-                if result.divergence is not None and on_divergence == "raise":
-                    raise result.divergence
+                yield index, job.result()
                 finished_steps += job.run.schedule.steps
-            if notify is not None:
-                notify(finished_steps + sum(job.trainer.step for job in active.values()), total)
-        return [results[index] for index in range(len(runs))]
+            notify(finished_steps + sum(job.trainer.step for job in active.values()))
 
 
 class _Preparing:

@@ -6,16 +6,14 @@ The oracle the fast engines are tested against. It is not fast: it computes ever
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, get_args
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fewfire._progress import progress_callback
 from fewfire._threads import ONE_BLAS_THREAD
-from fewfire._validate import check_choice
+from fewfire.engines._base import OwnEngine
 from fewfire.engines._gradients import LOSSES, Gradients, error_rate, unchecked_gradients
-from fewfire.engines._result import MEASURED_ROWS, History, OnDivergence, Result, dense_counters, divergence
-from fewfire.engines._run import check_plain
+from fewfire.engines._result import MEASURED_ROWS, History, Result, dense_counters, divergence
 from fewfire.networks import TwoLayer, relevance
 
 if TYPE_CHECKING:
@@ -23,11 +21,12 @@ if TYPE_CHECKING:
 
     from fewfire._errors import DivergenceError
     from fewfire._types import AnyArray, Float64Array
+    from fewfire.engines._base import Trained
     from fewfire.engines._result import Stopped
     from fewfire.engines._run import Run
 
 
-class ReferenceEngine:
+class ReferenceEngine(OwnEngine):
     """NumPy, written to be read; runs anywhere.
 
     Its matrix products are kept on one thread, because their rounding may depend on it.
@@ -43,45 +42,21 @@ class ReferenceEngine:
     """
 
     name: ClassVar = "reference"
-    draws_problems: ClassVar[frozenset[str]] = frozenset()
-    draws_starts: ClassVar[frozenset[str]] = frozenset()
     # About two seconds of one core, so that little is in flight when a sweep is stopped and scheduling costs nothing.
     batch_cost: ClassVar = 4e9
     batch_runs: ClassVar = 16
-    side_by_side: ClassVar = False
 
-    def unusable(self) -> str | None:
-        """Always None: the reference engine needs nothing."""
-        return None
+    def _check(self, run: Run) -> None:
+        self._check_plain(run)
 
-    def train(
-        self,
-        runs: Sequence[Run],
-        *,
-        keep_networks: bool = True,
-        on_divergence: OnDivergence = "raise",
-        progress: bool | Callable[[int, int], object] | None = None,
-    ) -> list[Result]:
-        """Train the runs in order; `progress` gets (steps done, steps of all runs) at every checkpoint."""
-        notify = progress_callback(progress, "training")
-        check_choice("on_divergence", on_divergence, get_args(OnDivergence))
-        check_plain(runs, self.name)
-        total, before, results = sum(run.schedule.steps for run in runs), 0, []
+    def _train(self, runs: Sequence[Run], keep_networks: bool, notify: Callable[[int], object]) -> Trained:
+        before = 0
         with ONE_BLAS_THREAD:
-            for run in runs:
-                done = before
-
-                def report(step: int, done: int = done) -> None:
-                    if notify is not None:
-                        notify(done + step, total)
-
-                result = _Training(run.drawn(self)).carry_out(report)
-                if result.divergence is not None and on_divergence == "raise":
-                    raise result.divergence
-                results.append(result if keep_networks else replace(result, kept=None))
+            for index, run in enumerate(runs):
+                result = _Training(run.drawn(self)).carry_out(notify, before)
+                yield index, result if keep_networks else replace(result, kept=None)
                 before += run.schedule.steps
-                report(run.schedule.steps)  # all of them, where it stopped early
-        return results
+                notify(before)  # all steps, where it stopped early
 
 
 class _Training:
@@ -95,7 +70,7 @@ class _Training:
         self.steps = self.active_pairs = 0
         self.records: list[tuple[float, ...]] = []
 
-    def carry_out(self, report: Callable[[int], None]) -> Result:
+    def carry_out(self, notify: Callable[[int], object], before: int) -> Result:
         checkpoints, step = set(self.run.schedule.checkpoints()), 0
         with np.errstate(over="ignore", invalid="ignore"):  # reported as a divergence instead
             self._record(0)
@@ -116,7 +91,7 @@ class _Training:
                     self.steps, self.active_pairs = step, self.active_pairs + gradient.active_pairs
                     if step in checkpoints:
                         self._record(step)
-                        report(step)
+                        notify(before + step)
                         if self._good_enough():
                             return self._result("test_error")
         return self._result("steps")

@@ -61,8 +61,7 @@ class Walked(Run):
 def set_bytes(run: Run) -> int:
     """Bytes of a run's examples on the device."""
     total = 0
-    for table, sample in ((run.X, run.sample), (run.X_test, run.test)):
-        rows = len(table) if table is not None else sample.rows if sample is not None else 0
+    for table, rows in ((run.X, run.rows), (run.X_test, run.test_rows)):
         real = table is not None and table.dtype != np.int8
         total += rounded(4 * rows * (run.inputs if real else records.words_for(run.inputs))) + rounded(4 * rows)
     if isinstance(run, Walked) or (run.source is None and run.schedule.sampling == "epochs"):
@@ -363,7 +362,7 @@ def _history(run: Run, table: AnyArray) -> History:
     """What was measured at the checkpoints (count, RECORD + SUMS) of a run."""
     count = len(table)
     loss, error, test_error, hidden, output, mass, inside, fired = table.T
-    rows = min(run.sample.rows if run.sample is not None else len(run.X) if run.X is not None else 0, MEASURED_ROWS)
+    rows = min(run.rows, MEASURED_ROWS)
     none = np.full(count, np.nan)
     active = fired / (rows * run.width) if rows and not isinstance(run, Walked) else none
     with np.errstate(invalid="ignore"):

@@ -5,14 +5,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, get_args
+from typing import TYPE_CHECKING, ClassVar
 
 from fewfire._cuda._device import all_devices, current_device, device_errors, missing, take_device
 from fewfire._errors import DeviceMemoryError, EngineUnavailable
-from fewfire._progress import progress_callback
-from fewfire._validate import check_choice
-from fewfire.engines._result import OnDivergence
-from fewfire.engines._run import Start, check_float32, check_plain
+from fewfire.engines._base import OwnEngine
+from fewfire.engines._run import Start
 from fewfire.engines.cuda import _records as records
 from fewfire.engines.cuda._batch import Batch, Walked
 from fewfire.engines.cuda._kernels import compile_ahead, draws, draws_start, variant_of
@@ -23,6 +21,7 @@ from fewfire.engines.cuda._shared import ScheduleTables
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from fewfire.engines._base import Trained
     from fewfire.engines._protocol import Pace
     from fewfire.engines._result import Result
     from fewfire.engines._run import Run
@@ -32,8 +31,12 @@ _PREPARING = threading.Lock()
 """Locked while a batch is described: two that are described at once would both be ready late."""
 
 
-class CudaEngine:
-    """Whole trainings inside kernels on one NVIDIA GPU: the other engines' draws and updates, exact to rounding."""
+class CudaEngine(OwnEngine):
+    """Whole trainings inside kernels on one NVIDIA GPU: the other engines' draws and updates, exact to rounding.
+
+    Several threads may call `train`: while the runs of one train, the others prepare theirs and read them back, and the
+    last runs of one share the chip with the first of the next.
+    """
 
     name: ClassVar = "cuda"
     draws_problems: ClassVar[frozenset[str]] = frozenset(records.PROBLEMS)
@@ -70,25 +73,9 @@ class CudaEngine:
         """How fast this GPU trains runs of such a shape when it is full of them, and of nothing else."""
         return measure_pace(_drawable(run), current_device())
 
-    def train(
-        self,
-        runs: Sequence[Run],
-        *,
-        keep_networks: bool = True,
-        on_divergence: OnDivergence = "raise",
-        progress: bool | Callable[[int, int], object] | None = None,
-    ) -> list[Result]:
-        """Train the runs; results come in the order of the runs, whatever order they end in.
-
-        Several threads may call it: while the runs of one train, the others prepare theirs and read them back, and the
-        last runs of one share the chip with the first of the next.
-        """
-        check_choice("on_divergence", on_divergence, get_args(OnDivergence))
-        check_float32(runs, self.name)
-        check_plain(runs, self.name)
-        report = progress_callback(progress, "training") or (lambda done, total: None)
+    def _train(self, runs: Sequence[Run], keep_networks: bool, notify: Callable[[int], object]) -> Trained:
         try:
-            return self._train(runs, keep_networks, on_divergence, report)
+            yield from self._train_batches(runs, keep_networks, notify)
         except device_errors() as error:
             # Most of them leave the device unusable for this process: no run's fault, and no use in going on.
             raise EngineUnavailable(
@@ -96,15 +83,8 @@ class CudaEngine:
                 "kept. Remedy: start the program again; if it comes back, use engine='cpu'."
             ) from error
 
-    def _train(
-        self,
-        runs: Sequence[Run],
-        keep_networks: bool,
-        on_divergence: OnDivergence,
-        progress: Callable[[int, int], object],
-    ) -> list[Result]:
-        total, before = sum(run.schedule.steps for run in runs), 0
-        results: dict[int, Result] = {}
+    def _train_batches(self, runs: Sequence[Run], keep_networks: bool, notify: Callable[[int], object]) -> Trained:
+        before = 0
         with _PREPARING:
             waiting = deque(plan_batches(runs, current_device()))
         self.prepare([runs[plan.members[0]] for plan in waiting])
@@ -113,20 +93,16 @@ class CudaEngine:
             steps = sum(runs[index].schedule.steps for index in plan.members)
 
             def report(done: int, before: int = before, steps: int = steps) -> None:
-                progress(before + min(done, steps), total)
+                notify(before + min(done, steps))
 
             try:
                 found = _results(plan, runs, report, keep_networks)
             except DeviceMemoryError:
                 waiting.extendleft(reversed(_split(plan, runs)))
                 continue
-            for index, result in found.items():
-                if result.divergence is not None and on_divergence == "raise":
-                    raise result.divergence
-                results[index] = result
+            yield from found.items()
             before += steps
-            progress(before, total)
-        return [results[index] for index in range(len(runs))]
+            notify(before)
 
 
 def _results(

@@ -100,8 +100,7 @@ def _turn(run: Run) -> tuple[int, int]:
 
     The latter rarely learn, so they rarely stop early; the short ones then fill the gaps at the end.
     """
-    rows = run.sample.rows if run.sample is not None else MANY_ROWS if run.X is None else len(run.X)
-    return -run.schedule.steps * run.width, rows
+    return -run.schedule.steps * run.width, run.rows or MANY_ROWS
 
 
 def _cut(
@@ -152,7 +151,7 @@ def _side_by_side(runs: Sequence[Run], variant: KernelVariant, device: Device) -
     at_once = layout.at_once(device) if layout.fast else general_groups(device, space)
     at_once = min(at_once, len(runs))
     by_epochs = [run for run in runs if run.source is None and run.schedule.sampling == "epochs"]
-    rows = max((run.sample.rows if run.sample else len(run.X) for run in by_epochs), default=0)  # type: ignore[arg-type]
+    rows = max((run.rows for run in by_epochs), default=0)
     return at_once, at_once * space + (order_bytes(rows) if by_epochs else 0) + _SLACK
 
 

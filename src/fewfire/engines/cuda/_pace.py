@@ -46,9 +46,7 @@ def measure_pace(run: Run, device: Device) -> Pace:
     steps = 8 * max(8, min(run.schedule.steps // 8, int(FEWEST_STEPS * SECONDS / (tried * runs)) // 8))
     plain, looking = seconds(steps, steps), seconds(steps, steps // 8)
     check = max(0.0, (looking - plain) / (CHECKPOINTS - 2))
-    trained = run.sample.rows if run.sample is not None else 0 if run.X is None else len(run.X)
-    tested = run.test.rows if run.test is not None else 0 if run.X_test is None else len(run.X_test)
-    rows = min(trained, MEASURED_ROWS) + tested
+    rows = min(run.rows, MEASURED_ROWS) + run.test_rows
     return Pace(max(0.0, plain - 2 * check) / steps, check / rows if rows else 0.0)
 
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, ClassVar, get_args
+from typing import TYPE_CHECKING, ClassVar
 
-from fewfire._errors import DeviceMemoryError, EngineUnavailable
+from fewfire._errors import DeviceMemoryError
 from fewfire._optional import is_installed
-from fewfire._progress import progress_callback
-from fewfire._validate import check_choice
-from fewfire.engines._result import OnDivergence
-from fewfire.engines._run import check_float32
+from fewfire.engines._base import OwnEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 
-    from fewfire.engines._result import Result
+    from fewfire.engines._base import Trained
     from fewfire.engines._run import Run
     from fewfire.engines.jax._steps import Precision
 
@@ -23,13 +20,11 @@ BATCH_BYTES = 1 << 30
 """Of one batch of several runs, on devices that do not report their memory."""
 
 
-class JaxEngine:
+class JaxEngine(OwnEngine):
     """Runs of one shape next to one another, compiled by JAX: the other engines' draws and updates, to rounding."""
 
     name: ClassVar[str] = "jax"
     precision: ClassVar[Precision] = "float32"
-    draws_problems: ClassVar[frozenset[str]] = frozenset()
-    draws_starts: ClassVar[frozenset[str]] = frozenset()
     # A minute or two of two cores: a function is compiled once per batch of another size.
     batch_cost: ClassVar = 4e12
     batch_runs: ClassVar = 1024
@@ -41,46 +36,29 @@ class JaxEngine:
         missing = [package for package in ("JAX", "Optax") if not is_installed(package.lower())]
         return f"{missing[0]} is not installed. Remedy: pip install 'fewfire[jax]'." if missing else None
 
-    def train(
-        self,
-        runs: Sequence[Run],
-        *,
-        keep_networks: bool = True,
-        on_divergence: OnDivergence = "raise",
-        progress: bool | Callable[[int, int], object] | None = None,
-    ) -> list[Result]:
-        """Train the runs; results come in the order of the runs, whatever order they end in."""
-        notify = progress_callback(progress, "training") or (lambda done, total: None)
-        check_choice("on_divergence", on_divergence, get_args(OnDivergence))
-        check_float32(runs, self.name)
-        reason = self.unusable()
-        if reason is not None:
-            raise EngineUnavailable(f"engine {self.name!r} cannot run here: {reason}")
+    def _train(self, runs: Sequence[Run], keep_networks: bool, notify: Callable[[int], object]) -> Trained:
         from fewfire.engines.jax._batch import RunBatch, keep_compiled, out_of_memory, room  # loads JAX
 
         keep_compiled()
-        results: dict[int, Result] = {}
-        total, waiting = sum(run.schedule.steps for run in runs), deque(_batches(runs, room() or BATCH_BYTES))
+        ended, waiting = set[int](), deque(_batches(runs, room() or BATCH_BYTES))
         while waiting:
             members = waiting.popleft()
-            before, full = sum(runs[index].schedule.steps for index in results), ""
+            before, full = sum(runs[index].schedule.steps for index in ended), ""
 
             def report(done: int, before: int = before) -> None:
-                notify(before + done, total)
+                notify(before + done)
 
             try:
                 for number, result in RunBatch([runs[index] for index in members], keep_networks, self).train(report):
-                    if result.divergence is not None and on_divergence == "raise":
-                        raise result.divergence
-                    results[members[number]] = result
+                    ended.add(members[number])
+                    yield members[number], result
             except Exception as error:
                 if not out_of_memory(error):
                     raise
                 full = str(error).splitlines()[0]
             if full:  # what the batch took is free again
-                waiting.extendleft(reversed(_halves(members, results, runs, full)))
-        notify(total, total)
-        return [results[index] for index in range(len(runs))]
+                waiting.extendleft(reversed(_halves(members, ended, runs, full)))
+        notify(sum(run.schedule.steps for run in runs))
 
 
 class JaxTf32Engine(JaxEngine):
@@ -112,11 +90,9 @@ def _halves(members: list[int], done: Container[int], runs: Sequence[Run], full:
 
 def _bytes(run: Run) -> int:
     """What a run takes on the device, generously: weights, slopes, an optimiser's memory, examples, and one batch."""
-    rows = run.sample.rows if run.sample is not None else 0 if run.X is None else len(run.X)
-    tested = run.test.rows if run.test is not None else 0 if run.X_test is None else len(run.X_test)
-    batch = max(phase.batch_size or rows for phase in run.schedule.phases)
+    batch = max(phase.batch_size or run.rows for phase in run.schedule.phases)
     weights = run.products + run.width + run.outputs
-    return 4 * (8 * weights + run.inputs * (rows + tested) + 4 * batch * (run.width + run.inputs))
+    return 4 * (8 * weights + run.inputs * (run.rows + run.test_rows) + 4 * batch * (run.width + run.inputs))
 
 
 def _batches(runs: Sequence[Run], room: int) -> Iterator[list[int]]:
@@ -134,7 +110,6 @@ def _batches(runs: Sequence[Run], room: int) -> Iterator[list[int]]:
 def _shape(run: Run) -> Hashable:
     """What runs of one batch have in common."""
     schedule = run.schedule
-    rows = run.sample.rows if run.sample is not None else 0 if run.X is None else len(run.X)
     return (
         *(run.inputs, run.widths, run.outputs, run.source is None, run.X_test is None and run.test is None),
         *(
@@ -143,7 +118,7 @@ def _shape(run: Run) -> Hashable:
             schedule.loss,
             schedule.sampling,
             schedule.evaluate,
-            rows if schedule.sampling == "epochs" else None,
+            run.rows if schedule.sampling == "epochs" else None,
         ),
         *((phase.steps, phase.batch_size) for phase in schedule.phases),
     )
