@@ -664,50 +664,28 @@ class FusedNetwork:
             self._packed.unpack(row, part)
 
 
-class FusedOutputs:
-    """The mean output of networks of one layout; that of a row does not depend on the others.
-
-    Parameters
-    ----------
-    packed : PackedMlp
-    flats : array (networks, layout.size)
-    outputs : int
-    """
-
-    def __init__(self, packed: Any, flats: FloatArray, outputs: int) -> None:
-        self._packed, self._columns, self._parameters = packed, outputs, aligned(len(flats), packed.size)
-        for flat, row in zip(flats, self._parameters, strict=True):
-            packed.pack(flat, row)
-
-    def __call__(self, X: FloatArray, gains: FloatArray) -> Float64Array:
-        """Outputs (rows, outputs) at X (rows, inputs), float32, times gains (inputs,)."""
-        out = np.empty((len(X), self._columns))
-        self._packed.outputs(self._parameters, np.ascontiguousarray(X), gains, np.arange(len(X)), out)
-        return out
-
-
 def mean_outputs(layout: Layout, flats: FloatArray) -> Callable[[FloatArray, FloatArray], Float64Array]:
     """Of networks (networks, layout.size): a function of X (rows, inputs), float32, and gains (inputs,).
 
-    It gives (rows, outputs): by C++ in one pass over the rows, or by NumPy, network by network.
+    It gives the mean output (rows, outputs), that of a row whatever the others: by C++ in one pass over the rows, or by
+    NumPy, network by network. The weights are converted once.
     """
     packed = packing(layout)
-    return FusedOutputs(packed, flats, layout.outputs) if packed is not None else NumpyOutputs(layout, flats)
+    if packed is None:
+        exact = flats.astype(np.float64)
 
+        def reference_outputs(X: FloatArray, gains: FloatArray) -> Float64Array:
+            inputs = (X * gains).astype(np.float64)
+            return np.asarray(sum(evaluate(layout, flat, inputs) for flat in exact) / len(exact))
 
-class NumpyOutputs:
-    """The reference for `FusedOutputs`; the weights are converted once.
+        return reference_outputs
+    parameters = aligned(len(flats), packed.size)
+    for flat, row in zip(flats, parameters, strict=True):
+        packed.pack(flat, row)
 
-    Parameters
-    ----------
-    layout : Layout
-    flats : array (networks, layout.size)
-    """
+    def outputs(X: FloatArray, gains: FloatArray) -> Float64Array:
+        out = np.empty((len(X), layout.outputs))
+        packed.outputs(parameters, np.ascontiguousarray(X), gains, np.arange(len(X)), out)
+        return out
 
-    def __init__(self, layout: Layout, flats: FloatArray) -> None:
-        self._layout, self._flats = layout, flats.astype(np.float64)
-
-    def __call__(self, X: FloatArray, gains: FloatArray) -> Float64Array:
-        inputs = (X * gains).astype(np.float64)
-        total = sum(evaluate(self._layout, flat, inputs) for flat in self._flats)
-        return np.asarray(total / len(self._flats))
+    return outputs

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from fewfire._errors import EngineUnavailable, invalid
@@ -207,23 +208,15 @@ def get_engine(name: str = "auto", threads: int | None = None, *, work: float = 
     raise EngineUnavailable(" ".join(reasons))
 
 
-def _cuda_engine(threads: int | None) -> Engine:
-    from fewfire.engines.cuda import CudaEngine  # loaded when it is asked for
-
-    return CudaEngine()
-
-
-def _jax_engine(threads: int | None, kind: str = "JaxEngine") -> Engine:
-    from fewfire.engines import jax  # loaded when it is asked for
-
-    engine: Engine = getattr(jax, kind)()
+def _loaded(threads: int | None, package: str, kind: str) -> Engine:
+    """An engine whose package is loaded when it is asked for."""
+    engine: Engine = getattr(import_module(f"fewfire.engines.{package}"), kind)()
     return engine
 
 
 # "auto" takes the first one that can run, and where there is much to do one with a device of its own.
 register_engine(CpuEngine.name, CpuEngine, own=True)
-register_engine("cuda", _cuda_engine, own=True)
+register_engine("cuda", partial(_loaded, package="cuda", kind="CudaEngine"), own=True)
 register_engine(ReferenceEngine.name, lambda threads: ReferenceEngine(), own=True)
-register_engine("jax", _jax_engine, own=True)
-register_engine("jax-tf32", partial(_jax_engine, kind="JaxTf32Engine"), own=True)
-register_engine("jax-bf16", partial(_jax_engine, kind="JaxBf16Engine"), own=True)
+for _name, _kind in (("jax", "JaxEngine"), ("jax-tf32", "JaxTf32Engine"), ("jax-bf16", "JaxBf16Engine")):
+    register_engine(_name, partial(_loaded, package="jax", kind=_kind), own=True)

@@ -37,8 +37,6 @@ from fewfire.networks import Mlp, TwoLayer, init
 from fewfire.networks._two_layer import check_single_output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
     from fewfire.engines._protocol import Engine
     from fewfire.networks.init._base import Initialiser
@@ -150,7 +148,7 @@ class Phase:
         return np.array([check_number(f"{name}[{i}]", number) for i, number in enumerate(value)])
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Schedule:
     """How a run is trained.
 
@@ -180,40 +178,30 @@ class Schedule:
     (1001, [0, 500, 1000, 1001])
     """
 
-    phases: tuple[Phase, ...]
-    loss: LossName
-    sampling: Sampling
-    evaluate: int | Literal["log"]
-    stop_error: float | None
-    optimiser: str
-    momentum: float
+    phases: tuple[Phase, ...] | Any
+    loss: LossName = "hinge"
+    sampling: Sampling = "replacement"
+    evaluate: int | Literal["log"] = "log"
+    stop_error: float | None = None
+    optimiser: str = "sgd"
+    momentum: float = 0.0
 
-    def __init__(
-        self,
-        phases: Phase | Iterable[Phase],
-        loss: LossName = "hinge",
-        sampling: Sampling = "replacement",
-        evaluate: int | Literal["log"] = "log",
-        stop_error: float | None = None,
-        optimiser: str = "sgd",
-        momentum: float = 0.0,
-    ) -> None:
-        several = (phases,) if isinstance(phases, Phase) else tuple(phases)
+    def __post_init__(self) -> None:
+        several = (self.phases,) if isinstance(self.phases, Phase) else tuple(self.phases)
         if not several or not all(isinstance(phase, Phase) for phase in several):
-            raise invalid("phases", "must be one or more Phase objects", phases, "pass Phase(steps=1000)")
-        check_choice("loss", loss, get_args(LossName))
-        check_choice("sampling", sampling, get_args(Sampling))
-        if evaluate != "log":
-            check_integer("evaluate", evaluate, 1, remedy='give a number of steps or "log"')
-        if stop_error is not None:
-            check_number("stop_error", stop_error, 0.0)
-        if not (isinstance(optimiser, str) and optimiser.startswith(OPTAX)):
-            check_choice("optimiser", optimiser, OPTIMISERS)
-        momentum = check_number("momentum", momentum, 0.0, 1.0, open_high=True)
-        if momentum and optimiser != "sgd":
-            raise invalid("momentum", f"must be 0 for the optimiser {optimiser}", momentum, "leave it out")
-        vars(self).update(phases=several, loss=loss, sampling=sampling, evaluate=evaluate)
-        vars(self).update(stop_error=stop_error, optimiser=optimiser, momentum=momentum)
+            raise invalid("phases", "must be one or more Phase objects", self.phases, "pass Phase(steps=1000)")
+        check_choice("loss", self.loss, get_args(LossName))
+        check_choice("sampling", self.sampling, get_args(Sampling))
+        if self.evaluate != "log":
+            check_integer("evaluate", self.evaluate, 1, remedy='give a number of steps or "log"')
+        if self.stop_error is not None:
+            check_number("stop_error", self.stop_error, 0.0)
+        if not (isinstance(self.optimiser, str) and self.optimiser.startswith(OPTAX)):
+            check_choice("optimiser", self.optimiser, OPTIMISERS)
+        momentum = check_number("momentum", self.momentum, 0.0, 1.0, open_high=True)
+        if momentum and self.optimiser != "sgd":
+            raise invalid("momentum", f"must be 0 for the optimiser {self.optimiser}", momentum, "leave it out")
+        vars(self).update(phases=several, momentum=momentum)
 
     @property
     def steps(self) -> int:

@@ -57,7 +57,9 @@ class CpuEngine(OwnEngine):
         return MISSING if load() is None else None
 
     def _train(self, runs: Sequence[Run], keep_networks: bool, notify: Callable[[int], object]) -> Trained:
-        finished_steps, preparing = 0, _Preparing(self, keep_networks)
+        core: Any = load()
+        packed: dict[int, AnyArray] = {}
+        finished_steps = 0
         waiting, active = list(enumerate(runs))[::-1], dict[int, _Job]()
         while waiting or active:
             # Each thread has a run, and a few more are kept ready where they are small; the rest wait as described.
@@ -66,10 +68,10 @@ class CpuEngine(OwnEngine):
                 if len(active) >= self.threads and drawn_bytes + waiting[-1][1].array_bytes > ARRAY_BYTES:
                     break
                 index, run = waiting.pop()
-                active[index] = preparing.job(run)
+                active[index] = _job(core, run, run.drawn(self), keep_networks, packed)
             for job in active.values():
                 job.refill()
-            preparing.core.advance([job.trainer for job in active.values()], _SLICE_SECONDS, self.threads)
+            core.advance([job.trainer for job in active.values()], _SLICE_SECONDS, self.threads)
             for index in [index for index, job in active.items() if job.trainer.stopped]:
                 job = active.pop(index)
                 yield index, job.result()
@@ -77,43 +79,35 @@ class CpuEngine(OwnEngine):
             notify(finished_steps + sum(job.trainer.step for job in active.values()))
 
 
-class _Preparing:
-    """Turns runs into jobs; a table of signs that several runs were given is packed once."""
-
-    def __init__(self, engine: CpuEngine, keep_networks: bool) -> None:
-        self.core: Any = load()
-        self._engine, self._keep = engine, keep_networks
-        self._packed: dict[int, AnyArray] = {}
-
-    def job(self, run: Run) -> _Job:
-        drawn = run.drawn(self._engine)
-        network, schedule, stream = drawn.network, run.schedule, run.stream
-        assert isinstance(network, TwoLayer)
-        labels = [column for column in (drawn.y, drawn.y_test) if column is not None]
-        trainer = self.core.Trainer(
-            hidden=network.hidden,
-            bias=network.bias,
-            output=network.output,
-            offset=float(network.offset),
-            loss=schedule.loss,
-            activation=network.activation.name,
-            threshold=float(network.activation.threshold),
-            sampling=schedule.sampling if run.source is None else "online",
-            boolean_labels=all(bool(np.all(np.abs(column) == 1)) for column in labels),
-            key=int(stream.key),
-            batch_stream=stream.id,
-            epoch_stream=stream.child("epochs").id,
-            stop_error=-1.0 if schedule.stop_error is None else schedule.stop_error,
-            checkpoints=schedule.checkpoints(),
-            support=list(run.support or ()),
-        )
-        for phase in schedule.phases:
-            trainer.add_phase(phase.steps, phase.batch_size or 0, *phase.tables())
-        for table, column, test in ((drawn.X, drawn.y, False), (drawn.X_test, drawn.y_test, True)):
-            if table is not None and column is not None:
-                given = table is run.X or table is run.X_test
-                _hand_over(trainer, table, column, test, self._packed if given else None)
-        return _Job(run, trainer, network if self._keep else None)
+def _job(core: Any, run: Run, drawn: Run, keep_network: bool, packed: dict[int, AnyArray]) -> _Job:
+    """A run with its C++ state; a table of signs that several runs were given is `packed` once."""
+    network, schedule, stream = drawn.network, run.schedule, run.stream
+    assert isinstance(network, TwoLayer)
+    labels = [column for column in (drawn.y, drawn.y_test) if column is not None]
+    trainer = core.Trainer(
+        hidden=network.hidden,
+        bias=network.bias,
+        output=network.output,
+        offset=float(network.offset),
+        loss=schedule.loss,
+        activation=network.activation.name,
+        threshold=float(network.activation.threshold),
+        sampling=schedule.sampling if run.source is None else "online",
+        boolean_labels=all(bool(np.all(np.abs(column) == 1)) for column in labels),
+        key=int(stream.key),
+        batch_stream=stream.id,
+        epoch_stream=stream.child("epochs").id,
+        stop_error=-1.0 if schedule.stop_error is None else schedule.stop_error,
+        checkpoints=schedule.checkpoints(),
+        support=list(run.support or ()),
+    )
+    for phase in schedule.phases:
+        trainer.add_phase(phase.steps, phase.batch_size or 0, *phase.tables())
+    for table, column, test in ((drawn.X, drawn.y, False), (drawn.X_test, drawn.y_test, True)):
+        if table is not None and column is not None:
+            given = table is run.X or table is run.X_test
+            _hand_over(trainer, table, column, test, packed if given else None)
+    return _Job(run, trainer, network if keep_network else None)
 
 
 @dataclass

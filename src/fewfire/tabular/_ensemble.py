@@ -440,30 +440,23 @@ def _effective(weight: AnyArray) -> float:
 
 
 def likelihood(loss: TabularLoss, members: Float64Array, target: AnyArray, weight: AnyArray) -> Score:
-    """The loss of shares (members,) of predictions (members, rows, classes or targets), and its slopes by them."""
-    score = _squared_likelihood if loss == "squared" else _class_likelihood
-    return score(members, target, weight / weight.sum())
+    """The loss of shares (members,) of predictions (members, rows, classes or targets), and its slopes by them.
 
-
-def _class_likelihood(members: Float64Array, target: AnyArray, weight: AnyArray) -> Score:
-    """The mean −log of the probability of each row's class, by shares."""
-    classes = target.argmax(axis=1) if target.shape[1] > 1 else (target[:, 0] > 0.5).astype(np.int64)
-    given = np.maximum(members[:, np.arange(len(target)), classes], TINY)
+    The mean −log of the probability of each row's class, or half the logarithm of the mean squared error.
+    """
+    weight = weight / weight.sum()
+    if loss == "squared":
+        errors = members - target
+        products = np.einsum("iro,jro,r->ij", errors, errors, weight) / target.shape[1]
+    else:
+        classes = target.argmax(axis=1) if target.shape[1] > 1 else (target[:, 0] > 0.5).astype(np.int64)
+        given = np.maximum(members[:, np.arange(len(target)), classes], TINY)
 
     def score(shares: Float64Array) -> tuple[float, Float64Array]:
+        if loss == "squared":
+            mean = max(float(shares @ products @ shares), TINY)
+            return 0.5 * np.log(mean), products @ shares / mean
         mixed = shares @ given
         return -float(weight @ np.log(mixed)), -(given / mixed) @ weight
-
-    return score
-
-
-def _squared_likelihood(members: Float64Array, target: AnyArray, weight: AnyArray) -> Score:
-    """Half the logarithm of the mean squared error, by shares."""
-    errors = members - target
-    products = np.einsum("iro,jro,r->ij", errors, errors, weight) / target.shape[1]
-
-    def score(shares: Float64Array) -> tuple[float, Float64Array]:
-        mean = max(float(shares @ products @ shares), TINY)
-        return 0.5 * np.log(mean), products @ shares / mean
 
     return score

@@ -24,7 +24,7 @@ memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,6 +44,12 @@ HALF_FULL = 4
 
 MOST_COLUMNS = 20
 """Largest K: a tile of 8·K registers still leaves enough for the products."""
+
+DEFINED = (
+    *("K", "TILES", "WARPS", "PARTS", "MIN_BLOCKS", "KEEP_SCORES"),
+    *("AT_ONCE", "STREAMED", "WARPGROUP", "PARKED", "HALF"),
+)
+"""What the fields of a layout are in the kernels, in their order."""
 
 
 @dataclass(frozen=True)
@@ -91,19 +97,7 @@ class KernelLayout:
 
     def definitions(self) -> dict[str, int]:
         """What the kernel is compiled with, besides loss and source."""
-        return {
-            "K": self.columns,
-            "TILES": self.tiles,
-            "WARPS": self.warps,
-            "PARTS": self.parts,
-            "MIN_BLOCKS": self.blocks,
-            "KEEP_SCORES": int(self.keeps_scores),
-            "AT_ONCE": self.together,
-            "STREAMED": int(self.streamed),
-            "WARPGROUP": int(self.warpgroup),
-            "PARKED": self.parked,
-            "HALF": int(self.half),
-        }
+        return dict(zip(DEFINED, map(int, astuple(self)), strict=True))
 
     def at_once(self, device: Device, blocks: int | None = None) -> int:
         """How many runs the device trains side by side, `blocks` of them on one multiprocessor."""

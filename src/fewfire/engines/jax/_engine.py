@@ -110,15 +110,7 @@ def _batches(runs: Sequence[Run], room: int) -> Iterator[list[int]]:
 def _shape(run: Run) -> Hashable:
     """What runs of one batch have in common."""
     schedule = run.schedule
-    return (
-        *(run.inputs, run.widths, run.outputs, run.source is None, run.X_test is None and run.test is None),
-        *(
-            schedule.optimiser,
-            schedule.momentum,
-            schedule.loss,
-            schedule.sampling,
-            schedule.evaluate,
-            run.rows if schedule.sampling == "epochs" else None,
-        ),
-        *((phase.steps, phase.batch_size) for phase in schedule.phases),
-    )
+    sizes = run.inputs, run.widths, run.outputs, run.source is None, run.X_test is None and run.test is None
+    rule = schedule.optimiser, schedule.momentum, schedule.loss, schedule.sampling, schedule.evaluate
+    rows = run.rows if schedule.sampling == "epochs" else None
+    return *sizes, *rule, rows, *((phase.steps, phase.batch_size) for phase in schedule.phases)
