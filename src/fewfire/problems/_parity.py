@@ -86,14 +86,10 @@ class CorrelatedParity(Parity):
 
     Parameters
     ----------
-    n : int
-        Number of inputs.
+    n, support, noise
+        As in `Parity`.
     k : odd int of at least 3
         Size of the support; may be left out when `support` is given, and must agree with it otherwise.
-    support : sequence of k coordinates, optional
-        Kept as a sorted tuple; range(k) unless given.
-    noise : float in [0, 1/2]
-        Probability that a label is flipped.
 
     Examples
     --------
@@ -109,15 +105,14 @@ class CorrelatedParity(Parity):
     name: ClassVar = "correlated_parity"
 
     def __post_init__(self) -> None:
-        n = check_integer("n", self.n, 3)
-        support = resolve_support(n, self.k, self.support)
-        if len(support) % 2 == 0:
+        check_integer("n", self.n, 3)
+        super().__post_init__()
+        if self.k % 2 == 0:
             why = "an even number of equal bits has parity +1 whatever their sign, so no bit correlates with the label"
-            raise invalid("k", "must be odd and at least 3", len(support), f"add or drop a coordinate: {why}")
-        if len(support) == 1:
+            raise invalid("k", "must be odd and at least 3", self.k, f"add or drop a coordinate: {why}")
+        if self.k == 1:
             why = "one bit is always equal to itself, so both halves are uniform"
             raise invalid("k", "must be odd and at least 3", 1, f"use Parity: {why}")
-        super().__post_init__()
 
     def density(self, X: SignArray) -> Float64Array:
         """How much likelier than under uniform inputs each row of X (rows, n) is, shape (rows,): ½ or ½ + 2^{k−2}."""

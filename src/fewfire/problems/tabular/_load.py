@@ -132,16 +132,8 @@ def read_file(path: Path, name: str, task: str, target: str = TARGET) -> Dataset
             f"{path} has the column {target!r} of type {table.column(target).type}; classes are single."
         )
     labels = table.column(target).to_numpy()
-    _refuse_missing(str(path), target, np.array([label is None or label != label for label in labels]))
-    return Dataset(
-        name,
-        _finite(str(path), names, [values for values, _ in columns]),
-        encode_classes(labels) if task == "classification" else labels.astype(np.float64),
-        task,
-        tuple(names),
-        np.array([categorical for _, categorical in columns]),
-        str(path),
-    )
+    missing = np.array([label is None or label != label for label in labels])
+    return _dataset(name, str(path), task, target, labels, missing, names, columns)
 
 
 def fetch(info: DatasetInfo) -> Dataset:
@@ -160,18 +152,10 @@ def fetch(info: DatasetInfo) -> Dataset:
         raise FileFormatError(
             f"data set {info.openml_id} should have {info.rows} rows and {info.features} features; it has {found}."
         )
-    where, names = f"OpenML {info.openml_id}", tuple(attribute.name for attribute, _ in kept)
     missing = labels[0] == MISSING if labels[0].dtype.kind == "U" else np.isnan(labels[0])
-    _refuse_missing(where, target, missing)
-    return Dataset(
-        info.name,
-        _finite(where, names, [_numbers(attribute, values) for attribute, values in kept]),
-        encode_classes(labels[0]),
-        info.task,
-        names,
-        np.array([attribute.categories is not None for attribute, _ in kept]),
-        where,
-    )
+    columns = [(_numbers(attribute, values), attribute.categories is not None) for attribute, values in kept]
+    names = [attribute.name for attribute, _ in kept]
+    return _dataset(info.name, f"OpenML {info.openml_id}", info.task, target, labels[0], missing, names, columns)
 
 
 def _folder(directory: str | Path | None) -> Path | None:
@@ -218,24 +202,31 @@ def _numbers(attribute: Attribute, values: AnyArray) -> NDArray[np.float64]:
     return np.array([numbers.get(value, np.nan) for value in values.tolist()])
 
 
-def _finite(where: str, names: Sequence[str], columns: Sequence[AnyArray]) -> NDArray[np.float32]:
-    """The features as float32 of shape (rows, features)."""
-    with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
-        table = np.stack([values.astype(np.float32) for values in columns], axis=1)
-    infinite = np.isinf(table)
-    if infinite.any():
-        row, column = (int(index) for index in np.argwhere(infinite)[0])
-        raise FileFormatError(
-            f"{where} has {columns[column][row]} in row {row + 1} of the column {names[column]!r}; features must be "
-            "finite numbers of float32."
-        )
-    return table
-
-
-def _refuse_missing(where: str, target: str, missing: AnyArray) -> None:
+def _dataset(
+    name: str,
+    where: str,
+    task: str,
+    target: str,
+    labels: AnyArray,
+    missing: AnyArray,
+    names: Sequence[str],
+    columns: Sequence[tuple[AnyArray, bool]],
+) -> Dataset:
+    """The data set of labels, some of which may be missing, and of columns, each with whether it is categorical."""
     if missing.any():
         rows = np.flatnonzero(missing)
         raise FileFormatError(
             f"{where} has no class (column {target!r}) in {len(rows)} rows, the first being row {rows[0] + 1}. "
             "Remedy: leave out the rows without one."
         )
+    with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
+        table = np.stack([values.astype(np.float32) for values, _ in columns], axis=1)
+    infinite = np.isinf(table)
+    if infinite.any():
+        row, column = (int(index) for index in np.argwhere(infinite)[0])
+        raise FileFormatError(
+            f"{where} has {columns[column][0][row]} in row {row + 1} of the column {names[column]!r}; features must be "
+            "finite numbers of float32."
+        )
+    y = encode_classes(labels) if task == "classification" else labels.astype(np.float64)
+    return Dataset(name, table, y, task, tuple(names), np.array([flag for _, flag in columns]), where)

@@ -15,6 +15,7 @@ import os
 import threading
 import time
 import zlib
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
@@ -54,23 +55,18 @@ def fetch_table(number: int, rows: int, columns: int) -> tuple[dict[str, Any], I
 
 def _in_time(ask: Callable[[], Any], seconds: float) -> Any:
     """What `ask` gives, in time: a server that drips its headers keeps a thread waiting, but not the caller."""
-    result: list[Any] = []
+    answer: Future[Any] = Future()
 
     def work() -> None:
         try:
-            result.append((ask(), None))
+            answer.set_result(ask())
         except BaseException as error:
-            result.append((None, error))
+            answer.set_exception(error)
 
-    thread = threading.Thread(target=work, daemon=True, name="fewfire-openml")
-    thread.start()
-    thread.join(seconds)
-    if not result:
+    threading.Thread(target=work, daemon=True, name="fewfire-openml").start()
+    if not wait([answer], seconds).done:
         raise _late()
-    answer, error = result[0]
-    if error is not None:
-        raise error
-    return answer
+    return answer.result()
 
 
 def _late() -> TimeoutError:
