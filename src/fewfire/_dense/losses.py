@@ -61,24 +61,11 @@ def _sigmoid(z: FloatArray) -> FloatArray:
     return found
 
 
-def _exponentials(f: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """f less its largest entry along the last axis, the exponentials of that, and their sums."""
+def _cross_entropy(f: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
     shifted = f - f.max(axis=-1, keepdims=True)
     powers = np.exp(shifted)
-    return shifted, powers, powers.sum(axis=-1, keepdims=True)
-
-
-def _cross_entropy(f: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
-    shifted, powers, sums = _exponentials(f)
-    value = (p * (np.log(sums) - shifted)).sum(axis=-1)
-    powers /= sums
-    return value, np.asarray(powers - p)
-
-
-def _softmax_error(f: FloatArray, p: FloatArray) -> FloatArray:
-    _, powers, sums = _exponentials(f)
-    powers /= sums
-    return np.asarray(powers - p)
+    sums = powers.sum(axis=-1, keepdims=True)
+    return (p * (np.log(sums) - shifted)).sum(axis=-1), np.asarray(powers / sums - p)
 
 
 def _huber(f: FloatArray, y: FloatArray) -> FloatArray:
@@ -96,7 +83,7 @@ LOSSES: dict[str, Loss] = {
         Loss("huber", _huber, lambda f, y: np.clip(f - y, -1, 1)),
         # σ by tanh, not by SciPy's expit, whose last bit differs in float32: fits keep their bits.
         Loss("log_odds", lambda f, p: np.logaddexp(0.0, f) - p * f, lambda f, p: 0.5 * (1.0 + np.tanh(0.5 * f)) - p),
-        Loss("cross_entropy", lambda f, p: _cross_entropy(f, p)[0], _softmax_error),
+        Loss("cross_entropy", lambda f, p: _cross_entropy(f, p)[0], lambda f, p: _cross_entropy(f, p)[1]),
     )
 }
 

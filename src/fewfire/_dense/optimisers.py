@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -53,9 +53,11 @@ LAST = 0.01
 """The last learning rate of a cosine, as a share of the first."""
 
 
-class Optimiser(BaseEstimator, ABC):  # type: ignore[misc]
+class Optimiser(BaseEstimator):  # type: ignore[misc]
     """Settings every optimiser has."""
 
+    descent: ClassVar[type[Descent]]
+    stack: ClassVar[type[StackDescent]]
     learning_rate: float
     weight_decay: float | Auto
     batch_size: int | Auto
@@ -78,93 +80,13 @@ class Optimiser(BaseEstimator, ABC):  # type: ignore[misc]
         """The weight decay for a training part of so many rows; "auto" is 300 / rows, at most 3."""
         return min(3.0, 300 / rows) if self.weight_decay == "auto" else float(self.weight_decay)
 
-    @abstractmethod
     def start(self, size: int, decayed: int, rows: int = 1, dtype: DTypeLike = np.float32) -> Descent:
         """The state of one network of `size` parameters, the first `decayed` of which decay, on so many rows."""
+        return self.descent(self, decayed, rows, np.zeros((self.stack.states, size), dtype))
 
-    @abstractmethod
     def start_stack(self, networks: int) -> StackDescent:
         """The factors of the steps of so many networks on a device."""
-
-
-@dataclass(eq=False, repr=False)
-class AdamW(Optimiser):
-    """Adam with decoupled weight decay.
-
-    Parameters
-    ----------
-    learning_rate : float
-    weight_decay : float or "auto"
-        Each step shrinks the weights, not the biases, by learning_rate · weight_decay; "auto" is 300 / training rows,
-        at most 3.
-    batch_size : int or "auto"
-        Rows per step; "auto" is an eighth of the training rows, at least 16, at most 256.
-    epochs : int
-        Passes over the training rows, at most; those of annealing come on top.
-    betas : (float, float)
-        Memory of the mean gradient and of its square.
-
-    Examples
-    --------
-    >>> from fewfire.tabular import AdamW, TabularClassifier
-    >>> model = TabularClassifier(optimiser=AdamW(learning_rate=0.001))
-    """
-
-    learning_rate: float = 8e-3
-    weight_decay: float | Auto = "auto"
-    batch_size: int | Auto = "auto"
-    epochs: int = 400
-    betas: tuple[float, float] = (0.9, 0.999)
-
-    def check(self) -> None:
-        super().check()
-        try:
-            count = len(self.betas)
-        except TypeError:
-            count = 0
-        if count != 2:
-            raise invalid("betas", "must be two numbers", self.betas, "pass (0.9, 0.999) for example")
-        for position, beta in enumerate(self.betas):
-            check_number(f"betas[{position}]", beta, 0.0, 1.0, open_high=True)
-
-    def start(self, size: int, decayed: int, rows: int = 1, dtype: DTypeLike = np.float32) -> Descent:
-        return _AdamDescent(self, decayed, rows, np.zeros((2, size), dtype))
-
-    def start_stack(self, networks: int) -> StackDescent:
-        return _AdamStack(self, networks)
-
-
-@dataclass(eq=False, repr=False)
-class SGD(Optimiser):
-    """Stochastic gradient descent with momentum; parameters as of `AdamW`.
-
-    Parameters
-    ----------
-    learning_rate, weight_decay, batch_size, epochs
-    momentum : float
-        Share of the previous step that is repeated.
-
-    Examples
-    --------
-    >>> from fewfire.tabular import SGD, TabularClassifier
-    >>> model = TabularClassifier(optimiser=SGD(learning_rate=0.01))
-    """
-
-    learning_rate: float = 0.01
-    weight_decay: float | Auto = 1e-3
-    batch_size: int | Auto = "auto"
-    epochs: int = 200
-    momentum: float = 0.9
-
-    def check(self) -> None:
-        super().check()
-        check_number("momentum", self.momentum, 0.0, 1.0, open_high=True)
-
-    def start(self, size: int, decayed: int, rows: int = 1, dtype: DTypeLike = np.float32) -> Descent:
-        return _SgdDescent(self, decayed, rows, np.zeros((1, size), dtype))
-
-    def start_stack(self, networks: int) -> StackDescent:
-        return _SgdStack(self, networks)
+        return self.stack(self, networks)
 
 
 def adam_rates(learning_rate: Any, betas: tuple[float, float], steps: Any) -> tuple[Any, Any]:
@@ -248,7 +170,10 @@ class StackDescent(ABC):
     """
 
     states: int
-    """Arrays like the parameters that the device keeps between steps."""
+    """Arrays like the parameters that the optimiser keeps between steps."""
+
+    def __init__(self, rule: Optimiser, networks: int) -> None:
+        self.rule, self.steps = rule, np.zeros(networks, np.int64)
 
     @abstractmethod
     def factors(self, moves: Moves, rate_factors: AnyArray | float) -> list[FloatArray]:
@@ -261,10 +186,8 @@ class StackDescent(ABC):
 class _AdamStack(StackDescent):
     """The device keeps the means of the gradient and of its square."""
 
+    rule: AdamW
     states = 2
-
-    def __init__(self, rule: AdamW, networks: int) -> None:
-        self.rule, self.steps = rule, np.zeros(networks, np.int64)
 
     def factors(self, moves: Moves, rate_factors: AnyArray | float) -> list[FloatArray]:
         """Shares of the gradient and of its square that are taken in, rate, and what keeps from dividing by 0."""
@@ -279,14 +202,84 @@ class _AdamStack(StackDescent):
 class _SgdStack(StackDescent):
     """The device keeps the velocity."""
 
+    rule: SGD
     states = 1
-
-    def __init__(self, rule: SGD, networks: int) -> None:
-        self.rule = rule
 
     def factors(self, moves: Moves, rate_factors: AnyArray | float) -> list[FloatArray]:
         """Share of the velocity that is kept, rate, and whether the network moves."""
         return [np.where(moves, self.rule.momentum, 1.0), rate_factors * self.rule.learning_rate * moves, 1.0 * moves]
+
+
+@dataclass(eq=False, repr=False)
+class AdamW(Optimiser):
+    """Adam with decoupled weight decay.
+
+    Parameters
+    ----------
+    learning_rate : float
+    weight_decay : float or "auto"
+        Each step shrinks the weights, not the biases, by learning_rate · weight_decay; "auto" is 300 / training rows,
+        at most 3.
+    batch_size : int or "auto"
+        Rows per step; "auto" is an eighth of the training rows, at least 16, at most 256.
+    epochs : int
+        Passes over the training rows, at most; those of annealing come on top.
+    betas : (float, float)
+        Memory of the mean gradient and of its square.
+
+    Examples
+    --------
+    >>> from fewfire.tabular import AdamW, TabularClassifier
+    >>> model = TabularClassifier(optimiser=AdamW(learning_rate=0.001))
+    """
+
+    descent: ClassVar = _AdamDescent
+    stack: ClassVar = _AdamStack
+    learning_rate: float = 8e-3
+    weight_decay: float | Auto = "auto"
+    batch_size: int | Auto = "auto"
+    epochs: int = 400
+    betas: tuple[float, float] = (0.9, 0.999)
+
+    def check(self) -> None:
+        super().check()
+        try:
+            count = len(self.betas)
+        except TypeError:
+            count = 0
+        if count != 2:
+            raise invalid("betas", "must be two numbers", self.betas, "pass (0.9, 0.999) for example")
+        for position, beta in enumerate(self.betas):
+            check_number(f"betas[{position}]", beta, 0.0, 1.0, open_high=True)
+
+
+@dataclass(eq=False, repr=False)
+class SGD(Optimiser):
+    """Stochastic gradient descent with momentum; parameters as of `AdamW`.
+
+    Parameters
+    ----------
+    learning_rate, weight_decay, batch_size, epochs
+    momentum : float
+        Share of the previous step that is repeated.
+
+    Examples
+    --------
+    >>> from fewfire.tabular import SGD, TabularClassifier
+    >>> model = TabularClassifier(optimiser=SGD(learning_rate=0.01))
+    """
+
+    descent: ClassVar = _SgdDescent
+    stack: ClassVar = _SgdStack
+    learning_rate: float = 0.01
+    weight_decay: float | Auto = 1e-3
+    batch_size: int | Auto = "auto"
+    epochs: int = 200
+    momentum: float = 0.9
+
+    def check(self) -> None:
+        super().check()
+        check_number("momentum", self.momentum, 0.0, 1.0, open_high=True)
 
 
 def annealing_factors(best: int) -> tuple[float, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 from fewfire._errors import FileFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -49,7 +49,8 @@ def read_arff(lines: Iterator[str]) -> Table:
     attributes = tuple(_header(lines))
     if not attributes:
         raise FileFormatError("it is no ARFF file: it has no @ATTRIBUTE lines before @DATA.")
-    values = csv.reader(_rows(lines), quotechar="'", escapechar="\\", skipinitialspace=True)
+    rows_of_text = (line for line in lines if line.strip() and not line.startswith("%"))
+    values = csv.reader(rows_of_text, quotechar="'", escapechar="\\", skipinitialspace=True)
     parts: list[list[AnyArray]] = [[] for _ in attributes]
     done = 0
     try:
@@ -83,10 +84,6 @@ def _header(lines: Iterator[str]) -> Iterator[Attribute]:
             yield Attribute(name, None)
         else:
             raise FileFormatError(f"the column {name!r} is of type {kind}; columns must be numbers or categories.")
-
-
-def _rows(lines: Iterable[str]) -> Iterator[str]:
-    return (line for line in lines if line.strip() and not line.startswith("%"))
 
 
 def _column(attribute: Attribute, values: Sequence[str], done: int) -> AnyArray:
