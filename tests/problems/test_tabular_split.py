@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from fewfire import InvalidArgument
 from fewfire.problems import tabular
-from fewfire.problems.tabular._dataset import FRACTIONS
 
 
 def made_up(rows, name="pol"):
@@ -54,7 +53,6 @@ def test_large_sets_are_capped():
     assert len(tabular.split(made_up(30_000), 0).train) == 20_000
     assert len(tabular.split(made_up(30_000), 0, cap=None).train) == 27_000
     assert len(tabular.split(made_up(30_000), 0, 0.5).train) == 13_500
-    assert len(FRACTIONS) == 17 and FRACTIONS[-1] == 0.0001
 
 
 @pytest.mark.parametrize(

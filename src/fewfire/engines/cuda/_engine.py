@@ -74,35 +74,34 @@ class CudaEngine(OwnEngine):
         return measure_pace(_drawable(run), current_device())
 
     def _train(self, runs: Sequence[Run], keep_networks: bool, notify: Callable[[int], object]) -> Trained:
+        before = 0
         try:
-            yield from self._train_batches(runs, keep_networks, notify)
+            with _PREPARING:
+                waiting = deque(plan_batches(runs, current_device()))
+            self.prepare([runs[plan.members[0]] for plan in waiting])
+            while waiting:
+                plan = waiting.popleft()
+                steps = sum(runs[index].schedule.steps for index in plan.members)
+
+                def report(done: int, before: int = before, steps: int = steps) -> None:
+                    notify(before + min(done, steps))
+
+                try:
+                    found = _results(plan, runs, report, keep_networks)
+                except DeviceMemoryError as full:
+                    if len(plan.members) == 1:  # one run alone cannot be split
+                        raise too_large(runs[plan.members[0]], plan.nbytes, current_device()) from full
+                    waiting.extendleft(reversed(plan.halves()))
+                    continue
+                yield from found.items()
+                before += steps
+                notify(before)
         except device_errors() as error:
             # Most of them leave the device unusable for this process: no run's fault, and no use in going on.
             raise EngineUnavailable(
                 f"engine 'cuda' cannot go on: the GPU answered {str(error).rstrip('.')}. Finished runs of a sweep are "
                 "kept. Remedy: start the program again; if it comes back, use engine='cpu'."
             ) from error
-
-    def _train_batches(self, runs: Sequence[Run], keep_networks: bool, notify: Callable[[int], object]) -> Trained:
-        before = 0
-        with _PREPARING:
-            waiting = deque(plan_batches(runs, current_device()))
-        self.prepare([runs[plan.members[0]] for plan in waiting])
-        while waiting:
-            plan = waiting.popleft()
-            steps = sum(runs[index].schedule.steps for index in plan.members)
-
-            def report(done: int, before: int = before, steps: int = steps) -> None:
-                notify(before + min(done, steps))
-
-            try:
-                found = _results(plan, runs, report, keep_networks)
-            except DeviceMemoryError:
-                waiting.extendleft(reversed(_split(plan, runs)))
-                continue
-            yield from found.items()
-            before += steps
-            notify(before)
 
 
 def _results(
@@ -115,13 +114,6 @@ def _results(
     batch.train(report)
     outcomes = batch.outcomes()
     return {index: batch.result(place, outcomes[place], keep_networks) for place, index in enumerate(plan.members)}
-
-
-def _split(plan: MemoryPlan, runs: Sequence[Run]) -> tuple[MemoryPlan, MemoryPlan]:
-    """Two batches instead of one that found less memory than was planned; one run alone cannot be split."""
-    if len(plan.members) == 1:
-        raise too_large(runs[plan.members[0]], plan.nbytes, current_device())
-    return plan.halves()
 
 
 def _drawable(run: Run) -> Run:

@@ -136,7 +136,9 @@ class RunBatch:
             while self._step < first + phase.steps and self._active.any():
                 check = checkpoints[int(np.searchsorted(checkpoints, self._step, side="right"))]
                 self._advance(number, self._step - first, min(check, first + phase.steps) - self._step)
-                yield from self._diverged()
+                steps = np.asarray(self._state.diverged)
+                for slot in np.flatnonzero(self._active & (steps > 0)).tolist():
+                    yield self._ended(slot, "diverged", int(steps[slot]))
                 if self._step == check:
                     yield from self._checked()
                 notify(self._steps_of_ended + self._step * int(self._active.sum()))
@@ -186,12 +188,6 @@ class RunBatch:
         for slot, (inputs, labels) in drawn.items():
             X[slot, :rows], y[slot, :rows] = inputs, labels
         self._training = self._training._replace(X=X, y=y, table=np.arange(len(X), dtype=np.int32))
-
-    def _diverged(self) -> Iterator[tuple[int, Result]]:
-        """Results of the runs that are no longer finite."""
-        steps = np.asarray(self._state.diverged)
-        for slot in np.flatnonzero(self._active & (steps > 0)).tolist():
-            yield self._ended(slot, "diverged", int(steps[slot]))
 
     def _checked(self) -> Iterator[tuple[int, Result]]:
         """Record what a checkpoint measures, and give the results of the runs that end there."""

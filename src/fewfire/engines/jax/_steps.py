@@ -197,30 +197,28 @@ def train(form: Form, state: Trained, runs: Runs, cursor: Cursor, rates: Array, 
         now = rates[jnp.minimum(i, len(rates) - 1)]
         leaves, tree = jax.tree.flatten(slope)
         layers = [number % 2 + 2 * (number >= len(leaves) - 2) for number in range(len(leaves))]
-        cut = [_truncated(part, now[:, 2, layer]) for layer, part in zip(layers, leaves, strict=True)]
+        both = zip(layers, leaves, strict=True)
+        cut = [jnp.where(jnp.abs(part) <= _like(now[:, 2, layer], part), 0, part) for layer, part in both]
         direction, memory = direct(jax.tree.unflatten(tree, cut), memory, parameters)
-        both = zip(layers, jax.tree.leaves(parameters), jax.tree.leaves(direction), strict=True)
-        new = [_updated(part, along, now[:, 0, layer], now[:, 1, layer]) for layer, part, along in both]
+        new = [
+            _like(now[:, 1, layer], part) * part - _like(now[:, 0, layer], part) * along
+            for layer, part, along in zip(layers, jax.tree.leaves(parameters), jax.tree.leaves(direction), strict=True)
+        ]
         going = diverged == 0
         pairs += jnp.where(going & finite, (fired * seen).sum(axis=1, dtype=jnp.uint32), 0)
         diverged = jnp.where(going & ~finite, cursor.step + i + 1, diverged)
         return Trained(jax.tree.unflatten(tree, new), memory, pairs, diverged), order
 
-    trained: Trained = jax.lax.fori_loop(0, steps, step, (state, _no_order(form, runs)))[0]
+    order: Any = ()
+    if form.choice == "epochs":  # none yet
+        room = len(runs.table), _epochs_of(form, runs) * runs.X.shape[1]
+        order = jnp.uint32(0xFFFFFFFF), jnp.zeros(room, jnp.int32)
+    trained: Trained = jax.lax.fori_loop(0, steps, step, (state, order))[0]
     return trained
 
 
-def _truncated(slope: Array, least: Array) -> Array:
-    """Gradients of one layer of all runs without the entries of magnitude at most `least` (runs,)."""
-    return jnp.where(jnp.abs(slope) <= _like(least, slope), 0, slope)
-
-
-def _updated(part: Array, direction: Array, rate: Array, keep: Array) -> Array:
-    """One layer of all runs after a step, by factors (runs,)."""
-    return _like(keep, part) * part - _like(rate, part) * direction
-
-
 def _like(factors: Array, part: Array) -> Array:
+    """Factors (runs,) in a shape that multiplies one layer of all runs."""
     return factors.reshape(-1, *[1] * (part.ndim - 1))
 
 
@@ -246,13 +244,6 @@ def _epochs_of(form: Form, runs: Runs) -> int:
     """Over how many epochs a batch may reach."""
     rows = int(runs.X.shape[1])
     return (form.batch + rows - 2) // rows + 1
-
-
-def _no_order(form: Form, runs: Runs) -> Any:
-    if form.choice != "epochs":
-        return ()
-    length = _epochs_of(form, runs) * runs.X.shape[1]
-    return jnp.uint32(0xFFFFFFFF), jnp.zeros((len(runs.table), length), jnp.int32)
 
 
 def _order(form: Form, runs: Runs, epoch: Array) -> Array:

@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 
     from fewfire._types import AnyArray, Float64Array, IdArray
 
-
-FRACTIONS = (1, 0.6, 0.3, 0.2, 0.1, 0.06, 0.03, 0.02, 0.01, 0.006, 0.003, 0.002, 0.001, 0.0006, 0.0003, 0.0002, 0.0001)
-"""The paper's grid of shares of the training rows."""
-
 CAP = 20_000
 """Training rows at most; the paper has no such limit."""
 
