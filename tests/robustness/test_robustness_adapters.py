@@ -288,6 +288,10 @@ LINEAR_STEPS = {
     "whitened": [StandardScaler(), PCA(2, whiten=True), MaxAbsScaler()],
     "columns": [ColumnTransformer(SIDE_BY_SIDE)],
     "the rest": [ColumnTransformer(BY_SLICE, remainder=RobustScaler()), PCA(3)],
+    "weights": [
+        ColumnTransformer([("a", StandardScaler(), [0]), ("b", StandardScaler(), [1])], transformer_weights={"b": 0.1})
+    ],
+    "a column twice": [ColumnTransformer([("a", StandardScaler(), [0, 0, 1])])],
     "the rest as it is": [ColumnTransformer([("two", MinMaxScaler(), [1])], remainder="passthrough")],
 }
 
@@ -304,12 +308,25 @@ def test_linear_steps_of_pipelines_are_seen_through_and_certified(name):
         assert (proved.margin <= found.margin + 1e-12).all() and (proved.upper >= proved.margin).all()
 
 
-def test_a_column_transformer_of_named_columns_is_seen_through():
+@pytest.mark.parametrize("columns", [["a", "b"], slice("a", "b"), slice("a", None), "b"])
+def test_a_column_transformer_of_named_columns_is_seen_through(columns):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])
-    parts = ColumnTransformer([("one", StandardScaler(), ["c", "a"]), ("other", RobustScaler(), ["b"])])
+    part = StandardScaler() if columns != "b" else "passthrough"
+    if columns == "b":
+        columns = ["b"]
+    parts = ColumnTransformer([("one", part, columns), ("other", RobustScaler(), ["c"])])
     model = make_pipeline(parts, LogisticRegression()).fit(frame, TWO)
     assert np.allclose(adapter_of(model, X, TWO).scores.scores(X)[:, 0], model.decision_function(frame), rtol=1e-9)
+    found = attack(model, frame, TWO, 0.1)
+    moved = model.predict(pandas.DataFrame(found.X, columns=["a", "b", "c"]))
+    assert np.array_equal(moved != TWO, found.success | (model.predict(frame) != TWO))
+
+
+def test_a_black_box_behind_other_columns_is_attacked():
+    model = make_pipeline(ColumnTransformer([("two", PCA(2), [0, 2])]), TabularClassifier(trees=False, random_state=0))
+    model.fit(X, TWO)
+    assert robust_score(model, X, TWO, 0.1) <= model.score(X, TWO)
 
 
 @pytest.mark.parametrize("heads", [1, 2, 3])
@@ -406,6 +423,9 @@ def test_what_is_not_supported_is_named():
         counts = MLPRegressor(loss="poisson", hidden_layer_sizes=(2,), max_iter=2).fit(X, TWO)
         with pytest.raises(ValueError, match="model must end in identity, logistic or softmax; got 'exp'."):
             attack(counts, X, REAL, 0.1)
+    dependent = make_pipeline(PCA(whiten=True), LogisticRegression()).fit(X[:, [0, 1, 0]], TWO)
+    with pytest.raises(ValueError, match="components that vary; got a PCA that whitens linearly dependent columns."):
+        attack(dependent, X[:, [0, 1, 0]], TWO, 0.1)
     cut = ParityNetClassifier(width=5, max_steps=5, binarize="median").fit(X, TWO)
     with pytest.raises(
         ValueError,

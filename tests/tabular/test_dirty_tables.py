@@ -227,7 +227,9 @@ def test_sparse_tables_that_would_be_too_large_when_dense(call):
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
-@pytest.mark.parametrize("table", [X, CATEGORIES, pl.DataFrame(CATEGORIES.to_dict("list"))], ids=["array", "pandas", "polars"])
+@pytest.mark.parametrize(
+    "table", [X, CATEGORIES, pl.DataFrame(CATEGORIES.to_dict("list"))], ids=["array", "pandas", "polars"]
+)
 def test_zero_rows_predict_to_zero_rows(kind, table):
     model = fitted(kind, table)
     assert model.predict(table[:0]).shape == (0,)

@@ -133,7 +133,7 @@ def test_repeated_rows_are_no_new_evidence():
         (np.zeros(59), "groups must have one label for each of the 60 rows; got shape (59,)."),
         (
             [1] * 60,
-            "groups must leave two rows or more outside of each (those with copies of a row in common are one); "
+            "groups must leave 10 rows or more outside of each (those with copies of a row in common are one); "
             "got a group of 60 of the 60 rows. Remedy: pass validation_data in place of groups.",
         ),
     ],
@@ -142,3 +142,18 @@ def test_groups_that_cannot_be_held_out(groups, text):
     with pytest.raises(ff.InvalidArgument) as caught:
         ff.TabularClassifier(**QUICK).fit(X, Y, groups=groups)
     assert str(caught.value).startswith(text[:-1])
+
+
+def test_a_small_design_may_have_groups():
+    """Its few different rows are cells, not copies that tie all groups together."""
+    cells = np.random.default_rng(0).choice([-1.0, 1.0], (200, 3))
+    groups = np.arange(200) // 5
+    found = row_groups(cells, groups)
+    assert len(np.unique(found)) == 40 and all(len(set(found[groups == group])) == 1 for group in range(40))
+    assert ff.TabularClassifier(**QUICK).fit(cells, cells[:, 0] > 0, groups=groups).score(cells, cells[:, 0] > 0) == 1.0
+
+
+def test_rows_without_a_label_are_alone_in_lists_of_texts():
+    assert check_groups(["a", "b", np.nan, None, np.nan, "a"], 6).tolist() == [0, 1, 2, 3, 4, 0]
+    with pytest.raises(ff.InvalidArgument, match="groups must not hide values"):
+        check_groups(np.ma.masked_array([1, 2, 3], [False, True, False]), 3)

@@ -91,7 +91,9 @@ def _made(text: str, torch: Any) -> tuple[Any, Any]:
     sys.path.insert(0, "")  # as python -m does: modules of the current folder
     try:
         found: Any = pkgutil.resolve_name(text)
-    except (ImportError, ValueError) as error:  # ValueError: no name of a module
+    except (ImportError, ValueError) as error:  # ValueError: no name of a module, unless the module itself raises it
+        if isinstance(error, ValueError) and all(part.isidentifier() for part in text.replace(":", ".").split(".")):
+            raise
         raise invalid("MODULE:FACTORY", f"must name a module that can be imported ({error})", text) from None
     except AttributeError as error:
         remedy = did_you_mean(error.name, dir(error.obj))

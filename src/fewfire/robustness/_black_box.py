@@ -75,7 +75,11 @@ class BlackBoxScores(Scores):
 
     def after(self, scale: Float64Array, shift: Float64Array) -> BlackBoxScores:
         """The box behind the scaling, so that chords are measured before it."""
-        return replace(self, values=lambda points: self.values(points * scale + shift))
+
+        def values(points: Float64Array) -> AnyArray:
+            return self.values((points * scale if scale.ndim == 1 else points @ scale) + shift)
+
+        return replace(self, values=values, columns=len(scale))
 
 
 def black_box(model: Any, X: object, y: object) -> ModelAdapter:

@@ -176,7 +176,8 @@ class TabularBase(TabularParameters, ABC):
         """Write the whole model, from raw columns to predictions, as an ONNX file (extra `onnx`).
 
         Inputs are `X` (rows, columns), float64, NaN where a value is missing, and, where there are columns of text,
-        `categories` (rows, columns of text), which X then lacks; an empty text is a missing value. Outputs are
+        `categories` (rows, columns of text), which X then lacks; an empty text is a missing value, or what the
+        file's metadata name where that is a category. Outputs are
         `probabilities` (rows, classes) and `label`, or `prediction`. onnxruntime from 1.21 on runs it.
         """
         check_is_fitted(self)

@@ -73,7 +73,7 @@ PAIRS = 3  # pairs of columns of categories that get a number per output, at mos
 PAIRED = 15  # columns of categories whose pairs are looked at, of the fewest categories: time grows with the square
 ROUNDS = 10  # alternating regressions of a pair; ten bring even 100 by 100 categories with 1500 rows to where they end
 CENTRED = 3  # times that the effects of either column of a pair are taken off; rarely anything is left after two
-MOST_OUTPUTS = 16  # outputs that have numbers of their own; more become so many sums of them with random signs
+MOST_OUTPUTS = 32  # outputs that have numbers of their own; more become so many sums of them with random signs
 TINY = 1e-300
 DISTINCT = 20  # rows that differ, from which on copies are in one fold; as many as early stopping needs
 CATEGORY_FOLDS = 4  # parts of the rows, each of which gets statistics of the others
@@ -495,7 +495,8 @@ def category_folds(rows: Rows, stream: Stream) -> list[IdArray]:
 
 def check_groups(groups: object, rows: int) -> IdArray:
     """Numbers (rows,) of the labels of groups; a row without a label is a group of its own."""
-    labels = np.asarray(groups)
+    refuse_masked("groups", groups, "pass None where a row has no label, in an array of objects")
+    labels = np.asarray(groups, dtype=object if isinstance(groups, list | tuple) else None)
     if labels.shape != (rows,):
         raise invalid("groups", f"must have one label for each of the {rows} rows", f"shape {labels.shape}")
     numbers: dict[Any, int] = {}
@@ -512,11 +513,14 @@ def row_groups(table: Float64Array, given: IdArray | None) -> IdArray | None:
     rows = (row.tobytes() for row in np.where(np.isnan(table), np.nan, table) + 0.0)
     found = np.array([numbers.setdefault(row, len(numbers)) for row in rows])
     if given is not None:
-        size = len(numbers) + int(given.max()) + 1
-        edges = coo_array((np.ones(len(table)), (found, len(numbers) + given)), (size, size))
-        found = np.asarray(connected_components(edges, directed=False)[1][found], np.int64)
-        if (largest := np.bincount(found).max()) > len(table) - 2:
-            rule = "must leave two rows or more outside of each (those with copies of a row in common are one)"
+        copies = found if len(numbers) >= DISTINCT else np.arange(len(table))
+        first = int(copies.max()) + 1
+        size = first + int(given.max()) + 1
+        edges = coo_array((np.ones(len(table)), (copies, first + given)), (size, size))
+        found = np.asarray(connected_components(edges, directed=False)[1][copies], np.int64)
+        least = min(10, len(table) // 4 + 2)
+        if (largest := np.bincount(found).max()) > len(table) - least:
+            rule = f"must leave {least} rows or more outside of each (those with copies of a row in common are one)"
             got, remedy = f"a group of {largest} of the {len(table)} rows", "pass validation_data in place of groups"
             raise invalid("groups", rule, got, remedy)
     elif len(numbers) < DISTINCT:

@@ -66,8 +66,11 @@ def pipeline(model: Any, X: object, y: object) -> ModelAdapter:
     for _, step in reversed(model.steps[:-1]):
         if step not in ("passthrough", None):
             scores = scores.after(*_affine(step))
+    # A ColumnTransformer of named columns predicts frames alone, which points are not: the scores decide.
+    framed = hasattr(model, "feature_names_in_") and any(hasattr(step, "transformers_") for _, step in model.steps)
     # The radius of the last step's own adversary is in other units than the user's.
-    return replace(adapter, scores=scores, threat=None, predict=adapter.predict and model.predict)
+    predict = None if framed or adapter.predict is None else model.predict
+    return replace(adapter, scores=scores, threat=None, predict=predict)
 
 
 def _several_outputs(model: Any, outputs: int) -> Exception:
@@ -93,7 +96,11 @@ def _affine(step: Any) -> Affine:
     if isinstance(step, ColumnTransformer):
         return _side_by_side(step)
     if isinstance(step, PCA):
-        matrix = step.components_.T / (np.sqrt(step.explained_variance_) if step.whiten else 1.0)
+        spread = np.sqrt(step.explained_variance_) if step.whiten else np.ones(1)
+        if spread.min() < 1e-9 * spread.max():  # divided by what rounding left of 0
+            got, remedy = "a PCA that whitens linearly dependent columns", "lower its n_components"
+            raise invalid("model", "must have components that vary", got, remedy)
+        matrix = step.components_.T / spread
         return matrix, -step.mean_ @ matrix
     ones, zeros = np.ones(columns), np.zeros(columns)
     if isinstance(step, MaxAbsScaler):
@@ -111,17 +118,22 @@ def _affine(step: Any) -> Affine:
 def _side_by_side(transformer: Any) -> Affine:
     """The parts of a ColumnTransformer as one matrix; a column that no part takes has a row of zeros."""
     columns = np.arange(transformer.n_features_in_)
-    names = {name: column for column, name in enumerate(getattr(transformer, "feature_names_in_", ()))}
+    place = {name: column for column, name in enumerate(getattr(transformer, "feature_names_in_", ()))}
+    weights = transformer.transformer_weights or {}
     matrices, shifts = [np.zeros((len(columns), 0))], [np.zeros(0)]
-    for _, step, chosen in transformer.transformers_:
-        if isinstance(chosen, slice) or not len(np.atleast_1d(chosen)):
-            picked = columns[chosen] if isinstance(chosen, slice) else columns[:0]
+    for name, step, chosen in transformer.transformers_:
+        if isinstance(chosen, slice):
+            first, last = (place[end] if isinstance(end, str) else end for end in (chosen.start, chosen.stop))
+            last = last + 1 if isinstance(chosen.stop, str) else last  # a slice of names has its last one in it
+            picked = columns[first : last : chosen.step]
         else:
             listed = np.atleast_1d(chosen)
-            picked = columns[[names[name] for name in listed] if isinstance(listed[0], str) else listed]
+            if listed.size and isinstance(listed[0], str):
+                listed = np.array([place[column] for column in listed])
+            picked = columns[listed] if listed.size else columns[:0]
         if picked.size and not (isinstance(step, str) and step == "drop"):
-            scale, shift = _affine(step)
+            scale, shift = (part * weights.get(name, 1.0) for part in _affine(step))
             matrices.append(np.zeros((len(columns), len(shift))))
-            matrices[-1][picked] = np.diag(scale) if scale.ndim == 1 else scale
+            np.add.at(matrices[-1], picked, np.diag(scale) if scale.ndim == 1 else scale)  # a column may be there twice
             shifts.append(shift)
     return np.hstack(matrices), np.concatenate(shifts)
