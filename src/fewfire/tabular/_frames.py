@@ -516,7 +516,8 @@ def row_groups(table: Float64Array, given: IdArray | None) -> IdArray | None:
         copies = found if len(numbers) >= DISTINCT else np.arange(len(table))
         first = int(copies.max()) + 1
         size = first + int(given.max()) + 1
-        edges = coo_array((np.ones(len(table)), (copies, first + given)), (size, size))
+        ends = copies.astype(np.int32), (first + given).astype(np.int32)  # SciPy 1.11 knows no other numbers of nodes
+        edges = coo_array((np.ones(len(table)), ends), (size, size))
         found = np.asarray(connected_components(edges, directed=False)[1][copies], np.int64)
         least = min(10, len(table) // 4 + 2)
         if (largest := np.bincount(found).max()) > len(table) - least:
