@@ -15,34 +15,27 @@ The paper's inputs are ±1/√n. On ±1 inputs the first layer's rate is divided
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from math import sqrt
 from operator import itemgetter
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from fewfire._errors import invalid
 from fewfire._random import Stream
+from fewfire._types import AnyArray, Float64Array, IdArray
 from fewfire._validate import check_choice, check_integer, check_number, check_support
-from fewfire.engines import MEASURED_ROWS, PerLayer, Phase, Run, Schedule, get_engine
-from fewfire.learners._parity_net import ParityNetwork
-from fewfire.networks import init, relevance
+from fewfire.engines import MEASURED_ROWS, Engine, PerLayer, Phase, Result, Run, Schedule, get_engine
+from fewfire.engines._run import Source
+from fewfire.learners._parity_net import ParityNetwork, SignedRows
+from fewfire.learners._signs import Binarize
+from fewfire.networks import TwoLayer, init, relevance
 from fewfire.papers import parities
 from fewfire.papers._second_layer import SecondLayer, solve_output
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from fewfire._types import AnyArray, Float64Array, IdArray
-    from fewfire.engines import Engine, Result
-    from fewfire.engines._run import Source
-    from fewfire.learners._parity_net import SignedRows
-    from fewfire.learners._signs import Binarize
-    from fewfire.networks import TwoLayer
 
 __all__ = ["BestIterate", "CorrelatedParityClassifier", "good_mask", "learn_correlated_parity", "population_step"]
 

@@ -23,11 +23,11 @@ Deviations are near the best in a scan; without biases no number of the first or
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import combinations
 from math import comb, inf, log, log2, nan, pi, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -38,22 +38,28 @@ from sklearn.utils.parallel import Parallel, delayed
 from fewfire._cube import cube
 from fewfire._random import Stream
 from fewfire._threads import usable_cores
+from fewfire._types import AnyArray, Float64Array, SignArray
 from fewfire.learners import LowDegreeClassifier
 from fewfire.learners.baselines import TangentKernel
 from fewfire.networks import init
 from fewfire.papers import _effects
-from fewfire.papers._claims import Effect, Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
+from fewfire.papers._claims import (
+    Axes,
+    Effect,
+    Figure,
+    Info,
+    Judgement,
+    Power,
+    Recipe,
+    RecipeOutcome,
+    Row,
+    grouped,
+    rows_of,
+)
 from fewfire.papers.parities import embedding_dimension, halfspace_accuracy
 from fewfire.papers.parities.algorithms import CorrelatedParityClassifier
 from fewfire.problems import CorrelatedParity
 from fewfire.report._figure import SomeAxes, canvas, legend_below, marked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from matplotlib.axes import Axes
-
-    from fewfire._types import AnyArray, Float64Array, SignArray
 
 PENALTY = 1e-7
 """Of the squared weights, as a share of the mean squared length of a feature: only to keep the equations regular."""

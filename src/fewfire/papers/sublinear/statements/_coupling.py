@@ -42,19 +42,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fewfire._errors import invalid
+from fewfire._types import Float64Array
 from fewfire._validate import check_finite, check_inputs, check_integer, check_number
+from fewfire.networks import TwoLayer
 from fewfire.papers._numbers import power
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from fewfire._types import Float64Array
-    from fewfire.networks import TwoLayer
 
 
 def active_probability(width: int, threshold: float, input_norm: float = 1.0) -> float:

@@ -20,19 +20,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fewfire._errors import invalid
+from fewfire._types import Float64Array
 from fewfire._validate import check_finite, check_integer, check_number
 from fewfire.papers._numbers import log10, power
 from fewfire.papers.sublinear.statements._robust_fit import robust_degree
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from fewfire._types import Float64Array
 
 
 @dataclass(frozen=True)
