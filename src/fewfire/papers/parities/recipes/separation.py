@@ -28,6 +28,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import combinations
 from math import comb, inf, log, log2, nan, pi, sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -43,23 +44,14 @@ from fewfire.learners import LowDegreeClassifier
 from fewfire.learners.baselines import TangentKernel
 from fewfire.networks import init
 from fewfire.papers import _effects
-from fewfire.papers._claims import (
-    Axes,
-    Effect,
-    Figure,
-    Info,
-    Judgement,
-    Power,
-    Recipe,
-    RecipeOutcome,
-    Row,
-    grouped,
-    rows_of,
-)
+from fewfire.papers._claims import Effect, Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
 from fewfire.papers.parities import embedding_dimension, halfspace_accuracy
 from fewfire.papers.parities.algorithms import CorrelatedParityClassifier
 from fewfire.problems import CorrelatedParity
 from fewfire.report._figure import SomeAxes, canvas, legend_below, marked
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PENALTY = 1e-7
 """Of the squared weights, as a share of the mean squared length of a feature: only to keep the equations regular."""

@@ -13,7 +13,7 @@ have to be to be noticed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import hadamard
@@ -21,21 +21,12 @@ from scipy.stats import norm
 
 from fewfire._cube import cube
 from fewfire._random import Stream
-from fewfire.papers._claims import (
-    Axes,
-    Effect,
-    Figure,
-    Info,
-    Judgement,
-    Power,
-    Recipe,
-    RecipeOutcome,
-    Row,
-    grouped,
-    rows_of,
-)
+from fewfire.papers._claims import Effect, Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
 from fewfire.papers.sparse_activations.rademacher_table import rademacher_table, sample_row
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 INPUTS, W, B = 12, 1.0, 2.0  # inputs of the cube, and the scales of the class
 ERRORS, GROWTH, FAILS = 3.0, 0.6, 1.2
