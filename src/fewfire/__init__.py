@@ -3,8 +3,6 @@
 Subpackages load when they are first used, so that `import fewfire` stays fast and light.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from fewfire._errors import (

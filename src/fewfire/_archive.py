@@ -11,24 +11,20 @@ file has bytes, whatever is in it.
 from __future__ import annotations
 
 import math
+import os
 import stat
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-from zipfile import ZIP_STORED, ZipFile
+from typing import Any, Final
+from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
 from numpy.lib import format as npy
 
 from fewfire import _atomic
 from fewfire._errors import FileFormatError
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Sequence
-    from zipfile import ZipInfo
-
-    from fewfire._types import AnyArray
+from fewfire._types import AnyArray
 
 MOST: Final = 2**31 - 1
 """The largest side of an array without entries, which takes no bytes that would bound it."""

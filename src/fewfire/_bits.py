@@ -5,15 +5,11 @@ Coordinate j of a row is bit j mod 64 of word j div 64; bits past the end are cl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._extension import core
-
-if TYPE_CHECKING:
-    from fewfire._types import SignArray, WordArray
+from fewfire._types import SignArray, WordArray
 
 
 def words_for(bits: int) -> int:

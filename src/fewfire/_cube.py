@@ -6,14 +6,11 @@ junta is read with the bits of its support.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fewfire._types import IdArray, SignArray
+from fewfire._types import IdArray, SignArray
 
 MAX_EXACT = 20
 """Largest n for which the whole cube is visited by default."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fewfire._optional import require
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from fewfire._types import AnyArray
+from fewfire._types import AnyArray
 
 
 class Explanation:

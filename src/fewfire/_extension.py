@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 from fewfire._errors import MissingExtensionWarning, invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import ModuleType
 
 # pip keeps the wheel it built without a compiler, and would install that again.
 _REMEDY = (

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 from fewfire._errors import MissingDependency
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
 
 INSTALLED_AS = {"PIL": "pillow", "cupy": "cupy-cuda13x"}
 """Packages that are imported by another name."""

@@ -10,17 +10,14 @@ on the slice is R(cos θ·e + sin θ·u) with e = x₀/R, u a unit vector at rig
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fewfire._errors import invalid
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fewfire._random import Stream
-    from fewfire._types import AnyArray, Float64Array
+from fewfire._random import Stream
+from fewfire._types import AnyArray, Float64Array
 
 DIAMETER: Final = math.sqrt(3.0)
 """The largest distance on the slice."""

@@ -8,18 +8,16 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from types import TracebackType
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from fewfire._validate import check_integer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from types import TracebackType
 
 Value = TypeVar("Value")
 

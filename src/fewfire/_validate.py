@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from fewfire._errors import InvalidArgument, invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray, SignArray
+from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray, SignArray
 
 Floats = TypeVar("Floats", bound="FloatArray")
 

@@ -37,13 +37,6 @@ def test_the_corrected_setting_is_consistent_and_meets_every_term(n, epsilon, K)
         assert term <= math.log10(epsilon) + 1e-6 * log
 
 
-@given(**SIZES)
-def test_the_printed_setting_never_is(n, epsilon, K):
-    asked = sl.theorem_parameters(n, 10, 0.5, epsilon, K, printed=True)
-    assert not asked.consistent
-    assert asked.log10_width >= 300 / 31 * math.log10(n)
-
-
 def test_the_proofs_own_scale():
     asked = sl.theorem_parameters(100, 50, 0.3, 0.1)
     assert asked.log10_K == pytest.approx(math.log10(200) + sl.log10_complexity_at(100, 0.3, 0.1))

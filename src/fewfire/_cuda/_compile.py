@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fewfire._atomic import write_bytes
 from fewfire._cuda import _nvrtc
 from fewfire._errors import FewfireError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _HOPPER = 90  # whose own instructions, such as wgmma, need a target of their own; its code runs there alone
 HASH_BYTES = 16

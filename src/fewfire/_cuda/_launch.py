@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fewfire._cuda._device import load_cupy
 from fewfire._errors import DeviceMemoryError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from fewfire._types import AnyArray
+from fewfire._types import AnyArray
 
 _ALIGN = 256
 _REPORT_EVERY = 0.2  # seconds

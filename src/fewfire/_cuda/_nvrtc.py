@@ -6,14 +6,11 @@ import ctypes
 import ctypes.util
 import importlib.util
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fewfire._errors import FewfireError, MissingDependency
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 REMEDY = "Remedy: pip install 'fewfire[cuda13]' (or 'fewfire[cuda12]'), or install the CUDA toolkit."
 

@@ -8,16 +8,12 @@ examples, and what is written is allocated by the caller. Training is in float32
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import numpy as np
 
 from fewfire import _extension
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from fewfire._types import FloatArray
+from fewfire._types import FloatArray
 
 
 def reference() -> ModuleType:

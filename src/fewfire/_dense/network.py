@@ -26,7 +26,7 @@ import numpy as np
 
 from fewfire import _extension
 from fewfire._dense.kernels import kernels, reference
-from fewfire._random import as_stream
+from fewfire._random import Stream, as_stream
 from fewfire._validate import check_integer, check_number
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from fewfire._dense.losses import TabularLoss
     from fewfire._dense.optimisers import Descent
-    from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
 
 FEWEST_ROWS, MOST_ROWS = 16, 1024

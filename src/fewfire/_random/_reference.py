@@ -12,14 +12,11 @@ are series of additions and multiplications here, in one order: the same bits ev
 from __future__ import annotations
 
 from math import factorial
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fewfire._types import Float64Array
+from fewfire._types import Float64Array
 
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
 _WEYL = (0x9E3779B9, 0xBB67AE85)

@@ -10,18 +10,14 @@ import hashlib
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fewfire._errors import invalid
 from fewfire._extension import core
 from fewfire._random._reference import normal_numbers, philox_words
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fewfire._types import Float64Array, IdArray, SignArray
+from fewfire._types import Float64Array, IdArray, SignArray
 
 _CACHED = 1 << 13
 """Normal numbers drawn at a time by the reference code: temporary arrays stay in the cache."""

@@ -3,8 +3,6 @@
 `robust` trains one wide network on examples that an adversary moves.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from fewfire._lazy import SUBPACKAGES, lazy_names

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, ClassVar, get_args
+from typing import ClassVar, TypeAlias, get_args
 
 import numpy as np
 
@@ -12,15 +13,10 @@ from fewfire._errors import EngineUnavailable, invalid
 from fewfire._progress import progress_callback
 from fewfire._validate import check_choice
 from fewfire.engines._result import OnDivergence, Result
-from fewfire.engines._run import GENERAL, Start
+from fewfire.engines._run import GENERAL, Run, Start
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
-
-    from fewfire.engines._run import Run
-
-    Trained = Generator[tuple[int, Result], None, None]
-    """The number of each run and its result, as it ends."""
+Trained: TypeAlias = Generator[tuple[int, Result], None, None]
+"""The number of each run and its result, as it ends."""
 
 
 class OwnEngine(ABC):

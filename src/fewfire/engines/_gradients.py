@@ -7,18 +7,16 @@ f(x) = Σ_j u_j σ(⟨w_j, x⟩ + b_j) + c,  g_i = ℓ'(f(x_i), y_i) / m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, get_args
+from typing import Final, NamedTuple, get_args
 
 import numpy as np
 
 from fewfire._dense.losses import LOSSES as EVERY_LOSS
 from fewfire._dense.losses import LossName
+from fewfire._types import AnyArray, FloatArray
 from fewfire._validate import check_choice, check_inputs, check_labels
+from fewfire.networks import TwoLayer
 from fewfire.networks._two_layer import check_single_output
-
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray, FloatArray
-    from fewfire.networks import TwoLayer
 
 LOSSES: Final = {name: EVERY_LOSS[name] for name in get_args(LossName) if name != "cross_entropy"}
 """Losses that engines train networks of one output by."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 from fewfire._errors import EngineUnavailable, invalid
 from fewfire._registry import Registry
 from fewfire._validate import check_choice
-from fewfire.engines._run import GENERAL
+from fewfire.engines._run import GENERAL, Run
 from fewfire.engines.cpu import CpuEngine
 from fewfire.engines.reference import ReferenceEngine
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fewfire.engines._result import OnDivergence, Result
-    from fewfire.engines._run import Run
 
 
 @runtime_checkable

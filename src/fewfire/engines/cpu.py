@@ -17,7 +17,7 @@ from fewfire._bits import pack
 from fewfire._errors import DivergenceError, InvalidArgument
 from fewfire._extension import MISSING, load
 from fewfire._threads import thread_count
-from fewfire.engines._base import OwnEngine
+from fewfire.engines._base import OwnEngine, Trained
 from fewfire.engines._result import Counters, History, Result, Stopped, divergence
 from fewfire.networks import TwoLayer
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fewfire._types import AnyArray
-    from fewfire.engines._base import Trained
     from fewfire.engines._run import Run
 
 _SLICE_SECONDS = 0.2

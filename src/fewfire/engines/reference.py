@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from fewfire._threads import ONE_BLAS_THREAD
-from fewfire.engines._base import OwnEngine
+from fewfire.engines._base import OwnEngine, Trained
 from fewfire.engines._gradients import LOSSES, Gradients, error_rate, unchecked_gradients
-from fewfire.engines._result import MEASURED_ROWS, History, Result, dense_counters, divergence
+from fewfire.engines._result import MEASURED_ROWS, History, Result, Stopped, dense_counters, divergence
 from fewfire.networks import TwoLayer, relevance
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from fewfire._errors import DivergenceError
     from fewfire._types import AnyArray, Float64Array
-    from fewfire.engines._base import Trained
-    from fewfire.engines._result import Stopped
     from fewfire.engines._run import Run
 
 

@@ -10,11 +10,12 @@ most (m/1024 + 512)·2⁻⁵³·mean|y| from the exact value. Neither depends on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import combinations
 from time import perf_counter
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from fewfire._errors import InvalidArgument
 from fewfire._extension import core
 from fewfire._progress import ProgressCallback, progress_callback
 from fewfire._threads import thread_count
+from fewfire._types import Float64Array, IdArray, SignArray, WordArray
 from fewfire._validate import check_integer, check_labels, check_number, check_signs, check_support
 from fewfire.fourier._monomials import (
     Term,
@@ -34,13 +36,6 @@ from fewfire.fourier._monomials import (
     strongest,
     terms,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import ModuleType
-
-    from fewfire._types import Float64Array, IdArray, SignArray, WordArray
-
 
 _SLICE_SECONDS = 0.1
 """Between slices of about this length, progress is reported and an interrupt can stop the call."""

@@ -8,18 +8,15 @@ the number of samples costs nothing.
 from __future__ import annotations
 
 from math import comb
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fewfire._extension import core
+from fewfire._progress import ProgressCallback
+from fewfire._types import Float64Array, SignArray
 from fewfire.fourier._estimate import estimate
 from fewfire.fourier._monomial_matrix import reference_gram
 from fewfire.fourier._monomials import monomial_count, monomials
-
-if TYPE_CHECKING:
-    from fewfire._progress import ProgressCallback
-    from fewfire._types import Float64Array, SignArray
 
 MAX_GRAM = 11_000
 """Most monomials: their Gram matrix takes 1 GiB."""

@@ -16,7 +16,7 @@ import warnings
 from dataclasses import dataclass
 from math import ceil, log
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -24,15 +24,11 @@ from fewfire._errors import ConvergenceWarning, invalid
 from fewfire._progress import ProgressCallback, progress_callback
 from fewfire._threads import thread_count
 from fewfire._validate import check_choice, check_integer, check_labels, check_number, check_sample_weight, check_signs
-from fewfire.fourier._conjugate_gradients import conjugate_gradients, expected_iterations
+from fewfire.fourier._conjugate_gradients import Notify, conjugate_gradients, expected_iterations
 from fewfire.fourier._estimate import Estimate
 from fewfire.fourier._gram import gram_seconds, solve_by_gram
 from fewfire.fourier._monomial_matrix import MonomialMatrix
 from fewfire.fourier._monomials import monomial_count
-
-if TYPE_CHECKING:
-    from fewfire.fourier._conjugate_gradients import Notify
-
 
 Solver: TypeAlias = Literal["auto", "cg", "gram"]
 SOLVERS: tuple[Solver, ...] = get_args(Solver)

@@ -9,22 +9,17 @@ is formed for a few rows at a time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._extension import core
 from fewfire._threads import thread_count
+from fewfire._types import Float64Array, SignArray
 from fewfire._validate import check_finite, check_integer, check_signs
 from fewfire.fourier._monomials import monomial_count, monomial_table, monomials
 from fewfire.fourier._subcubes import choose_groups, cover_of, product_cost
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fewfire._types import Float64Array, SignArray
-
 
 THREAD_NS = 50_000
 """A thread is started for no less work than this."""

@@ -6,19 +6,15 @@ order. Lists of terms put the largest coefficient first.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
+from fewfire._types import Float64Array, FloatArray, IdArray, SignArray
 from fewfire._validate import check_integer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fewfire._types import Float64Array, FloatArray, IdArray, SignArray
-
 
 Term: TypeAlias = tuple[tuple[int, ...], float]
 """A set S, members ascending, and the coefficient of χ_S."""

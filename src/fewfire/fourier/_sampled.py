@@ -10,19 +10,16 @@ one over their probability. Intervals of several coordinates hold one by one, no
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from fewfire._random import Stream, as_stream
+from fewfire._types import Float64Array, SignArray
 from fewfire._validate import check_integer, check_number, check_support
 from fewfire.fourier._functions import Function, as_function
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from fewfire._types import Float64Array, SignArray
 
 BLOCK_VALUES = 1 << 21
 """Signs drawn at a time."""

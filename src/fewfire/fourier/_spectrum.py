@@ -12,24 +12,20 @@ Everything is read off the coefficients in blocks, so memory besides their 2ⁿ 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fewfire._cube import cube_blocks
 from fewfire._errors import invalid
 from fewfire._html import bars, card
+from fewfire._types import AnyArray, Float64Array, FloatArray
 from fewfire._validate import check_finite, check_integer, check_number, check_support
 from fewfire.fourier._functions import as_function
 from fewfire.fourier._monomials import Term, members_of, strongest, terms
 from fewfire.fourier._walsh import aligned_empty, check_length, transform
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from fewfire._types import AnyArray, Float64Array, FloatArray
 
 MAX_INPUTS = 30
 """Largest n of an exact spectrum: 8 GiB of coefficients."""

@@ -12,16 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fewfire._types import AnyArray, IdArray, SignArray
 from fewfire.fourier._monomials import monomials
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fewfire._types import AnyArray, IdArray, SignArray
 
 MAX_GROUP_BITS = 8
 """A group's pattern is one byte."""

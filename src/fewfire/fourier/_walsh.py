@@ -10,17 +10,14 @@ order, so their results agree bit for bit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._extension import core
 from fewfire._threads import thread_count
-
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray
-
+from fewfire._types import AnyArray
 
 _KINDS = (np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int32))
 

@@ -1,8 +1,6 @@
 """Learners: scikit-learn estimators of low-degree polynomials, of networks that learn sparse parities, fire sparsely or
 withstand an adversary, and of classical baselines."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from fewfire._lazy import SUBPACKAGES, lazy_names

@@ -11,21 +11,17 @@ wrong.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
 from fewfire._errors import invalid
+from fewfire._types import AnyArray, Float64Array
 from fewfire._validate import check_number, check_sample_weight, is_balanced
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fewfire._types import AnyArray, Float64Array
 
 Arguments = ParamSpec("Arguments")
 Learner = TypeVar("Learner")

@@ -8,8 +8,9 @@ and how attacks and certificates see it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,24 +18,18 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fewfire._dense.losses import LossName
 from fewfire._errors import invalid
 from fewfire._explanation import Explanation
 from fewfire._progress import progress_callback
 from fewfire._random import Stream
+from fewfire._types import Float64Array, IdArray, SignArray
 from fewfire._validate import check_choice, check_integer, check_number, two_classes
-from fewfire.engines import Phase, Run, Schedule, get_engine
+from fewfire.engines import Engine, Phase, Result, Run, Schedule, get_engine
 from fewfire.learners._fitting import ScoreClassifier, all_or_nothing, logistic_slope, probabilities
-from fewfire.learners._signs import Binarize, column_names, learn_signs
+from fewfire.learners._signs import Binarize, SignMap, column_names, learn_signs
 from fewfire.networks import TwoLayer, init, relevance
 from fewfire.robustness import Layers, ModelAdapter, register_adapter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fewfire._dense.losses import LossName
-    from fewfire._types import Float64Array, IdArray, SignArray
-    from fewfire.engines import Engine, Result
-    from fewfire.learners._signs import SignMap
 
 InitName: TypeAlias = Literal["sparse", "dense"]
 """Few non-zero weights per neuron, or PyTorch's default."""

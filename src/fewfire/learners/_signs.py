@@ -7,20 +7,16 @@ A column with more values is refused, or, with binarize="median", cut in two the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fewfire._errors import invalid
+from fewfire._types import AnyArray, IdArray, SignArray
 from fewfire._validate import check_choice
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from fewfire._types import AnyArray, IdArray, SignArray
 
 Mapping: TypeAlias = list[tuple[object, object]]
 """For each column, what is mapped to +1 and what to −1; None where nothing is."""

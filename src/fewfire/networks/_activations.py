@@ -18,17 +18,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fewfire._errors import invalid
+from fewfire._types import FloatArray
 from fewfire._validate import check_choice, check_number
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fewfire._types import FloatArray
 
 _CEILINGS: Final = {"relu": math.inf, "relu6": 6.0, "shifted_relu": math.inf}
 _CHOICES: Final = "must be 'relu', 'relu6', 'shifted_relu(τ)' with a number τ, or an Activation"

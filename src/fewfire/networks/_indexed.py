@@ -10,21 +10,17 @@ preactivation is within rounding of τ may fire in one and not in the other.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fewfire._compressed_rows import CompressedRows
+from fewfire._compressed_rows import CompressedRows, ScoredRows
 from fewfire._errors import invalid
+from fewfire._types import AnyArray, FloatArray
 from fewfire._validate import check_inputs
 from fewfire.halfspace import Index
+from fewfire.halfspace._methods import MethodName
 from fewfire.networks._evaluate import Activity, row_blocks
 from fewfire.networks._two_layer import TwoLayer
-
-if TYPE_CHECKING:
-    from fewfire._compressed_rows import ScoredRows
-    from fewfire._types import AnyArray, FloatArray
-    from fewfire.halfspace._methods import MethodName
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

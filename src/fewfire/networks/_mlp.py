@@ -7,26 +7,22 @@ one vector in the order of `_dense.network.Layout`, and the activation.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fewfire import _archive
 from fewfire._dense.network import Layout
 from fewfire._errors import InvalidArgument, invalid
+from fewfire._types import AnyArray, FloatArray
 from fewfire.networks._activations import Activation
 from fewfire.networks._activations import activation as resolve
 from fewfire.networks._evaluate import row_blocks
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from fewfire._types import AnyArray, FloatArray
 
 FORMAT: Final = "fewfire.networks.Mlp"
 VERSION: Final = 1

@@ -16,23 +16,19 @@ Rows that the network was fitted to are not draws in this sense: their share is 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fewfire._cube import MAX_EXACT, cube_blocks
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
+from fewfire._types import AnyArray, IdArray
 from fewfire._validate import check_integer, check_number
 from fewfire.fourier._sampled import Interval
 from fewfire.networks._evaluate import row_blocks, rows_per_block
 from fewfire.networks._two_layer import TwoLayer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fewfire._types import AnyArray, IdArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,6 @@
 `recipes` lists and runs the experiments that could refute them.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from fewfire._lazy import SUBPACKAGES, lazy_names

@@ -20,14 +20,15 @@ from fewfire._threads import ONE_BLAS_THREAD
 from fewfire._validate import check_choice, did_you_mean
 
 if TYPE_CHECKING:
-    from matplotlib import figure
+    from matplotlib import axes, figure
 
 Row: TypeAlias = dict[str, Any]
 """What was measured of a cell, as JSON has it."""
 
 Info: TypeAlias = Mapping[str, Any]
+Axes: TypeAlias = "axes.Axes"
 Figure: TypeAlias = "figure.Figure"
-"""Of plots: the result of a recipe, and what is drawn of it."""
+"""Of plots: the result of a recipe, what it is drawn in, and what is drawn of it."""
 
 Scale = Literal["quick", "paper"]
 """About a minute at most, or the sizes of the paper."""

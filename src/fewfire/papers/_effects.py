@@ -7,16 +7,13 @@ at 0 or all; means have Student's, medians that of order statistics, ranks Newco
 from __future__ import annotations
 
 from math import inf, nan, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.optimize import brentq
 
 from fewfire.papers._claims import Effect
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 
 def exact(name: str, value: float) -> Effect:

@@ -10,21 +10,17 @@ the lemma has the whole sample: some thousand steps then suffice at k = 2.
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from fewfire.engines import PerLayer, Phase, Run, Schedule
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fewfire._types import AnyArray, Float64Array, SignArray
-    from fewfire.engines import Engine
-    from fewfire.networks import TwoLayer
+from fewfire._types import AnyArray, Float64Array, SignArray
+from fewfire.engines import Engine, PerLayer, Phase, Run, Schedule
+from fewfire.networks import TwoLayer
 
 SecondLayer: TypeAlias = Literal["solver", "descent"]
 """How the convex second layer is fitted."""

@@ -8,16 +8,12 @@ at most 0.005. At an effect of nothing at all it is the probability of a false a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import ArrayLike
 
 LEVEL = 0.05
 DRAWS = 10_000

@@ -6,20 +6,16 @@ pareto's Lemmas 8 and 18 to 20 and parities' Lemmas 3 to 6 are about the vector 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from fewfire._cube import MAX_EXACT, cube_blocks
 from fewfire._errors import invalid
+from fewfire._types import AnyArray, Float64Array
 from fewfire._validate import check_inputs, check_labels, check_support
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from fewfire._types import AnyArray, Float64Array
-    from fewfire.networks import TwoLayer
-
+from fewfire.networks import TwoLayer
 
 __all__ = ["Correlations", "fourier_gap", "population_correlations", "sample_correlations"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,14 +17,10 @@ from fewfire._atomic import replacing
 from fewfire._errors import invalid
 from fewfire._optional import require
 from fewfire._validate import check_choice
-from fewfire.papers._claims import Effect, Judgement, Power, Recipe, RecipeOutcome, RecipeResult, Scale
+from fewfire.papers._claims import Effect, Figure, Judgement, Power, Recipe, RecipeOutcome, RecipeResult, Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from matplotlib.figure import Figure
-
-    from fewfire.report._figure import SomeAxes
+    from fewfire.report._figure import SomeAxes  # a help text needs no report
 
 __all__ = [
     "RECIPES",

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
 from fewfire._registry import Registry
+from fewfire._types import AnyArray, Float64Array, SignArray
 from fewfire._validate import check_finite, check_integer, check_number, check_signs
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from fewfire._types import AnyArray, Float64Array, SignArray
 
 MAX_START = 2**40
 """Rows are numbered up to here, which keeps every word number of a stream inside 64 bits."""

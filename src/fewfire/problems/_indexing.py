@@ -7,16 +7,14 @@ computes it with one neuron active. The paper's value is the bit in {0, 1}; here
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from fewfire._cube import MAX_EXACT
+from fewfire._types import SignArray
 from fewfire._validate import check_integer
 from fewfire.problems._base import SignProblem, assign, check_flip_probability, register_problem
-
-if TYPE_CHECKING:
-    from fewfire._types import SignArray
 
 
 @register_problem

@@ -8,19 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from fewfire._cube import MAX_EXACT, cube_index
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
+from fewfire._types import SignArray
 from fewfire._validate import check_choice, check_integer, check_signs, check_support
 from fewfire.problems._base import Given, SignProblem, assign, check_flip_probability, check_members, register_problem
 from fewfire.problems._parity import SparseProblem
-
-if TYPE_CHECKING:
-    from fewfire._types import SignArray
 
 
 @register_problem

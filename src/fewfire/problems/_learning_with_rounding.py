@@ -12,12 +12,14 @@ spell no member of Z_q: they are never drawn, and refused when given.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
+from fewfire._types import IdArray, SignArray
 from fewfire._validate import check_choice, check_integer, check_number, check_signs
 from fewfire.problems._base import (
     DescribedProblem,
@@ -28,11 +30,6 @@ from fewfire.problems._base import (
     happens,
     register_problem,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from fewfire._types import IdArray, SignArray
 
 Rounding: TypeAlias = Literal["floor", "remainder"]
 """⌊(p/q)·⟩, or mod p as printed."""

@@ -7,17 +7,15 @@ no network classes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from fewfire._errors import invalid
+from fewfire._random import Stream
+from fewfire._types import AnyArray, SignArray
 from fewfire._validate import check_integer, check_number
 from fewfire.problems._base import CubeProblem, assign, check_flip_probability, check_outputs, flip
-
-if TYPE_CHECKING:
-    from fewfire._random import Stream
-    from fewfire._types import AnyArray, SignArray
 
 
 @runtime_checkable

@@ -12,11 +12,13 @@ new coordinates in each (Abbe, Boix-Adserà, Misiakiewicz 2023); leap 1 is the m
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fewfire._errors import invalid
+from fewfire._random import Stream
+from fewfire._types import Float64Array, SignArray
 from fewfire._validate import check_integer, check_number, check_support
 from fewfire.problems._base import (
     CubeProblem,
@@ -29,10 +31,6 @@ from fewfire.problems._base import (
     parity,
     register_problem,
 )
-
-if TYPE_CHECKING:
-    from fewfire._random import Stream
-    from fewfire._types import Float64Array, SignArray
 
 
 @dataclass(frozen=True)

@@ -12,23 +12,19 @@ points that are returned.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from fewfire._errors import InvalidArgument, invalid
 from fewfire._random import Stream, as_stream
 from fewfire._sphere import DIAMETER, RADIUS, check_on_slice, uniform_points
+from fewfire._types import AnyArray, Float64Array, FloatArray
 from fewfire._validate import check_choice, check_inputs, check_integer, check_number
 from fewfire.problems._base import assign, check_outputs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from fewfire._types import AnyArray, Float64Array, FloatArray
 
 ROWS = 1024
 """Rows compared at once: two blocks and a ROWS × ROWS table are needed besides X."""

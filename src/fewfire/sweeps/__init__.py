@@ -1,7 +1,5 @@
 """Sweeps: grids of runs from one spec, run by executors, kept in a store; frontiers and laws fitted to them."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from fewfire._lazy import SUBPACKAGES, lazy_names

@@ -17,22 +17,19 @@ it, or when the budget is spent.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import ceil, inf, isinf, isnan, log, nan
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._random import Stream
+from fewfire._types import AnyArray, Float64Array, IdArray
 from fewfire._validate import check_number
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fewfire._types import AnyArray, Float64Array, IdArray
-    from fewfire.sweeps.spec._search import FrontierSearch
+from fewfire.sweeps.spec._search import FrontierSearch
 
 LUCK = 0.005
 CEILINGS = (0.005, 0.05, 0.15, 0.3)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
+from fewfire._dense.losses import LossName
 from fewfire._errors import DivergenceError, FewfireError, InvalidArgument
 from fewfire._random import Stream
+from fewfire._types import AnyArray
 from fewfire.engines import (
     MEASURED_ROWS,
     Engine,
     PerLayer,
     Phase,
+    Result,
     Run,
     Sample,
     Schedule,
@@ -27,11 +30,6 @@ from fewfire.engines._gradients import error_rate
 from fewfire.networks import Mlp, TwoLayer, init
 from fewfire.networks.init._base import INITIALISERS, Initialiser
 from fewfire.problems import Parity
-
-if TYPE_CHECKING:
-    from fewfire._dense.losses import LossName
-    from fewfire._types import AnyArray
-    from fewfire.engines import Result
 
 PROBLEM = Parity(9, 2)
 

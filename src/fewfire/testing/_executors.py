@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from fewfire.engines import get_engine
-from fewfire.sweeps import MemoryStore, SqliteStore
+from fewfire.sweeps import MemoryStore, RunSpec, SqliteStore
 from fewfire.sweeps.executors import Executor
 from fewfire.sweeps.run._plan import batches
 from fewfire.testing._sweeps import cut_batches, outcomes, tiny
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from fewfire.sweeps import RunSpec
 
 
 class ExecutorConformance:

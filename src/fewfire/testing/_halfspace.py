@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from dataclasses import astuple
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import pytest
 
 from fewfire._errors import InvalidArgument
+from fewfire._types import AnyArray, IdArray
 from fewfire.halfspace import Index, load, scores
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from fewfire._types import AnyArray, IdArray
 
 POINTS = np.random.default_rng(7).normal(size=(3000, 5)).astype(np.float32)
 OFFSETS = np.random.default_rng(8).normal(size=3000).astype(np.float32)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pytest
 
 from fewfire.engines import CpuEngine, History, ReferenceEngine
-from fewfire.sweeps import RunSpec, Sweep
+from fewfire.sweeps import RunSpec, Store, Sweep
 from fewfire.sweeps.store._protocol import Measurement
 from fewfire.sweeps.store._row import Row
-
-if TYPE_CHECKING:
-    import pytest
-
-    from fewfire.sweeps import Store
 
 
 def tiny_table(**changes: Any) -> dict[str, Any]:

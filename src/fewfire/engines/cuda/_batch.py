@@ -7,33 +7,24 @@ back while others do; what the end of one leaves free, the next one takes.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from fewfire._cuda._device import current_device
+from fewfire._cuda._device import Device, current_device
 from fewfire._cuda._launch import Arena, Kernel, own_stream, rounded, watch, write_orders
+from fewfire._random import Stream
+from fewfire._types import AnyArray
 from fewfire.engines._gradients import LOSSES
-from fewfire.engines._result import MEASURED_ROWS, History, Result, dense_counters, divergence
-from fewfire.engines._run import Run, Start
+from fewfire.engines._result import MEASURED_ROWS, History, Result, Stopped, dense_counters, divergence
+from fewfire.engines._run import Run, Sample, Schedule, Start
 from fewfire.engines.cuda import _records as records
-from fewfire.engines.cuda._kernels import machine_code
-from fewfire.engines.cuda._layouts import TILE
+from fewfire.engines.cuda._kernels import KernelVariant, machine_code
+from fewfire.engines.cuda._layouts import TILE, KernelLayout
 from fewfire.engines.cuda._shared import ScheduleTables, description_of
-from fewfire.networks import TwoLayer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from fewfire._cuda._device import Device
-    from fewfire._random import Stream
-    from fewfire._types import AnyArray
-    from fewfire.engines._result import Stopped
-    from fewfire.engines._run import Sample, Schedule
-    from fewfire.engines.cuda._kernels import KernelVariant
-    from fewfire.engines.cuda._layouts import KernelLayout
-    from fewfire.networks import Mlp
+from fewfire.networks import Mlp, TwoLayer
 
 _GENERAL_THREADS = 256
 _GENERAL_BLOCKS = 4  # per multiprocessor

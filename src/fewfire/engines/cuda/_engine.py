@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from fewfire._cuda._device import all_devices, current_device, device_errors, missing, take_device
 from fewfire._errors import DeviceMemoryError, EngineUnavailable
-from fewfire.engines._base import OwnEngine
-from fewfire.engines._run import Start
+from fewfire.engines._base import OwnEngine, Trained
+from fewfire.engines._protocol import Pace
+from fewfire.engines._result import Result
+from fewfire.engines._run import Run, Start
 from fewfire.engines.cuda import _records as records
 from fewfire.engines.cuda._batch import Batch, Walked
 from fewfire.engines.cuda._kernels import compile_ahead, draws, draws_start, variant_of
-from fewfire.engines.cuda._memory import plan_batches, too_large
+from fewfire.engines.cuda._memory import MemoryPlan, plan_batches, too_large
 from fewfire.engines.cuda._pace import measure_pace
 from fewfire.engines.cuda._shared import ScheduleTables
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from fewfire.engines._base import Trained
-    from fewfire.engines._protocol import Pace
-    from fewfire.engines._result import Result
-    from fewfire.engines._run import Run
-    from fewfire.engines.cuda._memory import MemoryPlan
 
 _PREPARING = threading.Lock()
 """Locked while a batch is described: two that are described at once would both be ready late."""

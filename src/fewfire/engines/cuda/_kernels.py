@@ -10,22 +10,18 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from fewfire._cuda._compile import KernelSource, compiled
+from fewfire._cuda._device import Device
 from fewfire._threads import usable_cores
 from fewfire.engines._gradients import LOSSES
-from fewfire.engines._run import Start
+from fewfire.engines._run import Run, Source, Start
 from fewfire.engines.cuda import _records as records
-from fewfire.engines.cuda._layouts import GENERAL, choose_layout
+from fewfire.engines.cuda._layouts import GENERAL, KernelLayout, choose_layout
 from fewfire.engines.cuda._shared import ScheduleTables, description_of
-
-if TYPE_CHECKING:
-    from fewfire._cuda._device import Device
-    from fewfire.engines._run import Run, Source
-    from fewfire.engines.cuda._layouts import KernelLayout
 
 KERNELS = KernelSource(Path(__file__).parent)
 

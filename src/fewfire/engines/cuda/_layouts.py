@@ -25,10 +25,8 @@ memory.
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from fewfire._cuda._device import Device
+from fewfire._cuda._device import Device
 
 BATCH = 32
 """Examples per step of the resident kernel."""

@@ -7,23 +7,17 @@ of the memory is full. Three batches are there at a time: those that train, end 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from fewfire._cuda._device import Device
 from fewfire._cuda._launch import order_bytes, rounded
 from fewfire._errors import DeviceMemoryError
-from fewfire.engines._run import Start
+from fewfire.engines._run import Run, Start
 from fewfire.engines.cuda import _records as records
 from fewfire.engines.cuda._batch import general_groups, group_bytes, run_bytes
-from fewfire.engines.cuda._kernels import draws, draws_start, variant_of
+from fewfire.engines.cuda._kernels import KernelVariant, draws, draws_start, variant_of
 from fewfire.engines.cuda._shared import ScheduleTables
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from fewfire._cuda._device import Device
-    from fewfire.engines._run import Run
-    from fewfire.engines.cuda._kernels import KernelVariant
 
 SHARE = 0.3
 """Of the free memory, for one batch of several runs."""

@@ -7,18 +7,14 @@ beginning and the end only, the other at nine checkpoints. What the second takes
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from fewfire._cuda._device import Device
 from fewfire.engines._protocol import Pace
 from fewfire.engines._result import MEASURED_ROWS
-from fewfire.engines._run import LAYERS, PerLayer, Phase, Start
+from fewfire.engines._run import LAYERS, PerLayer, Phase, Run, Schedule, Start
 from fewfire.engines.cuda._batch import Batch
 from fewfire.engines.cuda._kernels import variant_of
 from fewfire.engines.cuda._memory import plan_batches
-
-if TYPE_CHECKING:
-    from fewfire._cuda._device import Device
-    from fewfire.engines._run import Run, Schedule
 
 WAVES = 2
 FEWEST_STEPS, SECONDS = 64, 0.15

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fewfire._random import Stream
-    from fewfire._types import AnyArray
+from fewfire._random import Stream
+from fewfire._types import AnyArray
 
 
 def _record(*fields: tuple[str, Any]) -> np.dtype[np.void]:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from fewfire.engines._run import describe
+from fewfire._types import AnyArray
+from fewfire.engines._run import Schedule, Source, describe
 from fewfire.engines.cuda import _records as records
 from fewfire.engines.cuda._layouts import BATCH
-
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray
-    from fewfire.engines._run import Schedule, Source
 
 
 class Same:

@@ -8,26 +8,31 @@ from __future__ import annotations
 
 import platform
 import time
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from fewfire._cuda._compile import cache_folder
 from fewfire._optional import require
-from fewfire.engines._result import MEASURED_ROWS, History, Result, dense_counters, divergence
+from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
+from fewfire.engines._result import MEASURED_ROWS, History, Result, Stopped, dense_counters, divergence
+from fewfire.engines._run import Run, Schedule
+from fewfire.engines.jax._engine import JaxEngine
 from fewfire.engines.jax._philox import pair
-from fewfire.engines.jax._steps import Cursor, Form, Measured, Runs, Trained, measure, train, transformation, weigh
-from fewfire.networks import Mlp
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
-    from fewfire.engines._result import Stopped
-    from fewfire.engines._run import Run, Schedule
-    from fewfire.engines.jax._engine import JaxEngine
-    from fewfire.engines.jax._steps import Choice
-    from fewfire.networks import TwoLayer
+from fewfire.engines.jax._steps import (
+    Choice,
+    Cursor,
+    Form,
+    Measured,
+    Runs,
+    Trained,
+    measure,
+    train,
+    transformation,
+    weigh,
+)
+from fewfire.networks import Mlp, TwoLayer
 
 jax: Any = require("jax", "jax", "the jax engine")
 _SLICE_SECONDS = 0.2

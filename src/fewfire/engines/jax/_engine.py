@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fewfire._errors import DeviceMemoryError
 from fewfire._optional import is_installed
-from fewfire.engines._base import OwnEngine
+from fewfire.engines._base import OwnEngine, Trained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 
-    from fewfire.engines._base import Trained
     from fewfire.engines._run import Run
     from fewfire.engines.jax._steps import Precision
 

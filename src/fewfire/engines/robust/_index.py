@@ -9,20 +9,15 @@ and pays for that with a search in each evaluation. No method of the index has a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.sparse import csr_array
 
-from fewfire.engines.robust._trainer import ActiveTrainer, TrainerCounters
+from fewfire._types import AnyArray, Float64Array, FloatArray
+from fewfire.engines.robust._trainer import ActiveTrainer, FloatTable, TrainerCounters
 from fewfire.halfspace import Index
+from fewfire.halfspace._methods import MethodName
 from fewfire.halfspace._plan import CHILDREN
-
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray, Float64Array, FloatArray
-    from fewfire.engines.robust._trainer import FloatTable
-    from fewfire.halfspace._methods import MethodName
-    from fewfire.networks import TwoLayer
+from fewfire.networks import TwoLayer
 
 
 class IndexTrainer(ActiveTrainer):

@@ -10,17 +10,15 @@ multiply-adds only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fewfire._extension import load
 from fewfire._threads import thread_count
+from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
 from fewfire.engines.robust._trainer import ActiveTrainer, TrainerCounters
-
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
-    from fewfire.networks import TwoLayer
+from fewfire.networks import TwoLayer
 
 # In the order in which csrc/bindings/robust.cpp gives them.
 _COUNTS = ("active_last", "active", "touched", "scored", "summed", "slots", "lists", "updated", "refreshed")

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from collections.abc import Callable
+from typing import Literal, TypeAlias, get_args
 
 from fewfire._errors import invalid
 from fewfire._extension import core
+from fewfire._types import AnyArray
 from fewfire._validate import check_choice
 from fewfire.engines.robust._index import IndexTrainer
 from fewfire.engines.robust._lists import ListTrainer
-from fewfire.engines.robust._trainer import DenseTrainer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fewfire._types import AnyArray
-    from fewfire.engines.robust._trainer import ActiveTrainer
-    from fewfire.halfspace._methods import MethodName
-    from fewfire.networks import TwoLayer
+from fewfire.engines.robust._trainer import ActiveTrainer, DenseTrainer
+from fewfire.halfspace._methods import MethodName
+from fewfire.networks import TwoLayer
 
 TrainerMethod: TypeAlias = Literal["auto", "dense", "lists", "index"]
 

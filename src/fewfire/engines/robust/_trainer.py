@@ -13,21 +13,17 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fewfire._errors import invalid
+from fewfire._errors import InvalidArgument, invalid
+from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
 from fewfire._validate import check_finite, check_inputs, check_number
+from fewfire.networks import TwoLayer
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fewfire._errors import InvalidArgument
-    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
-    from fewfire.networks import TwoLayer
-
-    FloatTable = NDArray[np.float32]
+FloatTable: TypeAlias = NDArray[np.float32]
 
 LARGEST_WEIGHT = 1e15
 """Steps that could make a weight vector longer are refused: squares of scores would leave float32."""

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from fewfire._errors import invalid
-from fewfire.robustness._threats import L2Ball, LinfBall, linear_minimum
+from fewfire.robustness._threats import L2Ball, LinfBall, Threat, linear_minimum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from fewfire._dense.network import Parameters
     from fewfire._types import FloatArray
     from fewfire.learners._robust._minibatches import Standardisation
-    from fewfire.robustness._threats import Threat
 
     Pull = Callable[[FloatArray], FloatArray]
 

@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import Any, Final, get_args
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -32,25 +33,18 @@ from fewfire._errors import FewfireWarning, InvalidArgument, invalid
 from fewfire._progress import Bar
 from fewfire._random import Stream
 from fewfire._threads import calm_products
+from fewfire._types import Float64Array
 from fewfire._validate import check_choice, check_integer, check_number
-from fewfire.engines.robust import trainer
+from fewfire.engines.robust import ActiveTrainer, trainer
 from fewfire.engines.robust._registry import TrainerMethod
 from fewfire.learners._robust._inputs import InputMap
-from fewfire.learners._robust._losses import BLOW_UP, diverged
-from fewfire.networks import init
+from fewfire.learners._robust._losses import BLOW_UP, LabelledLoss, diverged
+from fewfire.networks import TwoLayer, init
+from fewfire.networks.init._base import Initialiser
+from fewfire.robustness import PGD
 from fewfire.robustness._gradient import check_adversary, find_worst
 from fewfire.robustness._problem import Criterion
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from fewfire._types import Float64Array
-    from fewfire.engines.robust import ActiveTrainer
-    from fewfire.learners._robust._losses import LabelledLoss
-    from fewfire.networks import TwoLayer
-    from fewfire.networks.init._base import Initialiser
-    from fewfire.robustness import PGD
-    from fewfire.robustness._threats import Threat
+from fewfire.robustness._threats import Threat
 
 ITERATIONS: Final = 200
 ACTIVITY: Final = 0.1  # share of the neurons that fires on average at the start, in the setting "sublinear"

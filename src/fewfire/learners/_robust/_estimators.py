@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, get_args
+from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._errors import invalid
 from fewfire._explanation import Explanation
+from fewfire._types import AnyArray, Float64Array
 from fewfire._validate import (
     check_choice,
     check_finite,
@@ -22,21 +23,15 @@ from fewfire._validate import (
     find_classes,
     is_balanced,
 )
+from fewfire.engines.robust._registry import TrainerMethod
 from fewfire.learners._fitting import ScoreClassifier, all_or_nothing, label_unit, probabilities
 from fewfire.learners._robust import _algorithm_one, _losses, _minibatches
-from fewfire.learners._robust._inputs import DOMAINS
-from fewfire.robustness import Layers, ModelAdapter, SliceCap, ball, register_adapter
+from fewfire.learners._robust._inputs import DOMAINS, Domain
+from fewfire.learners._robust._losses import LabelledLoss
+from fewfire.robustness import PGD, Layers, ModelAdapter, SliceCap, ball, register_adapter
 from fewfire.robustness._adapter import encode
 from fewfire.robustness._gradient import check_adversary
-from fewfire.robustness._threats import check_within, norm_name
-
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray, Float64Array
-    from fewfire.engines.robust._registry import TrainerMethod
-    from fewfire.learners._robust._inputs import Domain
-    from fewfire.learners._robust._losses import LabelledLoss
-    from fewfire.robustness import PGD
-    from fewfire.robustness._threats import Norm, Threat
+from fewfire.robustness._threats import Norm, Threat, check_within, norm_name
 
 SettingName: TypeAlias = Literal["auto", "practical", "sublinear", "theorem"]
 SETTINGS: Final = get_args(SettingName)

@@ -17,15 +17,13 @@ training, which moves W alone, move the biases too. One scale for all columns ke
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from fewfire._sphere import LAST, RADIUS, check_on_slice, on_slice
-
-if TYPE_CHECKING:
-    from fewfire._types import Float64Array
-    from fewfire.networks import TwoLayer
+from fewfire._types import Float64Array
+from fewfire.networks import TwoLayer
 
 Domain: TypeAlias = Literal["ball", "slice", "projected"]
 DOMAINS: Final = get_args(Domain)

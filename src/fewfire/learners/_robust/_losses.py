@@ -14,18 +14,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from fewfire._dense.losses import LOSSES
+from fewfire._dense.losses import LOSSES, Loss
 from fewfire._errors import DivergenceError
+from fewfire._types import AnyArray, Float64Array, IdArray
 from fewfire.robustness._problem import Criterion, negative_margin
-
-if TYPE_CHECKING:
-    from fewfire._dense.losses import Loss
-    from fewfire._types import AnyArray, Float64Array, IdArray
 
 CLASSIFICATION: Final = ("logistic", "hinge", "absolute")
 REGRESSION: Final = ("absolute", "huber")

@@ -19,32 +19,27 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
 from fewfire._dense.network import Backprop, Layout, held_out_folds
-from fewfire._dense.optimisers import AdamW, BestEpoch
+from fewfire._dense.optimisers import AdamW, BestEpoch, Descent
 from fewfire._errors import FewfireWarning, invalid
 from fewfire._progress import Bar
 from fewfire._random import Stream
 from fewfire._threads import calm_products
+from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
 from fewfire._validate import check_integer, check_number
-from fewfire.learners._robust._adversary import LineBounds, moves_of
+from fewfire.learners._robust._adversary import LineBounds, Moves, moves_of
 from fewfire.learners._robust._inputs import InputMap
-from fewfire.learners._robust._losses import BLOW_UP, diverged
+from fewfire.learners._robust._losses import BLOW_UP, LabelledLoss, diverged
 from fewfire.networks import TwoLayer
+from fewfire.robustness import PGD
 from fewfire.robustness._gradient import check_adversary
-
-if TYPE_CHECKING:
-    from fewfire._dense.optimisers import Descent
-    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
-    from fewfire.learners._robust._adversary import Moves
-    from fewfire.learners._robust._losses import LabelledLoss
-    from fewfire.robustness import PGD
-    from fewfire.robustness._threats import Threat
+from fewfire.robustness._threats import Threat
 
 LEARNING_RATE: Final = 0.005
 SPREAD: Final = 0.25  # deviation of the scaled columns, on average; see the table of what was tried in docs/robust.md

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -15,6 +16,7 @@ from fewfire._explanation import Explanation
 from fewfire._progress import progress_callback
 from fewfire._random import Stream
 from fewfire._threads import calm_products
+from fewfire._types import AnyArray, Float64Array, IdArray
 from fewfire._validate import check_finite, check_integer, check_number, class_indices, find_classes
 from fewfire.learners._fitting import (
     ScoreClassifier,
@@ -25,16 +27,16 @@ from fewfire.learners._fitting import (
     weighted_rows,
 )
 from fewfire.learners._signs import column_names
-from fewfire.learners._sparse_activation._training import TrainingRule, class_loss, squared_loss, train_members
+from fewfire.learners._sparse_activation._training import (
+    MemberLoss,
+    TrainingRule,
+    class_loss,
+    squared_loss,
+    train_members,
+)
 from fewfire.networks import TwoLayer, check_sparsity
 from fewfire.networks._two_layer import Norms
 from fewfire.robustness import Layers, ModelAdapter, register_adapter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from fewfire._types import AnyArray, Float64Array, IdArray
-    from fewfire.learners._sparse_activation._training import MemberLoss
 
 DECAYS = (0.0, 0.03, 0.1, 0.3)  # what weight_decay="auto" chooses from
 DECAY, FEWEST = 0.1, 20  # the weight decay where there are fewer rows than it takes to hold some out

@@ -38,24 +38,19 @@ effect: training magnifies a rounding some hundred times.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from fewfire._dense.losses import LOSSES
+from fewfire._dense.losses import LOSSES, Loss
 from fewfire._dense.optimisers import AdamW, cosine
 from fewfire._errors import DivergenceError
+from fewfire._random import Stream
+from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
 from fewfire.networks import TwoLayer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import DTypeLike
-
-    from fewfire._dense.losses import Loss
-    from fewfire._random import Stream
-    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
 
 SLACK = 1e-6  # by how much of its size a silenced neuron is lowered further: no order of summation makes it fire again
 BLOCK = 1 << 20  # preactivations computed at a time

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from functools import reduce
 from math import comb
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.stats import binom
@@ -27,12 +27,10 @@ from fewfire._bits import pack_columns
 from fewfire._errors import invalid
 from fewfire._extension import core
 from fewfire._threads import job_count
+from fewfire._types import AnyArray, Float64Array, IdArray, SignArray, WordArray
 from fewfire._validate import check_integer, two_classes
 from fewfire.learners._fitting import all_or_nothing
 from fewfire.learners._signs import Binarize, column_names, learn_signs
-
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray, Float64Array, IdArray, SignArray, WordArray
 
 MAX_SIZE = 5  # the largest sets searched
 BLOCK_WORDS = 1 << 18  # words of examples of sets at a time

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -17,12 +17,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._bits import pack
 from fewfire._errors import FewfireWarning
+from fewfire._types import AnyArray, IdArray, SignArray, WordArray
 from fewfire._validate import two_classes
 from fewfire.learners._fitting import all_or_nothing
 from fewfire.learners._signs import Binarize, column_names, learn_signs
-
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray, IdArray, SignArray, WordArray
 
 
 @dataclass(eq=False, repr=False)

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -38,12 +38,9 @@ from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._errors import invalid
+from fewfire._types import AnyArray, Float64Array, FloatArray
 from fewfire._validate import check_choice, check_number, find_classes
 from fewfire.learners._fitting import ScoreClassifier, all_or_nothing, weighted_rows
-
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray, Float64Array, FloatArray
-
 
 KernelLoss: TypeAlias = Literal["square", "hinge"]
 """The loss of the classifiers."""

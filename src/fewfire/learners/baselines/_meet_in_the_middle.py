@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from scipy.stats import binom
@@ -18,13 +18,11 @@ from sklearn.utils.random import sample_without_replacement
 
 from fewfire._bits import pack_columns
 from fewfire._errors import invalid
+from fewfire._types import AnyArray, IdArray, SignArray
 from fewfire._validate import check_integer, check_number
 from fewfire.learners._fitting import all_or_nothing
+from fewfire.learners._signs import Binarize
 from fewfire.learners.baselines._exhaustive_parity import Hit, ParityClassifier, Search, packed_correlations, unrank
-
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray, IdArray, SignArray
-    from fewfire.learners._signs import Binarize
 
 MAX_HALVES = 1 << 25  # sets of ⌈k/2⌉ columns
 FLAGS = 1 << 22  # of keys that occur

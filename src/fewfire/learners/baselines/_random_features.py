@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,14 +14,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fewfire._random import Stream
+from fewfire._types import AnyArray, FloatArray
 from fewfire._validate import check_choice, check_integer, check_number, find_classes
 from fewfire.learners._fitting import ScoreClassifier, all_or_nothing, weighted_rows
 from fewfire.learners.baselines._kernels import hinge_tolerance
 from fewfire.networks import TwoLayer
 from fewfire.networks.init._base import Initialiser
-
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray, FloatArray
 
 FeatureLoss: TypeAlias = Literal["square", "hinge", "logistic"]
 """The loss of the linear classifier on the features."""

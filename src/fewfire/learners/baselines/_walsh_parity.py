@@ -6,7 +6,7 @@ With c(x) the sum of labels at x, Σ_x c(x) χ_S(x) is the correlation of S. It 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
@@ -14,12 +14,10 @@ from fewfire import fourier
 from fewfire._bits import pack
 from fewfire._errors import invalid
 from fewfire._threads import job_count
+from fewfire._types import AnyArray, IdArray, SignArray
 from fewfire.learners._fitting import all_or_nothing
+from fewfire.learners._signs import Binarize
 from fewfire.learners.baselines._exhaustive_parity import Hit, ParityClassifier, Search
-
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray, IdArray, SignArray
-    from fewfire.learners._signs import Binarize
 
 MAX_COLUMNS = 28  # 1 GiB of counters
 BLOCK = 1 << 20  # examples and counters at a time

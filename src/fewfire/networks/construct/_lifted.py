@@ -22,20 +22,16 @@ and the constant moves the centres a of the bumps to a − c. (The lifted weight
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fewfire._errors import invalid
+from fewfire._types import Float64Array, IdArray, SignArray
 from fewfire._validate import check_choice, check_integer, check_signs, check_support
 from fewfire.networks._two_layer import TwoLayer
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from fewfire._types import Float64Array, IdArray, SignArray
 
 
 def lift(Y: ArrayLike) -> SignArray:

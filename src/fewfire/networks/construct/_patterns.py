@@ -21,23 +21,18 @@ one differing coordinate already costs 2. With Γ large enough for the rest, at 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fewfire._cube import MAX_EXACT, cube
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
+from fewfire._types import Float64Array
 from fewfire._validate import check_choice, check_finite, check_integer, check_number, check_support
 from fewfire.networks._two_layer import TwoLayer
 from fewfire.networks.construct._lifted import digits
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from fewfire._types import Float64Array
 
 
 def junta(n: int, support: Sequence[int], table: ArrayLike) -> TwoLayer:

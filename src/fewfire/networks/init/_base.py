@@ -10,20 +10,17 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
+from fewfire._types import Float64Array, FloatArray
 from fewfire._validate import check_choice, check_integer
 from fewfire.networks._two_layer import TwoLayer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from fewfire._types import Float64Array, FloatArray
 
 Parameter = int | float | str | bool | None
 """What a parameter of an initialiser may be, so that a spec can hold and hash it."""

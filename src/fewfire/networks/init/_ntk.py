@@ -14,16 +14,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 from fewfire._errors import invalid
+from fewfire._random import Stream
 from fewfire._validate import check_integer, check_number
 from fewfire.networks._activations import shifted_relu
 from fewfire.networks._two_layer import TwoLayer
 from fewfire.networks.init._base import Initialiser, named
-
-if TYPE_CHECKING:
-    from fewfire._random import Stream
 
 
 @dataclass(frozen=True, repr=False)

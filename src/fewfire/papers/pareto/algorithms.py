@@ -24,16 +24,19 @@ which neurons fire is, ties aside, an odd function of x.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fewfire._errors import invalid
 from fewfire._random import Stream
+from fewfire._types import AnyArray
 from fewfire._validate import check_choice, check_integer, check_number
-from fewfire.engines import PerLayer, Phase, Schedule
-from fewfire.learners._parity_net import ParityNetwork
-from fewfire.networks import init
+from fewfire.engines import PerLayer, Phase, Result, Schedule
+from fewfire.learners._parity_net import ParityNetwork, SignedRows
+from fewfire.learners._signs import Binarize
+from fewfire.networks import TwoLayer, init
 from fewfire.papers._second_layer import SecondLayer, descend_output, solve_output
 from fewfire.papers.pareto.statements._lemmas import (
     FourierGap,
@@ -42,15 +45,6 @@ from fewfire.papers.pareto.statements._lemmas import (
     majority_coefficient,
     separator_norm,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fewfire._types import AnyArray
-    from fewfire.engines import Result
-    from fewfire.learners._parity_net import SignedRows
-    from fewfire.learners._signs import Binarize
-    from fewfire.networks import TwoLayer
 
 __all__ = [
     "OverSparseParityClassifier",

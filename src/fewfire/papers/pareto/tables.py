@@ -25,12 +25,14 @@ import re
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from itertools import product
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from scipy.stats import rankdata
@@ -46,23 +48,17 @@ import fewfire
 from fewfire._errors import DataUnavailable, FileFormatError, MissingDependency, invalid
 from fewfire._optional import is_installed
 from fewfire._random import Stream
+from fewfire._types import AnyArray, Float64Array
 from fewfire._validate import check_integer, did_you_mean
 from fewfire.networks import init
 from fewfire.papers._claims import Row, grouped
 from fewfire.problems import tabular
-from fewfire.problems.tabular import DATASETS, training_rows
+from fewfire.problems.tabular import DATASETS, Dataset, training_rows
 from fewfire.problems.tabular._dataset import CAP
+from fewfire.sweeps import Store
 from fewfire.sweeps.spec._run_spec import canonical, text_hash
 from fewfire.sweeps.store._protocol import Measurement
 from fewfire.sweeps.store._row import environment_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from fewfire._types import AnyArray, Float64Array
-    from fewfire.problems.tabular import Dataset
-    from fewfire.sweeps import Store
 
 SHOWN = 4  # families of more models are summed up by their best one
 DRAWS = 2000  # resamples of the bootstrap

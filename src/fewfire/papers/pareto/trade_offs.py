@@ -18,27 +18,21 @@ everywhere; numbers of examples spread far less. Both make for an ordinary regre
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, inf, isfinite, log, log1p, nan, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import stats
 
 from fewfire._random import Stream
+from fewfire._types import Float64Array, IdArray
 from fewfire._validate import check_integer
-from fewfire.networks import init
+from fewfire.networks import TwoLayer, init
 from fewfire.papers._second_layer import neurons, second_layer_error
 from fewfire.papers.pareto import good_neuron_probability
-from fewfire.papers.pareto.algorithms import over_sparse_step, under_sparse_step
+from fewfire.papers.pareto.algorithms import StartStep, StepMethod, over_sparse_step, under_sparse_step
 from fewfire.problems import Parity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from fewfire._types import Float64Array, IdArray
-    from fewfire.networks import TwoLayer
-    from fewfire.papers.pareto.algorithms import StartStep, StepMethod
 
 __all__ = [
     "FittedPower",

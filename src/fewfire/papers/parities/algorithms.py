@@ -15,34 +15,27 @@ The paper's inputs are ±1/√n. On ±1 inputs the first layer's rate is divided
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from math import sqrt
 from operator import itemgetter
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from fewfire._errors import invalid
 from fewfire._random import Stream
+from fewfire._types import AnyArray, Float64Array, IdArray
 from fewfire._validate import check_choice, check_integer, check_number, check_support
-from fewfire.engines import MEASURED_ROWS, PerLayer, Phase, Run, Schedule, get_engine
-from fewfire.learners._parity_net import ParityNetwork
-from fewfire.networks import init, relevance
+from fewfire.engines import MEASURED_ROWS, Engine, PerLayer, Phase, Result, Run, Schedule, get_engine
+from fewfire.engines._run import Source
+from fewfire.learners._parity_net import ParityNetwork, SignedRows
+from fewfire.learners._signs import Binarize
+from fewfire.networks import TwoLayer, init, relevance
 from fewfire.papers import parities
 from fewfire.papers._second_layer import SecondLayer, solve_output
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from fewfire._types import AnyArray, Float64Array, IdArray
-    from fewfire.engines import Engine, Result
-    from fewfire.engines._run import Source
-    from fewfire.learners._parity_net import SignedRows
-    from fewfire.learners._signs import Binarize
-    from fewfire.networks import TwoLayer
 
 __all__ = ["BestIterate", "CorrelatedParityClassifier", "good_mask", "learn_correlated_parity", "population_step"]
 
@@ -92,12 +85,10 @@ def learn_correlated_parity(
     width: int = 1000,
     steps: int = 1500,
     learning_rate: LearningRate = 0.5,
-    weight_decay: float = 0.0,
     batch_size: int = 64,
     seeds: Sequence[int] = (0,),
-    engine: str = "auto",
 ) -> list[BestIterate]:
-    """Gradient descent on both layers with fresh examples, the first step exact: one best iterate per seed.
+    """Gradient descent on both layers with fresh examples, λ = 0, the first step exact: one best iterate per seed.
 
     Parameters
     ----------
@@ -108,8 +99,6 @@ def learn_correlated_parity(
     width, steps, batch_size : int
         Neurons; steps T after the first; examples of a step.
     learning_rate : float or "theorem"
-    weight_decay : float
-        2λ.
     seeds : sequence of int
         Other weights, examples and validation rows each; the runs are trained concurrently.
 
@@ -124,15 +113,14 @@ def learn_correlated_parity(
     """
     members = check_support("support", support, source.inputs)
     n, k = source.inputs, len(members)
-    start, trainer = init.symmetric(k), get_engine(engine)
+    start, trainer = init.symmetric(k), get_engine()
     rates = later_rates(n, k, width, steps, learning_rate)
-    decay = regularisation(n, k, weight_decay)
     initial = [start(n, width, Stream(seed, "init")) for seed in seeds]
     first = [population_step(network, members) for network in initial]
     validation = [source.sample(VALIDATION_ROWS, Stream(seed, "held out")) for seed in seeds]
 
     def run(number: int, length: int, evaluate: int) -> Run:
-        phase = later_phase(n, rates[:length], decay, batch_size)
+        phase = later_phase(n, rates[:length], 0.0, batch_size)
         schedule = Schedule((phase,), evaluate=evaluate, stop_error=0.0)
         X, y = validation[number]
         return Run(first[number], schedule, X_test=X, y_test=y, source=source, seed=seeds[number])

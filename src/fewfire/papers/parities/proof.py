@@ -8,27 +8,23 @@ margins have subtracted. Constants that the paper leaves open are 1.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
 from fewfire._cube import cube
 from fewfire._errors import invalid
 from fewfire._random import Stream
+from fewfire._types import AnyArray, Float64Array
 from fewfire._validate import check_choice, check_integer, check_support
+from fewfire.networks import TwoLayer
 from fewfire.papers import parities
 from fewfire.papers.correlations import sample_correlations
-from fewfire.papers.parities.algorithms import good_mask, learn_correlated_parity, signs_of
+from fewfire.papers.parities.algorithms import BestIterate, good_mask, learn_correlated_parity, signs_of
 from fewfire.problems import CorrelatedParity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from fewfire._types import AnyArray, Float64Array
-    from fewfire.networks import TwoLayer
-    from fewfire.papers.parities.algorithms import BestIterate
 
 TESTS = 10_000
 SeparatorMethod: TypeAlias = Literal["lemma", "least"]

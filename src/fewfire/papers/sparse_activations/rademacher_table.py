@@ -24,18 +24,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fewfire._cube import cube, cube_index
 from fewfire._random import Stream, as_stream
+from fewfire._types import AnyArray, Float64Array, IdArray, SignArray
 from fewfire._validate import check_integer, check_number, check_signs
 from fewfire.networks import TwoLayer
 from fewfire.papers import sparse_activations as bounds
-
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray, Float64Array, IdArray, SignArray
 
 SLACK = 1e-9  # weights and scores stay this share inside their constraints, so that rounding cannot leave them
 BIASES = 65  # biases tried for each neuron of `sample_member`, from 0 to B

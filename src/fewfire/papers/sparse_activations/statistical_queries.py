@@ -14,20 +14,17 @@ and a few more the rest. That is the theorem's Ω(2^n τ²) up to a factor of 4 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from collections.abc import Callable
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
 from fewfire._cube import cube
 from fewfire._errors import invalid
 from fewfire._random import Stream, as_stream
+from fewfire._types import AnyArray, SignArray
 from fewfire._validate import check_choice, check_integer, check_number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fewfire._types import AnyArray, SignArray
-    from fewfire.problems import Parity
+from fewfire.problems import Parity
 
 __all__ = ["SQOracle", "learn_parity"]
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from fewfire._dense.optimisers import AdamW
+from fewfire._types import AnyArray, Float64Array, FloatArray
 from fewfire.robustness import Layers, ModelAdapter, register_adapter
-
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray, Float64Array, FloatArray
 
 RATE, BATCH, TINY = 0.001, 64, np.float32(1e-12)
 REACH = 2.5  # how far all steps of the ascent together can go, in radii

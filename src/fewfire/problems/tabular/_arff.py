@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fewfire._errors import FileFormatError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from fewfire._types import AnyArray
+from fewfire._types import AnyArray
 
 ROWS_AT_ONCE = 20_000
 MISSING = "?"

@@ -10,18 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fewfire._errors import invalid
 from fewfire._random import Stream
+from fewfire._types import AnyArray, Float64Array, IdArray
 from fewfire._validate import check_integer, check_number
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fewfire._types import AnyArray, Float64Array, IdArray
 
 CAP = 20_000
 """Training rows at most; the paper has no such limit."""

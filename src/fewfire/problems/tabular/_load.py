@@ -12,26 +12,21 @@ fetched. Features may be missing (NaN); infinite ones, and rows without a class,
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fewfire._errors import DataUnavailable, FileFormatError, invalid
 from fewfire._optional import require
+from fewfire._types import AnyArray
 from fewfire._validate import check_choice
 from fewfire.problems.tabular._arff import MISSING, Attribute, read_arff
 from fewfire.problems.tabular._dataset import Dataset, encode_classes
 from fewfire.problems.tabular._openml import fetch_table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from fewfire._types import AnyArray
-
 
 _ROWS = (
     ("credit", 10, 16_714, 44089),

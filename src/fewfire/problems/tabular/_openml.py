@@ -15,9 +15,10 @@ import os
 import threading
 import time
 import zlib
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
@@ -25,9 +26,6 @@ from urllib.request import Request, urlopen
 from fewfire import __version__
 from fewfire._atomic import replacing
 from fewfire._errors import FileFormatError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 API = "https://www.openml.org/api/v1/json/data/"
 

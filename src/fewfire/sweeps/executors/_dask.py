@@ -16,9 +16,11 @@ from __future__ import annotations
 import logging
 import queue
 from collections import Counter
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 from fewfire._errors import ExecutorError, FewfireError
 from fewfire._optional import require
@@ -26,14 +28,8 @@ from fewfire._threads import usable_cores
 from fewfire.engines import DeviceEngine
 from fewfire.engines._protocol import ENGINES
 from fewfire.sweeps.executors._protocol import Work
-from fewfire.sweeps.store._row import failed_row
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-    from types import ModuleType
-
-    from fewfire.sweeps.spec._run_spec import RunSpec
-    from fewfire.sweeps.store._row import Row
+from fewfire.sweeps.spec._run_spec import RunSpec
+from fewfire.sweeps.store._row import Row, failed_row
 
 _LOG = logging.getLogger(__name__)
 _AHEAD = 3  # batches a worker's thread that are with the scheduler, so that none waits for the next

@@ -9,16 +9,12 @@ Ctrl-C does not reach threads. When the caller stops, the engine's next call of 
 from __future__ import annotations
 
 import threading
+from collections.abc import Generator, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from fewfire.sweeps.executors._protocol import SharedBatches, Work
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-
-    from fewfire.sweeps.spec._run_spec import RunSpec
-    from fewfire.sweeps.store._row import Row
+from fewfire.sweeps.spec._run_spec import RunSpec
+from fewfire.sweeps.store._row import Row
 
 THREADS = 3
 _END_SECONDS = 2.0  # seconds for a thread to end; an engine that does not report progress may take longer

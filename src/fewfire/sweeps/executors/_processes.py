@@ -19,22 +19,17 @@ import sys
 import threading
 import traceback
 from collections import Counter, deque
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fewfire._errors import ExecutorError
 from fewfire._threads import usable_cores
 from fewfire._validate import check_integer
 from fewfire.sweeps.executors._protocol import SharedBatches, Work
-from fewfire.sweeps.store._row import failed_row
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-
-    from fewfire.sweeps.spec._run_spec import RunSpec
-    from fewfire.sweeps.store._row import Row
-
+from fewfire.sweeps.spec._run_spec import RunSpec
+from fewfire.sweeps.store._row import Row, failed_row
 
 TRIES = 4  # how often the process of a run that is alone in it may die before the run is given up
 STARTS, KILLED_STARTS = 5, 100

@@ -8,23 +8,19 @@ from __future__ import annotations
 import pickle
 import queue
 import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from fewfire import __version__
 from fewfire._errors import EngineUnavailable, ExecutorError
-from fewfire.engines import DeviceEngine, get_engine
+from fewfire._registry import Registry
+from fewfire.engines import DeviceEngine, Engine, Run, get_engine
 from fewfire.engines._protocol import ENGINES
 from fewfire.problems._base import PROBLEMS
 from fewfire.sweeps.spec._run_spec import RunSpec
 from fewfire.sweeps.store._row import Row, failed_row, row_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
-
-    from fewfire._registry import Registry
-    from fewfire.engines import Engine, Run
 
 
 @dataclass(frozen=True)

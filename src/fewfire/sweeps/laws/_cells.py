@@ -8,21 +8,17 @@ three tables, written and read by `tools/laws.py`, and `calibration.json` about 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fewfire._errors import invalid
 from fewfire.sweeps.spec._tables import parse_training
-from fewfire.sweeps.store._protocol import newest_success_error
+from fewfire.sweeps.store._protocol import Store, newest_success_error
 from fewfire.sweeps.store._row import final, succeeded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fewfire.sweeps.store._protocol import Store
 
 GRID = (
     *(125, 250, 375, 500, 750, 1000, 1500, 2000, 3000, 4000, 6000, 8000, 12_000, 16_000, 24_000, 32_000),

@@ -10,15 +10,13 @@ predicted. Intervals are for outcomes: the share of so many runs of a new cell t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from fewfire._types import Float64Array
 from fewfire._validate import check_integer, check_number
 from fewfire.sweeps.laws._cells import start_of
 from fewfire.sweeps.laws._frontier_law import FrontierLaw, LawPrediction, shipped_law
 from fewfire.sweeps.laws._success_law import SuccessLaw, check_runs, predicted_shares, shipped_success_laws
-
-if TYPE_CHECKING:
-    from fewfire._types import Float64Array
 
 Resource: TypeAlias = Literal["data", "width", "steps", "luck"]
 MORE = 4  # times as much: what `short` is defined by

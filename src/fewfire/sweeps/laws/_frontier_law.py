@@ -15,24 +15,21 @@ random-effects regression), and a part of every predictive interval.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from math import exp, inf, log
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fewfire._errors import FileFormatError, invalid
+from fewfire._types import Float64Array
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.sweeps.frontiers import estimate_frontier
 from fewfire.sweeps.laws._cells import ParityCell, parity_cells, start_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from fewfire._types import Float64Array
-    from fewfire.sweeps.store._protocol import Store
+from fewfire.sweeps.store._protocol import Store
 
 LEVEL = 0.9  # of predictive intervals, unless another is asked for
 FEWEST_SPARE = 3  # frontiers beyond the number of terms that a fit needs at least

@@ -26,15 +26,13 @@ import json
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fewfire._random import Stream
+from fewfire._types import AnyArray, Float64Array
 from fewfire._validate import check_integer
-
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray, Float64Array
 
 PRIORS: dict[str, dict[str, tuple[float, float]]] = {
     "data": {"1": (5.5, 9.0), "L": (1.5, 1.5), "L²": (0.0, 0.3), "R": (-0.15, 0.5), "R²": (0.0, 0.1), "RL": (0.0, 0.3)},

@@ -13,26 +13,21 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fewfire._threads import usable_cores
-from fewfire.engines import MEASURED_ROWS, DeviceEngine, get_engine
-from fewfire.sweeps.run._plan import cost, one_of_each_shape, shape
+from fewfire._types import Float64Array
+from fewfire.engines import MEASURED_ROWS, DeviceEngine, Engine, get_engine
+from fewfire.sweeps.run._plan import Plan, cost, one_of_each_shape, shape
+from fewfire.sweeps.spec._run_spec import RunSpec
+from fewfire.sweeps.spec._sweep import Sweep
 from fewfire.sweeps.spec._tables import parse_training
+from fewfire.sweeps.store._protocol import Store
 from fewfire.sweeps.store._row import final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from fewfire._types import Float64Array
-    from fewfire.engines import Engine
-    from fewfire.sweeps.run._plan import Plan
-    from fewfire.sweeps.spec._run_spec import RunSpec
-    from fewfire.sweeps.spec._sweep import Sweep
-    from fewfire.sweeps.store._protocol import Store
 
 PROBES = 5
 PROBE_COST = 5e8  # multiply-adds of one probe: a moment on one core

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fewfire._errors import DeviceMemoryError, ExecutorError, invalid
 from fewfire._threads import usable_cores
+from fewfire._types import IdArray
 from fewfire._validate import check_choice, check_integer, did_you_mean
-from fewfire.engines import DeviceEngine, get_engine
+from fewfire.engines import DeviceEngine, Engine, get_engine
 from fewfire.engines._protocol import ENGINES
 from fewfire.sweeps.executors._dask import DaskExecutor
 from fewfire.sweeps.executors._device import DeviceExecutor
@@ -25,20 +27,11 @@ from fewfire.sweeps.executors._protocol import Executor, InlineExecutor
 from fewfire.sweeps.run._plan import Plan, batches, cost, in_device_order, make_plan, one_of_each_shape
 from fewfire.sweeps.run._progress import Progress
 from fewfire.sweeps.run._search import SearchRounds, outcomes_of
-from fewfire.sweeps.store._protocol import SweepRecord
-from fewfire.sweeps.store._row import final, succeeded
+from fewfire.sweeps.spec._run_spec import RunSpec
+from fewfire.sweeps.spec._sweep import Sweep
+from fewfire.sweeps.store._protocol import Store, SweepRecord
+from fewfire.sweeps.store._row import Row, final, succeeded
 from fewfire.sweeps.store._sqlite import SqliteStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from fewfire._types import IdArray
-    from fewfire.engines import Engine
-    from fewfire.sweeps.spec._run_spec import RunSpec
-    from fewfire.sweeps.spec._sweep import Sweep
-    from fewfire.sweeps.store._protocol import Store
-    from fewfire.sweeps.store._row import Row
-
 
 NAMED: dict[str, Callable[[int | None], Executor]] = {
     "inline": InlineExecutor,

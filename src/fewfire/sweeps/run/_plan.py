@@ -7,27 +7,20 @@ estimates.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fewfire.engines import MEASURED_ROWS
+from fewfire._types import Float64Array, IdArray
+from fewfire.engines import MEASURED_ROWS, Engine, Schedule
 from fewfire.engines._run import products
 from fewfire.sweeps.run._search import SearchRounds
-from fewfire.sweeps.spec._run_spec import outputs_of
+from fewfire.sweeps.spec._run_spec import RunSpec, outputs_of
+from fewfire.sweeps.spec._sweep import Sweep
+from fewfire.sweeps.store._protocol import Store
 from fewfire.sweeps.store._row import final, succeeded
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Sequence
-
-    from fewfire._types import Float64Array, IdArray
-    from fewfire.engines import Engine, Schedule
-    from fewfire.sweeps.spec._run_spec import RunSpec
-    from fewfire.sweeps.spec._sweep import Sweep
-    from fewfire.sweeps.store._protocol import Store
-
 
 BRIEF = 1e16  # multiply-adds that a device does within minutes
 

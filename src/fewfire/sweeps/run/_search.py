@@ -6,26 +6,21 @@ trained. A batch in which runs failed is not complete: its frontier continues wh
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fewfire._errors import invalid
-from fewfire.sweeps.frontiers import LineSearch
+from fewfire._types import IdArray
+from fewfire.sweeps.frontiers import FrontierEstimate, LineSearch
+from fewfire.sweeps.spec._run_spec import RunSpec
+from fewfire.sweeps.spec._search import FrontierSearch
+from fewfire.sweeps.spec._sweep import Sweep
+from fewfire.sweeps.store._protocol import Store
 from fewfire.sweeps.store._row import final, succeeded
 from fewfire.sweeps.store._sqlite import SqliteStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from fewfire._types import IdArray
-    from fewfire.sweeps.frontiers import FrontierEstimate
-    from fewfire.sweeps.spec._run_spec import RunSpec
-    from fewfire.sweeps.spec._search import FrontierSearch
-    from fewfire.sweeps.spec._sweep import Sweep
-    from fewfire.sweeps.store._protocol import Store
-
 
 GUESSES = 8  # different guesses at what is left, for frontiers with the same counts
 

@@ -16,17 +16,15 @@ built.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fewfire._errors import invalid
 from fewfire._validate import check_integer, check_number
 from fewfire.sweeps.spec._tables import FEWER, VALUES, check_keys, join
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 VECTORS = {"support": 1, "table": 1, "secret": 1, "weights": 1, "coefficients": 1, "widths": 1, "sets": 2}
 """Keys whose value is a list, and how deep it is."""

@@ -12,18 +12,20 @@ without that key has noisy ones: so were they before there was a choice, and suc
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from fewfire._errors import FileFormatError, invalid
 from fewfire._random import Stream, digest64
 from fewfire._validate import check_choice, check_integer, check_number
-from fewfire.engines import Run, Sample, Start
-from fewfire.engines._run import check_widths
+from fewfire.engines import Run, Sample, Schedule, Start
+from fewfire.engines._run import Widths, check_widths
 from fewfire.networks import init
-from fewfire.networks.init._base import INITIALISERS
+from fewfire.networks.init._base import INITIALISERS, Initialiser
+from fewfire.problems import Problem
 from fewfire.problems._base import CleanLabels
 from fewfire.sweeps.spec._tables import (
     at,
@@ -37,14 +39,6 @@ from fewfire.sweeps.spec._tables import (
     plain_problem,
     plain_training,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
-    from fewfire.engines import Schedule
-    from fewfire.engines._run import Widths
-    from fewfire.networks.init._base import Initialiser
-    from fewfire.problems import Problem
 
 VERSION = 1  # part of every hash: a change of what a spec means must change it
 TEST_SAMPLES = 2000

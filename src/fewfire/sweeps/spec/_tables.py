@@ -13,10 +13,10 @@ cell a few bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -25,13 +25,8 @@ from fewfire._errors import InvalidArgument, invalid
 from fewfire._validate import check_choice, check_integer, check_number, did_you_mean
 from fewfire.engines import PerLayer, Phase, Schedule
 from fewfire.engines._run import LAYERS
+from fewfire.problems import Problem
 from fewfire.problems._base import PROBLEMS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from fewfire.problems import Problem
-
 
 RUNS = 10_000_000
 CELLS = 1_000_000

@@ -20,15 +20,19 @@ half as long again where runs converge.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 
-from fewfire.engines import Phase, Schedule
+from fewfire._dense.losses import LossName
+from fewfire._types import Float64Array, IdArray
+from fewfire.engines import History, Phase, Schedule
 from fewfire.networks import init
 from fewfire.papers._claims import Effect, Info, Judgement, Power, Row, grouped, rows_of
 from fewfire.papers._effects import difference_of_shares
@@ -37,15 +41,6 @@ from fewfire.problems import Parity
 from fewfire.report._frontier import Group, SuccessFrontier, even_odds
 from fewfire.sweeps import Data, MemoryStore, Sweep, succeeded
 from fewfire.sweeps.store._protocol import wilson_interval
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from fewfire._dense.losses import LossName
-    from fewfire._types import Float64Array, IdArray
-    from fewfire.engines import History
 
 NAMES = {"dense": "dense", "sparse": "2-sparse"}
 STARTS = {"dense": init.dense(), "sparse": init.sparse(2)}

@@ -8,24 +8,18 @@ the exact ones, such as of C(n, k)/C(s, k) for (n/s)^k, differ from them by up t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb, isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sklearn.utils.parallel import Parallel, delayed
 
 from fewfire._threads import usable_cores
 from fewfire.papers import _effects as effects
-from fewfire.papers._claims import Effect, Figure, Info, Judgement, Power, Row, grouped, rows_of
-from fewfire.papers.pareto.trade_offs import fit_exponents
+from fewfire.papers._claims import Axes, Effect, Figure, Info, Judgement, Power, Row, grouped, rows_of
+from fewfire.papers.pareto.trade_offs import FittedPower, NeededRun, fit_exponents
 from fewfire.report._figure import SomeAxes, canvas, colour, marked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from matplotlib.axes import Axes
-
-    from fewfire.papers.pareto.trade_offs import FittedPower, NeededRun
 
 WITHIN = 0.5  # how far from the theorem's power the interval may reach
 OFF = 1.0  # the error in a power whose detection is stated

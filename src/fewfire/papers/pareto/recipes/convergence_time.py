@@ -21,17 +21,8 @@ import numpy as np
 from fewfire.papers import _statistics as tests
 from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
 from fewfire.papers._effects import difference_of_shares, probability_of_larger, share
-from fewfire.papers.pareto.recipes._grid import (
-    SPREAD,
-    ParityGrid,
-    cell,
-    group_of,
-    problem_of,
-    run_grid,
-    spaced_in_log,
-    sparse_saves_time,
-    times,
-)
+from fewfire.papers.pareto.recipes import _grid as grids
+from fewfire.papers.pareto.recipes._grid import ParityGrid, cell, times
 from fewfire.papers.pareto.recipes.frontier import starts_by_width
 from fewfire.report._figure import SomeAxes, canvas, label_axes
 from fewfire.report._plots import TEST, TRAIN, draw_widths
@@ -57,9 +48,9 @@ class ConvergenceSettings:
 
 def measure(settings: ConvergenceSettings) -> RecipeOutcome:
     """One row per cell, and the errors of some runs at the edge."""
-    rows, store = run_grid(settings.grid)
+    rows, store = grids.run_grid(settings.grid)
     if settings.large is not None:
-        rows += run_grid(settings.large)[0]
+        rows += grids.run_grid(settings.large)[0]
     compared = {key: getattr(settings, key) for key in ("least", "narrow", "wide", "edge", "middle")}
     # Errors of some runs of a cell from the dense start, at steps about evenly spaced in the log.
     setting = next(
@@ -67,7 +58,7 @@ def measure(settings: ConvergenceSettings) -> RecipeOutcome:
     )
     curves = []
     for row in islice(store.rows(setting.id), CURVES):
-        history, chosen = row.history, spaced_in_log(row.history, POINTS)
+        history, chosen = row.history, grids.spaced_in_log(row.history, POINTS)
         errors = {"train_error": history.train_error, "test_error": history.test_error}
         rounded = {key: np.round(values[chosen].astype(np.float64), 4).tolist() for key, values in errors.items()}
         curves.append({"step": history.step[chosen].tolist(), **rounded})
@@ -125,7 +116,7 @@ def judge(rows: list[Row], settings: ConvergenceSettings) -> list[Judgement]:
             effect=share(f"share of runs that lag {LAG:.0f}-fold", late, len(lags)) if lags else None,
             power=Power("19 runs in 20 lag", tests.in_most_power(0.95, len(lags), LEVEL)),
         ),
-        sparse_saves_time(numbered),
+        grids.sparse_saves_time(numbered),
     ]
 
 
@@ -140,7 +131,7 @@ def _longer(claim: str, rows: list[Row], *sides: tuple[int, int | None]) -> Judg
         refuted_by="times that are no longer",
         effect=probability_of_larger("chance that such a run takes longer than the other", slow, fast),
         power=Power(
-            "times twice as long", tests.larger_power((len(slow), len(fast)), float(np.log(2.0)) / SPREAD, LEVEL)
+            "times twice as long", tests.larger_power((len(slow), len(fast)), float(np.log(2.0)) / grids.SPREAD, LEVEL)
         ),
     )
 
@@ -154,8 +145,8 @@ def _lags(row: Row) -> list[float]:
 def plot_convergence_time(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     """pareto/convergence-time: median steps with quartiles against samples, and the errors of runs that grok."""
     curves, setting = rows_of(info, "curves", "parameters")
-    group = group_of(info)
-    figure, axes = canvas(len(group.frontiers) + 1, size=(9.0, 7.0), across=2, ax=ax, title=problem_of(info))
+    group = grids.group_of(info)
+    figure, axes = canvas(len(group.frontiers) + 1, size=(9.0, 7.0), across=2, ax=ax, title=grids.problem_of(info))
     everything = np.stack([frontier.steps for frontier in group.frontiers])
     sizes = ["online" if m is None else f"{m / 1000:g}k" if m >= 1000 else f"{m}" for m in group.samples]
     least, most = float(np.nanmin(everything)) / 1.25, float(np.nanmax(everything)) * 1.25

@@ -10,15 +10,12 @@ may fall by more than luck explains. On larger problems success can fall again a
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from fewfire.papers._claims import Figure, Info, Judgement, Recipe, RecipeOutcome, Row, grouped
 from fewfire.papers.pareto.recipes import _grid as grids
 from fewfire.papers.pareto.recipes._grid import ParityGrid, times
 from fewfire.report import plot_frontier
-
-if TYPE_CHECKING:
-    from fewfire.report._figure import SomeAxes
+from fewfire.report._figure import SomeAxes
 
 
 def measure(settings: ParityGrid) -> RecipeOutcome:

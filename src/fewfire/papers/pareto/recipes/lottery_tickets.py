@@ -8,15 +8,17 @@ k = 5 is the figure's. Which choices matter is measured in docs/results/figure5.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fewfire._random import Stream
+from fewfire._types import Float64Array, IdArray, SignArray
 from fewfire._validate import check_integer
-from fewfire.engines import History, Phase, Run, Schedule, get_engine
+from fewfire.engines import History, Phase, Result, Run, Schedule, get_engine
 from fewfire.networks import TwoLayer, init
 from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, rows_of
 from fewfire.papers._effects import mean, share
@@ -26,12 +28,6 @@ from fewfire.papers.pareto.recipes._grid import spaced_in_log
 from fewfire.problems import Parity
 from fewfire.report._figure import SomeAxes, canvas
 from fewfire.report._plots import TEST
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fewfire._types import Float64Array, IdArray, SignArray
-    from fewfire.engines import Result
 
 LEARNED, BEGUN = 0.1, 0.3  # test errors of a training that has learned, and of one that has found much of the parity
 START = init.sparse(2)

@@ -12,19 +12,17 @@ succeeds) and 300 (narrow networks fail).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fewfire._dense.losses import LossName
 from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
 from fewfire.papers._effects import difference_of_shares, share
 from fewfire.papers._statistics import more_often, more_often_power, share_power
 from fewfire.papers.pareto.recipes._grid import NAMES, ParityGrid, cell, problem_of, run_grid
 from fewfire.report._figure import MARKERS, SomeAxes, canvas, colour
 from fewfire.sweeps.store._protocol import wilson_interval
-
-if TYPE_CHECKING:
-    from fewfire._dense.losses import LossName
 
 LEVEL = 0.01
 NOTICED = (0.8, 0.2)  # a difference worth noticing: 8 in 10 against 2 in 10

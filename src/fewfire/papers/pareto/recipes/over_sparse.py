@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -29,11 +29,8 @@ from fewfire.papers.pareto import samples_sufficient
 from fewfire.papers.pareto.algorithms import OverSparseParityClassifier
 from fewfire.papers.pareto.recipes import _trade_off as trade_off
 from fewfire.papers.pareto.recipes._trade_off import Fits, SweptCells, cells, claim, powers
-from fewfire.papers.pareto.trade_offs import over_sparse_samples, over_sparse_width
+from fewfire.papers.pareto.trade_offs import NeededRun, over_sparse_samples, over_sparse_width
 from fewfire.problems import Parity
-
-if TYPE_CHECKING:
-    from fewfire.papers.pareto.trade_offs import NeededRun
 
 GOOD = 4.0  # neurons around the support to be expected for each bias where examples are looked for
 AMPLE_AT_K = 9.0

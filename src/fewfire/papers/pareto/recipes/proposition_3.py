@@ -17,23 +17,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fewfire._cube import cube
+from fewfire._types import AnyArray, Float64Array
 from fewfire.engines import Phase, Run, Schedule, get_engine
 from fewfire.fourier import transform
-from fewfire.networks import init
+from fewfire.networks import TwoLayer, init
 from fewfire.papers import _effects as effects
 from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, rows_of
 from fewfire.papers._statistics import spread_power
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, log_axis
 from fewfire.theory import frontier
-
-if TYPE_CHECKING:
-    from fewfire._types import AnyArray, Float64Array
-    from fewfire.networks import TwoLayer
 
 SUCCESS = (0.05, 0.1, 0.25, 0.5)  # the probabilities δ at which the proposition is checked
 FEATURES = 4  # parameters of the model whose slopes are parities

@@ -11,9 +11,11 @@ points of its power were chosen after the second was seen to span 0 for fewfire.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -21,19 +23,12 @@ from scipy import stats
 from fewfire._errors import invalid
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.papers import _effects as effects
-from fewfire.papers._claims import Effect, Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row
+from fewfire.papers._claims import Axes, Effect, Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row
 from fewfire.papers._statistics import spread_power
 from fewfire.papers.pareto import tables
 from fewfire.problems.tabular import DATASETS
 from fewfire.report._figure import MARKERS, SomeAxes, canvas, colour, legend_below
 from fewfire.sweeps import MemoryStore, SqliteStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from matplotlib.axes import Axes
-
 
 ALWAYS = ("fewfire", "forest", "xgboost", "catboost", "mlp")
 SMALL = (

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import comb, log, log2
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fewfire.papers import _effects as effects
 from fewfire.papers._claims import Power, Recipe, RecipeOutcome, Row
@@ -25,11 +25,8 @@ from fewfire.papers._statistics import share_power
 from fewfire.papers.pareto.algorithms import UnderSparseParityClassifier
 from fewfire.papers.pareto.recipes import _trade_off as trade_off
 from fewfire.papers.pareto.recipes._trade_off import Fits, SweptCells, cells, claim, powers
-from fewfire.papers.pareto.trade_offs import under_sparse_samples, under_sparse_width
+from fewfire.papers.pareto.trade_offs import NeededRun, under_sparse_samples, under_sparse_width
 from fewfire.problems import Parity
-
-if TYPE_CHECKING:
-    from fewfire.papers.pareto.trade_offs import NeededRun
 
 GOOD = 3  # neurons inside the support for each bias where examples are looked for
 AMPLE, AMPLE_AT_K = 2.0, 6.0

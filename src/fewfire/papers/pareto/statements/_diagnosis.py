@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, comb, inf, isfinite, log, log10, sqrt
-from typing import TYPE_CHECKING
 
 from fewfire._validate import check_integer, check_number
 from fewfire.papers.pareto.statements._theorems import (
+    Requirement,
     samples_needed,
     samples_sufficient,
     set_bits,
@@ -21,9 +21,6 @@ from fewfire.papers.pareto.statements._theorems import (
     theorem_21,
 )
 from fewfire.theory import ResourceFrontier, frontier
-
-if TYPE_CHECKING:
-    from fewfire.papers.pareto.statements._theorems import Requirement
 
 
 @dataclass(frozen=True)

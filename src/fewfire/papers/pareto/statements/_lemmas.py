@@ -19,16 +19,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, comb, exp, log, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fewfire._errors import invalid
+from fewfire._types import Float64Array
 from fewfire._validate import check_integer, check_number
 from fewfire.networks.init._sparse import over_sparse_biases
-
-if TYPE_CHECKING:
-    from fewfire._types import Float64Array
 
 
 def check_even(name: str, value: int, statement: str, remedy: str = "the theorem does not treat odd ones") -> None:

@@ -11,11 +11,11 @@ how much each further digit adds to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import sqrt
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -25,15 +25,11 @@ from sklearn.utils.parallel import Parallel, delayed
 from fewfire._dense.optimisers import AdamW
 from fewfire._random import Stream
 from fewfire._threads import usable_cores
+from fewfire._types import FloatArray
 from fewfire.papers import _effects
 from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._statistics import spread_power
 from fewfire.report._figure import SomeAxes, canvas, colour, legend_below, marked
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from fewfire._types import FloatArray
 
 TEST_IMAGES, TESTS, BATCH_SIZE = 500, 4000, 128
 RATES = {"network": 0.003, "galu": 0.01}

@@ -12,8 +12,9 @@ each with probability 3/4, from the best half-space to nothing at all.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy import stats
@@ -26,9 +27,6 @@ from fewfire.papers._statistics import rising
 from fewfire.papers.parities.algorithms import CorrelatedParityClassifier, learn_correlated_parity
 from fewfire.problems import CorrelatedParity
 from fewfire.report._figure import MARKERS, SomeAxes, canvas, colour, legend_below
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Resource: TypeAlias = Literal["n", "k", "width", "steps", "examples"]
 TESTS, BATCH_SIZE, LEARNING_RATE, LEVEL = 5000, 64, 0.5, 0.01

@@ -23,6 +23,7 @@ Deviations are near the best in a scan; without biases no number of the first or
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import combinations
@@ -38,6 +39,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from fewfire._cube import cube
 from fewfire._random import Stream
 from fewfire._threads import usable_cores
+from fewfire._types import AnyArray, Float64Array, SignArray
 from fewfire.learners import LowDegreeClassifier
 from fewfire.learners.baselines import TangentKernel
 from fewfire.networks import init
@@ -49,11 +51,7 @@ from fewfire.problems import CorrelatedParity
 from fewfire.report._figure import SomeAxes, canvas, legend_below, marked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from matplotlib.axes import Axes
-
-    from fewfire._types import AnyArray, Float64Array, SignArray
 
 PENALTY = 1e-7
 """Of the squared weights, as a share of the mean squared length of a feature: only to keep the equations regular."""

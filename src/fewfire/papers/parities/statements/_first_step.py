@@ -13,19 +13,16 @@ Inputs are ±1 here and a neuron is σ(⟨w, x⟩/√n + b): where the paper's E
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import comb, exp, lgamma, log, sqrt
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
 from fewfire._errors import invalid
+from fewfire._types import AnyArray, Float64Array
 from fewfire._validate import check_choice, check_integer, check_number, check_support
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fewfire._types import AnyArray, Float64Array
 
 Half: TypeAlias = Literal["both", "uniform", "correlated"]
 """D_A, or its part D⁽¹⁾ or D⁽²⁾ alone."""

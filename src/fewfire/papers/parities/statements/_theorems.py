@@ -22,18 +22,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, islice
 from math import comb, exp, inf, log, sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fewfire._cube import cube
 from fewfire._errors import invalid
+from fewfire._types import Float64Array
 from fewfire._validate import check_integer, check_number
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from fewfire._types import Float64Array
 
 
 def check_odd(k: int, low: int = 1) -> int:

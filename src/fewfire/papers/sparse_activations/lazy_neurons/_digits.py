@@ -9,19 +9,16 @@ of `fewfire.torch`.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import fewfire.torch as ft
 from fewfire._optional import require
 from fewfire._random import Stream
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fewfire.networks import TwoLayer
+from fewfire.networks import TwoLayer
 
 torch: Any = require("torch", "torch", "fewfire.papers.sparse_activations.lazy_neurons")
 

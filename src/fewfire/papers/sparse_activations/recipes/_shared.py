@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fewfire._optional import is_installed, require
 from fewfire.learners import LowDegreeRegressor
+from fewfire.networks import TwoLayer
 from fewfire.papers import _effects
 from fewfire.papers._claims import Effect, RecipeOutcome
 from fewfire.papers._statistics import rising, rising_power
 from fewfire.problems import NetworkTarget
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fewfire.networks import TwoLayer
 
 TESTS = 10_000
 

@@ -8,9 +8,10 @@ satisfies in all cases here but one; they cannot fail and are reported without a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,6 @@ from fewfire.papers import _effects
 from fewfire.papers import sparse_activations as theory
 from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
 from fewfire.report._figure import SomeAxes, canvas, colour, legend_below
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 AVERAGE, NOISE, DEGREE = "4k²W² (sharp)", "2(1 − ρ)k²W² (sharp)", "4k²W²/ε (sharp)"
 PRINTED = ("Lemma 9", "Lemma 10", "Theorem 8")

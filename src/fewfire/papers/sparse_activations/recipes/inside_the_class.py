@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.stats import gmean, sem
@@ -27,14 +27,11 @@ from fewfire.learners import SparseActivationRegressor
 from fewfire.networks import check_sparsity, construct
 from fewfire.papers import _effects
 from fewfire.papers import sparse_activations as theory
-from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
+from fewfire.papers._claims import Axes, Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
 from fewfire.papers._statistics import LEVEL, spread_power
 from fewfire.papers.sparse_activations.recipes._shared import mean_ratio
 from fewfire.problems import NetworkTarget
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 TARGET_NEURONS, TESTS, GOAL, DELTA = 8, 4000, 0.1, 0.05
 EFFECT, LOWER, LONGER, SPARSER = 1.2, 1.5, 4, 0.2

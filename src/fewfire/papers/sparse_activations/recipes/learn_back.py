@@ -16,9 +16,9 @@ taken within each and averaged by Fisher's transform, errors are compared betwee
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import binom, spearmanr
@@ -31,9 +31,6 @@ from fewfire.papers._claims import Effect, Figure, Info, Judgement, Power, Recip
 from fewfire.papers._statistics import mean_power, spread_power
 from fewfire.papers.sparse_activations.recipes._shared import needs_torch, relative_error
 from fewfire.report._figure import SomeAxes, canvas, label_axes, log_axis, marked
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 INPUTS, DEGREE = 16, 3
 KINDS = ("plain", "sparsified")

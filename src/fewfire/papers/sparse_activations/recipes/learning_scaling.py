@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import binom
@@ -23,13 +22,10 @@ from fewfire.fourier import monomial_count, spectrum
 from fewfire.networks import TwoLayer, construct
 from fewfire.papers import _effects
 from fewfire.papers import sparse_activations as theory
-from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
+from fewfire.papers._claims import Axes, Figure, Info, Judgement, Power, Recipe, RecipeOutcome, Row, grouped, rows_of
 from fewfire.papers._statistics import mean_power, spread_power
 from fewfire.papers.sparse_activations.recipes._shared import falling, pooled_deviation, relative_error
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, log_axis, marked
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 DEGREE, GOAL, SAMPLES = 3, 0.1, 2000
 KINDS = ("dense", "junta")

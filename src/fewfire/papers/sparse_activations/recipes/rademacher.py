@@ -28,7 +28,6 @@ from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 INPUTS, W, B = 12, 1.0, 2.0  # inputs of the cube, and the scales of the class
 ERRORS, GROWTH, FAILS = 3.0, 0.6, 1.2
 """Standard errors taken off; the growth of the conjecture that is to be seen; how far it is to fail."""

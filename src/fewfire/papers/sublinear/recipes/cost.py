@@ -13,10 +13,11 @@ enough points for its dimension.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -33,10 +34,6 @@ from fewfire.papers.sublinear import cost_exponent
 from fewfire.problems import SphereSlice
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, marked
 from fewfire.robustness import SliceCap
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 
 EXPONENT, RHO, RATE = 0.6, 0.1, 0.5
 BELOW, EFFECT, FEW = 0.8, 0.05, 4

@@ -11,10 +11,12 @@ eight fresh ones confirm it (docs/results.md).
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fewfire.learners import RobustClassifier
 from fewfire.papers import _effects as effects
@@ -23,11 +25,6 @@ from fewfire.papers._statistics import spread_power
 from fewfire.problems import SphereSlice, gamma
 from fewfire.report._figure import SomeAxes, canvas, colour, label_axes, log_axis
 from fewfire.robustness import PGD, attack
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import ArrayLike
 
 TheoremRate: TypeAlias = Literal["theorem", "printed"]
 RHO, POINTS, SEEDS = 0.2, 40, 12

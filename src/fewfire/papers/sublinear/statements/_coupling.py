@@ -42,19 +42,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fewfire._errors import invalid
+from fewfire._types import Float64Array
 from fewfire._validate import check_finite, check_inputs, check_integer, check_number
+from fewfire.networks import TwoLayer
 from fewfire.papers._numbers import power
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from fewfire._types import Float64Array
-    from fewfire.networks import TwoLayer
 
 
 def active_probability(width: int, threshold: float, input_norm: float = 1.0) -> float:
@@ -381,10 +377,10 @@ def distance_bound(width: int, radius: float, threshold: float = 0.0, failure: f
     )
 
 
-def theorem_5_1(width: int, K: float, constant: float = 1.0, *, printed: bool = False) -> float:
-    """Theorem 5.1: constant·(K²·m^(−3/10) + m^(−1/10)) for weights within K/m^(4/5) of the start, and τ = O(m^(−4/5)).
+def theorem_5_1(width: int, K: float) -> float:
+    """Theorem 5.1: K²·m^(−3/10) + m^(−1/10), up to a constant, for weights within K/m^(4/5) and τ = O(m^(−4/5)).
 
-    `printed` has constant·K²·m^(−1/10) for weights within K/m^(3/5), which no constant makes true (erratum 24).
+    Printed is K²·m^(−1/10) for weights within K/m^(3/5), which no constant makes true (erratum 24).
 
     Examples
     --------
@@ -393,10 +389,7 @@ def theorem_5_1(width: int, K: float, constant: float = 1.0, *, printed: bool = 
     0.461
     """
     width, K = check_integer("width", width, 1), check_number("K", K, 0.0)
-    check_number("constant", constant, 0.0, open_low=True)
-    if printed:
-        return constant * K**2 * power(width, -0.1)
-    return constant * (K**2 * power(width, -0.3) + power(width, -0.1))
+    return K**2 * power(width, -0.3) + power(width, -0.1)
 
 
 @dataclass(frozen=True, eq=False)

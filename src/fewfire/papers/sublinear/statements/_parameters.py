@@ -20,19 +20,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fewfire._errors import invalid
+from fewfire._types import Float64Array
 from fewfire._validate import check_finite, check_integer, check_number
 from fewfire.papers._numbers import log10, power
 from fewfire.papers.sublinear.statements._robust_fit import robust_degree
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from fewfire._types import Float64Array
 
 
 @dataclass(frozen=True)
@@ -59,10 +55,8 @@ class TheoremParameters:
         return self.log10_travel <= self.log10_travel_allowed + 1e-9 * abs(self.log10_width)
 
 
-def theorem_parameters(
-    n: int, d: int, gamma: float, epsilon: float, K: float | None = None, *, printed: bool = False
-) -> TheoremParameters:
-    """The setting of Theorems 4.8 and 5.12, corrected unless `printed` asks for the paper's own exponents.
+def theorem_parameters(n: int, d: int, gamma: float, epsilon: float, K: float | None = None) -> TheoremParameters:
+    """The setting of Theorems 4.8 and 5.12, corrected.
 
     Parameters
     ----------
@@ -92,15 +86,21 @@ def theorem_parameters(
         scale = log10(check_number("K", K, 0.0, open_low=True))
     small = math.log10(epsilon)
     iterations = 2 * scale - 2 * small
-    widths |= _printed(n, small, scale) if printed else _corrected(n, small, scale)
+    reach = max(scale, 2 * scale - small)
+    widths |= {
+        "travel, K₁^(40/7)": 40 / 7 * reach,
+        "coupling, (2nK₁/ε)⁸": 8 * (math.log10(2 * n) + reach - small),
+        "Theorem 5.1, (K₁²/ε)^(10/3)": 10 / 3 * (2 * reach - small),
+        "Theorem 5.1, ε^(−10)": -10 * small,
+    }
     width = max(widths.values())
-    step = small - (0.2 if printed else 0.6) * width
+    step = small - 0.6 * width
     return TheoremParameters(
         log10_K=scale,
         log10_width=width,
         log10_step_size=step,
         log10_iterations=iterations,
-        log10_radius=scale - (0.6 if printed else 0.8) * width,
+        log10_radius=scale - 0.8 * width,
         log10_travel=step + iterations - 0.2 * width,
         log10_travel_allowed=-15 / 24 * width,
         log10_widths=widths,
@@ -182,24 +182,6 @@ def regret(step_size: float, iterations: int, gradient: float, distance: float) 
     iterations = check_integer("iterations", iterations, 1)
     gradient, distance = check_number("gradient", gradient, 0.0), check_number("distance", distance, 0.0)
     return step * gradient**2 / 2 + distance**2 / (2 * step * iterations)
-
-
-def _printed(n: int, epsilon: float, K: float) -> dict[str, float]:
-    return {
-        "Theorem 5.12, n^(300/31)": 300 / 31 * math.log10(n),
-        "Theorem 5.12, (Kn/ε)^(24/15)": 24 / 15 * (K + math.log10(n) - epsilon),
-        "Theorem 5.12, (K²/ε)^(300/29)": 300 / 29 * (2 * K - epsilon),
-    }
-
-
-def _corrected(n: int, epsilon: float, K: float) -> dict[str, float]:
-    reach = max(K, 2 * K - epsilon)
-    return {
-        "travel, K₁^(40/7)": 40 / 7 * reach,
-        "coupling, (2nK₁/ε)⁸": 8 * (math.log10(2 * n) + reach - epsilon),
-        "Theorem 5.1, (K₁²/ε)^(10/3)": 10 / 3 * (2 * reach - epsilon),
-        "Theorem 5.1, ε^(−10)": -10 * epsilon,
-    }
 
 
 def _sizes(coefficients: ArrayLike) -> Float64Array:

@@ -45,20 +45,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.polynomial.chebyshev import Chebyshev, chebmul
 from numpy.polynomial.hermite_e import hermevander
+from numpy.typing import ArrayLike
 
 from fewfire._errors import invalid
+from fewfire._types import Float64Array
 from fewfire._validate import check_finite, check_inputs, check_integer, check_labels, check_number
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from fewfire._types import Float64Array
-    from fewfire.networks import TwoLayer
+from fewfire.networks import TwoLayer
 
 MAX_POWERS = 1_000_000_000
 """The most powers (1 − x²)^i that are summed, for degrees of some 10⁵; η = 10⁻⁴ at error 10⁻⁴ is about there."""
