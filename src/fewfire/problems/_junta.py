@@ -22,6 +22,8 @@ from fewfire.problems._parity import SparseProblem
 if TYPE_CHECKING:
     from fewfire._types import SignArray
 
+CUBE_ORDER = "entry i is the value where input support[j] is −1 exactly if bit j of i is set"
+
 
 @register_problem
 @dataclass(frozen=True, repr=False)
@@ -62,7 +64,7 @@ class Junta(SignProblem):
         table = np.asarray(self.table)
         if table.shape != (size,):
             rule = f"must hold {size} values, one per setting of {len(support)} coordinates"
-            raise invalid("table", rule, f"shape {table.shape}", "list them in cube order on the support")
+            raise invalid("table", rule, f"shape {table.shape}", CUBE_ORDER)
         values = tuple(check_signs("table", table[None, :])[0].tolist())
         assign(self, n=n, support=support, table=values, noise=check_flip_probability(self.noise))
 
