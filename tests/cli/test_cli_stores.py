@@ -58,10 +58,10 @@ def test_notes_and_tags(stores):
 
 def test_notes_that_cannot_be_written(stores):
     for words, told in (
-        (["one.sqlite", "x", "--sweep", "Firsst"], "--sweep must be the name of a sweep in the store; got 'Firsst'. Remedy: write 'First'"),
+        (["one.sqlite", "x", "--sweep", "Firsst"], "--sweep must be the name of one in the store; got 'Firsst'. Remedy: write 'First'"),
         (["one.sqlite", "--tag", "two words"], "tags must be words without spaces, commas and quotes; got 'two words'"),
         (["none.sqlite", "x"], "there is no store none.sqlite"),
-        (["other.sqlite", "x"], "STORE must hold a sweep; got 'other.sqlite'"),
+        (["other.sqlite", "x"], "--sweep must be the name of one in the store; got 'a store without sweeps'"),
     ):  # fmt: skip
         _, result = sweep("note", *words)
         assert told in str(result.exception)

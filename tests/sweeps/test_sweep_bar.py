@@ -32,9 +32,7 @@ def test_what_a_sweep_returns_reads_as_a_sentence():
     )
     assert repr(state()) == str(state()) == f"{text}, 0 failed"
     page = re.sub(r"<[^>]+>", " ", state(failed=3)._repr_html_())
-    for fact in ("50 of 100: 10 from before, 40 trained", "20 (40.0%)", "0, 3", "20 s: 2.0 runs/s, cpu engine, inline"):
-        assert fact in page
-    assert "0 of 100" in state(already=0, ran=0, successes=0)._repr_html_()
+    assert all(fact in page for fact in (f" {text.partition('; ')[0]} ", " 20 succeeded, 0 diverged, 3 failed "))
 
 
 def test_the_bar_on_a_terminal():

@@ -112,7 +112,7 @@ def never_fail_to_encode() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def run_sweep(console: Console, sweep: Sweep, store: Path, resume: str | list[str], **options: Any) -> Progress:
+def run_sweep(console: Console, sweep: Sweep, store: Path, **options: Any) -> Progress:
     """Run a sweep into a store with its progress shown; when it is stopped, say what is kept and how to resume."""
     with terminated_as_interrupted(), SweepBar(console) as bar:
         try:
@@ -120,7 +120,7 @@ def run_sweep(console: Console, sweep: Sweep, store: Path, resume: str | list[st
         except KeyboardInterrupt:
             kept = f" {bar.state.done} of {bar.state.total} runs are kept in {store}." if bar.state else ""
             say(f"Stopped.{kept}", console)
-            say(resume if isinstance(resume, str) else f"Resume with: {as_typed(*resume)}", console)
+            say(f"Resume with: {as_typed(*sys.argv[1:])}", console)
             raise typer.Exit(130) from None
 
 

@@ -80,7 +80,7 @@ def demo(
     console.print(f"Runs: {grid}, {len(sweep)} in all, on the {name} engine.")
     if slow and load() is None and not quick:
         console.print("Without the C++ part this is a small grid; 'fewfire doctor' says how to get the full one.")
-    state = run_sweep(console, sweep, store, "Give the same command again to go on from there.", engine=name)
+    state = run_sweep(console, sweep, store, engine=name)
     before = f" {state.already} were there already." if state.already else ""
     console.print(f"Trained {state.ran} networks in {duration(state.seconds)}.{before}")
     _show(console, sweep, store, output)

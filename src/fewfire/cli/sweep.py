@@ -132,15 +132,8 @@ def run(
     if dask is not None and dask != "local" and "://" not in dask:
         raise invalid("--dask", 'must be "local" or the address of a scheduler', dask, "write it as tcp://HOST:8786")
     executor = "local" if dask is None else "dask" if dask == "local" else dask
-    resume = ["sweep", "run", str(spec), "--store", str(store)]
-    resume += ["--engine", engine] if engine != "auto" else []
-    resume += ["--dask", dask] if dask else []
-    resume += ["--workers", str(workers)] if workers else []
-    resume += [] if keep_going else ["--fail-fast"]
-    resume += ["--note", note] if note.isprintable() and note else []
-    resume += [word for name in tag or () for word in ("--tag", name)]
     options: dict[str, Any] = {"engine": engine, "executor": executor, "workers": workers, "keep_going": keep_going}
-    state = run_sweep(console, sweep, store, resume, **options, note=note, tags=tag or ())
+    state = run_sweep(console, sweep, store, **options, note=note, tags=tag or ())
     _summarise(console, state, store, sweep.success_error)
     if sweep.search is not None:
         wide_console().print(_frontier_table(sweep.search, sweeps.found_frontiers(sweep, store)))
@@ -247,10 +240,8 @@ def note_(
         records = opened.sweeps()
     named = [record for record in records if sweep in (None, record.name)]
     if not named:
-        if not records:
-            raise invalid("STORE", "must hold a sweep", str(store), "fewfire sweep run keeps one beside its runs")
-        rule, names = "must be the name of a sweep in the store", [record.name for record in records]
-        raise invalid("--sweep", rule, sweep, did_you_mean(sweep or "", names))
+        remedy = did_you_mean(sweep or "", [record.name for record in records])
+        raise invalid("--sweep", "must be the name of one in the store", sweep or "a store without sweeps", remedy)
     if text is not None or tags or gone:
         new = replace(named[-1], tags=tuple(sorted({*named[-1].tags, *tags} - {*gone})))
         with sweeps.SqliteStore(store, write=True) as opened:

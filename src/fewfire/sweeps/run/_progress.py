@@ -74,13 +74,8 @@ class Progress:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        facts = {
-            "runs": f"{self.done:,} of {self.total:,}: {self.already:,} from before, {self.ran:,} trained",
-            "succeeded": f"{self.successes:,}" + ("" if math.isnan(self.success) else f" ({self.success:.1%})"),
-            "diverged, failed": f"{self.diverged:,}, {self.failed:,}",
-            "time": f"{duration(self.seconds)}: {self.rate:.1f} runs/s, {self.engine} engine, {self.executor}",
-        }
-        return card("Sweep.run", facts)
+        runs, _, ended = str(self).partition("; ")
+        return card("Sweep.run", {"runs": runs, "ended": ended})
 
 
 class SweepBar:
