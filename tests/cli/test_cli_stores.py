@@ -61,7 +61,7 @@ def test_notes_that_cannot_be_written(stores):
         (["one.sqlite", "x", "--sweep", "Firsst"], "--sweep must be the name of one in the store; got 'Firsst'. Remedy: write 'First'"),
         (["one.sqlite", "--tag", "two words"], "tags must be words without spaces, commas and quotes; got 'two words'"),
         (["none.sqlite", "x"], "there is no store none.sqlite"),
-        (["other.sqlite", "x"], "--sweep must be the name of one in the store; got 'a store without sweeps'"),
+        (["other.sqlite", "x"], "--sweep must be the name of one in the store; got a store without sweeps"),
     ):  # fmt: skip
         _, result = sweep("note", *words)
         assert told in str(result.exception)
