@@ -122,7 +122,8 @@ def test_beyond_what_was_fitted_it_is_marked_extrapolated(law):
         r"that reaches there, or ask beyond with extrapolate=True.",
     ):
         law.predict(60, 3, 100)
-    assert law.predict(60, 3, 100, extrapolate=True).outside == ("n = 60 (fitted: 20 to 50)",)
+    predicted = law.predict(60, 3, 100, extrapolate=True)
+    assert predicted.outside == ("n = 60 (fitted: 20 to 50)",) and repr(predicted) == str(predicted)
     with pytest.raises(InvalidArgument, match=r"law must have been fitted .* got 'k = 4 \(fitted: 2, 3\)'"):
         law.predict(30, 4, 100, extrapolate=True)
     with pytest.raises(InvalidArgument, match=r"start symmetric \(fitted: dense, sparse\(2\)\)"):

@@ -70,6 +70,8 @@ class LawPrediction:
         text = f"{self.samples:,.0f} examples, {self.level:.0%} interval {self.low:,.0f} to {self.high:,.0f}"
         return text + (f"; extrapolated: {', '.join(self.outside)}" if self.outside else "")
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True)
 class HeldOutFrontier:
