@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from fewfire import __version__, cli
 from fewfire.cli import doctor
-from fewfire.cli._output import PlainConsole, say
+from fewfire.cli._output import PlainConsole, as_typed, say
 from fewfire.engines import ReferenceEngine, register_engine, unregister_engine
 from fewfire.sweeps import Sweep
 from fewfire.sweeps.executors import DaskExecutor
@@ -30,6 +30,32 @@ def test_help_lists_the_verbs():
     for verb in ("demo", "doctor", "sweep"):
         assert verb in plain(result.output)
     assert runner.invoke(cli.app, ["--version"]).output == f"fewfire {__version__}\n"
+
+
+@pytest.mark.parametrize("words", ["", "sweep", "sweep run", "law predict", "profile", "reproduce", "bounds pareto"])
+def test_help_shows_a_type_only_for_what_takes_a_value(words):
+    text = plain(runner.invoke(cli.app, [*words.split(), "--help"]).output)
+    assert "--help" in text and "<bool>" not in text and "BOOLEAN" not in text
+
+
+@pytest.mark.parametrize(
+    ("called", "found", "start"),
+    [
+        ("{folder}/fewfire", "{folder}/fewfire", "fewfire"),
+        ("{folder}/fewfire", None, "'{folder}/fewfire'"),
+        ("{folder}/other/fewfire", "{folder}/fewfire", "'{folder}/other/fewfire'"),
+        ("{folder}/pytest", None, "fewfire"),
+        ("/lib/fewfire/__main__.py", None, f"{sys.executable} -m fewfire"),
+    ],
+)
+def test_a_printed_command_runs_where_it_is_printed(tmp_path, monkeypatch, called, found, start):
+    folder = tmp_path / "my tools"
+    for path in (folder / "fewfire", folder / "other" / "fewfire"):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    monkeypatch.setattr(sys, "argv", [called.format(folder=folder)])
+    monkeypatch.setattr("shutil.which", lambda name: found and found.format(folder=folder))
+    assert as_typed("sweep", "a $b") == f"{start.format(folder=folder)} sweep 'a $b'"
 
 
 def test_doctor_reports_versions_features_and_engines():

@@ -84,7 +84,7 @@ def test_ctrl_c_keeps_what_was_done_and_the_next_call_goes_on(folder):
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     number = int(re.search(r"Stopped. (\d+) of 600 runs are kept in frontier.sqlite.", output).group(1))
-    assert output.endswith("Give the same command again to go on from there.\n")
+    assert output.endswith("\nResume with: fewfire demo --steps 1500\n")
     assert 0 < number <= kept(folder) < 600
     assert not (folder / "frontier.html").exists()
 

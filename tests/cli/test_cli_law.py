@@ -70,7 +70,10 @@ def test_the_level_of_the_help_is_the_one_that_serves():
 def test_what_was_not_fitted_is_refused():
     result = invoke("predict", "--n", 400, "--k", 3, "--width", 200)
     assert isinstance(result.exception, InvalidArgument)
-    assert "n = 400 (fitted: 15 to 200)" in str(result.exception)
+    assert str(result.exception) == (
+        "n and width must lie inside what was fitted; got 'n = 400 (fitted: 15 to 200)'. "
+        "Remedy: fit a store that reaches there, or ask beyond with --extrapolate."
+    )
     assert "extrapolated: n = 400" in say("predict", "--n", 400, "--k", 3, "--width", 200, "--extrapolate")
 
 

@@ -39,6 +39,36 @@ def stores(tmp_path, monkeypatch):
     return write(tmp_path / "one.sqlite", one, "First"), write(tmp_path / "other.sqlite", other)
 
 
+def test_notes_and_tags(stores):
+    lines, result = sweep("note", "one.sqlite")
+    assert result.exit_code == 0 and lines == ["Sweep: First (success: a test error of at most 0.1)"]
+    lines, _ = sweep("note", "one.sqlite", " see [red]the[/red]\npaper ", "--tag", "final", "--tag", "baseline")
+    first = "Sweep: First [baseline, final] (success: a test error of at most 0.1)"
+    assert lines == [first, "  see [red]the[/red]", "  paper"]
+    assert sweep("note", "one.sqlite")[0] == lines and sweep("status", "one.sqlite")[0][1:4] == lines
+    with SqliteStore("one.sqlite", write=True) as store:
+        store.record_sweep(SweepRecord("Second", 0.1, {"name": "Second", "trials": 2}))
+    assert sweep("note", "one.sqlite", "--untag", "final", "--sweep", "First")[0][0] == first.replace(", final", "")
+    error = "(success: a test error of at most 0.1)"
+    lines, _ = sweep("note", "one.sqlite", "", "--sweep", "First")
+    assert lines == [f"Sweep: First [baseline] {error}", f"Sweep: Second {error}"]
+    with SqliteStore("one.sqlite") as store:
+        assert len(store.columns()["hash"]) == 12
+
+
+def test_notes_that_cannot_be_written(stores):
+    for words, told in (
+        (["one.sqlite", "x", "--sweep", "Firsst"], "--sweep must be the name of one in the store; got 'Firsst'. Remedy: write 'First'"),
+        (["one.sqlite", "--tag", "two words"], "tags must be words without spaces, commas and quotes; got 'two words'"),
+        (["none.sqlite", "x"], "there is no store none.sqlite"),
+        (["other.sqlite", "x"], "--sweep must be the name of one in the store; got a store without sweeps"),
+    ):  # fmt: skip
+        _, result = sweep("note", *words)
+        assert told in str(result.exception)
+    with SqliteStore("one.sqlite") as store:
+        assert store.sweeps()[0].note == "" and store.sweeps()[0].tags == ()
+
+
 def test_status(stores):
     lines, result = sweep("status", "one.sqlite")
     assert result.exit_code == 0

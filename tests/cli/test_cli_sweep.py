@@ -58,7 +58,7 @@ def test_plan_run_plan_export(spec, tmp_path):
     lines = output.splitlines()
     assert code == 0 and lines[:3] == [
         "tiny [red]grid[/red]",
-        "8 runs: 1 problems × 4 networks × 1 data sizes × 1 schedules × 2 trials",
+        "8 runs: 1 problem × 4 networks × 1 data size × 1 schedule × 2 trials",
         "0 done, 8 to do",
     ]
     assert re.fullmatch(rf"About .+ on \d+ cores with the {get_engine().name} engine", lines[3])
@@ -150,7 +150,7 @@ def test_unknown_engines_and_addresses(spec, tmp_path):
     _, _, result = sweep("run", spec, "--store", tmp_path / "runs.sqlite", "--engine", "gpu")
     assert isinstance(result.exception, InvalidArgument) and "engine must be one of" in str(result.exception)
     _, _, result = sweep("run", spec, "--store", tmp_path / "runs.sqlite", "--dask", "slurm")
-    assert "executor must be one of" in str(result.exception)
+    assert "--dask must be \"local\" or the address of a scheduler; got 'slurm'." in str(result.exception)
     _, _, result = sweep("run", spec, "--store", tmp_path / "runs.sqlite", "--workers", "0")
     assert "must be an integer of at least 1" in str(result.exception)
     assert not (tmp_path / "runs.sqlite").exists()  # a rejected option leaves no empty store

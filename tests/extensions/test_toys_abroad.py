@@ -1,6 +1,8 @@
 """Engines and problems from outside serve in worker processes too, which look everything up by name."""
 
+import importlib
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,26 @@ def test_a_sweep_in_processes(registered):
     state = Sweep.from_dict(SPEC).run(processes, engine="toy", executor=ProcessExecutor(2))
     assert (state.ran, state.failed, state.engine) == (4, 0, "toy")
     assert [row.outcome() for row in processes.rows()] == [row.outcome() for row in inline.rows()]
+
+
+def test_a_problem_of_a_file_beside_the_script(tmp_path, monkeypatch):
+    """Workers were started without the folder of the script, and refused what the import had registered."""
+    (tmp_path / "my_own_problem.py").write_text(
+        "from dataclasses import dataclass\nfrom typing import ClassVar\n"
+        "from fewfire.problems import SignProblem, register_problem\n\n\n"
+        "@register_problem\n@dataclass(frozen=True)\nclass Last(SignProblem):\n"
+        '    name: ClassVar = "last_input"\n    n: int\n\n'
+        "    def _values(self, X):\n        return X[:, -1]\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    kind = importlib.import_module("my_own_problem").Last
+    try:
+        spec = {"problem": {"name": "last_input", "n": 6}, "network": {"start": "dense", "width": 5}}
+        sweep = Sweep.from_dict({**spec, "data": {"samples": 20}, "training": {"steps": 10}, "trials": 3})
+        inline, processes = MemoryStore(), MemoryStore()
+        sweep.run(inline, executor="inline", engine="reference")
+        assert sweep.run(processes, executor=ProcessExecutor(2), engine="reference").failed == 0
+        assert [row.outcome() for row in processes.rows()] == [row.outcome() for row in inline.rows()]
+    finally:
+        unregister_problem(kind)
+        del sys.modules["my_own_problem"]

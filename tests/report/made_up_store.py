@@ -78,3 +78,19 @@ def frontier_store(name="Made up"):
         for samples, won in zip((100, 200, 400), counts, strict=True):
             rows += cell([20 if trial < won else None for trial in range(2)], width=width, samples=samples, start=start)
     return store_of(*rows, name=name)
+
+
+def noted_store():
+    """`frontier_store` with two sweeps that have notes: that of width 20, and one that shares the cells of 400 examples."""
+    store = frontier_store()
+    wide = [one.spec for one in store.settings() if one.width == 20]
+    large = [one.spec for one in store.settings() if one.samples == 400]
+    tables = ("problem", "network", "data", "training")
+    for name, cells, note, tags in (
+        ("Wide", wide, "See <b>the</b>\npaper.", ("wide",)),
+        ("Large", large, "", ("big", "final")),
+    ):
+        store.record_sweep(
+            SweepRecord(name, 0.1, {table: [one[table] for one in cells] for table in tables}, note, tags)
+        )
+    return store

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from chromium import overflow, settled
-from made_up_store import cell, frontier_store, row, spec, store_of
+from made_up_store import cell, frontier_store, noted_store, row, spec, store_of
 from test_report_cases import CASES, everywhere, never_successful
 from test_report_page import NASTY
 from test_report_profile import PROFILE
@@ -152,6 +152,40 @@ def test_groups_can_be_chosen(show):
     assert page.locator("#frontier").get_by_role("gridcell").inner_text() == "100%"
     assert settled(page).locator("#cell .figure .line.test").count() == 2
     assert page.locator("#cell .figure .line.train").count() == 0
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_notes_are_shown_and_tags_lead_to_their_cells(show, width):
+    page = show(noted_store(), width=width)
+    notes = page.get_by_role("region", name="Notes")
+    assert notes.locator("h3").all_inner_texts() == ["Wide\nwide", "Large\nbig\nfinal"]
+    assert notes.get_by_text("See <b>the</b>").inner_text() == "See <b>the</b>\npaper." and overflow(page) <= 0
+    notes.get_by_role("button", name="Cells tagged big").click()
+    assert (
+        page.locator("#filter-note").inner_text() == "4 of 12 cells"
+        and page.locator("#filter").input_value() == "tags=big"
+    )
+    for text, count in (
+        ("tags=wide", 6),
+        ("tags!=wide", 6),
+        ("tags=wid", 0),
+        ("tags=wide samples>=400", 2),
+        ("final", 4),
+    ):
+        page.locator("#filter").fill(text)
+        page.wait_for_timeout(200)
+        shown = page.locator("#filter-note").inner_text()
+        assert shown == f"{count} of 12 cells"
+    assert not show(frontier_store()).locator("#notes").is_visible()
+
+
+def test_the_legend_names_the_line_and_its_intervals(show):
+    page = show(frontier_store())
+    legend = page.locator("#frontier .controls").inner_text()
+    assert "half of the runs succeed" in legend and "95% interval of that" in legend
+    bars = page.locator("#frontier .map .interval")
+    halos = page.locator("#frontier .map .halo + .interval")  # seen on dark and on light cells alike
+    assert bars.count() == halos.count() > 0
 
 
 def test_trouble_is_shown_and_texts_stay_texts(show):

@@ -123,7 +123,7 @@ def test_theory_lines_have_a_legend():
     (group,) = frontier_info(frontier_store())
     (legend,) = plot_frontier(group, theory=True).legends
     labels = [text.get_text() for text in legend.get_texts()]
-    assert labels == ["equal cost (Proposition 3)", "half of the runs succeed"]
+    assert labels == ["equal cost (Proposition 3)", "half of the runs succeed", "95% interval of that"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
-from made_up_store import cell, frontier_store, row, spec, store_of
+from made_up_store import cell, frontier_store, noted_store, row, spec, store_of
 
 from fewfire import InvalidArgument
 from fewfire.report import write_page
@@ -89,6 +89,27 @@ def test_what_the_page_holds():
     assert (trials, success, data["curves"]["unit"]) == ([0, 1], [1, 0], 0.001)
     assert test == [[500, 500, 50], [500] * 5] and train == [[500, 0, 0], [500, 0, 0, 0, 0]]
     assert set(group["theory"]) == {"needed", "smallest", "lines"}
+
+
+def test_notes_and_tags_are_on_the_page():
+    data = data_of(render_page(noted_store()))
+    assert data["notes"] == [
+        {"name": "Wide", "note": "See <b>the</b>\npaper.", "tags": ["wide"]},
+        {"name": "Large", "note": "", "tags": ["big", "final"]},
+    ]
+    settings = data["settings"]
+    column = dict(zip(settings["keys"], settings["columns"], strict=True))
+    told = [
+        [column[key]["values"][column[key]["index"][row]] for key in ("width", "samples", "tags")] for row in range(12)
+    ]
+    assert {(width, samples): tags for width, samples, tags in told} == {
+        ("5", "100"): "–", ("5", "200"): "–", ("5", "400"): "big, final",
+        ("20", "100"): "wide", ("20", "200"): "wide", ("20", "400"): "big, final, wide",
+    }  # fmt: skip
+    plain = data_of(render_page(frontier_store()))
+    assert plain["notes"] == [] and "tags" not in plain["settings"]["keys"]
+    both = data_of(render_page({"a": noted_store(), "b": frontier_store()}))
+    assert len(both["notes"]) == 2 and {"store", "tags"} < set(both["settings"]["keys"])
 
 
 def test_titles_and_counts():

@@ -118,12 +118,13 @@ def test_damaged_laws_are_refused(law, damage):
 def test_beyond_what_was_fitted_it_is_marked_extrapolated(law):
     with pytest.raises(
         InvalidArgument,
-        match=r"n and width must lie inside what was fitted; got \['n = 60 \(fitted: 20 to 50\)'\]. Remedy: fit a store "
-        r"that reaches there, or ask beyond with extrapolate=True \(--extrapolate\).",
+        match=r"n and width must lie inside what was fitted; got 'n = 60 \(fitted: 20 to 50\)'. Remedy: fit a store "
+        r"that reaches there, or ask beyond with extrapolate=True.",
     ):
         law.predict(60, 3, 100)
-    assert law.predict(60, 3, 100, extrapolate=True).outside == ("n = 60 (fitted: 20 to 50)",)
-    with pytest.raises(InvalidArgument, match=r"law must have been fitted .* got \['k = 4 \(fitted: 2, 3\)'\]"):
+    predicted = law.predict(60, 3, 100, extrapolate=True)
+    assert predicted.outside == ("n = 60 (fitted: 20 to 50)",) and repr(predicted) == str(predicted)
+    with pytest.raises(InvalidArgument, match=r"law must have been fitted .* got 'k = 4 \(fitted: 2, 3\)'"):
         law.predict(30, 4, 100, extrapolate=True)
     with pytest.raises(InvalidArgument, match=r"start symmetric \(fitted: dense, sparse\(2\)\)"):
         law.predict(30, 3, 100, "symmetric")

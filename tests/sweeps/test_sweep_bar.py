@@ -1,6 +1,7 @@
 """The one bar of a sweep: on a terminal, off it, in a notebook."""
 
 import io
+import re
 import sys
 from types import SimpleNamespace
 
@@ -23,6 +24,15 @@ def test_the_bar_shows_rate_success_and_time_left():
     assert facts(state(share=1.0)) == "2.0 runs/s · success 40%"
     assert facts(state(already=0, ran=0, share=0.0, seconds=0.0)) == "0.0 runs/s"
     assert facts(state(diverged=2, failed=1)) == "2.0 runs/s · success 40% · 2 diverged, 1 failed · 1 min left"
+
+
+def test_what_a_sweep_returns_reads_as_a_sentence():
+    text = (
+        "50 of 100 runs: 10 from before, 40 trained in 20 s (2.0 runs/s, cpu engine, inline); 20 succeeded, 0 diverged"
+    )
+    assert repr(state()) == str(state()) == f"{text}, 0 failed"
+    page = re.sub(r"<[^>]+>", " ", state(failed=3)._repr_html_())
+    assert all(fact in page for fact in (f" {text.partition('; ')[0]} ", " 20 succeeded, 0 diverged, 3 failed "))
 
 
 def test_the_bar_on_a_terminal():

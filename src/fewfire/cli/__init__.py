@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from fewfire import __version__
 from fewfire._errors import FewfireError
 from fewfire.cli import bounds, demo, doctor, law, profile, report, reproduce, sweep
-from fewfire.cli._output import complain, flag, in_words, never_fail_to_encode
+from fewfire.cli._output import bare, complain, in_words, never_fail_to_encode
 
 app = typer.Typer(
     name="fewfire",
@@ -26,6 +27,10 @@ app.command()(reproduce.reproduce)
 app.add_typer(bounds.app, name="bounds")
 app.add_typer(law.app, name="law")
 app.add_typer(sweep.app, name="sweep")
+for one in (app, bounds.app, law.app, sweep.app):
+    one.info.cls = bare(TyperGroup)
+    for command in one.registered_commands:
+        command.cls = bare(TyperCommand)
 
 
 def _version(wanted: bool) -> None:
@@ -36,7 +41,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = flag(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
     pass
 

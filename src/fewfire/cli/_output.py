@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
 import signal
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fewfire._atomic import same_file
 from fewfire._errors import invalid
 from fewfire.sweeps.run._progress import SweepBar
 
@@ -33,8 +35,29 @@ if TYPE_CHECKING:
     from fewfire.sweeps import Sweep
     from fewfire.sweeps.run._progress import Progress
 
-flag = partial(typer.Option, metavar="")
-"""An option that takes no value: help shows no type for it."""
+
+def bare(kind: type[Any]) -> type[Any]:
+    """A kind of command whose help shows no type for options that take no value."""
+
+    def get_params(self: Any, ctx: Any) -> list[Any]:
+        options: list[Any] = kind.get_params(self, ctx)
+        for option in options:
+            if getattr(option, "is_flag", False):
+                option.metavar = ""
+        return options
+
+    return type(kind.__name__, (kind,), {"get_params": get_params})
+
+
+def as_typed(*words: str) -> str:
+    """A command of fewfire that a shell here runs as it is printed, also where `fewfire` is on no PATH."""
+    called, found = Path(sys.argv[0]), shutil.which("fewfire")
+    start = ["fewfire"]
+    if called.name == "__main__.py" and called.parent.name == "fewfire":
+        start = [sys.executable, "-m", "fewfire"]
+    elif called.stem == "fewfire" and not (found and same_file(Path(found), called)):
+        start = [sys.argv[0]]
+    return shlex.join([*start, *words])
 
 
 class PlainConsole(Console):
@@ -89,7 +112,7 @@ def never_fail_to_encode() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def run_sweep(console: Console, sweep: Sweep, store: Path, resume: str, **options: Any) -> Progress:
+def run_sweep(console: Console, sweep: Sweep, store: Path, **options: Any) -> Progress:
     """Run a sweep into a store with its progress shown; when it is stopped, say what is kept and how to resume."""
     with terminated_as_interrupted(), SweepBar(console) as bar:
         try:
@@ -97,7 +120,7 @@ def run_sweep(console: Console, sweep: Sweep, store: Path, resume: str, **option
         except KeyboardInterrupt:
             kept = f" {bar.state.done} of {bar.state.total} runs are kept in {store}." if bar.state else ""
             say(f"Stopped.{kept}", console)
-            say(resume, console)
+            say(f"Resume with: {as_typed(*sys.argv[1:])}", console)
             raise typer.Exit(130) from None
 
 

@@ -10,7 +10,7 @@ from rich.table import Table
 
 import fewfire as ff
 from fewfire._validate import check_number
-from fewfire.cli._output import flag, plain_table, wide_console
+from fewfire.cli._output import plain_table, wide_console
 
 if TYPE_CHECKING:
     from fewfire.papers.sparse_activations.members import Comparison
@@ -90,7 +90,7 @@ def pareto(
     delta: float = typer.Option(0.99, help="Probability of success wanted of the statements."),
     noise: float = typer.Option(0.0, help="Probability that a label is flipped; used by the limits of all methods."),
     error: float = typer.Option(0.1, help="Error wanted of Theorem 4."),
-    adversarial: bool = flag(
+    adversarial: bool = typer.Option(
         False, help="Gradients are bounded by 1 and their noise may be adversarial, as Proposition 3 assumes."
     ),
     runs: int = typer.Option(20, help="Runs that the 90% intervals of the sweeps' predictions are for."),

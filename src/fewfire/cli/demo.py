@@ -20,7 +20,7 @@ from rich.text import Text
 import fewfire as ff
 from fewfire._errors import invalid
 from fewfire._extension import load
-from fewfire.cli._output import PlainConsole, check_file, file_size, flag, run_sweep, say
+from fewfire.cli._output import PlainConsole, check_file, file_size, run_sweep, say
 from fewfire.sweeps.run._progress import duration
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def demo(
     steps: Annotated[int, typer.Option(help="Most SGD steps a run takes.")] = 8000,
     seed: Annotated[int, typer.Option(help="Changes the hidden bits, the data and the initial weights.")] = 0,
     engine: Annotated[str, typer.Option(help="Which engine trains the networks.")] = "auto",
-    quick: Annotated[bool, flag("--quick", help="A small grid: seconds instead of a minute or two.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A small grid: seconds instead of a minute or two.")] = False,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("frontier.html"),
 ) -> None:
     """Learn a parity of k hidden bits among n with networks of many widths, and see what width and data buy."""
@@ -80,7 +80,7 @@ def demo(
     console.print(f"Runs: {grid}, {len(sweep)} in all, on the {name} engine.")
     if slow and load() is None and not quick:
         console.print("Without the C++ part this is a small grid; 'fewfire doctor' says how to get the full one.")
-    state = run_sweep(console, sweep, store, "Give the same command again to go on from there.", engine=name)
+    state = run_sweep(console, sweep, store, engine=name)
     before = f" {state.already} were there already." if state.already else ""
     console.print(f"Trained {state.ran} networks in {duration(state.seconds)}.{before}")
     _show(console, sweep, store, output)

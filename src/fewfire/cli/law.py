@@ -12,8 +12,8 @@ import typer
 
 from fewfire import sweeps
 from fewfire._atomic import write_text
-from fewfire._errors import invalid
-from fewfire.cli._output import check_file, flag, plain_table, read_json, say, wide_console
+from fewfire._errors import InvalidArgument, invalid
+from fewfire.cli._output import check_file, plain_table, read_json, say, wide_console
 
 app = typer.Typer(
     help="The law of data of sparse parities: fitted to stores, for predictions before a run.", no_args_is_help=True
@@ -87,7 +87,7 @@ def predict(
     level: float | None = typer.Option(
         None, help="The probability that the interval holds the frontier; 0.9 unless given."
     ),
-    extrapolate: bool = flag(False, help="Also beyond the n and the widths that were fitted."),
+    extrapolate: bool = typer.Option(False, help="Also beyond the n and the widths that were fitted."),
 ) -> None:
     """Predict the examples with which half of the runs will succeed, with an interval."""
     from fewfire.sweeps.laws._frontier_law import LEVEL, FrontierLaw, shipped_law
@@ -95,5 +95,8 @@ def predict(
     chosen = shipped_law()
     if law is not None:
         chosen = FrontierLaw.from_dict(read_json("--law", law, "fewfire law fit STORE -o FILE"))
-    found = chosen.predict(n, k, width, init, level=LEVEL if level is None else level, extrapolate=extrapolate)
+    try:
+        found = chosen.predict(n, k, width, init, level=LEVEL if level is None else level, extrapolate=extrapolate)
+    except InvalidArgument as error:
+        raise InvalidArgument(str(error).replace("extrapolate=True", "--extrapolate")) from None
     say(f"({n}, {k})-parity, width {width:,}, {init} start: half of the runs need {found}.")

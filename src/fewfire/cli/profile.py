@@ -17,7 +17,7 @@ import fewfire as ff
 from fewfire._errors import invalid
 from fewfire._optional import require
 from fewfire._validate import check_integer, did_you_mean
-from fewfire.cli._output import check_file, file_size, flag, plain_table, say, wide_console
+from fewfire.cli._output import check_file, file_size, plain_table, say, wide_console
 
 ROWS = 16
 """Of a batch that is made up."""
@@ -33,9 +33,9 @@ def profile(
         ),
     ],
     batches: Annotated[int, typer.Option(help="Run at most this many.")] = 32,
-    as_json: Annotated[bool, flag("--json", help="Print everything as JSON instead of a table.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON instead of a table.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write a page to this file.")] = None,
-    gains: Annotated[bool, flag(help="Measure what a sparse path gains.")] = True,
+    gains: Annotated[bool, typer.Option(help="Measure what a sparse path gains.")] = True,
 ) -> None:
     """Count how many neurons of a PyTorch model fire, block by block, and measure what `sparsify` would gain."""
     check_integer("--batches", batches, 1)

@@ -14,7 +14,7 @@ from fewfire._atomic import same_file
 from fewfire._errors import invalid
 from fewfire._optional import require
 from fewfire._validate import check_integer, check_number
-from fewfire.cli._output import check_file, check_folder, file_size, flag, read_json, say, terminated_as_interrupted
+from fewfire.cli._output import check_file, check_folder, file_size, read_json, say, terminated_as_interrupted
 
 OUTPUT = Path("report.html")
 
@@ -37,7 +37,7 @@ def report(
         typer.Option(help="Add a section on a model's activity, from the file of `fewfire profile --json`."),
     ] = None,
     watch: Annotated[
-        bool, flag("--watch", help="Write nothing: serve the page on this machine and follow running sweeps.")
+        bool, typer.Option("--watch", help="Write nothing: serve the page on this machine and follow running sweeps.")
     ] = False,
     port: Annotated[int, typer.Option(help="Where --watch listens; 0 takes a free port.")] = 0,
 ) -> None:

@@ -18,7 +18,7 @@ from fewfire._atomic import write_text
 from fewfire._errors import invalid
 from fewfire._optional import is_installed
 from fewfire._threads import usable_cores
-from fewfire.cli._output import check_folder, flag, plain_table, say, visible, wide_console
+from fewfire.cli._output import check_folder, plain_table, say, visible, wide_console
 from fewfire.cli._recipe_processes import RecipePool, RecipeTask
 from fewfire.papers import recipes
 from fewfire.sweeps.run._progress import duration
@@ -35,9 +35,9 @@ def reproduce(
     output: Path | None = typer.Option(
         None, "--output", "-o", help="Folder for a JSON file and a figure (PNG, with the extra plot) per recipe."
     ),
-    pdf: bool = flag(False, "--pdf", help="Also write each figure as PDF, for papers."),
-    everything: bool = flag(False, "--all", help="Run every recipe, one per core at a time."),
-    settings: bool = flag(False, "--settings", help="List the settings of both scales as well."),
+    pdf: bool = typer.Option(False, "--pdf", help="Also write each figure as PDF, for papers."),
+    everything: bool = typer.Option(False, "--all", help="Run every recipe, one per core at a time."),
+    settings: bool = typer.Option(False, "--settings", help="List the settings of both scales as well."),
 ) -> None:
     """List the recipes, or run some: whether each claim holds, by which test, with which effect and which power.
 

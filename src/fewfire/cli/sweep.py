@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -17,8 +17,8 @@ from fewfire import sweeps
 from fewfire._atomic import same_file
 from fewfire._errors import invalid
 from fewfire._threads import usable_cores
-from fewfire._validate import check_number
-from fewfire.cli._output import PlainConsole, check_file, file_size, flag, plain_table, run_sweep, say, wide_console
+from fewfire._validate import check_number, did_you_mean
+from fewfire.cli._output import PlainConsole, check_file, file_size, plain_table, run_sweep, say, wide_console
 from fewfire.sweeps.run._progress import duration
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fewfire.sweeps.run._estimate import TimeEstimate
     from fewfire.sweeps.run._progress import Progress
     from fewfire.sweeps.run._search import FoundFrontier
-    from fewfire.sweeps.store._protocol import Cell
+    from fewfire.sweeps.store._protocol import Cell, SweepRecord
 
 
 app = typer.Typer(
@@ -42,6 +42,9 @@ Spec = Annotated[Path, typer.Argument(help="The TOML file that describes the swe
 Engine = Annotated[str, typer.Option(help="Which engine trains the runs.")]
 
 
+Tags = Annotated[
+    list[str] | None, typer.Option("--tag", help="A word to find the sweep by; may be given several times.")
+]
 StoreFile = Annotated[Path, typer.Argument(help="The store file.", show_default=False)]
 REASONS = 3
 """At most so many messages of runs that went wrong."""
@@ -52,7 +55,7 @@ def plan(
     spec: Spec,
     store: Annotated[Path | None, typer.Option(help="Count what this store already has.")] = None,
     engine: Engine = "auto",
-    probe: Annotated[bool, flag(help="Train a few runs for a moment to estimate the time.")] = True,
+    probe: Annotated[bool, typer.Option(help="Train a few runs for a moment to estimate the time.")] = True,
     measured: Annotated[
         list[Path] | None,
         typer.Option(help="A store to measure early stops on, in addition to --store; may be given several times."),
@@ -70,9 +73,10 @@ def plan(
         probed = sweeps.estimate_time(sweep, found, engine, measured=stores) if wanted else None
     say(sweep.name, console)
     if sweep.search is None:
-        problems, networks, data, schedules = map(len, (sweep.problems, sweep.networks, sweep.data, sweep.schedules))
-        axes = f"{problems} problems × {networks} networks × {data} data sizes × {schedules} schedules"
-        say(f"{found.total} runs: {axes} × {sweep.trials} trials", console)
+        sizes = map(len, (sweep.problems, sweep.networks, sweep.data, sweep.schedules, range(sweep.trials)))
+        named = zip(sizes, ("problem", "network", "data size", "schedule", "trial"), strict=True)
+        axes = " × ".join(f"{size} {name}{'s' * (size != 1)}" for size, name in named)
+        say(f"{found.total} runs: {axes}", console)
         say(f"{found.finished} done, {len(found.pending)} to do", console)
     else:
         search, lines = sweep.search, len(sweep.search.lines(sweep))
@@ -117,22 +121,19 @@ def run(
         int | None, typer.Option(help="Processes on this machine; one per core or GPU by default.")
     ] = None,
     keep_going: Annotated[
-        bool, flag("--keep-going/--fail-fast", help="Record runs that diverge or fail, or stop at the first.")
+        bool, typer.Option("--keep-going/--fail-fast", help="Record runs that diverge or fail, or stop at the first.")
     ] = True,
+    note: Annotated[str, typer.Option(help="Text to keep with the sweep; the page and exports show it.")] = "",
+    tag: Tags = None,
 ) -> None:
     """Train every run that the store does not have yet. Stop it with Ctrl-C; repeat the command to go on."""
     console = PlainConsole()
     sweep = sweeps.Sweep.from_toml(spec)
+    if dask is not None and dask != "local" and "://" not in dask:
+        raise invalid("--dask", 'must be "local" or the address of a scheduler', dask, "write it as tcp://HOST:8786")
     executor = "local" if dask is None else "dask" if dask == "local" else dask
-    command = ["fewfire", "sweep", "run", str(spec), "--store", str(store)]
-    command += ["--engine", engine] if engine != "auto" else []
-    command += ["--dask", dask] if dask else []
-    command += ["--workers", str(workers)] if workers else []
-    command += [] if keep_going else ["--fail-fast"]
-    resume = f"Resume with: {shlex.join(command)}"
-    state = run_sweep(
-        console, sweep, store, resume, engine=engine, executor=executor, workers=workers, keep_going=keep_going
-    )
+    options: dict[str, Any] = {"engine": engine, "executor": executor, "workers": workers, "keep_going": keep_going}
+    state = run_sweep(console, sweep, store, **options, note=note, tags=tag or ())
     _summarise(console, state, store, sweep.success_error)
     if sweep.search is not None:
         wide_console().print(_frontier_table(sweep.search, sweeps.found_frontiers(sweep, store)))
@@ -153,7 +154,8 @@ def _frontier_table(search: FrontierSearch, found: list[FoundFrontier]) -> Table
 
 def _differing(settings: list[str]) -> tuple[list[str], list[list[str]]]:
     """The names of the keys in which settings differ, and their values in each setting as texts."""
-    from fewfire.report._settings import flatten, start_name, varying
+    from fewfire.report._settings import flatten, varying
+    from fewfire.sweeps.spec._run_spec import start_name
 
     tables = [json.loads(setting) for setting in settings]
     for table in tables:
@@ -195,7 +197,7 @@ def status(
     content = f"{sum(counts.values()):,} runs in {len(grid):,} cells: {by_status}"
     say(f"{store} ({file_size(store.stat().st_size)}): {content}", console)
     for record in records:
-        say(f"Sweep: {record.name} (success: a test error of at most {record.success_error:g})", console)
+        _say_record(record, console)
     error = newest_success_error(records)
     ended = counts["done"] + counts["diverged"]
     if ended:
@@ -213,6 +215,40 @@ def status(
         say(f"{left:,} more with {len(reasons) - REASONS:,} other reasons (column message)", console)
     if plan is not None:
         say(f"Of {spec}: {plan.finished:,} of {plan.total:,} runs are final, {len(plan.pending):,} to do", console)
+
+
+def _say_record(record: SweepRecord, console: Console) -> None:
+    tags = f" [{', '.join(record.tags)}]" if record.tags else ""
+    say(f"Sweep: {record.name}{tags} (success: a test error of at most {record.success_error:g})", console)
+    for line in record.note.splitlines():
+        say(f"  {line}", console)
+
+
+@app.command("note")
+def note_(
+    store: StoreFile,
+    text: Annotated[str | None, typer.Argument(help='The new note; "" removes it.', show_default=False)] = None,
+    tag: Tags = None,
+    untag: Annotated[list[str] | None, typer.Option(help="A tag to remove; may be given several times.")] = None,
+    sweep: Annotated[str | None, typer.Option(help="The name of the sweep; by default the newest.")] = None,
+) -> None:
+    """Give a sweep of a store a note and tags; print those of all sweeps."""
+    from fewfire.sweeps.store._notes import check_tags
+
+    tags, gone = check_tags(tag or ()), check_tags(untag or ())
+    with sweeps.SqliteStore(store) as opened:  # refuses what is no store before anything is made
+        records = opened.sweeps()
+    named = [record for record in records if sweep in (None, record.name)]
+    if not named:
+        remedy = did_you_mean(sweep or "", [record.name for record in records])
+        raise invalid("--sweep", "must be the name of one in the store", sweep or "a store without sweeps", remedy)
+    if text is not None or tags or gone:
+        new = replace(named[-1], tags=tuple(sorted({*named[-1].tags, *tags} - {*gone})))
+        with sweeps.SqliteStore(store, write=True) as opened:
+            opened.record_sweep(new if text is None else replace(new, note=text.strip()))
+            records = opened.sweeps()
+    for record in records:
+        _say_record(record, PlainConsole())
 
 
 @app.command("merge")

@@ -130,7 +130,7 @@ class CubeProblem(ABC):
     @property
     def bayes_error(self) -> float:
         """The mean squared error of the best predictor, which is the target: noise²."""
-        return self.noise**2
+        return float(getattr(self, "noise", 0.0)) ** 2
 
     def target(self, X: ArrayLike) -> AnyArray:
         """The noiseless label of each row of X, ±1 of shape (rows, inputs): shape (rows,), int8 where it is ±1."""
@@ -147,19 +147,19 @@ class CubeProblem(ABC):
         return stream.sign_rows(m, self.inputs, start)
 
     def _noisy(self, labels: AnyArray, stream: Stream, start: int) -> AnyArray:
-        return labels + self.noise * stream.child("noise").normal(len(labels), start)
+        return labels + getattr(self, "noise", 0.0) * stream.child("noise").normal(len(labels), start)
 
 
 class SignProblem(DescribedProblem, CubeProblem):
-    """A ±1 function of ±1 inputs whose labels are flipped with probability `noise`."""
+    """A ±1 function of ±1 inputs whose labels are flipped with probability `noise`, 0 without that field."""
 
     @property
     def bayes_error(self) -> float:
         """The share of wrong labels of the best predictor, which is the target: `noise`."""
-        return self.noise
+        return float(getattr(self, "noise", 0.0))
 
     def _noisy(self, labels: AnyArray, stream: Stream, start: int) -> AnyArray:
-        return flip(labels, self.noise, stream, start)
+        return flip(labels, getattr(self, "noise", 0.0), stream, start)
 
 
 @dataclass(frozen=True)

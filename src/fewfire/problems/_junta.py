@@ -20,6 +20,8 @@ from fewfire._validate import check_choice, check_integer, check_signs, check_su
 from fewfire.problems._base import Given, SignProblem, assign, check_flip_probability, check_members, register_problem
 from fewfire.problems._parity import SparseProblem
 
+CUBE_ORDER = "entry i is the value where input support[j] is −1 exactly if bit j of i is set"
+
 
 @register_problem
 @dataclass(frozen=True, repr=False)
@@ -60,7 +62,7 @@ class Junta(SignProblem):
         table = np.asarray(self.table)
         if table.shape != (size,):
             rule = f"must hold {size} values, one per setting of {len(support)} coordinates"
-            raise invalid("table", rule, f"shape {table.shape}", "list them in cube order on the support")
+            raise invalid("table", rule, f"shape {table.shape}", CUBE_ORDER)
         values = tuple(check_signs("table", table[None, :])[0].tolist())
         assign(self, n=n, support=support, table=values, noise=check_flip_probability(self.noise))
 

@@ -16,8 +16,9 @@ import numpy as np
 
 from fewfire.report._findings import pair_counts, shared_runs
 from fewfire.report._results import Results, read_results
-from fewfire.report._settings import call, flatten, grouped, schedule, start_name, varying
+from fewfire.report._settings import flatten, grouped, schedule, varying
 from fewfire.sweeps import estimate_frontier
+from fewfire.sweeps.spec._run_spec import call, start_name
 from fewfire.sweeps.store._protocol import wilson_interval
 from fewfire.sweeps.store._row import final
 from fewfire.theory import frontier

@@ -62,6 +62,12 @@ class PageData:
         return {
             "title": title or " · ".join(results.names),
             "lede": lede(summary),
+            "notes": [
+                {"name": one.name, "note": one.note, "tags": one.tags}
+                for store in results.stores
+                for one in store.sweeps()
+                if one.note or one.tags
+            ],
             "summary": asdict(summary),
             "groups": [_group(group) for group in frontier_info(results)],
             "curves": self._curves(curves_info(results, known=self._known)),

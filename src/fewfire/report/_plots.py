@@ -78,8 +78,9 @@ def plot_frontier(group: Group, *, theory: bool = False, ax: SomeAxes | None = N
             style = {"color": TEST, "linestyle": "--", "label": "equal cost (Proposition 3)"}
             _line(axis, group, overlay.equal_cost[position], **style)
         if inside(frontier.half).any():
-            _line(axis, group, frontier.half, color="black", linestyle="-", label="half of the runs succeed")
-            _intervals(axis, group, frontier.interval)
+            over: dict[str, Any] = {"color": "black", "path_effects": [stroke(linewidth=3.5, foreground="white")]}
+            _line(axis, group, frontier.half, linestyle="-", label="half of the runs succeed", **over)
+            _intervals(axis, group, frontier.interval, linewidth=1.2, label="95% interval of that", **over)
         axis.set_xlim(-0.5, len(group.samples) - 0.5)
         axis.set_ylim(-0.5, len(group.widths) - 0.5)
         axis.set_xlabel("training examples")
@@ -274,7 +275,7 @@ def _line(axis: Axes, group: Group, samples: Float64Array, **style: Any) -> None
         axis.plot(x, np.arange(len(x)), linewidth=1.8, **style)
 
 
-def _intervals(axis: Axes, group: Group, interval: Float64Array) -> None:
+def _intervals(axis: Axes, group: Group, interval: Float64Array, **style: Any) -> None:
     """A bar per width on a map, to its edge where the interval is open; none where both ends are."""
     for row, (low, high) in enumerate(interval.T):
         if np.isnan(low) or (low == 0 and np.isinf(high)):
@@ -282,7 +283,7 @@ def _intervals(axis: Axes, group: Group, interval: Float64Array) -> None:
         ends = _positions(group, np.array([low if low > 0 else np.nan, high if high < np.inf else np.nan]))
         if ends is not None:
             left, right = np.where(np.isnan(ends), [-0.5, len(group.samples) - 0.5], ends)
-            axis.hlines(row - BELOW, left, right, color="black", linewidth=1.2)
+            axis.hlines(row - BELOW, left, right, **style)
 
 
 def _positions(group: Group, samples: Float64Array) -> Float64Array | None:

@@ -16,6 +16,7 @@ import numpy as np
 from fewfire._errors import invalid
 from fewfire._validate import check_number
 from fewfire.sweeps import succeeded
+from fewfire.sweeps.store._notes import noted
 from fewfire.sweeps.store._protocol import Setting, newest_success_error
 from fewfire.sweeps.store._row import final
 
@@ -39,7 +40,7 @@ class Results:
     gives them. A run succeeded when it is done and its smallest recorded test error is at most `success_error`;
     `convergence` is the first recorded step at which it was that good, NaN for the others. `names` are those of the
     sweeps, oldest first. Of several stores, `sources` names that of each setting by its id, and `origin` is the index
-    in `stores` of each run's.
+    in `stores` of each run's. `tags` are those of settings by id.
     """
 
     stores: tuple[Store, ...]
@@ -50,6 +51,7 @@ class Results:
     convergence: Float64Array
     names: tuple[str, ...]
     sources: dict[int, str] = field(default_factory=dict)
+    tags: dict[int, str] = field(default_factory=dict)
     origin: AnyArray | None = None
 
     def history(self, index: int) -> History:
@@ -103,12 +105,14 @@ def side_by_side(parts: Mapping[str, Results]) -> Results:
         return next(iter(parts.values()))
     settings: list[Setting] = []
     sources: dict[int, str] = {}
+    tags: dict[int, str] = {}
     columns: list[dict[str, AnyArray]] = []
     for name, part in parts.items():
         first = settings[-1].id if settings else 0
         columns.append(part.columns | {"setting": part.columns["setting"] + first})
         settings += [Setting(setting.id + first, setting.text) for setting in part.settings]
         sources |= {setting.id + first: name for setting in part.settings}
+        tags |= {id + first: text for id, text in part.tags.items()}
     every = list(parts.values())
     return Results(
         stores=tuple(part.stores[0] for part in every),
@@ -119,6 +123,7 @@ def side_by_side(parts: Mapping[str, Results]) -> Results:
         convergence=np.concatenate([part.convergence for part in every]),
         names=tuple(dict.fromkeys(name for part in every for name in part.names)),
         sources=sources,
+        tags=tags,
         origin=np.repeat(np.arange(len(every)), [len(part.success) for part in every]),
     )
 
@@ -149,7 +154,8 @@ def one_store(
             before[hash] = columns["steps"][index] if first is None else first
         steps[index] = before[hash]
     names = tuple(dict.fromkeys(record.name for record in sweeps))
-    return Results((store,), settings, columns, error, success, steps, names)
+    tags = {id: texts["tags"] for id, texts in noted(settings, sweeps).items() if "tags" in texts}
+    return Results((store,), settings, columns, error, success, steps, names, tags=tags)
 
 
 @dataclass(frozen=True)

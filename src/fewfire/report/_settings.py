@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from fewfire._errors import FewfireError
-from fewfire.networks import init
-from fewfire.networks.init._base import INITIALISERS
 from fewfire.report._results import Results, read_results
+from fewfire.sweeps.spec._run_spec import plain
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
 Flat = dict[str, str]
 """A spec as one text per leaf, keyed by its path: {"training.phases.steps": "20000", …}."""
 
-_FIRST = ("n", "k")
 TABLES = ("network", "data", "problem", "training")
 SHORT = {"network.start.name": "start", "network.": "", "data.": "", "training.phases.": "training."}
 
@@ -50,7 +46,8 @@ def settings_info(source: Store | Results) -> SettingsTable:
         for setting in sorted(cells, key=lambda cell: (cell.width, cell.samples is None, cell.samples or 0))
     ]
     stores = [{"store": results.sources[one.id]} if one.id in results.sources else {} for one in settings]
-    rows = [{**store, **_leaves(setting.text)} for store, setting in zip(stores, settings, strict=True)]
+    tags = [{"tags": results.tags[one.id]} if one.id in results.tags else {} for one in settings]
+    rows = [{**store, **tag, **_leaves(one.text)} for store, tag, one in zip(stores, tags, settings, strict=True)]
     keys = varying(rows)
     apart = set(keys)
     shared = {path: value for path, value in (rows[0] if rows else {}).items() if path not in apart}
@@ -94,45 +91,10 @@ def flatten(table: Mapping[str, Any], path: str = "") -> Flat:
     return leaves
 
 
-def plain(value: object) -> str:
-    """One value: numbers without a needless fraction, texts as they are, the rest as JSON."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float):
-        return f"{value:g}"
-    return json.dumps(value, ensure_ascii=False)
-
-
 def varying(tables: Sequence[Flat]) -> list[str]:
     """The paths at which these tables differ, in order of first appearance."""
     paths: dict[str, None] = dict.fromkeys(path for table in tables for path in table)
     return [path for path in paths if len({table.get(path) for table in tables}) > 1]
-
-
-def call(table: Mapping[str, Any], always: Iterable[str] = ()) -> str:
-    """A name with its numbers, "parity(n=30, k=3)"; zeros and vectors only where two tables differ in them."""
-    kept = set(always)
-    fields = [
-        f"{key}={plain(value)}"
-        for key, value in sorted(table.items(), key=lambda item: _FIRST.index(item[0]) if item[0] in _FIRST else 9)
-        if key != "name" and (key in kept or (not isinstance(value, list) and value not in (0, None)))
-    ]
-    return f"{table['name']}({', '.join(fields)})" if fields else str(table["name"])
-
-
-def start_name(start: Mapping[str, Any]) -> str:
-    """A start with the parameters that are not the default ones, "sparse(s=2)"."""
-    name, given = str(start["name"]), {key: value for key, value in start.items() if key != "name"}
-    if name not in INITIALISERS:
-        return call(start)
-    kept: dict[str, Any] = {"name": name}
-    for key, value in given.items():
-        rest = {other: given[other] for other in given if other != key}
-        with suppress(FewfireError):  # a parameter that has no default
-            if init.from_parameters(name, rest) == init.from_parameters(name, given):
-                continue
-        kept[key] = value
-    return call(kept)
 
 
 def schedule(training: Mapping[str, Any]) -> str:

@@ -211,6 +211,8 @@ class FrontierEstimate:
         middle = "" if self.value == 0 or isinf(self.value) else f"{_number(self.value)}, "
         return f"{middle}{self.level:.0%} interval {ends}"
 
+    __repr__ = __str__
+
 
 def estimate_frontier(
     values: AnyArray,

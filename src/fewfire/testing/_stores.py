@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -105,6 +106,10 @@ class StoreConformance:
         first, second = store.sweeps()
         assert (first.name, first.success_error, second.name) == ("two", 0.2, "more")
         assert type(sweep).from_dict(first.spec) == tiny(name="two", success_error=0.2)
+        assert (first.note, first.tags) == ("", ())
+        for noted in (replace(first, note="why\n\nand how", tags=("a", "b")), replace(first, tags=("b",))):
+            store.record_sweep(noted)
+            assert store.sweeps() == [noted, second]
 
     def test_closing_twice_is_harmless(self, store: Store) -> None:
         with store as same:

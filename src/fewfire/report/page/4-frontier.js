@@ -57,6 +57,7 @@ function controls(section) {
   return html("div", { class: "controls" },
     html("span", { class: "legend" }, "0%", html("span", { class: "bar", role: "img", "aria-label": "colour scale from no success to all runs succeeding" }), "100%"),
     toggle("measured", "half of the runs succeed", "measured"),
+    html("span", { class: "key" }, svg("svg", { viewBox: "0 0 26 12", "aria-hidden": "true" }, svg("path", { class: "interval", d: "M2 2v8M2 6H24M24 2v8" })), "95% interval of that"),
     group().theory ? toggle("theory", "equal cost (Proposition 3)", "equal") : null);
 }
 

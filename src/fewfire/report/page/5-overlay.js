@@ -25,7 +25,8 @@ function drawOverlays(section) {
       if (low === null || (low === "below" && high === "above")) return;
       const [a, b] = [ends[low] ?? column(low), ends[high] ?? column(high)];
       const y = row(w) + 0.33 * CELL; // below the numbers
-      inner.append(svg("path", { class: "interval", d: `M${a} ${y - 6}v12M${a} ${y}H${b}M${b} ${y - 6}v12` }));
+      const d = `M${a} ${y - 6}v12M${a} ${y}H${b}M${b} ${y - 6}v12`;
+      inner.append(svg("path", { class: "halo", d }), svg("path", { class: "interval", d }));
     });
     const drawing = map.querySelector("svg");
     drawing.setAttribute("viewBox", `0 0 ${samples.length * CELL} ${rows * CELL}`);

@@ -1,5 +1,6 @@
 // The cells that a line of text asks for: `width=100 samples>=1000 failed>0 sparse`. Every word must hold; a word with a
-// sign compares a column, any other is looked for in all of them. Quotes keep spaces together.
+// sign compares a column, any other is looked for in all of them. Quotes keep spaces together. `tags=wide` holds where
+// wide is one of the tags.
 
 const SIGNS = {
   "=": (a, b) => a === b, "!=": (a, b) => a !== b, ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, "<": (a, b) => a < b,
@@ -18,6 +19,7 @@ function parseFilter(text, heads) {
     const place = headOf(name.replaceAll('"', ""), heads), value = wanted.replaceAll('"', "");
     if (place < 0) { unknown.push(name); return () => false; }
     return (row) => {
+      if (heads[place] === "tags") return [String(row[place]), ...String(row[place]).split(", ")].includes(value) === (sign === "=");
       const [a, b] = [Number(row[place]), Number(value)];
       const texts = Number.isNaN(a) || Number.isNaN(b) || value === "" || row[place] === null;
       if (texts && sign !== "=" && sign !== "!=") return false;

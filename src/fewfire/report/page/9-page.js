@@ -74,6 +74,15 @@ function showCells(ids, panel, y, x) {
   filterCells(Object.entries(fixed).map(([key, value]) => word(key, value)).join(" "));
 }
 
+/** What was noted about the sweeps; a tag that not all cells have leads to its cells. */
+function renderNotes(section) {
+  const chosen = DATA.settings.keys.includes("tags");
+  section.hidden = !DATA.notes.length;
+  section.replaceChildren(html("h2", { id: "notes-title" }, "Notes"), ...DATA.notes.map(({ name, note, tags }) => html("div", { class: "noted" },
+    html("h3", {}, name, ...tags.map((tag) => chosen ? html("button", { type: "button", class: "tag", "aria-label": `Cells tagged ${tag}`, onclick: () => filterCells(`tags=${tag}`) }, tag)
+      : html("span", { class: "tag" }, tag))), note ? html("p", {}, note) : null)));
+}
+
 function filterCells(text) {
   Object.assign(table, { filter: text, page: 0 });
   renderSettings(at("settings"));
@@ -87,6 +96,7 @@ function filterCells(text) {
 function renderAll() {
   const open = [...document.querySelectorAll("main section")].flatMap((section) => [...section.querySelectorAll("details")].map((part, i) => part.open ? `${section.id} ${i}` : ""));
   readLink();
+  renderNotes(at("notes"));
   renderProfile(at("profile"));
   renderTrouble(at("trouble"), filterCells);
   renderSettings(at("settings"));

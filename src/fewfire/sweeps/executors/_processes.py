@@ -22,6 +22,7 @@ from collections import Counter, deque
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from fewfire._errors import ExecutorError
@@ -181,7 +182,10 @@ class _Worker:
             if self._shared.stopped.is_set():
                 raise ExecutorError("the sweep was stopped.")
             if self._process is None:
-                command = [sys.executable, "-P", "-W", "ignore", "-c", f"from {__name__} import serve; serve()"]
+                # What a user added is found where this process found it; last, so that it takes the place of nothing.
+                also = [str(Path(folder).absolute()) for folder in sys.path if self._work.additions]
+                code = f"import sys; sys.path += {also}; from {__name__} import serve; serve()"
+                command = [sys.executable, "-P", "-W", "ignore", "-c", code]
                 # A group of its own: Ctrl-C in a terminal is for the parent alone.
                 group = 0 if os.name == "posix" else -1
                 try:

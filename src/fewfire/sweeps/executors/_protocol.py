@@ -54,7 +54,9 @@ class Work:
             known = _REGISTERS[register]
             if name not in known:
                 try:
-                    known.add(name, pickle.loads(pickled))
+                    entry = pickle.loads(pickled)
+                    if name not in known:  # the import of its module may have registered it
+                        known.add(name, entry)
                 except (ImportError, AttributeError) as error:
                     raise ExecutorError(
                         f"a worker cannot import the {register} {name!r} ({error}). Remedy: define it in a module that "

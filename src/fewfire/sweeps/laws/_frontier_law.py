@@ -67,6 +67,8 @@ class LawPrediction:
         text = f"{self.samples:,.0f} examples, {self.level:.0%} interval {self.low:,.0f} to {self.high:,.0f}"
         return text + (f"; extrapolated: {', '.join(self.outside)}" if self.outside else "")
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True)
 class HeldOutFrontier:
@@ -155,10 +157,12 @@ class FrontierLaw:
         check_number("level", level, 0.5, 0.999)
         beyond = self.outside(n, k, width, init)
         if unknown := [one for one in beyond if not one.startswith(("n =", "width ="))]:
-            raise invalid("law", "must have been fitted for what is asked", unknown, "fit a store that has it")
+            raise invalid(
+                "law", "must have been fitted for what is asked", "; ".join(unknown), "fit a store that has it"
+            )
         if beyond and not extrapolate:
-            remedy = "fit a store that reaches there, or ask beyond with extrapolate=True (--extrapolate)"
-            raise invalid("n and width", "must lie inside what was fitted", beyond, remedy)
+            remedy = "fit a store that reaches there, or ask beyond with extrapolate=True"
+            raise invalid("n and width", "must lie inside what was fitted", "; ".join(beyond), remedy)
         return self._predict(FrontierPoint(n, k, start_of(init), width, 0.0, 0.0, 0), level)
 
     def _predict(self, point: FrontierPoint, level: float) -> LawPrediction:
@@ -248,7 +252,8 @@ def fit_law(
     """
     cells = list(source) if not hasattr(source, "settings") else parity_cells(source, success_error)  # type: ignore[arg-type]
     if not cells:
-        raise invalid("store", "must hold runs of noiseless parities with one phase of training", "a store without any")
+        rule = "must hold runs of noiseless parities with one phase of training"
+        raise invalid("store", rule, "a store without any", "look for another problem's frontier with [search]")
     points, unlocated = frontier_points(cells, steps)
     if steps is not None and not points and not unlocated:
         looked = sorted({t for cell in cells for t in cell.steps})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from fewfire.sweeps.run._progress import Progress
 from fewfire.sweeps.run._search import SearchRounds, outcomes_of
 from fewfire.sweeps.spec._run_spec import RunSpec
 from fewfire.sweeps.spec._sweep import Sweep
+from fewfire.sweeps.store._notes import check_tags
 from fewfire.sweeps.store._protocol import Store, SweepRecord
 from fewfire.sweeps.store._row import Row, final, succeeded
 from fewfire.sweeps.store._sqlite import SqliteStore
@@ -70,17 +71,24 @@ def execute(
     workers: int | None,
     keep_going: bool,
     progress: Callable[[Progress], None] | None,
+    note: str = "",
+    tags: Iterable[str] = (),
 ) -> Progress:
     """Run what is missing; see `Sweep.run`."""
     check_choice("engine", engine, ("auto", *ENGINES))
     if workers is not None:
         check_integer("workers", workers, 1)
+    tags = check_tags(tags)
     choose_executor(executor, _engine_for(engine, executor, sweep, 0.0), 0.0, workers)  # refused before a store is made
     opened: Any = SqliteStore(store, write=True) if isinstance(store, str | Path) else nullcontext(store)
     with opened as kept:
         plan = make_plan(sweep, kept)
         chosen = _engine_for(engine, executor, sweep, plan.cost)
-        kept.record_sweep(SweepRecord(sweep.name, sweep.success_error, sweep.to_dict()))
+        record = SweepRecord(sweep.name, sweep.success_error, sweep.to_dict(), note.strip(), tags)
+        for before in kept.sweeps():
+            if before.key == record.key:
+                record = replace(record, note=before.note, tags=before.tags).joined(record)
+        kept.record_sweep(record)
         carrier = choose_executor(executor, chosen, plan.cost, workers)
         share = 0.0 if len(plan.pending) else 1.0
         before = plan.total, plan.finished, 0, plan.successes, plan.diverged, 0, 0.0, share

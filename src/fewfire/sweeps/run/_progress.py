@@ -15,10 +15,11 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
+from fewfire._html import card
 from fewfire._progress import LINES, NotebookBar, in_notebook
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Progress:
     """The state of a sweep while it runs, or at its end.
 
@@ -69,6 +70,12 @@ class Progress:
     def __str__(self) -> str:
         outcome = f"{self.successes} succeeded, {self.diverged} diverged, {self.failed} failed"
         return f"{self.summary()}; {outcome}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        runs, _, ended = str(self).partition("; ")
+        return card("Sweep.run", {"runs": runs, "ended": ended})
 
 
 class SweepBar:

@@ -12,13 +12,14 @@ without that key has noisy ones: so were they before there was a choice, and suc
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from fewfire._errors import FileFormatError, invalid
+from fewfire._errors import FewfireError, FileFormatError, invalid
 from fewfire._random import Stream, digest64
 from fewfire._validate import check_choice, check_integer, check_number
 from fewfire.engines import Run, Sample, Schedule, Start
@@ -271,3 +272,39 @@ def _text(plain: Callable[..., Any], *part: Any) -> str:
 @lru_cache(maxsize=256)
 def _schedule_of(text: str) -> Schedule:
     return parse_training(json.loads(text))
+
+
+def plain(value: object) -> str:
+    """One value: numbers without a needless fraction, texts as they are, the rest as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return f"{value:g}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def call(table: Mapping[str, Any], always: Iterable[str] = ()) -> str:
+    """A name with its numbers, "parity(n=30, k=3)"; zeros and vectors only where two tables differ in them."""
+    kept = set(always)
+    first = {"n": 0, "k": 1}
+    fields = [
+        f"{key}={plain(value)}"
+        for key, value in sorted(table.items(), key=lambda item: first.get(item[0], 9))
+        if key != "name" and (key in kept or (not isinstance(value, list) and value not in (0, None)))
+    ]
+    return f"{table['name']}({', '.join(fields)})" if fields else str(table["name"])
+
+
+def start_name(start: Mapping[str, Any]) -> str:
+    """A start with the parameters that are not the default ones, "sparse(s=2)"."""
+    name, given = str(start["name"]), {key: value for key, value in start.items() if key != "name"}
+    if name not in INITIALISERS:
+        return call(start)
+    kept: dict[str, Any] = {"name": name}
+    for key, value in given.items():
+        rest = {other: given[other] for other in given if other != key}
+        with suppress(FewfireError):  # a parameter that has no default
+            if init.from_parameters(name, rest) == init.from_parameters(name, given):
+                continue
+        kept[key] = value
+    return call(kept)

@@ -44,7 +44,7 @@ from fewfire.sweeps.spec._tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from fewfire.engines._run import Widths
     from fewfire.networks.init._base import Initialiser
@@ -245,6 +245,8 @@ class Sweep:
         workers: int | None = None,
         keep_going: bool = True,
         progress: Callable[[Progress], None] | bool | None = None,
+        note: str = "",
+        tags: Iterable[str] = (),
     ) -> Progress:
         """Train every run that the store does not have yet, keeping each as it ends.
 
@@ -264,6 +266,8 @@ class Sweep:
         progress : True or callable, optional
             True shows one bar, in a notebook or on a terminal; elsewhere a line is printed every half minute. A
             callable is called with a `Progress` at the start and after each batch.
+        note, tags : str and texts, optional
+            Kept with the sweep in the store, in addition to those that are there.
 
         Returns
         -------
@@ -276,8 +280,8 @@ class Sweep:
             from fewfire.sweeps.run._progress import SweepBar
 
             with SweepBar() as bar:
-                return execute(self, store, engine, executor, workers, keep_going, bar.show)
-        return execute(self, store, engine, executor, workers, keep_going, progress or None)
+                return execute(self, store, engine, executor, workers, keep_going, bar.show, note, tags)
+        return execute(self, store, engine, executor, workers, keep_going, progress or None, note, tags)
 
     def __repr__(self) -> str:
         return f"Sweep({self.name!r}: {len(self)} runs, {self.settings} settings × {self.trials} trials)"

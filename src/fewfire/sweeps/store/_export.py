@@ -23,7 +23,8 @@ import numpy as np
 from fewfire._atomic import replacing, same_file
 from fewfire._errors import StoreError, invalid
 from fewfire._optional import require
-from fewfire.sweeps.spec._run_spec import canonical
+from fewfire.sweeps.spec._run_spec import canonical, start_name
+from fewfire.sweeps.store._notes import noted
 from fewfire.sweeps.store._protocol import cells, newest_success_error, wilson_interval
 from fewfire.sweeps.store._row import COLUMNS, CURVES
 from fewfire.sweeps.store._sqlite import SqliteStore
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from types import ModuleType
 
-    from fewfire.sweeps.store._protocol import Setting, Store
+    from fewfire.sweeps.store._protocol import Cell, Setting, Store
     from fewfire.sweeps.store._row import Row
 
 
@@ -62,7 +63,8 @@ def to_frame(store: Store) -> Any:
     evaluate = "log", share a column of objects.
     """
     pandas = require("pandas", "sweep", "to_frame")
-    columns, settings = store.columns(), {setting.id: flat_setting(setting) for setting in store.settings()}
+    columns, notes = store.columns(), noted(store.settings(), store.sweeps())
+    settings = {setting.id: flat_setting(setting) | notes.get(setting.id, {}) for setting in store.settings()}
     data: dict[str, Any] = {name: columns[name] for name in OWN}
     ids, indices = np.unique(columns["setting"], return_inverse=True)
     for name in setting_columns(settings.values()):
@@ -104,11 +106,18 @@ ESCAPES = {character: f"\\{character}" for character in "&%$#_{}"} | {
 }
 
 
+START = "network.start."
+
+
 def latex_table(store: Store) -> list[str]:
-    """The lines of a table with a row per cell, in order of the settings; what all cells share is a comment above."""
+    """The lines of a table with a row per cell, sorted by its columns; what all cells share is a comment above."""
     error = newest_success_error(store.sweeps())
     found = cells(store, error)
-    flat = [flat_setting(cell.setting) for cell in found]
+    flat = [
+        {name: value for name, value in flat_setting(cell.setting).items() if not name.startswith(START)}
+        | {f"{START}name": start_name(cell.setting.start)}
+        for cell in found
+    ]
     names = [name for name in setting_columns(flat) if name != "training.phases"]
     differing = [name for name in names if len({table.get(name) for table in flat}) > 1]
     shared = [
@@ -118,9 +127,16 @@ def latex_table(store: Store) -> list[str]:
     titles = [_title(name) for name in differing]
     titles = [name if titles.count(title) > 1 else title for name, title in zip(differing, titles, strict=True)]
     titles += ["runs", "success", "95% interval", *ends]
-    lines = [f"% success: a test error of at most {error:g}", *(f"% {line}" for line in shared)]
+    told = [f"{one.name} [{', '.join(one.tags)}] {one.note}" for one in store.sweeps() if one.note or one.tags]
+    heads = [f"success: a test error of at most {error:g}", *shared, *"\n".join(told).splitlines()]
+    lines = [f"% {line}" for line in heads]
     lines += [rf"\begin{{tabular}}{{{'r' * len(titles)}}}", r"\toprule", _row(titles), r"\midrule"]
-    for cell, table in zip(found, flat, strict=True):
+
+    def order(row: tuple[Cell, dict[str, Any]]) -> list[tuple[bool, bool, Any]]:
+        values = (row[1].get(name) for name in differing)
+        return [(value is None, isinstance(value, str), 0 if value is None else value) for value in values]
+
+    for cell, table in sorted(zip(found, flat, strict=True), key=order):
         table["data.samples"] = "online" if cell.setting.samples is None else cell.setting.samples
         low, high = wilson_interval(cell.successes, cell.runs)
         share = f"{cell.success:.0%}" if cell.runs else "–"
@@ -149,6 +165,8 @@ CHUNK = 10_000  # rows of a Parquet row group: how many are in memory at once
 def export(store: Store, path: str | Path) -> int:
     """Write all runs of a store to a .csv or .parquet file, or its cells to a .tex file; gives the number of rows.
 
+    Where a sweep has a note or tags, the last columns are `note` and `tags`.
+
     Examples
     --------
     >>> from fewfire.sweeps import MemoryStore, Sweep, export
@@ -164,7 +182,8 @@ def export(store: Store, path: str | Path) -> int:
         raise invalid("path", f"must end in one of {', '.join(FORMATS)}", str(path), "the ending names the format")
     if isinstance(store, SqliteStore) and same_file(path, store.path):
         raise invalid("path", "must not be the store itself", str(path), "choose another file")
-    settings = {setting.text: flat_setting(setting) for setting in store.settings()}
+    notes = noted(store.settings(), store.sweeps())
+    settings = {one.text: flat_setting(one) | notes.get(one.id, {}) for one in store.settings()}
     table = latex_table(store) if path.suffix == ".tex" else []
     write = _write_csv if path.suffix == ".csv" else _write_parquet
     try:

@@ -41,7 +41,8 @@ class Merged:
 def merge(target: Store, sources: Iterable[Store]) -> Merged:
     """Add the runs, sweeps and measurements of other stores to one.
 
-    What is there already stays as it is, but for failed runs, which a finished one replaces.
+    What is there already stays as it is, but for failed runs, which a finished one replaces; notes and tags of a sweep
+    that both have are joined.
 
     Examples
     --------
@@ -69,9 +70,9 @@ def merge(target: Store, sources: Iterable[Store]) -> Merged:
         known = {record.key: record for record in target.sweeps()}
         for record in source.sweeps():
             mine = known.get(record.key)
-            if mine is None:
-                target.record_sweep(record)
-            elif (mine.name, mine.success_error) != (record.name, record.success_error):
+            if mine is None or mine.joined(record) != mine:
+                target.record_sweep(mine.joined(record) if mine else record)
+            if mine and (mine.name, mine.success_error) != (record.name, record.success_error):
                 sweeps.append((mine, record))
         target.add_measurements(list(source.measurements()))
     new = len(set(target.columns()["hash"].tolist()) - before)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -153,16 +153,24 @@ class Setting:
 
 @dataclass(frozen=True)
 class SweepRecord:
-    """A spec that was run into a store: its name, the error that counts as success, and the spec itself."""
+    """A spec that was run into a store: its name, the error that counts as success, the spec itself, what was noted."""
 
     name: str
     success_error: float
     spec: dict[str, Any]
+    note: str = ""
+    tags: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
         """What makes two records the same sweep: the spec without its name and its success error."""
         return canonical({key: value for key, value in self.spec.items() if key not in ("name", "success_error")})
+
+    def joined(self, other: SweepRecord) -> SweepRecord:
+        """This one with the note and the tags of another in addition."""
+        known = other.note in self.note
+        note = self.note if known else other.note if self.note in other.note else f"{self.note}\n{other.note}"
+        return replace(self, note=note, tags=tuple(sorted({*self.tags, *other.tags})))
 
 
 def newest_success_error(sweeps: Sequence[SweepRecord]) -> float:
@@ -226,7 +234,7 @@ class Store(Protocol):
         """The history of one run."""
 
     def record_sweep(self, record: SweepRecord) -> None:
-        """Note a spec that is run into this store; a spec noted before gets its new name and success error."""
+        """Keep a spec that is run into this store; one that is there gets this name, success error, note and tags."""
 
     def sweeps(self) -> list[SweepRecord]:
         """The specs that were run into this store, oldest first."""

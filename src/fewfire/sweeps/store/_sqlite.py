@@ -6,7 +6,8 @@ not been added yet, and nothing else.
 A store is a SQLite database with `application_id` "fewf" and the schema's number in `user_version`. What the runs of a
 cell share is kept once, in `settings`; histories have a table of their own, so that reading all results reads no
 histories. The view `results` joins runs and settings for use from SQL. Measurements that are no training run of
-a sweep have the table `measurements` (since version 2; a writer adds it to an older file).
+a sweep have the table `measurements` (since version 2; a writer adds it to an older file). Notes and tags of sweeps
+have the table `notes`, which comes with the first of them: older versions open such a file and do not see it.
 
 While it is written, the file has a log (WAL), so that readers and the writer never block each other. A
 writer that closes folds the log in: a store at rest is one file, which can be copied and read from a read-only disk.
@@ -69,6 +70,11 @@ CREATE TABLE measurements (
   status TEXT NOT NULL CHECK (status IN ('done', 'failed')), error REAL, seconds REAL NOT NULL, message TEXT NOT NULL,
   environment INTEGER NOT NULL REFERENCES environments (id),
   finished TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')));
+"""
+
+NOTES = """
+CREATE TABLE IF NOT EXISTS notes (
+  sweep INTEGER PRIMARY KEY REFERENCES sweeps (id), note TEXT NOT NULL, tags TEXT NOT NULL);
 """
 
 SCHEMA = f"""
@@ -225,15 +231,31 @@ class SqliteStore(StoreBase):
                 "DO UPDATE SET name = excluded.name, success_error = excluded.success_error",
                 (record.key, record.name, record.success_error),
             )
+            if record.note or record.tags or self._has("notes"):
+                connection.execute(NOTES)
+                connection.execute(
+                    "INSERT INTO notes SELECT id, ?, ? FROM sweeps WHERE spec = ? "
+                    "ON CONFLICT (sweep) DO UPDATE SET note = excluded.note, tags = excluded.tags",
+                    (record.note, " ".join(record.tags), record.key),
+                )
 
     def sweeps(self) -> list[SweepRecord]:
         found = []
-        for name, error, spec in self._read("SELECT name, success_error, spec FROM sweeps ORDER BY id"):
-            self._check(isinstance(name, str) and isinstance(error, float), "a sweep has no name or success error")
+        query = "SELECT name, success_error, spec, '', '' FROM sweeps ORDER BY id"
+        if self._has("notes"):
+            query = "SELECT name, success_error, spec, ifnull(note, ''), ifnull(tags, '') FROM sweeps "
+            query += "LEFT JOIN notes ON sweep = sweeps.id ORDER BY sweeps.id"
+        for name, error, spec, note, tags in self._read(query):
+            texts = are((name, note, tags), np.str_)
+            self._check(texts and isinstance(error, float), "a sweep has no name or success error")
             self._check(0 <= error < math.inf, "the success error of a sweep is negative or infinite")
-            table = table_of(spec, f"a sweep in {self.path}")
-            found.append(SweepRecord(name, error, {**table, "name": name, "success_error": error}))
+            table = table_of(spec, f"a sweep in {self.path}") | {"name": name, "success_error": error}
+            found.append(SweepRecord(name, error, table, note, tuple(tags.split())))
         return found
+
+    def _has(self, table: str) -> bool:
+        query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
+        return bool(next(self._read(query, (table,)))[0])
 
     def add_measurements(self, measurements: Sequence[Measurement]) -> None:
         with self._writing(f"The {len(measurements)} newest measurements were not kept; all others are.") as connection:
@@ -245,7 +267,7 @@ class SqliteStore(StoreBase):
 
     def measurements(self) -> Iterator[Measurement]:
         """All measurements, sorted by hash; a file of the first version has none."""
-        if next(self._read("SELECT count(*) FROM sqlite_master WHERE name = 'measurements'"))[0]:
+        if self._has("measurements"):
             for hash, spec, status, error, seconds, message, environment in self._read(
                 "SELECT hash, spec, status, error, seconds, message, environments.environment FROM measurements "
                 "LEFT JOIN environments ON environments.id = measurements.environment ORDER BY hash"
@@ -402,7 +424,7 @@ def check_schema(connection: sqlite3.Connection, path: Path) -> bool:
             "it was left as it is. Remedy: upgrade fewfire, or choose another file."
         )
     kinds = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
-    for name in TABLES if version >= SCHEMA_VERSION else TABLES[:-1]:
+    for name in (*(TABLES if version >= SCHEMA_VERSION else TABLES[:-1]), *{"notes"}.intersection(kinds)):
         # What is selected from a view or a virtual table need not end.
         if not re.match(r"CREATE TABLE\b", str(kinds.get(name)), re.IGNORECASE):
             raise damaged(path, f"{name} is no table")
