@@ -239,7 +239,7 @@ def test_tabular_ensembles_are_attacked_by_their_predictions(tabular, name):
     with pytest.raises(ValueError) as caught:
         certify(model, X, labels, 0.3)
     assert str(caught.value) == (
-        "model must be linear or have one hidden layer of relu neurons to be certified; got a "
+        "model must be linear or have hidden layers of relu neurons to be certified; got a "
         f"{type(model).__name__}. Remedy: use attack, whose margins are upper bounds."
     )
 
@@ -361,12 +361,52 @@ def test_modules_that_compute_more_than_their_layers_are_not_certified():
     own.forward = lambda x: x[:, :2]
     inside = torch.nn.Sequential(line, torch.nn.ReLU(), last)
     inside[1].forward = lambda x: x.clamp(0, 0.1)
-    linear = torch.nn.Sequential(line, torch.nn.Linear(8, 2))
-    for module in (Doubled(line, relu, last), hooked, own, inside, linear, torch.nn.Sequential(line, relu)):
+    for module in (Doubled(line, relu, last), hooked, own, inside, torch.nn.Sequential(line, relu)):
         with pytest.raises(ValueError, match="to be certified; got a (Sequential|Doubled). Remedy: use attack"):
-            certify(module, X, TWO if module is not linear else THREE % 2, 0.05)
-    with pytest.raises(ValueError, match="got a perceptron of 2 hidden layers of relu"):
-        certify(torch.nn.Sequential(line, relu, torch.nn.Linear(8, 8), relu, last), X, TWO, 0.05)
+            certify(module, X, TWO, 0.05)
+
+
+@pytest.mark.parametrize("kind", ["deep", "linear", "images"])
+def test_modules_of_linear_parts_are_certified_at_any_depth(kind):
+    torch = pytest.importorskip("torch")
+    nn, rows = torch.nn, X
+    torch.manual_seed(0)
+    if kind == "deep":
+        module = nn.Sequential(
+            nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)
+        )
+    elif kind == "linear":
+        module = nn.Sequential(nn.Linear(3, 8), nn.Linear(8, 2))
+    else:
+        rows = np.random.default_rng(0).uniform(size=(len(X), 2, 6, 6))
+        parts = (
+            nn.Conv2d(2, 3, 3, stride=2, padding=1),
+            nn.ReLU(),
+            nn.AvgPool2d(2, padding=1),
+            nn.BatchNorm2d(3),
+            nn.ReLU(),
+        )
+        module = nn.Sequential(*parts, nn.Flatten(), nn.Linear(12, 2), nn.Softmax(dim=1))
+    module(torch.tensor(rows, dtype=torch.float32))  # statistics of the batch norms
+    labels = module.eval()(torch.tensor(rows, dtype=torch.float32)).argmax(dim=1).numpy()
+    found, proof = attack(module, rows, labels, 0.3), certify(module, rows, labels, 0.3)
+    assert found.X.shape == rows.shape and not (found.success & proof.robust).any()
+    assert (proof.margin <= found.margin + 1e-4).all() and (proof.upper >= proof.margin).all()
+    assert np.allclose(proof.upper[found.success], found.margin[found.success], atol=0.3)
+    if kind == "images":
+        radii = np.zeros((2, 6, 6))
+        radii[0, :3] = 0.5
+        moved = attack(module, rows, labels, radii, "linf", bounds=(np.zeros((2, 6, 6)), 1.0)).X
+        assert (moved[:, 1] == rows[:, 1]).all() and (moved[:, 0, 3:] == rows[:, 0, 3:]).all() and moved.min() >= 0
+        nearest = attack(module, torch.tensor(rows), labels, 1.0, method="minimum_norm")
+        assert nearest.X.shape == rows.shape and (nearest.distance[found.success] <= 0.3 + 1e-9).all()
+
+        class Own(nn.Module):
+            def forward(self, x):
+                return module(x)
+
+        with pytest.raises(ValueError, match="to be certified; got a Own. Remedy: use attack"):
+            certify(Own(), rows, labels, 0.1)
 
 
 def test_a_radius_beyond_the_spread_of_columns_is_warned_of():

@@ -160,7 +160,8 @@ def test_perceptrons_of_one_relu_layer_are_certified():
     with pytest.warns(UserWarning, match="Maximum iterations"):
         deep = MLPClassifier((4, 4), activation="tanh", max_iter=2).fit(X, y)
     message = (
-        "model must have one hidden layer of relu neurons to be certified; got a perceptron of 2 hidden layers of tanh."
+        "model must be linear or have hidden layers of relu neurons to be certified; "
+        "got a perceptron of 2 hidden layers of tanh."
     )
     with pytest.raises(ValueError) as caught:
         certify(deep, X, y, 0.1)

@@ -296,9 +296,12 @@ def test_what_is_asked_for_is_checked():
     with pytest.raises(ValueError) as caught:
         attack(LINEAR, X, Y, 0.1, method="fab")
     names = ", ".join(map(repr, METHODS))
-    assert str(caught.value) == f"method must be 'auto', one of {names}, or a sequence of these; got 'fab'."
+    assert (
+        str(caught.value)
+        == f"method must be 'auto', 'minimum_norm', one of {names}, or a sequence of these; got 'fab'."
+    )
     for bad in ((), 3, ("pgd", "cw")):
-        with pytest.raises(ValueError, match="method must be 'auto', one of"):
+        with pytest.raises(ValueError, match="method must be 'auto', 'minimum_norm', one of"):
             attack(LINEAR, X, Y, 0.1, method=bad)
     with pytest.raises(ValueError, match="step_size can be given for method='pgd' only; got 0.1. Remedy: pass method"):
         attack(LINEAR, X, Y, 0.1, step_size=0.1)

@@ -35,6 +35,12 @@ def test_a_certificate_prints_what_is_proved_fooled_and_open(moons):
     assert repr(proof).endswith(f"), {fooled} fooled, {100 - proved - fooled} open within ℓ∞ 0.3")
 
 
+def test_notebooks_show_a_table(moons):
+    found, proof = attack(*moons, rho=0.3), certify(*moons, rho=0.3)
+    assert repr(found).partition(": ")[2] in found._repr_html_() and ">frank_wolfe</th>" in found._repr_html_()
+    assert repr(proof).partition(": ")[2] in proof._repr_html_() and ">proved by " in proof._repr_html_()
+
+
 def test_radii_per_feature_are_named(moons):
     assert "within ℓ₂ 0.2 in units of the features" in repr(attack(*moons, rho=[0.1, 0.2]))
 

@@ -13,7 +13,7 @@ from fewfire.networks import TwoLayer
 from fewfire.robustness import Layers, attack, certify
 from fewfire.robustness._bounds import lower_bounds, neuron_ranges
 from fewfire.robustness._branch import BranchSearch, branch
-from fewfire.robustness._certify import Pairs, RowBlock
+from fewfire.robustness._certify import Pairs, RowBlock, least_linear
 from fewfire.robustness._relaxation import Multipliers, first_multipliers, improve, neuron_minima, proved_bound
 from fewfire.robustness._threats import L1Ball, L2Ball, LinfBall, SliceCap
 
@@ -69,7 +69,7 @@ def test_any_multipliers_prove_a_bound(kind, seed, d, rho, tau, width):
     rng = np.random.default_rng(seed)
     net = Layers.of(random_network(rng, d, width, tau))
     threat, points = threat_and_points(kind, rng, d, rho, rows=3)
-    block, cells = make(net, points, threat)
+    _block, cells = make(net, points, threat)
     least = tried(net, points, threat, seed, 20)
     start = first_multipliers(cells)
     wild = Multipliers(
@@ -79,11 +79,13 @@ def test_any_multipliers_prove_a_bound(kind, seed, d, rho, tau, width):
         start.ball * np.exp(rng.normal(size=start.ball.shape)),
     )
     for multipliers in (start, wild):
-        for inner in (None, block.inner()):
+        for inner in (None, least_linear(threat, points)):
             assert (proved_bound(cells, multipliers, inner) <= least + SLACK).all()
             assert (improve(cells, multipliers, 15, 0.1, np.inf, inner).bound <= least + SLACK).all()
     relaxed = improve(cells, start, 10, 0.1)
-    lower, upper, _ = branch(cells, relaxed, least, points, threat, BranchSearch(5, 1e-3, False), block.inner())
+    lower, upper, _ = branch(
+        cells, relaxed, least, points, threat, BranchSearch(5, 1e-3, False), least_linear(threat, points)
+    )
     assert (lower <= least + SLACK).all() and (upper <= least).all()
 
 
@@ -183,10 +185,16 @@ def test_never_broken_in_a_million_tries(kind):
         network = random_network(rng, d, int(rng.integers(1, 40)), tau)
         net = Layers.of(network)
         threat, points = threat_and_points(kind, rng, d, rho, rows=4)
-        block, cells = make(net, points, threat)
+        _block, cells = make(net, points, threat)
         relaxed = improve(cells, first_multipliers(cells), 80, 0.2)
         bound, _, _ = branch(
-            cells, relaxed, net.scores(points)[:, 0], points, threat, BranchSearch(20, 1e-3, False), block.inner()
+            cells,
+            relaxed,
+            net.scores(points)[:, 0],
+            points,
+            threat,
+            BranchSearch(20, 1e-3, False),
+            least_linear(threat, points),
         )
         centres = np.repeat(points, 250, axis=0)
         for trial in range(4):

@@ -45,6 +45,8 @@ class ModelAdapter:
         The model's own adversary; a ball, whose rho the user must give, without it.
     predict : function from rows (rows, columns) to predictions (rows,), optional
         The model's own predictions, where they might differ from its scores by a rounding.
+    shape : tuple of int, optional
+        Of one row as the user has it, such as (channels, height, width) of an image; here rows are vectors.
     """
 
     scores: Scores
@@ -52,10 +54,13 @@ class ModelAdapter:
     space: Any = None
     threat: Callable[[float | None, Norm | None, Any], Threat] | None = None
     predict: Callable[[Float64Array], AnyArray] | None = None
+    shape: tuple[int, ...] = ()
 
-    def check_rows(self, X: object) -> Float64Array:
+    def check_rows(self, X: Any) -> Float64Array:
         """A table of finite numbers with the model's columns, as float64."""
         columns = self.scores.inputs if self.space is None else self.space.columns
+        if self.shape and np.shape(X)[1:] == self.shape:
+            X = np.reshape(np.asarray(X), (len(np.asarray(X)), columns))
         return np.asarray(check_inputs("X", X, columns, np.dtype(np.float64)), dtype=np.float64)
 
     def points(self, X: Float64Array) -> Float64Array:
@@ -66,22 +71,24 @@ class ModelAdapter:
         """The rows of moved points."""
         return points if self.space is None else np.asarray(self.space.rows(points, X))
 
-    def labels(self, y: object, rows: int) -> AnyArray:
+    def labels(self, y: object, rows: int, name: str = "y") -> AnyArray:
         """Labels (rows,) as criteria take them."""
         if self.classes is None:
-            return check_labels("y", y, rows)
+            return check_labels(name, y, rows)
         labels = np.asarray(y)
         if labels.shape != (rows,):
-            raise invalid("y", f"must be a vector of {rows} labels, one per row of X", f"shape {labels.shape}")
+            raise invalid(name, f"must be a vector of {rows} labels, one per row of X", f"shape {labels.shape}")
         unknown = labels[~np.isin(labels, self.classes)]
         if unknown.size:
             rule = f"must hold classes of the model, {', '.join(map(str, self.classes))}"
-            raise invalid("y", rule, unknown[0].item(), "attack rows of these classes")
+            raise invalid(name, rule, unknown[0].item(), "attack rows of these classes")
         return np.asarray(encode(self.classes, labels))
 
-    def adversary(self, rho: Any, norm: Norm | None, bounds: Any, fixed: Any = None, integers: Any = None) -> Threat:
-        """The adversary of these arguments; the model's own where none is given."""
-        columns = self.scores.inputs
+    def adversary(self, rho: Any, norm: Norm | None, bounds: Any, **limits: Any) -> Threat:
+        """The adversary of these arguments, with those of `restrict`; the model's own where none is given."""
+        columns, rho = self.scores.inputs, np.ravel(rho) if np.ndim(rho) > 1 else rho
+        if bounds is not None and np.iterable(bounds):
+            bounds = tuple(np.ravel(end) if np.ndim(end) > 1 else end for end in bounds)
         radii = None if rho is None or np.ndim(rho) == 0 else check_radii(rho, columns)
         radius = rho if radii is None else float(radii.max())
         if self.threat is not None:
@@ -91,7 +98,7 @@ class ModelAdapter:
             raise invalid("rho", "must be given for this model", None, remedy)
         else:
             threat = ball(norm or "l2", check_number("rho", radius, 0.0), bounds, columns)
-        return restrict(threat, radii, fixed, integers, columns)
+        return restrict(threat, radii, columns, **limits)
 
     def own_predictions(self, rows: Float64Array, scores: Float64Array) -> AnyArray:
         """The model's own predictions of rows (rows, columns) with these scores, shape (rows,)."""
@@ -105,6 +112,16 @@ class ModelAdapter:
             return scores[:, 0]
         index = (scores[:, 0] > 0).astype(np.int64) if scores.shape[1] == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes[index])
+
+
+def in_units(rho: Any, units: str | None, X: object) -> Any:
+    """ρ in the units of X: itself, or, of units "std", times the columns' standard deviations."""
+    if units is None:
+        return rho
+    if units != "std" or rho is None:
+        rule = "must be None or 'std', for a rho in standard deviations of the columns of X"
+        raise invalid("units", rule, units if units != "std" else "no rho", "write rho=0.1, units='std'")
+    return np.multiply(rho, np.std(np.asarray(X, dtype=np.float64), axis=0))
 
 
 def without_names(method: Callable[[Float64Array], Any], rows: Float64Array) -> AnyArray:

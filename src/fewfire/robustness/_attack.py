@@ -29,16 +29,17 @@ import numpy as np
 from sklearn.metrics import r2_score
 
 from fewfire._errors import FewfireWarning, invalid
+from fewfire._html import card
 from fewfire._progress import progress_callback
 from fewfire._random import as_stream
 from fewfire._threads import calm_products
 from fewfire._validate import check_integer, did_you_mean
-from fewfire.robustness._adapter import adapter_of
+from fewfire.robustness._adapter import adapter_of, in_units
 from fewfire.robustness._black_box import BlackBoxScores, square
-from fewfire.robustness._bounds import certifiable
+from fewfire.robustness._bounds import shallow
 from fewfire.robustness._formula import BLOCK
 from fewfire.robustness._gradient import PGD, apgd, find_worst, frank_wolfe, lowest_of_lines
-from fewfire.robustness._problem import AttackProblem, Criterion, Worst, criterion, difference_of_logits
+from fewfire.robustness._problem import AttackProblem, Criterion, Worst, criterion
 from fewfire.robustness._threats import SliceCap, check_within, shown
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from fewfire.robustness._threats import Norm, Threat
 
     Search = Callable[[AttackProblem], Worst]
+    Errs = Callable[[Float64Array, Float64Array, AnyArray], AnyArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,10 @@ class AttackResult:
         How far rows were moved, such as "ℓ₂ 0.3".
     regression : bool
         Whether the margins are errors of a regressor.
+    distance : array of shape (rows,)
+        How far each row was moved, in the norm and the units of ρ.
+    targeted : bool
+        Whether success is the prediction asked for instead of any wrong one.
     """
 
     X: Float64Array
@@ -87,6 +93,8 @@ class AttackResult:
     found_by: AnyArray
     radius: str
     regression: bool
+    distance: Float64Array
+    targeted: bool = False
 
     def __repr__(self) -> str:
         if self.regression:
@@ -97,7 +105,12 @@ class AttackResult:
         by = ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda item: -item[1]))
         rows, wrong = len(self.success), int(self.success.sum())
         moved = f"{sum(counts.values())} within {self.radius}" + (f" ({by})" if by else "")
-        return f"AttackResult: {wrong} of {rows} rows predicted wrongly: {clean} as they are, {moved}"
+        aim = "as their target" if self.targeted else "wrongly"
+        return f"AttackResult: {wrong} of {rows} rows predicted {aim}: {clean} as they are, {moved}"
+
+    def _repr_html_(self) -> str:
+        title, _, sentence = repr(self).partition(": ")
+        return card(title, {"": sentence, **self.found_counts})
 
     @property
     def found_counts(self) -> dict[str, int]:
@@ -113,10 +126,14 @@ def attack(
     rho: Any = None,
     norm: Norm | None = None,
     *,
+    units: Literal["std"] | None = None,
     bounds: Any = None,
     fixed: Any = None,
     integers: Any = None,
-    method: Literal["auto"] | Method | Sequence[Method] = "auto",
+    onehot: Any = None,
+    relations: Any = None,
+    target: Any = None,
+    method: Literal["auto", "minimum_norm"] | Method | Sequence[Method] = "auto",
     steps: int = 20,
     step_size: float | None = None,
     restarts: int = 2,
@@ -133,24 +150,35 @@ def attack(
     ----------
     model : fitted model
         A network or estimator of fewfire, a linear model or perceptron of scikit-learn, a Pipeline of scalers before
-        one of these, a torch.nn.Module of tables, or any kind given to `register_adapter`.
+        one of these, a torch.nn.Module of tables or images, or any kind given to `register_adapter`.
     X, y : table of shape (rows, columns) and labels of shape (rows,)
+        Modules of PyTorch take images (rows, channels, height, width), or any other shape, too.
     rho : float or array of shape (columns,)
         The radius in the units of X, or one per feature: ‖((x_j − x₀_j)/ρ_j)_j‖ ≤ 1; a feature of radius 0 stays. That
         of a RobustClassifier or RobustRegressor itself unless given.
     norm : {"l2", "l1", "linf"} or 2, 1, np.inf
         "l2", or the model's own, unless given.
+    units : "std", optional
+        ρ is in standard deviations of the columns of X instead, those of the rows given.
     bounds : pair (low, high) of numbers or arrays of shape (columns,)
         That no column may leave.
     fixed : column numbers, or a mask of shape (columns,)
         Columns that the adversary cannot move, such as codes of categories.
     integers : column numbers, or a mask of shape (columns,)
         Columns that move by whole numbers only.
-    method : {"auto", "frank_wolfe", "certificate", "apgd", "apgd_targeted", "apgd_dlr", "square", "pgd"} or a sequence
+    onehot : list of groups of column numbers
+        Of each group one column is 1 and the others are 0, also after the attack. Another category moves two columns
+        by 1, as far as ρ lets it; with fixed columns it stays.
+    relations : array of shape (relations, columns)
+        Weights of sums of columns that stay what they are in each row, up to rounding.
+    target : class, or array of shape (rows,), optional
+        Look for points predicted as this class, other than the label, instead of any wrong prediction.
+    method : {"auto", "minimum_norm", "frank_wolfe", "certificate", "apgd", …, "square", "pgd"} or a sequence
         "auto" makes Frank–Wolfe steps towards every rival class, with smoothed gradients too where the activation
         jumps; tries the points at which a certificate by lines fails, where the model has one; then APGD on the margin
         and, from random points, on the difference of logits. Black boxes, and rows at which gradients vanish, get the
-        square attack, which needs no gradients. "pgd" is projected ascent of fixed steps.
+        square attack, which needs no gradients. "pgd" is projected ascent of fixed steps. "minimum_norm" looks for the
+        nearest point within ρ that fools the model, by "auto" within ever smaller radii; see `distance`.
     steps : int
         Gradients that a search takes from each start; 0 leaves the rows as they are.
     step_size : float, optional
@@ -174,8 +202,17 @@ def attack(
     True
     """
     adapter = adapter_of(model, X, y)
-    threat = adapter.adversary(rho, norm, bounds, fixed, integers)
-    return attack_adapted(adapter, X, y, threat, method, steps, step_size, restarts, seed, progress)
+    limits = {"fixed": fixed, "integers": integers, "onehot": onehot, "relations": relations}
+    threat = adapter.adversary(in_units(rho, units, X), norm, bounds, **limits)
+    if method == "minimum_norm":
+        if adapter.classes is None:
+            raise invalid("method", "can be 'minimum_norm' for classifiers only", f"a {type(model).__name__}")
+        how = {"steps": steps, "restarts": restarts, "target": target}
+        listener = progress_callback(progress, "attack: round") or (lambda done, total: None)
+        found = nearest_mistakes(adapter, X, y, threat, ROUNDS, seed, lambda done: listener(done, ROUNDS + 1), **how)
+    else:
+        found = attack_adapted(adapter, X, y, threat, method, steps, step_size, restarts, seed, progress, target)
+    return replace(found, X=found.X.reshape(np.asarray(X).shape))
 
 
 def attack_adapted(
@@ -189,10 +226,13 @@ def attack_adapted(
     restarts: int = 2,
     seed: int | Stream = 0,
     progress: bool | ProgressCallback | None = None,
+    target: Any = None,
 ) -> AttackResult:
     """`attack` of a model whose adapter and threat are known."""
     table = adapter.check_rows(X)
-    labels, truth = adapter.labels(y, len(table)), np.asarray(y)
+    labels, truth, targeted = adapter.labels(y, len(table)), np.asarray(y), target is not None
+    wanted = check_target(adapter, target, truth) if targeted else truth
+    aims, errs = adapter.labels(wanted, len(table)), mistakes(adapter, table, wanted, targeted)
     check_within(table, threat)
     suite = check_suite(method, steps, step_size, restarts, adapter.scores)
     points, stream = adapter.points(table), as_stream(seed, "attack")
@@ -212,8 +252,9 @@ def attack_adapted(
                     scores,
                     threat.take(part),
                     points[part],
-                    labels[part],
-                    _mistakes(adapter, table[part], truth[part]),
+                    aims[part],
+                    targeted,
+                    lambda moved, values, some, part=part: errs(moved, values, part[some]),  # type: ignore[misc]
                     suite,
                     stream.child(f"row {start}"),
                     lambda share, part=part: report(part[0] + share * len(part)),  # type: ignore[misc]
@@ -221,14 +262,115 @@ def attack_adapted(
             )
             report(part[-1] + 1)
     moved, at_moved, clean, found_by = (np.concatenate(column) for column in zip(*found, strict=True))
-    there, raised = adapter.rows(moved, table), criterion(adapter, labels)
+    there, raised, regression = adapter.rows(moved, table), criterion(adapter, labels), adapter.classes is None
     margin, clean_margin = -raised.value(at_moved), -raised.value(clean)
     prediction = adapter.own_predictions(there, at_moved)
-    success = margin < clean_margin if adapter.classes is None else prediction != truth
-    regression = adapter.classes is None
+    success = np.asarray(margin < clean_margin if regression else (prediction == wanted) == targeted)
+    distance = threat.length(moved - points)
     return AttackResult(
-        there, margin, clean_margin, prediction, np.asarray(success), found_by, shown(threat), regression
+        there, margin, clean_margin, prediction, success, found_by, shown(threat), regression, distance, targeted
     )
+
+
+def check_target(adapter: ModelAdapter, target: Any, truth: AnyArray) -> AnyArray:
+    """The class that each row is to be predicted as, shape (rows,)."""
+    if adapter.classes is None:
+        raise invalid("target", "can be given for classifiers only", "a regressor", "leave it out")
+    wanted = np.array(np.broadcast_to(target, truth.shape)) if np.ndim(target) == 0 else np.asarray(target)
+    adapter.labels(wanted, len(truth), "target")
+    same = np.flatnonzero(wanted == truth)
+    if same.size:
+        rule, got = "must differ from the label of each row", f"a {wanted[same[0]]} at row {same[0]}"
+        raise invalid("target", rule, got, "leave rows of the target's own class out")
+    return wanted
+
+
+ROUNDS: Final = 7  # bisections of the radius
+LINE_STEPS: Final = 20  # bisections on the way from a row to a point that fools the model
+DESCENTS: Final = 3
+
+
+def nearest_mistakes(
+    adapter: ModelAdapter,
+    X: object,
+    y: object,
+    threat: Any,
+    rounds: int,
+    seed: int | Stream,
+    report: Callable[[int], object],
+    **options: Any,
+) -> AttackResult:
+    """The nearest points found that fool a classifier: attacks within ever smaller radii, drawn back towards the rows.
+
+    Each round halves what lies between the distance found and the largest radius at which an attack failed.
+    """
+    if isinstance(threat, SliceCap):
+        remedy = 'of a robust estimator, use domain="ball"'
+        raise invalid("model", "must be attacked in a ball to have a radius", "an adversary on the slice", remedy)
+    table, truth, stream, rho = adapter.check_rows(X), np.asarray(y), as_stream(seed, "radius"), float(threat.rho)
+    targeted = (target := options.pop("target", None)) is not None
+    wanted = check_target(adapter, target, truth) if targeted else truth
+    points, upper, missed = table.copy(), np.full(len(table), np.inf), np.zeros(len(table))
+    rows, radii = np.arange(len(table)), np.full(len(table), rho)
+    first: Any = None
+    for attempt in range(rounds + 1):
+        report(attempt)
+        how = {"seed": stream.child(f"round {attempt}"), "target": wanted[rows] if targeted else None, **options}
+        found = attack_adapted(adapter, table[rows], truth[rows], threat.resized(radii[:, None]), **how)
+        first = found if first is None else first
+        chosen = rows[found.success]
+        errs = mistakes(adapter, table[chosen], wanted[chosen], targeted)
+        raised = criterion(adapter, adapter.labels(wanted[chosen], len(chosen)), targeted)
+        points[chosen] = _nearer(adapter, table[chosen], found.X[found.success], errs, raised, threat)
+        upper[chosen] = threat.length(points[chosen] - table[chosen])
+        missed[rows[~found.success]] = radii[~found.success]
+        rows = np.flatnonzero(np.isfinite(upper) & (upper - missed > 2.0**-rounds * rho))
+        if not rows.size:
+            break
+        radii = (upper[rows] + missed[rows]) / 2
+    report(rounds + 1)
+    points = np.where(first.success[:, None], points, first.X)
+    values = _values(adapter.scores, adapter.points(points))
+    margin = -criterion(adapter, adapter.labels(y, len(table))).value(values)
+    prediction, distance = adapter.own_predictions(points, values), threat.length(points - table)
+    nearest: AttackResult = replace(first, X=points, margin=margin, prediction=prediction, distance=distance)
+    return nearest
+
+
+def _nearer(
+    adapter: ModelAdapter, rows: Float64Array, points: Float64Array, errs: Errs, raised: Criterion, threat: Any
+) -> Float64Array:
+    """Points nearer to the rows that still fool the model: on straight lines, then where gradients there lead."""
+
+    if not len(rows):
+        return points
+
+    def fooled(there: Float64Array) -> AnyArray:
+        return errs(there, _values(adapter.scores, adapter.points(there)), np.arange(len(rows)))
+
+    points = np.where(fooled(rows)[:, None], rows, points)
+    if not threat.convex:
+        return points
+
+    def bisected(reached: Callable[[Float64Array], Float64Array]) -> None:
+        """Replace points by those that shares (rows, 1) of the way reach, where they are nearer and still do."""
+        near, far = np.zeros((len(rows), 1)), np.ones((len(rows), 1))
+        for step in range(LINE_STEPS):
+            share = (near + far) / 2 if step else far
+            there = threat.settle(reached(share), rows)
+            wrong = fooled(there)[:, None]
+            better = wrong[:, 0] & (threat.length(there - rows) < threat.length(points - rows))
+            points[better] = there[better]
+            near, far = np.where(wrong, near, share), np.where(wrong, share, far)
+
+    straight = points - rows
+    bisected(lambda share: rows + share * straight)
+    for _ in range(DESCENTS if adapter.space is None else 0):
+        scores, pull = adapter.scores.linearise(points)
+        gradients = np.asarray(pull(raised.slope(scores)), dtype=np.float64)
+        reach = threat.length(points - rows)[:, None]
+        bisected(partial(lambda to, reach, share: threat.resized(share * reach).extreme(to, rows), gradients, reach))
+    return points
 
 
 def robust_score(model: Any, X: object, y: object, rho: Any = None, norm: Norm | None = None, **options: Any) -> float:
@@ -255,24 +397,22 @@ def robust_score(model: Any, X: object, y: object, rho: Any = None, norm: Norm |
     score, spread = float(np.mean(found.prediction == np.asarray(y))), np.std(np.asarray(X, dtype=np.float64), axis=0)
     if score == 0.0 and rho is not None and np.ndim(rho) == 0 and spread.any() and rho > np.median(spread[spread > 0]):
         text = f"rho is in the units of X: {rho:g} is beyond the standard deviation of half of its columns"
-        remedy = "pass a radius per column, such as rho=0.1 * X.std(axis=0)"
+        remedy = "pass units='std', or a radius per column"
         warnings.warn(f"{text}, and no row stands. Remedy: {remedy}.", FewfireWarning, stacklevel=2)
     return score
 
 
-def _mistakes(
-    adapter: ModelAdapter, table: Float64Array, truth: AnyArray
-) -> Callable[[Float64Array, Float64Array, AnyArray], AnyArray]:
-    """Which points, with these scores, of these rows the model predicts wrongly; no regressor's are."""
+def mistakes(adapter: ModelAdapter, table: Float64Array, wanted: AnyArray, targeted: bool) -> Errs:
+    """Which points, with these scores, of these rows are predicted as wanted or, untargeted, not so; no regressor's."""
 
     def errs(points: Float64Array, scores: Float64Array, rows: AnyArray) -> AnyArray:
         if adapter.classes is None:
             return np.zeros(len(rows), dtype=bool)
-        wrong = np.asarray(adapter.predictions(scores) != truth[rows])
+        wrong = np.asarray((adapter.predictions(scores) == wanted[rows]) == targeted)
         chosen = np.flatnonzero(wrong)
         if chosen.size:
             there = adapter.rows(points[chosen], table[rows[chosen]])
-            wrong[chosen] = adapter.own_predictions(there, scores[chosen]) != truth[rows[chosen]]
+            wrong[chosen] = (adapter.own_predictions(there, scores[chosen]) == wanted[rows[chosen]]) == targeted
         return wrong
 
     return errs
@@ -322,7 +462,7 @@ class Suite:
                     eased = _with_scores(lambda problem: frank_wolfe(problem, self.steps, NEAREST), smooth[0])
                     yield f"{method}_smoothed", eased
             elif method == "certificate":
-                if (formula := certifiable(exact)) is not None:
+                if (formula := shallow(exact)) is not None:
                     yield method, partial(lowest_of_lines, formula=formula)
             elif method == "apgd":
                 if jumps:
@@ -344,8 +484,7 @@ class Suite:
         return Worst(found.points, found.value)
 
     def _from_worst(self, problem: AttackProblem) -> Worst:
-        labels, adapter = problem.labels, problem.adapter
-        return apgd(problem, lambda rows: criterion(adapter, labels[rows]), problem.starts, self.steps, first=1.0)
+        return apgd(problem, problem.raised, problem.starts, self.steps, first=1.0)
 
     def _targeted(self, problem: AttackProblem) -> Worst:
         weights, constants = problem.directions(problem.scores.scores(problem.starts), NEAREST)
@@ -383,11 +522,7 @@ class Suite:
                 start.add(all_rows, drawn, value)
             assert start is not None  # there is one probe at least
 
-            def climb(rows: AnyArray) -> Criterion:
-                labels = problem.labels[rows]
-                return difference_of_logits(labels, heads) if ratio else criterion(problem.adapter, labels)
-
-            return apgd(problem, climb, start.points, self.steps)
+            return apgd(problem, lambda rows: problem.raised(rows, ratio), start.points, self.steps)
 
         return search
 
@@ -409,10 +544,10 @@ def check_suite(method: Any, steps: int, step_size: float | None, restarts: int,
     except TypeError:
         unknown, names = [method], ()
     if unknown or not names:
-        rule = f"must be 'auto', one of {', '.join(map(repr, METHODS))}, or a sequence of these"
+        rule = f"must be 'auto', 'minimum_norm', one of {', '.join(map(repr, METHODS))}, or a sequence of these"
         wrong = unknown[0] if unknown else method
-        raise invalid("method", rule, wrong, did_you_mean(wrong, ("auto", *METHODS)))
-    if method != "auto" and "certificate" in names and certifiable(scores) is None:
+        raise invalid("method", rule, wrong, did_you_mean(wrong, ("auto", "minimum_norm", *METHODS)))
+    if method != "auto" and "certificate" in names and shallow(scores) is None:
         rule = "can be 'certificate' for linear models and one hidden layer of relu neurons only"
         raise invalid("method", rule, method, "use 'auto', which leaves it out where there is none")
     if step_size is not None and "pgd" not in names:
@@ -428,7 +563,8 @@ def run_suite(
     threat: Threat,
     centres: Float64Array,
     labels: AnyArray,
-    errs: Callable[[Float64Array, Float64Array, AnyArray], AnyArray],
+    targeted: bool,
+    errs: Errs,
     suite: Suite,
     stream: Stream,
     report: Callable[[float], None],
@@ -450,16 +586,17 @@ def run_suite(
     single: Any = centres if isinstance(threat, SliceCap) or not fits.all() else centres.astype(np.float32)
     if single is centres:
         scores = exact.near(float(np.max(threat.rho)))
-    known = criterion(adapter, labels).value(clean)
+    known = criterion(adapter, labels, targeted).value(clean)
     halfway = (1.0 - SPENT) * known
-    problem = AttackProblem(adapter, scores, threat, single, labels, single.copy(), np.full(len(single), -np.inf))
+    none = np.full(len(single), -np.inf)
+    problem = AttackProblem(adapter, scores, threat, single, labels, single.copy(), none, targeted)
 
     def settle(rows: AnyArray, moved: Float64Array, name: str) -> None:
         """Keep what is worse in exact arithmetic."""
         there = threat.take(rows).settle(centres[rows] + (moved - single[rows]).astype(np.float64), centres[rows])
         values = _values(exact, there)
         wrong = errs(there, values, rows)
-        raised = criterion(adapter, labels[rows])
+        raised = criterion(adapter, labels[rows], targeted)
         worse = raised.value(values) > raised.value(at_points[rows])
         if adapter.classes is not None:
             worse = np.where(changed[rows], worse & wrong, worse | wrong)

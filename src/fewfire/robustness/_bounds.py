@@ -38,14 +38,14 @@ ROUNDING: Final = 1e-12  # ranges are widened by this share, far more than what 
 
 def check_certifiable(scores: Scores, name: str = "") -> Layers:
     """The layers that a certificate bounds, one hidden layer with rows of neurons or none; others are refused."""
-    rule = "must be linear or have one hidden layer of relu neurons to be certified"
+    rule = "must be linear or have hidden layers of relu neurons to be certified"
     layers = scores.formula
     if layers is None:
         raise invalid("model", rule, f"a {name}", "use attack, whose margins are upper bounds")
     shape = layers.activation
-    if len(layers.weights) > 2 or (len(layers.weights) == 2 and not isinstance(shape, Activation)):
-        got = f"a perceptron of {len(layers.weights) - 1} hidden layers of {shape}"
-        raise invalid("model", "must have one hidden layer of relu neurons to be certified", got)
+    hidden = len(layers.weights) - 1
+    if (hidden and not isinstance(shape, Activation)) or (hidden > 1 and layers.threshold > 0.0):
+        raise invalid("model", rule, f"a perceptron of {hidden} hidden layers of {shape}")
     if isinstance(shape, Activation) and np.isfinite(shape.ceiling):
         raise invalid("model", "must have a relu or shifted relu to be certified", str(shape))
     if not all(np.isfinite(part).all() for part in (*layers.weights, *layers.biases)):
@@ -53,7 +53,7 @@ def check_certifiable(scores: Scores, name: str = "") -> Layers:
         raise invalid("model", "must have finite weights to be certified", "NaN or infinity")
     if len(layers.weights) == 1:
         return layers
-    return replace(layers, weights=(np.ascontiguousarray(layers.weights[0].T).T, layers.weights[1]))
+    return replace(layers, weights=(np.ascontiguousarray(layers.weights[0].T).T, *layers.weights[1:]))
 
 
 def certifiable(scores: Scores) -> Layers | None:
@@ -62,6 +62,12 @@ def certifiable(scores: Scores) -> Layers | None:
         return check_certifiable(scores)
     except InvalidArgument:
         return None
+
+
+def shallow(scores: Scores) -> Layers | None:
+    """The layers of a model that is certifiable and has one hidden layer at most; None for any other."""
+    layers = certifiable(scores)
+    return layers if layers is not None and len(layers.weights) <= 2 else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from scipy.optimize import linprog
@@ -33,6 +33,8 @@ from fewfire.robustness._relaxation import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fewfire._types import AnyArray, Float64Array
     from fewfire.robustness._relaxation import Inner
     from fewfire.robustness._threats import Threat
@@ -62,26 +64,26 @@ class BranchSearch:
 
 
 @dataclass(frozen=True, eq=False)
-class _Node:
+class Node:
     """A cell of one row and what is known of it; `linear` when no neuron is left to split."""
 
     bound: float
-    cell: Cells
-    relaxed: Relaxed
+    cell: Any
+    relaxed: Any
     linear: bool = False
 
 
 @dataclass(eq=False)
-class _Tree:
+class Tree:
     """The open nodes of one cell, the lowest bound first."""
 
     lower: float
     upper: float
-    heap: list[tuple[float, int, _Node]] = field(default_factory=list)
+    heap: list[tuple[float, int, Node]] = field(default_factory=list)
     nodes: int = 0
     over: bool = False
 
-    def push(self, node: _Node) -> None:
+    def push(self, node: Node) -> None:
         heapq.heappush(self.heap, (node.bound, self.nodes, node))
         self.nodes += 1
 
@@ -122,37 +124,45 @@ def branch(
     `relaxed` holds the bounds that cells have already, `upper` (cells,) the least values met so far, `points` (rows, d)
     the centres. `curved` bounds nodes by parabolas too, not by lines alone.
     """
-    trees = [_Tree(float(low), float(high)) for low, high in zip(relaxed.bound, upper, strict=True)]
+    trees = [Tree(float(low), float(high)) for low, high in zip(relaxed.bound, upper, strict=True)]
     for i, tree in enumerate(trees):
         cell = cells.take(slice(i, i + 1))
-        tree.push(_Node(tree.lower, cell, relaxed.take(slice(i, i + 1)), not cell.undecided.any()))
+        tree.push(Node(tree.lower, cell, relaxed.take(slice(i, i + 1)), not cell.undecided.any()))
+
+    def bound(some: list[Tree]) -> None:
+        """Halves of the lowest nodes, bounded together from their parents' multipliers."""
+        work = [(tree, *item) for tree in some for item in _split(tree, TOGETHER // len(some), not curved)]
+        joined = Cells.joined([cell for _, _, cell in work])
+        begun = Multipliers.joined([parent.relaxed for _, parent, _ in work])
+        enough = np.array([search.enough(tree.upper) for tree, _, _ in work])
+        found = improve(joined, begun, ITERATIONS, RATE, enough, None if curved else inner)
+        for i, (tree, parent, cell) in enumerate(work):
+            relaxed, linear = found.take(slice(i, i + 1)), not cell.undecided.any()
+            if (linear or cell.output.shape[1] <= SMALL) and relaxed.bound[0] <= enough[i]:
+                relaxed = polish(cell, relaxed, inner, float(enough[i]))
+            met = descend(cell, points, threat, relaxed.move, 3)
+            tree.upper = min(tree.upper, float(met[0]))
+            tree.push(Node(max(parent.bound, float(relaxed.bound[0])), cell, relaxed, linear))
+
+    grow(trees, search, bound)
+    return tuple(np.array([getattr(tree, name) for tree in trees]) for name in ("lower", "upper", "nodes"))
+
+
+def grow(trees: list[Tree], search: BranchSearch, bound: Callable[[list[Tree]], None]) -> None:
+    """Have `bound` replace the lowest nodes of some trees by their halves until nothing is left to find out."""
     while True:
         for tree in trees:
             tree.settle(search)
         busy = [tree for tree in trees if not tree.over]
         if not busy:
-            break
+            return
         for start in range(0, len(busy), TOGETHER):
-            some = busy[start : start + TOGETHER]
-            work = [(tree, *item) for tree in some for item in _split(tree, TOGETHER // len(some), not curved)]
-            # Bound them together from their parents' multipliers, and enter them in their trees.
-            joined = Cells.joined([cell for _, _, cell in work])
-            begun = Multipliers.joined([parent.relaxed for _, parent, _ in work])
-            enough = np.array([search.enough(tree.upper) for tree, _, _ in work])
-            found = improve(joined, begun, ITERATIONS, RATE, enough, None if curved else inner)
-            for i, (tree, parent, cell) in enumerate(work):
-                relaxed, linear = found.take(slice(i, i + 1)), not cell.undecided.any()
-                if (linear or cell.output.shape[1] <= SMALL) and relaxed.bound[0] <= enough[i]:
-                    relaxed = polish(cell, relaxed, inner, float(enough[i]))
-                met = descend(cell, points, threat, relaxed.move, 3)
-                tree.upper = min(tree.upper, float(met[0]))
-                tree.push(_Node(max(parent.bound, float(relaxed.bound[0])), cell, relaxed, linear))
-    return tuple(np.array([getattr(tree, name) for tree in trees]) for name in ("lower", "upper", "nodes"))
+            bound(busy[start : start + TOGETHER])
 
 
-def _split(tree: _Tree, count: int, lines: bool) -> list[tuple[_Node, Cells]]:
+def _split(tree: Tree, count: int, lines: bool) -> list[tuple[Node, Cells]]:
     """Halves of the tree's lowest nodes, with the worst neuron silent, and active; each with its parent."""
-    found: list[tuple[_Node, Cells]] = []
+    found: list[tuple[Node, Cells]] = []
     for _ in range(count):
         if not tree.heap or tree.heap[0][2].linear:
             break
@@ -194,7 +204,7 @@ def hull_slopes(cell: Cells) -> tuple[Float64Array, Float64Array]:
     low = np.where(a > 0.0, 0.0, np.where(least > 0.0, first, chord))
     high = np.where(a > 0.0, steep, np.where(least > 0.0, a, chord))
     silent, active = cell.silent[0] & ~cell.active[0], cell.active[0] & ~cell.silent[0]
-    price = PRICE * max(1e-300, float(np.abs(a).max(initial=0.0)))
+    price = PRICE * max(1e-300, float(np.abs(a).max(initial=0.0)) or float(np.abs(cell.slope).max(initial=0.0)))
     low = np.where(silent, 0.0, np.where(active, a - price, low))
     high = np.where(silent, price, np.where(active, a, high))
     moves = np.any(cell.weights[0] != 0.0, axis=1)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from fewfire._html import card
 from fewfire._progress import progress_callback
 from fewfire._threads import calm_products
 from fewfire._validate import check_choice, check_integer, check_number
-from fewfire.robustness._adapter import adapter_of
+from fewfire.robustness._adapter import adapter_of, in_units
 from fewfire.robustness._bounds import BOUNDS, check_certifiable, lower_bounds, neuron_ranges
 from fewfire.robustness._branch import BranchSearch, branch, descend
 from fewfire.robustness._formula import BLOCK
@@ -80,6 +81,11 @@ class Certificate:
         left = f"{fooled} fooled, {rows - proved - fooled} open within {self.radius}"
         return f"Certificate: {proved} of {rows} rows proved{f' ({by})' if by else ''}, {left}"
 
+    def _repr_html_(self) -> str:
+        title, _, sentence = repr(self).partition(": ")
+        names, counts = np.unique(self.bound[self.robust], return_counts=True)
+        return card(title, {"": sentence, **{f"proved by {name}": n for name, n in zip(names, counts, strict=True)}})
+
     @property
     def robust(self) -> AnyArray:
         """Whether the margin is proved positive, shape (rows,): no attack changes the class."""
@@ -105,10 +111,15 @@ def certify(
     model: Any,
     X: object,
     y: object,
-    rho: float | None = None,
+    rho: Any = None,
     norm: Norm | None = None,
     *,
+    units: Literal["std"] | None = None,
     bounds: Any = None,
+    fixed: Any = None,
+    integers: Any = None,
+    onehot: Any = None,
+    relations: Any = None,
     method: CertifyMethod = "auto",
     nodes: int = 200,
     tight: bool = False,
@@ -118,13 +129,13 @@ def certify(
     """Prove a lower bound on the margin of each row within ρ of it.
 
     For classifiers the margin is y·f (two classes) or the true score less the largest other; for regressors −|f − y|.
-    Linear models and networks of one hidden layer with a ReLU or shifted ReLU only, also as a Sequential of PyTorch
-    and behind scalers, a PCA or a ColumnTransformer of these.
+    Linear models, networks of ReLUs of any depth and of one hidden layer of shifted ReLUs only, also as a Sequential of
+    PyTorch and behind scalers, a PCA or a ColumnTransformer of these.
 
     Parameters
     ----------
-    model, X, y, rho, norm, bounds
-        As in `attack`.
+    model, X, y, rho, norm, units, bounds, fixed, integers, onehot, relations
+        As in `attack`. Bounds hold for whole numbers and one-hot columns too: they are proved for all values between.
     method : "auto", "linear", "alpha", "sdp" or "branch"
         How far to go where the method before leaves a row open: lines fixed beforehand; lines chosen by optimisation
         (α-CROWN); parabolas (the semidefinite relaxation), which take a factorisation of order of the inputs per step;
@@ -157,10 +168,12 @@ def certify(
     decide = adapter.classes is not None and not tight
     search = BranchSearch(check_integer("nodes", nodes, 1), check_number("gap", gap, 0.0), decide)
     table = adapter.check_rows(X)
-    labels, threat = adapter.labels(y, len(table)), adapter.adversary(rho, norm, bounds)
+    limits = {"fixed": fixed, "integers": integers, "onehot": onehot, "relations": relations}
+    labels, threat = adapter.labels(y, len(table)), adapter.adversary(in_units(rho, units, X), norm, bounds, **limits)
     check_within(table, threat)
-    points, width = adapter.points(table), len(formula.bias)
-    rows = max(1, BLOCK // (4 * max(1, width)))
+    points, width = adapter.points(table), formula.width
+    later = (part.shape[1] * max(len(part), formula.inputs) for part in formula.weights[1:-1])  # lines of a row
+    rows = max(1, BLOCK // (4 * max(1, width, *later)))
     way = ("sdp" if points.shape[1] <= LARGEST else "alpha") if method == "auto" else method
     listener, parts = progress_callback(progress, "certify: row"), []
     with calm_products(min(rows, len(points)) * width * adapter.scores.inputs):
@@ -181,7 +194,7 @@ def certify(
 
 def _known(
     adapter: ModelAdapter, formula: Layers, points: Float64Array, labels: AnyArray, threat: Threat
-) -> tuple[RowBlock, Pairs]:
+) -> tuple[Any, Pairs]:
     """Bounds by fixed lines of all functions that bound the margin: f or −f, the error on either side, f_y − f_j."""
     all_rows, none, heads = np.arange(len(points)), np.zeros(len(points)), np.eye(len(formula.biases[-1]))
     tasks: list[tuple[AnyArray, Float64Array, AnyArray]] = []  # rows, weights of the scores, constants
@@ -197,22 +210,24 @@ def _known(
             if other != own
         ]
     functions = tuple(formula.combination(weights) for _, weights, _ in tasks)
-    ranges = neuron_ranges(formula, points, threat)
+    block: Any
+    if len(formula.weights) > 2:
+        from fewfire.robustness._deep import DeepBlock
+
+        block = DeepBlock(formula, functions, points, threat)
+    else:
+        block = RowBlock(functions, points, neuron_ranges(formula, points, threat), threat)
     columns: list[tuple[AnyArray, ...]] = []
-    for k, (net, (chosen, _, constant)) in enumerate(zip(functions, tasks, strict=True)):
-        used = np.flatnonzero(net.output)
-        table, still_open = lower_bounds(
-            net.of_neurons(used), points[chosen], threat.take(chosen), ranges.take(chosen, used)
-        )
+    for k, (chosen, _, constant) in enumerate(tasks):
+        table, still_open = block.lower_bounds(k, chosen)
         names = np.array(BOUNDS, dtype=object)[table.argmax(axis=0)]
         lower, index = table.max(axis=0) + constant[chosen], np.full(len(chosen), k)
         columns.append((chosen, index, constant[chosen], lower, names, still_open, np.zeros(len(chosen), dtype=int)))
-    pairs = Pairs(*(np.concatenate(column) for column in zip(*columns, strict=True)))
-    return RowBlock(functions, points, ranges, threat), pairs
+    return block, Pairs(*(np.concatenate(column) for column in zip(*columns, strict=True)))
 
 
 def _certified(
-    block: RowBlock, pairs: Pairs, method: RefineMethod | None, search: BranchSearch, report: Callable[[int], None]
+    block: Any, pairs: Pairs, method: RefineMethod | None, search: BranchSearch, report: Callable[[int], None]
 ) -> tuple[AnyArray, ...]:
     """The columns of a Certificate; `report` gets the number of rows that are decided."""
     rows = len(block.points)
@@ -227,7 +242,7 @@ def _certified(
         np.minimum.at(margin, pairs.row, pairs.lower)
         return margin
 
-    for _ in () if method is None else refine(block, pairs, upper, method, search):
+    for _ in () if method is None else block.refine(pairs, upper, method, search):
         report(int(np.sum((lowest() > 0.0) | (upper <= 0.0))))
     margin, worst = lowest(), np.zeros(rows, dtype=np.int64)
     order = np.argsort(-pairs.lower, kind="stable")
@@ -268,6 +283,17 @@ class RowBlock:
     ranges: NeuronRanges
     threat: Threat
 
+    def lower_bounds(self, function: int, rows: AnyArray) -> tuple[Float64Array, AnyArray]:
+        """What `lower_bounds` gives for some rows of a function."""
+        net = self.functions[function]
+        used = np.flatnonzero(net.output)
+        ranges = self.ranges.take(rows, used)
+        return lower_bounds(net.of_neurons(used), self.points[rows], self.threat.take(rows), ranges)
+
+    def refine(self, pairs: Pairs, upper: Float64Array, method: RefineMethod, search: BranchSearch) -> Iterator[None]:
+        """Improve the bounds of pairs and `upper`, the least values met per row (rows,), in place, part by part."""
+        return refine(self, pairs, upper, method, search)
+
     def cells(self, pairs: Pairs, chosen: AnyArray) -> Cells:
         """The problems of some pairs, sure neurons taken into the slope."""
         row, constant, ranges, tau = pairs.row[chosen], pairs.constant[chosen], self.ranges, self.functions[0].threshold
@@ -295,51 +321,46 @@ class RowBlock:
             centre[k, :n] = ranges.centre[i, chosen_neurons]
             low[k, :n], high[k, :n] = (end[i, chosen_neurons] - centre[k, :n] for end in (ranges.low, ranges.high))
             active[k, :n] = True
-        eye = np.eye(self.points.shape[1])
-        points = self.points[row]
-        down, up = self.threat.take(row).span(eye, points)
-        down, up = np.minimum(down, 0.0) * (1 + 1e-12), np.maximum(up, 0.0) * (1 + 1e-12)
-        movable = up > down
-        radius = np.full(len(row), self.threat.reach(self.points.shape[1]) * (1 + 1e-12))
-        return Cells(
-            row=row,
-            value=value + constant,
-            slope=slope * movable,
-            weights=weights * movable[:, None, :],
-            output=output,
-            centre=centre,
-            low=low,
-            high=high,
-            silent=silent,
-            active=active,
-            threshold=np.full(len(row), tau),
-            down=down,
-            up=up,
-            radius=radius,
-            size=size + np.abs(constant),
-        )
+        rest = weights, output, centre, low, high, silent, active, size + np.abs(constant), tau
+        return make_cells(self.threat, self.points, row, value + constant, slope, *rest)
 
-    def inner(self) -> Inner:
-        """The exact minimum of linear functions over the threat, and where it is."""
 
-        def least(weights: Float64Array, row: AnyArray) -> tuple[Float64Array, Float64Array]:
-            centres, threat = self.points[row], self.threat.take(row)
-            return threat.row_span(weights, centres)[0], threat.extreme(-weights, centres) - centres
+def make_cells(
+    threat: Threat, points: Float64Array, row: AnyArray, value: Float64Array, slope: Float64Array, *rest: Any
+) -> Cells:
+    """Cells with the box and the ball of a threat; columns that cannot move have no weights.
 
-        return least
+    `rest` is the cells' weights, output, centre, low, high, silent, active, size and, unless 0, τ.
+    """
+    weights, output, centre, low, high, silent, active, size, *threshold = rest
+    down, up = threat.take(row).span(np.eye(points.shape[1]), points[row])
+    down, up = np.minimum(down, 0.0) * (1 + 1e-12), np.maximum(up, 0.0) * (1 + 1e-12)
+    movable, radius = up > down, np.full(len(row), threat.reach(points.shape[1]) * (1 + 1e-12))
+    lines, moving = slope * movable, weights * movable[:, None, :]
+    tau = np.full(len(row), *(threshold or (0.0,)))
+    return Cells(row, value, lines, moving, output, centre, low, high, silent, active, tau, down, up, radius, size)
+
+
+def least_linear(threat: Threat, points: Float64Array) -> Inner:
+    """The exact minimum of linear functions over the threat, and where it is."""
+
+    def least(weights: Float64Array, row: AnyArray) -> tuple[Float64Array, Float64Array]:
+        centres, around = points[row], threat.take(row)
+        return around.row_span(weights, centres)[0], around.extreme(-weights, centres) - centres
+
+    return least
 
 
 def refine(
     block: RowBlock, pairs: Pairs, upper: Float64Array, method: RefineMethod, search: BranchSearch
 ) -> Iterator[None]:
-    """Improve the bounds of pairs and `upper`, the least values met per row (rows,), in place, part by part."""
-    lines = block.inner()
-    for part in _parts(block, pairs, _matters(pairs, np.arange(len(pairs.row)), upper, search), 256):
+    lines = least_linear(block.threat, block.points)
+    for part in _parts(block, pairs, matters(pairs, np.arange(len(pairs.row)), upper, search), 256):
         cells = block.cells(pairs, part)
         met = descend(cells, block.points, block.threat, np.zeros_like(cells.down), ATTACK_STEPS)
         np.minimum.at(upper, cells.row, met)
-    for part in _parts(block, pairs, _matters(pairs, np.arange(len(pairs.row)), upper, search), 64):
-        chosen = _matters(pairs, part, upper, search)
+    for part in _parts(block, pairs, matters(pairs, np.arange(len(pairs.row)), upper, search), 64):
+        chosen = matters(pairs, part, upper, search)
         if chosen.size:
             cells = block.cells(pairs, chosen)
             curved = method == "sdp" or (method != "alpha" and cells.down.shape[1] <= LARGEST)
@@ -352,20 +373,20 @@ def refine(
                     enough = np.array([search.enough(float(upper[row])) for row in some.row])
                     found = improve(some, start, iterations, rate, enough, lines if name == "alpha" else None)
                     np.minimum.at(upper, some.row, descend(some, block.points, block.threat, found.move, 5))
-                    _enter(pairs, chosen[now], found.bound, name)
+                    enter(pairs, chosen[now], found.bound, name)
                     relaxed = found if relaxed is None else relaxed.put(now, found)
-                    now = np.flatnonzero(np.isin(chosen, _matters(pairs, chosen, upper, search)))
+                    now = np.flatnonzero(np.isin(chosen, matters(pairs, chosen, upper, search)))
                     if not now.size:
                         break
             assert relaxed is not None
             relaxed = replace(relaxed, bound=pairs.lower[chosen])
-            left = np.isin(chosen, _matters(pairs, chosen, upper, search))
+            left = np.isin(chosen, matters(pairs, chosen, upper, search))
             if method == "branch" and left.any():
                 cells, relaxed = cells.take(left), relaxed.take(left)
                 lower, least, used = branch(
                     cells, relaxed, upper[cells.row], block.points, block.threat, search, lines, curved=curved
                 )
-                _enter(pairs, chosen[left], lower, "branch")
+                enter(pairs, chosen[left], lower, "branch")
                 pairs.nodes[chosen[left]] = used
                 np.minimum.at(upper, cells.row, least)
         yield
@@ -383,15 +404,15 @@ def _parts(block: RowBlock, pairs: Pairs, chosen: AnyArray, count: int) -> list[
     return parts[::-1]
 
 
-def _enter(pairs: Pairs, chosen: AnyArray, lower: Float64Array, name: str) -> None:
+def enter(pairs: Pairs, chosen: AnyArray, lower: Float64Array, name: str) -> None:
     better = lower > pairs.lower[chosen]
     pairs.lower[chosen[better]], pairs.bound[chosen[better]] = lower[better], name
 
 
-def _matters(pairs: Pairs, chosen: AnyArray, upper: Float64Array, search: BranchSearch) -> AnyArray:
+def matters(pairs: Pairs, chosen: AnyArray, upper: Float64Array, search: BranchSearch) -> AnyArray:
     """Those of the chosen pairs of which a better bound could change what is known of their row."""
     lower, least = pairs.lower[chosen], upper[pairs.row[chosen]]
-    matters = (pairs.undecided[chosen] > 0) & (least - lower > search.gap)
+    open_pairs = (pairs.undecided[chosen] > 0) & (least - lower > search.gap)
     if search.decide:
-        matters &= (lower <= 0.0) & (least > 0.0)
-    return chosen[matters]
+        open_pairs &= (lower <= 0.0) & (least > 0.0)
+    return chosen[open_pairs]

@@ -31,10 +31,15 @@ class Criterion:
     slope: Callable[[Float64Array], Float64Array]
 
 
-def criterion(adapter: ModelAdapter, labels: AnyArray) -> Criterion:
-    """What an attack raises: −margin, or the error |f − y| of a regressor."""
+def criterion(adapter: ModelAdapter, labels: AnyArray, targeted: bool = False, ratio: bool = False) -> Criterion:
+    """What an attack raises: −margin, its `ratio` to the spread of the scores, or the error |f − y| of a regressor.
+
+    `targeted` labels are those to be reached: their margin is raised.
+    """
     if adapter.classes is not None:
-        return negative_margin(labels, 1 if len(adapter.classes) == 2 else len(adapter.classes))
+        heads = 1 if len(adapter.classes) == 2 else len(adapter.classes)
+        fall = difference_of_logits(labels, heads) if ratio else negative_margin(labels, heads)
+        return Criterion(lambda scores: -fall.value(scores), lambda scores: -fall.slope(scores)) if targeted else fall
     return Criterion(
         lambda scores: np.asarray(np.abs(scores[:, 0] - labels), dtype=np.float64),
         lambda scores: np.asarray(np.sign(scores[:, 0] - labels), dtype=np.float64)[:, None],
@@ -99,6 +104,7 @@ class AttackProblem:
     labels: AnyArray  # (rows,), as criteria take them
     starts: Float64Array  # (rows, d): the worst points known so far
     floor: Float64Array  # (rows,): a climb whose criterion is not above this after its first steps is ended
+    targeted: bool = False  # the labels are those to be reached
 
     def __len__(self) -> int:
         return len(self.centres)
@@ -111,7 +117,11 @@ class AttackProblem:
     @property
     def criterion(self) -> Criterion:
         """−margin of a classifier, the error of a regressor."""
-        return criterion(self.adapter, self.labels)
+        return self.raised(slice(None))
+
+    def raised(self, rows: AnyArray | slice, ratio: bool = False) -> Criterion:
+        """The criterion of some rows."""
+        return criterion(self.adapter, self.labels[rows], self.targeted, ratio)
 
     @property
     def is_classifier(self) -> bool:
@@ -124,15 +134,16 @@ class AttackProblem:
         if self.adapter.classes is None:
             weights = np.broadcast_to(np.array([1.0, -1.0])[None, :, None], (rows, 2, 1))
             return weights, -self.labels[:, None] * weights[:, :, 0]
+        toward = 1.0 if self.targeted else -1.0
         if heads == 1:
-            return -self.labels[:, None, None].astype(np.float64), np.zeros((rows, 1))
+            return toward * self.labels[:, None, None].astype(np.float64), np.zeros((rows, 1))
         rivals = np.array(scores, dtype=np.float64)
         row = np.arange(rows)
         rivals[row, self.labels] = -np.inf
         order = np.argsort(-rivals, axis=1)[:, : min(most, heads - 1)]
         weights = np.zeros((rows, order.shape[1], heads))
-        weights[row[:, None], np.arange(order.shape[1]), order] = 1.0
-        weights[row, :, self.labels] = -1.0
+        weights[row[:, None], np.arange(order.shape[1]), order] = -toward
+        weights[row, :, self.labels] = toward
         return weights, np.zeros(order.shape)
 
 

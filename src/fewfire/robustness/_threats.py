@@ -35,6 +35,8 @@ from fewfire._sphere import DIAMETER, cap_span, opening, project_to_cap, tangent
 from fewfire._validate import check_choice
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fewfire._random import Stream
     from fewfire._types import AnyArray, Float64Array
 
@@ -156,6 +158,9 @@ class Threat(Protocol):
     def take(self, rows: AnyArray) -> Threat:
         """The same threat for some rows of the centres."""
 
+    def length(self, moves: Float64Array) -> Float64Array:
+        """Of moves (rows, d) in the threat's own norm, shape (rows,)."""
+
     def reach(self, dimensions: int) -> float:
         """How far a point can be moved, in the 2-norm."""
 
@@ -186,6 +191,7 @@ class _BoxedBall:
     """‖x − x₀‖ ≤ ρ in some norm, within `low` and `high` (numbers or arrays of shape (d,))."""
 
     order: ClassVar[float]
+    convex: ClassVar[bool] = True
 
     rho: Radius
     low: float | Float64Array = -math.inf
@@ -194,6 +200,14 @@ class _BoxedBall:
     def take(self, rows: AnyArray) -> Self:
         """The same ball for some rows."""
         return replace(self, rho=self.rho[rows]) if isinstance(self.rho, np.ndarray) else self
+
+    def resized(self, rho: Radius) -> Self:
+        """The same ball of another radius."""
+        return replace(self, rho=rho)
+
+    def length(self, moves: Float64Array) -> Float64Array:
+        """Of moves (rows, d) in the ball's norm, shape (rows,)."""
+        return np.asarray(np.linalg.norm(moves, ord=self.order, axis=1))
 
     def reach(self, dimensions: int) -> float:
         """ρ."""
@@ -372,6 +386,10 @@ class SliceCap:
         """The cap itself."""
         return self
 
+    def length(self, moves: Float64Array) -> Float64Array:
+        """Of moves (rows, d) in the 2-norm, shape (rows,)."""
+        return np.asarray(np.linalg.norm(moves, axis=1))
+
     def reach(self, dimensions: int) -> float:
         """ρ, or the slice's diameter √3."""
         return min(self.rho, DIAMETER)
@@ -438,6 +456,13 @@ def ball(norm: Norm, rho: float, bounds: tuple[object, object] | None, dimension
 def check_within(points: Float64Array, threat: Threat) -> None:
     """Refuse points outside the box of a ball: the adversary's set would not contain them."""
     low, high = getattr(threat, "low", -math.inf), getattr(threat, "high", math.inf)
+    for group in getattr(threat, "groups", ()):
+        categories = points[:, group]
+        good = ((categories == 0.0) | (categories == 1.0)).all(axis=1) & (categories.sum(axis=1) == 1.0)
+        if not good.all():
+            rule, row = "must have one 1, and zeros, in every group of onehot", int(np.argmin(good))
+            remedy = "encode every category as a column, none left out"
+            raise invalid("X", rule, f"a row {row} with {categories[row].tolist()} there", remedy)
     outside = (points < low) | (points > high)
     if outside.any():
         where = tuple(int(i) for i in np.argwhere(outside)[0])
@@ -462,8 +487,10 @@ class FeatureBall:
 
     inner: Ball  # over the features that move, in units of `scale`
     scale: Float64Array  # (d,): 0 for features that stay, 1 the largest: ρ of the inner ball is the largest radius
-    whole: AnyArray  # (d,): features that move by whole numbers
+    whole: AnyArray  # (d,): features that move by whole numbers, those of groups among them
     radii: Float64Array  # (d,): as they were given; scale is them divided by the largest, with a rounding
+    groups: tuple[AnyArray, ...] = ()  # columns of which one is 1 and the others 0
+    kept: Float64Array | None = None  # (relations, moving features): orthonormal, in the inner units; moves have none
 
     @cached_property
     def moves(self) -> AnyArray:
@@ -489,13 +516,26 @@ class FeatureBall:
         """The same ball for some rows."""
         return replace(self, inner=self.inner.take(rows))
 
+    @property
+    def convex(self) -> bool:
+        """Whether every point between two of the set is in it."""
+        return not self.whole.any()
+
+    def resized(self, rho: Radius) -> FeatureBall:
+        """The same ball, its largest radius another one."""
+        return replace(self, inner=self.inner.resized(rho))
+
+    def length(self, moves: Float64Array) -> Float64Array:
+        """Of moves (rows, d) in the units of the largest radius, shape (rows,)."""
+        return self.inner.length(self._into(moves))
+
     def reach(self, dimensions: int) -> float:
         """Of the inner ball: no scale is above 1."""
         return self.inner.reach(int(np.count_nonzero(self.scale)))
 
     def project(self, points: Float64Array, centres: Float64Array) -> Float64Array:
         """The nearest allowed points as the radii measure it, whole numbers rounded."""
-        return self._back(self.inner.project(self._into(points), self._into(centres)), centres)
+        return self._back(self.inner.project(self._into(points), self._into(centres)), centres, guide=points)
 
     def ascend(self, points: Float64Array, gradients: Float64Array, size: Radius) -> Float64Array:
         """Steepest as the radii measure it."""
@@ -506,41 +546,76 @@ class FeatureBall:
 
     def extreme(self, gradients: Float64Array, centres: Float64Array) -> Float64Array:
         """Where linear functions are largest; with whole numbers the best found by rounding towards the centre."""
-        return self._back(self.inner.extreme(self._pull(gradients), self._into(centres)), centres, inward=True)
+        pulls, here = self._pull(gradients), self._into(centres)
+        found = self._back(self.inner.extreme(pulls, here), centres, inward=True)
+        if not self.groups:
+            return found
+        others = np.where(self._grouped[self.moves], 0.0, pulls).astype(pulls.dtype)
+        changed = self._back(self.inner.extreme(others, here), centres, inward=True, guide=gradients)
+        gain = (gradients * (changed - found)).sum(axis=1, keepdims=True)
+        return np.asarray(np.where(gain > 0.0, changed, found))
 
     def settle(self, points: Float64Array, centres: Float64Array) -> Float64Array:
         """Members in exact arithmetic: features that stay at their centres, whole numbers whole."""
         moves = self.moves
         rho, unit = (1.0, self.radii[moves]) if np.ndim(self.rho) == 0 else (self.rho, self.scale[moves])
+        if self.kept is not None:
+            points = self._keeping(self._into(points.astype(np.float64)), centres)
         inside = np.clip(points[:, moves], self.low[moves], self.high[moves]).astype(np.float64)
         ball, settled = (centres[:, moves], rho, self.inner.order, unit), centres.copy()
         whole = self.whole[moves]
         settled[:, moves] = _with_whole(inside, whole, *ball) if self.whole.any() else pull_inside(inside, *ball)
+        for group in self.groups:  # a category that rounding has taken off alone
+            lost = settled[:, group].sum(axis=1) != 1.0
+            settled[lost] = centres[lost]
         return settled
 
     def draw(self, centres: Float64Array, stream: Stream) -> Float64Array:
-        """A random point of the inner ball."""
-        return self._back(self.inner.draw(self._into(centres), stream), centres)
+        """A random point of the inner ball, with random categories."""
+        guide = stream.child("categories").uniform(centres.shape)
+        return self._back(self.inner.draw(self._into(centres), stream), centres, guide=guide)
 
     def span(self, weights: Float64Array, centres: Float64Array) -> Span:
         """As of the inner ball; of whole numbers a range that holds theirs."""
-        return self.inner.span(self._pull(weights), self._into(centres))
+        return self._narrower(self.inner.span, weights, centres)
 
     def row_span(self, weights: Float64Array, centres: Float64Array) -> Span:
         """As of the inner ball; of whole numbers a range that holds theirs."""
-        return self.inner.row_span(self._pull(weights), self._into(centres))
+        return self._narrower(self.inner.row_span, weights, centres)
+
+    def _narrower(self, span: Callable[..., Span], weights: Float64Array, centres: Float64Array) -> Span:
+        here, plain = self._into(centres), weights[:, self.moves] * self.scale[self.moves]
+        low, high = span(plain, here)
+        if self.kept is None:
+            return low, high
+        first, second = span(self._pull(weights), here)
+        return np.maximum(low, first), np.minimum(high, second)
 
     def _into(self, points: Float64Array) -> Float64Array:
         return np.asarray((points[:, self.moves] / self.scale[self.moves]).astype(points.dtype, copy=False))
 
     def _pull(self, gradients: Float64Array) -> Float64Array:
-        return np.asarray((gradients[:, self.moves] * self.scale[self.moves]).astype(gradients.dtype, copy=False))
+        pulls = gradients[:, self.moves] * self.scale[self.moves]
+        if self.kept is not None:  # the part along relations moves nothing
+            pulls = pulls - (pulls @ self.kept.T) @ self.kept
+        return np.asarray(pulls.astype(gradients.dtype, copy=False))
 
-    def _back(self, inner_points: Float64Array, centres: Float64Array, inward: bool = False) -> Float64Array:
+    def _back(
+        self,
+        inner_points: Float64Array,
+        centres: Float64Array,
+        inward: bool = False,
+        guide: Float64Array | None = None,
+    ) -> Float64Array:
+        """Points of the user's units; groups get the category of the largest `guide`, or stay as they are."""
         points = centres.copy()
         points[:, self.moves] = inner_points * self.scale[self.moves]
+        if self.kept is not None:
+            points = self._keeping(inner_points, centres).astype(centres.dtype)
         if not self.whole.any():
             return points
+        if self.groups:
+            points = self._with_categories(points, centres, guide)
         whole = _whole_steps(points, centres, inward=True)
         if not inward:  # to the nearest, where that is allowed
             nearest = np.where(self.whole, _whole_steps(points, centres, inward=False), points)
@@ -548,6 +623,57 @@ class FeatureBall:
             inside = ((nearest >= self.low) & (nearest <= self.high)).all(axis=1, keepdims=True)
             whole = np.where(inside & (length <= self.rho), nearest, whole)
         return np.where(self.whole, whole, points).astype(points.dtype, copy=False)
+
+    @cached_property
+    def _grouped(self) -> AnyArray:
+        mask = np.zeros(len(self.scale), dtype=bool)
+        mask[[column for group in self.groups for column in group]] = True
+        return mask
+
+    def _with_categories(self, points: Float64Array, centres: Float64Array, guide: Float64Array | None) -> Float64Array:
+        """One category per group, the guide's where the radius allows the change, and shorter moves of the others."""
+        guide = centres if guide is None else guide
+        rho = np.broadcast_to(np.ravel(np.asarray(self.rho)), len(points))
+        steps, rest = np.zeros_like(points), np.where(self._grouped, 0.0, points - centres)
+        for group in self.groups:
+            now, trial = centres[:, group] > 0.5, steps.copy()
+            allowed = now | (self.scale[group] * rho[:, None] >= 1.0)
+            best = np.where(allowed, guide[:, group], -np.inf).argmax(axis=1)
+            trial[:, group] = (np.arange(len(group)) == best[:, None]) - centres[:, group]
+            stays = (trial[:, group][:, self.scale[group] == 0.0] != 0.0).any(axis=1)
+            steps = np.where(((self.length(trial) <= rho) & ~stays)[:, None], trial, steps)
+        order, length = self.inner.order, self.length(rest)
+        left = rho if order == np.inf else (rho**order - self.length(steps) ** order).clip(0.0) ** (1.0 / order)
+        share = np.divide(left * (1.0 - 1e-12), length, out=np.ones(len(points)), where=length > left)
+        return np.asarray(centres + steps + rest * share[:, None])
+
+    def _keeping(self, inner_points: Float64Array, centres: Float64Array) -> Float64Array:
+        """The user's points of moves that keep the relations."""
+        here, points = self._into(centres), np.array(centres, dtype=np.float64)
+        moved = self._relating(inner_points - here, *self.inner.room(here))
+        length = np.maximum(self.inner.length(moved), 1e-300)[:, None]
+        points[:, self.moves] += moved * np.minimum(1.0, self.rho / length) * self.scale[self.moves]
+        return points
+
+    def _relating(self, moves: Float64Array, down: Float64Array, up: Float64Array, tries: int = 6) -> Float64Array:
+        """Moves that keep the relations: projected; what meets the box stays there while the others make up for it.
+
+        Where these cannot, which needs moves to meet the box nearly everywhere, a shorter move is tried.
+        """
+        matrix, free, moved = cast("Float64Array", self.kept), np.ones(moves.shape, dtype=bool), moves
+        for _ in range(moves.shape[1] + 1):
+            gram = np.einsum("km,im,lm->ikl", matrix, free, matrix)
+            price = np.einsum("ikl,il->ik", np.linalg.pinv(gram, hermitian=True), moved @ matrix.T)
+            moved = moved - free * (price @ matrix)
+            out = free & ((moved < down) | (moved > up))
+            if not out.any():
+                break
+            free, moved = free & ~out, np.where(out, np.clip(moved, down, up), moved)
+        broken = np.abs(moved @ matrix.T).max(axis=1) > 1e-12 * (1.0 + np.abs(moves).max(axis=1))
+        if broken.any():
+            part = moves[broken], down[broken], up[broken]
+            moved[broken] = self._relating(part[0] / 3.0, *part[1:], tries - 1) if tries else 0.0
+        return moved
 
     def _ends(self, ends: float | Float64Array, free: float) -> Float64Array:
         full = np.full(len(self.scale), free)
@@ -573,7 +699,8 @@ def _with_whole(
     nearest = pull_inside(steps, centres, rho, order, unit)
     result = np.where(whole, _whole_steps(nearest, centres, inward=True, tolerance=0.0), centres)
     left, radii = np.ones(len(points), dtype=bool), np.broadcast_to(np.ravel(rho), len(points))
-    for candidate in (steps, mixed(low), mixed(np.zeros_like(low))):
+    alone = np.where(whole, steps, pull_inside(np.where(whole, centres, steps), centres, rho, order, unit))
+    for candidate in (steps, alone, mixed(low), mixed(np.zeros_like(low))):
         for i in np.flatnonzero(left):
             if _inside(candidate[i], centres[i], radii[i], order, unit):
                 result[i], left[i] = candidate[i], False
@@ -599,20 +726,45 @@ def _whole_steps(points: Float64Array, centres: Float64Array, inward: bool, tole
     return np.asarray(centres + steps)
 
 
-def restrict(threat: Threat, radii: Any, fixed: Any, whole: Any, dimensions: int) -> Threat:
-    """A ball with radii per feature, features that stay and whole numbers; the ball itself where none is given."""
-    if radii is None and fixed is None and whole is None:
+def restrict(
+    threat: Threat,
+    radii: Any,
+    dimensions: int,
+    fixed: Any = None,
+    integers: Any = None,
+    onehot: Any = None,
+    relations: Any = None,
+) -> Threat:
+    """A ball with radii per feature and what `attack` lets an adversary do; the ball itself where none is given."""
+    if all(part is None for part in (radii, fixed, integers, onehot, relations)):
         return threat
     if not isinstance(threat, L1Ball | L2Ball | LinfBall):
         rule = "can be given only where the adversary moves in a ball"
-        raise invalid("rho, fixed and integers", rule, f"a {type(threat).__name__}", "leave them out")
+        name = "rho, fixed, integers, onehot and relations"
+        raise invalid(name, rule, f"a {type(threat).__name__}", "leave them out")
     scale = np.full(dimensions, float(np.max(threat.rho))) if radii is None else check_radii(radii, dimensions)
     scale = np.where(columns_mask("fixed", fixed, dimensions), 0.0, scale)
     radii, largest = scale, float(scale.max())
     scale = scale / largest if largest > 0.0 else scale
-    moves, rounded = scale > 0.0, columns_mask("integers", whole, dimensions)
-    low, high = (np.broadcast_to(end, dimensions)[moves] / scale[moves] for end in (threat.low, threat.high))
-    return FeatureBall(replace(threat, rho=largest, low=low, high=high), scale, rounded, radii)
+    moves, rounded = scale > 0.0, columns_mask("integers", integers, dimensions)
+    groups = tuple(np.flatnonzero(columns_mask("onehot", group, dimensions)) for group in onehot or ())
+    columns = np.concatenate(groups) if groups else np.zeros(0, dtype=int)
+    grouped = np.isin(np.arange(dimensions), columns)
+    if len(columns) != len(set(columns.tolist())) or (grouped & rounded).any():
+        raise invalid("onehot", "must be groups of columns, each in one group and none in integers", onehot)
+    low, high = (np.broadcast_to(end, dimensions) for end in (threat.low, threat.high))
+    low, high = np.where(grouped, np.maximum(low, 0.0), low), np.where(grouped, np.minimum(high, 1.0), high)
+    kept = None
+    if relations is not None:
+        table = np.atleast_2d(np.asarray(relations, dtype=np.float64))
+        rule = f"must be weights of shape (relations, {dimensions}), 0 where columns are one-hot or whole numbers"
+        if table.shape[1:] != (dimensions,) or not np.isfinite(table).all() or table[:, grouped | rounded].any():
+            raise invalid("relations", rule, relations, "write relations=[[1, 1, 1, 0]] to keep a sum")
+        _, sizes, directions = np.linalg.svd(table[:, moves] * scale[moves], full_matrices=False)
+        kept = directions[sizes > 1e-12 * sizes.max(initial=1e-300)]
+        kept = kept if len(kept) else None
+    inner = replace(threat, rho=largest, low=low[moves] / scale[moves], high=high[moves] / scale[moves])
+    return FeatureBall(inner, scale, rounded | grouped, radii, groups, kept)
 
 
 def check_radii(radii: Any, dimensions: int) -> Float64Array:

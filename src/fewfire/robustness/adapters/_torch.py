@@ -1,7 +1,8 @@
-"""Modules of PyTorch that take a table (rows, columns): attacked by autograd, in evaluation mode.
+"""Modules of PyTorch that take a table (rows, columns) or rows of any shape, as images have: attacked by autograd.
 
-A `Sequential` of linear layers and ReLUs is also read as layers, in float64, which is what `certify` bounds: what is
-proved is of the same weights without the rounding of the module's own precision.
+They are in evaluation mode meanwhile. A `Sequential` of ReLUs and linear parts (layers, convolutions, means over
+windows, batch norms) is also read as layers, in float64, which is what `certify` bounds: what is proved is of the same
+weights without the rounding of the module's own precision.
 
 One output is a score: of two classes when all labels are ±1, or 0 and 1; otherwise the number that a regressor
 predicts. Several outputs are the scores of classes 0, 1, …, as in torch's cross-entropy.
@@ -15,6 +16,7 @@ their signs have no meaning. Where it has one sign at all rows, of labels of bot
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,8 +48,11 @@ HEADS: Final[dict[str, float | None]] = {
 @register_adapter("torch.nn.Module", described="torch.nn.Module")
 def torch_module(model: Any, X: object, y: object) -> ModelAdapter:
     """Its outputs, or what goes into a last sigmoid or softmax, by autograd."""
-    table = check_inputs("X", X, None, np.dtype(np.float64)).astype(np.float64)
-    outputs, labels = TorchScores(model, table.shape[1]), np.asarray(y)
+    rows = np.asarray(X)
+    shape = rows.shape[1:] if rows.ndim > 2 else ()
+    table = check_inputs("X", rows.reshape(len(rows), -1) if shape else X, None, np.dtype(np.float64))
+    table = table.astype(np.float64)
+    outputs, labels = TorchScores(model, table.shape[1], shape=shape), np.asarray(y)
     heads, head = outputs.scores(table[:1]).shape[1], outputs.head(table[:1])
     classes = np.arange(heads) if heads > 1 else two_classes(labels, probability=head is not None)
     if classes is None:
@@ -55,11 +60,11 @@ def torch_module(model: Any, X: object, y: object) -> ModelAdapter:
         if head == "sigmoid" and len(values) == 2 and (values[0] < 0 or values[1] > 1):
             rule = "must be ±1, 0 and 1, or numbers within [0, 1] for a model that ends in a sigmoid"
             raise invalid("y", rule, values, "encode the classes as 0 and 1")
-        return ModelAdapter(_with_layers(outputs, table), None)
+        return ModelAdapter(_with_layers(outputs, table), None, shape=shape)
     if head is None:
         if heads == 1:
             check_score(outputs, table, labels, classes)
-        return ModelAdapter(_with_layers(outputs, table), classes)
+        return ModelAdapter(_with_layers(outputs, table), classes, shape=shape)
 
     half = HEADS[head]
 
@@ -68,7 +73,7 @@ def torch_module(model: Any, X: object, y: object) -> ModelAdapter:
         index = values.argmax(axis=1) if heads > 1 or half is None else (values[:, 0] > half).astype(np.int64)
         return np.asarray(classes[index])
 
-    return ModelAdapter(_with_layers(replace(outputs, before_head=True), table), classes, predict=predict)
+    return ModelAdapter(_with_layers(replace(outputs, before_head=True), table), classes, predict=predict, shape=shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +84,7 @@ class TorchScores(Scores):
     columns: int
     before_head: bool = False  # what goes into the last sigmoid or softmax instead
     layers: Layers | None = None
+    shape: tuple[int, ...] = ()  # of a row as the module takes it, where that is not (columns,)
 
     @property
     def inputs(self) -> int:
@@ -86,8 +92,8 @@ class TorchScores(Scores):
 
     @property
     def width(self) -> int:
-        """ROW."""
-        return ROW
+        """ROW, or 16 channels of an image."""
+        return max(ROW, 16 * self.columns) if self.shape else ROW
 
     @property
     def formula(self) -> Layers | None:
@@ -106,12 +112,12 @@ class TorchScores(Scores):
 
         def pull(weights: Float64Array) -> Float64Array:
             if not outputs.requires_grad:  # nothing but steps on the way: the gradients are 0
-                return np.zeros_like(_numbers(tensor))
+                return np.zeros((len(tensor), self.columns))
             direction = torch.tensor(weights, dtype=outputs.dtype, device=outputs.device)
             (gradients,) = torch.autograd.grad(
                 outputs, tensor, direction, retain_graph=True, materialize_grads=True
             )  # 0 where the outputs do not depend on the points
-            return _numbers(gradients)
+            return _numbers(gradients).reshape(len(gradients), -1)
 
         return _numbers(outputs), pull
 
@@ -123,7 +129,8 @@ class TorchScores(Scores):
     def _tensor(self, points: Float64Array) -> Any:
         torch = _torch()
         weights = next((p for p in self.module.parameters() if p.is_floating_point()), torch.empty(0))
-        return torch.tensor(points, dtype=weights.dtype, device=weights.device)
+        shaped = points.reshape(len(points), *self.shape) if self.shape else points
+        return torch.tensor(shaped, dtype=weights.dtype, device=weights.device)
 
     def _run(self, tensor: Any) -> tuple[Any, str | None]:
         """The outputs, or what goes into their head, of shape (rows, heads); and the head's name."""
@@ -141,7 +148,7 @@ class TorchScores(Scores):
 
 def _with_layers(scores: TorchScores, table: Float64Array) -> TorchScores:
     """The scores with their layers, where these are known, and give the scores of the first rows."""
-    layers = _layers(scores.module)
+    layers = _layers(scores.module, scores.shape or (scores.columns,))
     if layers is None or layers.inputs != scores.columns:
         return scores
     given, expected = scores.scores(table[:16]), layers.scores(table[:16])
@@ -149,19 +156,37 @@ def _with_layers(scores: TorchScores, table: Float64Array) -> TorchScores:
     return replace(scores, layers=layers) if same else scores
 
 
-def _layers(module: Any) -> Layers | None:
-    """A Sequential of Linear and ReLU in turn, a head left out, in float64; None where it is anything else."""
-    nn, weights, biases = _torch().nn, [], []
-    parts = _members(module)
+LARGEST: Final = 1 << 24
+"""Weights from one layer to the next up to which a convolution is written as a matrix."""
+
+
+def _layers(module: Any, shape: tuple[int, ...]) -> Layers | None:
+    """A Sequential of ReLUs and linear parts in float64, a head left out; None where it is anything else."""
+    torch = _torch()
+    nn, weights, biases, parts = torch.nn, [], [], _members(module)
     if type(parts[-1]) in (nn.Sigmoid, nn.LogSigmoid, nn.Softmax, nn.LogSoftmax):
         parts.pop()
-    parts = [part for part in parts if type(part) not in (nn.Identity, nn.Dropout, nn.Flatten)]
-    kinds = [type(part) for part in parts]
-    if not parts or kinds != ([nn.Linear, nn.ReLU] * len(parts))[: len(parts)] or kinds[-1] is not nn.Linear:
-        return None
-    for part in parts[::2]:
-        weights.append(part.weight.detach().double().cpu().numpy().T)
-        biases.append(np.zeros(part.out_features) if part.bias is None else part.bias.detach().double().cpu().numpy())
+    linear = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.AvgPool2d, nn.BatchNorm1d, nn.BatchNorm2d, nn.Flatten)
+    parts = [part for part in parts if type(part) not in (nn.Identity, nn.Dropout)]
+    ends = [i for i, part in enumerate(parts) if type(part) is nn.ReLU]
+    for start, end in zip([-1, *ends], [*ends, len(parts)], strict=True):
+        part = [deepcopy(step).double().cpu().eval() for step in parts[start + 1 : end] if type(step) in linear]
+        if len(part) != end - start - 1 or all(type(step) is nn.Flatten for step in part):
+            return None
+        with torch.no_grad():
+            try:
+                zero = nn.Sequential(*part)(torch.zeros(1, *shape, dtype=torch.float64))
+            except (RuntimeError, ValueError):  # rows of another shape
+                return None
+            inputs = math.prod(shape)
+            if inputs * zero.numel() > LARGEST:
+                return None
+            unit = torch.eye(inputs, dtype=torch.float64).reshape(inputs, *shape)
+            matrix = (nn.Sequential(*part)(unit) - zero).reshape(inputs, -1).numpy()
+        steps = [step for step in part if type(step) is not nn.Flatten]
+        weights.append(steps[0].weight.detach().numpy().T if [type(s) for s in steps] == [nn.Linear] else matrix)
+        biases.append(zero.reshape(-1).numpy())
+        shape = tuple(zero.shape[1:])
     return Layers(tuple(weights), tuple(biases), "relu")
 
 
