@@ -305,6 +305,8 @@ def page(found: dict) -> str:
     lines = [
         "# Laws of sparse parities",
         "",
+        "For readers who ask how good the predictions of [`fewfire law predict`](../how-many-examples.md) and `fewfire bounds pareto` are.",
+        "",
         "Written by `python benchmarks/diagnose.py judge`. Calibrated on "
         f"{told['runs']:,} runs in {told['cells']:,} cells ({told['schedule']}):",
         "",

@@ -144,6 +144,8 @@ def _error(network: TwoLayer, test: tuple[Any, Any]) -> float:
 
 HEAD = """# Figure 5 of `pareto`: where the luck lives
 
+For readers of pareto who ask why few of the neurons learn the parity, and whether these would learn it alone.
+
 `tools/figure5.py`, {networks} wide networks per row that learn a parity of 50 bits online (rate 0.1, batches of
 32, as in C.2; no weight decay where none is named), seeds that the recipe does not use. One training of each kind
 per wide network: the trial is the wide network. Shares of trainings that reach 10% test error with Wilson's 95%

@@ -177,8 +177,8 @@ class TabularBase(TabularParameters, ABC):
 
         Inputs are `X` (rows, columns), float64, NaN where a value is missing, and, where there are columns of text,
         `categories` (rows, columns of text), which X then lacks; an empty text is a missing value, or what the
-        file's metadata name where that is a category. Outputs are
-        `probabilities` (rows, classes) and `label`, or `prediction`. onnxruntime from 1.21 on runs it.
+        file's metadata name where that is a category. Outputs are `probabilities` (rows, classes in the order that
+        the metadata list) and `label`, or `prediction`. onnxruntime from 1.21 on runs it.
         """
         check_is_fitted(self)
         from fewfire.tabular._export import export  # late: few export, and it needs a package
