@@ -1,11 +1,16 @@
 """Links between the Markdown pages lead somewhere, as a forge shows them: files exist and headings make the anchors."""
 
+import contextlib
+import importlib
+import inspect
 import re
 import runpy
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+
+import fewfire
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
@@ -50,6 +55,25 @@ def test_links_lead_somewhere(path):
 
 def test_there_are_links_to_check():
     assert sum(len(links(path)) for path in PAGES) > 100
+
+
+PACKAGES = "engines|fourier|halfspace|learners|networks|papers|problems|robustness|sweeps|tabular"
+NAMED = re.compile(rf"`(?:fewfire\.|ff\.)?((?:{PACKAGES})(?:\.[A-Za-z]\w*)+)[(`]")
+
+
+def test_names_of_the_package_exist():
+    """Those in backquotes on pages of docs/ that begin with a package."""
+    wrong = []
+    for path in ROOT.glob("docs/**/*.md"):
+        for name in sorted(set(NAMED.findall(path.read_text(encoding="utf-8")))):
+            found = fewfire
+            for part in name.split("."):
+                if not hasattr(found, part) and inspect.ismodule(found):
+                    with contextlib.suppress(ModuleNotFoundError):  # a module, such as papers.pareto.algorithms
+                        importlib.import_module(f"{found.__name__}.{part}")
+                found = getattr(found, part, None)
+            wrong += [f"{path.name}: {name}"] if found is None else []
+    assert wrong == []
 
 
 def test_the_sites_own_check(tmp_path):
