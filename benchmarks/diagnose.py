@@ -347,7 +347,7 @@ def page(found: dict) -> str:
         "if the chance of each cell were known, is that of the binomial noise alone. How far cells lie from the laws was scaled by the "
         "cells of another seed; these were drawn and trained once, after all else was fixed.",
         "",
-        "| cells | runs | inside the 90% interval | mean width | of binomial noise alone | mean miss of the chance |",
+        "| cells | runs | inside the 90% interval | mean width | of binomial noise alone | mean error of the probability |",
         "| --- | --- | --- | --- | --- | --- |",
         *(
             f"| {'in doubt' if name.startswith('doubt') else 'not in doubt'} | {name.split()[1]} | {row['inside']} of "

@@ -142,7 +142,7 @@ def _error(network: TwoLayer, test: tuple[Any, Any]) -> float:
     return round(float(np.mean(np.sign(network(test[0])) != test[1])), 4)
 
 
-HEAD = """# Figure 5 of `pareto`: where the luck lives
+HEAD = """# Figure 5 of `pareto`: which neurons learn
 
 For readers of pareto who ask why few of the neurons learn the parity, and whether these would learn it alone.
 
