@@ -68,7 +68,7 @@ for variant, weight in sorted(model.mixing_weights_.items(), key=lambda item: -i
 #
 # What is lost when a column is shuffled, on rows that were not trained on, and the mean prediction along the column.
 
-ff.report.plot_effects(model, X_test, y_test, columns=3)
+ff.report.plot_effects(model, X_test, y_test, columns=2)
 
 # %%
 # Which column alone?
