@@ -177,8 +177,7 @@ class TabularBase(TabularParameters, ABC):
 
         Inputs are `X` (rows, columns of numbers), float64, NaN where missing, and where there is text `categories`
         (rows, columns of text); an empty text is missing, or what the metadata name where that is a category. Outputs
-        are `label` and `probabilities` (rows, the metadata's `classes`), or `prediction`. onnxruntime from 1.21 on runs
-        it.
+        are `label` and `probabilities` (rows, the metadata's `classes`), or `prediction`, by onnxruntime 1.21 or newer.
         """
         check_is_fitted(self)
         from fewfire.tabular._export import export  # late: few export, and it needs a package
