@@ -305,6 +305,8 @@ def page(found: dict) -> str:
     lines = [
         "# Laws of sparse parities",
         "",
+        "For readers who ask how good the predictions of [`fewfire law predict`](../how-many-examples.md) and `fewfire bounds pareto` are.",
+        "",
         "Written by `python benchmarks/diagnose.py judge`. Calibrated on "
         f"{told['runs']:,} runs in {told['cells']:,} cells ({told['schedule']}):",
         "",
@@ -313,7 +315,7 @@ def page(found: dict) -> str:
         "## The examples that half of the runs need",
         "",
         f"log m* by {len(found['residuals'])} frontiers ({found['unlocated']} more are not bracketed by the samples that "
-        f"were tried). Beside the law they scatter by {found['scatter']:.1%}.",
+        f"were tried). Around the law they scatter by {found['scatter']:.1%}.",
         "",
         "| term | coefficient | 90% interval |",
         "| --- | --- | --- |",
@@ -345,7 +347,7 @@ def page(found: dict) -> str:
         "if the chance of each cell were known, is that of the binomial noise alone. How far cells lie from the laws was scaled by the "
         "cells of another seed; these were drawn and trained once, after all else was fixed.",
         "",
-        "| cells | runs | inside the 90% interval | mean width | of binomial noise alone | mean miss of the chance |",
+        "| cells | runs | inside the 90% interval | mean width | of binomial noise alone | mean error of the probability |",
         "| --- | --- | --- | --- | --- | --- |",
         *(
             f"| {'in doubt' if name.startswith('doubt') else 'not in doubt'} | {name.split()[1]} | {row['inside']} of "
@@ -357,13 +359,13 @@ def page(found: dict) -> str:
         "## What `diagnose` names",
         "",
         f"{found['drawn']} cells drawn at random at n = {', '.join(map(str, JUDGED_INPUTS))}, none of which is calibrated; "
-        f"kinds: {', '.join(f'{count} {name}' for name, count in found['kinds_drawn'].items())}. Judged are "
+        f"kinds: {', '.join(f'{count} {name}' for name, count in found['kinds_drawn'].items())}. Tested are "
         f"the first {WANTED} where data alone is short and the first {WANTED} where width or steps are and data is not, by "
         f"{RUNS} runs each of the cell and of four times each resource alone.",
         "",
         f"What it names first is short in **{found['right']} of {found['cells']}** (data {found['by_kind']['data']}, width or "
         f"steps {found['by_kind']['width or steps']}); in {found['right_and_above_half']} it also predicts that four times as much "
-        f"brings success to a half. All that is short, and nothing else, is said in {found['same_set']}. Of the cells where four "
+        f"brings success to a half. All that is short, and nothing else, is reported in {found['same_set']}. Of the cells where four "
         f"times as much of nothing alone suffices, it says so in {found['nothing_alone_helps'][0]} of "
         f"{found['nothing_alone_helps'][1]}; of those that succeed as they are, in {found['enough'][0]} of {found['enough'][1]}.",
         "",

@@ -33,6 +33,8 @@ APART = 2
 
 PAGE = """# The frontier of n = 50, by search and by grid
 
+For readers who ask what a [search for a frontier](../sweeps.md#searching-for-a-frontier) saves against a grid.
+
 `python benchmarks/frontier_gpu.py --out docs/results`: the number of examples at which half of the networks learn
 the parity of k of 50 bits to 10% test error within 10⁵ steps, with 95% intervals. The search took {search} runs in
 {search_s:.0f} s, a grid of {columns} sample sizes and {trials} trials each {grid} runs in {grid_s:.0f} s, on one {device}.

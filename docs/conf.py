@@ -8,8 +8,10 @@ Sphinx expects.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
 from sphinx.ext.napoleon import Config, NumpyDocstring
 
 import fewfire
@@ -22,7 +24,8 @@ source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 exclude_patterns = ["examples", "**/README.*"]
 nitpicky = False
 # Words of a docstring's types are linked where they name one thing; "width" names several, which is no mistake.
-suppress_warnings = ["ref.python"]
+# Settings that hold a function are not cached.
+suppress_warnings = ["ref.python", "config.cache"]
 
 # Anchors as a forge makes them from headings, six levels deep.
 myst_heading_anchors = 6
@@ -43,11 +46,23 @@ html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True}
 
+
+def keep_figure(block: Any, variables: Any, settings: Any) -> str:
+    """A figure of ours that ends a block becomes an image file; the first one is the example's thumbnail.
+
+    The page itself shows the figure as a notebook does.
+    """
+    figure = variables["example_globals"].get("___")
+    if isinstance(figure, Figure) and hasattr(figure, "_repr_png_"):
+        Path(next(variables["image_path_iterator"])).write_bytes(figure._repr_png_())
+    return ""
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
-    "image_scrapers": (),
+    "image_scrapers": ("matplotlib", keep_figure),
     "capture_repr": ("_repr_html_", "__repr__"),
     "show_memory": False,
     "write_computation_times": False,  # a page of scripts from elsewhere
@@ -101,6 +116,8 @@ def skip_what_others_wrote(app: Any, what: str, name: str, thing: object, skip: 
         return True
     plain = getattr(thing, "fget", None) or getattr(thing, "func", None) or getattr(thing, "__func__", None) or thing
     module = getattr(plain, "__module__", None)
+    if isinstance(thing, type) and thing.__name__.startswith("_"):
+        return True
     if what in ("class", "exception") and not str(module).startswith(OURS):
         return True
     return None

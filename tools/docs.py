@@ -23,10 +23,11 @@ LOADED = {"script": "src", "img": "src", "source": "srcset", "iframe": "src", "l
 
 
 class Page(HTMLParser):
-    """The anchors of a page, what it links to and what it loads."""
+    """The title of a page, its anchors, what it links to and what it loads."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.title = self.inside = ""
         self.anchors: set[str] = set()
         self.links: list[str] = []
         self.loads: list[str] = []
@@ -39,6 +40,12 @@ class Page(HTMLParser):
             self.links.append(given["href"])
         if tag in LOADED and LOADED[tag] in given and (tag != "link" or "stylesheet" in given.get("rel", "")):
             self.loads.append(given[LOADED[tag]])
+        self.inside = tag
+
+    def handle_data(self, data: str) -> None:
+        """The first title is the page's; pictures inside it may have others."""
+        if self.inside == "title" and not self.title:
+            self.title = data.strip()
 
 
 def problems(folder: Path) -> list[str]:
@@ -47,6 +54,12 @@ def problems(folder: Path) -> list[str]:
     for path, page in pages.items():
         page.feed(path.read_text(encoding="utf-8"))
     wrong = []
+    titles: dict[str, Path] = {}
+    for path, page in pages.items():
+        first = titles.setdefault(page.title, path) if page.title else path
+        if first != path:
+            names = f"{first.relative_to(folder)} and {path.relative_to(folder)}"
+            wrong.append(f"{names} have the title {page.title!r} both")
     for path, page in pages.items():
         here = path.relative_to(folder)
         wrong += [f"{here} loads {address}" for address in page.loads if urlsplit(address).scheme in ("http", "https")]
@@ -76,7 +89,8 @@ def main(arguments: list[str] | None = None) -> int:
         if subprocess.run(command).returncode != 0:
             return 1
     wrong = problems(html)
-    print("\n".join([*wrong, f"{html / 'index.html'}: {len(wrong)} problems"]))
+    found = "1 problem" if len(wrong) == 1 else f"{len(wrong)} problems"
+    print("\n".join([*wrong, f"{html / 'index.html'}: {found}"]))
     return 1 if wrong else 0
 
 

@@ -261,6 +261,8 @@ def taken(row: dict[str, Any], longest: int) -> float:
 
 HEAD = """# Figure 4 of `pareto`
 
+For readers of pareto who ask whether its Figure 4 comes out again, cell by cell.
+
 {runs:,} of the {all_runs:,} runs of `examples/figure4.toml` exist ({share:.0%}), in {cells:,} of its {all_cells:,}
 cells; `tools/figure4.py` makes them. Up to width {widest:,}, {enough:,} of {narrow:,} cells
 ({enough_share:.0%}) have at least {fewest} trials. The aim is {fewest} in each of these cells, and {most} where a

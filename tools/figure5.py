@@ -142,7 +142,9 @@ def _error(network: TwoLayer, test: tuple[Any, Any]) -> float:
     return round(float(np.mean(np.sign(network(test[0])) != test[1])), 4)
 
 
-HEAD = """# Figure 5 of `pareto`: where the luck lives
+HEAD = """# Figure 5 of `pareto`: which neurons learn
+
+For readers of pareto who ask why few of the neurons learn the parity, and whether these would learn it alone.
 
 `tools/figure5.py`, {networks} wide networks per row that learn a parity of 50 bits online (rate 0.1, batches of
 32, as in C.2; no weight decay where none is named), seeds that the recipe does not use. One training of each kind

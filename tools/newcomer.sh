@@ -23,10 +23,16 @@ clean() {
   env -i PATH="$PATH" HOME="$work/home" LANG=C.UTF-8 "${kept[@]}" bash -euo pipefail -c "$1"
 }
 
-# The first block of plain commands in the README that has the text (those of ```python are run by the tests), comments left out.
+# The first block of plain commands in the README that has the text, comments left out.
 block() {
   awk -v wanted="$1" '/^```/ { if (inside && plain && index(text, wanted)) { printf "%s", text; exit }
     inside = !inside; plain = ($0 == "```"); text = ""; next } inside { text = text $0 "\n" }' "$repository/README.md" | sed 's/  *# .*//'
+}
+
+# The first block of Python in the README that has the text.
+snippet() {
+  awk -v wanted="$1" '/^```/ { if (inside && python && index(text, wanted)) { printf "%s", text; exit }
+    inside = !inside; python = ($0 == "```python"); text = ""; next } inside { text = text $0 "\n" }' "$repository/README.md"
 }
 
 mapfile -t commands < <(block "git clone ")
@@ -54,6 +60,18 @@ begun=$SECONDS
 clean "make test" | tee ../test.txt
 echo "newcomer: make test took $((SECONDS - begun)) s"
 [ "$(tail -n 1 ../test.txt)" = "All tests passed." ] || surprise "make test ends with: $(tail -n 1 ../test.txt)"
+
+snippet TabularClassifier >../table.py
+printed=$(clean ".venv/bin/python ../table.py")
+grep -qxE "0\.9[3-9][0-9]*" <<<"$printed" || surprise "the snippet for a table prints: $printed"
+snippet fewfire.torch >../model.py
+[ -s ../model.py ] || surprise "the README has no snippet for a PyTorch model"
+if .venv/bin/python -c "import torch" 2>/dev/null; then
+  printed=$(clean ".venv/bin/python ../model.py")
+  [[ $printed == *" of 1 blocks sparse"* ]] || surprise "the snippet for a PyTorch model prints: $printed"
+else
+  echo "newcomer: PyTorch is not installed; the tests run its snippet where it is"
+fi
 
 clean "$(block "sweep run")"
 [ -s report.html ] || surprise "there is no report.html"

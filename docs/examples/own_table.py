@@ -63,6 +63,14 @@ for variant, weight in sorted(model.mixing_weights_.items(), key=lambda item: -i
     print(f"{weight:.2f}  {variant}")
 
 # %%
+# What the model makes of each column
+# -----------------------------------
+#
+# What is lost when a column is shuffled, on rows that were not trained on, and the mean prediction along the column.
+
+ff.report.plot_effects(model, X_test, y_test, columns=2)
+
+# %%
 # Which column alone?
 # -------------------
 #

@@ -7,6 +7,7 @@ little? An attack finds bad images, so it gives an upper bound; a certificate pr
 lower one.
 """
 
+import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
@@ -61,10 +62,11 @@ for name, model in (("robust", robust), ("plain", plain)):
 
 found = ff.attack(plain, X_test, y_test, **threat)
 row = next(i for i in range(len(y_test)) if y_test[i] == 8 and found.success[i])
-for title, image in (("before", X_test[row]), ("after", found.X[row])):
-    print(title)
-    for line in image.reshape(8, 8):
-        print("".join(" .:-=+*#%@"[min(9, int(10 * pixel))] * 2 for pixel in line))
+_, axes = plt.subplots(1, 2, figsize=(5, 2.8))
+for axis, title, image in zip(axes, ("an eight", "taken for a three"), (X_test[row], found.X[row]), strict=True):
+    axis.imshow(image.reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)
+    axis.set_title(title)
+    axis.axis("off")
 
 # %%
 # :doc:`../robust` describes how the training works and how it compares, :doc:`../certificates` what is proved and how.

@@ -1,4 +1,4 @@
-"""fewfire: two-layer networks in which little is active.
+"""fewfire: networks in which little is active.
 
 Subpackages load when they are first used, so that `import fewfire` stays fast and light.
 """

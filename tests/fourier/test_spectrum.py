@@ -148,7 +148,11 @@ def test_tables_of_integers_and_an_empty_cube():
 @pytest.mark.parametrize(
     ("f", "n", "message"),
     [
-        (lambda X: X[:, 0], None, "n must be given with a plain callable; got None. Remedy: say how many inputs"),
+        (
+            lambda X: X[:, 0],
+            None,
+            "n must be given with a plain callable; got None. Remedy: give the number of its inputs",
+        ),
         (Network(3), 4, "n must agree with f.inputs = 3; got 4. Remedy: leave n out"),
         ([1.0, 2.0], 2, "n must agree with the 2 values of f; got 2"),
         ([1.0, 2.0, 3.0], None, "f must be a vector of 2ⁿ numbers"),

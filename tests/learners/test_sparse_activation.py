@@ -138,7 +138,7 @@ def test_class_weights_find_the_rare_class():
 def test_explain(fitted):
     text = str(fitted[0].explain(2)).splitlines()
     assert text[0].startswith("32 neurons on 12 columns, at most 2 to fire; W = ")
-    assert text[1].startswith("on 600 training rows ") and " fire in the mean, 2 at most; " in text[1]
+    assert text[1].startswith("on 600 training rows ") and " fire on average, 2 at most; " in text[1]
     assert text[2].startswith("weight decay ") and "held-out loss by decay 0: " in text[2]
     assert len(text) == 5 and text[3].startswith("neuron ") and "·x" in text[3]
     assert len(str(fitted[0].explain(0)).splitlines()) == 3
@@ -192,7 +192,7 @@ def test_the_neurons_that_fire_are_counted_and_named(fitted):
     fires = (model.network_.preactivations(X.astype(float)) > 0).mean(axis=0)
     assert np.array_equal(model.firing_, fires) and model.alive_ == np.count_nonzero(fires)
     assert isinstance(model.alive_, int) and 2 < model.alive_ <= 32
-    assert f"2 at most; {model.alive_} of 32 neurons ever do" in str(model.explain())
+    assert f"2 at most; {model.alive_} of 32 neurons fire on some row" in str(model.explain())
     dead = np.flatnonzero(model.firing_ == 0)
     without = model.network_.with_parameters(output=np.where(model.firing_ > 0, model.network_.output, 0.0))
     assert np.allclose(without(X.astype(float)), model.predict(X)) and len(dead) == 32 - model.alive_

@@ -1,11 +1,16 @@
 """Links between the Markdown pages lead somewhere, as a forge shows them: files exist and headings make the anchors."""
 
+import contextlib
+import importlib
+import inspect
 import re
 import runpy
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+
+import fewfire
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
@@ -52,19 +57,59 @@ def test_there_are_links_to_check():
     assert sum(len(links(path)) for path in PAGES) > 100
 
 
+PACKAGES = "engines|fourier|halfspace|learners|networks|papers|problems|robustness|sweeps|tabular"
+NAMED = re.compile(rf"`(?:fewfire\.|ff\.)?((?:{PACKAGES})(?:\.[A-Za-z]\w*)+)[(`]")
+
+
+def test_names_of_the_package_exist():
+    """Those in backquotes on pages of docs/ that begin with a package."""
+    wrong = []
+    for path in ROOT.glob("docs/**/*.md"):
+        for name in sorted(set(NAMED.findall(path.read_text(encoding="utf-8")))):
+            found = fewfire
+            for part in name.split("."):
+                if not hasattr(found, part) and inspect.ismodule(found):
+                    with contextlib.suppress(ModuleNotFoundError):  # a module, such as papers.pareto.algorithms
+                        importlib.import_module(f"{found.__name__}.{part}")
+                found = getattr(found, part, None)
+            wrong += [f"{path.name}: {name}"] if found is None else []
+    assert wrong == []
+
+
 def test_the_sites_own_check(tmp_path):
     """On a small site with one mistake of each kind."""
     (tmp_path / "a.html").write_text(
-        '<a href="b.html#there">1</a><a href="b.html#gone">2</a><a href="c.html">3</a><a href="https://x.org">4</a>'
+        '<title>Same</title><a href="b.html#there">1</a><a href="b.html#gone">2</a><a href="c.html">3</a><a href="https://x.org">4</a>'
         '<a href="#here">5</a><p id="here"></p><img src="https://x.org/i.png"><link rel="stylesheet" href="s.css">'
         '<link rel="author" href="https://x.org">'
     )
-    (tmp_path / "b.html").write_text('<h1 id="there">T</h1><a href="a.html#here">a</a><a href="#">top</a>')
+    (tmp_path / "b.html").write_text(
+        '<title>Same</title><svg><title>other</title></svg><h1 id="there">T</h1><a href="a.html#here">a</a><a href="#">top</a>'
+    )
     assert TOOL["problems"](tmp_path) == [
+        "a.html and b.html have the title 'Same' both",
         "a.html loads https://x.org/i.png",
         "a.html links to b.html#gone: there is no such anchor",
         "a.html links to c.html: there is no such file",
     ]
+
+
+READERS = re.compile(r"For (a |the |every)?(people|readers|researchers)\b")
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_page_is_short_and_names_its_readers(path):
+    name, text = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+    by_hand = re.sub(r"<!-- Written by .*?<!-- The end of ", "", text, flags=re.S)
+    assert len(by_hand.splitlines()) <= 250 or name in {"docs/results/figure4.md", "CHANGELOG.md"}
+    if name in ("README.md", "SECURITY.md") or "```{include}" in text:
+        return
+    assert READERS.match(re.sub(r"\A# .*\n+", "", text)), "the first lines name the readers"
+
+
+def test_a_page_of_the_reference_names_its_readers():
+    for path in ROOT.glob("docs/api/*.rst"):
+        assert READERS.match(path.read_text(encoding="utf-8").split("\n\n")[1]), path.name
 
 
 def test_every_public_package_is_in_the_reference():

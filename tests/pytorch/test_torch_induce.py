@@ -92,7 +92,7 @@ def test_relufy_names_what_it_cannot_reach(torch):
     with pytest.warns(UserWarning) as caught:
         assert ft.relufy(model, batches=[x]) == ["0.act"]
     assert [str(warning.message) for warning in caught] == [
-        "relufy left smooth activations: 1[up, down] (a gelu that forward calls as a function), "
+        "relufy left smooth activations as they are: 1[up, down] (a gelu that forward calls as a function), "
         "2.act_of_heads (it is called outside MLP blocks too)"
     ]
     assert type(model[2].act) is torch.nn.SiLU
@@ -111,7 +111,7 @@ def test_relufy_names_what_it_cannot_reach(torch):
             return self.inner(x) if asked else x
 
     model = Asks()
-    with pytest.warns(UserWarning, match=r"first\.1 \(not seen at work; pass batches\)"):
+    with pytest.warns(UserWarning, match=r"first\.1 \(it did not run; pass batches\)"):
         assert ft.relufy(model, batches=[{"x": torch.randn(3, 6), "asked": True}]) == ["inner.1"]
 
 
@@ -212,7 +212,7 @@ def test_errors_name_the_remedy_and_change_nothing(torch):
         ft.relufy(relu)
     assert str(caught.value) == (
         "model must hold an MLP block with a smooth activation that is a module, such as torch.nn.GELU; "
-        "got a Sequential without one. Remedy: give it one where forward calls a function."
+        "got a Sequential without one. Remedy: write self.act = torch.nn.GELU() in __init__ and self.act(…) in forward."
     )
     gelu = block(torch, torch.nn.GELU())
     with pytest.raises(ff.InvalidArgument, match="threshold must be"):

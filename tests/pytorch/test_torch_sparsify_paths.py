@@ -168,7 +168,7 @@ def test_models_that_cannot_be_made_sparse(monkeypatch):
         "model must hold an MLP block whose zeros are exact: Linear, ReLU, Linear, with or without a gate; got a model"
     )
     for model, end in (
-        (nn.Linear(3, 4), " without a block. Remedy: pass batches, so that the model can be watched at work."),
+        (nn.Linear(3, 4), " without a block. Remedy: pass batches, so that the model can be watched running."),
         (like.sequential(8, 24, nn.GELU()), " whose 1 blocks cannot be used: gelu has no exact zeros. Remedy: "),
     ):
         before = snapshot(model)

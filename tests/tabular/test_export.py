@@ -60,6 +60,7 @@ def check(model, table, folder):
         assert np.abs((found["prediction"] - expected) / model._scale.max()).max() < 1e-5
     else:
         expected = model.predict_proba(table)
+        assert json.loads(session.get_modelmeta().custom_metadata_map["classes"]) == model.classes_.tolist()
         assert np.abs(found["probabilities"] - expected).max() < 1e-5
         sure = np.sort(expected, axis=1)
         sure = sure[:, -1] - sure[:, -2] > 1e-4

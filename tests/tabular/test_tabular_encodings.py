@@ -217,7 +217,7 @@ def test_an_encoding_from_outside_is_one_class_and_one_entry(monkeypatch, name, 
     y = (X[:, 0] ** 2 > 0.5).astype(int) if name == "squares" else (X[:, 0] > np.median(X[:, 0])).astype(int)
     settings = {"hidden": (8,), "members": 2, "gains": "none", "optimiser": AdamW(0.01, epochs=20), "random_state": 0}
     model = ff.TabularClassifier(scaling=name, trees=False, **settings).fit(X, y)
-    assert list(model.mixing_weights_) == [f"{name}, none gains"] and model.score(X, y) > 0.9
+    assert list(model.mixing_weights_) == [f"{name}, no gains"] and model.score(X, y) > 0.9
     (group,) = model._ensemble.groups.values()
     assert group.layout.fed == 4
     with pytest.raises(ff.InvalidArgument, match=f"'periodic', '{name}'; got 'minmax'"):

@@ -74,7 +74,7 @@ def test_mixing_weights_are_a_distribution_and_name_what_was_asked():
     model = ff.TabularClassifier(**QUICK).fit(X, y)
     assert sum(model.mixing_weights_.values()) == pytest.approx(1.0)
     assert min(model.mixing_weights_.values()) > 0
-    assert ff.TabularClassifier(**ONE_VARIANT).fit(X, y).mixing_weights_ == {"standard, none gains": 1.0}
+    assert ff.TabularClassifier(**ONE_VARIANT).fit(X, y).mixing_weights_ == {"standard, no gains": 1.0}
 
 
 def test_many_rows_hold_a_trial_of_the_variants(capsys):

@@ -322,9 +322,9 @@ def test_the_log_names_variant_epoch_and_losses(capsys):
     ff.TabularClassifier(**QUICK, optimiser=AdamW(epochs=2), verbose=2).fit(X, Y)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
-    assert lines[0].startswith("standard, none gains: epoch 1 of at most 2: loss 0.")
+    assert lines[0].startswith("standard, no gains: epoch 1 of at most 2: loss 0.")
     assert ", held out 0." in lines[1]
-    assert lines[2].startswith("standard, none gains, annealing: epoch 1 of 1: loss 0.")
+    assert lines[2].startswith("standard, no gains, annealing: epoch 1 of 1: loss 0.")
 
 
 @pytest.mark.parametrize("level", [True, np.True_, 1])
@@ -346,7 +346,7 @@ def test_a_terminal_shows_what_is_trained_and_the_time_left(capsys, monkeypatch)
     states = [state.rstrip() for state in written.split("\r")[1:]]
     assert len(states) > 8
     assert re.fullmatch(
-        r"\[#*-*\] fit, epochs: 1 of \d+, standard, none gains, best loss 0\.\d{4}, \d+ s, \d+ s left", states[0]
+        r"\[#*-*\] fit, epochs: 1 of \d+, standard, no gains, best loss 0\.\d{4}, \d+ s, \d+ s left", states[0]
     )
     assert "annealing, best loss" in states[-2] and states[-1].startswith("[####################] fit, epochs: ")
     shares = [float(done) / float(total) for done, total in re.findall(r"epochs: (\d+) of (\d+)", written)]

@@ -182,7 +182,7 @@ def test_every_input_has_the_gain_of_the_column_it_comes_from():
     for encoding in ("rank", "periodic"):
         assert np.array_equal(ensemble._gains(Variant(encoding, "strong"), ensemble.shares), gains)
     inputs = {str(variant): group.layout.inputs for variant, group in ensemble.groups.items()}
-    assert inputs["periodic, mild gains"] == 2 and inputs["piecewise_linear, none gains"] == 34
+    assert inputs["periodic, mild gains"] == 2 and inputs["piecewise_linear, no gains"] == 34
 
 
 def test_variants_are_all_that_settings_leave_open():

@@ -28,7 +28,7 @@ def as_function(f: object, n: int | None) -> tuple[Function, int]:
     if not callable(rule):
         raise invalid("f", "must be callable on ±1 tables", f"a {type(f).__name__}", _OFFER)
     if n is None and inputs is None:
-        raise invalid("n", "must be given with a plain callable", n, "say how many inputs the function has")
+        raise invalid("n", "must be given with a plain callable", n, "give the number of its inputs")
     if n is not None:
         n = check_integer("n", n, 1)
     if inputs is not None:

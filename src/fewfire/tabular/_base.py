@@ -175,10 +175,9 @@ class TabularBase(TabularParameters, ABC):
     def export_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write the whole model, from raw columns to predictions, as an ONNX file (extra `onnx`).
 
-        Inputs are `X` (rows, columns), float64, NaN where a value is missing, and, where there are columns of text,
-        `categories` (rows, columns of text), which X then lacks; an empty text is a missing value, or what the
-        file's metadata name where that is a category. Outputs are
-        `probabilities` (rows, classes) and `label`, or `prediction`. onnxruntime from 1.21 on runs it.
+        Inputs are `X` (rows, columns of numbers), float64, NaN where missing, and where there is text `categories`
+        (rows, columns of text); an empty text is missing, or what the metadata name where that is a category. Outputs
+        are `label` and `probabilities` (rows, the metadata's `classes`), or `prediction`, by onnxruntime 1.21 or newer.
         """
         check_is_fitted(self)
         from fewfire.tabular._export import export  # late: few export, and it needs a package

@@ -84,7 +84,7 @@ class Variant:
     gain: str
 
     def __str__(self) -> str:
-        return f"{self.encoding}, {self.gain} gains"
+        return f"{self.encoding}, {'no' if self.gain == 'none' else self.gain} gains"
 
 
 def choose_variants(scaling: str, gains: str) -> list[Variant]:

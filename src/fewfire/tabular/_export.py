@@ -110,6 +110,7 @@ def export(estimator: Any, path: str | os.PathLike[str]) -> None:
         likeliest = graph("ArgMax", found, axis=1, keepdims=0)
         graph.output(graph("Gather", classes, likeliest), "label", classes.dtype)
         graph.output(found, "probabilities", np.float64, len(classes))
+        metadata["classes"] = classes.tolist()
     else:
         found = graph("Add", graph("Mul", found, estimator._scale), estimator._centre)
         shape = [len(estimator._scale)] if estimator._columned else []

@@ -104,7 +104,7 @@ class ModelProfile:
     threads : int
         Of torch, when gains were measured.
     missed : tuple of str
-        Modules whose layers are named as those of blocks are, but which were not seen at work.
+        Modules whose layers are named as those of blocks are, but which did not run.
     seconds : (sparse, dense) or None
         What the whole model takes on the first batch: measured dense, and less what blocks gain that are faster sparse.
     """

@@ -40,7 +40,7 @@ def relufy(model: Any, threshold: float = 0.0, batches: Iterable[Any] | None = N
         τ ≥ 0: above 0, neurons fire at z > τ, and their value is z.
     batches : iterable, optional
         What the model is called with; only the first is used. Without it, parts of the model are run by themselves on
-        made-up rows; smooth activations that were not seen at work are then named in the warning.
+        made-up rows; smooth activations that did not run are then named in the warning.
 
     Examples
     --------
@@ -69,11 +69,11 @@ def relufy(model: Any, threshold: float = 0.0, batches: Iterable[Any] | None = N
                 else:
                     inside.add(id(module))
     unseen = [name for name, part in model.named_modules() if is_smooth(part) and id(part) not in inside | outside]
-    left += [f"{name} (not seen at work; pass batches)" for name in unseen]
+    left += [f"{name} (it did not run; pass batches)" for name in unseen]
     if not inside:
         got = f"a {type(model).__name__} without one" + (f"; left are {', '.join(left)}" if left else "")
         rule = "must hold an MLP block with a smooth activation that is a module, such as torch.nn.GELU"
-        raise invalid("model", rule, got, "give it one where forward calls a function")
+        raise invalid("model", rule, got, "write self.act = torch.nn.GELU() in __init__ and self.act(…) in forward")
     replaced = []
     for path, parent in model.named_modules():
         for name, child in parent._modules.items():
@@ -81,5 +81,5 @@ def relufy(model: Any, threshold: float = 0.0, batches: Iterable[Any] | None = N
                 parent._modules[name] = torch.nn.Threshold(tau, 0.0) if tau > 0 else torch.nn.ReLU()
                 replaced.append(f"{path}.{name}" if path else name)
     if left:
-        warnings.warn(f"relufy left smooth activations: {', '.join(left)}", UserWarning, stacklevel=2)
+        warnings.warn(f"relufy left smooth activations as they are: {', '.join(left)}", UserWarning, stacklevel=2)
     return replaced

@@ -76,7 +76,7 @@ class SparsifyReport:
     calibrated : bool
         Whether the rows came from batches; made-up rows otherwise.
     missed : tuple of str
-        Modules whose layers are named as those of blocks are, but which were not seen at work.
+        Modules whose layers are named as those of blocks are, but which did not run.
     """
 
     blocks: tuple[BlockReport, ...]
@@ -102,7 +102,7 @@ class SparsifyReport:
         extra = f"{self.extra_bytes / 2**20:.1f} MiB on top of the weights"
         lines = [f"{len(self.replaced)} of {len(self.blocks)} blocks sparse, {extra}, {rows}"]
         lines += [f"  {entry.block.label}: {_line(entry)}" for entry in self.blocks]
-        return "\n".join(lines + [f"  {name}: not seen at work; pass batches" for name in self.missed])
+        return "\n".join(lines + [f"  {name}: did not run; pass batches" for name in self.missed])
 
 
 def _line(entry: BlockReport) -> str:
@@ -180,7 +180,7 @@ def sparsify(
         if found:
             reasons = sorted({str(block.reason) for block, _ in found})
             got = f"a model whose {len(found)} blocks cannot be used: {'; '.join(reasons)}"
-        remedy = "pass batches, so that the model can be watched at work" if batches is None else "train it with a ReLU"
+        remedy = "pass batches, so that the model can be watched running" if batches is None else "train it with a ReLU"
         raise invalid("model", rule, got, remedy)
     policy = Policy(dense_above or sys.maxsize, gradients, unsupported, threads)
     with ExitStack() as undo, torch.no_grad():

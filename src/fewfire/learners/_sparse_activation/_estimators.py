@@ -71,8 +71,8 @@ class SparseActivationBase(BaseEstimator):  # type: ignore[misc]
         bounds = [f"{name} = {value:.4g}" for name, value in zip("WB", self.norms_, strict=True)]
         lines = [
             f"{network.width} neurons on {network.inputs} columns, at most {self.k} to fire; {', '.join(bounds)}",
-            f"on {seen.inputs_checked} training rows {mean:.2f} fire in the mean, {seen.max_active} at most; "
-            f"{self.alive_} of {network.width} neurons ever do",
+            f"on {seen.inputs_checked} training rows {mean:.2f} fire on average, {seen.max_active} at most; "
+            f"{self.alive_} of {network.width} neurons fire on some row",
         ]
         scores = ", ".join(f"{decay:g}: {loss:.4g}" for decay, loss in self.decay_scores_.items())
         lines.append(f"weight decay {self.weight_decay_:g}" + (f" (held-out loss by decay {scores})" if scores else ""))
