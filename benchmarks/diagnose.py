@@ -313,7 +313,7 @@ def page(found: dict) -> str:
         "## The examples that half of the runs need",
         "",
         f"log m* by {len(found['residuals'])} frontiers ({found['unlocated']} more are not bracketed by the samples that "
-        f"were tried). Beside the law they scatter by {found['scatter']:.1%}.",
+        f"were tried). Around the law they scatter by {found['scatter']:.1%}.",
         "",
         "| term | coefficient | 90% interval |",
         "| --- | --- | --- |",
@@ -340,12 +340,12 @@ def page(found: dict) -> str:
         "## How often outcomes lie in the intervals of `diagnose`",
         "",
         f"Fresh cells (`python benchmarks/diagnose.py fresh FILE`): n from 16 to 99 other than those the laws are fitted to; k, start, width, "
-        f"samples and steps at random inside the calibrated range; {FRESH_RUNS} runs each. In doubt are cells whose predicted chance "
+        f"samples and steps at random inside the calibrated range; {FRESH_RUNS} runs each. In doubt are cells whose predicted probability "
         "is between 5% and 95%. The width is that of the 90% predictive interval, as a share of runs; the narrowest there could be, "
-        "if the chance of each cell were known, is that of the binomial noise alone. How far cells lie from the laws was scaled by the "
+        "if the probability of each cell were known, is that of the binomial noise alone. How far cells lie from the laws was scaled by the "
         "cells of another seed; these were drawn and trained once, after all else was fixed.",
         "",
-        "| cells | runs | inside the 90% interval | mean width | of binomial noise alone | mean miss of the chance |",
+        "| cells | runs | inside the 90% interval | mean width | of binomial noise alone | mean miss of the probability |",
         "| --- | --- | --- | --- | --- | --- |",
         *(
             f"| {'in doubt' if name.startswith('doubt') else 'not in doubt'} | {name.split()[1]} | {row['inside']} of "
@@ -357,19 +357,19 @@ def page(found: dict) -> str:
         "## What `diagnose` names",
         "",
         f"{found['drawn']} cells drawn at random at n = {', '.join(map(str, JUDGED_INPUTS))}, none of which is calibrated; "
-        f"kinds: {', '.join(f'{count} {name}' for name, count in found['kinds_drawn'].items())}. Judged are "
+        f"kinds: {', '.join(f'{count} {name}' for name, count in found['kinds_drawn'].items())}. Tried are "
         f"the first {WANTED} where data alone is short and the first {WANTED} where width or steps are and data is not, by "
         f"{RUNS} runs each of the cell and of four times each resource alone.",
         "",
         f"What it names first is short in **{found['right']} of {found['cells']}** (data {found['by_kind']['data']}, width or "
         f"steps {found['by_kind']['width or steps']}); in {found['right_and_above_half']} it also predicts that four times as much "
-        f"brings success to a half. All that is short, and nothing else, is said in {found['same_set']}. Of the cells where four "
+        f"brings success to a half. All that is short, and nothing else, is named in {found['same_set']}. Of the cells where four "
         f"times as much of nothing alone suffices, it says so in {found['nothing_alone_helps'][0]} of "
         f"{found['nothing_alone_helps'][1]}; of those that succeed as they are, in {found['enough'][0]} of {found['enough'][1]}.",
         "",
         "The success law was changed three times after these cells had been trained: a smallest σ and 32 more runs, because it was "
         "wrong about (30, 3) at width 1000 with 300 examples; a second lottery, because it missed calibrated cells of width "
-        "3; random cells, shifts of cells and times that differ more near the frontier, because its intervals held too few outcomes, "
+        "3; random cells, shifts of cells and times that differ more near the frontier, because its intervals contained too few outcomes, "
         "for which the features were chosen with these cells in sight. The forms before this one named 38, 37 and 38 right.",
         "",
         "| parity | start | width | samples | steps | as it is | ×4 data | ×4 width | ×4 steps | named | right |",

@@ -162,7 +162,7 @@ def plot_bounds(info: Info, *, ax: SomeAxes | None = None) -> Figure:
 
 
 RECIPE = Recipe(
-    title="Measured sensitivities and degrees beside the sharp forms of Lemma 9, Lemma 10 and Theorem 8",
+    title="Measured sensitivities and degrees next to the sharp forms of Lemma 9, Lemma 10 and Theorem 8",
     seconds=(1, 170),
     expectation="every sharp bound holds and is tight: attained, within 5%, within 20%",
     figure=plot_bounds,

@@ -292,7 +292,7 @@ def plot_inside_the_class(info: Info, *, ax: SomeAxes | None = None) -> Figure:
     rows, classes = rows_of(info, "rows", "classes")
     shown = info["parameters"]
     n, s, k, steps = shown["n"][0], shown["s"][0], shown["k"][0], shown["steps"]
-    title = "Learning inside H(n, s, k) beside dense networks (means over targets, standard errors)"
+    title = "Learning inside H(n, s, k) next to dense networks (means over targets, standard errors)"
     figure, (errors, gaps, needed) = canvas(3, size=(9.0, 6.4), across=2, ax=ax, title=title)
     common = grouped(rows, "n", "s")[n, s]
     for index, ((side, length), mine) in enumerate(grouped(common, "k", "steps").items()):
@@ -333,7 +333,7 @@ def _spread(axis: Axes, sizes: Any, table: np.ndarray, index: int, label: str) -
 
 
 RECIPE = Recipe(
-    title="Learning inside H(n, s, k) beside dense networks of the same width: samples needed, errors, patience",
+    title="Learning inside H(n, s, k) next to dense networks of the same width: samples needed, errors, patience",
     seconds=(43, 700),
     expectation="trained alike, members need fewer samples; dense networks trained longer need no more, being sparse",
     figure=plot_inside_the_class,

@@ -147,7 +147,7 @@ def plot_statistical_queries(info: Info, *, ax: SomeAxes | None = None) -> Figur
 
 
 RECIPE = Recipe(
-    title="Theorem 14: success against queries and tolerance for parities, Gaussian elimination beside it",
+    title="Theorem 14: success against queries and tolerance for parities, next to Gaussian elimination",
     seconds=(6, 500),
     expectation="success never above (q/τ² + 9)/2^n; families within 16·2^n τ² and a few; elimination always right",
     figure=plot_statistical_queries,
