@@ -203,7 +203,7 @@ def improve(
         falling, tiny = adam_rates(rate * (1.0 - step / iterations), BETAS, step + 1, TINY)
         moves = [np.zeros_like(gradient) for gradient in gradients]
         for moved, gradient, means in zip(moves, gradients, memory, strict=False):  # with lines there is one gradient
-            adamw_step(moved, gradient, *means, falling, 0.0, *BETAS, tiny)
+            adamw_step(moved, gradient, means[0], means[1], falling, 0.0, *BETAS, tiny)
         now = Multipliers(
             now.slope - np.abs(here.output) * moves[0],
             now.curvature if lines else now.curvature - 2.0 * moves[1],
