@@ -342,9 +342,9 @@ def page(found: dict) -> str:
         "## How often outcomes lie in the intervals of `diagnose`",
         "",
         f"Fresh cells (`python benchmarks/diagnose.py fresh FILE`): n from 16 to 99 other than those the laws are fitted to; k, start, width, "
-        f"samples and steps at random inside the calibrated range; {FRESH_RUNS} runs each. In doubt are cells whose predicted chance "
+        f"samples and steps at random inside the calibrated range; {FRESH_RUNS} runs each. In doubt are cells whose predicted probability "
         "is between 5% and 95%. The width is that of the 90% predictive interval, as a share of runs; the narrowest there could be, "
-        "if the chance of each cell were known, is that of the binomial noise alone. How far cells lie from the laws was scaled by the "
+        "if the probability of each cell were known, is that of the binomial noise alone. How far cells lie from the laws was scaled by the "
         "cells of another seed; these were drawn and trained once, after all else was fixed.",
         "",
         "| cells | runs | inside the 90% interval | mean width | of binomial noise alone | mean error of the probability |",
@@ -371,7 +371,7 @@ def page(found: dict) -> str:
         "",
         "The success law was changed three times after these cells had been trained: a smallest σ and 32 more runs, because it was "
         "wrong about (30, 3) at width 1000 with 300 examples; a second lottery, because it missed calibrated cells of width "
-        "3; random cells, shifts of cells and times that differ more near the frontier, because its intervals held too few outcomes, "
+        "3; random cells, shifts of cells and times that differ more near the frontier, because its intervals contained too few outcomes, "
         "for which the features were chosen with these cells in sight. The forms before this one named 38, 37 and 38 right.",
         "",
         "| parity | start | width | samples | steps | as it is | ×4 data | ×4 width | ×4 steps | named | right |",

@@ -2,11 +2,10 @@
 #include "kernels/mlp_training.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <utility>
 #include <vector>
 
 #include "bindings/bindings.hpp"
+#include "bindings/named.hpp"
 #include "core/mlp_layout.hpp"
 #include "core/permutation.hpp"
 
@@ -17,14 +16,6 @@ using Rows = ConstArray1<std::int64_t>;
 
 void require(bool holds, const char* message) {
   if (!holds) throw nb::value_error(message);
-}
-
-MlpLoss loss_named(const char* name) {
-  for (const auto& [known, loss] : {std::pair{"logistic", MlpLoss::logistic},
-                                    {"cross_entropy", MlpLoss::cross_entropy},
-                                    {"squared", MlpLoss::squared}})
-    if (!std::strcmp(name, known)) return loss;
-  throw nb::value_error("loss must be 'logistic', 'cross_entropy' or 'squared'");
 }
 
 // The sizes of a network and where its parameters lie.
@@ -44,7 +35,7 @@ class PackedMlp {
       require(ladders.data()[g] > 0, "ladders must have at least one bin each");
       bins += static_cast<std::size_t>(ladders.data()[g]);
     }
-    require(bins <= inputs && !(bins && frequencies), "ladders must be among the inputs, and beside no frequencies");
+    require(bins <= inputs && !(bins && frequencies), "ladders must be among the inputs, and need that there be no frequencies");
     ladder_at_.push_back(inputs - bins);
     for (std::size_t g = 0; g < ladders.shape(0); ++g)
       ladder_at_.push_back(ladder_at_.back() + static_cast<std::size_t>(ladders.data()[g]));
@@ -69,14 +60,14 @@ class PackedMlp {
     fewfire::unpack(at_, packed.data(), flat.data());
   }
 
-  // `state` (2, size): AdamW's means of the gradient and of its square; (1, size): the velocity, and beta1 is momentum.
+  // `state`: the arrays that the optimiser keeps, such as AdamW's two means, each of the size.
   double epoch(Array1<float> packed, Array2<float> state, std::size_t steps, ConstArray2<float> x,
                ConstArray1<float> gains, Rows chosen, ConstArray2<float> target, ConstArray1<float> weight,
-               const char* loss, std::size_t batch, double learning_rate, double decay, double beta1,
-               double beta2) const {
+               const char* loss, std::size_t batch, const char* optimiser, double learning_rate, double decay,
+               double beta1, double beta2) const {
     const MlpRows rows = checked(x, gains, chosen);
     const MlpTargets targets = checked(x.shape(0), target, weight, loss, batch);
-    const MlpDescent descent = checked(packed, state, steps, {learning_rate, decay, beta1, beta2});
+    const MlpDescent descent = checked(packed, state, steps, {optimiser, learning_rate, decay, beta1, beta2});
     nb::gil_scoped_release released;
     return FEWFIRE_DISPATCH(mlp_epoch, at_, packed.data(), rows, targets, descent, batch);
   }
@@ -85,15 +76,16 @@ class PackedMlp {
   // without the interpreter's lock. The order is that of words `start` on of a stream; one step takes rows as they are.
   double advance(Array1<float> packed, Array2<float> state, std::size_t steps, ConstArray2<float> x,
                  ConstArray1<float> gains, Rows chosen, ConstArray2<float> target, ConstArray1<float> weight,
-                 const char* loss, std::size_t batch, double learning_rate, double decay, double beta1, double beta2,
-                 std::uint64_t key, std::uint64_t stream, std::uint64_t start, Array1<float> mean, float newest,
-                 ConstArray2<float> held_x, ConstArray1<float> held_gains, Rows held, Array2<double> out) const {
+                 const char* loss, std::size_t batch, const char* optimiser, double learning_rate, double decay,
+                 double beta1, double beta2, std::uint64_t key, std::uint64_t stream, std::uint64_t start,
+                 Array1<float> mean, float newest, ConstArray2<float> held_x, ConstArray1<float> held_gains, Rows held,
+                 Array2<double> out) const {
     MlpRows rows = checked(x, gains, chosen);
     const MlpTargets targets = checked(x.shape(0), target, weight, loss, batch);
-    const MlpDescent descent = checked(packed, state, steps, {learning_rate, decay, beta1, beta2});
+    const MlpDescent descent = checked(packed, state, steps, {optimiser, learning_rate, decay, beta1, beta2});
     const MlpRows judges = checked(held_x, held_gains, held);
     require(mean.shape(0) == at_.size, "mean must be of the layout's size");
-    require(out.shape(0) == judges.rows && out.shape(1) == at_.outputs, "out must have one row per held row");
+    require(out.shape(0) == judges.rows && out.shape(1) == at_.outputs, "out must have one row per validation row");
     nb::gil_scoped_release released;
     std::vector<std::int64_t> order;
     if (batch < rows.rows) {
@@ -131,22 +123,23 @@ class PackedMlp {
                      const ConstArray1<float>& weight, const char* loss, std::size_t batch) const {
     require(target.shape(0) == table && target.shape(1) == at_.outputs && weight.shape(0) == table,
             "target and weight must have one row per row of x");
-    const MlpTargets targets{target.data(), weight.data(), loss_named(loss)};
+    const MlpTargets targets{target.data(), weight.data(), kind_of("loss", loss, mlp_losses)};
     require(targets.loss != MlpLoss::logistic || at_.outputs == 1, "the logistic loss is of one output");
     require(batch > 0, "batch must be at least 1");
     return targets;
   }
 
-  struct Rates {
+  struct Rule {
+    const char* optimiser;
     double learning_rate, decay, beta1, beta2;
   };
 
-  MlpDescent checked(const Array1<float>& packed, const Array2<float>& state, std::size_t steps, Rates by) const {
+  MlpDescent checked(const Array1<float>& packed, const Array2<float>& state, std::size_t steps, Rule by) const {
     require(packed.shape(0) == at_.size && state.shape(1) == at_.size, "packed and state must be of the layout's size");
-    require(state.shape(0) == 1 || state.shape(0) == 2, "state must have two rows (AdamW) or one (SGD)");
-    const bool adamw = state.shape(0) == 2;
-    return {adamw ? MlpRuleKind::adamw : MlpRuleKind::sgd, by.learning_rate, by.decay, by.beta1, by.beta2, steps,
-            state.data(), adamw ? state.data() + at_.size : nullptr};
+    const OptimiserKind kind = kind_of("optimiser", by.optimiser, optimisers);
+    require(state.shape(0) == states_of(kind), "state must have a row per array that the optimiser keeps");
+    return {kind, by.learning_rate, by.decay, by.beta1, by.beta2, steps,
+            state.data(), state.shape(0) > 1 ? state.data() + at_.size : nullptr};
   }
 
   MlpLayout at_;
@@ -167,12 +160,12 @@ void bind_mlp_training(nb::module_& module) {
       .def("epoch", &PackedMlp::epoch, nb::arg("packed").noconvert(), nb::arg("state").noconvert(), nb::arg("steps"),
            nb::arg("x").noconvert(), nb::arg("gains").noconvert(), nb::arg("chosen").noconvert(),
            nb::arg("target").noconvert(), nb::arg("weight").noconvert(), nb::arg("loss"), nb::arg("batch"),
-           nb::arg("learning_rate"), nb::arg("decay"), nb::arg("beta1"), nb::arg("beta2"))
+           nb::arg("optimiser"), nb::arg("learning_rate"), nb::arg("decay"), nb::arg("beta1"), nb::arg("beta2"))
       .def("advance", &PackedMlp::advance, nb::arg("packed").noconvert(), nb::arg("state").noconvert(),
            nb::arg("steps"), nb::arg("x").noconvert(), nb::arg("gains").noconvert(), nb::arg("chosen").noconvert(),
            nb::arg("target").noconvert(), nb::arg("weight").noconvert(), nb::arg("loss"), nb::arg("batch"),
-           nb::arg("learning_rate"), nb::arg("decay"), nb::arg("beta1"), nb::arg("beta2"), nb::arg("key"),
-           nb::arg("stream"), nb::arg("start"), nb::arg("mean").noconvert(), nb::arg("newest"),
+           nb::arg("optimiser"), nb::arg("learning_rate"), nb::arg("decay"), nb::arg("beta1"), nb::arg("beta2"),
+           nb::arg("key"), nb::arg("stream"), nb::arg("start"), nb::arg("mean").noconvert(), nb::arg("newest"),
            nb::arg("held_x").noconvert(), nb::arg("held_gains").noconvert(), nb::arg("held").noconvert(),
            nb::arg("out").noconvert())
       .def("outputs", &PackedMlp::outputs, nb::arg("packed").noconvert(), nb::arg("x").noconvert(),

@@ -86,34 +86,6 @@ struct Layers {
 
 };
 
-// The loss of outputs z (count,) at a target; z becomes its derivative.
-float loss_of(MlpLoss loss, float* z, const float* target, std::size_t count) {
-  float sum = 0;
-  if (loss == MlpLoss::logistic) {
-    const float decays = expf(-fabsf(z[0])), upper = 1 / (1 + decays);
-    sum = (z[0] > 0 ? z[0] : 0.0f) + log1pf(decays) - target[0] * z[0];
-    z[0] = (z[0] > 0 ? upper : z[0] <= 0 ? decays * upper : z[0]) - target[0];
-    return sum;
-  }
-  if (loss == MlpLoss::squared) {
-    for (std::size_t o = 0; o < count; ++o) {
-      const float error = z[o] - target[o];
-      z[o] = error / static_cast<float>(count);
-      sum += 0.5f * error * z[o];
-    }
-    return sum;
-  }
-  float top = z[0], mass = 0, heights = 0;
-  for (std::size_t o = 1; o < count; ++o) top = z[o] > top ? z[o] : top;
-  for (std::size_t o = 0; o < count; ++o) mass += expf(z[o] - top);
-  const float log_sum = logf(mass) + top;
-  for (std::size_t o = 0; o < count; ++o) {
-    heights += target[o] * (log_sum - z[o]);
-    z[o] = expf(z[o] - log_sum) - target[o];
-  }
-  return heights;
-}
-
 // D ← D where H > 0, else 0; sums_j += Σ_i D_ij.
 void back_through_relu(float* __restrict back, const float* __restrict hidden, float* __restrict sums,
                        std::size_t rows, std::size_t row) {
@@ -211,29 +183,6 @@ struct Gradient {
                   layers.waves(rows, beside_row));
   }
 };
-
-// Moves the parameters along the gradient; `steps` counts this one.
-void descend(const MlpLayout& at, float* packed, const float* gradient, const MlpDescent& by, std::size_t steps) {
-  const std::size_t rest = at.size - at.decayed;
-  const double shrink = by.learning_rate * by.decay;
-  if (by.kind == MlpRuleKind::adamw) {
-    // Both means start at 0; dividing them by 1 − βᵗ corrects that, here inside rate and tiny.
-    const double since = static_cast<double>(steps), of_square = sqrt(1 - pow(by.beta2, since));
-    AdamRule rule{static_cast<float>(by.learning_rate * of_square / (1 - pow(by.beta1, since))),
-                  static_cast<float>(shrink), static_cast<float>(by.beta1), static_cast<float>(by.beta2),
-                  static_cast<float>(1e-8 * of_square)};
-    adamw_step(packed, gradient, by.first, by.second, at.decayed, rule);
-    rule.decay = 0;
-    adamw_step(packed + at.decayed, gradient + at.decayed, by.first + at.decayed, by.second + at.decayed, rest, rule);
-    return;
-  }
-  const float rate = static_cast<float>(by.learning_rate), momentum = static_cast<float>(by.beta1);
-  const float kept = static_cast<float>(1 - shrink);
-  for (std::size_t e = 0; e < at.size; ++e) {
-    by.first[e] = momentum * by.first[e] - rate * gradient[e];
-    packed[e] = (e < at.decayed ? kept * packed[e] : packed[e]) + by.first[e];
-  }
-}
 
 }  // namespace
 

@@ -9,12 +9,11 @@
 #include <cstdint>
 
 #include "base/cpu.hpp"
+#include "kernels/losses.hpp"
 #include "kernels/mlp_layout.hpp"
+#include "kernels/optimisers.hpp"
 
 namespace fewfire {
-
-enum class MlpLoss { logistic, cross_entropy, squared };
-enum class MlpRuleKind { adamw, sgd };
 
 // x (any number of rows, inputs), of which `chosen` (rows,) are taken; gains (inputs,).
 struct MlpRows {
@@ -28,15 +27,6 @@ struct MlpTargets {
   const float* target;  // (any number of rows, outputs)
   const float* weight;
   MlpLoss loss;
-};
-
-// AdamW: `first` and `second` are the means of the gradient and of its square; SGD: `first` is the velocity, and beta1
-// the momentum.
-struct MlpDescent {
-  MlpRuleKind kind;
-  double learning_rate, decay, beta1, beta2;
-  std::size_t steps;  // so far
-  float *first, *second;
 };
 
 FEWFIRE_DECLARE(

@@ -13,27 +13,15 @@
 
 #include "base/aligned.hpp"
 #include "base/cpu.hpp"
+#include "base/named.hpp"
+#include "kernels/activations.hpp"
+#include "kernels/losses.hpp"
 
 namespace fewfire {
 
-enum class LossKind { hinge, logistic, square, absolute };
-enum class ActivationKind { relu, relu6, shifted_relu };
 enum class Sampling { replacement, epochs, online };
 enum class Stop { running, steps, test_error, diverged };
 
-// Their names in Python; tests compare them with Python's own.
-template <class Kind>
-struct Named {
-  const char* name;
-  Kind kind;
-};
-constexpr Named<LossKind> losses[] = {{"hinge", LossKind::hinge},
-                                      {"logistic", LossKind::logistic},
-                                      {"square", LossKind::square},
-                                      {"absolute", LossKind::absolute}};
-constexpr Named<ActivationKind> activations[] = {{"relu", ActivationKind::relu},
-                                                 {"relu6", ActivationKind::relu6},
-                                                 {"shifted_relu", ActivationKind::shifted_relu}};
 constexpr Named<Sampling> samplings[] = {{"replacement", Sampling::replacement},
                                          {"epochs", Sampling::epochs},
                                          {"online", Sampling::online}};

@@ -1,5 +1,5 @@
-// Part of train.cpp: vectors of sixteen floats, activations and losses; scores of the hidden neurons on 32 examples,
-// several neurons side by side, and the outputs they add up to.
+// Part of train.cpp: scores of the hidden neurons on 32 examples, several neurons side by side, and the outputs they add
+// up to.
 //
 // Every sum has one order on all instruction sets, and nothing is contracted (CMakeLists.txt). `fused` is the exception:
 // it rounds once where there is an instruction for it. Where its second factor is a sign the product is exact, and it
@@ -14,23 +14,14 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/elementary-inl.hpp"
 #include "kernels/train.hpp"
-#include "kernels/vectors-inl.hpp"
+#include "kernels/train_vectors-inl.hpp"
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
 namespace fewfire::FEWFIRE_ISA {
 namespace {
-
-// Sixteen floats in registers of the variant's width: wider vectors would be split into single numbers. A minibatch of 32
-// is two of them.
-typedef float Part __attribute__((vector_size(vector_bytes)));
-constexpr std::size_t lanes = 16, batch_lanes = 32, parts = lanes * sizeof(float) / vector_bytes;
-struct Vec {
-  Part part[parts];
-};
 
 // Neurons scored side by side: as many as keep their accumulators in registers.
 #if defined(__AVX512F__)
@@ -41,37 +32,6 @@ constexpr std::size_t tile = 2;
 constexpr std::size_t tile = 1;
 #endif
 
-template <class Operation>
-[[gnu::always_inline]] inline Vec each(const Operation& operation) {
-  Vec out;
-  for (std::size_t p = 0; p < parts; ++p) out.part[p] = operation(p);
-  return out;
-}
-inline Vec load(const float* at) {
-  return each([&](std::size_t p) { return reinterpret_cast<const Part*>(at)[p]; });
-}
-inline void store(float* at, Vec value) {
-  for (std::size_t p = 0; p < parts; ++p) reinterpret_cast<Part*>(at)[p] = value.part[p];
-}
-inline Vec fill(float value) {
-  return each([&](std::size_t) { return value - Part{}; });
-}
-inline Vec operator+(Vec a, Vec b) {
-  return each([&](std::size_t p) { return a.part[p] + b.part[p]; });
-}
-inline Vec operator*(Vec a, Vec b) {
-  return each([&](std::size_t p) { return a.part[p] * b.part[p]; });
-}
-inline Vec operator*(float a, Vec b) {
-  return each([&](std::size_t p) { return a * b.part[p]; });
-}
-inline Vec& operator+=(Vec& a, Vec b) { return a = a + b; }
-inline Vec maximum(Vec a, Vec b) {
-  return each([&](std::size_t p) { return a.part[p] > b.part[p] ? a.part[p] : b.part[p]; });
-}
-inline Vec minimum(Vec a, Vec b) {
-  return each([&](std::size_t p) { return a.part[p] < b.part[p] ? a.part[p] : b.part[p]; });
-}
 // `value` where low < z < high, elsewhere 0.
 inline Vec where_between(Vec z, float low, float high, Vec value) {
   return each([&](std::size_t p) { return z.part[p] > low && z.part[p] < high ? value.part[p] : Part{}; });
@@ -127,53 +87,6 @@ std::uint32_t between(const float* z, float low, float high) {
   for (std::size_t e = 0; e < batch_lanes; ++e) mask |= static_cast<std::uint32_t>(z[e] > low && z[e] < high) << e;
   return mask;
 #endif
-}
-
-template <ActivationKind kind>
-Vec activate(Vec z, float threshold) {
-  if constexpr (kind == ActivationKind::relu) return maximum(z, Vec{});
-  if constexpr (kind == ActivationKind::relu6) return minimum(maximum(z, Vec{}), fill(6.0f));
-  return each([&](std::size_t p) { return z.part[p] > threshold ? z.part[p] : Part{}; });
-}
-
-Vec activate(ActivationKind kind, Vec z, float threshold) {
-  switch (kind) {
-    case ActivationKind::relu:
-      return activate<ActivationKind::relu>(z, threshold);
-    case ActivationKind::relu6:
-      return activate<ActivationKind::relu6>(z, threshold);
-    default:
-      return activate<ActivationKind::shifted_relu>(z, threshold);
-  }
-}
-
-constexpr float infinity = std::numeric_limits<float>::infinity();
-float slope_limit(ActivationKind kind) { return kind == ActivationKind::relu6 ? 6.0f : infinity; }
-
-float loss_value(LossKind loss, float f, float y) {
-  switch (loss) {
-    case LossKind::hinge:
-      return std::max(1.0f - y * f, 0.0f);
-    case LossKind::logistic:
-      return static_cast<float>(std::max(-y * f, 0.0f) + log_one_plus(exponential(-std::abs(y * f))));
-    case LossKind::square:
-      return (f - y) * (f - y) / 2;
-    default:
-      return std::abs(f - y);
-  }
-}
-
-float loss_slope(LossKind loss, float f, float y) {
-  switch (loss) {
-    case LossKind::hinge:
-      return y * f < 1.0f ? -y : 0.0f;
-    case LossKind::logistic:
-      return static_cast<float>(-y / (1.0 + exponential(y * f)));
-    case LossKind::square:
-      return f - y;
-    default:
-      return f > y ? 1.0f : f < y ? -1.0f : 0.0f;
-  }
 }
 
 // z = c·sum + b, for two vectors of sums per neuron.

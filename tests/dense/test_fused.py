@@ -193,10 +193,12 @@ def test_arrays_that_do_not_fit_are_refused():
         np.zeros((4, 1), np.float32),
         np.zeros(4, np.float32),
     )
-    rest = (1, 0.1, 0.0, 0.9, 0.9)
-    with pytest.raises(ValueError, match="loss must be 'logistic', 'cross_entropy' or 'squared'"):
+    rest = (1, "AdamW", 0.1, 0.0, 0.9, 0.9)
+    with pytest.raises(ValueError, match="loss must be one of 'logistic', 'cross_entropy', 'squared'"):
         packed.epoch(network, state, 0, X, gains, three, target, weight, "hinge", *rest)
     with pytest.raises(ValueError, match="one row per row of x"):
         packed.epoch(network, state, 0, X, gains, three, target[:3], weight, "squared", *rest)
-    with pytest.raises(ValueError, match=r"two rows \(AdamW\) or one \(SGD\)"):
+    with pytest.raises(ValueError, match="a row per array that the optimiser keeps"):
         packed.epoch(network, np.vstack([state, state]), 0, X, gains, three, target, weight, "squared", *rest)
+    with pytest.raises(ValueError, match="optimiser must be one of 'AdamW', 'SGD'; got 'Adam'"):
+        packed.epoch(network, state, 0, X, gains, three, target, weight, "squared", 1, "Adam", *rest[2:])

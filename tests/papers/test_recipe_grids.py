@@ -120,7 +120,7 @@ def test_the_frontier_runs_on_any_grid():
     found = frontier.RECIPE.run(settings=replace(TINY, widths=(4, 20, 1000), samples=(20, 100, 400))).to_dict()
     assert json.loads(json.dumps(found)) == found and len(found["judgement"]) == 6
     assert found["measured"][0].startswith("dense start: ") and "at width 20" in found["measured"][1]
-    assert found["measured"][2].startswith("chance that a dense run takes longer than a sparse one: ")
+    assert found["measured"][2].startswith("probability that a dense run takes longer than a sparse one: ")
     assert found["parameters"]["loss"] == "hinge"
 
 

@@ -8,8 +8,7 @@ huber          (f − y)² / 2 where |f − y| ≤ 1, else |f − y| − ½
 log_odds       −p log σ(f) − (1 − p) log σ(−f), with p the probability of the second class
 cross_entropy  −Σ_c p_c log softmax(f)_c over the last axis
 
-All but the last are elementwise. C++ has its own formulas: of engines in csrc/kernels/train_scores-inl.hpp, of networks
-on tables in csrc/kernels/mlp_training.cpp.
+All but the last are elementwise. C++ has its own formulas: csrc/kernels/losses.hpp.
 """
 
 from __future__ import annotations

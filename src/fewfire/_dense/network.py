@@ -640,8 +640,8 @@ class FusedNetwork:
         """The arguments of an epoch."""
         descent = self._descent
         table = rows.X, rows.factors(), chosen, rows.target, rows.weight
-        rates = descent.learning_rate, descent.decay, *descent.memory
-        return self.parameters, self._state, descent.steps, *table, loss, batch, *rates
+        rule = descent.rule.name, descent.learning_rate, descent.decay, *descent.memory
+        return self.parameters, self._state, descent.steps, *table, loss, batch, *rule
 
     def _count(self, total: float, rows: int, batch: int) -> float:
         """Count the steps of an epoch; its mean loss."""

@@ -2,7 +2,7 @@
 
 `AdamW` and `SGD` are settings: scikit-learn estimators without `fit`, so a search may set `optimiser__learning_rate`,
 and `clone` copies them. `start` gives the state of one network in NumPy, `start_stack` the factors of networks that are
-trained together on a GPU. C++ runs whole epochs by the same formulas (csrc/kernels/mlp_training.cpp). Weight
+trained together on a GPU. C++ runs whole epochs by the same formulas (csrc/kernels/optimisers.hpp). Weight
 decay is decoupled: it shrinks the leading parameters, apart from gradient and momentum.
 
 Adam's means m of the gradient and v of its square start at 0, which dividing them by 1 − βᵗ after t steps corrects:
@@ -56,6 +56,7 @@ LAST = 0.01
 class Optimiser(BaseEstimator):  # type: ignore[misc]
     """Settings every optimiser has."""
 
+    name: ClassVar[str | None] = None  # in C++; None where NumPy alone has the step
     descent: ClassVar[type[Descent]]
     stack: ClassVar[type[StackDescent]]
     learning_rate: float
@@ -89,12 +90,12 @@ class Optimiser(BaseEstimator):  # type: ignore[misc]
         return self.stack(self, networks)
 
 
-def adam_rates(learning_rate: Any, betas: tuple[float, float], steps: Any) -> tuple[Any, Any]:
-    """Of numbers or arrays: rate and TINY with both corrections inside, for steps that use the means as they are."""
+def adam_rates(learning_rate: Any, betas: tuple[float, float], steps: Any, tiny: float = TINY) -> tuple[Any, Any]:
+    """Of numbers or arrays: rate and `tiny` with both corrections inside, for steps that use the means as they are."""
     beta1, beta2 = betas
     left = 1 - beta2**steps
     of_square = math.sqrt(left) if isinstance(steps, int) else np.sqrt(left)
-    return learning_rate * of_square / (1 - beta1**steps), TINY * of_square
+    return learning_rate * of_square / (1 - beta1**steps), tiny * of_square
 
 
 class Descent(ABC):
@@ -138,8 +139,9 @@ class _AdamDescent(Descent):
         rate, tiny = adam_rates(learning_rate, betas, self.steps)
         # In C++ there are steps of float32 alone.
         update = (kernels() if parameters.dtype == np.float32 else reference()).adamw_step
-        arrays, decay = (parameters, gradient, *self.state), learning_rate * self.decay
-        update(*(array[:end] for array in arrays), rate, decay, *betas, tiny)
+        arrays = (parameters, gradient, *self.state)
+        if end:
+            update(*(array[:end] for array in arrays), rate, learning_rate * self.decay, *betas, tiny)
         if end < len(parameters):
             update(*(array[end:] for array in arrays), rate, 0.0, *betas, tiny)
 
@@ -233,6 +235,7 @@ class AdamW(Optimiser):
     >>> model = TabularClassifier(optimiser=AdamW(learning_rate=0.001))
     """
 
+    name: ClassVar = "AdamW"
     descent: ClassVar = _AdamDescent
     stack: ClassVar = _AdamStack
     learning_rate: float = 8e-3
@@ -269,6 +272,7 @@ class SGD(Optimiser):
     >>> model = TabularClassifier(optimiser=SGD(learning_rate=0.01))
     """
 
+    name: ClassVar = "SGD"
     descent: ClassVar = _SgdDescent
     stack: ClassVar = _SgdStack
     learning_rate: float = 0.01

@@ -56,7 +56,7 @@ def fit(
     console.print(table)
     residuals = law.residuals
     error = float(np.median([point.error for point in law.points]))
-    say(f"Beside the law frontiers scatter by {law.spread:.0%}; each is measured to {error:.0%} (median).", console)
+    say(f"Around the law frontiers scatter by {law.spread:.0%}; each is measured to {error:.0%} (median).", console)
     worst = sorted(zip(residuals, law.points, strict=True), key=lambda pair: -abs(pair[0]))[:SHOWN]
     table = plain_table("largest residuals", "measured", "measured / law")
     for residual, point in worst:

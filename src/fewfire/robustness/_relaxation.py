@@ -31,6 +31,9 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 from scipy.linalg import lapack
 
+from fewfire._dense.kernels import adamw_step
+from fewfire._dense.optimisers import adam_rates
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
 ROUNDING: Final = 1e-12
 """Bounds are lowered by this share of the terms they are made of, far more than what float64 rounding can take away."""
 EPSILON: Final = float(np.finfo(np.float64).eps)
+BETAS: Final = (0.9, 0.99)  # Adam's memory: some hundred steps are taken
+TINY: Final = 1e-30  # keeps Adam from dividing by 0; a network's outputs may be of any size, so it is far below them
 
 
 class CellArrays:
@@ -181,7 +186,8 @@ def improve(
     stops = np.broadcast_to(np.asarray(stop, dtype=np.float64), (count,))
     begun = {name: np.array(getattr(start, name)) for name in Multipliers._names()}
     best = Relaxed(**begun, bound=np.full(count, -np.inf), move=np.zeros_like(cells.down))
-    live, here, now, moments = np.arange(count), cells, start, [np.zeros(())] * 6
+    live, here, now = np.arange(count), cells, start
+    memory = [np.zeros((2, *part.shape)) for part in (start.slope, start.curvature, start.box)]  # Adam's
     raw = np.full(count, -np.inf)  # the best value met, before rounding is counted
     for step in range(iterations):
         if not live.size:
@@ -194,21 +200,19 @@ def improve(
             getattr(best, name)[live[better]] = getattr(now, name)[better]
         best.move[live[better]] = move[better]
         keep = raw[live] <= stops[live] + 1e-9 * (1.0 + here.size)
-        shrink, decay = 1.0 - step / iterations, []
-        for k, gradient in enumerate(gradients):
-            moments[2 * k] = 0.9 * moments[2 * k] + 0.1 * gradient
-            moments[2 * k + 1] = 0.99 * moments[2 * k + 1] + 0.01 * gradient**2
-            first, second = moments[2 * k] / (1 - 0.9 ** (step + 1)), moments[2 * k + 1] / (1 - 0.99 ** (step + 1))
-            decay.append(rate * shrink * first / (np.sqrt(second) + 1e-30))
+        falling, tiny = adam_rates(rate * (1.0 - step / iterations), BETAS, step + 1, TINY)
+        moves = [np.zeros_like(gradient) for gradient in gradients]
+        for moved, gradient, means in zip(moves, gradients, memory, strict=False):  # with lines there is one gradient
+            adamw_step(moved, gradient, means[0], means[1], falling, 0.0, *BETAS, tiny)
         now = Multipliers(
-            now.slope + np.abs(here.output) * decay[0],
-            now.curvature if lines else now.curvature + 2.0 * decay[1],
-            now.box if lines else np.clip(now.box + 2.0 * decay[2], -60.0, 60.0),
+            now.slope - np.abs(here.output) * moves[0],
+            now.curvature if lines else now.curvature - 2.0 * moves[1],
+            now.box if lines else np.clip(now.box - 2.0 * moves[2], -60.0, 60.0),
             ball,
         )
         if np.count_nonzero(keep) < 0.7 * live.size:
             live, here, now = live[keep], here.take(keep), now.take(keep)
-            moments = [moment[keep] if moment.ndim else moment for moment in moments]
+            memory = [means[:, keep] for means in memory]
     return replace(best, bound=proved_bound(cells, best, inner))
 
 

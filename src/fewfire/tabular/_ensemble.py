@@ -412,13 +412,14 @@ def mix(loss: TabularLoss, shares: Float64Array, outputs: Float64Array, trees: l
 def tree_shares(
     loss: TabularLoss, outputs: Float64Array, trees: list[Float64Array], target: AnyArray, weight: AnyArray
 ) -> Float64Array:
-    """Shares of networks, a random forest and boosting by which `mix` predicts rows with targets and weights best.
+    """Shares of networks, a random forest, boosting and further kinds by which `mix` predicts weighted rows best.
 
     Errors of numbers count as those of a normal distribution of unknown deviation.
     """
     rows = _effective(weight)
     boosted = 0.25 * rows / (rows + BOOSTED_ROWS)
-    prior = np.array([0.5, 0.5 - boosted, boosted])
+    prior = np.array([0.5, 0.5 - boosted, boosted, *(0.25 for _ in trees[2:])])
+    prior /= prior.sum()
     networks = outputs if loss == "squared" else np.exp(log_probabilities(loss, outputs))
     score = likelihood(loss, np.stack([networks, *trees]), target, weight)
     doubt = (DOUBTED_NUMBERS if loss == "squared" else DOUBTED) / rows

@@ -241,7 +241,7 @@ class TrainedNetwork:
         return self._weights() if self._mean is None else self._mean
 
     def _begin(self) -> FusedNetwork | None:
-        if self._fused is None and (packed := packing(self.layout)) is not None:
+        if self._fused is None and self.optimiser.name and (packed := packing(self.layout)) is not None:
             self._fused = FusedNetwork(packed, self.flat, self.descent)
         return self._fused
 

@@ -388,7 +388,7 @@ class LowDegreeRegressor(RegressorMixin, LowDegreeBase):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # A continuous column cut in two has lost most of what it said about a continuous label.
+        # A continuous column cut in two has lost most of its information on a continuous label.
         tags.regressor_tags.poor_score = self.binarize is not None
         return tags
 

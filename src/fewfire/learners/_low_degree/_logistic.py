@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
+from fewfire._dense.losses import LOSSES
 from fewfire.fourier import monomial_count
 from fewfire.fourier._monomial_matrix import MonomialMatrix
 from fewfire.learners._low_degree._polynomial import Polynomial, full_polynomial
@@ -111,11 +111,11 @@ def _minimise(matrix: Products, sample: SignSample, penalties: tuple[float, ...]
         strength = penalty / len(sample)
 
         def loss(values: Float64Array, strength: float = strength) -> tuple[float, Float64Array]:
-            margins = 2.0 * labels * matrix.values(values)
-            gradient = matrix.sums(-2.0 * weights * labels * expit(-margins))
+            losses, slopes = LOSSES["logistic"].both(2.0 * matrix.values(values), labels)
+            gradient = matrix.sums(2.0 * weights * slopes)
             gradient[1:] += 4.0 * strength * values[1:]
             squares = float(np.einsum("i,i->", values[1:], values[1:]))
-            return float(np.einsum("i,i->", weights, np.logaddexp(0.0, -margins))) + 2.0 * strength * squares, gradient
+            return float(np.einsum("i,i->", weights, losses)) + 2.0 * strength * squares, gradient
 
         solved = minimize(loss, found[-1], jac=True, method="L-BFGS-B", options={"maxiter": STEPS, "gtol": 1e-5})
         found.append(np.asarray(solved.x, dtype=np.float64))

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 from scipy.special import entr
 
+from fewfire._dense.losses import LOSSES
 from fewfire.fourier import estimate, evaluate, monomial_count
 from fewfire.learners._fitting import logistic_slope
 from fewfire.learners._low_degree._polynomial import Polynomial, add, full_polynomial
@@ -233,9 +234,9 @@ def better_odds(
 
     def loss(values: Float64Array) -> float:
         slope = logistic_slope(values, labels, sample.weights)
-        return float(np.logaddexp(0.0, -slope * labels * values) @ shares)
+        return float(LOSSES["logistic"].value(slope * values, labels) @ shares)
 
-    own = np.logaddexp(0.0, -2.0 * labels * held_out) @ shares
+    own = LOSSES["logistic"].value(2.0 * held_out, labels) @ shares
     least, weights, average = np.inf, np.zeros(len(held_out)), mixed
     for degree in np.unique(degrees):
         inner = np.exp(-rows * np.maximum(own - own[degrees == degree].min(), 0.0)) * (degrees == degree)

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 import numpy as np
-from scipy.special import expit
 from sklearn.utils import check_random_state
 
+from fewfire._dense.losses import LOSSES
 from fewfire._dense.network import Backprop, Layout, held_out_folds
 from fewfire._dense.optimisers import AdamW, BestEpoch, Descent
 from fewfire._errors import FewfireWarning, invalid
@@ -343,7 +343,7 @@ class _MinibatchTraining:
             if self.bounds is not None:
                 share = plan.proof_weight * (min(1.0, done / RAMP) if plan.falling else 1.0)
                 margins, pull = self.bounds(self.net.parameters, centres, rows.loss.margin(scores, chosen))
-                proved = pull(np.float32(-share) * weight * expit(-margins))  # of log(1 + exp(−margin))
+                proved = pull(np.float32(share) * weight * LOSSES["logistic"].slope(margins, 1))
                 slopes *= np.float32(1.0 - share)
             gradient = self.net.differentiate(at, slopes)
             if proved is not None:

@@ -117,7 +117,9 @@ class MemberStack:
 
     def preactivations(self, x: FloatArray) -> FloatArray:
         """⟨w_j, x⟩ + b_j of all networks on rows (rows, inputs), shape (networks, rows, width)."""
-        return np.asarray(np.matmul(x, self.hidden.transpose(0, 2, 1)) + self.bias[:, None, :])
+        z: FloatArray = np.matmul(x, self.hidden.transpose(0, 2, 1))
+        z += self.bias[:, None, :]
+        return z
 
     def scores(self, z: FloatArray) -> FloatArray:
         """The outputs of preactivations (networks, rows, width), shape (networks, rows, outputs)."""
@@ -306,15 +308,14 @@ def train_members(
 
 
 class _StackedAdamW:
-    """AdamW on all networks of a stack, each with its decay, which biases are free of."""
+    """AdamW on all networks of a stack as one vector; their weights, not their biases, decay, each at its own rate."""
 
     def __init__(self, stack: MemberStack, gradient: MemberStack, decays: Sequence[float], rate: float) -> None:
-        state = np.zeros((2, *stack.flat.shape), stack.flat.dtype)
-        self.moments = [stack.with_parameters(part) for part in state]
-        descents = [AdamW(rate, decay).start(stack.flat.shape[1], stack.decayed) for decay in decays]
-        for index, descent in enumerate(descents):
-            descent.state = state[:, index]
-        self.networks = list(zip(descents, stack.flat, gradient.flat, strict=True))
+        flat = stack.flat
+        self.descent = AdamW(rate, 0.0).start(flat.size, 0, dtype=flat.dtype)
+        self.moments = [stack.with_parameters(part.reshape(flat.shape)) for part in self.descent.state]
+        self.vectors = flat.reshape(-1), gradient.flat.reshape(-1)
+        self.decayed, self.decays = flat[:, : stack.decayed], np.array(decays)[:, None]
 
     def restart(self, neurons: AnyArray) -> None:
         """Forget the gradients of some neurons (networks, width); their steps begin as small as those of the others."""
@@ -329,9 +330,9 @@ class _StackedAdamW:
 
     def step(self, factor: float) -> None:
         """Move every network along its gradient, at a share of the learning rate."""
-        for descent, parameters, gradient in self.networks:
-            descent.factor = factor
-            descent.step(parameters, gradient)
+        self.descent.factor = factor
+        self.decayed *= 1 - (self.descent.learning_rate * self.decays).astype(self.decayed.dtype)
+        self.descent.step(*self.vectors)
 
 
 def _gradient(

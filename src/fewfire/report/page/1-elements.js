@@ -45,7 +45,7 @@ function examples(samples) {
   return samples === null ? "online" : `${number(samples)} examples`;
 }
 
-/** Shows a text beside a box on the screen. */
+/** Shows a text next to a box on the screen. */
 function showTip(text, box) {
   const tip = document.getElementById("tip");
   tip.textContent = text;

@@ -1,5 +1,5 @@
 // Reading a chart point by point: the nearest point under the pointer or a finger, or the arrow keys. What is shown is
-// also said, for those who only hear it.
+// also read out by screen readers.
 
 /**
  * Makes a drawing readable. `series` has a list of points per line, each { x, y, text } in the units of the drawing and,

@@ -1,4 +1,4 @@
-// Every setting of the store: what all cells share, then a table of what tells them apart, to be sorted, filtered and
+// Every setting of the store: what all cells share, then a table of what differs, to be sorted, filtered and
 // taken away: on a screen a page at a time, on paper all of it.
 
 const PAGE = 50, PRINTED = 2000;

@@ -1,5 +1,5 @@
 // Some epochs of many networks, of any layouts, in one launch: every network has a team of blocks of threads, which go
-// through its steps without the host and wait for nobody else.
+// through its steps without the host and wait for no other.
 //
 // After each epoch the weights are taken into their mean, which is kept, and the rows held out are predicted by it. All
 // blocks have to be on the chip at the same time, for those of a team wait for each other (a cooperative launch).

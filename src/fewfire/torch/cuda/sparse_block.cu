@@ -3,7 +3,7 @@
 // A block of threads owns rows of the first layer. It (1) turns the inputs into 16-bit numbers, as two bytes each; (2)
 // scores its rows by their int8 codes and leaves open those that the bound of `screen` does not rule out; (3) scores the
 // open rows with the weights themselves; (4) lists those that fire, in the order of rows. After a barrier over the grid
-// it (5) adds up a share of the listed rows of the second layer for a slice of the outputs, and whoever comes last adds
+// it (5) adds up a share of the listed rows of the second layer for a slice of the outputs, and the last block adds
 // the shares of a slice. Every sum has a fixed order, so the same input gives the same bits.
 //
 // Compiled for its shape: INPUTS, OUTPUTS, BATCH (inputs at once), TYPE (weights), GATED, ACTIVATION, THREADS, and LANES, the

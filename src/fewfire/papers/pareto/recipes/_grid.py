@@ -296,7 +296,7 @@ def takes_longer(
         longer_within(longer, shorter),
         LEVEL,
         refuted_by=f"{slow} runs that take no longer than {fast} ones in the same cells",
-        effect=probability_of_longer(f"chance that a {slow} run takes longer than a {fast} one", longer, shorter),
+        effect=probability_of_longer(f"probability that a {slow} run takes longer than a {fast} one", longer, shorter),
         power=Power(
             f"times {RATIO} as long in the {converged} cells where runs converge",
             longer_power(RATIO, SPREAD, converged, fewest, LEVEL) if converged else 0.0,

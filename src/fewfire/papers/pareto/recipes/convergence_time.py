@@ -129,7 +129,7 @@ def _longer(claim: str, rows: list[Row], *sides: tuple[int, int | None]) -> Judg
         tests.larger(slow, fast),
         LEVEL,
         refuted_by="times that are no longer",
-        effect=probability_of_larger("chance that such a run takes longer than the other", slow, fast),
+        effect=probability_of_larger("probability that such a run takes longer than the other", slow, fast),
         power=Power(
             "times twice as long", tests.larger_power((len(slow), len(fast)), float(np.log(2.0)) / grids.SPREAD, LEVEL)
         ),

@@ -62,7 +62,7 @@ def starts_by_width(rows: list[Row]) -> str:
         )
         found = grids.probability_of_longer("", dense, sparse)
         shares.append(f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f}) at width {width}")
-    return f"chance that a dense run takes longer than a sparse one: {', '.join(shares)}"
+    return f"probability that a dense run takes longer than a sparse one: {', '.join(shares)}"
 
 
 def plot_success_frontier(info: Info, *, ax: SomeAxes | None = None) -> Figure:

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.special import expit
 from scipy.stats import binom, norm
 from sklearn.svm import SVC
 from sklearn.utils.parallel import Parallel, delayed
@@ -111,7 +112,7 @@ def fit_linear(
     best, least = weights, 1.0
     for _ in range(NEWTON_STEPS):
         margin = np.clip(y * (features @ weights), -30, 30)
-        right = 1 / (1 + np.exp(-margin))
+        right = expit(margin)
         slope = features.T @ (mass * (1 - right) * y)
         curvature = np.maximum(mass * right * (1 - right), 1e-12 * mass)
         scaled = features * np.sqrt(curvature)[:, None]
