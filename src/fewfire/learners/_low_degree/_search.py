@@ -58,8 +58,8 @@ CAUTION = 0.5  # share of the anchor that goes to forests, whatever the other gr
 PER_WEIGHT = 1.0
 """Relative gain in held-out error, times the number of rows, that each weight of a mixture has to bring (Akaike)."""
 
-INFORMED = 0.03
-"""Share of the labels' entropy that logistic fits must save: with less, they may have seen noise alone."""
+INFORMED, EVIDENCE = 0.03, 12.0
+"""Share of the labels' entropy that logistic fits must save, and how much over all rows: less may be luck."""
 
 DEAREST = 0.015
 """Log loss that weights of a mixture cost at most: where one is needed, it is better by more in small samples too."""
@@ -244,7 +244,8 @@ def better_odds(
             least, weights, average = loss(inner @ held_out), inner, inner @ held_out
     scale = float((labels * average) @ shares) / max(float(average**2 @ shares), 1e-300)
     share = float(shares[labels > 0.0].sum())
-    if scale <= 0.0 or least > (1.0 - INFORMED) * float(entr(share) + entr(1.0 - share)):
+    entropy = float(entr(share) + entr(1.0 - share))
+    if scale <= 0.0 or entropy - least < max(INFORMED * entropy, EVIDENCE / rows):
         return None
     gains = shares * ((labels * average > 0.0).astype(np.float64) - (labels * mixed > 0.0))
     gain, deviation = float(gains.sum()), float(np.sqrt(gains @ gains))
