@@ -134,7 +134,7 @@ def two_classes(labels: AnyArray, probability: bool = False) -> AnyArray | None:
         return np.array([-1, 1])
     if not np.all(np.isin(labels, (0, 1))):
         values, counts = np.unique(labels, return_counts=True)
-        if len(values) == 2 and counts.min() > 1 and not probability:
+        if len(values) == 2 and counts.min() > 1 and not probability and labels.dtype.kind in "iuf":
             text = f"y may hold classes or numbers; got {values[0]} and {values[1]} alone. They are read as what a"
             text += " regressor should predict. Remedy: if they are classes, pass them as 0 and 1."
             warnings.warn(text, FewfireWarning, stacklevel=2)
