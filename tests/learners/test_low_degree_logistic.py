@@ -119,10 +119,13 @@ def test_odds_are_taken_where_fewer_rows_are_wrong_or_the_log_loss_is_lower():
     assert better_odds(close[None], np.array([1]), sample, good, 1) is None
     assert better_odds(close[None], np.array([1]), sample, good, 2) is not None
     assert better_odds(worse[None], np.array([1]), sample, good, 99) is None  # however many there are
-    # As far ahead on ten times fewer rows may be luck.
+    # As far ahead on ten times fewer rows may be luck, and so may more terms.
     few = sample.take(np.arange(200) < 20)
     assert better_odds(good[None], np.array([1]), sample, mixed, 1) is not None
     assert better_odds(good[None, :20], np.array([1]), few, mixed[:20], 1) is None
+    half = sample.take(np.arange(200) < 60)
+    assert better_odds(good[None, :60], np.array([1]), half, mixed[:60], 1) is not None
+    assert better_odds(good[None, :60], np.array([3]), half, mixed[:60], 1) is None
     # Better, but hardly anything is known: the mixture of squares is the safer choice.
     slight, slighter = (labels * np.where(places < wrong, -0.2, 0.2) for wrong in (9, 10))
     assert better_odds(slight[None], np.array([1]), sample, slighter, 1) is None

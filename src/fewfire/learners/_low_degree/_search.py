@@ -59,9 +59,9 @@ PER_WEIGHT = 1.0
 """Relative gain in held-out error, times the number of rows, that each weight of a mixture has to bring (Akaike)."""
 
 INFORMED, EVIDENCE = 0.03, 12.0
-"""Share of the labels' entropy that logistic fits must save, and how much over all rows: less may be luck."""
+"""Share of the labels' entropy that logistic fits must save, and in all how much per degree: less may be luck."""
 
-DEAREST = 0.015
+DEAREST = 0.03
 """Log loss that weights of a mixture cost at most: where one is needed, it is better by more in small samples too."""
 
 SURELY = 2.0  # standard deviations by which shares of wrong predictions have to differ to decide alone
@@ -235,17 +235,18 @@ def better_odds(
         return float(np.logaddexp(0.0, -slope * labels * values) @ shares)
 
     own = np.logaddexp(0.0, -2.0 * labels * held_out) @ shares
-    least, weights, average = np.inf, np.zeros(len(held_out)), mixed
+    least, weights, average, needed = np.inf, np.zeros(len(held_out)), mixed, 0.0
     for degree in np.unique(degrees):
         inner = np.exp(-rows * np.maximum(own - own[degrees == degree].min(), 0.0)) * (degrees == degree)
         inner[inner < NEGLIGIBLE * inner.sum()] = 0.0
         inner /= inner.sum()
         if loss(inner @ held_out) < least:
             least, weights, average = loss(inner @ held_out), inner, inner @ held_out
+            needed = EVIDENCE * float(degree) / rows
     scale = float((labels * average) @ shares) / max(float(average**2 @ shares), 1e-300)
     share = float(shares[labels > 0.0].sum())
     entropy = float(entr(share) + entr(1.0 - share))
-    if scale <= 0.0 or entropy - least < max(INFORMED * entropy, EVIDENCE / rows):
+    if scale <= 0.0 or entropy - least < max(INFORMED * entropy, needed):
         return None
     gains = shares * ((labels * average > 0.0).astype(np.float64) - (labels * mixed > 0.0))
     gain, deviation = float(gains.sum()), float(np.sqrt(gains @ gains))
