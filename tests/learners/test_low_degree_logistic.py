@@ -31,13 +31,16 @@ def test_half_spaces_are_learned_as_well_as_by_logistic_regression():
     assert model.score(new, truth) > 0.98
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_half_spaces_with_wrong_labels(seed):
-    """Mixtures of squares, their weights fitted to the same held-out rows, seemed better and were 2 points worse."""
-    X, new = rows(2500, 25, seed), rows(4000, 25, seed + 10)
-    w = Stream(seed, "normal").normal(25)
+@pytest.mark.parametrize(
+    ("count", "n", "noise", "seed"),
+    [*((2500, 25, 0.2, seed) for seed in (1, 2, 3)), *((600, 15, 0.2, seed) for seed in (1, 2, 3)), (500, 15, 0.3, 5)],
+)
+def test_half_spaces_with_wrong_labels(count, n, noise, seed):
+    """Mixtures of squares, their weights fitted to the same held-out rows, seemed better and were 2 to 5 points worse."""
+    X, new = rows(count, n, seed), rows(4000, n, seed + 10)
+    w = Stream(seed, "normal").normal(n)
     y, truth = np.where(X @ w > 0.0, 1, -1), np.where(new @ w > 0.0, 1, -1)
-    y = np.where(Stream(seed, "noise").uniform(2500) < 0.2, -y, y)
+    y = np.where(Stream(seed, "noise").uniform(count) < noise, -y, y)
     peer = LogisticRegression(max_iter=1000).fit(X, y)
     model = LowDegreeClassifier(max_degree=3, random_state=0).fit(X, y)
     assert model.score(new, truth) > peer.score(new, truth) - 0.01
@@ -111,8 +114,20 @@ def test_odds_are_taken_where_fewer_rows_are_wrong_or_the_log_loss_is_lower():
     # Surer of more rows, but a tenth of them wrong and none of the mixture's: not taken, whatever the log loss.
     unsure = labels * np.where(places < 10, 0.01, 1.0)
     assert better_odds(good[None], np.array([1]), sample, unsure, 1) is None
-    # Better, but little is known: log odds are small, and the mixture of squares is the safer choice.
-    slight, slighter = (labels * np.where(places < wrong, -0.2, 0.2) for wrong in (7, 9))
+    # Hardly worse, and the mixture's weights were fitted to these rows: they count as a loss, one alone does not.
+    close, worse = (labels * np.where(places < 2, wrong, 1.5) for wrong in (-0.55, -0.7))
+    assert better_odds(close[None], np.array([1]), sample, good, 1) is None
+    assert better_odds(close[None], np.array([1]), sample, good, 2) is not None
+    assert better_odds(worse[None], np.array([1]), sample, good, 99) is None  # however many there are
+    # As far ahead on ten times fewer rows may be luck, and so may more terms.
+    few = sample.take(np.arange(200) < 20)
+    assert better_odds(good[None], np.array([1]), sample, mixed, 1) is not None
+    assert better_odds(good[None, :20], np.array([1]), few, mixed[:20], 1) is None
+    half = sample.take(np.arange(200) < 60)
+    assert better_odds(good[None, :60], np.array([1]), half, mixed[:60], 1) is not None
+    assert better_odds(good[None, :60], np.array([3]), half, mixed[:60], 1) is None
+    # Better, but hardly anything is known: the mixture of squares is the safer choice.
+    slight, slighter = (labels * np.where(places < wrong, -0.2, 0.2) for wrong in (9, 10))
     assert better_odds(slight[None], np.array([1]), sample, slighter, 1) is None
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fewfire._errors import InvalidArgument
+from fewfire._errors import FewfireWarning, InvalidArgument
 from fewfire._random import Stream
 from fewfire.learners.baselines import ExhaustiveParity, MeetInTheMiddleParity, WalshParity
 from fewfire.learners.baselines._exhaustive_parity import unrank
@@ -140,6 +140,17 @@ def test_without_a_parity_all_rounds_are_done_and_the_p_value_says_so():
     assert model.rounds_ == int(np.ceil(np.log(1e-3) / np.log1p(-(0.9**size + 0.1**size))))
     assert model.p_value_ > 1e-6
     assert MeetInTheMiddleParity(k=4, noise=0.0, random_state=0).fit(X, y).rounds_ == 1
+
+
+def test_many_rounds_at_much_noise_are_warned_of():
+    """The number of rounds has no limit: it grows as (1 − noise)^−r."""
+    X, y = Parity(300, support=[2, 5, 11, 290]).sample(200, seed=0)  # without noise: the first round ends the search
+    with pytest.warns(
+        FewfireWarning, match=r"noise = 0.45 asks for up to 1,057,557 .* 44,850 halves .* 330,791,175 sets on"
+    ):
+        model = MeetInTheMiddleParity(k=4, noise=0.45, random_state=0).fit(X, y)
+    assert model.support_ == (2, 5, 11, 290) and model.rounds_ == 1
+    MeetInTheMiddleParity(k=4, noise=0.2, random_state=0).fit(X, y)
 
 
 def test_columns_that_are_alike_do_not_fill_the_memory():

@@ -115,6 +115,37 @@ def test_relufy_names_what_it_cannot_reach(torch):
         assert ft.relufy(model, batches=[{"x": torch.randn(3, 6), "asked": True}]) == ["inner.1"]
 
 
+def packed(torch, activation, halves):
+    """A gated block whose first layer gives gate and values."""
+    nn = torch.nn
+
+    class Packed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.both, self.down, self.activation = nn.Linear(2, 32), nn.Linear(16, 6), activation
+
+        def forward(self, x):
+            gate, values = halves(self.both(x))
+            return self.down(self.activation(gate) * values)
+
+    return nn.Sequential(block(torch, nn.GELU()), Packed())
+
+
+HALVES = [lambda z: z.chunk(2, -1), lambda z: z.chunk(2, -1)[::-1], lambda z: (z[..., ::2], z[..., 1::2])]
+
+
+@pytest.mark.parametrize("halves", HALVES)
+@pytest.mark.parametrize("given", [True, False])
+def test_relufy_names_packed_gates(torch, halves, given):
+    batches = [torch.randn(5, 6)] if given else None
+    for activation in (torch.nn.SiLU(), torch.nn.functional.silu):
+        with pytest.warns(
+            UserWarning, match=r"left smooth.*: 1.both, 1.down \(a silu gate, of which 1.both gives both"
+        ):
+            assert ft.relufy(packed(torch, activation, halves), batches=batches) == ["0.1"]
+    ft.relufy(packed(torch, torch.sigmoid, halves), batches=batches)  # a gate that stays
+
+
 def test_activations_of_hugging_face_are_known_by_name(torch):
     class NewGELUActivation(torch.nn.Module):
         def forward(self, x):

@@ -159,6 +159,15 @@ def test_numbers_near_the_labels_0_and_1_are_no_score():
         attack(body, X[TWO == 0], np.zeros((TWO == 0).sum()), 0.1)
 
 
+@pytest.mark.parametrize("labels", [TWO + 1, TWO + 1.0, 3 * TWO, 2.0 * TWO + 1])
+def test_two_numbers_that_repeat_look_like_classes(labels):
+    """Classes 1 and 2 of a raw score made it a regressor, of a great negative R²."""
+    _, body = trained_score()
+    with pytest.warns(FewfireWarning, match="got .* alone. They are read as .* if they are classes, pass them as 0"):
+        robust_score(body, X, labels, 0.1)
+    robust_score(body, X[:3], np.array([3.5, 3.5, 4.0]), 0.1)  # 4.0 does not repeat
+
+
 @pytest.mark.parametrize(("sign", "read"), [(1, "always positive.*class 1"), (-1, "never positive.*class -1")])
 def test_a_score_of_one_sign_is_warned_of(sign, read):
     """Odds, percentages and logarithms made by hand are no probabilities that could be distinguished from scores."""

@@ -193,6 +193,13 @@ def test_runs_that_stop_before_the_success_error_are_refused():
         tiny_sweep(stop_error=0.2)
 
 
+@pytest.mark.parametrize("error", [np.nan, -0.1, 1.0])
+def test_success_errors_that_are_no_share_are_refused(error):
+    """NaN was called a store whose values bracket no frontier."""
+    with pytest.raises(InvalidArgument, match=r"success_error must be a finite number in \[0, 1\)"):
+        parity_cells(MemoryStore(), error)
+
+
 def test_runs_that_do_not_stop_show_only_whether_they_succeeded():
     store = MemoryStore()
     tiny_sweep().run(store, executor="inline")

@@ -144,11 +144,17 @@ SAMPLE: Final = 512  # rows at which a score is evaluated, to distinguish it fro
 def two_classes(labels: AnyArray, probability: bool = False) -> AnyArray | None:
     """The classes of a single score by its labels: ±1, or 0 and 1; None where they are what a regressor predicts.
 
-    For a `probability` 1 alone is a class of 0 and 1. Numbers that are all 0.0 are taken for a regressor's, in words.
+    For a `probability` 1 alone is a class of 0 and 1. Numbers that are all 0.0, and two others that repeat, as 1 and 2
+    do, are taken for a regressor's, in words.
     """
     if np.all(np.isin(labels, (-1, 1))) and not (probability and np.all(labels == 1)):
         return np.array([-1, 1])
     if not np.all(np.isin(labels, (0, 1))):
+        values, counts = np.unique(labels, return_counts=True)
+        if len(values) == 2 and counts.min() > 1 and not probability and labels.dtype.kind in "iuf":
+            text = f"y may hold classes or numbers; got {values[0]} and {values[1]} alone. They are read as what a"
+            text += " regressor should predict. Remedy: if they are classes, pass them as 0 and 1."
+            warnings.warn(text, FewfireWarning, stacklevel=2)
         return None
     if labels.size and labels.dtype.kind not in "biu" and not probability and not np.any(labels):
         text = "y may hold classes or numbers; got 0.0 alone. It is read as what a regressor should predict."

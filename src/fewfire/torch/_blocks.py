@@ -138,18 +138,24 @@ def found_with_rows(model: Any, batches: Iterable[Any] | None) -> list[tuple[Mlp
     return _found(model, batches, _found_in_run)
 
 
-def found_with_activations(model: Any, batches: Iterable[Any] | None) -> tuple[list[tuple[MlpBlock, Match]], list[Any]]:
-    """The blocks as they were seen at work, and the modules that may be activations and were called elsewhere."""
+def found_with_activations(
+    model: Any, batches: Iterable[Any] | None
+) -> tuple[list[tuple[MlpBlock, Match]], list[Any], dict[tuple[str, str], str]]:
+    """The blocks as they were seen at work, the modules that may be activations and were called elsewhere, and the
+    activations of packed gates by the names of the two layers."""
     elsewhere: list[Any] = []
+    packed: dict[tuple[str, str], str] = {}
 
     def look(model: Any, name: str, run: Callable[[], Any]) -> list[tuple[MlpBlock, Any]]:
         found, tracer = _traced(model, name, run)
         inside = Counter(id(module) for _, match in found for module in match.activations)
         total = Counter(id(module) for module in tracer.activated)
         elsewhere.extend(module for module in tracer.activated if total[id(module)] > inside[id(module)])
+        prefix = f"{name}." if name else ""
+        packed.update({(prefix + up, prefix + down): kind for (up, down), kind in tracer.packed.items()})
         return found
 
-    return _found(model, batches, look), elsewhere
+    return _found(model, batches, look), elsewhere, packed
 
 
 def _found(model: Any, batches: Iterable[Any] | None, look: Look) -> list[tuple[MlpBlock, Any]]:

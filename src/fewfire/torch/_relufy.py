@@ -30,7 +30,7 @@ def relufy(model: Any, threshold: float = 0.0, batches: Iterable[Any] | None = N
     """Replace the smooth activations of a model's MLP blocks by ReLUs, in place; gives the names of those replaced.
 
     All other activations stay. Smooth activations of blocks that cannot be replaced are named in a warning: functions
-    that are called in `forward`, and modules that something else uses too.
+    that are called in `forward`, modules that something else uses too, and gates of which one layer gives both halves.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def relufy(model: Any, threshold: float = 0.0, batches: Iterable[Any] | None = N
     """
     check_model(model)
     tau = check_number("threshold", threshold, 0.0)
-    found, elsewhere = found_with_activations(model, batches)
+    found, elsewhere, packed = found_with_activations(model, batches)
     outside = {id(module) for module in elsewhere}
     names = {id(module): name for name, module in model.named_modules()}
     inside: set[int] = set()
@@ -68,6 +68,11 @@ def relufy(model: Any, threshold: float = 0.0, batches: Iterable[Any] | None = N
                     left.append(f"{names[id(module)]} (it is called outside MLP blocks too)")
                 else:
                     inside.add(id(module))
+    left += [
+        f"{up}, {down} (a {kind} gate, of which {up} gives both halves)"
+        for (up, down), kind in packed.items()
+        if kind not in _BOUNDED
+    ]
     unseen = [name for name, part in model.named_modules() if is_smooth(part) and id(part) not in inside | outside]
     left += [f"{name} (it did not run; pass batches)" for name in unseen]
     if not inside:

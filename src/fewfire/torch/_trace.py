@@ -74,6 +74,8 @@ class Tracer:
     calls: Counter[str] = field(default_factory=Counter)
     activated: list[Any] = field(default_factory=list)
     """Modules that may be activations, one entry per call."""
+    packed: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Smooth gates whose one layer gives both gate and values, by that layer and the next: in no match."""
     recent: deque[Call] = field(default_factory=lambda: deque(maxlen=RECENT))
 
     def hooks(self) -> list[Any]:
@@ -151,6 +153,12 @@ class Tracer:
                     found = _gated_kind_of(gate, up, a)
                     if found is not None:
                         return self._add(up, gate, down, *found, a)
+        for call in reversed(self.recent):
+            if call.z.shape == (len(a), 2 * a.shape[-1]) and call.rows == rows and call.z.device == a.device:
+                kind = _packed_kind_of(call.z, a)
+                if kind is not None:
+                    self.packed[call.name, down] = kind.name
+                    return None
         return None
 
     def _add(self, up: Call, gate: Call | None, down: str, kind: ActivationKind, gating: Gated | None, a: Any) -> None:
@@ -212,6 +220,16 @@ def _named(call: Call, factor: Call | None, a: Any) -> ActivationKind | None:
     if call.activation is None or not is_smooth(call.activation) or not _activated(call, factor, a):
         return None
     return ActivationKind(type(call.activation).__name__.lower(), float("nan"))
+
+
+def _packed_kind_of(z: Any, a: Any) -> ActivationKind | None:
+    """The smooth activation of a gate that is half of the scores z, the first, the second or every other."""
+    for halves in (z.chunk(2, dim=-1), (z[:, ::2], z[:, 1::2])):
+        for gate, values in (halves, halves[::-1]):
+            found = from_gate(gate, values, a)
+            if found is not None and not found[0].exact:
+                return found[0]
+    return None
 
 
 def _gated_kind_of(gate: Call, up: Call, a: Any) -> tuple[ActivationKind, Gated | None] | None:

@@ -19,8 +19,9 @@ where it explains enough and the mixture's held-out error is lower by no more th
 rows, account for.
 
 Logistic fits are of another scale, half log odds, and squares do not measure how good they are. The average of those of
-one degree is taken instead of the mixture where it explains enough and has fewer held-out rows wrong, beyond doubt, or
-else a lower log loss on them, each with its best slope and the mixture's weights paid for. It is scaled to the least
+one degree is taken instead of the mixture where it explains something and has fewer held-out rows wrong, beyond doubt,
+or else a lower log loss on them, each with its best slope and the mixture's weights paid for: these are fitted to the
+same rows, and with noisy labels that is worth more than what distinguishes the two. It is scaled to the least
 squared error, so that coefficients have one unit whichever was taken.
 """
 
@@ -58,10 +59,11 @@ CAUTION = 0.5  # share of the anchor that goes to forests, whatever the other gr
 PER_WEIGHT = 1.0
 """Relative gain in held-out error, times the number of rows, that each weight of a mixture has to bring (Akaike)."""
 
-INFORMED = 0.2, 0.03
-"""Share of the labels' entropy that logistic fits must save instead of one fit, and of a mixture fitted to one part.
+INFORMED, EVIDENCE = 0.03, 12.0
+"""Share of the labels' entropy that logistic fits must save, and in all how much per degree: less may be luck."""
 
-Where log odds are small, squares are as good."""
+DEAREST = 0.03
+"""Log loss that weights of a mixture cost at most: where one is needed, it is better by more in small samples too."""
 
 SURELY = 2.0  # standard deviations by which shares of wrong predictions have to differ to decide alone
 
@@ -157,10 +159,7 @@ def combine(fits: list[Fit], sample: SignSample, folds: IdArray, *, classes: boo
         weights = np.zeros(len(fits))
         weights[~odds], mixed = mixture_weights(predictions[~odds], groups, forests, validation, classes)
         degrees = np.array([fit.degree for fit in fits])[odds]
-        # Folds give every row to the weights of a mixture, a single part gives a fifth: those weights cost.
-        terms = (
-            1 if seen.all() else len({group for group, weight in zip(groups, weights[~odds], strict=True) if weight})
-        )
+        terms = len({group for group, weight in zip(groups, weights[~odds], strict=True) if weight})
         better = better_odds(predictions[odds], degrees, validation, mixed, terms) if odds.any() else None
         if better is not None:
             weights[~odds], (weights[odds], mixed), family = 0.0, better, "logistic"
@@ -237,20 +236,22 @@ def better_odds(
         return float(LOSSES["logistic"].value(slope * values, labels) @ shares)
 
     own = LOSSES["logistic"].value(2.0 * held_out, labels) @ shares
-    least, weights, average = np.inf, np.zeros(len(held_out)), mixed
+    least, weights, average, needed = np.inf, np.zeros(len(held_out)), mixed, 0.0
     for degree in np.unique(degrees):
         inner = np.exp(-rows * np.maximum(own - own[degrees == degree].min(), 0.0)) * (degrees == degree)
         inner[inner < NEGLIGIBLE * inner.sum()] = 0.0
         inner /= inner.sum()
         if loss(inner @ held_out) < least:
             least, weights, average = loss(inner @ held_out), inner, inner @ held_out
+            needed = EVIDENCE * float(degree) / rows
     scale = float((labels * average) @ shares) / max(float(average**2 @ shares), 1e-300)
     share = float(shares[labels > 0.0].sum())
-    if scale <= 0.0 or least > (1.0 - INFORMED[terms > 1]) * float(entr(share) + entr(1.0 - share)):
+    entropy = float(entr(share) + entr(1.0 - share))
+    if scale <= 0.0 or entropy - least < max(INFORMED * entropy, needed):
         return None
     gains = shares * ((labels * average > 0.0).astype(np.float64) - (labels * mixed > 0.0))
     gain, deviation = float(gains.sum()), float(np.sqrt(gains @ gains))
-    price = 0.5 * np.log(rows) * (terms - 1) / rows  # of weights fitted to these rows (Schwarz)
+    price = min(0.5 * np.log(rows) * max(0, terms - 1) / rows, DEAREST)  # of weights fitted to these rows (Schwarz)
     better = gain > 0.0 if abs(gain) > SURELY * deviation else least < loss(mixed) + price
     return (scale * weights, scale * average) if better else None
 

@@ -8,6 +8,7 @@ labels. Keys are of products with the first row drawn, so that the negation is f
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
@@ -17,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
 from fewfire._bits import pack_columns
-from fewfire._errors import invalid
+from fewfire._errors import FewfireWarning, invalid
 from fewfire._types import AnyArray, IdArray, SignArray
 from fewfire._validate import check_integer, check_number
 from fewfire.learners._fitting import all_or_nothing
@@ -28,6 +29,7 @@ MAX_HALVES = 1 << 25  # sets of ⌈k/2⌉ columns
 FLAGS = 1 << 22  # of keys that occur
 MATCHES = 1 << 21  # looked at in a round, at most
 VERIFIED = 1024  # examples that matches are compared with, a multiple of 64
+LONG = 1 << 31  # halves looked at in all rounds, beyond which a warning is given: some ten minutes of one core
 MISSED, SURE = 1e-3, 1e-6  # the probability that no round is clean, at most; the p-value that ends the search
 
 
@@ -36,7 +38,8 @@ class MeetInTheMiddleParity(ParityClassifier):
     """A parity of k of many columns, or its negation, with little label noise, in time of order n^⌈k/2⌉.
 
     Halves of sets are matched on random rows until a set agrees with so many labels that its p-value is below 10⁻⁶, or
-    for as many rounds as `noise` asks for. A round takes some 40 bytes for each of at most 2²⁵ halves.
+    for as many rounds as `noise` asks for; a warning says so where these may take more than some ten minutes. A round
+    takes some 40 bytes for each of at most 2²⁵ halves.
 
     Parameters
     ----------
@@ -88,6 +91,12 @@ class MeetInTheMiddleParity(ParityClassifier):
         size = min(m, math.comb(n, k // 2).bit_length() + 4)
         clean = (1.0 - noise) ** size + noise**size
         rounds = 1 if clean == 1.0 else math.ceil(math.log(MISSED) / math.log1p(-clean))
+        if rounds * math.comb(n, k - k // 2) > LONG:
+            text = (
+                f"noise = {noise:g} asks for up to {rounds:,} rounds over {math.comb(n, k - k // 2):,} halves of sets"
+            )
+            text += f" where nothing is found; ExhaustiveParity(k={k}) looks at {math.comb(n, k):,} sets once, whatever"
+            warnings.warn(f"{text} the noise. Remedy: a lower noise, or that.", FewfireWarning, stacklevel=2)
         random, done, searched = check_random_state(self.random_state), 0, 0
         strengths = {tuple(range(k)): 0}  # where nothing meets, the first columns are as good as any
         while done < rounds and max(strengths.values()) < enough:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fewfire._errors import invalid
+from fewfire._validate import check_number
 from fewfire.sweeps.spec._tables import parse_training
 from fewfire.sweeps.store._protocol import Store, newest_success_error
 from fewfire.sweeps.store._row import final, succeeded
@@ -92,6 +93,7 @@ def parity_cells(store: Store, success_error: float | None = None) -> list[Parit
     (30, 10, 350)
     """
     error = newest_success_error(store.sweeps()) if success_error is None else success_error
+    check_number("success_error", error, 0.0, 1.0, open_high=True, remedy="pass 0.1 for 10%")
     columns, found, schedules = store.columns(), [], set()
     ended, good = final(columns["status"]), succeeded(columns["status"], columns["best_test_error"], error)
     for setting in store.settings():
