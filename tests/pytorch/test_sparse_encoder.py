@@ -328,7 +328,7 @@ def test_known_modules_are_read(kind, centre, dtype):
 def test_modules_that_compute_something_else_are_refused(change):
     with pytest.raises(InvalidArgument, match="module must compute what its attributes stand for"):
         ft.SparseEncoder.of(SaeLens("relu", True, torch.float32, **change))
-    with pytest.raises(InvalidArgument, match="module must be laid out as a sparse autoencoder"):
+    with pytest.raises(InvalidArgument, match="module must be laid out as an autoencoder of SAELens"):
         ft.SparseEncoder.of(torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.GELU(), torch.nn.Linear(8, 3)))
 
 

@@ -93,8 +93,8 @@ class SparseEncoder:
     """A sparse autoencoder, transcoder or its encoder alone, at the cost of the features that fire, exactly.
 
     A feature whose float64 score lies outside the band ε·‖w‖·‖x‖ around its threshold θ, ε being `epsilon`, is decided
-    as float64 decides; inside (and within 2⁻²⁴·|θ| of it, the rounding of a score to float32) the decision is the same on
-    every call. Weights stay where they are, and must not change; `extra_bytes` is what is kept besides them.
+    as float64 decides; inside, and within 2⁻²⁴·|θ| of it, the rounding of a score to float32, the decision is the same
+    on every call. Weights stay where they are, and must not change; `extra_bytes` is what is kept besides them.
 
     Parameters
     ----------
@@ -185,7 +185,9 @@ class SparseEncoder:
         self._bias = bias
         parts = [part for part in (bias, self._thresholds, self._magnitude) if part is not None]
         self._shift = sum(float(np.abs(part).max(initial=0)) for part in parts)
-        self._largest = most * self.inputs * (1.0 if self._scale is None else max(1.0, float(self._scale.max(initial=0))))
+        self._largest = (
+            most * self.inputs * (1.0 if self._scale is None else max(1.0, float(self._scale.max(initial=0))))
+        )
         native = core()
         self._native = native and native.ScreenedLayer(
             _words(self._enc), bias, 0.0, True, usable_cores(), self._thresholds
@@ -195,10 +197,9 @@ class SparseEncoder:
     def of(cls, module: Any, *, threads: int | None = None) -> SparseEncoder:
         """The encoder of a module whose weights are laid out in a known way, tried on rows against the module itself.
 
-        Known are SAELens' `StandardSAE`, `JumpReLUSAE`, `TopKSAE` and `GatedSAE`, their transcoders, autoencoders of
-        `dictionary_learning` with the same attributes or two linear layers, and a `Sequential` of a linear layer, a ReLU
-        and perhaps a second one. Whether the input is centred is found out by trying. SAELens' `W_enc` is copied, as it
-        has a column per feature.
+        Known are SAELens' `StandardSAE`, `JumpReLUSAE`, `TopKSAE` and `GatedSAE`, autoencoders of `dictionary_learning`
+        with the same attributes or two linear layers, and a `Sequential` of a linear layer, a ReLU and perhaps a second
+        one. Whether the input is centred is found by trying. SAELens' `W_enc` is copied: it has a column per feature.
 
         Examples
         --------
@@ -228,26 +229,30 @@ class SparseEncoder:
         starts = np.cumsum([0, *(len(indices) for _, indices, _ in parts)])
         indptr = [part[0][:-1] + start for part, start in zip(parts, starts, strict=False)]
         indices, values = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
-        return FeatureRows(np.append(np.concatenate(indptr), starts[-1]), indices, values, self.width, tuple(x.shape[:-1]))
+        return FeatureRows(
+            np.append(np.concatenate(indptr), starts[-1]), indices, values, self.width, tuple(x.shape[:-1])
+        )
 
     def decode(self, features: FeatureRows) -> Any:
-        """Σ value·(row of W_dec) + b_dec of each row's features, which alone are read: float32 of shape (..., outputs)."""
+        """Σ value·(row of W_dec) + b_dec over each row's features, which alone are read: float32, (..., outputs)."""
         self._unchanged()
         if self._dec is None:
             raise InvalidArgument("W_dec must be given for decoding; got None. Remedy: pass W_dec to SparseEncoder.")
         if not isinstance(features, FeatureRows) or features.width != self.width:
-            got = f"a {type(features).__name__}" + (f" of {features.width}" if isinstance(features, FeatureRows) else "")
+            got = f"a {type(features).__name__}" + (
+                f" of {features.width}" if isinstance(features, FeatureRows) else ""
+            )
             raise invalid("features", f"must be rows of {self.width} features, as encode gives them", got)
         indptr, indices = (np.ascontiguousarray(part, dtype=np.int64) for part in (features.indptr, features.indices))
         values = np.ascontiguousarray(features.values, dtype=np.float32)
-        counts, ids = np.diff(indptr), indices if len(indices) else np.zeros(1, np.int64)
-        ends = indptr[:1].tolist() + indptr[-1:].tolist()
-        if ends != [0, len(indices)] or len(values) != len(indices) or counts.min(initial=0) < 0:
+        ends = [*indptr[:1].tolist(), *indptr[-1:].tolist()]
+        if ends != [0, len(indices)] or len(values) != len(indices) or np.diff(indptr).min(initial=0) < 0:
             rule = "must have an indptr that rises from 0 to the number of indices, and as many values"
             raise invalid("features", rule, f"{ends}, {len(indices)} indices and {len(values)} values")
-        if ids.min() < 0 or ids.max() >= self.width:
-            raise invalid("features", f"must have indices below {self.width}", int(ids.max() if ids.min() >= 0 else ids.min()))
-        out = np.empty((len(counts), self.outputs), dtype=np.float32)
+        if len(indices) and not 0 <= indices.min() <= indices.max() < self.width:
+            rule = f"must have indices from 0 to {self.width - 1}"
+            raise invalid("features", rule, f"{indices.min()} to {indices.max()}")
+        out = np.empty((features.rows, self.outputs), dtype=np.float32)
         native = core()
         if native is not None:
             native.down_neurons(_words(self._dec), self._b_dec, indptr, indices, values, out, self._threads())
@@ -269,7 +274,7 @@ class SparseEncoder:
 
     @property
     def extra_bytes(self) -> int:
-        """Memory besides the given weights: codes, one and a half bytes per weight, and copies of transposed weights."""
+        """Memory besides the given weights: codes, 1.5 bytes per weight of W_enc, and copies of transposed weights."""
         given = [tensor.data_ptr() for _, tensor, _ in self._watched]
         copies = [held for held in (self._enc, self._dec) if held is not None and held.data_ptr() not in given]
         codes = 0 if self._native is None else int(self._native.memory)
@@ -399,9 +404,6 @@ def _check_tensor(name: str, value: object) -> None:
 
 def _words(weight: Any) -> AnyArray:
     """A tensor's memory as the C++ part takes it: bfloat16 as words."""
-    array: AnyArray
-    if weight.dtype == torch.bfloat16:
-        array = weight.view(torch.int16).numpy().view(np.uint16)
-    else:
-        array = weight.numpy()
-    return array
+    is_brain = weight.dtype == torch.bfloat16
+    words: AnyArray = weight.view(torch.int16).numpy().view(np.uint16) if is_brain else weight.numpy()
+    return words
