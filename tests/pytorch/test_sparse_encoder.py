@@ -352,8 +352,9 @@ def test_linear_layers_are_read():
     plain = torch.nn.Sequential(torch.nn.Linear(6, 40), torch.nn.ReLU(), torch.nn.Linear(40, 6))
     for module in (TwoLinear(), plain):
         torch.testing.assert_close(ft.SparseEncoder.of(module)(x), module(x).detach(), atol=1e-5, rtol=1e-5)
-    features = ft.SparseEncoder.of(plain[:2]).encode(x)
-    torch.testing.assert_close(features.to_torch().to_dense(), plain[:2](x).detach(), atol=1e-5, rtol=1e-5)
+    for module in (plain[:2], torch.nn.Sequential(torch.nn.Linear(6, 40, bias=False), torch.nn.ReLU())):
+        features = ft.SparseEncoder.of(module).encode(x)
+        torch.testing.assert_close(features.to_torch().to_dense(), module(x).detach(), atol=1e-5, rtol=1e-5)
 
 
 def test_sparsify_names_the_encoder():

@@ -35,7 +35,7 @@ def read_module(module: Any) -> dict[str, Any]:
     parts = _parts(check_model(module, ("cpu",)))
     got, last = f"a {type(module).__name__}", "pass its weights to fewfire.torch.SparseEncoder"
     if parts is None:
-        rule = "must be laid out as an autoencoder of SAELens or dictionary_learning, or be Linear, ReLU and perhaps Linear"
+        rule = "must be laid out as an autoencoder of SAELens or dictionary_learning, or be Linear, ReLU (and Linear)"
         raise invalid("module", rule, got, last)
     with evaluating(module):
         for centre in (False, True):
@@ -84,7 +84,7 @@ def _computes(module: Any, parts: dict[str, Any], centre: bool) -> bool:
     if middle.shape not in ((), weight.shape[1:]):
         return False
     some = wide["W_enc"][torch.linspace(0, len(weight) - 1, _ROWS).long()]
-    far = max(1.0, *(float(wide[name].abs().max()) for name in ("b_enc", "threshold", "b_gate") if name in wide))
+    far = max([1.0, *(float(wide[name].abs().max()) for name in ("b_enc", "threshold", "b_gate") if name in wide)])
     noise = torch.randn(some.shape, generator=torch.Generator().manual_seed(0)) * some.std()
     size = 3 * far / some.norm(dim=1, keepdim=True).clamp_min(1e-6)
     x = (size * torch.nn.functional.normalize(some + noise, dim=1) + middle).to(weight.dtype)
