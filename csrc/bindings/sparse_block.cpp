@@ -40,8 +40,8 @@ LayerWeights layer_of(const Rows& weight, const Vector& bias, const Vector& thre
   require(!thresholds || thresholds->shape(0) == weight.shape(0), "thresholds must have one entry per row");
   const auto type = weight.dtype();
   const bool single = type == nb::dtype<float>(), brain = type == nb::dtype<std::uint16_t>();
-  require(single || brain || (type.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float) && type.bits == 16),
-          "weights must be float32, float16 or the words of bfloat16");
+  const bool half = type.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float) && type.bits == 16;
+  if (!single && !brain && !half) throw nb::type_error("weights must be float32, float16 or the words of bfloat16");
   return {weight.data(), bias ? bias->data() : nullptr, weight.shape(0), weight.shape(1),
           thresholds ? thresholds->data() : nullptr, single ? Stored::single : brain ? Stored::brain : Stored::half};
 }
