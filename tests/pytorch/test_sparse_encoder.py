@@ -194,6 +194,8 @@ def test_shapes_layouts_and_types_of_rows():
     turned = ft.SparseEncoder(weights[0].t().contiguous().t(), *weights[1:])
     assert np.array_equal(turned.encode(x).values, features.values)
     assert turned.extra_bytes == encoder.extra_bytes + weights[0].nbytes
+    with torch.inference_mode():
+        assert ft.SparseEncoder(weights[0] * 1, *weights[1:]).extra_bytes == encoder.extra_bytes
 
 
 def test_features_in_other_formats():

@@ -275,8 +275,8 @@ class SparseEncoder:
     @property
     def extra_bytes(self) -> int:
         """Memory besides the given weights: codes, 1.5 bytes per weight of W_enc, and copies of transposed weights."""
-        given = [tensor.data_ptr() for _, tensor, _ in self._watched]
-        copies = [held for held in (self._enc, self._dec) if held is not None and held.data_ptr() not in given]
+        pairs = ((self._enc, self._given["W_enc"]), (self._dec, self._given["W_dec"]))
+        copies = [held for held, given in pairs if held is not None and held.data_ptr() != given.data_ptr()]
         codes = 0 if self._native is None else int(self._native.memory)
         return codes + sum(held.numel() * held.element_size() for held in copies)
 
