@@ -228,7 +228,15 @@ void add_neurons(const LayerWeights& down, const float* biases, const std::int64
       std::copy_n(biases, outputs, out);
     else
       std::fill_n(out, outputs, 0.0f);
+    // Rows are asked for while those before are added: they stand anywhere, so nothing else would fetch them ahead.
+    const auto expect = [&](std::int64_t from) {
+      for (std::int64_t i = from; i < std::min(from + std::int64_t{together}, starts[q + 1]); ++i)
+        for (std::size_t k = 0; k < down.row_bytes(); k += 64)
+          __builtin_prefetch(down.row(static_cast<std::size_t>(neurons[i])) + k);
+    };
+    expect(starts[q]);
     for (std::int64_t from = starts[q]; from < starts[q + 1]; from += together) {
+      expect(from + std::int64_t{together});
       const std::size_t count = std::min<std::size_t>(together, static_cast<std::size_t>(starts[q + 1] - from));
       float* const scratch = down.stored == Stored::single ? nullptr : upcoming.scratch(count * outputs);
       const float* rows[together];

@@ -65,8 +65,8 @@ def _parts(module: Any) -> dict[str, Any] | None:
         parts = {"W_enc": layers[0].weight, "b_enc": layers[0].bias, "W_dec": dec, "b_dec": bias}
     else:
         return None
-    holders = [getattr(module, name, None) for name in ("activation_fn", "cfg")] + [module]
-    k = next((int(own.k) for own in holders if getattr(own, "k", None)), None)
+    owners: list[Any] = [*(getattr(module, name, None) for name in ("activation_fn", "cfg")), module]
+    k = next((int(own.k) for own in owners if getattr(own, "k", None)), None)
     if isinstance(getattr(module, "b_gate", None), torch.Tensor):
         return parts | {"activation": "gated", "b_enc": module.b_mag, "b_gate": module.b_gate, "r_mag": module.r_mag}
     if k is not None:

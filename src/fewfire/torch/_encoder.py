@@ -26,7 +26,7 @@ from fewfire._errors import InvalidArgument, invalid
 from fewfire._extension import core
 from fewfire._optional import require
 from fewfire._threads import usable_cores
-from fewfire._validate import check_choice, check_flag, check_integer
+from fewfire._validate import check_choice, check_flag, check_integer, check_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -168,16 +168,18 @@ class SparseEncoder:
         if self.centre and (b_dec is None or self.outputs != self.inputs):
             rule = f"must be given, with one entry for each of the {self.inputs} inputs, to centre them"
             raise invalid("b_dec", rule, None if b_dec is None else f"shape ({self.outputs},)", "or pass centre=False")
-        bias = self._vector("b_enc", b_enc, self.width)
-        self._b_dec = self._vector("b_dec", b_dec, self.outputs)
+        bias = None if b_enc is None else self._vector("b_enc", b_enc, self.width)
+        self._b_dec = None if b_dec is None else self._vector("b_dec", b_dec, self.outputs)
         self.k = None if k is None else min(check_integer("k", k, 1), self.width)
-        self._scale = self._magnitude = self._thresholds = None
+        self._scale: Floats | None = None
+        self._magnitude: Floats | None = None
+        self._thresholds: Floats | None = None
         if activation == "jumprelu":
             if not isinstance(threshold, torch.Tensor):
-                threshold = torch.full((self.width,), threshold, dtype=torch.float32)
+                threshold = torch.full((self.width,), check_number("threshold", threshold), dtype=torch.float32)
             self._thresholds = np.maximum(self._vector("threshold", threshold, self.width), np.float32(0))
         elif activation == "gated":
-            self._thresholds = -self._vector("b_gate", b_gate, self.width)  # type: ignore[operator]
+            self._thresholds = -self._vector("b_gate", b_gate, self.width)
             self._magnitude = np.zeros(self.width, np.float32) if bias is None else bias
             logs = self._vector("r_mag", torch.zeros(self.width) if r_mag is None else r_mag, self.width)
             with np.errstate(over="ignore"):
@@ -185,9 +187,7 @@ class SparseEncoder:
         self._bias = bias
         parts = [part for part in (bias, self._thresholds, self._magnitude) if part is not None]
         self._shift = sum(float(np.abs(part).max(initial=0)) for part in parts)
-        self._largest = (
-            most * self.inputs * (1.0 if self._scale is None else max(1.0, float(self._scale.max(initial=0))))
-        )
+        self._largest = most * self.inputs * (1.0 if self._scale is None else float(self._scale.max(initial=1)))
         native = core()
         self._native = native and native.ScreenedLayer(
             _words(self._enc), bias, 0.0, True, usable_cores(), self._thresholds
@@ -225,13 +225,14 @@ class SparseEncoder:
         if x.ndim == 0 or x.shape[-1] != self.inputs:
             raise invalid("x", f"must have a last axis of the {self.inputs} inputs", f"shape {tuple(x.shape)}")
         rows = x.detach().reshape(-1, self.inputs)
-        parts = [self._encode(piece) for piece in rows.split(_PIECE)]
+        pieces = rows.split(_PIECE) if len(rows) > _PIECE else (rows,)
+        parts, shape = [self._encode(piece) for piece in pieces], tuple(x.shape[:-1])
+        if len(parts) == 1:
+            return FeatureRows(*parts[0], self.width, shape)
         starts = np.cumsum([0, *(len(indices) for _, indices, _ in parts)])
         indptr = [part[0][:-1] + start for part, start in zip(parts, starts, strict=False)]
         indices, values = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
-        return FeatureRows(
-            np.append(np.concatenate(indptr), starts[-1]), indices, values, self.width, tuple(x.shape[:-1])
-        )
+        return FeatureRows(np.append(np.concatenate(indptr), starts[-1]), indices, values, self.width, shape)
 
     def decode(self, features: FeatureRows) -> Any:
         """Σ value·(row of W_dec) + b_dec over each row's features, which alone are read: float32, (..., outputs)."""
@@ -278,7 +279,7 @@ class SparseEncoder:
         pairs = ((self._enc, self._given["W_enc"]), (self._dec, self._given["W_dec"]))
         copies = [held for held, given in pairs if held is not None and held.data_ptr() != given.data_ptr()]
         codes = 0 if self._native is None else int(self._native.memory)
-        return codes + sum(held.numel() * held.element_size() for held in copies)
+        return codes + sum(int(held.numel() * held.element_size()) for held in copies)
 
     def __repr__(self) -> str:
         out = "" if self._dec is None else f", {self.outputs} outputs"
@@ -348,10 +349,8 @@ class SparseEncoder:
         low, high = map(float, torch.aminmax(held))
         return held, self._finite(name, max(-low, high), low + high)
 
-    def _vector(self, name: str, values: Any, length: int) -> Floats | None:
-        """A float32 copy; None stays None."""
-        if values is None:
-            return None
+    def _vector(self, name: str, values: Any, length: int) -> Floats:
+        """A float32 copy."""
         _check_tensor(name, values)
         if tuple(values.shape) != (length,):
             raise invalid(name, f"must have the shape ({length},)", f"shape {tuple(values.shape)}")
