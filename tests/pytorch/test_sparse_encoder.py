@@ -161,6 +161,8 @@ def test_topk_breaks_ties_by_number_and_leaves_out_what_is_not_positive():
     x = torch.tensor([[1.0, 0, 0, 0], [-1.0, 0, 0, 0], [0.0, 0, 0, 0]])
     features = ft.SparseEncoder(W, None, activation="topk", k=3).encode(x)
     assert [features.row(i).tolist() for i in range(3)] == [[0, 1, 200], [100], []]
+    alike = ft.SparseEncoder(torch.ones((20_000, 4)), None, activation="topk", k=5, threads=4)
+    assert alike.encode(torch.ones((3, 4))).indices.tolist() == [0, 1, 2, 3, 4] * 3
     everything = ft.SparseEncoder(W, None, activation="topk", k=10**6).encode(x)
     assert everything.counts.tolist() == [299, 1, 0]
 
