@@ -237,12 +237,9 @@ class SparseEncoder:
     def decode(self, features: FeatureRows) -> Any:
         """Σ value·(row of W_dec) + b_dec over each row's features, which alone are read: float32, (..., outputs)."""
         self._unchanged()
-        if self._dec is None:
-            raise InvalidArgument("W_dec must be given for decoding; got None. Remedy: pass W_dec to SparseEncoder.")
-        if not isinstance(features, FeatureRows) or features.width != self.width:
-            got = f"a {type(features).__name__}" + (
-                f" of {features.width}" if isinstance(features, FeatureRows) else ""
-            )
+        width = features.width if isinstance(features, FeatureRows) else 0
+        if width != self.width:
+            got = f"a {type(features).__name__}" + (f" of {width}" if width else "")
             raise invalid("features", f"must be rows of {self.width} features, as encode gives them", got)
         indptr, indices = (np.ascontiguousarray(part, dtype=np.int64) for part in (features.indptr, features.indices))
         values = np.ascontiguousarray(features.values, dtype=np.float32)
@@ -253,8 +250,17 @@ class SparseEncoder:
         if len(indices) and not 0 <= indices.min() <= indices.max() < self.width:
             rule = f"must have indices from 0 to {self.width - 1}"
             raise invalid("features", rule, f"{indices.min()} to {indices.max()}")
-        out = np.empty((features.rows, self.outputs), dtype=np.float32)
-        native = core()
+        return self._decode(FeatureRows(indptr, indices, values, width, features.shape))
+
+    def __call__(self, x: Any) -> Any:
+        """The reconstruction of rows x of shape (..., inputs): `decode(encode(x))`."""
+        return self._decode(self.encode(x))
+
+    def _decode(self, features: FeatureRows) -> Any:
+        if self._dec is None:
+            raise InvalidArgument("W_dec must be given for decoding; got None. Remedy: pass W_dec to SparseEncoder.")
+        indptr, indices, values = features
+        out, native = np.empty((features.rows, self.outputs), dtype=np.float32), core()
         if native is not None:
             native.down_neurons(_words(self._dec), self._b_dec, indptr, indices, values, out, self._threads())
         else:
@@ -262,10 +268,6 @@ class SparseEncoder:
                 read = self._dec[torch.from_numpy(indices[start:end])].double().numpy()
                 row[:] = (values[start:end, None] * read).sum(axis=0) + (0 if self._b_dec is None else self._b_dec)
         return torch.from_numpy(out).reshape(*features.shape, self.outputs)
-
-    def __call__(self, x: Any) -> Any:
-        """The reconstruction of rows x of shape (..., inputs): `decode(encode(x))`."""
-        return self.decode(self.encode(x))
 
     @property
     def epsilon(self) -> float:
