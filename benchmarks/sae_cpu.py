@@ -10,7 +10,8 @@ Correctness first: the sets of 16 rows agree with float64 outside the stated ban
 score is compared with another), the reconstructions within rounding. Asked: one row 3 times, 16 rows 1.5 times, of
 medians and of best times.
 
-    python benchmarks/sae_cpu.py [--threads N]
+    python benchmarks/sae_cpu.py [--threads N] [--shapes 0 1 2 3]
+    python benchmarks/sae_cpu.py --threads 1 --cpu-time        # on a busy machine: what the process itself has used
     python benchmarks/sae_cpu.py tokens [--tokens N]
 
 `tokens`: 100,000 rows through an encoder of each kind, in pieces, ReLU and TopK in float32, JumpReLU and gated in
@@ -110,18 +111,20 @@ def ours(encoders: list[ft.SparseEncoder], turn: int, x: Any) -> Any:
     return encoders[turn % len(encoders)](x)
 
 
-def in_turn(works: dict[str, Callable[[int, Any], Any]], x: Any, rounds: int) -> dict[str, list[float]]:
+def in_turn(
+    works: dict[str, Callable[[int, Any], Any]], x: Any, rounds: int, clock: Callable[[], float]
+) -> dict[str, list[float]]:
     """Seconds of each, one after the other in every round; the first is not counted."""
     times: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(rounds + 1):
         for name, work in works.items():
-            begin = time.perf_counter()
+            begin = clock()
             work(turn, x[turn % len(x)])
-            times[name].append(time.perf_counter() - begin)
+            times[name].append(clock() - begin)
     return {name: taken[1:] for name, taken in times.items()}
 
 
-def measure(inputs: int, width: int, share: float) -> dict[str, Arrays]:
+def measure(inputs: int, width: int, share: float, clock: Callable[[], float]) -> dict[str, Arrays]:
     count = -(-LEAST_CODES // (inputs * width))
     sides = [make_weights(inputs, width, share, seed) for seed in range(count)]
     draw = torch.Generator().manual_seed(99)
@@ -140,7 +143,7 @@ def measure(inputs: int, width: int, share: float) -> dict[str, Arrays]:
                 "gathered": partial(peer, sparse, sides, more),
                 "fewfire": partial(ours, encoders),
             }
-            times = in_turn(works, x[:, :rows], ROUNDS[rows])
+            times = in_turn(works, x[:, :rows], ROUNDS[rows], clock)
             ratios = [
                 min(figure(times["dense"]), figure(times["gathered"])) / figure(times["fewfire"])
                 for figure in (statistics.median, min)
@@ -159,12 +162,12 @@ def measure(inputs: int, width: int, share: float) -> dict[str, Arrays]:
     return cases
 
 
-def speed(threads: int) -> int:
+def speed(threads: int, shapes: list[int], clock: Callable[[], float]) -> int:
     torch.set_num_threads(threads)
     print(f"{threads} threads, torch {torch.__version__}", flush=True)
     cases: dict[str, Arrays] = {}
-    for shape in SHAPES:
-        cases |= measure(*shape)
+    for number in shapes:
+        cases |= measure(*SHAPES[number], clock)
     missed = [name for name, case in cases.items() if case["ratio"] < case["asked"] or case["wrong"]]
     worst = min(case["ratio"] / case["asked"] for case in cases.values())
     print(
@@ -245,9 +248,14 @@ def main() -> int:
     parser.add_argument("what", nargs="?", default="speed", choices=("speed", "tokens"))
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="all cores unless given")
     parser.add_argument("--tokens", type=int, default=100_000)
+    parser.add_argument("--shapes", type=int, nargs="+", default=list(range(len(SHAPES))), help="their places")
+    parser.add_argument("--cpu-time", action="store_true", help="time used by the process instead of time that passed")
     arguments = parser.parse_args()
+    clock = time.process_time if arguments.cpu_time else time.perf_counter
     with torch.inference_mode():
-        return speed(arguments.threads) if arguments.what == "speed" else tokens(arguments.tokens, arguments.threads)
+        if arguments.what == "speed":
+            return speed(arguments.threads, arguments.shapes, clock)
+        return tokens(arguments.tokens, arguments.threads)
 
 
 if __name__ == "__main__":
