@@ -11,6 +11,8 @@ namespace {
 
 using Matrix = ConstArray2<float>;
 using Vector = std::optional<ConstArray1<float>>;
+// Rows of float32 or float16, or the words of bfloat16.
+using Rows = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 void require(bool holds, const char* message) {
   if (!holds) throw nb::value_error(message);
@@ -33,6 +35,17 @@ LayerWeights layer_of(const Matrix& weight, const Vector& bias) {
   return {weight.data(), bias ? bias->data() : nullptr, weight.shape(0), weight.shape(1)};
 }
 
+LayerWeights layer_of(const Rows& weight, const Vector& bias, const Vector& thresholds) {
+  require(!bias || bias->shape(0) == weight.shape(0), "a bias must have one entry per row");
+  require(!thresholds || thresholds->shape(0) == weight.shape(0), "thresholds must have one entry per row");
+  const auto type = weight.dtype();
+  const bool single = type == nb::dtype<float>(), brain = type == nb::dtype<std::uint16_t>();
+  const bool half = type.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float) && type.bits == 16;
+  if (!single && !brain && !half) throw nb::type_error("weights must be float32, float16 or the words of bfloat16");
+  return {weight.data(), bias ? bias->data() : nullptr, weight.shape(0), weight.shape(1),
+          thresholds ? thresholds->data() : nullptr, single ? Stored::single : brain ? Stored::brain : Stored::half};
+}
+
 SparseActivation activation_of(const std::string& name) {
   return name == "shifted"     ? SparseActivation::shifted
          : name == "threshold" ? SparseActivation::threshold
@@ -42,21 +55,23 @@ SparseActivation activation_of(const std::string& name) {
 
 class LayerBinding {
  public:
-  LayerBinding(Matrix weight, Vector bias, float threshold, bool residual, std::size_t threads)
-      : weight_(std::move(weight)), bias_(std::move(bias)) {
-    const LayerWeights weights = layer_of(weight_, bias_);
+  LayerBinding(Rows weight, Vector bias, float threshold, bool residual, std::size_t threads, Vector thresholds)
+      : weight_(std::move(weight)), bias_(std::move(bias)), thresholds_(std::move(thresholds)) {
+    const LayerWeights weights = layer_of(weight_, bias_, thresholds_);
     nb::gil_scoped_release released;
     layer_ = std::make_unique<ScreenedLayer>(weights, threshold, residual, nullptr, threads);
   }
 
-  nb::tuple firing(Matrix x, std::size_t threads) const {
+  // Of the neurons that fire those with the `most` largest scores, where that is not 0.
+  nb::tuple firing(Matrix x, std::size_t threads, std::size_t most) const {
     const std::size_t batch = check(x);
     SparseWork work;
     std::vector<NeuronPair> pairs;
     std::vector<std::int64_t> starts(batch + 1, 0);
     {
       nb::gil_scoped_release released;
-      pairs = firing_neurons(*layer_, x.data(), batch, threads, work);
+      pairs = most ? largest_neurons(*layer_, x.data(), batch, most, threads, work)
+                   : firing_neurons(*layer_, x.data(), batch, threads, work);
       for (const NeuronPair& pair : pairs) ++starts[pair.row + 1];
       for (std::size_t q = 0; q < batch; ++q) starts[q + 1] += starts[q];
     }
@@ -90,8 +105,8 @@ class LayerBinding {
     return x.shape(0);
   }
 
-  Matrix weight_;
-  Vector bias_;
+  Rows weight_;
+  Vector bias_, thresholds_;
   std::unique_ptr<ScreenedLayer> layer_;
 };
 
@@ -150,13 +165,30 @@ void down_forward(ConstArray2<float> weight, Vector bias, std::optional<ConstArr
               always ? always->data() : nullptr, h.data(), h.shape(0), threads, out.data());
 }
 
+void down_neurons(Rows weight, Vector bias, ConstArray1<std::int64_t> starts, ConstArray1<std::int64_t> neurons,
+                  ConstArray1<float> values, Array2<float> out, std::size_t threads) {
+  const LayerWeights down = layer_of(weight, std::nullopt, std::nullopt);
+  const std::size_t batch = out.shape(0), count = neurons.shape(0);
+  require(out.shape(1) == down.inputs && starts.shape(0) == batch + 1, "out must have one entry per row and output");
+  require(!bias || bias->shape(0) == down.inputs, "bias must have one entry per output");
+  require(values.shape(0) == count && starts(0) == 0 && starts(batch) == static_cast<std::int64_t>(count),
+          "starts must go from 0 to the number of neurons");
+  for (std::size_t q = 0; q < batch; ++q) require(starts(q) <= starts(q + 1), "starts must not fall");
+  for (std::size_t i = 0; i < count; ++i)
+    require(neurons(i) >= 0 && static_cast<std::size_t>(neurons(i)) < down.width, "no such neuron");
+  nb::gil_scoped_release released;
+  add_neurons(down, bias ? bias->data() : nullptr, starts.data(), neurons.data(), values.data(), batch, threads,
+              out.data());
+}
+
 }  // namespace
 
 void bind_sparse_block(nb::module_& module) {
   nb::class_<LayerBinding>(module, "ScreenedLayer")
-      .def(nb::init<Matrix, Vector, float, bool, std::size_t>(), nb::arg("weight").noconvert(),
-           nb::arg("bias").noconvert().none(), nb::arg("threshold"), nb::arg("residual"), nb::arg("threads"))
-      .def("firing", &LayerBinding::firing, nb::arg("x").noconvert(), nb::arg("threads"))
+      .def(nb::init<Rows, Vector, float, bool, std::size_t, Vector>(), nb::arg("weight").noconvert(),
+           nb::arg("bias").noconvert().none(), nb::arg("threshold"), nb::arg("residual"), nb::arg("threads"),
+           nb::arg("thresholds").noconvert().none() = nb::none())
+      .def("firing", &LayerBinding::firing, nb::arg("x").noconvert(), nb::arg("threads"), nb::arg("most") = 0)
       .def("scores", &LayerBinding::scores, nb::arg("x").noconvert(), nb::arg("resting"), nb::arg("out").noconvert(),
            nb::arg("threads"))
       .def("recode", &LayerBinding::recode, nb::arg("neurons").noconvert(), nb::arg("threads"))
@@ -170,6 +202,9 @@ void bind_sparse_block(nb::module_& module) {
            nb::arg("residual"), nb::arg("threads"))
       .def("forward", &BlockBinding::forward, nb::arg("x").noconvert(), nb::arg("out").noconvert(), nb::arg("threads"))
       .def_prop_ro("memory", &BlockBinding::memory);
+  module.def("down_neurons", &down_neurons, nb::arg("weight").noconvert(), nb::arg("bias").noconvert().none(),
+             nb::arg("starts").noconvert(), nb::arg("neurons").noconvert(), nb::arg("values").noconvert(),
+             nb::arg("out").noconvert(), nb::arg("threads"));
   module.def("sparse_down", &down_forward, nb::arg("weight").noconvert(), nb::arg("bias").noconvert().none(),
              nb::arg("always").noconvert().none(), nb::arg("h").noconvert(), nb::arg("out").noconvert(),
              nb::arg("threads"));

@@ -1,5 +1,6 @@
 #include "kernels/sparse_block.hpp"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -119,7 +120,7 @@ class Asking {
 
 template <std::size_t Rows>
 void screen_vectors(const NeuronGroup& group, std::size_t first, std::size_t quads, const CodedRow* rows,
-                    float threshold, Asking& asking, std::uint64_t* open, float* approximate) {
+                    const float* thresholds, Asking& asking, std::uint64_t* open, float* approximate) {
   constexpr std::size_t together = tile_vectors(Rows);
   // Unrolled by hand: an index known only at run time would keep the sums in memory.
   Sums highs[Rows][together], lows[Rows][together];
@@ -159,17 +160,17 @@ void screen_vectors(const NeuronGroup& group, std::size_t first, std::size_t qua
       const Lanes score = fma(product * fill(rows[q].step), load(group.scales + at), load(group.offsets + at));
       store(approximate + q * group_neurons + at, score);
       const Lanes error = fma(load(group.error + at), fill(rows[q].norm), load(group.coded + at) * fill(rows[q].lost));
-      open[q] |= std::uint64_t{not_at_most(score + error, fill(threshold))} << at;
+      open[q] |= std::uint64_t{not_at_most(score + error, fill(thresholds[q]))} << at;
     }
   }
 }
 
 template <std::size_t Rows>
-void screen_tile(const NeuronGroup& group, std::size_t quads, const CodedRow* rows, float threshold, Asking& asking,
-                 std::uint64_t* open, float* approximate) {
+void screen_tile(const NeuronGroup& group, std::size_t quads, const CodedRow* rows, const float* thresholds,
+                 Asking& asking, std::uint64_t* open, float* approximate) {
   for (std::size_t q = 0; q < Rows; ++q) open[q] = 0;
   for (std::size_t first = 0; first < vectors; first += tile_vectors(Rows))
-    screen_vectors<Rows>(group, first, quads, rows, threshold, asking, open, approximate);
+    screen_vectors<Rows>(group, first, quads, rows, thresholds, asking, open, approximate);
 }
 
 }  // namespace
@@ -232,17 +233,18 @@ void code_row(const float* row, std::size_t inputs, std::int8_t* high, std::int8
   coded.lost = usual ? coded.step * (1.001f * std::sqrt(gaps) + 0.02f * root) : coded.norm;
 }
 
-void screen_group(const NeuronGroup& group, std::size_t coded, const CodedRow* rows, std::size_t count, float threshold,
-                  const WantedBytes* wanted, std::size_t wanted_count, std::uint64_t* open, float* approximate) {
+void screen_group(const NeuronGroup& group, std::size_t coded, const CodedRow* rows, std::size_t count,
+                  const float* thresholds, const WantedBytes* wanted, std::size_t wanted_count, std::uint64_t* open,
+                  float* approximate) {
   const std::size_t quads = coded / 4;
   Asking asking(wanted, wanted_count, quads);
   for (; count >= tile_rows; count -= tile_rows) {
-    screen_tile<tile_rows>(group, quads, rows, threshold, asking, open, approximate);
-    rows += tile_rows, open += tile_rows, approximate += tile_rows * group_neurons;
+    screen_tile<tile_rows>(group, quads, rows, thresholds, asking, open, approximate);
+    rows += tile_rows, thresholds += tile_rows, open += tile_rows, approximate += tile_rows * group_neurons;
   }
   if constexpr (tile_rows > 2)
-    if (count == 2) return screen_tile<2>(group, quads, rows, threshold, asking, open, approximate);
-  if (count == 1) screen_tile<1>(group, quads, rows, threshold, asking, open, approximate);
+    if (count == 2) return screen_tile<2>(group, quads, rows, thresholds, asking, open, approximate);
+  if (count == 1) screen_tile<1>(group, quads, rows, thresholds, asking, open, approximate);
 }
 
 bool stays_open(const ResidualRow& residual, std::size_t coded, const CodedRow& row, float approximate,
@@ -321,6 +323,20 @@ float neuron_score(const float* weights, const float* row, std::size_t inputs, f
     j += here;
   }
   return total((sums[0] + sums[1]) + (sums[2] + sums[3])) + bias;
+}
+
+void widen(const std::uint16_t* words, std::size_t count, bool brain, float* out) {
+  if (brain) {
+    for (std::size_t j = 0; j < count; ++j) out[j] = std::bit_cast<float>(static_cast<std::uint32_t>(words[j]) << 16);
+    return;
+  }
+  // Of float16: with an exponent of 0 so many parts of 2^24, with one of 31 no number; else the exponent is another.
+  for (std::size_t j = 0; j < count; ++j) {
+    const std::uint32_t word = words[j], size = word & 0x7fff;
+    const std::uint32_t usual = (size << 13) + (size < 0x7c00 ? 112u << 23 : 224u << 23);
+    const auto small = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(size)) * 0x1p-24f);
+    out[j] = std::bit_cast<float>((size < 0x400 ? small : usual) | (word & 0x8000) << 16);
+  }
 }
 
 void add_rows(float* sums, const float* const* rows, const float* factors, std::size_t count, std::size_t length,

@@ -65,15 +65,18 @@ struct WantedBytes {
 FEWFIRE_DECLARE(
     // Codes of a row, into two arrays that are aligned to 64 bytes.
     void code_row(const float* row, std::size_t inputs, std::int8_t* high, std::int8_t* low, CodedRow& coded);
-    // open[q]: the neurons of the group (bit i: neuron i) that may fire for row q; approximate[64·q + i]: ⟨ŵ, x̂⟩ + b.
+    // open[q]: the neurons of the group (bit i: neuron i) that may be above thresholds[q] for row q;
+    // approximate[64·q + i]: ⟨ŵ, x̂⟩ + b.
     void screen_group(const NeuronGroup& group, std::size_t coded, const CodedRow* rows, std::size_t count,
-                      float threshold, const WantedBytes* wanted, std::size_t wanted_count, std::uint64_t* open,
+                      const float* thresholds, const WantedBytes* wanted, std::size_t wanted_count, std::uint64_t* open,
                       float* approximate);
     // Whether a neuron with this ⟨ŵ, x̂⟩ + b may fire, by its residual codes.
     bool stays_open(const ResidualRow& residual, std::size_t coded, const CodedRow& row, float approximate,
                     float threshold);
     // The score that decides. As many bytes of `upcoming` are prefetched as are read of the weights.
     float neuron_score(const float* weights, const float* row, std::size_t inputs, float bias, const char* upcoming);
+    // Words of bfloat16 (`brain`) or float16 as floats, which they are exactly.
+    void widen(const std::uint16_t* words, std::size_t count, bool brain, float* out);
     // sums += Σ_k factors[k]·rows[k], in this order.
     void add_rows(float* sums, const float* const* rows, const float* factors, std::size_t count, std::size_t length,
                   const char* upcoming);)

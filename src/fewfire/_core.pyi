@@ -1,5 +1,5 @@
 # What the C++ extension exports (csrc/bindings). Arrays are allocated by the caller and filled in place.
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -301,14 +301,15 @@ def outer_relu_backward(
 class ScreenedLayer:
     def __init__(
         self,
-        weight: NDArray[np.float32],
+        weight: NDArray[Any],
         bias: NDArray[np.float32] | None,
         threshold: float,
         residual: bool,
         threads: int,
+        thresholds: NDArray[np.float32] | None = None,
     ) -> None: ...
     def firing(
-        self, x: NDArray[np.float32], threads: int
+        self, x: NDArray[np.float32], threads: int, most: int = 0
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], tuple[int, ...]]: ...
     def scores(self, x: NDArray[np.float32], resting: float, out: NDArray[np.float32], threads: int) -> None: ...
     def recode(self, neurons: NDArray[np.int64], threads: int) -> None: ...
@@ -334,6 +335,15 @@ class SparseBlock:
     @property
     def memory(self) -> int: ...
 
+def down_neurons(
+    weight: NDArray[Any],
+    bias: NDArray[np.float32] | None,
+    starts: NDArray[np.int64],
+    neurons: NDArray[np.int64],
+    values: NDArray[np.float32],
+    out: NDArray[np.float32],
+    threads: int,
+) -> None: ...
 def sparse_down(
     weight: NDArray[np.float32],
     bias: NDArray[np.float32] | None,

@@ -104,7 +104,7 @@ SparseBlock::SparseBlock(const LayerWeights& screened, const LayerWeights& up, c
   std::vector<std::uint8_t> always(down.width, 0);
   bool any = mark_unbounded(down.rows, down.width, down.outputs, always.data());
   if (gating != Gating::none) {
-    any |= mark_unbounded(up.rows, up.width, up.inputs, always.data());
+    any |= mark_unbounded(static_cast<const float*>(up.rows), up.width, up.inputs, always.data());
     if (up.biases) any |= mark_unbounded(up.biases, up.width, 1, always.data());
   }
   layer_ = std::make_unique<ScreenedLayer>(screened, threshold, residual, any ? always.data() : nullptr, threads);
@@ -135,7 +135,7 @@ void SparseBlock::forward(const float* x, std::size_t batch, std::size_t threads
   PieceSums sums(down_, batch);
   std::atomic<std::uint64_t> products{0}, bytes{0};
   const auto expect = [&](std::size_t neuron, Upcoming& upcoming) {
-    if (gate_inputs) upcoming.want(up_.row(neuron), up_.inputs * sizeof(float));
+    if (gate_inputs) upcoming.want(up_.row(neuron), up_.row_bytes());
     upcoming.want(down_.row(neuron), down_.outputs * sizeof(float));
   };
   const auto found = [&](const std::vector<NeuronPair>& pairs, Upcoming& upcoming) {
@@ -151,7 +151,8 @@ void SparseBlock::forward(const float* x, std::size_t batch, std::size_t threads
     products.fetch_add(pairs.size() * gate_inputs + added * down_.outputs, std::memory_order_relaxed);
     bytes.fetch_add(distinct(pairs) * (gate_inputs + down_.outputs) * sizeof(float), std::memory_order_relaxed);
   };
-  work = search_layer(*layer_, coded, sums.taken(), threads, expect, found);
+  const auto above = [this](std::size_t) { return threshold_; };
+  work = search_layer(*layer_, coded, sums.taken(), threads, expect, found, above);
   work.multiply_adds = products.load() + work.scored * up_.inputs;
   work.bytes += bytes.load();
   sums.finish(y);
@@ -165,15 +166,86 @@ std::vector<NeuronPair> firing_neurons(const ScreenedLayer& layer, const float* 
   const auto found = [&](const std::vector<NeuronPair>& pairs, Upcoming&) {
     std::vector<NeuronPair>& part = parts[pairs[0].neuron / group_neurons / taken];
     for (const NeuronPair& pair : pairs)
-      if (layer.fires(pair.score)) part.push_back(pair);
+      if (layer.fires(pair.neuron, pair.score, layer.threshold())) part.push_back(pair);
   };
-  work = search_layer(layer, coded, taken, threads, [](std::size_t, Upcoming&) {}, found);
+  const auto above = [&](std::size_t) { return layer.threshold(); };
+  work = search_layer(layer, coded, taken, threads, [](std::size_t, Upcoming&) {}, found, above);
   work.multiply_adds = work.scored * layer.weights().inputs;
   std::vector<NeuronPair> all;
   for (const std::vector<NeuronPair>& part : parts) all.insert(all.end(), part.begin(), part.end());
   if (batch > 1)
     std::stable_sort(all.begin(), all.end(), [](const NeuronPair& a, const NeuronPair& b) { return a.row < b.row; });
   return all;
+}
+
+std::vector<NeuronPair> largest_neurons(const ScreenedLayer& layer, const float* x, std::size_t batch, std::size_t most,
+                                        std::size_t threads, SparseWork& work) {
+  // A heap per row with the worst on top. All that is better than the final one is found, whatever the order is.
+  struct Best {
+    std::mutex mutex;
+    std::vector<NeuronPair> heap;
+    std::atomic<float> above{0.0f};
+  };
+  const auto better = [](const NeuronPair& a, const NeuronPair& b) {
+    return a.score > b.score || (a.score == b.score && a.neuron < b.neuron);
+  };
+  std::vector<Best> rows(batch);
+  const auto found = [&](const std::vector<NeuronPair>& pairs, Upcoming&) {
+    for (const NeuronPair& pair : pairs) {
+      Best& best = rows[pair.row];
+      if (!(pair.score > best.above.load(std::memory_order_relaxed))) continue;
+      const std::lock_guard lock(best.mutex);
+      std::vector<NeuronPair>& heap = best.heap;
+      heap.push_back(pair);
+      std::push_heap(heap.begin(), heap.end(), better);
+      if (heap.size() > most) std::pop_heap(heap.begin(), heap.end(), better), heap.pop_back();
+      // Of equal scores a neuron that is found later may be the one before: they stay above.
+      if (heap.size() == most) best.above = std::nextafter(heap.front().score, 0.0f);
+    }
+  };
+  const auto above = [&](std::size_t q) { return rows[q].above.load(std::memory_order_relaxed); };
+  const CodedBatch coded = layer.code(x, batch);
+  const std::size_t taken = groups_of_piece(layer.groups());
+  work = search_layer(layer, coded, taken, threads, [](std::size_t, Upcoming&) {}, found, above);
+  work.multiply_adds = work.scored * layer.weights().inputs;
+  std::vector<NeuronPair> all;
+  for (Best& best : rows) {
+    std::sort(best.heap.begin(), best.heap.end(),
+              [](const NeuronPair& a, const NeuronPair& b) { return a.neuron < b.neuron; });
+    all.insert(all.end(), best.heap.begin(), best.heap.end());
+  }
+  return all;
+}
+
+void add_neurons(const LayerWeights& down, const float* biases, const std::int64_t* starts, const std::int64_t* neurons,
+                 const float* values, std::size_t batch, std::size_t threads, float* y) {
+  constexpr std::size_t together = 16;
+  const std::size_t outputs = down.inputs;
+  parallel_for(batch, threads, [&](std::size_t q) {
+    Upcoming upcoming;
+    float* const out = y + q * outputs;
+    if (biases)
+      std::copy_n(biases, outputs, out);
+    else
+      std::fill_n(out, outputs, 0.0f);
+    // Rows are asked for while those before are added: they stand anywhere, so nothing else would fetch them ahead.
+    const auto expect = [&](std::int64_t from) {
+      for (std::int64_t i = from; i < std::min(from + std::int64_t{together}, starts[q + 1]); ++i)
+        for (std::size_t k = 0; k < down.row_bytes(); k += 64)
+          __builtin_prefetch(down.row(static_cast<std::size_t>(neurons[i])) + k);
+    };
+    expect(starts[q]);
+    for (std::int64_t from = starts[q]; from < starts[q + 1]; from += together) {
+      expect(from + std::int64_t{together});
+      const std::size_t count = std::min<std::size_t>(together, static_cast<std::size_t>(starts[q + 1] - from));
+      float* const scratch = down.stored == Stored::single ? nullptr : upcoming.scratch(count * outputs);
+      const float* rows[together];
+      for (std::size_t k = 0; k < count; ++k)
+        rows[k] = down.read(static_cast<std::size_t>(neurons[from + static_cast<std::int64_t>(k)]),
+                            scratch ? scratch + k * outputs : nullptr);
+      FEWFIRE_DISPATCH(add_rows, out, rows, values + from, count, outputs, upcoming.codes(count * outputs * sizeof(float)));
+    }
+  });
 }
 
 void sparse_down(const DownWeights& down, const std::uint8_t* always, const float* h, std::size_t batch,

@@ -51,6 +51,15 @@ class SparseBlock {
 std::vector<NeuronPair> firing_neurons(const ScreenedLayer& layer, const float* x, std::size_t batch,
                                        std::size_t threads, SparseWork& work);
 
+// Of the neurons with a score above 0 the `most` with the largest, of equal ones the first; in the same order. The layer
+// has no thresholds: those of rows rise to the least score that is among the largest so far.
+std::vector<NeuronPair> largest_neurons(const ScreenedLayer& layer, const float* x, std::size_t batch, std::size_t most,
+                                        std::size_t threads, SparseWork& work);
+
+// y = biases + Σ values[i]·(row of neurons[i]) for i from starts[q] to starts[q + 1], in this order; row q of the batch.
+void add_neurons(const LayerWeights& down, const float* biases, const std::int64_t* starts, const std::int64_t* neurons,
+                 const float* values, std::size_t batch, std::size_t threads, float* y);
+
 // y = h·rows + biases, reading only rows of neurons that give something in the batch or are marked in `always`.
 void sparse_down(const DownWeights& down, const std::uint8_t* always, const float* h, std::size_t batch,
                  std::size_t threads, float* y);

@@ -79,8 +79,8 @@ void ScreenedLayer::recode(const std::int64_t* neurons, std::size_t count, std::
 // Largest so far: a row that shrinks leaves a bound that is too large, which is a bound.
 void ScreenedLayer::note_sizes(std::size_t neuron, float norm) {
   if (norm < infinity) largest_norm_ = std::max(largest_norm_, norm);
-  if (weights_.biases && std::isfinite(weights_.biases[neuron]))
-    largest_bias_ = std::max(largest_bias_, std::fabs(weights_.biases[neuron]) + std::fabs(threshold_));
+  const float bias = weights_.biases ? weights_.biases[neuron] : 0.0f;
+  if (std::isfinite(bias)) largest_bias_ = std::max(largest_bias_, std::fabs(bias) + std::fabs(threshold_of(neuron)));
 }
 
 float ScreenedLayer::code_neuron(std::size_t neuron) {
@@ -88,11 +88,14 @@ float ScreenedLayer::code_neuron(std::size_t neuron) {
   const std::size_t inputs = weights_.inputs, coded = coded_inputs(inputs);
   const bool refines = !residual_codes_.empty();
   alignas(64) std::int8_t codes[most_screened], rest[most_screened];
-  const WeightCodes row = FEWFIRE_DISPATCH(code_weights, weights_.row(neuron), inputs, codes, refines ? rest : nullptr);
+  float scratch[most_screened];
+  const float *weights = weights_.read(neuron, scratch), threshold = threshold_of(neuron);
+  const WeightCodes row = FEWFIRE_DISPATCH(code_weights, weights, inputs, codes, refines ? rest : nullptr);
   // Whatever numbers arrive where there are none, sums under flushing to zero lose no more than this.
   const double least = 8.0 * static_cast<double>(inputs + 64) * 0x1p-126;
-  const double slack = rounding() * (std::fabs(static_cast<double>(bias)) + std::fabs(threshold_)) + least;
-  offsets_[neuron] = std::nextafter(static_cast<float>(bias + slack * (1 + 1e-6)), infinity);
+  const double slack = rounding() * (std::fabs(static_cast<double>(bias)) + std::fabs(threshold)) + least;
+  const double own = weights_.thresholds ? static_cast<double>(bias) - threshold : bias;
+  offsets_[neuron] = std::nextafter(static_cast<float>(own + slack * (1 + 1e-6)), infinity);
   if (!std::isfinite(row.norm) || !std::isfinite(bias) || is_always_found(neuron)) {
     error_[neuron] = infinity;  // always open: the sum with an infinite error, or with NaN, is at most nothing
     if (refines) residual_error_[neuron] = infinity;

@@ -55,6 +55,8 @@ class Upcoming {
   void set_codes(const std::uint8_t* codes, std::size_t bytes) {
     codes_ = reinterpret_cast<const char*>(codes), end_ = codes_ + bytes;
   }
+  // Room for a row of weights that is stored in half precision.
+  float* scratch(std::size_t length) { return scratch_.resize(std::max(scratch_.size(), length)), scratch_.data(); }
   // The next so many bytes of codes.
   const char* codes(std::size_t bytes) {
     const char* at = codes_;
@@ -65,21 +67,37 @@ class Upcoming {
  private:
   static constexpr std::size_t most = std::size_t{1} << 19;
   std::vector<WantedBytes> wanted_;
+  std::vector<float> scratch_;
   std::size_t total_ = 0;
   static constexpr char nothing[64] = {};
   const char *codes_ = nothing, *end_ = nothing;
 };
 
-// Weights of a layer, row by row, as the caller keeps them; no biases is null.
+// What numbers of weights are stored as; all of them are exact in float32, in which they are computed with.
+enum class Stored { single, half, brain };
+
+// Weights of a layer, row by row, as the caller keeps them; no biases is null. With thresholds each neuron has its own,
+// which takes the place of the layer's.
 struct LayerWeights {
-  const float* rows = nullptr;
+  const void* rows = nullptr;
   const float* biases = nullptr;
   std::size_t width = 0, inputs = 0;
+  const float* thresholds = nullptr;
+  Stored stored = Stored::single;
 
-  const float* row(std::size_t neuron) const { return rows + neuron * inputs; }
+  std::size_t row_bytes() const { return inputs * (stored == Stored::single ? sizeof(float) : 2); }
+  const char* row(std::size_t neuron) const { return static_cast<const char*>(rows) + neuron * row_bytes(); }
+  // A row as floats: where it stands, or a copy in `scratch`.
+  const float* read(std::size_t neuron, float* scratch) const {
+    if (stored == Stored::single) return reinterpret_cast<const float*>(row(neuron));
+    const auto* const words = reinterpret_cast<const std::uint16_t*>(row(neuron));
+    FEWFIRE_DISPATCH(widen, words, inputs, stored == Stored::brain, scratch);
+    return scratch;
+  }
   float score(std::size_t neuron, const float* x, Upcoming& upcoming) const {
-    return FEWFIRE_DISPATCH(neuron_score, row(neuron), x, inputs, biases ? biases[neuron] : 0.0f,
-                            upcoming.codes(inputs * sizeof(float)));
+    const float* weights = read(neuron, stored == Stored::single ? nullptr : upcoming.scratch(inputs));
+    return FEWFIRE_DISPATCH(neuron_score, weights, x, inputs, biases ? biases[neuron] : 0.0f,
+                            upcoming.codes(row_bytes()));
   }
 };
 
@@ -110,7 +128,10 @@ class ScreenedLayer {
   const LayerWeights& weights() const { return weights_; }
   std::size_t groups() const { return (weights_.width + group_neurons - 1) / group_neurons; }
   std::size_t memory() const;
-  bool fires(float score) const { return !(score <= threshold_); }
+  float threshold() const { return threshold_; }
+  bool fires(std::size_t neuron, float score, float threshold) const {
+    return !(score <= (weights_.thresholds ? weights_.thresholds[neuron] : threshold));
+  }
   bool is_always_found(std::size_t neuron) const { return !always_.empty() && always_[neuron]; }
   // Whether a row may be screened by its codes: it is finite, and no sum of products with it can overflow.
   bool is_judged(const CodedRow& row) const {
@@ -118,7 +139,7 @@ class ScreenedLayer {
   }
   CodedBatch code(const float* rows, std::size_t count) const { return CodedBatch(rows, count, weights_.inputs); }
 
-  template <class Expect, class Found>
+  template <class Expect, class Found, class Above>
   class Search;
 
  private:
@@ -132,6 +153,8 @@ class ScreenedLayer {
             residual_coded_[neuron]};
   }
   double rounding() const;
+  // What a neuron's score is compared with, besides the threshold of a row: its own threshold, or the layer's.
+  float threshold_of(std::size_t neuron) const { return weights_.thresholds ? weights_.thresholds[neuron] : threshold_; }
 
   LayerWeights weights_;
   float threshold_, largest_norm_ = 0, largest_bias_ = 0;
@@ -143,15 +166,17 @@ class ScreenedLayer {
 
 // Finds, group by group, the neurons that fire or are always found, and calls found(pairs, upcoming) for those of a group: rows of
 // the batch in order, neurons in order within each. expect(neuron, upcoming) adds what `found` will read of a neuron.
+// above(q) is the threshold of row q where neurons have none of their own; it may rise while the search goes on.
 //
 // A visit hands on what the visit before left, so that whatever is read was prefetched a visit ago, and memory is kept
 // busy with codes meanwhile: open → (residual codes →) scored → found.
-template <class Expect, class Found>
+template <class Expect, class Found, class Above>
 class ScreenedLayer::Search {
  public:
-  Search(const ScreenedLayer& layer, const CodedBatch& batch, const Expect& expect, const Found& found)
-      : layer_(layer), batch_(batch), expect_(expect), found_(found), open_(batch.count()), judged_(batch.count()),
-        approximate_(batch.count() * group_neurons) {
+  Search(const ScreenedLayer& layer, const CodedBatch& batch, const Expect& expect, const Found& found,
+         const Above& above)
+      : layer_(layer), batch_(batch), expect_(expect), found_(found), above_(above), open_(batch.count()),
+        judged_(batch.count()), approximate_(batch.count() * group_neurons), thresholds_(batch.count()) {
     for (std::size_t q = 0; q < batch.count(); ++q) any_judged_ |= judged_[q] = layer.is_judged(batch.coded()[q]);
   }
 
@@ -181,29 +206,29 @@ class ScreenedLayer::Search {
 
   void hand_on() {
     const LayerWeights& weights = layer_.weights_;
-    const std::size_t inputs = weights.inputs, coded = coded_inputs(inputs);
+    const std::size_t coded = coded_inputs(weights.inputs);
     const bool refines = !layer_.residual_codes_.empty();
     std::uint64_t found_neurons = 0, scored_neurons = 0, refined_neurons = 0;
     if (!firing_.empty()) found_(firing_, upcoming_);
     firing_.clear();
     for (NeuronPair& pair : scoring_) {
       pair.score = weights.score(pair.neuron, batch_.row(pair.row), upcoming_);
-      const bool fires = layer_.fires(pair.score);
+      const bool fires = layer_.fires(pair.neuron, pair.score, above_(pair.row));
       work_.firing += fires;
       if (!fires && judged_[pair.row] && !layer_.is_always_found(pair.neuron)) continue;
       if (first_of(pair, found_neurons)) expect_(pair.neuron, upcoming_);
       firing_.push_back(pair);
     }
     work_.scored += scoring_.size();
-    work_.bytes += distinct(scoring_) * inputs * sizeof(float);
+    work_.bytes += distinct(scoring_) * weights.row_bytes();
     scoring_.clear();
     const auto score_next = [&](const NeuronPair& pair) {
-      if (first_of(pair, scored_neurons)) upcoming_.want(weights.row(pair.neuron), inputs * sizeof(float));
+      if (first_of(pair, scored_neurons)) upcoming_.want(weights.row(pair.neuron), weights.row_bytes());
       scoring_.push_back(pair);
     };
     for (const NeuronPair& pair : refining_)
       if (!judged_[pair.row] || FEWFIRE_DISPATCH(stays_open, layer_.residual(pair.neuron), coded,
-                                                 batch_.coded()[pair.row], pair.score, layer_.threshold_))
+                                                 batch_.coded()[pair.row], pair.score, thresholds_[pair.row]))
         score_next(pair);
     work_.bytes += refines ? distinct(refining_) * coded / 2 : 0;
     refining_.clear();
@@ -222,8 +247,10 @@ class ScreenedLayer::Search {
   void screen(std::size_t group) {
     const std::size_t coded = coded_inputs(layer_.weights_.inputs), from = group * group_neurons;
     const std::size_t here = std::min(group_neurons, layer_.weights_.width - from), count = batch_.count();
+    // Where neurons have thresholds of their own, these are in what is screened.
+    for (std::size_t q = 0; q < count; ++q) thresholds_[q] = layer_.weights_.thresholds ? 0.0f : above_(q);
     if (any_judged_)
-      FEWFIRE_DISPATCH(screen_group, layer_.group(group), coded, batch_.coded().data(), count, layer_.threshold_,
+      FEWFIRE_DISPATCH(screen_group, layer_.group(group), coded, batch_.coded().data(), count, thresholds_.data(),
                        upcoming_.wanted().data(), upcoming_.wanted().size(), open_.data(), approximate_.data());
     const std::uint64_t present = here == group_neurons ? ~std::uint64_t{0} : (std::uint64_t{1} << here) - 1;
     for (std::size_t q = 0; q < count; ++q)
@@ -241,9 +268,10 @@ class ScreenedLayer::Search {
   const CodedBatch& batch_;
   const Expect& expect_;
   const Found& found_;
+  const Above& above_;
   std::vector<std::uint64_t> open_;
   std::vector<std::uint8_t> judged_;
-  std::vector<float> approximate_;
+  std::vector<float> approximate_, thresholds_;
   std::vector<NeuronPair> opened_, refining_, scoring_, firing_;
   Upcoming upcoming_;
   SparseWork work_;
@@ -252,15 +280,15 @@ class ScreenedLayer::Search {
 
 // Visits every group, on some threads, each of which takes the next `taken` when it is done: those are found by one
 // thread, in order. Returns what it has cost.
-template <class Expect, class Found>
+template <class Expect, class Found, class Above>
 SparseWork search_layer(const ScreenedLayer& layer, const CodedBatch& batch, std::size_t taken, std::size_t threads,
-                        const Expect& expect, const Found& found) {
+                        const Expect& expect, const Found& found, const Above& above) {
   const std::size_t groups = layer.groups();
   std::atomic<std::size_t> next{0};
   SparseWork work;
   std::mutex mutex;
   run_threads(std::min(threads, (groups + taken - 1) / taken), [&](std::size_t) {
-    ScreenedLayer::Search<Expect, Found> search(layer, batch, expect, found);
+    ScreenedLayer::Search<Expect, Found, Above> search(layer, batch, expect, found, above);
     for (std::size_t first; (first = next.fetch_add(taken, std::memory_order_relaxed)) < groups;)
       for (std::size_t group = first; group < std::min(first + taken, groups); ++group) search.visit(group);
     search.finish();

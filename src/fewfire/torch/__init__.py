@@ -10,6 +10,7 @@ from fewfire.torch._networks import from_sequential, sparse_init_, to_sequential
 
 if TYPE_CHECKING:
     from fewfire.torch._blocks import find_blocks
+    from fewfire.torch._encoder import SparseEncoder
     from fewfire.torch._profile import profile
     from fewfire.torch._relufy import relufy
     from fewfire.torch._sparsify import densify, refresh, sparsify
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ActivityPenalty",
+    "SparseEncoder",
     "SparseTrainingBlock",
     "densify",
     "find_blocks",
@@ -34,6 +36,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "_blocks": "find_blocks",
+            "_encoder": "SparseEncoder",
             "_profile": "profile",
             "_relufy": "relufy",
             "_sparsify": "densify refresh sparsify",

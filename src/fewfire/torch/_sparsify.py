@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fewfire._errors import MissingDependency, invalid
 from fewfire._optional import require
 from fewfire._validate import check_choice, check_integer
+from fewfire.torch._autoencoders import looks_like_autoencoder
 from fewfire.torch._batches import check_model
 from fewfire.torch._blocks import MlpBlock, found_with_rows, missed, sequence_of, split_kind, split_layers
 from fewfire.torch._forwards import (
@@ -181,6 +182,8 @@ def sparsify(
             reasons = sorted({str(block.reason) for block, _ in found})
             got = f"a model whose {len(found)} blocks cannot be used: {'; '.join(reasons)}"
         remedy = "pass batches, so that the model can be watched running" if batches is None else "train it with a ReLU"
+        if any(map(looks_like_autoencoder, model.modules())):
+            remedy = "sparse autoencoders have an exact path of their own, fewfire.torch.SparseEncoder.of(module)"
         raise invalid("model", rule, got, remedy)
     policy = Policy(dense_above or sys.maxsize, gradients, unsupported, threads)
     with ExitStack() as undo, torch.no_grad():
