@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from fewfire._errors import invalid
+from fewfire._types import IdArray
 from fewfire._validate import check_finite
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from fewfire._types import IdArray
 
 
 def check_rows(name: str, values: ArrayLike, dimension: int | None) -> NDArray[np.float32]:

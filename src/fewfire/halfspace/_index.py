@@ -9,26 +9,23 @@ from __future__ import annotations
 
 import os
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Final, Literal, overload
+from typing import Any, Final, Literal, overload
 from weakref import WeakSet
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from fewfire import _archive
 from fewfire._compressed_rows import CompressedRows, ScoredRows
 from fewfire._errors import InvalidArgument, invalid
 from fewfire._extension import core
 from fewfire._threads import thread_count
+from fewfire._types import AnyArray, IdArray
 from fewfire._validate import check_choice
 from fewfire.halfspace._arguments import check_column, check_ids, check_rows, check_vector
 from fewfire.halfspace._methods import METHODS, MethodName, QueryCounters, Reporter
 from fewfire.halfspace._plan import MANY, SMALL, IndexPlan, measure
 from fewfire.halfspace._reference import scores_of
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from fewfire._types import AnyArray, IdArray
 
 _FORMAT: Final = "fewfire.halfspace.Index"
 _VERSION: Final = 1

@@ -6,21 +6,18 @@ same ids for the same points, bit for bit: those whose score (`fewfire.halfspace
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import Final, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fewfire._extension import core
 from fewfire._registry import Registry
+from fewfire._types import IdArray
 from fewfire.halfspace._reference import ReferenceReporter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from fewfire._types import IdArray
 
 MethodName = Literal["auto", "scan", "tree", "screen", "layers"]
 """The methods that come with fewfire, and "auto", which measures them; `register_method` adds others."""

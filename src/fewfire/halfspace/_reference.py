@@ -7,18 +7,13 @@ every machine, ties included.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from fewfire._types import AnyArray, IdArray
 from fewfire.halfspace._arguments import check_column, check_rows, check_vector
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from fewfire._types import AnyArray, IdArray
 
 
 def scores(points: ArrayLike, offsets: ArrayLike, direction: ArrayLike) -> NDArray[np.float32]:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import column_or_1d
 
+from fewfire._dense.losses import TabularLoss
+from fewfire._dense.network import Rows
 from fewfire._errors import invalid
+from fewfire._types import AnyArray, Float64Array
 from fewfire._validate import check_number, class_indices, find_classes, is_balanced, refuse_mixed
 from fewfire.tabular._base import TabularBase
-
-if TYPE_CHECKING:
-    from fewfire._dense.losses import TabularLoss
-    from fewfire._dense.network import Rows
-    from fewfire._types import AnyArray, Float64Array
 
 
 @dataclass(eq=False, repr=False)

@@ -28,10 +28,12 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -39,14 +41,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fewfire._dense.network import Embedding, PeriodicEmbedding
 from fewfire._errors import invalid
 from fewfire._threads import Helpers
+from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
 from fewfire._validate import check_integer, check_number, check_sample_weight
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
-    from numpy.typing import NDArray
-
-    from fewfire._types import AnyArray, Float64Array, FloatArray, IdArray
 
 FARTHEST = 1e30  # deviations; float32 holds it
 SWING = 0.25  # an input of the piecewise-linear encoding goes from −SWING to SWING

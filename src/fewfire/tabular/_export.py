@@ -13,7 +13,9 @@ they are shown one below all thresholds, above them, or 0, as the node asks for.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,25 +23,20 @@ from fewfire._atomic import write_bytes
 from fewfire._dense.network import PeriodicEmbedding
 from fewfire._errors import invalid
 from fewfire._optional import require
+from fewfire._types import AnyArray
 from fewfire.tabular._encodings import (
     FARTHEST,
     PLAIN,
     SWING,
+    Columns,
     PiecewiseLinearEncoding,
     RankEncoding,
     StandardScaling,
     relevance_gains,
 )
+from fewfire.tabular._ensemble import Ensemble
+from fewfire.tabular._frames import CategoryColumns
 from fewfire.tabular._trees import LEAST_PROBABILITY, MergedBooster, TreeModel, tree_texts
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator, Sequence
-
-    from fewfire._types import AnyArray
-    from fewfire.tabular._encodings import Columns
-    from fewfire.tabular._ensemble import Ensemble
-    from fewfire.tabular._frames import CategoryColumns
 
 ML = "ai.onnx.ml"
 OPSETS, IR_VERSION = (("", 18), (ML, 5)), 10

@@ -30,10 +30,11 @@ import math
 import numbers
 import re
 import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import coo_array, issparse
@@ -42,17 +43,12 @@ from scipy.stats import f as f_distribution
 from scipy.stats import norm
 from sklearn.utils import check_array
 
-from fewfire._dense.network import held_out_folds
+from fewfire._dense.network import Rows, held_out_folds
 from fewfire._errors import FewfireWarning, invalid
 from fewfire._random import Stream
+from fewfire._types import AnyArray, Float64Array, IdArray
 from fewfire._validate import refuse_masked
 from fewfire.tabular._encodings import column_ranks
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from fewfire._dense.network import Rows
-    from fewfire._types import AnyArray, Float64Array, IdArray
 
 UNSEEN = -1.0
 DENSE = 2**30  # bytes that a sparse table may take when it is dense

@@ -16,33 +16,26 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
-from concurrent.futures import wait
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fewfire._cuda._compile import KernelSource, compiled
 from fewfire._cuda._device import current_device, missing
 from fewfire._cuda._launch import Kernel
 from fewfire._dense.losses import TABLE_LOSSES
-from fewfire._dense.network import PeriodicEmbedding
+from fewfire._dense.network import Layout, PeriodicEmbedding, Rows
 from fewfire._errors import EngineUnavailable, invalid
 from fewfire._optional import require
-from fewfire.tabular._training import NEWEST, Advance
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from concurrent.futures import Future
-
-    from numpy.typing import NDArray
-
-    from fewfire._dense.network import Layout, Rows
-    from fewfire._threads import Helpers
-    from fewfire._types import AnyArray, FloatArray, IdArray
-    from fewfire.tabular._training import Task, TrainedNetwork
+from fewfire._threads import Helpers
+from fewfire._types import AnyArray, FloatArray, IdArray
+from fewfire.tabular._training import NEWEST, Advance, Task, TrainedNetwork
 
 KERNELS = KernelSource(Path(__file__).parent / "cuda")
 THREADS = 256

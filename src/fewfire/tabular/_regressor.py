@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from fewfire._dense.losses import TabularLoss
+from fewfire._dense.network import Rows
 from fewfire._errors import invalid
+from fewfire._types import AnyArray, Float64Array
 from fewfire._validate import check_finite
 from fewfire.tabular._base import TabularBase
-
-if TYPE_CHECKING:
-    from fewfire._dense.losses import TabularLoss
-    from fewfire._dense.network import Rows
-    from fewfire._types import AnyArray, Float64Array
 
 
 class TabularRegressor(RegressorMixin, TabularBase):  # type: ignore[misc]
