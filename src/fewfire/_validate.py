@@ -72,6 +72,11 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
     return value
 
 
+def counted(count: int, noun: str) -> str:
+    """A number and its noun: 1 run, 2,000 runs."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def did_you_mean(word: object, names: Iterable[str]) -> str:
     """The remedy for a misspelt name: the nearest of those there are, the one it abbreviates or is a part of, or none.
 

@@ -5,12 +5,14 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 
 import pytest
 from rich.table import Table
 from typer.testing import CliRunner
 
-from fewfire import __version__, cli
+from fewfire import MissingExtensionWarning, __version__, cli
+from fewfire._extension import MESSAGE
 from fewfire.cli import doctor
 from fewfire.cli._output import PlainConsole, as_typed, say
 from fewfire.engines import ReferenceEngine, register_engine, unregister_engine
@@ -119,6 +121,16 @@ def fewfire(*arguments, **options):
         text=True,
         **options,
     )
+
+
+def test_warnings_are_one_line_without_source(monkeypatch, capsys):
+    def warn():
+        warnings.simplefilter("always")
+        warnings.warn(MESSAGE, MissingExtensionWarning, stacklevel=1)
+
+    monkeypatch.setattr(cli, "app", warn)
+    cli.main()
+    assert capsys.readouterr().err == f"warning: {MESSAGE}\n"
 
 
 def test_errors_keep_brackets_of_remedies(monkeypatch, capsys):

@@ -109,4 +109,6 @@ def test_runs_evaluated_after_different_steps_need_a_number_of_steps(tmp_path):
     Sweep.from_dict(table).run(path, executor="inline")
     refused = str(invoke("fit", path).exception)
     assert "steps must be given" in refused and "no common number of steps" in refused and "[20, 30]" in refused
-    assert str(invoke("fit", path, "--steps", 20).exception).startswith("store must have at least 4 frontiers")
+    assert str(invoke("fit", path, "--steps", 20).exception).startswith(
+        "store must have at least 4 frontiers; got a store with 0 frontiers, and 1 outside the samples that were run."
+    )

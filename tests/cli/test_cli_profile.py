@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -62,6 +63,13 @@ def test_a_table_of_the_blocks():
     assert lines[2].startswith("[4, 6]  8→16→2") and lines[2].rstrip().endswith("–")
     assert lines[3].startswith("4 batches, up to 80 tokens per block; gains with ")
     assert lines[-1] == "[4, 6] cannot be made sparse: gelu has no exact zeros."
+
+
+def test_what_did_not_run_as_a_block_is_named():
+    seen = SimpleNamespace(blocks=[SimpleNamespace(tokens=1, block=SimpleNamespace(reason=None))], batches=1, threads=1)
+    told = list(cli.profile._legend(SimpleNamespace(**vars(seen), seconds=None, missed=["mlp"]), ""))
+    assert told[0] == "1 batch, up to 1 token per block; gains with 1 thread."
+    assert told[-1] == "mlp looks like a block, but did not run as one in these batches."
 
 
 def test_the_gain_of_the_whole_model_is_given():

@@ -72,7 +72,7 @@ def test_notes_that_cannot_be_written(stores):
 def test_status(stores):
     lines, result = sweep("status", "one.sqlite")
     assert result.exit_code == 0
-    assert re.fullmatch(r"one.sqlite \(\d+ kB\): 12 runs in 1 cells: 10 done, 1 diverged, 1 failed", lines[0])
+    assert re.fullmatch(r"one.sqlite \(\d+ kB\): 12 runs in 1 cell: 10 done, 1 diverged, 1 failed", lines[0])
     assert lines[1:4] == [
         "Sweep: First (success: a test error of at most 0.1)",
         "0.0% reached a test error of 0.1",
@@ -183,12 +183,11 @@ def compare(*arguments):
 def test_compare_takes_shared_runs_as_pairs(stores):
     lines, result = sweep("compare", "one.sqlite", "other.sqlite")
     assert result.exit_code == 0 and max(map(len, lines[1:3])) <= 60
-    assert lines[0] == "1 cells in both; 0 only in one.sqlite, 1 only in other.sqlite"
+    assert lines[0] == "1 cell in both; 0 only in one.sqlite, 1 only in other.sqlite"
     assert lines[1].split() == ["one.sqlite", "other.sqlite", "difference"]
     assert lines[2].split() == ["0/11", "10/10", "+100%"]
     assert lines[3] == (
-        "10 runs are in both stores: 0 of them agree in every number; "
-        "0 succeed only in one.sqlite, 10 only in other.sqlite"
+        "10 runs in both stores: 0 of them agree in every number; 0 succeed only in one.sqlite, 10 only in other.sqlite"
     )
     # McNemar: ten pairs, all in favour of one side, are 10 / √10 standard errors apart.
     assert lines[4] == "Test error of at most 0.1: 0.0% and 100.0% succeed; the stores differ clearly (z = -3.16)"
@@ -198,8 +197,8 @@ def test_compare_takes_shared_runs_as_pairs(stores):
 
 def test_a_copy_is_no_second_observation(stores):
     _, shared, verdict = compare("one.sqlite", "one.sqlite", "--success-error", "0.6")
-    assert shared.startswith("11 runs are in both stores: 11 of them agree in every number; 0 succeed only in")
-    assert verdict.endswith("the stores hold the same runs, which says nothing about a difference")
+    assert shared.startswith("11 runs in both stores: 11 of them agree in every number; 0 succeed only in")
+    assert verdict.endswith("; whether the stores differ is open: they hold the same runs")
 
 
 def test_compare_names_the_other_success_error(tmp_path, monkeypatch):
@@ -225,7 +224,7 @@ def test_compare_of_runs_that_are_not_shared_is_cell_by_cell(tmp_path, monkeypat
     for name in ("one.sqlite", "other.sqlite"):
         write(name, [made_up_row(trial, error=0.02) for trial in range(100, 130)])
     _, shared, verdict = compare("one.sqlite", "other.sqlite")
-    assert shared.startswith("30 runs are in both stores: 30 of them agree")
+    assert shared.startswith("30 runs in both stores: 30 of them agree")
     assert verdict.endswith("the stores differ clearly (z = 2.62)")
 
 
@@ -236,9 +235,9 @@ def test_a_part_of_a_store_proves_nothing_about_it(tmp_path, monkeypatch):
     write("one.sqlite", rows)
     write("part.sqlite", rows[:4])
     _, shared, verdict = compare("one.sqlite", "part.sqlite")
-    assert shared.startswith("4 runs are in both stores: 4 of them agree in every number")
+    assert shared.startswith("4 runs in both stores: 4 of them agree in every number")
     assert verdict.endswith(
-        "shared runs end alike, and no cell has others in both, which says nothing about a difference"
+        "; whether the stores differ is open: shared runs end alike, and no cell has others in both"
     )
 
 

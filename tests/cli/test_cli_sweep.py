@@ -61,7 +61,7 @@ def test_plan_run_plan_export(spec, tmp_path):
         "8 runs: 1 problem × 4 networks × 1 data size × 1 schedule × 2 trials",
         "0 done, 8 to do",
     ]
-    assert re.fullmatch(rf"About .+ on \d+ cores with the {get_engine().name} engine", lines[3])
+    assert re.fullmatch(rf"(About .+|Less than 1 s) on \d+ cores? with the {get_engine().name} engine", lines[3])
     assert not store.exists()
 
     code, output, _ = sweep("run", spec, "--store", store)
@@ -80,6 +80,18 @@ def test_plan_run_plan_export(spec, tmp_path):
     code, output, _ = sweep("export", store, tmp_path / "runs.csv")
     assert code == 0 and output == f"Wrote 8 runs to {tmp_path / 'runs.csv'}\n"
     assert len((tmp_path / "runs.csv").read_text().splitlines()) == 9
+
+
+def test_one_run_is_counted_in_the_singular(tmp_path):
+    spec = tmp_path / "one.toml"
+    one = SPEC.replace("trials = 2", "trials = 1").replace('["dense", {name = "sparse", s = 2}]', '"dense"')
+    spec.write_text(one.replace("[5, 8]", "5").replace("LEARNING_RATE", "0.01"))
+    store, table = tmp_path / "one.sqlite", tmp_path / "one.tex"
+    lines = sweep("plan", spec, "--no-probe")[1].splitlines()
+    assert lines[1] == "1 run: 1 problem × 1 network × 1 data size × 1 schedule × 1 trial"
+    sweep("run", spec, "--store", store)
+    assert "): 1 run in 1 cell: 1 done" in sweep("status", store)[1]
+    assert sweep("export", store, table)[1] == f"Wrote 1 cell to {table}\n"
 
 
 def test_diverged_runs_are_recorded_or_stop_the_sweep(tmp_path, monkeypatch):
@@ -125,6 +137,7 @@ def test_errors_are_one_line(spec, tmp_path):
     ("estimate", "stops", "text"),
     [
         (TimeEstimate(90.0, None, "cpu", 0, 0), False, "About 1 min 30 s on 4 cores with the cpu engine"),
+        (TimeEstimate(0.4, None, "cpu", 0, 0), False, "Less than 1 s on 4 cores with the cpu engine"),
         (TimeEstimate(90.0, None, "cpu", 0, 0), True, "About 1 min 30 s on 4 cores with the cpu engine, less with early stops"),
         (TimeEstimate(90.0, 45.0, "cpu", 0, 8), True, "About 1 min 30 s on 4 cores with the cpu engine; 45 s with early stops as in 8 finished runs"),
         (TimeEstimate(36_000.0, None, "cuda", 1, 0), False, "About 10 GPU-hours, 10 h on 1 device with the cuda engine"),

@@ -36,6 +36,8 @@ def test_importances_and_curves_on_one_scale():
     assert third.texts[0].get_text() == "dotted: missing" and not first.texts
     assert first.get_ylim() == second.get_ylim() == third.get_ylim()
     assert first.get_legend() is None and first.get_ylabel() == "y"
+    named = "lost without the column: share of the variance, y by column 0, y by column 1, y by column 2"
+    assert figure._repr_html_().startswith(f'<img alt="{named}" ')
     assert figure._repr_png_()[:4] == b"\x89PNG" and figure.get_size_inches()[0] < 7.2
 
 

@@ -122,6 +122,7 @@ def test_titles_and_counts():
         "3 training runs in 3 cells, 0 to 2 per cell: 67% of them get down to a test error of 10%; 1 diverged and 1 failed."
         in render_page(trouble)
     )
+    assert "1 training run in 1 cell, 1 per cell: " in render_page(store_of(row(spec(width=6))))
     assert "<h1>Success frontier</h1>" in render_page(trouble)
 
 

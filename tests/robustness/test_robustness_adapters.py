@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PolynomialFeatures, RobustScaler, StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
-from fewfire import FewfireWarning, TabularClassifier, TabularRegressor
+from fewfire import FewfireWarning, InvalidArgument, TabularClassifier, TabularRegressor
 from fewfire.learners import ParityNetClassifier, RobustClassifier, RobustRegressor
 from fewfire.networks import TwoLayer, init
 from fewfire.problems import Parity
@@ -482,3 +482,20 @@ def test_what_is_not_supported_is_named():
         attack(TwoLayer(np.eye(3), np.zeros(3), np.ones(3)), X, TWO * 2 - 1)
     with pytest.raises(ValueError, match="y must hold classes of the model, 0, 1; got 2."):
         attack(MLPClassifier((2,), max_iter=2).fit(X, TWO), X, THREE, 0.1)
+
+
+def test_a_sparsified_module_is_attacked_and_certified_once_it_is_dense():
+    torch = pytest.importorskip("torch")
+    from fewfire.torch import densify, sparsify
+
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(3, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)).eval()
+    signs = np.where(module(torch.tensor(X[:4], dtype=torch.float32)).detach().numpy()[:, 0] > 0, 1, -1)
+    signs[0] = -signs[1]
+    proved = certify(module, X[:4], signs, 0.01).margin
+    sparsify(module, [torch.randn(2, 3)], dense_above=16)
+    assert np.isfinite(attack(module, X[:4], signs, 0.01).margin).all()
+    with pytest.raises(InvalidArgument, match=r"a sparsified model. Remedy: call fewfire.torch.densify\(model\) first"):
+        certify(module, X[:4], signs, 0.01)
+    densify(module)
+    assert np.array_equal(certify(module, X[:4], signs, 0.01).margin, proved)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from fewfire import __version__
-from fewfire._errors import FewfireError
+from fewfire._errors import FewfireError, FewfireWarning
 from fewfire.cli import bounds, demo, doctor, law, profile, report, reproduce, sweep
 from fewfire.cli._output import bare, complain, in_words, never_fail_to_encode
 
 app = typer.Typer(
     name="fewfire",
-    help="Two-layer networks in which little is active: learn sparse Boolean functions and see what it took.",
+    help="Train networks on sparse Boolean functions in sweeps, report on the runs, and measure PyTorch models.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -47,10 +49,20 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line; errors of fewfire and of the system are printed as one line, without a traceback."""
+    """Run the command line; errors and warnings of fewfire are printed as one line, and errors of the system."""
     never_fail_to_encode()
+    show = warnings.showwarning
+
+    def one_line(message: Any, category: type[Warning], *where: Any) -> None:
+        if issubclass(category, FewfireWarning):
+            complain(str(message), "warning:", "bold yellow")
+        else:
+            show(message, category, *where)
+
     try:
-        app()
+        with warnings.catch_warnings():
+            warnings.showwarning = one_line
+            app()
     except FewfireError as error:
         complain(str(error))
         sys.exit(2)

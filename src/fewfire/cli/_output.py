@@ -100,9 +100,9 @@ def say(line: str, console: Console | None = None) -> None:
     (console or PlainConsole()).print(Text(visible(line)), soft_wrap=True)
 
 
-def complain(error: str) -> None:
-    """Print an error as one line on standard error."""
-    PlainConsole(stderr=True).print(Text.assemble(("error:", "bold red"), " ", visible(error)), soft_wrap=True)
+def complain(text: str, mark: str = "error:", style: str = "bold red") -> None:
+    """Print an error or a warning as one line on standard error."""
+    PlainConsole(stderr=True).print(Text.assemble((mark, style), " ", visible(text)), soft_wrap=True)
 
 
 def never_fail_to_encode() -> None:

@@ -20,6 +20,7 @@ from rich.text import Text
 import fewfire as ff
 from fewfire._errors import invalid
 from fewfire._extension import load
+from fewfire._validate import counted
 from fewfire.cli._output import PlainConsole, check_file, file_size, run_sweep, say
 from fewfire.sweeps.run._progress import duration
 
@@ -82,7 +83,7 @@ def demo(
         console.print("Without the C++ part this is a small grid; 'fewfire doctor' says how to get the full one.")
     state = run_sweep(console, sweep, store, engine=name)
     before = f" {state.already} were there already." if state.already else ""
-    console.print(f"Trained {state.ran} networks in {duration(state.seconds)}.{before}")
+    console.print(f"Trained {counted(state.ran, 'network')} in {duration(state.seconds)}.{before}")
     _show(console, sweep, store, output)
     learned = _look_inside(console, problem, steps, seed, name)
     size = file_size(output.stat().st_size)

@@ -13,6 +13,7 @@ import typer
 from fewfire import sweeps
 from fewfire._atomic import write_text
 from fewfire._errors import InvalidArgument, invalid
+from fewfire._validate import counted
 from fewfire.cli._output import check_file, plain_table, read_json, say, wide_console
 
 app = typer.Typer(
@@ -48,8 +49,11 @@ def fit(
         cells = merged_cells(cell for store in opened for cell in parity_cells(store, success_error))
     law = fit_law(cells, steps=steps)
     console = wide_console()
-    left = f"; {law.unlocated} lines whose values do not bracket theirs are left out" if law.unlocated else ""
-    say(f"log m* by {len(law.points)} frontiers of {sum(point.runs for point in law.points):,} runs{left}.", console)
+    left = f"; left out, outside the samples that were run: {law.unlocated}" if law.unlocated else ""
+    say(
+        f"log m* by {counted(len(law.points), 'frontier')} of {sum(point.runs for point in law.points):,} runs{left}.",
+        console,
+    )
     table = plain_table("term", "coefficient", f"{LEVEL:.0%} interval")
     for term, value, (low, high) in zip(law.terms, law.coefficients, law.intervals().T, strict=True):
         table.add_row(term, f"{value:.3f}", f"{low:.3f} to {high:.3f}")

@@ -16,7 +16,7 @@ import typer
 import fewfire as ff
 from fewfire._errors import invalid
 from fewfire._optional import require
-from fewfire._validate import check_integer, did_you_mean
+from fewfire._validate import check_integer, counted, did_you_mean
 from fewfire.cli._output import check_file, file_size, plain_table, say, wide_console
 
 ROWS = 16
@@ -67,7 +67,8 @@ def profile(
 def _legend(seen: Any, note: str | bool) -> Iterator[str]:
     """What the table means, and what is not in it."""
     tokens = max(one.tokens for one in seen.blocks)
-    yield f"{seen.batches} batches, up to {tokens:,} tokens per block; gains with {seen.threads} threads."
+    batches = f"{seen.batches} batch{'es' * (seen.batches != 1)}, up to {counted(tokens, 'token')} per block"
+    yield f"{batches}; gains with {counted(seen.threads, 'thread')}."
     yield "fire: mean share on a token; union: on some token of a call; 90% by: neurons that make 90% of all firing;"
     yield "k: the most on one token; ×1, ×16: dense time over sparse time at 1 and 16 rows."
     if note:
@@ -80,7 +81,7 @@ def _legend(seen: Any, note: str | bool) -> Iterator[str]:
         if one.block.reason:
             yield f"{one.block.label} cannot be made sparse: {one.block.reason}."
     for name in seen.missed:
-        yield f"{name} looks like a block, but was not seen at work."
+        yield f"{name} looks like a block, but did not run as one in these batches."
 
 
 def _made(text: str, torch: Any) -> tuple[Any, Any]:

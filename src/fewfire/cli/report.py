@@ -13,7 +13,7 @@ import fewfire as ff
 from fewfire._atomic import same_file
 from fewfire._errors import invalid
 from fewfire._optional import require
-from fewfire._validate import check_integer, check_number
+from fewfire._validate import check_integer, check_number, counted
 from fewfire.cli._output import check_file, check_folder, file_size, read_json, say, terminated_as_interrupted
 
 OUTPUT = Path("report.html")
@@ -72,11 +72,11 @@ def report(
         size = ff.report.write_page(results, output, title=title, profile=activity)
         runs, cells = len(results.columns["hash"]), len(results.settings)
         console = Console(stderr=output == Path("/dev/stdout"))  # where the page goes, nothing else does
-        say(f"Wrote {output} ({file_size(size)}): {runs:,} runs in {cells:,} cells.", console)
+        say(f"Wrote {output} ({file_size(size)}): {counted(runs, 'run')} in {counted(cells, 'cell')}.", console)
         for folder, suffix in ((png, "png"), (pdf, "pdf")):
             if folder is not None:
                 count = len(ff.report.save_figures(results, folder, (suffix,)))
-                say(f"Wrote {count} figures as {suffix.upper()} to {folder}.", console)
+                say(f"Wrote {counted(count, 'figure')} as {suffix.upper()} to {folder}.", console)
 
 
 def _watch(stores: list[Path], success_error: float | None, title: str | None, port: int) -> None:

@@ -21,7 +21,7 @@ from fewfire._threads import usable_cores
 from fewfire.cli._output import check_folder, plain_table, say, visible, wide_console
 from fewfire.cli._recipe_processes import RecipePool, RecipeTask
 from fewfire.papers import recipes
-from fewfire.sweeps.run._progress import duration
+from fewfire.sweeps.run._progress import about
 
 if TYPE_CHECKING:
     from fewfire.papers.recipes import Judgement, RecipeResult, Scale
@@ -81,8 +81,8 @@ def _run_together(console: Console, tasks: list[RecipeTask]) -> list[str]:
     """Run recipes in processes; gives those of which a claim failed. Each is printed in one piece when it ends."""
     work = {task.name: recipes.find(task.name).work(task.scale) for task in tasks}
     together = min(len(tasks), usable_cores())
-    about = max(sum(work.values()) / usable_cores(), max(work.values()) / (usable_cores() // together))
-    console.print(f"{len(tasks)} recipes, {together} at a time, longest first: about {duration(about)}")
+    seconds = max(sum(work.values()) / usable_cores(), max(work.values()) / (usable_cores() // together))
+    console.print(f"{len(tasks)} recipes, {together} at a time, longest first: {about(seconds)}")
     ended: dict[str, int] = {}
     try:
         with console.status("starting") as status:

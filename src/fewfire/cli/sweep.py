@@ -17,9 +17,9 @@ from fewfire import sweeps
 from fewfire._atomic import same_file
 from fewfire._errors import invalid
 from fewfire._threads import usable_cores
-from fewfire._validate import check_number, did_you_mean
+from fewfire._validate import check_number, counted, did_you_mean
 from fewfire.cli._output import PlainConsole, check_file, file_size, plain_table, run_sweep, say, wide_console
-from fewfire.sweeps.run._progress import duration
+from fewfire.sweeps.run._progress import about, duration
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,17 +75,17 @@ def plan(
     if sweep.search is None:
         sizes = map(len, (sweep.problems, sweep.networks, sweep.data, sweep.schedules, range(sweep.trials)))
         named = zip(sizes, ("problem", "network", "data size", "schedule", "trial"), strict=True)
-        axes = " × ".join(f"{size} {name}{'s' * (size != 1)}" for size, name in named)
-        say(f"{found.total} runs: {axes}", console)
+        axes = " × ".join(counted(size, name) for size, name in named)
+        say(f"{counted(found.total, 'run')}: {axes}", console)
         say(f"{found.finished} done, {len(found.pending)} to do", console)
     else:
         search, lines = sweep.search, len(sweep.search.lines(sweep))
         what = f"{search.axis} at which {search.target:.0%} of the runs succeed, {search.low:,g} to {search.high:,g}"
-        frontiers = f"{lines} frontier{'s' if lines > 1 else ''}: {what}"
+        frontiers = f"{counted(lines, 'frontier')}: {what}"
         say(f"{frontiers}, to ±{search.precision:.0%} at {search.level:.0%}", console)
         # How many runs a search takes is a guess.
-        about = f"About {found.total:,} runs (at most {lines * search.budget:,})"
-        say(f"{about}: {found.finished:,} done, about {len(found.pending):,} to do", console)
+        total = f"About {counted(found.total, 'run')} (at most {lines * search.budget:,})"
+        say(f"{total}: {found.finished:,} done, about {len(found.pending):,} to do", console)
     if probed is not None:
         say(_time(probed, any(schedule.stop_error is not None for schedule in sweep.schedules)), console)
 
@@ -93,10 +93,10 @@ def plan(
 def _time(probed: TimeEstimate, stops: bool) -> str:
     """How long the rest will take, in words: GPU-hours where a device trains."""
     if probed.devices:
-        devices = "device" if probed.devices == 1 else "devices"
-        text = f"About {probed.device_hours:.3g} GPU-hours, {duration(probed.seconds)} on {probed.devices} {devices}"
+        hours, devices = f"{probed.device_hours:.3g} GPU-hours", counted(probed.devices, "device")
+        text = f"About {hours}, {duration(probed.seconds)} on {devices}"
     else:
-        text = f"About {duration(probed.seconds)} on {usable_cores()} cores"
+        text = f"{about(probed.seconds).capitalize()} on {counted(usable_cores(), 'core')}"
     text += f" with the {probed.engine} engine"
     if not stops:
         return text
@@ -194,7 +194,7 @@ def status(
         counts, columns, records, grid = opened.counts(), opened.columns(), opened.sweeps(), opened.settings()
         plan = None if sweep is None else sweeps.make_plan(sweep, opened)
     by_status = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-    content = f"{sum(counts.values()):,} runs in {len(grid):,} cells: {by_status}"
+    content = f"{counted(sum(counts.values()), 'run')} in {counted(len(grid), 'cell')}: {by_status}"
     say(f"{store} ({file_size(store.stat().st_size)}): {content}", console)
     for record in records:
         _say_record(record, console)
@@ -205,7 +205,8 @@ def status(
         say(f"{share:.1%} reached a test error of {error:g}", console)
     engines = Counter(columns["engine"].tolist())
     if engines:
-        say(f"Engines: {', '.join(f'{name} ({runs:,} runs)' for name, runs in sorted(engines.items()))}", console)
+        trained = (f"{name} ({counted(runs, 'run')})" for name, runs in sorted(engines.items()))
+        say(f"Engines: {', '.join(trained)}", console)
     wrong = columns["status"] != "done"
     reasons = Counter(zip(columns["status"][wrong].tolist(), columns["message"][wrong].tolist(), strict=True))
     for (ending, message), runs in reasons.most_common(REASONS):
@@ -269,7 +270,7 @@ def merge_(
         before = len(written.sweeps())
         merged = sweeps.merge(written, opened)
         total, records = sum(written.counts().values()), written.sweeps()
-    say(f"Added {merged.new:,} runs from {len(sources)} store{'s' if len(sources) > 1 else ''}: {target} has {total:,}")
+    say(f"Added {counted(merged.new, 'run')} from {counted(len(sources), 'store')}: {target} has {total:,}")
     if merged.rounded:
         say(f"{merged.rounded:,} runs differ from those in {target}, with another engine or arithmetic; those are kept")
     for mine, other in merged.sweeps:
@@ -298,7 +299,7 @@ def export_(
     check_file("OUTPUT", output)
     with sweeps.SqliteStore(store) as opened:
         count = sweeps.export(opened, output)
-    say(f"Wrote {count} {'cells' if output.suffix == '.tex' else 'runs'} to {output}")
+    say(f"Wrote {counted(count, 'cell' if output.suffix == '.tex' else 'run')} to {output}")
 
 
 SHOWN = 20
@@ -333,7 +334,7 @@ def compare(
         wanted = newest_success_error(other.sweeps())
     shared = [text for text in ours if text in theirs and ours[text].runs and theirs[text].runs]
     only = len(ours) - len(shared), len(theirs) - len(shared)
-    say(f"{len(shared):,} cells in both; {only[0]:,} only in {first}, {only[1]:,} only in {second}", console)
+    say(f"{counted(len(shared), 'cell')} in both; {only[0]:,} only in {first}, {only[1]:,} only in {second}", console)
     if success_error is None and wanted != error:
         say(f"{second} counts a test error of {wanted:g} as success, {first} {error:g}, which counts here", console)
     if not shared:
@@ -362,8 +363,8 @@ def compare(
     opening = f"Test error of at most {error:g}: {shares}"
     if not is_comparable(runs, other_runs, pairs):
         alone = (runs + other_runs).sum() == 2 * pairs.sum()
-        alike = "the stores hold the same runs" if alone else "shared runs end alike, and no cell has others in both"
-        say(f"{opening}; {alike}, which says nothing about a difference", console)
+        alike = "they hold the same runs" if alone else "shared runs end alike, and no cell has others in both"
+        say(f"{opening}; whether the stores differ is open: {alike}", console)
         return
     z = compared_z(won, runs, other_won, other_runs, pairs)
     verdict = "differ clearly" if abs(z) > CLEAR else "do not differ clearly"
@@ -375,7 +376,7 @@ def _shared(pairs: IdArray, same: int, names: tuple[str, str]) -> str:
     count, only, other = int(pairs.sum()), int(pairs[1, 0].sum()), int(pairs[0, 1].sum())
     if not count:
         return "No run is in both stores"
-    text = f"{count:,} runs are in both stores: {same:,} of them agree in every number"
+    text = f"{counted(count, 'run')} in both stores: {same:,} of them agree in every number"
     return f"{text}; {only:,} succeed only in {names[0]}, {other:,} only in {names[1]}"
 
 

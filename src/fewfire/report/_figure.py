@@ -120,8 +120,9 @@ def _shown(plain: type[Figure]) -> type[Figure]:
 
         def _repr_html_(self) -> str:
             titles = [self.get_suptitle(), *(axes.get_title() for axes in self.axes)]
-            titled = escape(", ".join(title for title in titles if title) or "a figure")
-            return f'<img alt="{titled}" src="data:image/png;base64,{b64encode(self._repr_png_()).decode()}">'
+            labels = [" by ".join(filter(None, (axes.get_ylabel(), axes.get_xlabel()))) for axes in self.axes]
+            alt = escape(" ".join((", ".join(filter(None, titles if any(titles) else labels)) or "a figure").split()))
+            return f'<img alt="{alt}" src="data:image/png;base64,{b64encode(self._repr_png_()).decode()}">'
 
         def __reduce__(self) -> tuple[object, ...]:
             return _blank, (), self.__getstate__()

@@ -24,6 +24,7 @@ import numpy as np
 from fewfire import __version__
 from fewfire._atomic import write_bytes
 from fewfire._errors import invalid
+from fewfire._validate import counted
 from fewfire.report._curves import CellCurves, curves_info, fit_budget
 from fewfire.report._findings import findings_info
 from fewfire.report._frontier import frontier_info, theory_info
@@ -97,7 +98,9 @@ def lede(summary: StoreSummary) -> str:
     counts = {"diverged": summary.diverged, "failed": summary.failed}
     trouble = [f"{count:,} {kind}" for kind, count in counts.items() if count]
     end = f"; {' and '.join(trouble)}" if trouble else ""
-    return f"{summary.runs:,} training runs in {summary.cells:,} cells, {each} per cell: {share}{end}."
+    return (
+        f"{counted(summary.runs, 'training run')} in {counted(summary.cells, 'cell')}, {each} per cell: {share}{end}."
+    )
 
 
 def _group(group: Group) -> dict[str, Any]:
@@ -187,7 +190,7 @@ def render_page(
     if seen and source is None:
         blocks = seen["blocks"]
         fire = sum(one["fire"] * one["width"] for one in blocks) / sum(one["width"] for one in blocks)
-        some = f"{len(blocks)} MLP block{'s' if len(blocks) > 1 else ''}"
+        some = counted(len(blocks), "MLP block")
         text = f"{some}, up to {seen['tokens']:,} tokens each: {fire:.1%} of the neurons fire on a token."
         data |= {"title": title or seen["model"], "lede": text}
     return compose(data)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from fewfire._errors import FewfireWarning, invalid
-from fewfire._validate import check_inputs, check_labels, check_number
+from fewfire._validate import check_inputs, check_labels, check_number, counted
 from fewfire.robustness._threats import ball, check_radii, restrict
 
 if TYPE_CHECKING:
@@ -261,6 +261,6 @@ def _one_score(adapter: ModelAdapter) -> ModelAdapter:
     asked = 1 if adapter.classes is None or len(adapter.classes) == 2 else len(adapter.classes)
     if heads != asked:
         kind = "a regressor" if adapter.classes is None else f"{len(adapter.classes)} classes"
-        rule, got = f"must have {asked} score{'s' * (asked > 1)} per row for {kind}", f"a table of {heads}"
+        rule, got = f"must have {counted(asked, 'score')} per row for {kind}", f"a table of {heads}"
         raise invalid("model", rule, got, "one label per row can be attacked: return one score per class")
     return adapter

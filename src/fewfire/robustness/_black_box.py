@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fewfire._errors import invalid
+from fewfire._validate import counted
 from fewfire.robustness._adapter import ModelAdapter, without_names
 from fewfire.robustness._formula import Scores
 from fewfire.robustness._problem import Worst
@@ -58,7 +59,7 @@ class BlackBoxScores(Scores):
     def scores(self, points: Float64Array) -> Float64Array:
         table = np.asarray(self.values(points), dtype=np.float64).reshape(len(points), -1)
         if table.shape[1] != self.heads:
-            rule = f"must give {self.heads} score{'s' if self.heads > 1 else ''} per row"
+            rule = f"must give {counted(self.heads, 'score')} per row"
             raise invalid("model", rule, f"a table of {table.shape[1]} columns", "one label per row can be attacked")
         return table
 

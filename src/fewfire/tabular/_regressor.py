@@ -12,7 +12,7 @@ from fewfire._dense.losses import TabularLoss
 from fewfire._dense.network import Rows
 from fewfire._errors import invalid
 from fewfire._types import AnyArray, Float64Array
-from fewfire._validate import check_finite
+from fewfire._validate import check_finite, counted
 from fewfire.tabular._base import TabularBase
 
 
@@ -83,7 +83,7 @@ class TabularRegressor(RegressorMixin, TabularBase):  # type: ignore[misc]
     def _encode(self, y: AnyArray) -> AnyArray:
         target, columns = _columns_of(y), len(self._centre)
         if target.shape[1] != columns:  # NumPy would repeat a single column
-            rule = f"must have {columns} column{'s' if columns > 1 else ''}, as in the first fit"
+            rule = f"must have {counted(columns, 'column')}, as in the first fit"
             raise invalid("y", rule, f"shape {y.shape}", "pass as many columns, or fit a fresh estimator")
         return (target - self._centre) / self._scale
 

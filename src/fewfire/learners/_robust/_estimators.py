@@ -20,6 +20,7 @@ from fewfire._validate import (
     check_number,
     check_sample_weight,
     class_indices,
+    counted,
     find_classes,
     is_balanced,
 )
@@ -382,7 +383,7 @@ def _explain_minibatches(model: Any) -> list[str]:
     outputs = net.output.size // net.width
     how = "points carried from epoch to epoch" if model.adversary == "pgd" else str(check_adversary(model.adversary))
     lines = [
-        f"one network of {net.width} neurons and {outputs} output{'s' if outputs > 1 else ''}, both layers trained",
+        f"one network of {net.width} neurons and {counted(outputs, 'output')}, both layers trained",
         _adversary(model, how),
         f"robust loss {losses[0]:.4g} -> {losses[-1]:.4g} in {model.n_iter_} epochs of rate {model.learning_rate_:.4g}",
     ]

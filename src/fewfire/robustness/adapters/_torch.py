@@ -97,7 +97,13 @@ class TorchScores(Scores):
 
     @property
     def formula(self) -> Layers | None:
-        """The layers that give these scores, where the module is a Sequential of them."""
+        """The layers that give these scores, where the module is a Sequential of them; refused where it is sparse."""
+        if self.layers is None:
+            from fewfire.torch._sparsify import sparse_forwards
+
+            if any(True for _ in sparse_forwards(self.module)):
+                remedy = "call fewfire.torch.densify(model) first"
+                raise invalid("model", "must be dense to be certified", "a sparsified model", remedy)
         return self.layers
 
     def scores(self, points: Float64Array) -> Float64Array:

@@ -26,7 +26,7 @@ import numpy as np
 
 from fewfire._errors import FileFormatError, invalid
 from fewfire._types import Float64Array
-from fewfire._validate import check_choice, check_integer, check_number
+from fewfire._validate import check_choice, check_integer, check_number, counted
 from fewfire.sweeps.frontiers import estimate_frontier
 from fewfire.sweeps.laws._cells import ParityCell, parity_cells, start_of
 from fewfire.sweeps.store._protocol import Store
@@ -317,7 +317,7 @@ def _fit(points: Sequence[FrontierPoint], steps: int | None, unlocated: int) -> 
     if len(points) < len(terms) + FEWEST_SPARE:
         fewest = max(len(terms), 1) + FEWEST_SPARE
         need = f"must have at least {fewest} frontiers" + (f" for the {len(terms)} terms that vary" if terms else "")
-        got = f"a store with {len(points)}, and {unlocated} that its values do not bracket"
+        got = f"a store with {counted(len(points), 'frontier')}, and {unlocated} outside the samples that were run"
         raise invalid("store", need, got, "add widths, or samples around the frontiers")
     design = np.array([_row(terms, point) for point in points])
     values, errors = np.array([point.log_samples for point in points]), np.array([point.error for point in points])

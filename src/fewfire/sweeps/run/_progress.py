@@ -124,6 +124,11 @@ def facts(state: Progress) -> str:
     return " · ".join(parts)
 
 
+def about(seconds: float) -> str:
+    """A time that is a guess: "about 8 s", "less than 1 s"."""
+    return f"{'about ' * (seconds >= 1)}{duration(seconds)}"
+
+
 def duration(seconds: float) -> str:
     """A time as text, such as "3 min 20 s"."""
     whole = round(seconds)

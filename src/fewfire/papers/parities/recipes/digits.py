@@ -26,6 +26,7 @@ from fewfire._dense.optimisers import AdamW
 from fewfire._random import Stream
 from fewfire._threads import usable_cores
 from fewfire._types import FloatArray
+from fewfire._validate import counted
 from fewfire.papers import _effects
 from fewfire.papers._claims import Figure, Info, Judgement, Power, Recipe, RecipeOutcome, grouped, rows_of
 from fewfire.papers._statistics import spread_power
@@ -82,7 +83,7 @@ def measure(settings: DigitParitySettings) -> RecipeOutcome:
     table = {k: {name: [by_seed[k][name] for by_seed in found] for name in METHODS} for k in settings.digits}
     rows = [{"digits": k, "method": name, "accuracies": table[k][name]} for k in table for name in METHODS]
     means = (
-        f"{k} digit{'s' * (k > 1)}: " + ", ".join(f"{name} {np.mean(table[k][name]):.1%}" for name in METHODS) + "."
+        f"{counted(k, 'digit')}: " + ", ".join(f"{name} {np.mean(table[k][name]):.1%}" for name in METHODS) + "."
         for k in table
     )
     return RecipeOutcome(
