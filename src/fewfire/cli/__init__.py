@@ -53,11 +53,11 @@ def main() -> None:
     never_fail_to_encode()
     show = warnings.showwarning
 
-    def one_line(message: Any, category: type[Warning], *where: Any) -> None:
+    def one_line(message: Warning | str, category: type[Warning], *where: Any, **options: Any) -> None:
         if issubclass(category, FewfireWarning):
             complain(str(message), "warning:", "bold yellow")
         else:
-            show(message, category, *where)
+            show(message, category, *where, **options)
 
     try:
         with warnings.catch_warnings():
