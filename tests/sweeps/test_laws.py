@@ -135,7 +135,8 @@ def test_too_few_frontiers_are_refused():
         fit_law(line(30, 3, "dense", 100))
     never = [ParityCell(30, 3, "dense", width, 100, 10, (1000,), (0,)) for width in (10, 100)]
     with pytest.raises(
-        InvalidArgument, match="store must have at least 4 frontiers; got a store with 0, and 2 that its"
+        InvalidArgument,
+        match="store must have at least 4 frontiers; got a store with 0 frontiers, and 2 outside the samples that were run",
     ):
         fit_law(never)
     with pytest.raises(InvalidArgument, match=r"steps must be a number .* got 77. Remedy: pass one of \[1000\]"):
