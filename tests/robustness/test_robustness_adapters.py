@@ -409,6 +409,26 @@ def test_modules_of_linear_parts_are_certified_at_any_depth(kind):
             certify(Own(), rows, labels, 0.1)
 
 
+def test_the_weights_of_linear_parts_are_products_and_not_differences(monkeypatch):
+    torch = pytest.importorskip("torch")
+    from fewfire.robustness.adapters import _torch
+
+    nn = torch.nn
+    torch.manual_seed(0)
+    line, norm = nn.Linear(3, 4), nn.BatchNorm1d(4).eval()
+    norm.bias.data += 1e12
+    norm.running_mean += 1e9
+    layers = _torch._layers(nn.Sequential(line, norm), (3,))
+    scale = (norm.weight.double() / torch.sqrt(norm.running_var.double() + norm.eps)).detach().numpy()
+    exact = line.weight.detach().double().numpy().T * scale
+    assert np.allclose(layers.weights[0], exact, rtol=1e-12, atol=0)
+    monkeypatch.setattr(_torch, "LARGEST", 1)  # holds for parts that become a matrix; a linear layer is one
+    assert _torch._layers(nn.Sequential(line, norm), (3,)) is None
+    assert (
+        _torch._layers(nn.Sequential(nn.Flatten(), line), (3, 1)).weights[0] == line.weight.detach().numpy().T
+    ).all()
+
+
 def test_a_radius_beyond_the_spread_of_columns_is_warned_of():
     model = LogisticRegression(C=1e6, max_iter=1000).fit(X, TWO)
     with pytest.warns(FewfireWarning, match="9 is beyond the standard deviation of half of its columns, and no row"):

@@ -26,10 +26,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from fewfire._dense.kernels import adamw_step
+from fewfire._dense.optimisers import adam_rates
 from fewfire.robustness._bounds import ROUNDING, neuron_ranges
 from fewfire.robustness._branch import BranchSearch, Node, Tree, descend, grow, polish
 from fewfire.robustness._certify import CELLS, LARGEST, Pairs, enter, least_linear, make_cells, matters
-from fewfire.robustness._relaxation import EPSILON, CellArrays, Relaxed, first_multipliers, improve
+from fewfire.robustness._relaxation import BETAS, EPSILON, TINY, CellArrays, Relaxed, first_multipliers, improve
 from fewfire.robustness._threats import box_span
 
 if TYPE_CHECKING:
@@ -180,7 +182,7 @@ class DeepBlock:
         self, cells: DeepCells, iterations: int, enough: Float64Array
     ) -> tuple[DeepCells, Float64Array, Float64Array]:
         """Cells with better α and β, their bounds (cells,) and moves (cells, d); ends where all bounds are enough."""
-        best, now, moments = cells, cells, [np.zeros_like(cells.slope) for _ in range(4)]
+        best, now, memory = cells, cells, np.zeros((2, 2, *cells.slope.shape))  # Adam's, of α and of β
         bound, moves, _ = self.lines(cells)
         for step in range(iterations):
             found, move, trace = self.lines(now)
@@ -189,23 +191,20 @@ class DeepBlock:
             best = best.put(better, now.take(better))
             if (bound > enough).all():
                 break
-            values, steps = self.points[cells.row] + move, []
-            scale = np.zeros_like(cells.slope)
-            gradients = np.zeros_like(scale), np.zeros_like(scale)  # in α and β, from one pass forward on the lines
+            values, scale = self.points[cells.row] + move, np.zeros_like(cells.slope)
+            gradients, steps = np.zeros((2, *scale.shape)), np.zeros((2, *scale.shape))  # one pass forward on the lines
             for k, (gain, use, bend) in enumerate(trace[::-1]):
                 part, z = self.parts[k], values @ self.network.weights[k] + self.network.biases[k]
                 gradients[0][:, part] = np.where(cells.undecided[:, part], np.maximum(gain, 0.0) * z, 0.0)
                 gradients[1][:, part] = np.where(cells.side[:, part] != 0, z, 0.0)
                 scale[:, part] = np.abs(gain).max(axis=1, keepdims=True)
                 values = use * z + bend
-            for i, gradient in enumerate(gradients):
-                moments[i] = 0.9 * moments[i] + 0.1 * gradient
-                moments[i + 2] = 0.99 * moments[i + 2] + 0.01 * gradient**2
-                first, second = moments[i] / (1 - 0.9 ** (step + 1)), moments[i + 2] / (1 - 0.99 ** (step + 1))
-                steps.append(RATE * 0.97**step * first / (np.sqrt(second) + 1e-30))
-            push = now.push + scale * steps[1]
+            rate, tiny = adam_rates(RATE * 0.97**step, BETAS, step + 1, TINY)
+            for moved, gradient, means in zip(steps, gradients, memory, strict=True):
+                adamw_step(moved, gradient, means[0], means[1], rate, 0.0, *BETAS, tiny)
+            push = now.push - scale * steps[1]
             push = np.where(cells.side < 0, np.maximum(push, 0.0), np.minimum(push, 0.0) * (cells.side > 0))
-            now = replace(now, slope=np.clip(now.slope + steps[0], 0.0, 1.0), push=push)
+            now = replace(now, slope=np.clip(now.slope - steps[0], 0.0, 1.0), push=push)
         return best, bound, moves
 
     def curved(

@@ -163,7 +163,7 @@ def _with_layers(scores: TorchScores, table: Float64Array) -> TorchScores:
 
 
 LARGEST: Final = 1 << 24
-"""Weights from one layer to the next up to which a convolution is written as a matrix."""
+"""Weights from one layer to the next, or to itself, up to which other parts than one linear layer become a matrix."""
 
 
 def _layers(module: Any, shape: tuple[int, ...]) -> Layers | None:
@@ -184,13 +184,18 @@ def _layers(module: Any, shape: tuple[int, ...]) -> Layers | None:
                 zero = nn.Sequential(*part)(torch.zeros(1, *shape, dtype=torch.float64))
             except (RuntimeError, ValueError):  # rows of another shape
                 return None
-            inputs = math.prod(shape)
-            if inputs * zero.numel() > LARGEST:
+            steps, inputs = [step for step in part if type(step) is not nn.Flatten], math.prod(shape)
+            if [type(step) for step in steps] == [nn.Linear]:
+                weights.append(steps[0].weight.numpy().T)
+            elif inputs * max(inputs, zero.numel()) > LARGEST:
                 return None
-            unit = torch.eye(inputs, dtype=torch.float64).reshape(inputs, *shape)
-            matrix = (nn.Sequential(*part)(unit) - zero).reshape(inputs, -1).numpy()
-        steps = [step for step in part if type(step) is not nn.Flatten]
-        weights.append(steps[0].weight.detach().numpy().T if [type(s) for s in steps] == [nn.Linear] else matrix)
+            else:
+                for step in part:  # nothing is added any more, so no weight is a difference of two large outputs
+                    for added in (getattr(step, "bias", None), getattr(step, "running_mean", None)):
+                        if added is not None:
+                            added.zero_()
+                unit = torch.eye(inputs, dtype=torch.float64).reshape(inputs, *shape)
+                weights.append(nn.Sequential(*part)(unit).reshape(inputs, -1).numpy())
         biases.append(zero.reshape(-1).numpy())
         shape = tuple(zero.shape[1:])
     return Layers(tuple(weights), tuple(biases), "relu")
