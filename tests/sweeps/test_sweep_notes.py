@@ -14,6 +14,7 @@ from fewfire._errors import FileFormatError, InvalidArgument
 from fewfire.problems import SignProblem, register_problem, unregister_problem
 from fewfire.sweeps import MemoryStore, SqliteStore, Sweep, export, merge
 from fewfire.sweeps.store._notes import check_tags, noted
+from fewfire.sweeps.store._protocol import SweepRecord
 from fewfire.sweeps.store._sqlite import SCHEMA_VERSION
 from fewfire.testing._sweeps import outcomes, tiny
 
@@ -156,6 +157,15 @@ def test_shares_of_a_table_and_problems_that_are_not_known_here(tmp_path):
     Sweep.from_dict({**spec, "data": {"samples": 20}, "training": {"steps": 5}}).run(own, executor="inline", tags="own")
     unregister_problem(First)
     assert noted(own.settings(), own.sweeps()) == {1: {"tags": "own"}}
+
+
+def test_a_note_within_another_word_is_another_note():
+    first, second = (SweepRecord("grid", 0.1, {}, note) for note in ("rate 10", "rate 1"))
+    assert first.joined(second).note == "rate 10\nrate 1" and second.joined(first).note == "rate 1\nrate 10"
+    both = first.joined(second)
+    assert (
+        both.joined(second) == both.joined(first) == first.joined(both) == both.joined(replace(first, note="")) == both
+    )
 
 
 def test_merges_join_notes(tmp_path):

@@ -127,8 +127,8 @@ def latex_table(store: Store) -> list[str]:
     titles = [_title(name) for name in differing]
     titles = [name if titles.count(title) > 1 else title for name, title in zip(differing, titles, strict=True)]
     titles += ["runs", "success", "95% interval", *ends]
-    told = [f"{one.name} [{', '.join(one.tags)}] {one.note}" for one in store.sweeps() if one.note or one.tags]
-    heads = [f"success: a test error of at most {error:g}", *shared, *"\n".join(told).splitlines()]
+    notes = [f"{one.name} [{', '.join(one.tags)}] {one.note}" for one in store.sweeps() if one.note or one.tags]
+    heads = [f"success: a test error of at most {error:g}", *shared, *"\n".join(notes).splitlines()]
     lines = [f"% {line}" for line in heads]
     lines += [rf"\begin{{tabular}}{{{'r' * len(titles)}}}", r"\toprule", _row(titles), r"\midrule"]
 

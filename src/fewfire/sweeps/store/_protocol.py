@@ -168,8 +168,8 @@ class SweepRecord:
 
     def joined(self, other: SweepRecord) -> SweepRecord:
         """This one with the note and the tags of another in addition."""
-        known = other.note in self.note
-        note = self.note if known else other.note if self.note in other.note else f"{self.note}\n{other.note}"
+        ours, theirs = (f"\n{note}\n" * bool(note) for note in (self.note, other.note))  # compared by whole lines
+        note = self.note if theirs in ours else other.note if ours in theirs else f"{self.note}\n{other.note}"
         return replace(self, note=note, tags=tuple(sorted({*self.tags, *other.tags})))
 
 
